@@ -1,0 +1,1 @@
+"""The client's protocol: bodies in, chunks out."""

@@ -1,0 +1,113 @@
+"""Context that is not the user's words, as labelled text for the model."""
+
+import base64
+import binascii
+from typing import Any
+
+from byok.augment.body import first_text, flag, integer, mapping, objects, text
+from byok.chat import Json
+
+MAX_FOLDERS = 8
+MAX_EDITED_FILES = 6
+MAX_EDITS_PER_FILE = 6
+MAX_EDIT_CHARS = 200
+MAX_FILE_CHARS = 20_000
+_TEXT_TYPES = ("json", "xml", "yaml", "toml", "javascript", "typescript", "x-sh")
+
+
+def ide_state(node: Json) -> str:
+    """Render the open folders and the terminal's directory; "" when nothing is new."""
+    lines: list[str] = []
+    if not flag(node, "workspace_folders_unchanged"):
+        folders = [
+            first_text(folder, "folder_root", "repository_root")
+            for folder in objects(node, "workspace_folders")
+        ]
+        lines += [f"root: {root}" for root in folders[:MAX_FOLDERS] if root]
+    if cwd := text(mapping(node, "current_terminal"), "current_working_directory"):
+        lines.append(f"terminal cwd: {cwd}")
+    return "\n".join(["[workspace]", *lines]) if lines else ""
+
+
+def edit_events(node: Json) -> str:
+    """Render the user's recent edits: file, then `line: old → new`."""
+    lines: list[str] = []
+    for event in objects(node, "edit_events")[:MAX_EDITED_FILES]:
+        edits = [
+            f"  {integer(e, 'after_line_start')}: "
+            f"{_short(text(e, 'before_text'))} → {_short(text(e, 'after_text'))}"
+            for e in objects(event, "edits")[:MAX_EDITS_PER_FILE]
+        ]
+        if edits:
+            lines += [text(event, "path") or "(unnamed file)", *edits]
+    return "\n".join(["[recent edits by the user]", *lines]) if lines else ""
+
+
+def selection(body: Json) -> str:
+    """Render the selected code with what stands around it; "" without a selection."""
+    selected = text(body, "selected_code")
+    prefix, suffix = text(body, "prefix"), text(body, "suffix")
+    if not (selected or prefix or suffix):
+        return ""
+    path = text(body, "path")
+    head = f"[code in the editor: {path}]" if path else "[code in the editor]"
+    parts = [head]
+    for label, code in (
+        ("before the selection", prefix),
+        ("selected", selected),
+        ("after the selection", suffix),
+    ):
+        if code.strip():
+            parts.append(f"{label}:\n{fenced(code, text(body, 'lang'))}")
+    return "\n".join(parts) if len(parts) > 1 else ""
+
+
+def diff(patch: str) -> str:
+    """Render the patch that a question is about."""
+    return f"[patch]\n{fenced(patch, 'diff')}" if patch.strip() else ""
+
+
+def fenced(code: str, language: str = "") -> str:
+    """Fence code with more backticks than it holds in a row."""
+    longest = run = 0
+    for char in code:
+        run = run + 1 if char == "`" else 0
+        longest = max(longest, run)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{code.rstrip(chr(10))}\n{fence}"
+
+
+def file(data: str, media_type: str) -> str:
+    """Render an attached file: its text, or a line naming its type and size."""
+    declared, _, payload = data.partition(",")
+    if declared.startswith("data:"):
+        media_type = media_type or declared.removeprefix("data:").partition(";")[0]
+    else:
+        payload = data
+    try:
+        raw = base64.b64decode("".join(payload.split()), validate=True)
+    except (binascii.Error, ValueError):
+        return marker("an attached file that could not be read", media_type)
+    bare = media_type.partition(";")[0].strip().lower()
+    if bare.startswith("text/") or bare.endswith(_TEXT_TYPES):
+        content = raw.decode("utf-8", "replace")
+        return f"[attached file, {bare}]\n{fenced(content[:MAX_FILE_CHARS])}"
+    return marker("attached file", bare or "unknown type", f"{len(raw):,} bytes")
+
+
+def marker(what: str, *details: Any) -> str:
+    """Stand for something whose bytes are not here."""
+    shown = ", ".join(str(detail) for detail in details if detail)
+    return f"[{what}: {shown}]" if shown else f"[{what}]"
+
+
+def middle_cut(content: str, limit: int, tail: int = 500) -> str:
+    """Shorten in the middle: the last lines hold the ids of untruncated views."""
+    if len(content) <= limit:
+        return content
+    note = f"\n[… {len(content) - limit:,} characters left out …]\n"
+    return content[: limit - tail] + note + content[-tail:]
+
+
+def _short(edited: str) -> str:
+    return repr(edited[:MAX_EDIT_CHARS])

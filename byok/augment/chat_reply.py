@@ -1,0 +1,190 @@
+"""Write the client's chat chunks (P§3.8, P§5).
+
+Order: facts, text deltas, thinking, the whole text once more as a node (clients
+persist nodes, not deltas), tool calls, usage, and exactly one chunk with a stop
+reason, whatever happened.
+"""
+
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from typing import Any, assert_never
+
+from byok.augment.exchanges import NOTICE
+from byok.augment.nodes import ResponseNode
+from byok.chat import ChatRequest, Json, ToolCall
+from byok.errors import ByokError, UpstreamError
+from byok.events import (
+    Finish,
+    FinishReason,
+    Notice,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    Usage,
+)
+
+
+class StopReason(IntEnum):
+    """The client's numbers."""
+
+    UNSPECIFIED = 0
+    END_TURN = 1
+    MAX_TOKENS = 2
+    TOOL_USE = 3
+    SAFETY = 4
+
+
+_STOP = {
+    FinishReason.STOP: StopReason.END_TURN,
+    FinishReason.TOOL_CALLS: StopReason.END_TURN,  # without a call to show for it
+    FinishReason.LENGTH: StopReason.MAX_TOKENS,
+    FinishReason.CONTENT_FILTER: StopReason.SAFETY,
+}
+
+
+def chunk(
+    text: str = "", *nodes: Json, stop: StopReason | None = None
+) -> dict[str, Any]:
+    """Make one chunk with all seven keys that the hosted service sends."""
+    return {
+        "text": text,
+        "nodes": list(nodes),
+        "stop_reason": stop,
+        "unknown_blob_names": [],
+        "checkpoint_not_found": False,
+        "workspace_file_chunks": [],
+        "incorporated_external_sources": [],
+    }
+
+
+class ChatReply:
+    """Stage[StreamEvent, Json]: the chunks of one chat answer."""
+
+    def __init__(self, chat: ChatRequest, request_id: str) -> None:
+        self._chat = chat
+        self._request_id = request_id
+        self._origin = {tool.name: tool for tool in chat.tools}
+        self._nodes = 0
+        self._text: list[str] = []
+        self._thinking: list[str] = []
+        self._calls = 0
+        self._usage: Usage | None = None
+        self._finish: FinishReason | None = None
+        self._notices: list[Notice] = []
+
+    @property
+    def has_output(self) -> bool:
+        """Whether anything of the model's own was written or is held."""
+        return bool(self._text or self._thinking or self._calls)
+
+    def feed(self, event: StreamEvent, /) -> Iterator[Json]:
+        """Write one event."""
+        match event:
+            case TextDelta(text=text):
+                if not self._text:
+                    yield from self._thought()
+                self._text.append(text)
+                yield chunk(text)
+            case ThinkingDelta(text=text):
+                self._thinking.append(text)
+            case ToolCall():
+                if not self._calls or self._chat.client_parallel_tools:
+                    yield from self._call(event)
+            case Usage():
+                self._usage = event
+            case Finish(reason=reason):
+                self._finish = reason
+            case Notice():
+                self._notices.append(event)
+            case ToolCallDelta():
+                pass  # the assembler made it a ToolCall
+            case _:
+                assert_never(event)
+
+    def flush(self) -> Iterator[Json]:
+        """Write what ends a turn that came to its end."""
+        stop = _STOP[self._finish or FinishReason.STOP]
+        if self._calls and stop is StopReason.END_TURN:
+            stop = StopReason.TOOL_USE
+        notice = self._notices[0] if self._notices else None
+        error = (notice.code, notice.text) if notice else None
+        yield from self._end(stop, error)
+
+    def fail(self, error: ByokError) -> Iterator[Json]:
+        """Write what ends a turn that broke; the text so far is kept."""
+        self._notices.append(Notice(error.sentence, error.code))
+        broke = isinstance(error, UpstreamError)
+        stop = StopReason.UNSPECIFIED if broke else StopReason.END_TURN
+        yield from self._end(stop, (error.code, error.sentence))
+
+    def _end(self, stop: StopReason, error: tuple[str, str] | None) -> Iterator[Json]:
+        yield from self._thought()
+        yield from self._whole_text()
+        for notice in self._notices:
+            yield chunk(f"\n{NOTICE}{' '.join(notice.text.split())}")
+        if usage := self._usage:
+            counts = {
+                "input_tokens": usage.input_tokens,
+                "output_tokens": usage.output_tokens,
+                "cache_read_input_tokens": usage.cache_read_tokens,
+                "cache_creation_input_tokens": usage.cache_creation_tokens,
+            }
+            yield chunk("", self._node(ResponseNode.TOKEN_USAGE, token_usage=counts))
+        last = chunk("", self._node(ResponseNode.MAIN_TEXT_FINISHED), stop=stop)
+        if error:
+            code, message = error
+            last["error"] = {
+                "code": code,
+                "message": message,
+                "request_id": self._request_id,
+            }
+        yield last
+
+    def _thought(self) -> Iterator[Json]:
+        thought, self._thinking = "".join(self._thinking), []
+        if thought.strip() and not self._chat.silent:
+            payload = {"summary": thought, "content": None}
+            yield chunk("", self._node(ResponseNode.THINKING, thinking=payload))
+
+    def _whole_text(self) -> Iterator[Json]:
+        text, self._text = "".join(self._text), []
+        if text:
+            yield chunk("", self._node(ResponseNode.RAW_RESPONSE, content=text))
+
+    def _call(self, call: ToolCall) -> Iterator[Json]:
+        yield from self._thought()
+        yield from self._whole_text()
+        self._calls += 1
+        use: dict[str, Any] = {
+            "tool_use_id": call.id,
+            "tool_name": call.name,
+            "input_json": call.arguments,
+            "is_partial": False,
+        }
+        tool = self._origin.get(call.name)
+        if tool and tool.mcp_server_name:
+            use["mcp_server_name"] = tool.mcp_server_name
+            use["mcp_tool_name"] = tool.mcp_tool_name
+        if self._chat.client_tool_use_start:
+            yield chunk("", self._node(ResponseNode.TOOL_USE_START, tool_use=use))
+        yield chunk("", self._node(ResponseNode.TOOL_USE, tool_use=use))
+
+    def _node(self, kind: ResponseNode, *, content: str = "", **payload: Any) -> Json:
+        self._nodes += 1
+        return {"id": self._nodes, "type": kind, "content": content, **payload}
+
+
+def collected(chunks: Iterable[Json]) -> dict[str, Any]:
+    """Join the chunks of one answer into the single object of /chat."""
+    whole = chunk()
+    texts: list[str] = []
+    for part in chunks:
+        texts.append(part["text"])
+        whole["nodes"] += part["nodes"]
+        if part["stop_reason"] is not None:
+            whole["stop_reason"] = part["stop_reason"]
+        if error := part.get("error"):
+            whole["error"] = error
+    whole["text"] = "".join(texts)
+    return whole

@@ -1,0 +1,120 @@
+"""Read the client's chat body (P§3, P§4)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from byok.augment import blocks
+from byok.augment.body import first_text, flag, mapping, text
+from byok.augment.exchanges import Exchange, read_exchanges
+from byok.augment.history import History
+from byok.augment.nodes import Turn, read_turn
+from byok.augment.summary import rendered_turn
+from byok.augment.system import system_text
+from byok.augment.tools import read_tools
+from byok.chat import (
+    ChatRequest,
+    Json,
+    Message,
+    Role,
+    Sampling,
+    TextPart,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What the user configured for every request of an endpoint."""
+
+    system_prompt: str = ""
+    addition: str = ""
+    sampling: Sampling = field(default_factory=Sampling)
+
+
+def decode_chat(
+    body: Json,
+    defaults: Defaults,
+    on_unknown_node: Callable[[int], None] = lambda kind: None,
+) -> ChatRequest:
+    """Turn a /chat or /chat-stream body into a conversation.
+
+    The result has no messages when there is nothing to answer (P§4.7). Node types
+    that byok cannot read are told to `on_unknown_node` and left out.
+    """
+    exchanges = read_exchanges(body)
+    current = read_turn(body, text(body, "message"))
+    if not current.asks and (said := first_text(body, "prompt", "instruction")):
+        current = read_turn(body, said)
+    for turn in (*(e.turn for e in exchanges), current):
+        for kind in turn.unknown_types:
+            on_unknown_node(kind)
+    exchanges, current = _after_summary(exchanges, current)
+    silent = flag(body, "silent")
+    flags = mapping(body, "feature_detection_flags")
+    history = History()
+    for number, exchange in enumerate(exchanges):
+        history.add_exchange(exchange, number)
+    if _is_idle(exchanges, current):
+        messages: tuple[Message, ...] = ()
+    else:
+        history.add_turn(_with_editor(current, body))
+        personality = _personality(exchanges, current)
+        system = system_text(
+            body,
+            base=defaults.system_prompt,
+            addition=defaults.addition,
+            personality=personality,
+            has_records=history.has_orphans,
+        )
+        messages = history.messages()
+        if messages and system:
+            messages = (Message(Role.SYSTEM, (TextPart(system),)), *messages)
+    return ChatRequest(
+        messages,
+        tools=() if silent else read_tools(body),
+        model=first_text(body, "model", "model_id", "model_name"),
+        conversation_id=text(body, "conversation_id"),
+        silent=silent,
+        client_parallel_tools=flag(flags, "support_parallel_tool_use"),
+        client_tool_use_start=flag(flags, "support_tool_use_start"),
+        sampling=defaults.sampling,
+    )
+
+
+def _after_summary(
+    exchanges: list[Exchange], current: Turn
+) -> tuple[list[Exchange], Turn]:
+    """Drop what the latest summary replaces, and render the summary as text."""
+    if current.summary is not None:
+        return [], rendered_turn(current)
+    for place in range(len(exchanges) - 1, -1, -1):
+        exchange = exchanges[place]
+        if exchange.turn.summary is not None:
+            first = Exchange(rendered_turn(exchange.turn), exchange.reply)
+            return [first, *exchanges[place + 1 :]], current
+    return exchanges, current
+
+
+def _is_idle(exchanges: list[Exchange], current: Turn) -> bool:
+    """Tell a request that asks nothing: no words, no results, no calls to answer."""
+    if current.asks or current.results:
+        return False
+    if not exchanges:
+        return True
+    last = exchanges[-1].reply
+    return bool(last.text.strip()) and not last.calls
+
+
+def _with_editor(turn: Turn, body: Json) -> Turn:
+    """Put the selection and the patch before the question, where there is one."""
+    if turn.results or not turn.asks or turn.summary is not None:
+        return turn
+    shown = (
+        "" if flag(body, "disable_selected_code_details") else blocks.selection(body)
+    )
+    before = [TextPart(b) for b in (shown, blocks.diff(text(body, "diff"))) if b]
+    return Turn((*before, *turn.content), turn.results, asks=True)
+
+
+def _personality(exchanges: list[Exchange], current: Turn) -> str:
+    turns = [*(e.turn for e in exchanges), current]
+    return next((t.personality for t in reversed(turns) if t.personality), "")

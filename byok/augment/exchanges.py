@@ -1,0 +1,99 @@
+"""History items as values: what was asked, what was answered."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from byok.augment.body import integer, mapping, objects, text
+from byok.augment.nodes import ResponseNode, Turn, is_placeholder, read_turn
+from byok.chat import Json, ToolCall
+from byok.wire.json_body import parse_json
+
+NOTICE = "[byok] "
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An assistant's turn as the client recorded it."""
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One user turn plus the assistant's answer to it."""
+
+    turn: Turn
+    reply: Reply
+
+
+def read_exchanges(body: Json) -> list[Exchange]:
+    """Read `chat_history`, oldest first."""
+    return [read_exchange(item) for item in objects(body, "chat_history")]
+
+
+def read_exchange(item: Json) -> Exchange:
+    """Read one history item."""
+    message = text(item, "request_message")
+    turn = read_turn(item, "" if is_placeholder(message) else message)
+    return Exchange(turn, read_reply(item))
+
+
+def read_reply(item: Json) -> Reply:
+    """Read the answer: `response_text`, or what its nodes hold (P§4.4)."""
+    nodes = objects(item, "response_nodes") or objects(item, "structured_output_nodes")
+    said = text(item, "response_text")
+    if not said:
+        said = next(
+            (
+                content
+                for node in reversed(nodes)
+                if _is(node, ResponseNode.MAIN_TEXT_FINISHED)
+                and (content := text(node, "content"))
+            ),
+            "",
+        ) or "".join(
+            text(node, "content")
+            for node in nodes
+            if _is(node, ResponseNode.RAW_RESPONSE)
+        )
+    return Reply(without_notices(said), _calls(nodes))
+
+
+def without_notices(said: str) -> str:
+    """Drop byok's own lines at the end, so that they never reach a model."""
+    lines = said.split("\n")
+    while lines and (lines[-1].startswith(NOTICE) or not lines[-1].strip()):
+        if not any(line.startswith(NOTICE) for line in lines):
+            return said
+        lines.pop()
+    return "\n".join(lines)
+
+
+def _calls(nodes: list[dict[str, Any]]) -> tuple[ToolCall, ...]:
+    """Read tool calls in order; type 5 wins over type 7 of the same id."""
+    whole = [n for n in nodes if _is(n, ResponseNode.TOOL_USE)]
+    ids = {text(mapping(n, "tool_use"), "tool_use_id") for n in whole}
+    calls: dict[Any, ToolCall] = {}
+    for position, node in enumerate(nodes):
+        use = mapping(node, "tool_use")
+        call_id = text(use, "tool_use_id")
+        begun = _is(node, ResponseNode.TOOL_USE_START) and call_id not in ids
+        if (begun or _is(node, ResponseNode.TOOL_USE)) and text(use, "tool_name"):
+            arguments = _arguments(text(use, "input_json"))
+            call = ToolCall(call_id, text(use, "tool_name"), arguments)
+            calls.setdefault(call_id or position, call)
+    return tuple(calls.values())
+
+
+def _arguments(raw: str) -> str:
+    """Keep the client's own string where it is an object, else `{}`."""
+    try:
+        value = parse_json(raw.encode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        return "{}"
+    return raw if isinstance(value, dict) else "{}"
+
+
+def _is(node: Json, kind: ResponseNode) -> bool:
+    return integer(node, "type", -1) == kind

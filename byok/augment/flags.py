@@ -1,0 +1,125 @@
+"""The feature flags of /get-models (P§7.1), with the type that clients expect.
+
+A version gate is a string: "" is off, "0.0.0" always on. One value of a wrong type
+may make a client discard every flag, so the types are tested.
+"""
+
+from typing import TypeAlias
+
+Flag: TypeAlias = bool | int | str
+
+ON, OFF = "0.0.0", ""
+
+# What byok serves today decides what is on; the comment says why a flag is off.
+CHAT: dict[str, Flag] = {
+    "vscode_min_version": OFF,
+    "enable_chat": True,
+    "enable_chat_with_tools": True,
+    "vscode_chat_with_tools_min_version": ON,
+    "enable_agent_mode": True,
+    "vscode_agent_mode_min_version": ON,
+    "vscode_agent_mode_min_stable_version": ON,
+    "enable_agent_auto_mode": True,
+    "vscode_support_tool_use_start_min_version": ON,
+    "enable_parallel_tools": True,
+    "beachhead_enable_parallel_tool_execution": True,
+    "enable_grouped_tools": True,
+    "beachhead_enable_sub_agent_tool": True,
+    "vscode_task_list_min_version": ON,
+    "agent_max_iterations": 200,
+    "agent_chat_model": "",
+    "agent_report_streamed_chat_every_chunk": 0,
+    "retry_chat_stream_timeouts": True,
+    "enable_editable_history": True,
+    "vscode_editable_history_min_version": ON,
+    "enable_chat_multimodal": True,
+    "vscode_chat_multimodal_min_version": ON,
+    "vscode_chat_stable_prefix_truncation_min_version": ON,
+    "show_thinking_summary": True,
+    "vscode_show_thinking_summary_min_version": ON,
+    "vscode_personalities_min_version": OFF,
+    "enable_summary_titles": True,
+    "vscode_new_threads_menu_min_version": ON,
+    "enable_new_threads_list": True,
+    "enable_bulk_delete_threads": True,
+    "vscode_share_min_version": OFF,  # a share link would need a server
+    "enable_exchange_storage": True,
+    "enable_tool_use_state_storage": True,
+    "vscode_rich_checkpoint_info_min_version": ON,
+    "vscode_design_system_rich_text_editor_min_version": ON,
+    "enable_intersection_observer_manager": True,
+}
+SUMMARY: dict[str, Flag] = {
+    "history_summary_min_version": ON,
+    "history_summary_params": (
+        '{"prompt":"","history_tail_size_tokens_to_exclude":10000,'
+        '"max_history_chars":400000,"input_budget_trigger_ratio":0.7}'
+    ),
+}
+EDITING: dict[str, Flag] = {
+    "enable_instructions": False,  # /instruction-stream is not served yet
+    "enable_smart_paste": False,  # nor /smart-paste-stream
+    "enable_smart_paste_min_version": OFF,
+    "smart_paste_precompute_mode": "off",
+    "vscode_direct_apply_min_version": OFF,
+    "vscode_next_edit_min_version": OFF,
+    "vscode_next_edit_bottom_panel_min_version": OFF,
+    "vscode_generate_commit_message_min_version": OFF,  # not served yet
+    "enable_chat_input_inline_completion": False,
+    "enable_completion_file_edit_events": False,
+    "bypass_language_filter": True,
+    "enable_prompt_enhancer": True,  # newer clients enhance through a silent chat
+    "agent_edit_tool_enable_fuzzy_matching": True,
+    "agent_edit_tool_show_result_snippet": True,
+    "agent_edit_tool_instructions_reminder": True,
+    "agent_save_file_tool_instructions_reminder": True,
+    "agent_edit_tool_max_lines": 200,
+    "enable_apply_patch_tool": False,
+    "grep_search_tool_enable": True,
+    "grep_search_tool_timelimit_sec": 10,
+    "grep_search_tool_output_chars_limit": 5000,
+    "enable_agent_git_tracker": False,
+}
+CONTEXT: dict[str, Flag] = {
+    "small_sync_threshold": 15,
+    "big_sync_threshold": 1000,
+    "max_upload_size_bytes": 1_048_576,
+    "max_trackable_file_count": 250_000,
+    "max_trackable_file_count_without_permission": 150_000,
+    "min_uploaded_percentage_without_permission": 90,
+    "use_checkpoint_manager_context_min_version": ON,
+    "vscode_use_checkpoint_manager_context_min_version": ON,
+    "enable_commit_indexing": False,
+    "enable_context_engine": False,  # true once byok answers retrieval itself
+    "context_engine_enabled": False,
+    "enable_codebase_indexing": False,
+    "codebase_indexing_enabled": False,
+    "enable_workspace_index": False,
+    "vscode_sources_min_version": OFF,
+    "vscode_external_sources_in_chat_min_version": OFF,
+    "enable_context_canvas": False,
+}
+GUIDELINES: dict[str, Flag] = {
+    "enable_guidelines": True,
+    "enable_shared_guidelines": True,
+    "enable_rules": True,
+    "enable_hierarchical_rules": True,
+    "enable_custom_commands": True,
+    "enable_memory_retrieval": True,
+    "memories_text_editor_enabled": True,
+    "memories_params": '{"upper_bound_size":10000}',
+}
+QUIET: dict[str, Flag] = {
+    "enable_sentry": False,
+    "cli_enable_sentry": False,
+    "beachhead_enable_sentry": False,
+    "enable_hindsight": False,
+    "fraud_sign_endpoints": False,
+    "vscode_background_agents_min_version": OFF,
+    "enable_tenant_level_tool_permissions": False,
+    "allow_client_feature_flag_overrides": False,
+    "notification_polling_interval_ms": 86_400_000,
+}
+FLAGS: dict[str, Flag] = {
+    **CHAT, **SUMMARY, **EDITING, **CONTEXT, **GUIDELINES, **QUIET,
+}  # fmt: skip

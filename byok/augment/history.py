@@ -1,0 +1,158 @@
+"""Exchanges become messages in which every tool call has exactly one result.
+
+The rules are those of P§4.2-4.4: results come directly after the message they
+answer and before any words of the same exchange; a call without a result gets one
+that says so; a result without a call becomes labelled text. No provider that
+enforces OpenAI's pairing refuses what comes out, whatever the client sent.
+"""
+
+from collections.abc import Iterable
+
+from byok.augment.blocks import middle_cut
+from byok.augment.exchanges import Exchange, Reply
+from byok.augment.nodes import Result, Turn
+from byok.chat import Message, Part, Role, TextPart, ToolCall, ToolResult
+
+NO_RESULT = '{"error":"no result was recorded for this call"}'
+NO_OUTPUT = "(no output)"
+MAX_ORPHAN_CHARS = 8000
+_ERROR_WORDS = ("error", "fail", "exception", "traceback", "fatal")
+BEGINNING = "(The beginning of this conversation was left out.)"
+
+
+class History:
+    """Builds the messages of one conversation, oldest first."""
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._open: list[ToolCall] = []
+        self._names: dict[str, str] = {}
+        self.has_orphans = False
+
+    def add_exchange(self, exchange: Exchange, number: int) -> None:
+        """Add a past exchange; `number` makes ids for calls that have none."""
+        self.add_turn(exchange.turn)
+        self._answer(exchange.reply, number)
+
+    def add_turn(self, turn: Turn) -> None:
+        """Add what the user sent: results first, then words and pictures."""
+        pictures, orphans = self._results(turn.results)
+        content = [*pictures, *orphans, *turn.content]
+        if content:
+            self._say(content)
+
+    def messages(self) -> tuple[Message, ...]:
+        """Close open calls and give the messages; the first is the user's."""
+        self._results(())
+        if self._messages and self._messages[0].role is Role.ASSISTANT:
+            start = Message(Role.USER, (TextPart(BEGINNING),))
+            return (start, *self._messages)
+        return tuple(self._messages)
+
+    def _say(self, content: Iterable[Part]) -> None:
+        """Add user content; strict upstreams refuse two user messages in a row."""
+        if self._messages and self._messages[-1].role is Role.USER:
+            content = (*self._messages.pop().parts, *content)
+        self._messages.append(Message(Role.USER, tuple(content)))
+
+    def _answer(self, reply: Reply, number: int) -> None:
+        calls = [
+            call
+            if call.id
+            else ToolCall(f"call_{number}_{n}", call.name, call.arguments)
+            for n, call in enumerate(reply.calls)
+        ]
+        self._names.update((call.id, call.name) for call in calls)
+        text = (TextPart(reply.text),) if reply.text.strip() else ()
+        if not text and not calls:
+            return
+        if self._messages and self._messages[-1].role is Role.ASSISTANT:
+            before = self._messages.pop().parts
+        else:
+            before = ()
+        self._messages.append(Message(Role.ASSISTANT, (*before, *text, *calls)))
+        self._open = calls
+
+    def _results(self, results: Iterable[Result]) -> tuple[list[Part], list[Part]]:
+        """Answer the open calls; return pictures and orphans for the user message."""
+        calls, self._open = self._open, []
+        answered, rest = _matched(calls, results)
+        pictures: list[Part] = []
+        for call in calls:
+            result = answered.get(call.id)
+            content = _content(result) if result else NO_RESULT
+            tool = ToolResult(call.id, call.name, content)
+            self._messages.append(Message(Role.TOOL, (tool,)))
+            if result:
+                pictures += _pictures(call, result)
+        orphans = [part for result in rest for part in self._orphan(result)]
+        self.has_orphans = self.has_orphans or bool(orphans)
+        return pictures, orphans
+
+    def _orphan(self, result: Result) -> list[Part]:
+        name = self._names.get(result.call_id, "")
+        lines = [
+            "[earlier tool result, call not in this conversation]",
+            f"id: {result.call_id or 'unknown'}",
+            *([f"tool: {name}"] if name else []),
+            f"status: {'error' if result.is_error else 'ok'}",
+            middle_cut(result.content or NO_OUTPUT, MAX_ORPHAN_CHARS),
+        ]
+        return [TextPart("\n".join(lines)), *result.images]
+
+
+def _matched(
+    calls: list[ToolCall], results: Iterable[Result]
+) -> tuple[dict[str, Result], list[Result]]:
+    """Pair results with calls by id; the first result of a call counts.
+
+    A result without an id belongs to the one call that is left, if one of each is.
+    """
+    wanted = {call.id for call in calls}
+    answered: dict[str, Result] = {}
+    nameless: list[Result] = []
+    rest: list[Result] = []
+    for result in results:
+        known = answered.get(result.call_id)
+        if not result.call_id:
+            nameless.append(result)
+        elif known is None and result.call_id in wanted:
+            answered[result.call_id] = result
+        elif known is None or known.content != result.content:
+            rest.append(result)
+    left = [call.id for call in calls if call.id not in answered]
+    if len(left) == len(nameless) == 1:
+        answered[left[0]] = nameless.pop()
+    return answered, rest + nameless
+
+
+def _content(result: Result) -> str:
+    """Write a result as one non-empty string that tells an error."""
+    content = result.content if result.content.strip() else NO_OUTPUT
+    if result.is_error and not content.lstrip().lower().startswith(_ERROR_WORDS):
+        return f"ERROR: {content}"
+    return content
+
+
+def _pictures(call: ToolCall, result: Result) -> list[Part]:
+    parts: list[Part] = []
+    for number, image in enumerate(result.images, 1):
+        parts += [_caption(number, call), image]
+    return parts
+
+
+def _caption(number: int, call: ToolCall) -> TextPart:
+    return TextPart(f"Image {number}, output of {call.name} ({call.id}):")
+
+
+def last_user_text(messages: Iterable[Message]) -> str:
+    """Return the newest words in a user message, "" if there are none."""
+    for message in reversed(tuple(messages)):
+        if message.role is Role.USER:
+            return "\n".join(p.text for p in message.parts if isinstance(p, TextPart))
+    return ""
+
+
+def call_ids(messages: Iterable[Message]) -> set[str]:
+    """Return the ids of all tool calls in the conversation."""
+    return {p.id for m in messages for p in m.parts if isinstance(p, ToolCall)}

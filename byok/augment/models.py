@@ -1,0 +1,125 @@
+"""The answer of /get-models (P§7): models, languages, flags, user."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from byok.augment.flags import FLAGS
+from byok.augment.languages import LANGUAGES
+
+PREFIX_CHARS = 8000
+SUFFIX_CHARS = 4000
+COMPLETION_TIMEOUT_MS = 5000
+MAX_ID_LENGTH = 512
+# Old clients turn every ' into " before parsing a registry, so names hold neither.
+_UNFIT = re.compile(r"['\"\\\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """One model of one upstream."""
+
+    upstream: str
+    model: str
+
+    @property
+    def id(self) -> str:
+        """The id that clients send back."""
+        return f"byok:{self.upstream}:{self.model}"
+
+
+def split_id(model_id: str) -> tuple[str, str] | None:
+    """Split `byok:<upstream>:<model>` at the first two colons; None for others."""
+    prefix, _, rest = model_id.partition(":")
+    upstream, colon, model = rest.partition(":")
+    unfit = len(model_id) > MAX_ID_LENGTH or not model_id.isprintable()
+    if prefix != "byok" or not colon or not upstream or not model or unfit:
+        return None
+    return upstream, model
+
+
+def get_models(models: Iterable[ListedModel], default: ListedModel) -> dict[str, Any]:
+    """Write the answer; the default is listed first if it was not listed."""
+    listed = [m for m in dict.fromkeys(models) if not _UNFIT.search(m.id)]
+    if default not in listed:
+        listed.insert(0, default)
+    names = _display_names(listed)
+    return {
+        "default_model": default.id,
+        "models": [_model(m) for m in listed],
+        "languages": LANGUAGES,
+        "feature_flags": {**FLAGS, **_registry(listed, names, default)},
+        "user_tier": "ENTERPRISE_TIER",
+        "user": {
+            "id": "byok",
+            "email": "byok@localhost",
+            "tenant_id": "byok",
+            "tenant_name": "byok",
+        },
+        "bootstrap_settings": {
+            "repository_allowlist_settings": {
+                "repository_urls": [],
+                "is_deny_list": False,
+            }
+        },
+    }
+
+
+def _model(model: ListedModel) -> dict[str, Any]:
+    return {
+        "name": model.id,
+        "internal_name": model.id,
+        "suggested_prefix_char_count": PREFIX_CHARS,
+        "suggested_suffix_char_count": SUFFIX_CHARS,
+        "completion_timeout_ms": COMPLETION_TIMEOUT_MS,
+    }
+
+
+def _display_names(models: list[ListedModel]) -> dict[str, str]:
+    """Name each model shortly; the upstream is added where two would be equal."""
+    counts: dict[str, int] = {}
+    for model in models:
+        counts[model.model] = counts.get(model.model, 0) + 1
+    return {
+        m.id: m.model if counts[m.model] == 1 else f"{m.model} ({m.upstream})"
+        for m in models
+    }
+
+
+def _registry(
+    models: list[ListedModel], names: dict[str, str], default: ListedModel
+) -> dict[str, Any]:
+    """Fill the three registries that pickers of different ages read."""
+    by_name = {names[m.id]: m.id for m in models}
+    info = {
+        m.id: {
+            "displayName": names[m.id],
+            "shortName": names[m.id],
+            "humanName": names[m.id],
+            "description": f"through {m.upstream}",
+            "disabled": False,
+            "priority": priority,
+            "isDefault": m == default,
+        }
+        for priority, m in enumerate(models, 1)
+    }
+    return {
+        "enable_model_registry": True,
+        "additional_chat_models": _text(by_name),
+        "model_registry": _text(by_name),
+        "model_info_registry": _text(info),
+        "elo_model_configuration": _text(
+            {
+                "highPriorityModels": [],
+                "regularBattleModels": [],
+                "highPriorityThreshold": 0,
+            }
+        ),
+    }
+
+
+def _text(value: Any) -> str:
+    return orjson.dumps(value).decode()

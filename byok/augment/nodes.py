@@ -1,0 +1,278 @@
+"""The client's numbered node types, and the request nodes as values."""
+
+import base64
+import binascii
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from byok.augment import blocks
+from byok.augment.body import first_text, flag, integer, mapping, objects, text, value
+from byok.chat import ImagePart, Json, Part, TextPart
+
+
+class RequestNode(IntEnum):
+    """What a request node holds (the types that a client sends)."""
+
+    TEXT = 0
+    TOOL_RESULT = 1
+    IMAGE = 2
+    IMAGE_ID = 3
+    IDE_STATE = 4
+    EDIT_EVENTS = 5
+    CHECKPOINT_REF = 6
+    CHANGE_PERSONALITY = 7
+    FILE = 8
+    FILE_ID = 9
+    HISTORY_SUMMARY = 10
+
+
+class ResponseNode(IntEnum):
+    """What a response node holds (the types that byok sends or reads back)."""
+
+    RAW_RESPONSE = 0
+    MAIN_TEXT_FINISHED = 2
+    TOOL_USE = 5
+    TOOL_USE_START = 7
+    THINKING = 8
+    TOKEN_USAGE = 10
+
+
+class ToolResultContent(IntEnum):
+    """What a part of a tool result holds."""
+
+    TEXT = 1
+    IMAGE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A tool's answer as the client recorded it; images come apart."""
+
+    call_id: str
+    content: str
+    is_error: bool
+    images: tuple[ImagePart, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One request of the user.
+
+    `content` is everything for the model in its order; `asks` tells whether any of
+    it is the user's own words or pictures, and not only context. `summary` is the
+    payload of a history summary node, whose rendering stands at `summary_at`.
+    """
+
+    content: tuple[Part, ...] = ()
+    results: tuple[Result, ...] = ()
+    asks: bool = False
+    summary: Json | None = None
+    personality: str = ""
+    unknown_types: tuple[int, ...] = ()
+
+
+def request_nodes(body: Json) -> list[dict[str, Any]]:
+    """Join the carriers of request nodes, without exact repeats, in `id` order."""
+    found: list[dict[str, Any]] = []
+    for name in ("nodes", "structured_request_nodes", "request_nodes"):
+        found += [node for node in objects(body, name) if node not in found]
+    order = sorted(range(len(found)), key=lambda n: (integer(found[n], "id"), n))
+    return [found[n] for n in order]
+
+
+def read_image(node: Json) -> ImagePart | None:
+    """Read `{image_data, format}`; None where the data is no picture.
+
+    The magic bytes say the type; the format number is only a fallback. Nothing is
+    ever fetched: data that is not base64 is no picture.
+    """
+    data = "".join(text(node, "image_data").split())
+    if data.startswith("data:"):
+        data = data.partition(",")[2]
+    try:
+        head = base64.b64decode(data[:64], validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    media_type = next((m for magic, m in _MAGIC if head.startswith(magic)), "")
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        media_type = "image/webp"
+    media_type = media_type or _declared(value(node, "format"))
+    padded = len(data) % 4 == 0
+    return ImagePart(media_type, data) if head and padded and media_type else None
+
+
+_MAGIC = (
+    (b"\x89PNG", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+)
+_NUMBERED = {0: "image/png", 1: "image/png", 2: "image/jpeg", 3: "image/gif"}
+_NAMED = {
+    "png": "image/png", "jpeg": "image/jpeg", "jpg": "image/jpeg",
+    "gif": "image/gif", "webp": "image/webp",
+}  # fmt: skip
+
+
+def _declared(form: Any) -> str:
+    if isinstance(form, str):
+        return _NAMED.get(form.lower().removeprefix("image/"), "")
+    return {**_NUMBERED, 4: "image/webp"}.get(form, "") if form is not None else ""
+
+
+def read_result(node: Json) -> Result:
+    """Read a tool result node's payload; content nodes win when they say anything."""
+    texts: list[str] = []
+    images: list[ImagePart] = []
+    for part in objects(node, "content_nodes"):
+        match integer(part, "type"):
+            case ToolResultContent.TEXT:
+                texts.append(text(part, "text_content"))
+            case ToolResultContent.IMAGE:
+                image = read_image(mapping(part, "image_content"))
+                if image is None:
+                    texts.append("[an image that could not be read]")
+                    continue
+                images.append(image)
+                texts.append(f"[image {len(images)} below]")
+            case _:
+                pass  # 0 is "unspecified" and holds nothing
+    content = "\n".join(texts) if any(texts) else text(node, "content")
+    return Result(
+        text(node, "tool_use_id"), content, flag(node, "is_error"), tuple(images)
+    )
+
+
+def read_turn(body: Json, message: str) -> Turn:
+    """Read one exchange's request: its message and its nodes."""
+    nodes = request_nodes(body)
+    results = tuple(
+        read_result(mapping(node, "tool_result_node"))
+        for node in nodes
+        if _type(node) == RequestNode.TOOL_RESULT
+    )
+    texts = [
+        text(mapping(node, "text_node"), "content")
+        for node in nodes
+        if _type(node) == RequestNode.TEXT
+    ]
+    if is_placeholder(message) and results:
+        message = ""
+    first = next((t for t in texts if t.strip()), "")
+    if message.strip() == first.strip():
+        message = ""
+    reader = _Reader(message)
+    for node in nodes:
+        reader.read(node, skip_placeholder=bool(results))
+    return reader.turn(results)
+
+
+def is_placeholder(message: str) -> bool:
+    """Tell what clients put where no words of the user are: "", "...", "---"."""
+    bare = message.strip()
+    return not bare or bare == "..." or (set(bare) == {"-"} and len(bare) <= 8)
+
+
+class _Reader:
+    """Walks the nodes of one request."""
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+        self._parts: list[Part] = []
+        self._last_text = ""
+        self._asks = False
+        self._summary: Json | None = None
+        self._personality = ""
+        self._unknown: list[int] = []
+
+    def turn(self, results: tuple[Result, ...]) -> Turn:
+        self._say_message()
+        return Turn(
+            tuple(self._parts),
+            results,
+            self._asks,
+            self._summary,
+            self._personality,
+            tuple(self._unknown),
+        )
+
+    def read(self, node: Json, *, skip_placeholder: bool) -> None:
+        match _type(node):
+            case RequestNode.TEXT:
+                said = text(mapping(node, "text_node"), "content")
+                if not (skip_placeholder and is_placeholder(said)):
+                    self._say_message()
+                    self._say(said)
+            case RequestNode.TOOL_RESULT:
+                pass  # read apart: results precede the words of their exchange
+            case RequestNode.IMAGE:
+                self._picture(read_image(mapping(node, "image_node")))
+            case RequestNode.FILE:
+                self._file(mapping(node, "file_node"))
+            case RequestNode.HISTORY_SUMMARY:
+                self._summary = mapping(node, "history_summary_node")
+                self._asks = True
+            case RequestNode.CHANGE_PERSONALITY:
+                payload = mapping(node, "change_personality_node")
+                self._personality = text(payload, "custom_instructions")
+            case (
+                RequestNode.IDE_STATE
+                | RequestNode.EDIT_EVENTS
+                | RequestNode.IMAGE_ID
+                | RequestNode.FILE_ID
+                | RequestNode.CHECKPOINT_REF as kind
+            ):
+                self._context(_RENDER[kind](node))
+            case other:
+                self._unknown.append(other)
+
+    def _say_message(self) -> None:
+        message, self._message = self._message, ""
+        self._say(message)
+
+    def _say(self, said: str) -> None:
+        if said.strip() and said.strip() != self._last_text:
+            self._parts.append(TextPart(said))
+            self._last_text = said.strip()
+            self._asks = True
+
+    def _context(self, block: str) -> None:
+        if block:
+            self._parts.append(TextPart(block))
+
+    def _picture(self, image: ImagePart | None) -> None:
+        if image is None:
+            self._context("[an image that could not be read]")
+        else:
+            self._parts.append(image)
+        self._asks = True
+
+    def _file(self, payload: Json) -> None:
+        media_type = text(payload, "format").lower()
+        if media_type.startswith("image/"):
+            as_image = {"image_data": text(payload, "file_data"), "format": media_type}
+            self._picture(read_image(as_image))
+        else:
+            self._context(blocks.file(text(payload, "file_data"), media_type))
+            self._asks = True
+
+
+_RENDER: dict[int, Callable[[Json], str]] = {
+    RequestNode.IDE_STATE: lambda n: blocks.ide_state(mapping(n, "ide_state_node")),
+    RequestNode.EDIT_EVENTS: lambda n: blocks.edit_events(
+        mapping(n, "edit_events_node")
+    ),
+    RequestNode.IMAGE_ID: lambda n: blocks.marker(
+        "image kept by the client", first_text(mapping(n, "image_id_node"), "image_id")
+    ),
+    RequestNode.FILE_ID: lambda n: blocks.marker(
+        "file kept by the client",
+        first_text(mapping(n, "file_id_node"), "file_name", "file_id"),
+    ),
+    RequestNode.CHECKPOINT_REF: lambda n: blocks.marker("checkpoint of the workspace"),
+}
+
+
+def _type(node: Json) -> int:
+    return integer(node, "type", -1)

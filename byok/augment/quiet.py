@@ -1,0 +1,193 @@
+"""Endpoints whose answer is a constant, so that clients stay calm (P§2)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from byok.chat import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """Answer with a constant; for a stream `body` is its one line, or None for none."""
+
+    path: str
+    body: Json | None
+    stream: bool = False
+
+
+_EMPTY: dict[str, Any] = {}
+_NO_COMPLETION = {
+    "completion_items": [],
+    "unknown_blob_names": [],
+    "unknown_memory_names": [],
+    "checkpoint_not_found": False,
+    "suggested_prefix_char_count": 8000,
+    "suggested_suffix_char_count": 4000,
+    "completion_timeout_ms": 5000,
+}
+_NO_REMOTE_AGENTS = {
+    "remote_agents": [],
+    "max_remote_agents": 0,
+    "max_active_remote_agents": 0,
+}
+_CLOUD_AGENT = {
+    "agent": {
+        "agent_id": "",
+        "agent_name": "",
+        "status": "ACTIVE",
+        "capabilities": [],
+        "created_at": "1970-01-01T00:00:00Z",
+        "updated_at": "1970-01-01T00:00:00Z",
+        "tags": [],
+        "session_config": {},
+    }
+}
+_SWALLOWED = (
+    # events
+    "/record-session-events",
+    "/record-user-events",
+    "/record-request-events",
+    "/record-preference-sample",
+    # metrics
+    "/client-metrics",
+    "/client-completion-timelines",
+    "/report-feature-vector",
+    "/report-error",
+    # feedback
+    "/chat-feedback",
+    "/completion-feedback",
+    "/next-edit-feedback",
+    # resolutions
+    "/resolve-completions",
+    "/resolve-chat-input-completion",
+    "/resolve-edit",
+    "/resolve-instruction",
+    "/resolve-smart-paste",
+    "/resolve-next-edit",
+    # side data that nobody keeps
+    "/save-chat",
+    "/user-secrets/upsert",
+    "/user-secrets/delete",
+    "/notifications/mark-as-read",
+    "/notifications/mark-read",
+    "/agents/revoke-tool-access",
+    "/indexed-commits/register-blobset",
+    "/github/get-repo",
+    "/get-billing-summary",
+    "/remote-agents/update",
+    "/remote-agents/delete",
+    "/remote-agents/logs",
+    "/remote-agents/interrupt",
+    "/remote-agents/pause",
+    "/remote-agents/resume",
+    "/remote-agents/resume-hint",
+    "/remote-agents/generate-summary",
+    "/remote-agents/add-ssh-key",
+    "/cloud-agents/agents/send-message",
+    "/cloud-agents/agents/rename",
+    "/cloud-agents/agents/delete",
+    "/cloud-agents/agents/update-session-config",
+    "/cloud-agents/agents/update-tags",
+)
+
+QUIET: tuple[Quiet, ...] = (
+    *(Quiet(path, _EMPTY) for path in _SWALLOWED),
+    # completions are not served yet; an error would leave the status bar failed
+    Quiet("/completion", _NO_COMPLETION),
+    Quiet("/chat-input-completion", _NO_COMPLETION),
+    Quiet("/next-edit-stream", None, stream=True),
+    Quiet(
+        "/next_edit_loc",
+        {
+            "candidate_locations": [],
+            "unknown_blob_names": [],
+            "checkpoint_not_found": False,
+            "critical_errors": [],
+        },
+    ),
+    # agents
+    Quiet("/agents/check-tool-safety", {"is_safe": True}),
+    Quiet("/agents/list-remote-tools", {"tools": []}),
+    Quiet(
+        "/agents/run-remote-tool",
+        {
+            "tool_output": "",
+            "tool_result_message": "byok serves no remote tools.",
+            "is_error": True,
+            "status": 0,
+        },
+    ),
+    Quiet(
+        "/agents/blob-status",
+        {
+            "unknown_blob_names": [],
+            "nonindexed_blob_names": [],
+            "checkpoint_not_found": False,
+        },
+    ),
+    Quiet(
+        "/settings/get-tenant-tool-permissions",
+        {"tool_permissions_settings": {"rules": []}},
+    ),
+    Quiet("/indexed-commits/get-latest-blobset", {"blobset": None, "commit": None}),
+    # chat side data; where sources differ on a name, both are sent
+    Quiet("/chat/exchanges/list", {"chat_history": []}),
+    Quiet("/context-canvas/list", {"canvases": [], "next_page_token": ""}),
+    Quiet("/get-implicit-external-sources", {"external_source_ids": [], "sources": []}),
+    Quiet("/search-external-sources", {"sources": [], "results": []}),
+    Quiet("/user-secrets/list", {"secrets": []}),
+    Quiet("/user-secrets/get", {"secret": None, "found": False}),
+    # account
+    Quiet(
+        "/token",
+        {
+            "access_token": "",
+            "token_type": "Bearer",
+            "expires_in": 31_536_000,
+            "scope": "email profile offline_access",
+        },
+    ),
+    Quiet(
+        "/get-credit-info",
+        {
+            "usage_units_remaining": 1_000_000,
+            "is_credit_balance_low": False,
+            "display_info": {"usage_unit_display_name": "credits"},
+        },
+    ),
+    Quiet(
+        "/subscription-info",
+        {
+            "subscription": {
+                "ActiveSubscription": {
+                    "end_date": None,
+                    "usage_balance_depleted": False,
+                }
+            },
+            "feature_gating_info": {"feature_controls": []},
+        },
+    ),
+    Quiet("/subscription-banner", {"banner": None}),
+    Quiet("/notifications/read", {"notifications": []}),
+    # source hosting
+    Quiet("/github/is-user-configured", {"is_configured": False}),
+    Quiet("/github/list-repos", {"repos": []}),
+    Quiet("/github/list-branches", {"branches": []}),
+    # remote and cloud agents
+    Quiet("/remote-agents/list", _NO_REMOTE_AGENTS),
+    Quiet("/remote-agents/list-stream", _NO_REMOTE_AGENTS, stream=True),
+    Quiet("/remote-agents/agent-history-stream", None, stream=True),
+    Quiet("/remote-agents/get-chat-history", {"chat_history": []}),
+    Quiet("/cloud-agents/agents/list", {"agents": [], "next_page_token": ""}),
+    Quiet("/cloud-agents/agents/create", _CLOUD_AGENT),
+    Quiet("/cloud-experts/experts/create-agent", _CLOUD_AGENT),
+    Quiet("/cloud-agents/agents/get-messages", {"messages": []}),
+    Quiet("/cloud-agents/agents/batch-get-message-counts", {"message_counts": []}),
+)
+
+# Families whose exact names were never recorded: (how the path matches, answer).
+PREFIXED: tuple[tuple[str, Json], ...] = (("/settings/", {"configs": []}),)
+SUFFIXED: tuple[tuple[str, Json], ...] = (
+    ("/poll-update", {"updates": [], "events": []}),
+    ("/get-last-seq-id", {"last_seq_id": 0}),
+)

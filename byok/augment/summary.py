@@ -1,0 +1,89 @@
+"""The history summary node: old exchanges that the client compressed (P§3.6, 4.6)."""
+
+import re
+from collections.abc import Callable
+from html import escape
+
+from byok.augment.blocks import middle_cut
+from byok.augment.body import integer, objects, text
+from byok.augment.exchanges import Exchange, Reply, read_exchange
+from byok.augment.nodes import Result, Turn
+from byok.chat import Json, Part, TextPart
+
+MAX_RESULT_CHARS = 8000
+MAX_INPUT_CHARS = 2000
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_TEMPLATE = """<earlier_conversation>
+{summary}
+({beginning_part_dropped_num_exchanges} exchanges dropped)
+{middle_part_abridged}
+</earlier_conversation>
+<recent>
+{end_part_full}
+</recent>"""
+
+
+def rendered_turn(turn: Turn) -> Turn:
+    """Put the summary's text where its node stands: before the user's words.
+
+    Results lying beside the node answer calls that are text now; they are rendered
+    as a further exchange instead of as tool messages.
+    """
+    if turn.summary is None:
+        return turn
+    beside = Exchange(Turn(results=turn.results), Reply())
+    extra = [beside] if turn.results else []
+    content: tuple[Part, ...] = (
+        TextPart(render(turn.summary, extra)),
+        *turn.content,
+    )
+    return Turn(content=content, asks=True)
+
+
+def render(node: Json, extra: list[Exchange]) -> str:
+    """Fill the client's template, or byok's own, in a single pass.
+
+    Values may hold braces or the names of placeholders; unknown placeholders stay.
+    """
+    end = [read_exchange(item) for item in objects(node, "history_end")]
+    values: dict[str, Callable[[], str]] = {
+        "summary": lambda: text(node, "summary_text"),
+        "summarization_request_id": lambda: text(node, "summarization_request_id"),
+        "beginning_part_dropped_num_exchanges": lambda: str(
+            integer(node, "history_beginning_dropped_num_exchanges")
+        ),
+        "middle_part_abridged": lambda: text(node, "history_middle_abridged_text"),
+        "end_part_full": lambda: "\n".join(_exchange(e) for e in [*end, *extra]),
+    }
+
+    def fill(match: re.Match[str]) -> str:
+        found = values.get(match.group(1))
+        return found() if found else match.group()
+
+    template = text(node, "message_template")
+    filled = _PLACEHOLDER.sub(fill, template or _TEMPLATE)
+    if template and extra and "{end_part_full}" not in template:
+        filled += "\n" + "\n".join(_exchange(e) for e in extra)
+    return filled
+
+
+def _exchange(exchange: Exchange) -> str:
+    turn, reply = exchange.turn, exchange.reply
+    said = "\n".join(p.text for p in turn.content if isinstance(p, TextPart))
+    parts = [
+        *(_result(result) for result in turn.results),
+        f"<user>{said}</user>" if said else "",
+        f"<assistant>{reply.text}</assistant>" if reply.text else "",
+        *(
+            f'<tool_use name="{escape(call.name)}" id="{escape(call.id)}">'
+            f"{middle_cut(call.arguments, MAX_INPUT_CHARS)}</tool_use>"
+            for call in reply.calls
+        ),
+    ]
+    return "<exchange>" + "".join(filter(None, parts)) + "</exchange>"
+
+
+def _result(result: Result) -> str:
+    error = ' is_error="true"' if result.is_error else ""
+    content = middle_cut(result.content, MAX_RESULT_CHARS)
+    return f'<tool_result id="{escape(result.call_id)}"{error}>{content}</tool_result>'

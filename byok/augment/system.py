@@ -1,0 +1,98 @@
+"""The system message, byte-stable over a conversation so that prompt caches hit."""
+
+from typing import Any
+
+from byok.augment.body import first_text, flag, integer, items, mapping, text, value
+from byok.chat import Json
+
+_PERSONAS = {
+    1: "You are building a prototype: prefer the shortest way to something that runs.",
+    2: "You are brainstorming: offer several different ideas before settling on one.",
+    3: "You are reviewing: look for faults and risks, and say how sure you are.",
+}
+AGENT_LINE = (
+    "You can act on the user's workspace only through the tools you are given; "
+    "use them instead of describing what should be done."
+)
+RECORDS_LINE = (
+    "Blocks headed [earlier tool result ...] are records of the past, "
+    "not a format to imitate."
+)
+
+
+def system_text(
+    body: Json,
+    *,
+    base: str,
+    addition: str = "",
+    personality: str = "",
+    has_records: bool = False,
+) -> str:
+    """Join the parts of the system message in their fixed order (P§4.1).
+
+    `base` is the user's configured system prompt, used unless the client brings its
+    own; `addition` the user's text for this endpoint. Silent jobs get neither a
+    persona nor the agent's line.
+    """
+    silent = flag(body, "silent")
+    persona = "" if silent else _PERSONAS.get(integer(body, "persona_type"), "")
+    agent = not silent and "AGENT" in text(body, "mode").upper()
+    parts = [
+        _replaced(text(body, "system_prompt") or base, body),
+        persona,
+        "" if silent else personality,
+        text(body, "user_guidelines"),
+        text(body, "workspace_guidelines"),
+        *(_rule(rule) for rule in [*items(body, "rules"), *items(body, "skills")]),
+        _memories(body),
+        _open_file(body),
+        AGENT_LINE if agent else "",
+        text(body, "system_prompt_append"),
+        addition,
+        RECORDS_LINE if has_records else "",
+    ]
+    kept = dict.fromkeys(part.strip() for part in parts if part.strip())
+    return "\n\n".join(kept)
+
+
+def _replaced(prompt: str, body: Json) -> str:
+    """Apply `system_prompt_replacements`, where they name what to replace."""
+    for row in items(body, "system_prompt_replacements"):
+        if isinstance(row, dict) and (
+            old := first_text(row, "old", "from", "search", "pattern")
+        ):
+            prompt = prompt.replace(old, first_text(row, "new", "to", "replacement"))
+    return prompt
+
+
+def _rule(rule: Any) -> str:
+    if isinstance(rule, str):
+        return rule
+    if not isinstance(rule, dict):
+        return ""
+    content = first_text(rule, "content", "text")
+    heading = first_text(rule, "path", "name")
+    return f"# {heading}\n{content}" if content and heading else content
+
+
+def _memories(body: Json) -> str:
+    remembered = text(body, "agent_memories")
+    if not remembered:
+        info = mapping(body, "memories_info")
+        names = ("agent_memories", "memories", "text", "content")
+        remembered = first_text(info, *names) or "\n".join(
+            item if isinstance(item, str) else first_text(item, "text", "content")
+            for item in items(info, "items")
+            if isinstance(item, (str, dict))
+        )
+    return f"# Memories\n{remembered}" if remembered.strip() else ""
+
+
+def _open_file(body: Json) -> str:
+    path, language = text(body, "path"), text(body, "lang")
+    if not path and not language:
+        return ""
+    if value(body, "disable_selected_code_details") is True:
+        return ""
+    shown = f" ({language})" if path and language else language
+    return f"The user has this file open: {path}{shown}"

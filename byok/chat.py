@@ -1,0 +1,109 @@
+"""What goes up: one conversation, in no vendor's words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+Json: TypeAlias = Mapping[str, Any]
+
+
+class Role(StrEnum):
+    """Who speaks a message."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """Plain text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePart:
+    """A picture: its media type (`image/png`) and its bytes in base64."""
+
+    media_type: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingPart:
+    """What the model thought before an answer; few upstreams want it back."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool the model asks to run; `arguments` is the JSON text of an object."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What running a tool gave."""
+
+    call_id: str
+    name: str
+    content: str
+
+
+Part: TypeAlias = TextPart | ImagePart | ThinkingPart | ToolCall | ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn. A message of role TOOL holds exactly one ToolResult."""
+
+    role: Role
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """A tool the model may call; `parameters` is a JSON Schema of an object.
+
+    The MCP names say where the client must send the call; empty for its own tools.
+    """
+
+    name: str
+    description: str
+    parameters: Json
+    mcp_server_name: str = ""
+    mcp_tool_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Request parameters; None leaves the upstream's own default."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """Everything needed to ask a model for one turn.
+
+    No messages means that there is nothing to answer. `silent` marks a background
+    job of the client; the two `client_` flags say what its reader can digest.
+    """
+
+    messages: tuple[Message, ...]
+    tools: tuple[ToolDefinition, ...] = ()
+    model: str = ""
+    conversation_id: str = ""
+    silent: bool = False
+    client_parallel_tools: bool = False
+    client_tool_use_start: bool = False
+    sampling: Sampling = field(default_factory=Sampling)

@@ -1,0 +1,46 @@
+"""The command line: one file a command; heavy imports happen inside commands."""
+
+import sys
+from typing import NoReturn
+
+import typer
+
+from byok.cli import config, connect, keys, models, serve, token, version
+from byok.cli.output import fail
+from byok.errors import ByokError, ConfigError
+
+EXIT_USAGE = 2
+EXIT_CONFIG = 78
+_EXITS = {"already_running": 75, "port": 69}
+
+app = typer.Typer(
+    name="byok",
+    help="Bring your own key: a local daemon between Augment clients and any model.",
+    epilog="Start with: byok serve --upstream ollama",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+COMMANDS = (serve, token, keys, models, connect, config, version)
+for command in COMMANDS:
+    command.register(app)
+
+
+def main() -> NoReturn:
+    """Run a command; every ByokError becomes a message, its cure and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    try:
+        app()
+    except ByokError as error:
+        fail(error)
+        sys.exit(exit_code(error))
+    sys.exit(0)
+
+
+def exit_code(error: ByokError) -> int:
+    """Return the exit code of an error."""
+    if isinstance(error, ConfigError):
+        return EXIT_CONFIG
+    return _EXITS.get(error.code, 1)

@@ -1,0 +1,38 @@
+"""byok config."""
+
+import typer
+
+from byok.cli.context import ConfigOption, load
+from byok.cli.output import say, say_json
+from byok.paths import find_paths
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command group."""
+    group = typer.Typer(help="Find, check and show the settings.", no_args_is_help=True)
+    group.command(name="path")(path)
+    group.command(name="check")(check)
+    group.command(name="show")(show)
+    app.add_typer(group, name="config")
+
+
+def path() -> None:
+    """Print where the settings file is, or would be."""
+    say(str(find_paths().config))
+
+
+def check(config: ConfigOption = None) -> None:
+    """Check the settings without starting anything."""
+    _, paths = load(config)
+    file = config or paths.config
+    say(f"{file}: fine" if file.exists() else f"{file} does not exist: defaults apply")
+
+
+def show(config: ConfigOption = None) -> None:
+    """Print the settings in force as JSON, without secrets."""
+    settings, _ = load(config)
+    shown = settings.model_dump(mode="json")
+    for upstream in shown["upstreams"].values():
+        upstream["headers"] = {name: "***" for name in upstream["headers"]}
+        upstream["api_key_cmd"] = upstream["api_key_cmd"][:1]
+    say_json(shown)

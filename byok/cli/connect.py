@@ -1,0 +1,79 @@
+"""byok connect: the exact settings that point a client at the running daemon."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import orjson
+import typer
+
+from byok.cli.context import JsonOption, load
+from byok.cli.output import say, tell
+
+
+class Client(StrEnum):
+    """The clients that byok can explain."""
+
+    VSCODE = "vscode"
+    JETBRAINS = "jetbrains"
+    CLI = "cli"
+    SDK = "sdk"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="connect")(connect)
+
+
+def connect(
+    client: Annotated[Client, typer.Argument(help="Which client to point at byok.")],
+    json: JsonOption = False,
+) -> None:
+    """Print the settings or variables that point a client at the running daemon."""
+    from byok.server.instance import running
+    from byok.server.token import read_token
+
+    settings, paths = load()
+    daemon = running(paths)
+    port = daemon.port if daemon else settings.server.port
+    url, token = f"http://127.0.0.1:{port}", read_token(paths.token)
+    if daemon is None:
+        tell("byok is not running; these are the settings for its usual port.")
+    values = _VALUES[client](url, token)
+    if json:
+        say(orjson.dumps(values, option=orjson.OPT_INDENT_2).decode())
+        return
+    tell(_WHERE[client])
+    if client in (Client.CLI, Client.SDK):
+        for name, value in values.items():
+            say(f"export {name}={value}")
+    else:
+        say(orjson.dumps(values, option=orjson.OPT_INDENT_2).decode())
+
+
+def _editor(url: str, token: str) -> dict[str, str]:
+    return {
+        "augment.advanced.completionURL": url,
+        "augment.advanced.apiToken": token,
+    }
+
+
+def _environment(url: str, token: str) -> dict[str, str]:
+    return {"AUGMENT_API_URL": url, "AUGMENT_API_TOKEN": token}
+
+
+def _session(url: str, token: str) -> dict[str, str]:
+    return {"accessToken": token, "tenantURL": url}
+
+
+_VALUES = {
+    Client.VSCODE: _editor,
+    Client.JETBRAINS: _session,
+    Client.CLI: _environment,
+    Client.SDK: _environment,
+}
+_WHERE = {
+    Client.VSCODE: "Add to settings.json (Preferences: Open User Settings (JSON)):",
+    Client.JETBRAINS: "Write to ~/.augment/session.json, then restart the IDE:",
+    Client.CLI: "Set in the shell that runs the CLI:",
+    Client.SDK: "Set for the program, or pass as api_url and api_key:",
+}

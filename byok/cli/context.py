@@ -1,0 +1,57 @@
+"""What several commands need: paths, settings, an open set of services."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from byok.paths import Paths, find_paths
+
+if TYPE_CHECKING:
+    from byok.config import Settings
+    from byok.services import Services
+
+T = TypeVar("T")
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", help="Another settings file.", metavar="FILE"),
+]
+UpstreamOption = Annotated[
+    str,
+    typer.Option("--upstream", help="An upstream of the settings, a preset, or a URL."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+
+
+def load(
+    config: Path | None = None, overrides: dict[str, Any] | None = None
+) -> tuple["Settings", Paths]:
+    """Read the settings of this user."""
+    from byok.config import load_settings
+    from byok.errors import ConfigError
+
+    paths = find_paths()
+    file = config or paths.config
+    if config is not None and not config.exists():
+        raise ConfigError(f"{config} does not exist.")
+    return load_settings(file, overrides), paths
+
+
+def with_services(
+    work: "Callable[[Services], Awaitable[T]]",
+    *,
+    config: Path | None = None,
+    upstream: str = "",
+) -> T:
+    """Open the services, run some work, close them."""
+    from byok.services import open_services
+
+    settings, paths = load(config)
+
+    async def run() -> T:
+        async with open_services(settings, paths, upstream=upstream) as services:
+            return await work(services)
+
+    return asyncio.run(run())

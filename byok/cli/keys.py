@@ -1,0 +1,139 @@
+"""byok keys."""
+
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from byok.cli.context import ConfigOption, JsonOption, load, with_services
+from byok.cli.output import say, say_json, say_table, tell
+
+if TYPE_CHECKING:
+    from byok.config import Settings
+    from byok.keys import KeyWanted
+    from byok.keys.keyring_store import KeyringStore
+    from byok.keys.vault import Vault
+    from byok.paths import Paths
+    from byok.services import Services
+
+NameArgument = Annotated[
+    str, typer.Argument(help="An upstream: a preset or a name of the settings.")
+]
+
+
+class Store(StrEnum):
+    """Where a key is kept."""
+
+    KEYRING = "keyring"
+    VAULT = "vault"
+
+
+StoreOption = Annotated[Store, typer.Option(help="The OS keyring, or a sealed file.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command group."""
+    group = typer.Typer(
+        help="Keep the keys of upstreams in the OS keyring.", no_args_is_help=True
+    )
+    group.command(name="set")(set_key)
+    group.command(name="list")(list_keys)
+    group.command(name="test")(test_key)
+    group.command(name="remove")(remove_key)
+    app.add_typer(group, name="keys")
+
+
+def set_key(
+    name: NameArgument,
+    store: StoreOption = Store.KEYRING,
+    config: ConfigOption = None,
+) -> None:
+    """Store a key, asked for without echo or read from standard input."""
+    from byok.keys import clean_key, fingerprint
+
+    settings, paths = load(config)
+    wanted = _wanted(name, settings)
+    if sys.stdin.isatty():
+        raw: str = typer.prompt(
+            f"Key for {wanted.name} ({wanted.origin})", hide_input=True
+        )
+    else:
+        raw = sys.stdin.readline()
+    key = clean_key(raw)
+    _store(store, paths).set(wanted.entry, key)
+    say(
+        f"Stored the key of {wanted.name} for {wanted.origin} "
+        f"(fingerprint {fingerprint(key)}) in the {store.value}."
+    )
+
+
+def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
+    """Show for each upstream where its key comes from, and a fingerprint of it."""
+    from byok.dialects.presets import PRESETS
+    from byok.errors import ConfigError, KeyMissing
+    from byok.keys import fingerprint
+    from byok.services import make_ladder
+
+    settings, paths = load(config)
+    ladder = make_ladder(paths)
+    hosted = [n for n, p in PRESETS.items() if p.key_env and p.base_url]
+    rows: list[tuple[str, str, str]] = []
+    for name in dict.fromkeys((*settings.upstreams, *hosted)):
+        try:
+            found = ladder.find(_wanted(name, settings))
+            rows.append((name, found.source, fingerprint(found.value)))
+        except KeyMissing:
+            if name in settings.upstreams:
+                rows.append((name, "none", ""))
+        except ConfigError as error:
+            rows.append((name, str(error), ""))
+    if json:
+        fields = ("upstream", "source", "fingerprint")
+        say_json([dict(zip(fields, row, strict=True)) for row in rows])
+    elif rows:
+        say_table("upstream", "source", "fingerprint", rows=list(rows))
+    else:
+        say("No keys were found. Store one: byok keys set NAME")
+
+
+def test_key(name: NameArgument, config: ConfigOption = None) -> None:
+    """Ask the upstream for its models with the key, and say what it answers."""
+
+    async def work(services: "Services") -> int:
+        return len(await services.upstreams[name].models())
+
+    count = with_services(work, config=config, upstream=name)
+    say(f"{name} accepts the key and lists {count} models.")
+
+
+def remove_key(
+    name: NameArgument,
+    store: StoreOption = Store.KEYRING,
+    config: ConfigOption = None,
+) -> None:
+    """Forget a stored key."""
+    settings, paths = load(config)
+    wanted = _wanted(name, settings)
+    if _store(store, paths).remove(wanted.entry):
+        say(f"Removed the key of {name} from the {store.value}.")
+    else:
+        tell(f"There is no key of {name} for {wanted.origin} in the {store.value}.")
+        raise typer.Exit(1)
+
+
+def _wanted(name: str, settings: "Settings") -> "KeyWanted":
+    from byok.services import key_wanted, upstream_named
+
+    return key_wanted(*upstream_named(name, settings))
+
+
+def _store(store: Store, paths: "Paths") -> "KeyringStore | Vault":
+    from byok.keys.keyring_store import KeyringStore
+    from byok.keys.vault import Vault
+
+    if store is Store.KEYRING:
+        return KeyringStore()
+    return Vault(
+        paths.vault, ask=lambda: str(typer.prompt("Passphrase", hide_input=True))
+    )

@@ -1,0 +1,92 @@
+"""byok serve."""
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from byok.cli.context import ConfigOption, UpstreamOption, load
+from byok.cli.output import say, tell
+
+if TYPE_CHECKING:
+    from byok.config import Settings
+    from byok.paths import Paths
+    from byok.server.run import Daemon
+    from byok.services import Services
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="serve")(serve)
+
+
+def serve(
+    upstream: UpstreamOption = "",
+    model: Annotated[
+        str, typer.Option(help="The model that answers when a client names none.")
+    ] = "",
+    port: Annotated[
+        str, typer.Option(help="Port on 127.0.0.1 and ::1; 0 takes a free one.")
+    ] = "",
+    config: ConfigOption = None,
+) -> None:
+    """Run the daemon until it is told to stop.
+
+    Without --upstream and without settings it uses the first local server that
+    answers, else an upstream whose key it finds, else the built-in demo.
+    """
+    from byok.server.instance import only_instance
+
+    os.umask(0o077)
+    settings, paths = load(config, {"server": {"port": port}} if port else None)
+    with only_instance(paths):
+        runner = asyncio.Runner(loop_factory=_loop_factory())
+        with runner:
+            runner.run(_serve(settings, paths, upstream, model))
+
+
+async def _serve(
+    settings: "Settings", paths: "Paths", upstream: str, model: str
+) -> None:
+    from byok.server.instance import record
+    from byok.server.logs import set_up_logging
+    from byok.server.run import run_until_signal
+    from byok.services import open_services
+
+    async with open_services(
+        settings, paths, upstream=upstream, model=model
+    ) as services:
+        set_up_logging(settings.log.level, paths.log, services.redactor)
+
+        def ready(daemon: "Daemon") -> None:
+            record(paths, daemon.port)
+            say(f"byok is listening on {daemon.url}")
+            _flush()
+            _introduce(services)
+
+        await run_until_signal(services, settings.server.port, ready)
+
+
+def _introduce(services: "Services") -> None:
+    """Say on stderr which model answers and why, and how to connect a client."""
+    default = services.router.default()
+    tell(f"upstream: {default.upstream} ({services.choice.reason})")
+    tell(f"model:    {default.model}")
+    tell("connect:  byok connect vscode | jetbrains | cli | sdk")
+    tell("token:    byok token")
+
+
+def _flush() -> None:
+    import sys
+
+    sys.stdout.flush()
+
+
+def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
+    """Use uvloop where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.Loop

@@ -1,0 +1,13 @@
+"""What the user wants."""
+
+from byok.config.loading import load_settings
+from byok.config.settings import DEFAULT_PORT, Settings, UpstreamSettings
+from byok.config.values import is_loopback
+
+__all__ = [
+    "DEFAULT_PORT",
+    "Settings",
+    "UpstreamSettings",
+    "is_loopback",
+    "load_settings",
+]

@@ -1,0 +1,113 @@
+"""Find and read the settings: flags, `BYOK_*` variables, config.toml, defaults.
+
+Only the user's own configuration folder is read, never a workspace or the current
+directory: a repository must not be able to redirect a key.
+"""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from byok.config.settings import Settings, UpstreamSettings
+from byok.errors import ConfigError
+
+_MAX_FILE = 2**20
+_RESERVED = frozenset({"BYOK_HOME", "BYOK_SHARED"})
+
+
+def load_settings(
+    path: Path,
+    overrides: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Settings:
+    """Read the settings; a missing file counts as empty.
+
+    Raises:
+        ConfigError: names the file, the key and what is expected, never a value.
+    """
+    _check_environment(environ)
+    given = _read_toml(path)
+    try:
+        return Settings(**{"_toml": given, **(overrides or {})})
+    except ValidationError as error:
+        raise ConfigError(
+            "\n".join(
+                _explained(path, row) for row in error.errors(include_input=False)
+            ),
+            hint="config.example.toml describes every key.",
+        ) from None
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        _check_file(path)
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 at byte {error.start}.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}.") from None
+    except RecursionError:
+        raise ConfigError(f"{path} is nested too deeply.") from None
+
+
+def _check_file(path: Path) -> None:
+    facts = path.stat()
+    if not path.is_file():
+        raise ConfigError(f"{path} is not a file.")
+    if facts.st_size > _MAX_FILE:
+        raise ConfigError(f"{path} is larger than 1 MiB, which no settings file is.")
+    if hasattr(os, "geteuid"):
+        if facts.st_uid != os.geteuid():
+            raise ConfigError(f"{path} belongs to another user.")
+        if facts.st_mode & 0o022:
+            raise ConfigError(
+                f"{path} can be changed by other users.",
+                hint=f"Run: chmod go-w '{path}'",
+            )
+
+
+def _check_environment(environ: Mapping[str, str]) -> None:
+    for name in environ:
+        if not name.startswith("BYOK_") or name in _RESERVED:
+            continue
+        if name.startswith(("BYOK_KEY_", "BYOK_VAULT_")):
+            continue
+        section = name.removeprefix("BYOK_").partition("__")[0].lower()
+        if section not in Settings.model_fields:
+            raise ConfigError(
+                f"The environment variable {name} is none that byok knows.",
+                hint="It should be BYOK_<SECTION>__<KEY>, for example "
+                "BYOK_SERVER__PORT.",
+            )
+
+
+def _explained(path: Path, row: Any) -> str:
+    place = [str(part) for part in row["loc"]]
+    key = ".".join(place)
+    message = str(row["msg"]).removeprefix("Value error, ")
+    if row["type"] == "extra_forbidden":
+        known = _known_keys(place[:-1])
+        close = difflib.get_close_matches(place[-1], known, n=1)
+        guess = f" Did you mean {close[0]}?" if close else ""
+        return f"{path}: {key} is no known key.{guess}"
+    return f"{path}: {key}: {message}." if key else f"{path}: {message}."
+
+
+def _known_keys(place: list[str]) -> list[str]:
+    if not place:
+        return list(Settings.model_fields)
+    if place[0] == "upstreams":
+        return list(UpstreamSettings.model_fields)
+    field = Settings.model_fields.get(place[0])
+    section = field.annotation if field else None
+    is_section = isinstance(section, type) and issubclass(section, BaseModel)
+    return list(section.model_fields) if is_section else []  # type: ignore[union-attr]

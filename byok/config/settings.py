@@ -1,0 +1,213 @@
+"""The settings as types: one section of config.toml each, one field a key."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from byok.augment.endpoints import ENDPOINTS, Generate
+from byok.config import values
+from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
+from byok.toolcalls.repair import RepairMode
+
+DEFAULT_PORT = 8317
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class ServerSettings(_Section):
+    """Where clients connect. There is no host: byok listens on loopback only."""
+
+    port: Annotated[int, AfterValidator(values.port)] = Field(
+        DEFAULT_PORT, description="TCP port on 127.0.0.1 and ::1; 0 takes a free one."
+    )
+
+
+class NetworkSettings(_Section):
+    """How upstreams beyond this machine are reached."""
+
+    proxy: str = Field("", description="http:// proxy for upstreams; never loopback.")
+    ca_file: str = Field("", description="PEM file of further trusted authorities.")
+
+
+class _Sampling(_Section):
+    temperature: float | None = Field(
+        None, ge=0, le=2, description="Sampling temperature, 0 to 2."
+    )
+    top_p: float | None = Field(None, gt=0, le=1, description="Nucleus sampling.")
+    max_tokens: int | None = Field(
+        None, gt=0, description="Longest answer, in tokens of the model."
+    )
+
+
+class UpstreamSettings(_Sampling):
+    """One model API."""
+
+    type: Annotated[str, AfterValidator(values.upstream_type)] = Field(
+        OPENAI_COMPATIBLE, description="A preset's name, or openai_compatible."
+    )
+    dialect: Annotated[str, AfterValidator(values.dialect)] = Field(
+        "", description="Wire protocol; empty chooses by type."
+    )
+    base_url: Annotated[
+        str, AfterValidator(lambda u: values.base_url(u) if u else u)
+    ] = Field("", description="Where the API begins; empty means the preset's address.")
+    models: list[str] = Field(
+        default_factory=list, description="Models always offered, found or not."
+    )
+    model: str = Field("", description="The model to use when a client names none.")
+    api_key_env: str = Field(
+        "", description="Read the key from this variable and from nowhere else."
+    )
+    api_key_cmd: list[str] = Field(
+        default_factory=list,
+        description="Run this program (no shell); its first line is the key.",
+    )
+    timeout: float = Field(
+        0, ge=0, description="Longest silence in seconds; 0 means 120, local 600."
+    )
+    headers: dict[str, str] = Field(
+        default_factory=dict, description="Further request headers."
+    )
+    extra_body: dict[str, Any] = Field(
+        default_factory=dict, description="Further fields of every request body."
+    )
+    ca_file: str = Field("", description="As in [network], for this upstream.")
+    proxy: str = Field("", description="As in [network], for this upstream.")
+    allow_insecure_http: bool = Field(
+        False, description="Allow plain http beyond this machine: the key travels bare."
+    )
+
+
+class RoutingSettings(_Section):
+    """Which model answers."""
+
+    default: str = Field(
+        "", description="Default model: byok:<upstream>:<model>, or a listed model."
+    )
+
+
+class ChatSettings(_Sampling):
+    """Defaults of every chat request, where the upstream sets none."""
+
+    system_prompt: str = Field(
+        "", description="Stands first in the system message, unless a client has one."
+    )
+
+
+class ToolSettings(_Section):
+    """What happens to a model's tool calls."""
+
+    repair: RepairMode = Field(
+        RepairMode.LOSSLESS,
+        description="lossless; fill also invents empty values; off passes through.",
+    )
+
+
+class LimitSettings(_Section):
+    """How much byok takes on at once."""
+
+    streams: int = Field(256, ge=1, le=4096, description="Answers at the same time.")
+    waiting: int = Field(64, ge=0, le=4096, description="Requests that may wait.")
+    wait_seconds: float = Field(10, ge=0, le=60, description="How long they wait.")
+    connections: int = Field(512, ge=8, le=8192, description="Open connections.")
+
+
+class LogSettings(_Section):
+    """What is written down. Bodies, prompts and keys never are."""
+
+    level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = Field(
+        "info", description="debug, info, warning or error."
+    )
+
+
+class Settings(BaseSettings):
+    """Everything that a user can decide."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="BYOK_",
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
+    server: ServerSettings = Field(default_factory=lambda: ServerSettings())
+    network: NetworkSettings = Field(default_factory=lambda: NetworkSettings())
+    upstreams: dict[str, UpstreamSettings] = Field(default_factory=dict)
+    routing: RoutingSettings = Field(default_factory=lambda: RoutingSettings())
+    chat: ChatSettings = Field(default_factory=lambda: ChatSettings())
+    prompts: dict[str, str] = Field(
+        default_factory=dict,
+        description="Text added to the system message, by endpoint.",
+    )
+    tools: ToolSettings = Field(default_factory=lambda: ToolSettings())
+    limits: LimitSettings = Field(default_factory=lambda: LimitSettings())
+    log: LogSettings = Field(default_factory=lambda: LogSettings())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_types(cls, given: Any) -> Any:
+        """Give a section that is named like a preset that preset's type."""
+        upstreams = given.get("upstreams") if isinstance(given, dict) else None
+        if isinstance(upstreams, dict):
+            for name, section in upstreams.items():
+                if name in (*PRESETS, DEMO) and isinstance(section, dict):
+                    section.setdefault("type", name)
+        return given
+
+    @model_validator(mode="after")
+    def _check_names(self) -> "Settings":
+        for name, upstream in self.upstreams.items():
+            if not values.UPSTREAM_NAME.match(name):
+                raise ValueError(
+                    f"the upstream name {name[:40]!r} must be a-z, 0-9, _ and -, "
+                    "32 characters at most"
+                )
+            _check_upstream(name, upstream)
+        known = [row.path.lstrip("/") for row in ENDPOINTS if isinstance(row, Generate)]
+        for endpoint in self.prompts:
+            if endpoint not in known:
+                raise ValueError(f"[prompts] knows these keys: {', '.join(known)}")
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Order the sources; the file comes in as the init argument `_file`."""
+        del dotenv_settings, file_secret_settings
+        given = dict(getattr(init_settings, "init_kwargs", {}))
+        file = given.pop("_toml", {})
+        return (
+            InitSettingsSource(settings_cls, given),
+            env_settings,
+            InitSettingsSource(settings_cls, file),
+        )
+
+
+def _check_upstream(name: str, upstream: UpstreamSettings) -> None:
+    if upstream.type in (OPENAI_COMPATIBLE, "azure") and not upstream.base_url:
+        raise ValueError(f"upstreams.{name}.base_url is missing")
+    plain = upstream.base_url.startswith("http://")
+    if (
+        plain
+        and not values.is_loopback(upstream.base_url)
+        and not upstream.allow_insecure_http
+    ):
+        raise ValueError(
+            f"upstreams.{name}.base_url is plain http to another machine, so its key "
+            "could be read on the way: use https, or set allow_insecure_http = true"
+        )

@@ -1,0 +1,50 @@
+"""What a setting's value must look like; errors say what is expected, no value."""
+
+import re
+from urllib.parse import urlsplit
+
+from byok.dialects import DIALECTS
+from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
+
+UPSTREAM_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+TYPES = (OPENAI_COMPATIBLE, DEMO, *PRESETS)
+
+
+def is_loopback(url: str) -> bool:
+    """Tell an address of this machine by its spelling; odd spellings do not count."""
+    return (urlsplit(url).hostname or "") in _LOOPBACK
+
+
+def base_url(url: str) -> str:
+    """Check a base URL; an empty path gets /v1, any other is kept."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must look like https://host/v1")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError("must hold no user, password, query or fragment")
+    if parts.hostname.startswith(("169.254.", "fe80:")):
+        raise ValueError("must not be a link-local address")
+    _ = parts.port
+    return url.rstrip("/") if parts.path.strip("/") else f"{url.rstrip('/')}/v1"
+
+
+def port(number: int) -> int:
+    """Check a TCP port; those below 1024 belong to the system."""
+    if number and not 1024 <= number <= 65535:
+        raise ValueError("must be 0 (any free port) or from 1024 to 65535")
+    return number
+
+
+def upstream_type(name: str) -> str:
+    """Check the type of an upstream."""
+    if name not in TYPES:
+        raise ValueError(f"must be one of: {', '.join(TYPES)}")
+    return name
+
+
+def dialect(name: str) -> str:
+    """Check the name of a wire protocol."""
+    if name and name not in DIALECTS:
+        raise ValueError(f"must be one of: {', '.join(DIALECTS)}")
+    return name

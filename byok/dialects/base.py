@@ -1,0 +1,54 @@
+"""What every upstream protocol must be able to say."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from byok.chat import ChatRequest, Json
+from byok.dialects.quirks import Quirks
+from byok.events import StreamEvent
+from byok.stage import Stage
+from byok.wire.sse import ServerSentEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whom a request is for: the model's name there, and what it cannot do."""
+
+    model: str
+    quirks: Quirks
+    extra_body: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamRequest:
+    """A request ready to send; `tool_names` maps names sent to names offered."""
+
+    path: str
+    body: dict[str, Any]
+    tool_names: Mapping[str, str] = field(default_factory=dict)
+
+
+class Dialect(Protocol):
+    """One upstream wire protocol. Holds no state, performs no I/O."""
+
+    def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
+        """Write a conversation as this upstream wants to read it."""
+        ...
+
+    def auth(self, key: str, quirks: Quirks) -> Mapping[str, str]:
+        """Give the headers that carry the key."""
+        ...
+
+    def decoder(
+        self, tool_names: Mapping[str, str]
+    ) -> Stage[ServerSentEvent, StreamEvent]:
+        """Give a fresh reader for one answer, streamed or whole.
+
+        It ends with exactly one Finish, or raises an UpstreamError.
+        """
+        ...
+
+    def models(self, body: Any) -> list[str]:
+        """Read the ids out of the upstream's model list."""
+        ...

@@ -1,0 +1,51 @@
+"""What a vendor's imitation of OpenAI cannot do, as data.
+
+A row names only what differs from the default, which is what most servers accept.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Quirks:
+    """How an OpenAI-compatible upstream differs.
+
+    Attributes:
+        output_cap: the body field that limits the answer's tokens.
+        null_content: `content: null` is accepted beside tool calls.
+        stream_options: `stream_options.include_usage` is accepted.
+        parallel_tool_calls: the field of that name is accepted.
+        tool_id_length: longest tool call id; `exact_tool_ids` means just this length,
+            letters and digits only.
+        auth_header: the header for the key; `Authorization` takes `Bearer <key>`.
+        strict_roles: a user message may not follow a tool message directly.
+    """
+
+    output_cap: str = "max_tokens"
+    null_content: bool = True
+    stream_options: bool = True
+    parallel_tool_calls: bool = True
+    tool_id_length: int = 64
+    exact_tool_ids: bool = False
+    auth_header: str = "Authorization"
+    strict_roles: bool = False
+
+
+DEFAULT = Quirks()
+
+# Sources: the vendors' public API references and the issue threads of other bridges.
+QUIRKS: dict[str, Quirks] = {
+    "openai": Quirks(output_cap="max_completion_tokens", tool_id_length=40),
+    "azure": Quirks(
+        output_cap="max_completion_tokens", tool_id_length=40, auth_header="api-key"
+    ),
+    "xai": Quirks(output_cap="max_completion_tokens"),
+    "groq": Quirks(output_cap="max_completion_tokens"),
+    "mistral": Quirks(tool_id_length=9, exact_tool_ids=True, strict_roles=True),
+    "deepseek": Quirks(null_content=False),
+    "zai": Quirks(null_content=False, parallel_tool_calls=False),
+    "ollama": Quirks(null_content=False, parallel_tool_calls=False),
+    "llamacpp": Quirks(null_content=False),
+    "anthropic": Quirks(parallel_tool_calls=False),
+    "gemini": Quirks(parallel_tool_calls=False),
+}

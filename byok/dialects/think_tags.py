@@ -1,0 +1,64 @@
+"""Reasoning that a model writes into its text, between think tags at the start."""
+
+from collections.abc import Iterator
+
+from byok.events import Finish, StreamEvent, TextDelta, ThinkingDelta
+
+# Kimi's SGLang builds use the second pair.
+_PAIRS = (("<think>", "</think>"), ("◁think▷", "◁/think▷"))
+
+
+class ThinkTags:
+    """Stage[StreamEvent, StreamEvent]: a leading block becomes ThinkingDelta."""
+
+    def __init__(self) -> None:
+        self._held: str | None = ""  # None once the block is over, or there is none
+        self._closer = ""
+
+    def feed(self, event: StreamEvent, /) -> Iterator[StreamEvent]:
+        """Pass everything on but text that may belong to the block."""
+        if isinstance(event, Finish):
+            yield from self.flush()
+        if self._held is None or not isinstance(event, TextDelta):
+            yield event
+        elif self._closer:
+            yield from self._inside(self._held + event.text)
+        else:
+            yield from self._before(self._held + event.text)
+
+    def flush(self) -> Iterator[StreamEvent]:
+        """Give what was held; a block that never ended is reasoning all the same."""
+        held, self._held = self._held, None
+        if held:
+            yield ThinkingDelta(held) if self._closer else TextDelta(held)
+
+    def _before(self, text: str) -> Iterator[StreamEvent]:
+        start = text.lstrip()
+        for opener, closer in _PAIRS:
+            if start.startswith(opener):
+                self._closer = closer
+                yield from self._inside(start.removeprefix(opener))
+                return
+            if opener.startswith(start):  # not enough to tell, and also for ""
+                self._held = text
+                return
+        self._held = None
+        yield TextDelta(text)
+
+    def _inside(self, text: str) -> Iterator[StreamEvent]:
+        thought, closer, rest = text.partition(self._closer)
+        if closer:
+            self._held = None
+            if thought:
+                yield ThinkingDelta(thought)
+            if rest := rest.lstrip("\n"):
+                yield TextDelta(rest)
+            return
+        keep = next(
+            n for n in range(len(closer) or len(self._closer), -1, -1)
+            if text.endswith(self._closer[:n])
+        )  # fmt: skip
+        cut = len(text) - keep
+        self._held = text[cut:]
+        if cut:
+            yield ThinkingDelta(text[:cut])

@@ -1,0 +1,126 @@
+"""Everything that can go wrong, as one small tree.
+
+ByokError                 .status for HTTP, .code for programs, .hint = what to do
+├─ ConfigError     400    settings contradict themselves or name unknown things
+│   └─ KeyMissing  422    no key for an upstream
+├─ BadRequest      400    the client's request cannot be read (400, 405, 413, 415, 422)
+├─ NotAllowed      403    wrong token, foreign Host or Origin (401, 403, 421)
+├─ NotReady        503    byok itself cannot answer just now; try again
+└─ UpstreamError   422    the upstream gave no usable answer; never a 5xx, because
+    │                     client SDKs repeat a 5xx without end
+    ├─ UpstreamUnreachable    no connection, or silence
+    ├─ UpstreamRefused        an error status, kept as .upstream_status
+    └─ UpstreamGarbled        its answer breaks its own protocol
+"""
+
+
+class ByokError(Exception):
+    """The root: a sentence for a person, and facts for a program."""
+
+    status = 500
+    code = "internal"
+    retryable = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str = "",
+        hint: str = "",
+        status: int = 0,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.code = code or type(self).code
+        self.status = status or type(self).status
+        self.retryable = type(self).retryable if retryable is None else retryable
+
+    @property
+    def sentence(self) -> str:
+        """The message and the hint as one line of text."""
+        message = str(self)
+        return f"{message} {self.hint}".strip() if self.hint else message
+
+
+class ConfigError(ByokError):
+    """Settings contradict themselves or name unknown things."""
+
+    status = 400
+    code = "config"
+
+
+class KeyMissing(ConfigError):
+    """No key was found for an upstream that needs one."""
+
+    status = 422
+    code = "key_missing"
+
+
+class BadRequest(ByokError):
+    """The client's request cannot be read."""
+
+    status = 400
+    code = "bad_request"
+
+
+class NotAllowed(ByokError):
+    """The caller may not do this."""
+
+    status = 403
+    code = "not_allowed"
+
+
+class NotReady(ByokError):
+    """Byok cannot answer just now; the same request may succeed later."""
+
+    status = 503
+    code = "not_ready"
+    retryable = True
+
+
+class UpstreamError(ByokError):
+    """The upstream gave no usable answer."""
+
+    status = 422
+    code = "upstream_failed"
+
+
+class UpstreamUnreachable(UpstreamError):
+    """No connection to the upstream, or silence."""
+
+    code = "upstream_unreachable"
+    retryable = True
+
+
+class UpstreamRefused(UpstreamError):
+    """The upstream answered with an error.
+
+    `upstream_status` is its HTTP status (0 for an error inside a stream),
+    `retry_after` the seconds it asked to wait, or None.
+    """
+
+    code = "upstream_refused"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        upstream_status: int = 0,
+        retry_after: float | None = None,
+        code: str = "",
+        hint: str = "",
+        status: int = 0,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(
+            message, code=code, hint=hint, status=status, retryable=retryable
+        )
+        self.upstream_status = upstream_status
+        self.retry_after = retry_after
+
+
+class UpstreamGarbled(UpstreamError):
+    """The upstream's answer breaks its own protocol."""
+
+    code = "upstream_garbled"

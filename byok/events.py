@@ -1,0 +1,70 @@
+"""What comes down: one model turn, piece by piece, in no vendor's words."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from byok.chat import ToolCall
+
+
+class FinishReason(StrEnum):
+    """Why the model stopped."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    TOOL_CALLS = "tool_calls"
+    CONTENT_FILTER = "content_filter"
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More visible text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    """More of the model's reasoning."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """A fragment of a tool call; `index` is None where the upstream sent none."""
+
+    index: int | None = None
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens counted by the upstream; `input_tokens` includes the cached part."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_creation_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The turn is over, by the upstream's own word."""
+
+    reason: FinishReason
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One sentence that byok owes the user about this turn, and its code."""
+
+    text: str
+    code: str
+
+
+StreamEvent: TypeAlias = (
+    TextDelta | ThinkingDelta | ToolCallDelta | ToolCall | Usage | Finish | Notice
+)

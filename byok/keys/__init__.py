@@ -1,0 +1,6 @@
+"""Where a key comes from."""
+
+from byok.keys.ladder import FoundKey, KeyLadder, KeyWanted
+from byok.keys.validate import clean_key, fingerprint
+
+__all__ = ["FoundKey", "KeyLadder", "KeyWanted", "clean_key", "fingerprint"]

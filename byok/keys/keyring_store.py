@@ -1,0 +1,132 @@
+"""The operating system's keyring, with a time limit and only real ones.
+
+The keyring library may choose a backend that writes keys in plain text, or one that
+accepts a key and forgets it; it may also wait for ever for a desktop that is not
+there. So the backend must be one of the systems' own, every call runs in a thread
+that is given up after a limit, and what was written is read back.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from byok.errors import ConfigError
+
+if TYPE_CHECKING:
+    from keyring.backend import KeyringBackend
+
+SERVICE = "byok"
+_ALLOWED = (
+    "keyring.backends.macOS",
+    "keyring.backends.Windows",
+    "keyring.backends.SecretService",
+    "keyring.backends.libsecret",
+    "keyring.backends.kwallet",
+)
+_CHAINER = "keyring.backends.chainer"
+_CURE = "Use an environment variable, api_key_cmd, or: byok keys set NAME --store vault"
+T = TypeVar("T")
+
+
+class KeyringStore:
+    """Keys in the OS keyring, under the service name `byok`."""
+
+    label = "OS keyring"
+
+    def __init__(
+        self,
+        *,
+        seconds: float = 5,
+        choose: "Callable[[], KeyringBackend] | None" = None,
+    ) -> None:
+        self._seconds = seconds
+        self._choose = choose or _choose_backend
+
+    def get(self, entry: str) -> str | None:
+        """Return the stored key, or None.
+
+        Raises:
+            ConfigError: there is no usable keyring, it is locked, or does not answer.
+        """
+        return self._call(lambda ring: ring.get_password(SERVICE, entry))
+
+    def set(self, entry: str, key: str) -> None:
+        """Store a key and read it back.
+
+        Raises:
+            ConfigError: as for get, or the keyring did not keep the key.
+        """
+        self._call(lambda ring: ring.set_password(SERVICE, entry, key))
+        if self.get(entry) != key:
+            raise ConfigError("The OS keyring did not keep the key.", hint=_CURE)
+
+    def remove(self, entry: str) -> bool:
+        """Forget a key; False when there was none.
+
+        Raises:
+            ConfigError: as for get.
+        """
+        if self.get(entry) is None:
+            return False
+        self._call(lambda ring: ring.delete_password(SERVICE, entry))
+        return True
+
+    def _call(self, action: "Callable[[KeyringBackend], T]") -> T:
+        """Run one call in a thread of its own, which dies with the process."""
+        outcome: list[T] = []
+        failure: list[Exception] = []
+
+        def work() -> None:
+            try:
+                outcome.append(action(self._choose()))
+            except Exception as error:
+                failure.append(error)
+
+        thread = threading.Thread(target=work, name="byok-keyring", daemon=True)
+        thread.start()
+        thread.join(self._seconds)
+        if failure:
+            raise _translated(failure[0]) from failure[0]
+        if not outcome:
+            raise ConfigError(
+                f"the OS keyring did not answer within {self._seconds:g} seconds",
+                hint=_CURE,
+            )
+        return outcome[0]
+
+
+def _choose_backend() -> "KeyringBackend":
+    """Return the keyring that the library chose, if it is one of the systems' own.
+
+    Raises:
+        ConfigError: it would keep keys in plain text, forget them, or is none at all.
+    """
+    import keyring
+
+    chosen = keyring.get_keyring()
+    candidates = [chosen]
+    if type(chosen).__module__.startswith(_CHAINER):
+        candidates = list(getattr(chosen, "backends", ()))
+    for backend in candidates:
+        if type(backend).__module__.startswith(_ALLOWED):
+            return backend
+    module = type(chosen).__module__
+    if module.startswith(("keyring.backends.fail", "keyring.backends.null", _CHAINER)):
+        raise ConfigError("no OS keyring is available here", hint=_CURE)
+    raise ConfigError(
+        f"the keyring backend {module} is refused: it is none of the systems' own",
+        hint=_CURE,
+    )
+
+
+def _translated(error: Exception) -> ConfigError:
+    if isinstance(error, ConfigError):
+        return error
+    kind = type(error).__name__
+    if kind in ("KeyringLocked", "InitError", "EOFError", "PasswordSetError"):
+        return ConfigError(
+            "the OS keyring is locked, or nobody can be asked to unlock it", hint=_CURE
+        )
+    if kind == "NoKeyringError":
+        return ConfigError("no OS keyring is available here", hint=_CURE)
+    return ConfigError(f"the OS keyring failed ({kind})", hint=_CURE)

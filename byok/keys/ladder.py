@@ -1,0 +1,149 @@
+"""The order in which a key is looked for.
+
+A source that the user named is the only one. Otherwise the first hit of: systemd
+credential, `BYOK_KEY_<NAME>`, the vendor's own variable, the OS keyring, the
+encrypted vault. Stored keys are bound to the origin (scheme, host, port) for which
+they were stored, so that a changed base_url cannot carry a key elsewhere.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from byok.errors import ByokError, ConfigError, KeyMissing
+from byok.keys.keyring_store import KeyringStore
+from byok.keys.validate import clean_key
+from byok.keys.vault import Vault
+
+_COMMAND_SECONDS = 5
+_COMMAND_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class KeyWanted:
+    """For which upstream a key is looked for, and where the user says it is."""
+
+    name: str
+    base_url: str
+    preset_env: str = ""
+    named_env: str = ""
+    command: tuple[str, ...] = ()
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port of the upstream."""
+        parts = urlsplit(self.base_url)
+        return f"{parts.scheme}://{parts.netloc}"
+
+    @property
+    def entry(self) -> str:
+        """The name under which a stored key is kept."""
+        return f"{self.name}@{self.origin}"
+
+    @property
+    def own_env(self) -> str:
+        """The variable `BYOK_KEY_<NAME>`."""
+        return f"BYOK_KEY_{self.name.upper().replace('-', '_')}"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundKey:
+    """A key and where it was found; the value is not shown by repr."""
+
+    value: str = field(repr=False)
+    source: str
+
+
+class KeyLadder:
+    """Looks for keys; may block for seconds, so callers use a thread."""
+
+    def __init__(
+        self,
+        *,
+        environ: Mapping[str, str] = os.environ,
+        keyring: KeyringStore | None = None,
+        vault: Vault | None = None,
+    ) -> None:
+        self._environ = environ
+        self.keyring = keyring or KeyringStore()
+        self.vault = vault
+
+    def find(self, wanted: KeyWanted) -> FoundKey:
+        """Return the first key of the ladder.
+
+        Raises:
+            KeyMissing: none was found; the text names what was tried and the cure.
+            ConfigError: a named source failed, or holds what is no key.
+        """
+        tried: list[str] = []
+        for source, value in self._rungs(wanted, tried):
+            if value.strip():
+                return FoundKey(clean_key(value, shortest=1), source)
+            tried.append(source)
+        raise KeyMissing(
+            f"No key was found for {wanted.name} ({wanted.origin}); "
+            f"looked in: {', '.join(tried)}.",
+            hint=f"Run: byok keys set {wanted.name}",
+        )
+
+    def _rungs(self, wanted: KeyWanted, tried: list[str]) -> Iterator[tuple[str, str]]:
+        if wanted.named_env:
+            yield wanted.named_env, self._environ.get(wanted.named_env, "")
+            return
+        if wanted.command:
+            yield "api_key_cmd", _run(wanted.command)
+            return
+        if folder := self._environ.get("CREDENTIALS_DIRECTORY", ""):
+            yield "systemd credential", _credential(Path(folder), wanted.name)
+        for variable in (wanted.own_env, wanted.preset_env):
+            if variable:
+                yield variable, self._environ.get(variable, "")
+        for store in (self.keyring, self.vault):
+            if store is None:
+                continue
+            try:
+                yield store.label, store.get(wanted.entry) or ""
+            except ByokError as error:
+                tried.append(f"{store.label} ({error})")
+
+
+def _credential(folder: Path, name: str) -> str:
+    try:
+        return (folder / f"byok.{name}").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The systemd credential byok.{name} cannot be read.") from (
+            error
+        )
+
+
+def _run(command: tuple[str, ...]) -> str:
+    """Run the user's key command; its output is never shown."""
+    program = shutil.which(command[0])
+    if program is None:
+        raise ConfigError(f"api_key_cmd: the program {command[0]} was not found.")
+    try:
+        done = subprocess.run(  # noqa: S603 - a list from the user's own settings
+            [program, *command[1:]],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_COMMAND_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ConfigError(
+            f"api_key_cmd did not answer within {_COMMAND_SECONDS} seconds."
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"api_key_cmd cannot be run: {error.strerror}.") from error
+    if done.returncode:
+        raise ConfigError(f"api_key_cmd ended with exit code {done.returncode}.")
+    first = done.stdout[:_COMMAND_BYTES].decode("utf-8", "replace").partition("\n")[0]
+    if not first.strip():
+        raise ConfigError("api_key_cmd printed nothing.")
+    return first

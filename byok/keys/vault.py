@@ -1,0 +1,132 @@
+"""An encrypted file for keys, where there is no keyring; only on request.
+
+AES-256-GCM under a key that scrypt (n=2^17, r=8, p=1) derives from a passphrase. The
+passphrase comes from `BYOK_VAULT_PASSPHRASE`, or from the file that
+`BYOK_VAULT_KEY_FILE` names.
+"""
+
+import base64
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from byok.errors import ConfigError
+from byok.paths import check_private, write_private
+
+_N, _R, _P = 2**17, 8, 1
+_SALT, _NONCE, _KEY = 16, 12, 32
+
+
+class Vault:
+    """Keys in one encrypted file."""
+
+    label = "vault"
+
+    def __init__(
+        self,
+        path: Path,
+        environ: Mapping[str, str] = os.environ,
+        ask: Callable[[], str] | None = None,
+    ) -> None:
+        self._path = path
+        self._environ = environ
+        self._ask = ask
+
+    def get(self, entry: str) -> str | None:
+        """Return the stored key, or None; a missing file holds none.
+
+        Raises:
+            ConfigError: the file is damaged, or the passphrase missing or wrong.
+        """
+        return self._read().get(entry) if self._path.exists() else None
+
+    def set(self, entry: str, key: str) -> None:
+        """Store a key.
+
+        Raises:
+            ConfigError: as for get.
+        """
+        self._write({**(self._read() if self._path.exists() else {}), entry: key})
+
+    def remove(self, entry: str) -> bool:
+        """Forget a key; False when there was none.
+
+        Raises:
+            ConfigError: as for get.
+        """
+        keys = self._read() if self._path.exists() else {}
+        if keys.pop(entry, None) is None:
+            return False
+        self._write(keys)
+        return True
+
+    def _read(self) -> dict[str, str]:
+        check_private(self._path)
+        invalid_tag, aead = _cipher()
+        try:
+            sealed = orjson.loads(self._path.read_bytes())
+            salt, nonce, data = (
+                base64.b64decode(sealed[part]) for part in ("salt", "nonce", "data")
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ConfigError(f"{self._path} is damaged.") from error
+        try:
+            plain = aead(self._derive(salt)).decrypt(nonce, data, b"byok")
+        except invalid_tag:
+            raise ConfigError("the vault's passphrase is wrong") from None
+        keys: dict[str, str] = orjson.loads(plain)
+        return keys
+
+    def _write(self, keys: Mapping[str, str]) -> None:
+        _, aead = _cipher()
+        salt, nonce = os.urandom(_SALT), os.urandom(_NONCE)
+        data = aead(self._derive(salt)).encrypt(nonce, orjson.dumps(keys), b"byok")
+        sealed = {"salt": salt, "nonce": nonce, "data": data}
+        text = orjson.dumps(
+            {k: base64.b64encode(v).decode() for k, v in sealed.items()}
+        )
+        write_private(self._path, text.decode())
+
+    def _derive(self, salt: bytes) -> bytes:
+        from cryptography.hazmat.primitives.kdf.scrypt import (
+            Scrypt,
+        )
+
+        derived: bytes = Scrypt(salt=salt, length=_KEY, n=_N, r=_R, p=_P).derive(
+            self._passphrase().encode()
+        )
+        return derived
+
+    def _passphrase(self) -> str:
+        if phrase := self._environ.get("BYOK_VAULT_PASSPHRASE", ""):
+            return phrase
+        if name := self._environ.get("BYOK_VAULT_KEY_FILE", ""):
+            file = Path(name)
+            try:
+                check_private(file)
+                return file.read_text(encoding="utf-8").strip()
+            except OSError as error:
+                raise ConfigError("BYOK_VAULT_KEY_FILE cannot be read") from error
+        if self._ask is not None and (phrase := self._ask()):
+            return phrase
+        raise ConfigError(
+            "the vault is locked",
+            hint="Set BYOK_VAULT_PASSPHRASE or BYOK_VAULT_KEY_FILE.",
+        )
+
+
+def _cipher() -> tuple[type[Exception], Any]:
+    try:
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import (
+            AESGCM,
+        )
+    except ImportError as error:
+        raise ConfigError(
+            "The vault needs the package cryptography.",
+            hint="Install byok[vault].",
+        ) from error
+    return InvalidTag, AESGCM

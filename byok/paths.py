@@ -1,0 +1,117 @@
+"""Where byok keeps its files, and how it writes them.
+
+`BYOK_HOME` puts everything under one folder; otherwise platformdirs decides.
+"""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from byok.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The three roots; every file of byok is named here and nowhere else."""
+
+    config_dir: Path
+    state_dir: Path
+    data_dir: Path
+
+    @property
+    def config(self) -> Path:
+        """The user's settings."""
+        return self.config_dir / "config.toml"
+
+    @property
+    def token(self) -> Path:
+        """The client token."""
+        return self.state_dir / "token"
+
+    @property
+    def daemon(self) -> Path:
+        """Facts about the running daemon: pid, port, instance, started."""
+        return self.state_dir / "daemon.json"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the running daemon for its whole life."""
+        return self.state_dir / "daemon.lock"
+
+    @property
+    def models(self) -> Path:
+        """What the upstreams listed last."""
+        return self.state_dir / "models.json"
+
+    @property
+    def log(self) -> Path:
+        """The newest log file."""
+        return self.state_dir / "log" / "byok.log"
+
+    @property
+    def vault(self) -> Path:
+        """The encrypted keys, where the user chose that."""
+        return self.data_dir / "vault.json"
+
+
+def find_paths(environ: Mapping[str, str] = os.environ) -> Paths:
+    """Return the paths of this user.
+
+    Raises:
+        ConfigError: `BYOK_HOME` is not an absolute path.
+    """
+    if home := environ.get("BYOK_HOME", ""):
+        root = Path(home).expanduser()
+        if not root.is_absolute():
+            raise ConfigError("BYOK_HOME must be an absolute path.")
+        return Paths(root, root / "state", root / "data")
+    dirs = platformdirs.PlatformDirs("byok", appauthor=False)
+    return Paths(
+        Path(dirs.user_config_dir), Path(dirs.user_state_dir), Path(dirs.user_data_dir)
+    )
+
+
+def write_private(path: Path, content: str) -> None:
+    """Replace a file whole, readable by its owner only, and durably."""
+    make_private(path.parent)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            Path(name).unlink()
+        raise
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner may enter; existing ones stay as they are."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def check_private(path: Path) -> None:
+    """Refuse a secret file that others could read or replace.
+
+    Raises:
+        ConfigError: it is no plain file, is somebody else's, or open to others.
+    """
+    facts = path.lstat()
+    if not path.is_file() or path.is_symlink():
+        raise ConfigError(f"{path} must be a plain file.", hint="Remove it.")
+    if not hasattr(os, "geteuid"):
+        return  # Windows: the user's profile folder is private by its access list
+    if facts.st_uid != os.geteuid():
+        raise ConfigError(f"{path} belongs to another user.", hint="Remove it.")
+    if facts.st_mode & 0o077:
+        raise ConfigError(
+            f"{path} can be read or changed by other users.",
+            hint=f"Run: chmod 600 '{path}'",
+        )

@@ -1,0 +1,60 @@
+"""Keep secrets out of everything that is written down."""
+
+import base64
+import re
+from urllib.parse import quote
+
+_MARK = "[redacted]"
+
+# Shapes of well-known secrets. A match is replaced whole.
+_PATTERNS = re.compile(
+    r"""
+      \bsk-[A-Za-z0-9_\-]{16,}                       # OpenAI, Anthropic, OpenRouter
+    | \bAIza[0-9A-Za-z_\-]{30,}                      # Google
+    | \bgh[pousr]_[A-Za-z0-9]{20,}                   # GitHub
+    | \bgsk_[A-Za-z0-9]{20,}                         # Groq
+    | \bxai-[A-Za-z0-9]{20,}                         # xAI
+    | \bxox[abprs]-[A-Za-z0-9\-]{10,}                # Slack
+    | \bAKIA[0-9A-Z]{16}\b                           # AWS
+    | \beyJ[\w\-]{8,}\.[\w\-]{8,}\.[\w\-]{8,}        # JWT
+    | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*-----|\Z)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+# A secret behind a telling name: the name stays, the value goes.
+_NAMED = re.compile(
+    r"((?:bearer\s+|[?&\"']?(?:api[_-]?key|access[_-]?token|token|secret|password|key)"
+    r"[\"']?\s*[=:]\s*[\"']?))(?=[^\s\"'&,;]{8,})([A-Za-z0-9_\-.~+/=%]{8,})",
+    re.IGNORECASE,
+)
+_SHORTEST = 8
+
+
+class Redactor:
+    """Removes known secrets, their usual encodings, and whatever looks like one."""
+
+    def __init__(self) -> None:
+        self._forms: list[str] = []
+
+    def add(self, secret: str) -> None:
+        """Remember a live secret; anything under eight characters is ignored."""
+        if len(secret) < _SHORTEST:
+            return
+        raw = secret.encode()
+        encoded = base64.b64encode(raw).decode()
+        forms = {
+            secret,
+            quote(secret, safe=""),
+            encoded,
+            encoded.rstrip("="),
+            base64.urlsafe_b64encode(raw).decode().rstrip("="),
+            secret.replace("\\", "\\\\").replace('"', '\\"').replace("/", "\\/"),
+        }
+        self._forms = sorted({*self._forms, *forms}, key=len, reverse=True)
+
+    def __call__(self, text: str) -> str:
+        """Return the text without secrets."""
+        for form in self._forms:
+            if form in text:
+                text = text.replace(form, _MARK)
+        return _NAMED.sub(rf"\1{_MARK}", _PATTERNS.sub(_MARK, text))

@@ -1,0 +1,37 @@
+"""Read a request's body within its limit."""
+
+from typing import Any
+
+from aiohttp import ClientPayloadError
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web import BaseRequest, RequestPayloadError
+
+from byok.errors import BadRequest
+from byok.server.guard import too_large
+from byok.wire.json_body import parse_body
+
+
+async def read_body(request: BaseRequest, limit: int) -> dict[str, Any]:
+    """Return the body's object; an empty body is `{}`.
+
+    Raises:
+        BadRequest: too large, cut, or no JSON object.
+    """
+    if "Expect" in request.headers:  # its value was checked by the guard
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        async for piece in request.content.iter_any():
+            size += len(piece)
+            if size > limit:
+                raise too_large(limit)
+            pieces.append(piece)
+    except (ClientPayloadError, RequestPayloadError, HttpProcessingError) as error:
+        raise BadRequest("The body is cut or malformed.", code="bad_http") from error
+    body = parse_body(b"".join(pieces))
+    if "encrypted_data" in body and "iv" in body:
+        raise BadRequest(
+            "An encrypted body cannot be read.", code="UNSUPPORTED_WRAPPER_PAYLOAD"
+        )
+    return body

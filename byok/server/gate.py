@@ -1,0 +1,99 @@
+"""How many answers may be under way at once."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from byok.errors import NotReady
+
+
+class Gate:
+    """Lets `streams` in at a time; `waiting` more wait, in order, `seconds` at most."""
+
+    def __init__(self, streams: int, waiting: int, seconds: float) -> None:
+        self._slots = asyncio.Semaphore(streams)
+        self._room = waiting
+        self._seconds = seconds
+        self._scopes: set[asyncio.Timeout] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.stopping = False
+
+    @asynccontextmanager
+    async def entered(self) -> AsyncIterator[None]:
+        """Hold a place while an answer is made.
+
+        Raises:
+            NotReady: there was no place in time, or byok is stopping.
+        """
+        if self.stopping:
+            raise shutting_down()
+        await self._enter()
+        try:
+            yield
+        finally:
+            self._slots.release()
+
+    @asynccontextmanager
+    async def ended_by_stop(self) -> AsyncIterator[None]:
+        """Turn the end of the daemon into an error that can still be told.
+
+        Raises:
+            NotReady: byok is stopping; raised in the middle of the body.
+        """
+        try:
+            async with asyncio.timeout(None) as scope:
+                self._scopes.add(scope)
+                self._idle.clear()
+                try:
+                    yield
+                finally:
+                    self._scopes.discard(scope)
+                    if not self._scopes:
+                        self._idle.set()
+        except TimeoutError as error:
+            if not self.stopping:
+                raise
+            raise shutting_down() from error
+
+    async def stop(self, grace: float) -> None:
+        """Let answers end for `grace` seconds, then end each with a last line."""
+        self.stopping = True
+        await self._all_ended(grace)
+        now = asyncio.get_running_loop().time()
+        for scope in self._scopes:
+            scope.reschedule(now)
+
+    async def drained(self, seconds: float) -> None:
+        """Wait until the last lines are written, at most so long."""
+        await self._all_ended(seconds)
+
+    async def _all_ended(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._idle.wait()
+
+    async def _enter(self) -> None:
+        if not self._slots.locked():
+            await self._slots.acquire()
+            return
+        if self._room <= 0:
+            raise _too_many()
+        self._room -= 1
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._slots.acquire()
+        except TimeoutError as error:
+            raise _too_many() from error
+        finally:
+            self._room += 1
+
+
+def shutting_down() -> NotReady:
+    """Return the error for an answer that the end of the daemon cut."""
+    return NotReady("byok is shutting down.", code="shutting_down")
+
+
+def _too_many() -> NotReady:
+    return NotReady("Too many answers are under way.", code="too_many_streams")

@@ -1,0 +1,169 @@
+"""Ask a model and write its answer: the one place where client and upstream meet."""
+
+import logging
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing
+
+from aiohttp.web import BaseRequest, StreamResponse
+
+from byok.augment.chat_reply import ChatReply, collected
+from byok.augment.endpoints import Generate
+from byok.augment.history import call_ids, last_user_text
+from byok.chat import ChatRequest, Json
+from byok.errors import ByokError
+from byok.events import StreamEvent
+from byok.server.gate import Gate
+from byok.server.reply import LineStream, internal_error, json_response
+from byok.services import Services
+from byok.stage import Stage, chain
+from byok.toolcalls.assemble import ToolCallAssembler
+from byok.toolcalls.repair import Repair
+from byok.wire.ndjson import encode_line
+
+_log = logging.getLogger(__name__)
+_SHOWN = 60
+
+
+class Generator:
+    """Answers the Generate rows."""
+
+    def __init__(
+        self,
+        services: Services,
+        gate: Gate,
+        *,
+        beat: float = 20.0,
+        head_after: float = 5.0,
+    ) -> None:
+        self._services = services
+        self._gate = gate
+        self._beat = beat
+        self._head_after = head_after
+        self._told_nodes: set[int] = set()
+
+    async def answer(
+        self, row: Generate, request: BaseRequest, body: Json, request_id: str
+    ) -> StreamResponse:
+        """Answer one request, streamed or whole."""
+        async with self._gate.entered():
+            turn = _Turn(self._services, row, body, request_id, self._tell_node)
+            if row.stream:
+                return await self._streamed(turn, request)
+            return await self._whole(turn)
+
+    async def _streamed(self, turn: "_Turn", request: BaseRequest) -> StreamResponse:
+        stream = LineStream(request, beat=self._beat, head_after=self._head_after)
+        async with stream:
+            try:
+                async with self._gate.ended_by_stop():
+                    async for chunks in turn.chunks():
+                        await stream.write(b"".join(map(encode_line, chunks)))
+            except ByokError as error:
+                await stream.write(b"".join(map(encode_line, turn.failed(error))))
+            except (ConnectionError, TimeoutError):
+                raise
+            except Exception:
+                _log.exception("request %s failed", turn.request_id)
+                failed = turn.failed(internal_error())
+                await stream.write(b"".join(map(encode_line, failed)))
+            await stream.finish()
+        return stream.response
+
+    async def _whole(self, turn: "_Turn") -> StreamResponse:
+        found: list[Json] = []
+        try:
+            async with self._gate.ended_by_stop():
+                async for chunks in turn.chunks():
+                    found += chunks
+        except ByokError as error:
+            if not turn.has_output:
+                raise
+            found += turn.failed(error)
+        return json_response(collected(found))
+
+    def _tell_node(self, kind: int) -> None:
+        if kind not in self._told_nodes and len(self._told_nodes) < _SHOWN:
+            self._told_nodes.add(kind)
+            _log.warning("request nodes of type %d are unknown and left out", kind)
+
+
+class _Turn:
+    """One answer on its way from the upstream to the client."""
+
+    def __init__(
+        self,
+        services: Services,
+        row: Generate,
+        body: Json,
+        request_id: str,
+        tell_node: Callable[[int], None],
+    ) -> None:
+        self._services = services
+        self._row = row
+        self._body = body
+        self._tell_node = tell_node
+        self.request_id = request_id
+        self._reply = ChatReply(ChatRequest(()), request_id)
+
+    @property
+    def has_output(self) -> bool:
+        """Whether anything of the model's own is part of the answer."""
+        return self._reply.has_output
+
+    async def chunks(self) -> AsyncIterator[list[Json]]:
+        """Yield the chunks of one network read together, the last ones at the end."""
+        model = str(self._body.get("model") or "")
+        choice = await self._services.router.choose(model)
+        upstream = choice.upstream
+        defaults = self._services.defaults(self._row.path, upstream.name)
+        chat = self._row.decode(self._body, defaults, self._tell_node)
+        self._reply = ChatReply(chat, self.request_id)
+        if not chat.messages:
+            yield list(self._reply.flush())
+            return
+        stage = self._stage(chat)
+        async with aclosing(upstream.stream(chat, choice.model)) as batches:
+            async for batch in batches:
+                if ready := [c for event in batch for c in stage.feed(event)]:
+                    yield ready
+        yield list(stage.flush())
+
+    def failed(self, error: ByokError) -> Iterator[Json]:
+        """Give the chunks that end a broken answer."""
+        _log.warning("request %s: %s", self.request_id, error.sentence)
+        error.args = (self._services.redactor(str(error)),)
+        return self._reply.fail(error)
+
+    def _stage(self, chat: ChatRequest) -> Stage[StreamEvent, Json]:
+        assembler = ToolCallAssembler(
+            chat.tools,
+            new_id=lambda: f"call_{uuid.uuid4().hex[:24]}",
+            mode=self._services.settings.tools.repair,
+            user_text=last_user_text(chat.messages),
+            taken=call_ids(chat.messages),
+            on_repair=_log_repair,
+        )
+        return chain(assembler, self._reply)
+
+
+def _log_repair(repair: Repair) -> None:
+    before, after = _difference(repair.before, repair.after)
+    _log.info(
+        "tool call of %s repaired (%s): %s -> %s",
+        repair.tool,
+        repair.rule,
+        before,
+        after,
+    )
+
+
+def _difference(before: str, after: str) -> tuple[str, str]:
+    """Cut two texts around their first difference: code is not kept in logs whole."""
+    same = 0
+    for one, other in zip(before, after, strict=False):
+        if one != other:
+            break
+        same += 1
+    start = max(0, same - _SHOWN // 3)
+    return repr(before[start : start + _SHOWN]), repr(after[start : start + _SHOWN])

@@ -1,0 +1,81 @@
+"""One daemon at a time, and where it is."""
+
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+import orjson
+from filelock import FileLock, Timeout
+
+from byok.errors import ByokError
+from byok.paths import Paths, make_private, write_private
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A running daemon; `started` is in seconds since 1970."""
+
+    pid: int
+    port: int
+    instance: str
+    started: float
+
+
+class AlreadyRunning(ByokError):
+    """Another daemon of this user is running."""
+
+    code = "already_running"
+
+
+def running(paths: Paths) -> Instance | None:
+    """Return the daemon that holds the lock, or None."""
+    try:
+        with _lock(paths).acquire(timeout=0):
+            return None
+    except Timeout:
+        return _recorded(paths)
+
+
+@contextmanager
+def only_instance(paths: Paths) -> Iterator[None]:
+    """Hold the lock; the system frees it even after a crash.
+
+    Raises:
+        AlreadyRunning: another daemon holds it.
+    """
+    make_private(paths.state_dir)
+    lock = _lock(paths)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        other = _recorded(paths)
+        where = f" (pid {other.pid}, port {other.port})" if other else ""
+        raise AlreadyRunning(
+            f"byok is already running{where}.", hint="byok connect shows its settings."
+        ) from None
+    try:
+        yield
+    finally:
+        paths.daemon.unlink(missing_ok=True)
+        lock.release()
+
+
+def record(paths: Paths, port: int) -> Instance:
+    """Write down where this daemon listens."""
+    own = Instance(os.getpid(), port, secrets.token_hex(8), time.time())
+    write_private(paths.daemon, orjson.dumps(asdict(own)).decode())
+    return own
+
+
+def _recorded(paths: Paths) -> Instance | None:
+    try:
+        return Instance(**orjson.loads(paths.daemon.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None  # it has only just started, or just ended
+
+
+def _lock(paths: Paths) -> FileLock:
+    return FileLock(paths.lock, mode=0o600)

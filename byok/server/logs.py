@@ -1,0 +1,54 @@
+"""Logging: one redacted line an event, to stderr and to a file that turns over."""
+
+import logging
+import sys
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from byok.paths import make_private
+from byok.redact import Redactor
+
+_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_FILE_BYTES, _FILES = 10 * 2**20, 5
+# httpx writes whole URLs at INFO; asyncio and aiohttp write request lines.
+_QUIET = ("httpx", "httpcore", "asyncio", "aiohttp", "keyring")
+
+
+class RedactingFormatter(logging.Formatter):
+    """Removes secrets from the finished text, traceback included."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        super().__init__(_FORMAT)
+        self._redactor = redactor
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write one record without secrets and without control characters."""
+        text = self._redactor(super().format(record))
+        return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
+
+
+def set_up_logging(level: str, file: Path | None, redactor: Redactor) -> None:
+    """Send every record to stderr, and to `file` where it can be written."""
+    formatter = RedactingFormatter(redactor)
+    handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
+    problem = ""
+    if file is not None:
+        try:
+            make_private(file.parent)
+            handlers.append(
+                RotatingFileHandler(
+                    file, maxBytes=_FILE_BYTES, backupCount=_FILES - 1, encoding="utf-8"
+                )
+            )
+            file.chmod(0o600)
+        except OSError as error:
+            problem = f"no log file: {error.strerror}"
+    for handler in handlers:
+        handler.setFormatter(formatter)
+    root = logging.getLogger()
+    root.handlers[:] = handlers
+    root.setLevel(level.upper())
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    if problem:
+        logging.getLogger(__name__).warning(problem)

@@ -1,0 +1,64 @@
+"""aiohttp's server with byok's own limits and its own words for broken requests."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp.web import BaseRequest, RequestHandler, Server, StreamResponse
+
+from byok.errors import BadRequest, ByokError
+from byok.redact import Redactor
+from byok.server.reply import error_response, internal_error
+
+_MAX_LINE = 8190
+_IDLE_SECONDS = 75.0
+
+
+class _Connection(RequestHandler):
+    """One connection. What the parser refuses is neither echoed nor logged."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> StreamResponse:
+        """Answer a request that never became one, in byok's error shape.
+
+        aiohttp would send and log the offending line, and so a key in it.
+        """
+        if request.writer.output_size > 0:
+            raise ConnectionError("the answer has begun already")
+        error: ByokError = internal_error()
+        if status < 500:
+            error = BadRequest(
+                "The request is not valid HTTP.", code="bad_http", status=status
+            )
+        response = error_response(error, "", Redactor())
+        response.force_close()
+        return response
+
+
+class HttpServer(Server):
+    """The protocol factory; a mistyped limit fails at start instead of vanishing."""
+
+    def __init__(
+        self, handler: Callable[[BaseRequest], Awaitable[StreamResponse]]
+    ) -> None:
+        super().__init__(handler, handler_cancellation=True)
+        self._limits: dict[str, Any] = {
+            "access_log": None,
+            "auto_decompress": False,
+            "keepalive_timeout": _IDLE_SECONDS,
+            "max_line_size": _MAX_LINE,
+            "max_field_size": _MAX_LINE,
+            "lingering_time": 1.0,
+        }
+
+    def __call__(self) -> RequestHandler:
+        """Make the handler of a new connection."""
+        loop = asyncio.get_running_loop()
+        return _Connection(self, loop=loop, **self._limits)

@@ -1,0 +1,47 @@
+"""Path to row of the endpoint table.
+
+Clients resolve paths against bases of their own making, so `//x`, `/api/x`,
+`/any/base/x` and `/x/` are `x`. What could hide another path is no path at all.
+"""
+
+import re
+
+from byok.augment.endpoints import ENDPOINTS, Endpoint
+from byok.augment.quiet import PREFIXED, SUFFIXED, Quiet
+from byok.errors import BadRequest
+
+_TRICKS = re.compile(r"%2e|%00|%5c|%3b|%2f|[;\\\x00]", re.IGNORECASE)
+_ROWS: dict[str, Endpoint] = {row.path: row for row in ENDPOINTS}
+
+
+def find_row(raw_path: str) -> tuple[Endpoint, bool]:
+    """Return the row of a path, and whether the path was known.
+
+    The longest known suffix counts. An unknown path gets a constant that keeps
+    clients calm: an empty stream if its name says stream, else `{}`.
+
+    Raises:
+        BadRequest: 404, the path holds encoded dots, NUL, `;` or a backslash.
+    """
+    path = raw_path.partition("?")[0].partition("#")[0]
+    if _TRICKS.search(path):
+        raise BadRequest("There is no such path.", code="not_found", status=404)
+    segments = [segment for segment in path.split("/") if segment]
+    if ".." in segments or "." in segments:
+        raise BadRequest("There is no such path.", code="not_found", status=404)
+    for start in range(len(segments)):
+        if row := _ROWS.get("/" + "/".join(segments[start:])):
+            return row, True
+    return _unknown("/" + "/".join(segments)), False
+
+
+def _unknown(path: str) -> Quiet:
+    for prefix, body in PREFIXED:
+        if prefix in path:
+            return Quiet(path, body)
+    for suffix, body in SUFFIXED:
+        if path.endswith(suffix):
+            return Quiet(path, body)
+    if path.endswith(("-stream", "/stream")):
+        return Quiet(path, None, stream=True)
+    return Quiet(path, {})

@@ -1,0 +1,117 @@
+"""Run the daemon: bind, serve, stop in order."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from aiohttp.web import ServerRunner, SockSite
+
+from byok.server.app import App
+from byok.server.gate import Gate
+from byok.server.generate import Generator
+from byok.server.guard import Guard
+from byok.server.protocol import HttpServer
+from byok.server.sockets import listen
+from byok.server.token import TokenCheck
+from byok.services import Services
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The daemon's own deadlines, in seconds; tests scale them."""
+
+    beat: float = 20.0  # silence before a heartbeat
+    head_after: float = 5.0  # silence before the head of a stream
+    grace: float = 10.0  # how long streams may go on after SIGTERM
+    last_words: float = 2.0  # for the last lines of the streams that are left
+
+
+class Daemon:
+    """A listening byok."""
+
+    def __init__(self, port: int, gate: Gate, sites: list[SockSite], timing: Timing):
+        self.port = port
+        self._gate = gate
+        self._sites = sites
+        self._timing = timing
+
+    @property
+    def url(self) -> str:
+        """Where clients connect."""
+        return f"http://127.0.0.1:{self.port}"
+
+    async def stop(self) -> None:
+        """Take no more connections, let streams end, give each a valid last line."""
+        for site in self._sites:
+            await site.stop()
+        await self._gate.stop(self._timing.grace)
+
+
+@asynccontextmanager
+async def listening(
+    services: Services, port: int, timing: Timing | None = None
+) -> AsyncIterator[Daemon]:
+    """Serve until the block ends.
+
+    Raises:
+        PortTaken: the port cannot be had.
+        ConfigError: the token file is not private.
+    """
+    timing = timing or Timing()
+    limits = services.settings.limits
+    token = TokenCheck(services.paths.token)
+    services.redactor.add(token.token)
+    guard = Guard(token)
+    gate = Gate(limits.streams, limits.waiting, limits.wait_seconds)
+    generator = Generator(
+        services, gate, beat=timing.beat, head_after=timing.head_after
+    )
+    server = HttpServer(App(services, guard, gate, generator))
+    runner = ServerRunner(server, shutdown_timeout=timing.last_words / 2)
+    await runner.setup()
+    sockets = listen(port)
+    sites = [SockSite(runner, sock) for sock in sockets]
+    chosen: int = sockets[0].getsockname()[1]
+    guard.listen_on(chosen)
+    for site in sites:
+        await site.start()
+    services.catalog.refresh()
+    try:
+        yield Daemon(chosen, gate, sites, timing)
+    finally:
+        await runner.cleanup()
+
+
+async def run_until_signal(
+    services: Services, port: int, on_ready: Callable[[Daemon], None]
+) -> None:
+    """Serve until SIGTERM or SIGINT; a second signal stops at once."""
+    asked = asyncio.Event()
+    again = asyncio.Event()
+
+    def ask() -> None:
+        (again if asked.is_set() else asked).set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with contextlib.suppress(NotImplementedError):  # Windows has KeyboardInterrupt
+            loop.add_signal_handler(number, ask)
+    async with listening(services, port) as daemon:
+        gc.collect()
+        gc.freeze()
+        on_ready(daemon)
+        await asked.wait()
+        _log.info("stopping")
+        stop = asyncio.ensure_future(daemon.stop())
+        hurry = asyncio.ensure_future(again.wait())
+        await asyncio.wait({stop, hurry}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (stop, hurry):
+            task.cancel()
+        await asyncio.gather(stop, hurry, return_exceptions=True)

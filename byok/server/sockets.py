@@ -1,0 +1,68 @@
+"""Listening sockets: loopback only, IPv4 and IPv6 on one port."""
+
+import errno
+import logging
+import socket
+
+from byok.errors import ByokError
+
+_log = logging.getLogger(__name__)
+_BACKLOG = 128
+_TRIES = 20
+
+
+class PortTaken(ByokError):
+    """The port cannot be had."""
+
+    code = "port"
+
+
+def listen(port: int) -> list[socket.socket]:
+    """Bind 127.0.0.1 and ::1; port 0 takes one that is free on both.
+
+    A machine without IPv6 gets a warning and the IPv4 socket alone.
+
+    Raises:
+        PortTaken: another program has the port.
+    """
+    for _ in range(_TRIES):
+        first = _bind(socket.AF_INET, "127.0.0.1", port)
+        chosen = first.getsockname()[1]
+        try:
+            return [first, _bind(socket.AF_INET6, "::1", chosen)]
+        except PortTaken:
+            first.close()
+            if port:
+                raise
+        except OSError as error:
+            _log.warning("no IPv6 loopback here: %s", error.strerror)
+            return [first]
+    raise PortTaken("No port is free on both 127.0.0.1 and ::1.")
+
+
+def _bind(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if family is socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        if hasattr(socket, "SO_EXCLUSIVEADDRUSE"):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        else:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+        sock.listen(_BACKLOG)
+    except OSError as error:
+        sock.close()
+        if error.errno == errno.EADDRINUSE:
+            raise PortTaken(
+                f"Port {port} on {host} is taken by another program.",
+                hint="Choose another: byok serve --port N.",
+            ) from error
+        if error.errno == errno.EACCES:
+            raise PortTaken(
+                f"Port {port} on {host} may not be used: the system reserves it.",
+                hint="Choose another: byok serve --port N.",
+            ) from error
+        raise
+    sock.setblocking(False)
+    return sock

@@ -1,0 +1,83 @@
+"""The client token: made once, kept in a private file, compared in constant time."""
+
+import hmac
+import os
+import secrets
+from pathlib import Path
+
+from byok.errors import ConfigError
+from byok.paths import check_private, make_private, write_private
+
+_BYTES = 32
+_SHORTEST = 16
+
+
+def read_token(path: Path) -> str:
+    """Return the token; the first call makes one.
+
+    Raises:
+        ConfigError: the file is not private, not plain, or holds no token.
+    """
+    make_private(path.parent)
+    try:
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)
+        handle = os.open(path, flags, 0o600)
+    except FileExistsError:
+        return _existing(path)
+    token = secrets.token_urlsafe(_BYTES)
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(token + "\n")
+    return token
+
+
+def rotate_token(path: Path) -> str:
+    """Replace the token; a running daemon takes the new one at once."""
+    token = secrets.token_urlsafe(_BYTES)
+    write_private(path, token + "\n")
+    return token
+
+
+def _existing(path: Path) -> str:
+    check_private(path)
+    with path.open("rb") as file:
+        raw = file.read(1024)
+    token = raw.decode("ascii", "replace").strip()
+    if not _SHORTEST <= len(token) <= 512 or not token.isprintable():
+        raise ConfigError(f"{path} holds no token.", hint="Run: byok token rotate")
+    return token
+
+
+class TokenCheck:
+    """Compares what a client sends with the token; notices a rotated file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._token = read_token(path)
+        self._stamp = _stamp(path)
+
+    @property
+    def token(self) -> str:
+        """The token that counts now."""
+        stamp = _stamp(self._path)
+        if stamp != self._stamp:
+            self._token, self._stamp = _existing(self._path), stamp
+        return self._token
+
+    def __call__(self, header: str) -> bool:
+        """Tell whether an Authorization header carries the token.
+
+        A token pasted with its own `Bearer ` arrives doubled. Bytes are compared: a
+        header may hold what is no ASCII.
+        """
+        given = header
+        while given[:7].lower() == "bearer ":
+            given = given[7:].lstrip()
+        if given == header:
+            return False
+        sent = given.encode("utf-8", "surrogateescape")
+        return hmac.compare_digest(sent, self.token.encode())
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    facts = path.stat()
+    return facts.st_mtime_ns, facts.st_ino

@@ -1,0 +1,1 @@
+"""Fragments become whole, honest tool calls."""

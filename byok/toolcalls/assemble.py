@@ -1,0 +1,193 @@
+"""Gather the fragments of tool calls; give whole calls when the turn is over.
+
+A fragment belongs to the call with its id, else with its index, else to the call
+opened last. A new id at an old index is a new call if it brings a name. Names and
+ids that are empty or repeated change nothing. No call leaves before the upstream
+said that it finished, none at all when it stopped at its output limit, and none
+whose arguments are not a whole JSON object: a Notice tells the user instead.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from byok.chat import ToolCall, ToolDefinition
+from byok.events import Finish, FinishReason, Notice, StreamEvent, ToolCallDelta
+from byok.toolcalls.memory import is_memory_tool, memory_supply
+from byok.toolcalls.repair import (
+    Repair,
+    RepairMode,
+    Unrepairable,
+    repair_arguments,
+)
+from byok.wire.json_body import parse_json
+
+MAX_CALLS = 64
+MAX_ARGUMENT_CHARS = 1024 * 1024
+
+
+@dataclass(slots=True)
+class _OpenCall:
+    id: str = ""
+    index: int | None = None
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+    size: int = 0
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+
+class ToolCallAssembler:
+    """Stage[StreamEvent, StreamEvent]: every other event passes through.
+
+    `new_id` makes an id for a call that has none, or one that `taken` holds already.
+    """
+
+    def __init__(
+        self,
+        tools: Iterable[ToolDefinition],
+        *,
+        new_id: Callable[[], str],
+        mode: RepairMode = RepairMode.LOSSLESS,
+        user_text: str = "",
+        taken: Iterable[str] = (),
+        on_repair: Callable[[Repair], None] = lambda repair: None,
+    ) -> None:
+        self._schemas = {tool.name: tool.parameters for tool in tools}
+        self._new_id = new_id
+        self._mode = mode
+        self._supply = memory_supply(user_text)
+        self._taken = set(taken)
+        self._on_repair = on_repair
+        self._calls: list[_OpenCall] = []
+
+    def feed(self, event: StreamEvent, /) -> Iterator[StreamEvent]:
+        """Take a fragment in, or pass another event on."""
+        if isinstance(event, ToolCallDelta):
+            self._gather(event)
+            return
+        if isinstance(event, Finish):
+            yield from self._close(event)
+        yield event
+
+    def flush(self) -> Iterator[StreamEvent]:
+        """Tell of the calls that the stream never finished."""
+        if self._calls:
+            yield _cut([call.name for call in self._calls])
+            self._calls = []
+
+    def _gather(self, delta: ToolCallDelta) -> None:
+        call = self._find(delta)
+        if call is None:
+            call = _OpenCall()
+            self._calls.append(call)
+        elif delta.arguments and self._is_repeat(call, delta):
+            return
+        call.id = call.id or delta.id
+        call.name = call.name or delta.name
+        if call.index is None:
+            call.index = delta.index
+        call.size += len(delta.arguments)
+        if delta.arguments and call.size <= MAX_ARGUMENT_CHARS:
+            call.pieces.append(delta.arguments)
+
+    def _find(self, delta: ToolCallDelta) -> _OpenCall | None:
+        same_index = [c for c in self._calls if c.index == delta.index is not None]
+        if delta.id:
+            for call in reversed(self._calls):
+                if call.id == delta.id and not _another(call, delta):
+                    return call
+            if delta.index is not None and same_index:
+                latest = same_index[-1]
+                return None if delta.name and latest.id else latest
+            return None if delta.name or not self._calls else self._calls[-1]
+        if delta.index is not None:
+            return _continued(same_index, delta)
+        return _continued(self._calls, delta)
+
+    @staticmethod
+    def _is_repeat(call: _OpenCall, delta: ToolCallDelta) -> bool:
+        """Tell a whole call that was sent twice (the same id, name and arguments)."""
+        return bool(
+            delta.id
+            and delta.id == call.id
+            and delta.name == call.name
+            and call.size == len(delta.arguments)
+            and call.text == delta.arguments
+            and _is_whole(delta.arguments)
+        )
+
+    def _close(self, finish: Finish) -> Iterator[StreamEvent]:
+        calls, self._calls = self._calls, []
+        if not calls:
+            return
+        if finish.reason is FinishReason.LENGTH:
+            yield _cut([call.name for call in calls])
+            return
+        for call in calls[:MAX_CALLS]:
+            yield self._whole(call)
+        if len(calls) > MAX_CALLS:
+            yield Notice(
+                f"The model asked for {len(calls)} tool calls at once; "
+                f"the first {MAX_CALLS} were passed on.",
+                "too_many_tool_calls",
+            )
+
+    def _whole(self, call: _OpenCall) -> ToolCall | Notice:
+        if not call.name or call.size > MAX_ARGUMENT_CHARS:
+            return _cut([call.name])
+        schema = self._schemas.get(call.name)
+        before = call.text
+        try:
+            arguments, rules = repair_arguments(
+                before,
+                schema,
+                mode=self._mode,
+                supply=self._supply if is_memory_tool(call.name) else None,
+            )
+        except (Unrepairable, RecursionError, ValueError):
+            return _cut([call.name])
+        for rule in rules:
+            self._on_repair(Repair(call.name, before, arguments, rule))
+        return ToolCall(self._unique(call.id), call.name, arguments)
+
+    def _unique(self, wanted: str) -> str:
+        while not wanted or wanted in self._taken:
+            wanted = self._new_id()
+        self._taken.add(wanted)
+        return wanted
+
+
+def _continued(calls: list[_OpenCall], delta: ToolCallDelta) -> _OpenCall | None:
+    """Find the call that a fragment without an id goes on with, the latest or none."""
+    if not calls:
+        return None
+    last = calls[-1]
+    if not delta.name:
+        return last
+    if last.name and last.name != delta.name:
+        return None
+    return None if last.pieces and _is_whole(last.text) else last
+
+
+def _another(call: _OpenCall, delta: ToolCallDelta) -> bool:
+    """Tell a second call that carries the first one's id, by its index and name."""
+    moved = delta.index is not None and call.index not in (None, delta.index)
+    return moved and bool(delta.name)
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        return isinstance(parse_json(text.encode("utf-8", "surrogatepass")), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _cut(names: list[str]) -> Notice:
+    tools = ", ".join(name or "a tool" for name in names)
+    return Notice(
+        f"The model's call of {tools} came incomplete and was not passed on; "
+        "ask it to try again.",
+        "tool_call_incomplete",
+    )

@@ -1,0 +1,150 @@
+"""Bring a parsed value to the types of its JSON Schema, where nothing is lost.
+
+Only `type`, `properties`, `items`, `required`, `default` and `enum` are read;
+references are not followed and patterns never executed, so a hostile schema costs
+no more than a walk over the value.
+"""
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from byok.chat import Json
+from byok.wire.json_body import parse_json
+
+_MAX_DEPTH = 32
+_EMPTY: dict[str, Any] = {
+    "string": "", "integer": 0, "number": 0, "boolean": False, "array": [],
+    "object": {}, "null": None,
+}  # fmt: skip
+_LARGEST_EXACT = 2**53
+
+
+def coerced(
+    value: Any, schema: Json, rules: list[str], *, path: str = "", depth: int = 0
+) -> Any:
+    """Return the value with lossless coercions; each adds a line to `rules`."""
+    if depth > _MAX_DEPTH or not isinstance(schema, Mapping):
+        return value
+    wanted = _types(schema)
+    if wanted and not any(_IS[kind](value) for kind in wanted):
+        found = [new for kind in wanted for new in _TO[kind](value)]
+        if len(found) == 1 and _allowed(found[0], schema):
+            rules.append(f"{path or 'arguments'}: type made {wanted[0]}")
+            value = found[0]
+    if isinstance(value, dict):
+        properties = _mapping(schema.get("properties"))
+        return {
+            key: coerced(
+                item,
+                _mapping(properties.get(key)),
+                rules,
+                path=f"{path}.{key}" if path else key,
+                depth=depth + 1,
+            )
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        items = _mapping(schema.get("items"))
+        return [
+            coerced(item, items, rules, path=f"{path}[]", depth=depth + 1)
+            for item in value
+        ]
+    return value
+
+
+def fill_missing(
+    value: dict[str, Any], schema: Json, rules: list[str], *, invent: bool = False
+) -> dict[str, Any]:
+    """Add declared defaults of absent required properties.
+
+    With `invent`, a required property without a default gets its type's empty value.
+    """
+    properties = _mapping(schema.get("properties"))
+    added: dict[str, Any] = {}
+    for name in missing_required(value, schema):
+        declared = _mapping(properties.get(name))
+        kinds = _types(declared)
+        if "default" in declared:
+            added[name] = copy.deepcopy(declared["default"])
+            rules.append(f"{name}: schema default")
+        elif invent and kinds:
+            added[name] = copy.deepcopy(_EMPTY[kinds[0]])
+            rules.append(f"{name}: filled with an empty {kinds[0]}")
+    return {**value, **added} if added else value
+
+
+def missing_required(value: Mapping[str, Any], schema: Json) -> list[str]:
+    """List the required properties that the value lacks."""
+    required = schema.get("required")
+    names = required if isinstance(required, list) else []
+    return [n for n in names if isinstance(n, str) and n not in value]
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _types(schema: Json) -> list[str]:
+    declared = schema.get("type")
+    kinds = declared if isinstance(declared, list) else [declared]
+    return [kind for kind in kinds if isinstance(kind, str) and kind in _IS]
+
+
+def _allowed(value: Any, schema: Json) -> bool:
+    choices = schema.get("enum")
+    return not isinstance(choices, list) or value in choices
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_IS: dict[str, Callable[[Any], bool]] = {
+    "string": lambda v: isinstance(v, str),
+    "integer": _is_integer,
+    "number": lambda v: _is_integer(v) or isinstance(v, float),
+    "boolean": lambda v: isinstance(v, bool),
+    "array": lambda v: isinstance(v, list),
+    "object": lambda v: isinstance(v, dict),
+    "null": lambda v: v is None,
+}
+
+
+def _from_text(kind: str) -> Callable[[Any], list[Any]]:
+    """Read a string that holds the JSON of the wanted type, and nothing else."""
+
+    def read(value: Any) -> list[Any]:
+        if not isinstance(value, str):
+            return []
+        try:
+            parsed = parse_json(value.strip().encode("utf-8", "surrogatepass"))
+        except (ValueError, RecursionError):
+            return []
+        return [parsed] if _IS[kind](parsed) else []
+
+    return read
+
+
+def _to_integer(value: Any) -> list[Any]:
+    if isinstance(value, float):
+        exact = value.is_integer() and abs(value) < _LARGEST_EXACT
+        return [int(value)] if exact else []
+    return _from_text("integer")(value)
+
+
+def _to_boolean(value: Any) -> list[Any]:
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return [value.strip().lower() == "true"]
+    return []
+
+
+_TO: dict[str, Callable[[Any], list[Any]]] = {
+    "string": lambda v: [str(v)] if _is_integer(v) else [],
+    "integer": _to_integer,
+    "number": _from_text("number"),
+    "boolean": _to_boolean,
+    "array": _from_text("array"),
+    "object": _from_text("object"),
+    "null": lambda v: [],
+}

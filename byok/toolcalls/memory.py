@@ -1,0 +1,47 @@
+"""Absent text fields of memory tools are taken from the user's own words.
+
+A memory tool is one whose name says so. Its three usual required fields (a title,
+a content, a context) repeat what the user has just said, so they can be derived
+instead of failing the call; nothing else is ever supplied.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from byok.chat import Json
+from byok.toolcalls.coerce import missing_required
+from byok.toolcalls.repair import Supply
+
+_TITLE = frozenset({"title", "name", "summary"})
+_CONTENT = frozenset({"memory", "content", "text"})
+_CONTEXT = frozenset({"context", "scenario"})
+_TITLE_LENGTH = 80
+
+
+def is_memory_tool(name: str) -> bool:
+    """Tell a memory tool by its name."""
+    lowered = name.lower()
+    return "memory" in lowered or "remember" in lowered
+
+
+def memory_supply(user_text: str) -> Supply:
+    """Return a source for the missing fields, drawn from the user's last words."""
+    said = " ".join(user_text.split())
+
+    def supply(arguments: Mapping[str, Any], schema: Json) -> Mapping[str, Any]:
+        if not said:
+            return {}
+        given = {**{n: "" for n in missing_required(arguments, schema)}}
+        return {name: text for name in given if (text := _derived(name, said))}
+
+    return supply
+
+
+def _derived(name: str, said: str) -> str:
+    if name in _TITLE:
+        return said[:_TITLE_LENGTH]
+    if name in _CONTENT:
+        return f"{said}\nUse this when the same question comes up again."
+    if name in _CONTEXT:
+        return f"The user said: {said[:_TITLE_LENGTH]}"
+    return ""

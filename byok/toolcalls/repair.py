@@ -1,0 +1,141 @@
+"""Repair a model's tool arguments without inventing anything.
+
+Every value of the result stands in the model's own text or is a default that the
+tool's schema declares. What parses is passed on unchanged except for lossless
+coercions to the schema's types ("5" where an integer is wanted); then the model's
+own string is kept, byte for byte. What was cut is refused: see `lenient_json`.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import orjson
+
+from byok.chat import Json
+from byok.toolcalls.coerce import coerced, fill_missing
+from byok.wire.json_body import parse_json
+from byok.wire.lenient_json import parse_lenient
+
+_FENCE = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
+_JSON_CHARS = frozenset('{}[]"')
+_DECODED_TWICE = 3
+
+
+class RepairMode(StrEnum):
+    """How far repair may go; FILL invents type defaults, at the user's request."""
+
+    OFF = "off"
+    LOSSLESS = "lossless"
+    FILL = "fill"
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """One repair, for the log."""
+
+    tool: str
+    before: str
+    after: str
+    rule: str
+
+
+# What else may supply an absent required property: (arguments, schema) -> additions.
+Supply: TypeAlias = Callable[[Mapping[str, Any], Json], Mapping[str, Any]]
+
+
+class Unrepairable(ValueError):
+    """The arguments are cut, or no JSON object; the call must not be passed on."""
+
+
+def repair_arguments(
+    raw: str,
+    schema: Json | None,
+    *,
+    mode: RepairMode = RepairMode.LOSSLESS,
+    supply: Supply | None = None,
+) -> tuple[str, list[str]]:
+    """Return the JSON text of an object, and the rules that were applied.
+
+    `schema` is None for a tool that was not offered: then only syntax is repaired.
+
+    Raises:
+        Unrepairable: the text is cut, or it is no JSON object.
+    """
+    if mode is RepairMode.OFF:
+        value = _parsed(raw or "{}")
+        if not isinstance(value, dict):
+            raise Unrepairable("no JSON object")
+        return raw or "{}", []
+    value, rules = _read(raw)
+    if schema is not None:
+        value = coerced(value, schema, rules)
+        value = fill_missing(value, schema, rules, invent=mode is RepairMode.FILL)
+        if supply is not None and (added := supply(value, schema)):
+            value = {**value, **added}
+            rules.append("filled from the conversation: " + ", ".join(sorted(added)))
+    return (raw, []) if not rules else (_written(value), rules)
+
+
+def _read(raw: str) -> tuple[dict[str, Any], list[str]]:
+    """Read the text as an object, strictly first, then with every liberty."""
+    rules: list[str] = []
+    text = raw
+    for _ in range(_DECODED_TWICE):
+        if not text.strip():
+            return {}, [*rules, "empty arguments"]
+        try:
+            value = _parsed(text)
+            liberties: list[str] = []
+        except ValueError:
+            value, liberties = _loosely(text)
+        rules += liberties
+        if value is None:
+            return {}, [*rules, "null arguments"]
+        if isinstance(value, dict):
+            return value, rules
+        if not isinstance(value, str):
+            break
+        rules.append("double-encoded JSON")
+        text = value
+    raise Unrepairable("no JSON object")
+
+
+def _parsed(text: str) -> Any:
+    return parse_json(text.encode("utf-8", "surrogatepass"))
+
+
+def _loosely(text: str) -> tuple[Any, list[str]]:
+    """Try each reading of the text; the first that is a whole value counts."""
+    failure: ValueError | None = None
+    for candidate, liberty in _candidates(text.strip()):
+        try:
+            value, rules = parse_lenient(candidate)
+        except ValueError as error:
+            failure = failure or error
+            continue
+        return value, [*liberty, *rules]
+    raise Unrepairable(str(failure)) from failure
+
+
+def _candidates(text: str) -> list[tuple[str, list[str]]]:
+    """List the text, the text inside its fence, and the text from { to }."""
+    out: list[tuple[str, list[str]]] = [(text, [])]
+    if (fence := _FENCE.search(text)) and not _has_json(
+        text[: fence.start()] + text[fence.end() :]
+    ):
+        out.append((fence.group(1), ["code fence"]))
+    start, end = text.find("{"), text.rfind("}") + 1
+    if 0 <= start < end and not _has_json(text[:start] + text[end:]):
+        out.append((text[start:end], ["stray text"]))
+    return out
+
+
+def _has_json(text: str) -> bool:
+    return not _JSON_CHARS.isdisjoint(text)
+
+
+def _written(value: Any) -> str:
+    return orjson.dumps(value).decode()

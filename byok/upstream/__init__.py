@@ -1,0 +1,1 @@
+"""The model APIs that byok talks to."""

@@ -1,0 +1,152 @@
+"""Which models there are: those the user listed, and those upstreams told last.
+
+Reading never waits: a list that is old is fetched again in the background, and kept
+in a file so that a fresh start knows it at once.
+"""
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+
+from byok.augment.models import ListedModel
+from byok.errors import UpstreamError
+from byok.paths import write_private
+from byok.upstream.base import Upstream
+
+_log = logging.getLogger(__name__)
+_FRESH_SECONDS = 300.0
+_MAX_LISTED = 500
+# Names of models that do not chat; they are never chosen as a default.
+_NO_CHAT = re.compile(
+    r"embed|rerank|whisper|tts|dall-e|moderation|transcri|image|audio|speech|realtime"
+    r"|guard|bge-|davinci|babbage|sora|veo|imagen",
+    re.IGNORECASE,
+)
+
+
+@dataclass(slots=True)
+class _Entry:
+    upstream: Upstream
+    by_hand: tuple[str, ...]
+    chosen: str  # the user's default model of this upstream, may be ""
+    found: list[str] = field(default_factory=list)
+    fetched: float = float("-inf")
+    failure: str = ""
+    fetching: asyncio.Task[None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """One upstream for the catalog: models listed by hand, and its default model."""
+
+    upstream: Upstream
+    models: tuple[str, ...] = ()
+    model: str = ""
+
+
+class Catalog:
+    """The models of all configured upstreams; close it at the end."""
+
+    def __init__(
+        self,
+        entries: Iterable[CatalogEntry],
+        file: Path,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._file = file
+        self._clock = clock
+        self._entries = {
+            e.upstream.name: _Entry(e.upstream, e.models, e.model) for e in entries
+        }
+        for name, models in _remembered(file).items():
+            if entry := self._entries.get(name):
+                entry.found = models
+
+    def models_of(self, name: str) -> list[str]:
+        """Return the known models of an upstream: chosen, listed by hand, found."""
+        entry = self._entries[name]
+        chosen = (entry.chosen,) if entry.chosen else ()
+        return list(dict.fromkeys((*chosen, *entry.by_hand, *entry.found)))
+
+    def default_of(self, name: str) -> str:
+        """Return the model of an upstream that is used when none is named, or ""."""
+        models = self.models_of(name)
+        chat = (model for model in models if not _NO_CHAT.search(model))
+        chosen = self._entries[name].chosen
+        return chosen or next(chat, models[0] if models else "")
+
+    def listed(self) -> list[ListedModel]:
+        """Return every known model in the order of the settings."""
+        return [
+            ListedModel(name, model)
+            for name in self._entries
+            for model in self.models_of(name)
+        ]
+
+    def failure_of(self, name: str) -> str:
+        """Return why an upstream's list could not be fetched last, or ""."""
+        return self._entries[name].failure
+
+    def refresh(self) -> None:
+        """Start fetching every list that is old; returns at once."""
+        for name, entry in self._entries.items():
+            old = self._clock() - entry.fetched > _FRESH_SECONDS
+            if old and (entry.fetching is None or entry.fetching.done()):
+                entry.fetching = asyncio.ensure_future(self._fetch(name, entry))
+
+    async def settle(self, seconds: float) -> None:
+        """Wait for lists that are being fetched, at most so long."""
+        tasks = [e.fetching for e in self._entries.values() if e.fetching is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+
+    async def close(self) -> None:
+        """Stop fetching."""
+        tasks = [e.fetching for e in self._entries.values() if e.fetching is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _fetch(self, name: str, entry: _Entry) -> None:
+        try:
+            found = await entry.upstream.models()
+        except UpstreamError as error:
+            entry.failure = error.sentence
+            entry.fetched = self._clock()
+            _log.warning("models of %s: %s", name, error.sentence)
+            return
+        except asyncio.CancelledError:
+            raise
+        entry.found, entry.failure = found[:_MAX_LISTED], ""
+        entry.fetched = self._clock()
+        lists = {n: e.found for n, e in self._entries.items() if e.found}
+        await asyncio.to_thread(_remember, self._file, lists)
+
+
+def _remembered(file: Path) -> Mapping[str, list[str]]:
+    """Read the lists of the last run; a damaged file is a cache that is lost."""
+    try:
+        lists = orjson.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(lists, dict):
+        return {}
+    return {
+        name: [m for m in models if isinstance(m, str)]
+        for name, models in lists.items()
+        if isinstance(models, list)
+    }
+
+
+def _remember(file: Path, lists: Mapping[str, list[str]]) -> None:
+    try:
+        write_private(file, orjson.dumps(lists).decode())
+    except OSError as error:
+        _log.warning("the list of models cannot be kept: %s", error.strerror)

@@ -1,0 +1,101 @@
+"""A scripted upstream inside the daemon: it proves the chain without a key.
+
+It repeats the question, calls an offered tool when the question names one, and says
+plainly that it is no model.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+
+from byok.chat import ChatRequest, Message, Role, TextPart, ToolDefinition, ToolResult
+from byok.events import (
+    Finish,
+    FinishReason,
+    StreamEvent,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+)
+
+MODEL = "echo"
+_MAX_ECHO = 2000
+_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
+
+
+class DemoUpstream:
+    """Upstream without a model; `pause` seconds lie between the words."""
+
+    def __init__(self, name: str = "demo", *, pause: float = 0.01) -> None:
+        self._name = name
+        self._pause = pause
+
+    @property
+    def name(self) -> str:
+        """The name in the user's settings."""
+        return self._name
+
+    async def models(self) -> list[str]:
+        """Offer the one script."""
+        return [MODEL]
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+    async def stream(
+        self, chat: ChatRequest, model: str
+    ) -> AsyncGenerator[list[StreamEvent], None]:
+        """Answer word by word."""
+        del model
+        text, call = _script(chat)
+        for word in re.findall(r"\S+\s*|\s+", text):
+            yield [TextDelta(word)]
+            await asyncio.sleep(self._pause)
+        usage = Usage(sum(_size(m) for m in chat.messages) // 4, len(text) // 4)
+        if call is None:
+            yield [usage, Finish(FinishReason.STOP)]
+            return
+        half = len(call.arguments) // 2
+        yield [
+            ToolCallDelta(0, call.id, call.name, call.arguments[:half]),
+            ToolCallDelta(0, arguments=call.arguments[half:]),
+            usage,
+            Finish(FinishReason.TOOL_CALLS),
+        ]
+
+
+def _script(chat: ChatRequest) -> tuple[str, ToolCallDelta | None]:
+    """Decide what to say, and which tool to call if the question names one."""
+    last = chat.messages[-1]
+    if last.role is Role.TOOL:
+        results = [p for p in last.parts if isinstance(p, ToolResult)]
+        told = results[-1].content[:_MAX_ECHO]
+        return f"I am byok's demo, no model. The tool answered:\n{told}", None
+    said = _words(last)
+    tool = _named(chat.tools, said)
+    if tool is None:
+        return (
+            "I am byok's demo, no model: choose one with byok serve --upstream NAME. "
+            f"You asked: {said[:_MAX_ECHO]}"
+        ), None
+    found = _OBJECT.search(said)
+    call = ToolCallDelta(0, "call_demo", tool.name, found.group() if found else "{}")
+    return f"I am byok's demo, no model. Calling {tool.name} as you asked.", call
+
+
+def _named(tools: tuple[ToolDefinition, ...], said: str) -> ToolDefinition | None:
+    """Find the tool whose name stands in the question as a word of its own."""
+    for tool in sorted(tools, key=lambda t: len(t.name), reverse=True):
+        if re.search(rf"(?<![\w-]){re.escape(tool.name)}(?![\w-])", said):
+            return tool
+    return None
+
+
+def _words(message: Message) -> str:
+    """Return the newest words of a user message: its last text."""
+    texts = [part.text for part in message.parts if isinstance(part, TextPart)]
+    return texts[-1] if texts else ""
+
+
+def _size(message: Message) -> int:
+    return sum(len(p.text) for p in message.parts if isinstance(p, TextPart))

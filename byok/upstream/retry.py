@@ -1,0 +1,59 @@
+"""When a failed request is sent once more, and after how long. Pure."""
+
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+
+from byok.errors import UpstreamError, UpstreamRefused, UpstreamUnreachable
+
+_ONLY_ONCE = frozenset({500})
+_REPEATED = frozenset({429, 502, 503, 504, 529})
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """At most `tries` repetitions, with full jitter; seconds throughout.
+
+    A longer Retry-After than `longest_wait` is passed on to the client instead.
+    """
+
+    tries: int = 2
+    first_wait: float = 0.5
+    longest_backoff: float = 8.0
+    longest_wait: float = 30.0
+
+    def wait(self, error: UpstreamError, attempt: int, luck: float) -> float | None:
+        """Return the seconds to wait before attempt number `attempt` + 1, or None.
+
+        `attempt` counts from 1, `luck` is a random number from 0 to 1. A read that
+        timed out is never repeated: the request may already be paid for.
+        """
+        if attempt > self.tries or not self._repeatable(error, attempt):
+            return None
+        asked = error.retry_after if isinstance(error, UpstreamRefused) else None
+        if asked is not None:
+            return asked if asked <= self.longest_wait else None
+        backoff = min(self.first_wait * 2 ** (attempt - 1), self.longest_backoff)
+        return float(backoff * luck)
+
+    @staticmethod
+    def _repeatable(error: UpstreamError, attempt: int) -> bool:
+        if isinstance(error, UpstreamUnreachable):
+            return error.code in ("upstream_connect", "upstream_cut")
+        if isinstance(error, UpstreamRefused) and error.retryable:
+            status = error.upstream_status
+            return status in _REPEATED or (status in _ONLY_ONCE and attempt == 1)
+        return False
+
+
+def parse_retry_after(value: str, now: float) -> float | None:
+    """Read a Retry-After header: seconds, or an HTTP date; None where unreadable.
+
+    `now` is the current time in seconds since 1970.
+    """
+    text = value.strip()
+    if text.replace(".", "", 1).isdecimal():
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+    except (TypeError, ValueError, IndexError, OverflowError):
+        return None

@@ -1,0 +1,81 @@
+"""Model id to upstream."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from byok.augment.models import ListedModel, split_id
+from byok.upstream.base import Upstream
+from byok.upstream.catalog import Catalog
+
+_log = logging.getLogger(__name__)
+_MAX_REMEMBERED = 1000
+PLACEHOLDER = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Where a request goes, and as which model."""
+
+    upstream: Upstream
+    model: str
+
+
+class Router:
+    """Chooses by the id a client sends; whatever is unknown is the default model."""
+
+    def __init__(
+        self, upstreams: Mapping[str, Upstream], catalog: Catalog, default: str = ""
+    ) -> None:
+        self._upstreams = upstreams
+        self._catalog = catalog
+        self._default = default
+        self._told: set[str] = set()
+
+    def default(self) -> ListedModel:
+        """Return the default model.
+
+        The user's choice, else the first upstream's default, else a placeholder that
+        stands for whatever that upstream turns out to have.
+        """
+        if self._default:
+            return self._find(self._default) or self._named(self._default)
+        name = next(iter(self._upstreams))
+        return ListedModel(name, self._catalog.default_of(name) or PLACEHOLDER)
+
+    async def choose(self, model_id: str) -> Choice:
+        """Return where a request goes; never fails for an odd id."""
+        found = self._find(model_id)
+        if found is None:
+            self._tell(model_id)
+            found = self.default()
+        if self._is_placeholder(found):
+            found = ListedModel(found.upstream, await self._some_model(found.upstream))
+        return Choice(self._upstreams[found.upstream], found.model)
+
+    async def _some_model(self, name: str) -> str:
+        """Find out which model an upstream has when nobody named one."""
+        if not self._catalog.default_of(name):
+            self._catalog.refresh()
+            await self._catalog.settle(5.0)
+        return self._catalog.default_of(name) or PLACEHOLDER
+
+    def _find(self, model_id: str) -> ListedModel | None:
+        """Read `byok:<upstream>:<model>`; the model may be one that nobody listed."""
+        name, model = split_id(model_id) or ("", "")
+        return ListedModel(name, model) if name in self._upstreams else None
+
+    def _named(self, model: str) -> ListedModel:
+        """Find the upstream that lists a model; the first one if none does."""
+        listed = (m for m in self._catalog.listed() if m.model == model)
+        return next(listed, ListedModel(next(iter(self._upstreams)), model))
+
+    def _is_placeholder(self, found: ListedModel) -> bool:
+        known = self._catalog.models_of(found.upstream)
+        return found.model == PLACEHOLDER and PLACEHOLDER not in known
+
+    def _tell(self, model_id: str) -> None:
+        if not model_id or model_id in self._told or len(self._told) > _MAX_REMEMBERED:
+            return
+        self._told.add(model_id)
+        _log.info("unknown model %.80r: the default model answers", model_id)

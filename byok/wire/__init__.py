@@ -1,0 +1,1 @@
+"""Frames: bytes to events and back."""

@@ -1,0 +1,57 @@
+"""Undo a compression that nobody asked for, within bounds.
+
+byok asks for identity; some gateways compress all the same. A hostile answer could
+expand a thousandfold, so both one read and the whole are capped.
+"""
+
+import zlib
+from collections.abc import Iterator
+
+from byok.errors import UpstreamGarbled
+
+MAX_TOTAL = 64 * 2**20
+MAX_PER_READ = 4 * 2**20
+_WINDOW = {"gzip": 31, "x-gzip": 31, "deflate": 47}
+
+
+class Inflate:
+    """Stage[bytes, bytes] for gzip and deflate; identity passes through.
+
+    Raises:
+        UpstreamGarbled: another coding, damaged data, or more than the caps.
+    """
+
+    def __init__(self, coding: str) -> None:
+        name = coding.strip().lower()
+        self._raw = name in ("", "identity")
+        if not self._raw and name not in _WINDOW:
+            raise UpstreamGarbled(
+                f"its answer is compressed ({name[:20]}), which was not asked for.",
+                code="upstream_encoding",
+            )
+        self._decoder = None if self._raw else zlib.decompressobj(_WINDOW[name])
+        self._total = 0
+
+    def feed(self, data: bytes, /) -> Iterator[bytes]:
+        """Give the plain bytes of one read."""
+        if self._decoder is None:
+            yield data
+            return
+        try:
+            plain = self._decoder.decompress(data, MAX_PER_READ)
+        except zlib.error as error:
+            raise UpstreamGarbled(
+                "its compressed answer is damaged.", code="upstream_encoding"
+            ) from error
+        self._total += len(plain)
+        if self._decoder.unconsumed_tail or self._total > MAX_TOTAL:
+            raise UpstreamGarbled(
+                "its compressed answer expands beyond every measure.",
+                code="upstream_event_too_large",
+            )
+        if plain:
+            yield plain
+
+    def flush(self) -> Iterator[bytes]:
+        """Give nothing more; what was cut shows as an unfinished answer."""
+        yield from ()

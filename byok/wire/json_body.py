@@ -1,0 +1,134 @@
+"""Read a JSON document that came over the wire, within bounds.
+
+orjson reads nearly all of them. What it refuses is read once more by the standard
+library, only to accept lone surrogates: JavaScript clients cut emoji in halves, and
+a refusal would kill that conversation for good.
+"""
+
+import json
+from typing import Any
+
+import orjson
+
+from byok.errors import BadRequest
+from byok.wire.surrogates import joined
+
+MAX_DEPTH = 128
+MAX_OBJECTS = 500_000
+_MAX_OPENERS = 1_000_000
+
+
+def parse_json(raw: bytes) -> Any:
+    """Parse any JSON document.
+
+    Raises:
+        ValueError: it is no JSON, or nested too deeply to read at all.
+    """
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return _repaired(_stdlib(raw))
+
+
+def parse_body(raw: bytes) -> dict[str, Any]:
+    """Parse a request body; an empty one counts as `{}`.
+
+    Raises:
+        BadRequest: 400 no JSON, 413 too many objects, 422 too deep or no object.
+    """
+    if not raw.strip():
+        return {}
+    if raw.count(b"{") > MAX_OBJECTS:
+        raise BadRequest(
+            f"The body holds more than {MAX_OBJECTS:,} objects.",
+            code="body_too_large",
+            status=413,
+        )
+    try:
+        body = parse_json(raw)
+    except RecursionError as error:
+        raise _too_deep(raw) from error
+    except ValueError as error:
+        raise BadRequest(f"The body is not JSON: {error}.", code="bad_json") from error
+    if not isinstance(body, dict):
+        raise BadRequest(
+            "The body must be a JSON object.", code="not_an_object", status=422
+        )
+    if _deeper_than(body, MAX_DEPTH, raw):
+        raise _too_deep(b"")
+    return body
+
+
+def _stdlib(raw: bytes) -> Any:
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"no UTF-8 at byte {error.start}") from None
+    try:
+        return json.loads(  # noqa: TID251 - the one place that may, see above
+            text, parse_constant=_refuse, parse_float=_finite
+        )
+    except json.JSONDecodeError as error:
+        place = len(text[: error.pos].encode())
+        raise ValueError(f"{error.msg} at byte {place}") from None
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError("a number is too large")
+    return number
+
+
+def _repaired(value: Any) -> Any:
+    """Clean every string; iterative, because the depth is not checked yet."""
+    if isinstance(value, str):
+        return joined(value)
+    todo = [value]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, dict):
+            items = [(joined(key), item) for key, item in node.items()]
+            node.clear()
+            node.update(items)
+            pairs: Any = node.items()
+        elif isinstance(node, list):
+            pairs = enumerate(node)
+        else:
+            continue
+        for key, item in list(pairs):
+            if isinstance(item, str):
+                node[key] = joined(item)
+            else:
+                todo.append(item)
+    return value
+
+
+def _deeper_than(value: Any, limit: int, raw: bytes) -> bool:
+    if raw.count(b"{") + raw.count(b"[") <= limit:
+        return False
+    level = [value]
+    for _ in range(limit):
+        level = [
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _too_deep(raw: bytes) -> BadRequest:
+    if raw.count(b"[") + raw.count(b"{") > _MAX_OPENERS:
+        return BadRequest("The body is not JSON: it only opens.", code="bad_json")
+    return BadRequest(
+        f"The body is nested deeper than {MAX_DEPTH} levels.",
+        code="json_too_complex",
+        status=422,
+    )

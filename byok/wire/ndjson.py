@@ -1,0 +1,41 @@
+"""Newline-delimited JSON, as the clients read it (one object a line, LF at the end)."""
+
+import orjson
+
+from byok.chat import Json
+from byok.wire.surrogates import joined
+
+# Clients in Python split lines with str.splitlines, which also cuts at U+2028,
+# U+2029 and U+0085. Inside JSON these stand only in strings, so an escape is equal.
+_CUTTERS = (
+    (b"\xe2\x80\xa8", b"\\u2028"),
+    (b"\xe2\x80\xa9", b"\\u2029"),
+    (b"\xc2\x85", b"\\u0085"),
+)
+
+
+def encode_line(value: Json) -> bytes:
+    """Write one object as one line.
+
+    A lone surrogate, which UTF-8 cannot carry, becomes U+FFFD.
+    """
+    try:
+        line = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:
+        line = orjson.dumps(_cleaned(value), option=orjson.OPT_APPEND_NEWLINE)
+    for raw, escaped in _CUTTERS:
+        if raw in line:
+            line = line.replace(raw, escaped)
+    return line
+
+
+def _cleaned(value: object) -> object:
+    match value:
+        case str():
+            return joined(value)
+        case dict():
+            return {joined(str(k)): _cleaned(v) for k, v in value.items()}
+        case list() | tuple():
+            return [_cleaned(item) for item in value]
+        case _:
+            return value

@@ -1,0 +1,135 @@
+"""Server-sent events: bytes in, events out (WHATWG HTML, section 9.2.6).
+
+Lines end in LF, CRLF or CR and nowhere else; an event may have several data lines.
+Three things that real servers do are read as well: an answer that is one JSON
+document although a stream was asked for is a single event, the end of the stream
+ends the last event, and a field named `error` is an error event. A web page is
+refused. The work is linear in the number of bytes however they are sliced.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from byok.errors import UpstreamGarbled
+
+_BOM = b"\xef\xbb\xbf"
+_BLANK = b" \t\r\n"
+MAX_EVENT_BYTES = 4 * 1024 * 1024
+MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSentEvent:
+    """One event; `event` is empty when the stream did not name it."""
+
+    data: bytes
+    event: str = ""
+
+
+class SSEDecoder:
+    """Stage[bytes, ServerSentEvent]."""
+
+    def __init__(self) -> None:
+        self._head: bytes | None = b""  # None once the kind of answer is known
+        self._document: list[bytes] | None = None
+        self._size = 0
+        self._after_cr = False
+        self._pieces: list[bytes] = []  # of the line that is not ended yet
+        self._data: list[bytes] = []
+        self._event = ""
+
+    def feed(self, chunk: bytes, /) -> Iterator[ServerSentEvent]:
+        """Accept any slice of the answer."""
+        if self._head is not None:
+            chunk = self._sniff(chunk)
+        if self._document is not None:
+            self._grow(len(chunk), MAX_DOCUMENT_BYTES)
+            self._document.append(chunk)
+        elif chunk:
+            yield from self._lines(self._normalised(chunk))
+
+    def flush(self) -> Iterator[ServerSentEvent]:
+        """Treat the end of the answer as the end of the last event."""
+        if self._document is not None:
+            if body := b"".join(self._document).strip():
+                yield ServerSentEvent(body)
+            return
+        yield from self._line(b"".join(self._pieces))
+        yield from self._line(b"")
+        self._pieces = []
+
+    def _sniff(self, chunk: bytes) -> bytes:
+        """Tell a stream from a JSON document by the first byte that says so."""
+        head = (self._head or b"") + chunk
+        if _BOM.startswith(head[:3]) and len(head) < len(_BOM):
+            self._head = head
+            return b""
+        head = head.removeprefix(_BOM)
+        start = head.lstrip(_BLANK)
+        if not start:
+            self._head = head
+            return b""
+        self._head = None
+        if start[:1] == b"<":
+            raise UpstreamGarbled(
+                "it answered with a web page instead of a model's answer.",
+                code="upstream_not_json",
+                hint="Check that base_url ends where the API begins, usually in /v1.",
+            )
+        if start[:1] in (b"{", b"["):
+            self._document = []
+        return head
+
+    def _normalised(self, chunk: bytes) -> bytes:
+        """Make every line end LF; a CR at the end of a slice may start a CRLF."""
+        if self._after_cr and chunk[:1] == b"\n":
+            chunk = chunk[1:]
+        self._after_cr = chunk[-1:] == b"\r" if chunk else self._after_cr
+        if b"\r" in chunk:
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        return chunk
+
+    def _lines(self, chunk: bytes) -> Iterator[ServerSentEvent]:
+        first, *rest = chunk.split(b"\n")
+        self._grow(len(first), MAX_EVENT_BYTES)
+        if not rest:
+            self._pieces.append(first)
+            return
+        if self._pieces:
+            self._pieces.append(first)
+            first = b"".join(self._pieces)
+        yield from self._line(first)
+        for line in rest[:-1]:
+            self._grow(len(line), MAX_EVENT_BYTES)
+            yield from self._line(line)
+        self._grow(len(rest[-1]), MAX_EVENT_BYTES)
+        self._pieces = [rest[-1]]
+
+    def _line(self, line: bytes) -> Iterator[ServerSentEvent]:
+        if not line:
+            self._size = 0
+            if self._data or self._event:
+                event = ServerSentEvent(b"\n".join(self._data), self._event)
+                self._data, self._event = [], ""
+                yield event
+            return
+        if line[:5] == b"data:":
+            self._data.append(line[6:] if line[5:6] == b" " else line[5:])
+            return
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"event":
+            self._event = value.decode("utf-8", "replace")
+        elif field == b"error":
+            self._event = "error"
+            self._data.append(value)
+        elif field == b"":
+            self._size -= len(line)  # a comment is no part of an event
+
+    def _grow(self, size: int, limit: int) -> None:
+        self._size += size
+        if self._size > limit:
+            raise UpstreamGarbled(
+                f"one event of its answer is larger than {limit // 2**20} MiB.",
+                code="upstream_event_too_large",
+            )
