@@ -62,7 +62,7 @@ class Lenient:
                 return self._scalar()
 
     def _object(self, depth: int) -> dict[str, Any]:
-        self._at += 1
+        self._opened("}")
         out: dict[str, Any] = {}
         while self._peek() != "}":
             quote = self._peek()
@@ -77,7 +77,7 @@ class Lenient:
         return out
 
     def _array(self, depth: int) -> list[Any]:
-        self._at += 1
+        self._opened("]")
         out: list[Any] = []
         while self._peek() != "]":
             out.append(self._value(depth + 1))
@@ -85,6 +85,17 @@ class Lenient:
                 return out
         self._at += 1
         return out
+
+    def _opened(self, closer: str) -> None:
+        """Pass the opening bracket, and a comma that is all there is inside."""
+        self._at += 1
+        start = self._at
+        if self._peek() == ",":
+            self._at += 1
+            if self._peek() == closer:
+                self._note("trailing comma")
+            else:
+                self._at = start
 
     def _comma(self, closer: str) -> bool:
         """Pass what follows a member; False when the container ends here unclosed."""

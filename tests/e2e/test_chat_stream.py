@@ -1,0 +1,73 @@
+"""Chat through the real daemon against a scripted upstream."""
+
+import asyncio
+import json
+
+import aiohttp
+
+from tests.fakes.daemon import running, settings_for
+from tests.fakes.upstream import FakeUpstream, Script, answer, delta, tool_answer
+
+VIEW = {
+    "name": "view",
+    "description": "Show a file.",
+    "input_schema_json": json.dumps(
+        {
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "line": {"type": "integer"}},
+            "required": ["path"],
+        }
+    ),
+}
+
+
+async def test_text_comes_as_deltas_then_once_more_as_a_node(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(answer("Hel", "lo."))
+    async with running(settings_for(fake.url)) as editor:
+        reply = await editor.chat("Hi?")
+    assert reply.text == "Hello."
+    assert [(n["id"], n["type"], n["content"]) for n in reply.nodes] == [
+        (1, 0, "Hello."),
+        (2, 2, ""),
+    ]
+    assert reply.last["stop_reason"] == 1
+    assert fake.requests[0]["messages"] == [{"role": "user", "content": "Hi?"}]
+
+
+async def test_a_tool_call_becomes_a_start_and_a_use_node(fake: FakeUpstream) -> None:
+    fake.play(tool_answer("view", '{"path": "a.py"}'))
+    async with running(settings_for(fake.url)) as editor:
+        reply = await editor.chat(tool_definitions=[VIEW])
+    assert [n["type"] for n in reply.nodes] == [7, 5, 2]
+    assert reply.tool_uses[0]["input_json"] == '{"path": "a.py"}'
+    assert reply.last["stop_reason"] == 3
+
+
+async def test_the_upstream_is_let_go_when_the_client_leaves(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([delta(content="One")], end="hang"))
+    async with running(settings_for(fake.url)) as editor:
+        headers = {"Authorization": f"Bearer {editor.token}"}
+        async with aiohttp.ClientSession() as http:
+            url = f"{editor.daemon.url}/chat-stream"
+            response = await http.post(url, json={"message": "x"}, headers=headers)
+            await response.content.readline()
+            await response.content.readline()
+            response.close()
+        await asyncio.wait_for(fake.hung_up.wait(), 0.5)
+
+
+async def test_stopping_gives_open_streams_a_last_line(fake: FakeUpstream) -> None:
+    fake.play(Script([delta(content="One")], end="hang"))
+    async with running(settings_for(fake.url)) as editor:
+        asking = asyncio.ensure_future(editor.chat())
+        await asyncio.wait_for(fake.reached.wait(), 5)
+        await asyncio.sleep(0.1)
+        await editor.daemon.stop()
+        reply = await asyncio.wait_for(asking, 5)
+    assert reply.last["error"]["code"] == "shutting_down"
+    assert "One" in reply.text
+    assert reply.last["stop_reason"] == 1

@@ -1,0 +1,118 @@
+"""A daemon inside the test, started through server/run.py as the real one is."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from byok.config import load_settings
+from byok.keys import KeyLadder
+from byok.paths import find_paths
+from byok.server.run import Daemon, Timing, listening
+from byok.server.token import read_token
+from byok.services import Services, open_services
+
+QUICK = Timing(beat=20, head_after=5, grace=0.3, last_words=0.4)
+
+
+@dataclass
+class Answer:
+    """One HTTP answer: status, headers, raw bytes."""
+
+    status: int
+    headers: Mapping[str, str]
+    raw: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.raw)
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """The objects of an NDJSON stream; every line must be one."""
+        assert not self.raw or self.raw.endswith(b"\n")
+        return [json.loads(line) for line in self.raw.split(b"\n") if line]
+
+    @property
+    def text(self) -> str:
+        return "".join(line["text"] for line in self.lines)
+
+    @property
+    def nodes(self) -> list[dict[str, Any]]:
+        return [node for line in self.lines for node in line["nodes"]]
+
+    @property
+    def tool_uses(self) -> list[dict[str, Any]]:
+        return [node["tool_use"] for node in self.nodes if node["type"] == 5]
+
+    @property
+    def last(self) -> dict[str, Any]:
+        return self.lines[-1]
+
+
+@dataclass
+class Editor:
+    """A client of the daemon."""
+
+    daemon: Daemon
+    services: Services
+    token: str
+    http: aiohttp.ClientSession
+
+    async def post(
+        self,
+        path: str,
+        body: Any = None,
+        *,
+        raw: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Send a POST with the token, and read the whole answer."""
+        sent = {
+            "Authorization": f"Bearer {self.token}",
+            "Content-Type": "application/json",
+            **(headers or {}),
+        }
+        data = raw if raw is not None else json.dumps(body or {}).encode()
+        async with self.http.post(
+            self.daemon.url + path, data=data, headers=sent
+        ) as response:
+            return Answer(response.status, response.headers, await response.read())
+
+    async def chat(self, message: str = "Go on.", **fields: Any) -> Answer:
+        """Ask through /chat-stream, as an editor that can digest everything."""
+        flags = {"support_parallel_tool_use": True, "support_tool_use_start": True}
+        body = {"message": message, "feature_detection_flags": flags, **fields}
+        return await self.post("/chat-stream", body)
+
+
+@asynccontextmanager
+async def running(
+    settings: Mapping[str, Any] | None = None,
+    *,
+    upstream: str = "",
+    timing: Timing = QUICK,
+    environ: Mapping[str, str] | None = None,
+) -> AsyncIterator[Editor]:
+    """Start a daemon on a free port and give a client of it.
+
+    `settings` are sections as in config.toml; `environ` is where keys are looked for.
+    """
+    paths = find_paths()
+    loaded = load_settings(paths.config, settings)
+    ladder = KeyLadder(environ=environ or {})
+    async with (
+        open_services(loaded, paths, upstream=upstream, ladder=ladder) as services,
+        listening(services, 0, timing) as daemon,
+        aiohttp.ClientSession() as http,
+    ):
+        token = read_token(paths.token)
+        yield Editor(daemon, services, token, http)
+
+
+def settings_for(url: str, **fields: Any) -> dict[str, Any]:
+    """Settings with one upstream called fake."""
+    return {"upstreams": {"fake": {"base_url": url, "timeout": 5, **fields}}}

@@ -1,0 +1,143 @@
+"""An OpenAI-compatible server that plays a script, on a free loopback port."""
+
+import asyncio
+import json
+import socket
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from aiohttp import web
+
+DONE = b"data: [DONE]\n\n"
+
+
+def event(value: Any) -> bytes:
+    """Write one server-sent event."""
+    return b"data: " + json.dumps(value).encode() + b"\n\n"
+
+
+def delta(finish: str | None = None, **fields: Any) -> bytes:
+    """Write one chunk of choice 0."""
+    return event({"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]})
+
+
+def answer(*texts: str, finish: str = "stop") -> list[bytes]:
+    """Script a whole streamed text answer."""
+    return [*(delta(content=text) for text in texts), delta(finish=finish), DONE]
+
+
+def tool_answer(name: str, arguments: str, call_id: str = "call_1") -> list[bytes]:
+    """Script a streamed answer that calls one tool."""
+    call = {
+        "index": 0,
+        "id": call_id,
+        "type": "function",
+        "function": {"name": name, "arguments": arguments},
+    }
+    return [delta(tool_calls=[call]), delta(finish="tool_calls"), DONE]
+
+
+@dataclass
+class Script:
+    """One answer: raw bytes with pauses, and how the connection ends.
+
+    A float among the pieces is a pause in seconds. `end` is "eof", "reset" (RST),
+    or "hang" (stay open until the client leaves).
+    """
+
+    pieces: Iterable[bytes | float] = field(default_factory=lambda: answer("Hi."))
+    status: int = 200
+    headers: dict[str, str] = field(
+        default_factory=lambda: {"Content-Type": "text/event-stream"}
+    )
+    end: str = "eof"
+    before_head: bool = False  # end before any byte
+
+
+class FakeUpstream:
+    """Answers each chat request with the next script, the last one for ever."""
+
+    def __init__(self) -> None:
+        self.scripts: list[Script] = [Script()]
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.models: list[str] = ["fake-model"]
+        self.models_delay = 0.0
+        self.hung_up = asyncio.Event()
+        self.reached = asyncio.Event()
+        self.open = 0
+        self._played = 0
+        self._runner: web.AppRunner | None = None
+        self.url = ""
+
+    def play(self, *scripts: Script | list[bytes]) -> None:
+        """Set the scripts of the next requests."""
+        self.scripts = [s if isinstance(s, Script) else Script(s) for s in scripts]
+        self._played = 0
+
+    async def __aenter__(self) -> Self:
+        app = web.Application(client_max_size=2**30)
+        app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_get("/v1/models", self._list)
+        self._runner = web.AppRunner(
+            app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None
+        )
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        port = self._runner.addresses[0][1]
+        self.url = f"http://127.0.0.1:{port}/v1"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._runner is not None
+        await self._runner.cleanup()
+
+    async def _list(self, request: web.Request) -> web.Response:
+        del request
+        await asyncio.sleep(self.models_delay)
+        return web.json_response({"data": [{"id": name} for name in self.models]})
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        self.requests.append(await request.json())
+        self.headers.append(dict(request.headers))
+        script = self.scripts[min(self._played, len(self.scripts) - 1)]
+        self._played += 1
+        self.reached.set()
+        self.open += 1
+        try:
+            return await self._play(request, script)
+        except (ConnectionResetError, asyncio.CancelledError):
+            self.hung_up.set()
+            raise
+        finally:
+            self.open -= 1
+
+    async def _play(self, request: web.Request, script: Script) -> web.StreamResponse:
+        if script.before_head:
+            _reset(request)
+            return web.Response()
+        out = web.StreamResponse(status=script.status, headers=script.headers)
+        await out.prepare(request)
+        for piece in script.pieces:
+            if isinstance(piece, bytes):
+                await out.write(piece)
+            else:
+                await asyncio.sleep(piece)
+        if script.end == "reset":
+            await asyncio.sleep(0.05)
+            _reset(request)
+            return out
+        while script.end == "hang":
+            await asyncio.sleep(0.05)
+        await out.write_eof()
+        return out
+
+
+def _reset(request: web.Request) -> None:
+    assert request.transport is not None
+    sock = request.transport.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    request.transport.abort()
