@@ -34,7 +34,7 @@ class ImagePart:
 
 @dataclass(frozen=True, slots=True)
 class ThinkingPart:
-    """What the model thought before an answer; few upstreams want it back."""
+    """What the model thought before its tool calls; few upstreams want it back."""
 
     text: str
 

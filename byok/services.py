@@ -61,7 +61,7 @@ class Services:
             )
         )  # fmt: skip
         addition = self.settings.prompts.get(endpoint.lstrip("/"), "")
-        return Defaults(chat.system_prompt, addition, sampling)
+        return Defaults(own.system_prompt or chat.system_prompt, addition, sampling)
 
 
 class UpstreamKey:
@@ -193,13 +193,14 @@ def make_upstream(
     name: str,
     settings: UpstreamSettings,
     *,
-    network: Route,
+    common: Settings,
     transports: Transports,
     key: UpstreamKey,
 ) -> Upstream:
     """Turn one section of the settings into an upstream."""
     if settings.type == DEMO:
         return DemoUpstream(name)
+    chat, network = common.chat, common.network
     base_url = base_url_of(settings)
     local = is_loopback(base_url)
     route = Route(
@@ -212,8 +213,8 @@ def make_upstream(
         dialect=DIALECTS[settings.dialect or "openai_chat"],
         quirks=QUIRKS.get(settings.type, DEFAULT),
         timeout=settings.timeout or (_LOCAL_TIMEOUT if local else _REMOTE_TIMEOUT),
-        headers=settings.headers,
-        extra_body=settings.extra_body,
+        headers={**chat.headers, **settings.headers},
+        extra_body={**chat.extra_body, **settings.extra_body},
         route=replace(route, proxy="") if local else route,
     )
     return HttpUpstream(spec, transports, key)
@@ -238,12 +239,11 @@ async def open_services(
     ladder = ladder or make_ladder(paths)
     try:
         choice = await choose_upstreams(settings, upstream, transports, ladder)
-        network = Route(settings.network.proxy, settings.network.ca_file)
         upstreams = {
             name: make_upstream(
                 name,
                 section,
-                network=network,
+                common=settings,
                 transports=transports,
                 key=UpstreamKey(ladder, key_wanted(name, section), redactor),
             )

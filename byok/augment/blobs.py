@@ -1,22 +1,27 @@
 """Answers of the context endpoints while byok keeps no index of its own.
 
 Clients stay calm when nothing is unknown and every upload is acknowledged by
-position (P§8): they then neither upload again nor show "indexing" for ever.
+position: they then neither upload again nor show "indexing" for ever.
 """
 
 import hashlib
 from typing import Any
 
-from byok.augment.body import mapping, objects, strings, text
+from byok.augment.body import items, mapping, strings, text
 from byok.chat import Json
+from byok.errors import BadRequest
 
 MAX_UPLOADED = 1000
 MAX_ASKED = 2000
 
 
 def find_missing(body: Json) -> dict[str, Any]:
-    """Say that every blob is known: `mem_object_names` and `blob_names` alike."""
-    del body
+    """Say that every blob is known: `mem_object_names` and `blob_names` alike.
+
+    Raises:
+        BadRequest: 422, more than 2,000 names.
+    """
+    _check_count(len(strings(body, "mem_object_names", "blob_names")), MAX_ASKED)
     return {
         "unknown_memory_names": [],
         "unknown_blob_names": [],
@@ -25,10 +30,14 @@ def find_missing(body: Json) -> dict[str, Any]:
 
 
 def batch_upload(body: Json) -> dict[str, Any]:
-    """Acknowledge each blob at its position, by the client's own name."""
-    return {
-        "blob_names": [text(b, "blob_name", "name") for b in objects(body, "blobs")]
-    }
+    """Acknowledge each blob at its position, by the client's own name.
+
+    Raises:
+        BadRequest: 422, more than 1,000 blobs.
+    """
+    _check_count(len(items(body, "blobs")), MAX_UPLOADED)
+    blobs = (b if isinstance(b, dict) else {} for b in items(body, "blobs"))
+    return {"blob_names": [text(b, "blob_name", "name") for b in blobs]}
 
 
 def checkpoint_blobs(body: Json) -> dict[str, Any]:
@@ -39,6 +48,13 @@ def checkpoint_blobs(body: Json) -> dict[str, Any]:
         for name in sorted(strings(blobs, field)):
             digest.update(f"{sign}{name}\n".encode(errors="replace"))
     return {"new_checkpoint_id": f"byok-{digest.hexdigest()[:32]}"}
+
+
+def _check_count(count: int, limit: int) -> None:
+    if count > limit:
+        raise BadRequest(
+            f"At most {limit:,} names at once.", code="too_many_names", status=422
+        )
 
 
 def codebase_retrieval(body: Json) -> dict[str, Any]:

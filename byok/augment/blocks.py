@@ -5,6 +5,7 @@ import binascii
 from typing import Any
 
 from byok.augment.body import first_text, flag, integer, mapping, objects, text
+from byok.augment.images import data_url_type
 from byok.chat import Json
 
 MAX_FOLDERS = 8
@@ -79,11 +80,8 @@ def fenced(code: str, language: str = "") -> str:
 
 def file(data: str, media_type: str) -> str:
     """Render an attached file: its text, or a line naming its type and size."""
-    declared, _, payload = data.partition(",")
-    if declared.startswith("data:"):
-        media_type = media_type or declared.removeprefix("data:").partition(";")[0]
-    else:
-        payload = data
+    payload = data.partition(",")[2] if data_url_type(data) else data
+    media_type = media_type or data_url_type(data)
     try:
         raw = base64.b64decode("".join(payload.split()), validate=True)
     except (binascii.Error, ValueError):
@@ -97,7 +95,7 @@ def file(data: str, media_type: str) -> str:
 
 def marker(what: str, *details: Any) -> str:
     """Stand for something whose bytes are not here."""
-    shown = ", ".join(str(detail) for detail in details if detail)
+    shown = ", ".join(str(detail)[:MAX_EDIT_CHARS] for detail in details if detail)
     return f"[{what}: {shown}]" if shown else f"[{what}]"
 
 

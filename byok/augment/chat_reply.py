@@ -1,4 +1,4 @@
-"""Write the client's chat chunks (P§3.8, P§5).
+"""Write the client's chat chunks.
 
 Order: facts, text deltas, thinking, the whole text once more as a node (clients
 persist nodes, not deltas), tool calls, usage, and exactly one chunk with a stop
@@ -167,7 +167,8 @@ class ChatReply:
             use["mcp_server_name"] = tool.mcp_server_name
             use["mcp_tool_name"] = tool.mcp_tool_name
         if self._chat.client_tool_use_start:
-            yield chunk("", self._node(ResponseNode.TOOL_USE_START, tool_use=use))
+            start = {**use, "is_partial": True}  # clients act on the node after it
+            yield chunk("", self._node(ResponseNode.TOOL_USE_START, tool_use=start))
         yield chunk("", self._node(ResponseNode.TOOL_USE, tool_use=use))
 
     def _node(self, kind: ResponseNode, *, content: str = "", **payload: Any) -> Json:

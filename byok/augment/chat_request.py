@@ -1,4 +1,4 @@
-"""Read the client's chat body (P§3, P§4)."""
+"""Read the client's chat body."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ def decode_chat(
 ) -> ChatRequest:
     """Turn a /chat or /chat-stream body into a conversation.
 
-    The result has no messages when there is nothing to answer (P§4.7). Node types
+    The result has no messages when there is nothing to answer. Node types
     that byok cannot read are told to `on_unknown_node` and left out.
     """
     exchanges = read_exchanges(body)
@@ -71,13 +71,18 @@ def decode_chat(
     return ChatRequest(
         messages,
         tools=() if silent else read_tools(body),
-        model=first_text(body, "model", "model_id", "model_name"),
+        model=model_id(body),
         conversation_id=text(body, "conversation_id"),
         silent=silent,
         client_parallel_tools=flag(flags, "support_parallel_tool_use"),
         client_tool_use_start=flag(flags, "support_tool_use_start"),
         sampling=defaults.sampling,
     )
+
+
+def model_id(body: Json) -> str:
+    """Return the id of the model that the client chose, "" for none."""
+    return first_text(body, "model", "model_id", "model_name")
 
 
 def _after_summary(
@@ -98,23 +103,27 @@ def _is_idle(exchanges: list[Exchange], current: Turn) -> bool:
     """Tell a request that asks nothing: no words, no results, no calls to answer."""
     if current.asks or current.results:
         return False
-    if not exchanges:
-        return True
-    last = exchanges[-1].reply
-    return bool(last.text.strip()) and not last.calls
+    replies = [e.reply for e in exchanges if _matters(e)]
+    return not replies or bool(replies[-1].text.strip() and not replies[-1].calls)
+
+
+def _matters(exchange: Exchange) -> bool:
+    """Tell an exchange in which somebody said or did anything."""
+    turn, reply = exchange.turn, exchange.reply
+    return bool(turn.asks or turn.results or reply.text.strip() or reply.calls)
 
 
 def _with_editor(turn: Turn, body: Json) -> Turn:
     """Put the selection and the patch before the question, where there is one."""
     if turn.results or not turn.asks or turn.summary is not None:
         return turn
-    shown = (
-        "" if flag(body, "disable_selected_code_details") else blocks.selection(body)
-    )
-    before = [TextPart(b) for b in (shown, blocks.diff(text(body, "diff"))) if b]
+    if flag(body, "disable_selected_code_details"):
+        return turn
+    shown = (blocks.selection(body), blocks.diff(text(body, "diff")))
+    before = [TextPart(block) for block in shown if block]
     return Turn((*before, *turn.content), turn.results, asks=True)
 
 
-def _personality(exchanges: list[Exchange], current: Turn) -> str:
-    turns = [*(e.turn for e in exchanges), current]
-    return next((t.personality for t in reversed(turns) if t.personality), "")
+def _personality(exchanges: list[Exchange], current: Turn) -> Json | None:
+    turns = [current, *(e.turn for e in reversed(exchanges))]
+    return next((t.personality for t in turns if t.personality is not None), None)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byok.augment.body import integer, mapping, objects, text
-from byok.augment.nodes import ResponseNode, Turn, is_placeholder, read_turn
+from byok.augment.nodes import ResponseNode, Turn, read_turn
 from byok.chat import Json, ToolCall
 from byok.wire.json_body import parse_json
 
@@ -17,6 +17,7 @@ class Reply:
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
+    thinking: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +35,12 @@ def read_exchanges(body: Json) -> list[Exchange]:
 
 def read_exchange(item: Json) -> Exchange:
     """Read one history item."""
-    message = text(item, "request_message")
-    turn = read_turn(item, "" if is_placeholder(message) else message)
+    turn = read_turn(item, text(item, "request_message"))
     return Exchange(turn, read_reply(item))
 
 
 def read_reply(item: Json) -> Reply:
-    """Read the answer: `response_text`, or what its nodes hold (P§4.4)."""
+    """Read the answer: `response_text`, or what its nodes hold."""
     nodes = objects(item, "response_nodes") or objects(item, "structured_output_nodes")
     said = text(item, "response_text")
     if not said:
@@ -57,17 +57,23 @@ def read_reply(item: Json) -> Reply:
             for node in nodes
             if _is(node, ResponseNode.RAW_RESPONSE)
         )
-    return Reply(without_notices(said), _calls(nodes))
+    thoughts = (
+        text(mapping(node, "thinking"), "summary")
+        for node in nodes
+        if _is(node, ResponseNode.THINKING)
+    )
+    return Reply(without_notices(said), _calls(nodes), "".join(thoughts))
 
 
 def without_notices(said: str) -> str:
     """Drop byok's own lines at the end, so that they never reach a model."""
     lines = said.split("\n")
-    while lines and (lines[-1].startswith(NOTICE) or not lines[-1].strip()):
-        if not any(line.startswith(NOTICE) for line in lines):
-            return said
-        lines.pop()
-    return "\n".join(lines)
+    kept = len(lines)
+    while kept and (lines[kept - 1].startswith(NOTICE) or not lines[kept - 1].strip()):
+        kept -= 1
+    if not any(line.startswith(NOTICE) for line in lines[kept:]):
+        return said
+    return "\n".join(lines[:kept])
 
 
 def _calls(nodes: list[dict[str, Any]]) -> tuple[ToolCall, ...]:

@@ -1,4 +1,4 @@
-"""The feature flags of /get-models (P§7.1), with the type that clients expect.
+"""The feature flags of /get-models, with the type that clients expect.
 
 A version gate is a string: "" is off, "0.0.0" always on. One value of a wrong type
 may make a client discard every flag, so the types are tested.

@@ -1,17 +1,27 @@
 """Exchanges become messages in which every tool call has exactly one result.
 
-The rules are those of P§4.2-4.4: results come directly after the message they
-answer and before any words of the same exchange; a call without a result gets one
-that says so; a result without a call becomes labelled text. No provider that
-enforces OpenAI's pairing refuses what comes out, whatever the client sent.
+Results come directly after the message they answer and before any words of the same
+exchange; a call without a result gets one that says so; a result without a call becomes
+labelled text. No provider that enforces OpenAI's pairing refuses what comes out,
+whatever the client sent.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import count
 
 from byok.augment.blocks import middle_cut
 from byok.augment.exchanges import Exchange, Reply
 from byok.augment.nodes import Result, Turn
-from byok.chat import Message, Part, Role, TextPart, ToolCall, ToolResult
+from byok.chat import (
+    Message,
+    Part,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolResult,
+)
 
 NO_RESULT = '{"error":"no result was recorded for this call"}'
 NO_OUTPUT = "(no output)"
@@ -24,7 +34,7 @@ class History:
     """Builds the messages of one conversation, oldest first."""
 
     def __init__(self) -> None:
-        self._messages: list[Message] = []
+        self._messages: list[tuple[Role, list[Part]]] = []
         self._open: list[ToolCall] = []
         self._names: dict[str, str] = {}
         self.has_orphans = False
@@ -39,38 +49,32 @@ class History:
         pictures, orphans = self._results(turn.results)
         content = [*pictures, *orphans, *turn.content]
         if content:
-            self._say(content)
+            self._add(Role.USER, content)
 
     def messages(self) -> tuple[Message, ...]:
         """Close open calls and give the messages; the first is the user's."""
         self._results(())
-        if self._messages and self._messages[0].role is Role.ASSISTANT:
-            start = Message(Role.USER, (TextPart(BEGINNING),))
-            return (start, *self._messages)
-        return tuple(self._messages)
+        messages = tuple(Message(role, tuple(parts)) for role, parts in self._messages)
+        if messages and messages[0].role is Role.ASSISTANT:
+            return (Message(Role.USER, (TextPart(BEGINNING),)), *messages)
+        return messages
 
-    def _say(self, content: Iterable[Part]) -> None:
-        """Add user content; strict upstreams refuse two user messages in a row."""
-        if self._messages and self._messages[-1].role is Role.USER:
-            content = (*self._messages.pop().parts, *content)
-        self._messages.append(Message(Role.USER, tuple(content)))
+    def _add(self, role: Role, parts: Iterable[Part]) -> None:
+        """Add a message; strict upstreams refuse two of one role in a row."""
+        if self._messages and self._messages[-1][0] is role and role is not Role.TOOL:
+            self._messages[-1][1].extend(parts)
+        else:
+            self._messages.append((role, list(parts)))
 
     def _answer(self, reply: Reply, number: int) -> None:
-        calls = [
-            call
-            if call.id
-            else ToolCall(f"call_{number}_{n}", call.name, call.arguments)
-            for n, call in enumerate(reply.calls)
-        ]
+        calls = _named(reply.calls, number)
         self._names.update((call.id, call.name) for call in calls)
         text = (TextPart(reply.text),) if reply.text.strip() else ()
         if not text and not calls:
             return
-        if self._messages and self._messages[-1].role is Role.ASSISTANT:
-            before = self._messages.pop().parts
-        else:
-            before = ()
-        self._messages.append(Message(Role.ASSISTANT, (*before, *text, *calls)))
+        # Some upstreams want their reasoning back beside the calls it led to.
+        thought = (ThinkingPart(reply.thinking),) if calls and reply.thinking else ()
+        self._add(Role.ASSISTANT, (*thought, *text, *calls))
         self._open = calls
 
     def _results(self, results: Iterable[Result]) -> tuple[list[Part], list[Part]]:
@@ -82,7 +86,7 @@ class History:
             result = answered.get(call.id)
             content = _content(result) if result else NO_RESULT
             tool = ToolResult(call.id, call.name, content)
-            self._messages.append(Message(Role.TOOL, (tool,)))
+            self._add(Role.TOOL, (tool,))
             if result:
                 pictures += _pictures(call, result)
         orphans = [part for result in rest for part in self._orphan(result)]
@@ -99,6 +103,13 @@ class History:
             middle_cut(result.content or NO_OUTPUT, MAX_ORPHAN_CHARS),
         ]
         return [TextPart("\n".join(lines)), *result.images]
+
+
+def _named(calls: Sequence[ToolCall], number: int) -> list[ToolCall]:
+    """Give each call without an id one that no other call of the message has."""
+    taken = {call.id for call in calls}
+    free = (i for n in count() if (i := f"call_{number}_{n}") not in taken)
+    return [c if c.id else replace(c, id=next(free)) for c in calls]
 
 
 def _matched(

@@ -1,4 +1,4 @@
-"""The answer of /get-models (P§7): models, languages, flags, user."""
+"""The answer of /get-models: models, languages, flags, user."""
 
 import re
 from collections.abc import Iterable
@@ -46,12 +46,13 @@ def get_models(models: Iterable[ListedModel], default: ListedModel) -> dict[str,
     listed = [m for m in dict.fromkeys(models) if not _UNFIT.search(m.id)]
     if default not in listed:
         listed.insert(0, default)
-    names = _display_names(listed)
+    named = [m for m in listed if not _UNFIT.search(m.id)]
+    names = _display_names(named)
     return {
         "default_model": default.id,
         "models": [_model(m) for m in listed],
         "languages": LANGUAGES,
-        "feature_flags": {**FLAGS, **_registry(listed, names, default)},
+        "feature_flags": {**FLAGS, **_registry(named, names, default)},
         "user_tier": "ENTERPRISE_TIER",
         "user": {
             "id": "byok",
@@ -83,10 +84,11 @@ def _display_names(models: list[ListedModel]) -> dict[str, str]:
     counts: dict[str, int] = {}
     for model in models:
         counts[model.model] = counts.get(model.model, 0) + 1
-    return {
-        m.id: m.model if counts[m.model] == 1 else f"{m.model} ({m.upstream})"
-        for m in models
-    }
+    names: dict[str, str] = {}
+    for m in models:
+        short = m.model if counts[m.model] == 1 else f"{m.model} ({m.upstream})"
+        names[m.id] = m.id if short in names.values() else short
+    return names
 
 
 def _registry(

@@ -1,15 +1,15 @@
 """The client's numbered node types, and the request nodes as values."""
 
-import base64
-import binascii
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 from byok.augment import blocks
-from byok.augment.body import first_text, flag, integer, mapping, objects, text, value
+from byok.augment.body import first_text, flag, integer, mapping, objects, text
+from byok.augment.images import data_url_type, read_image
 from byok.chat import ImagePart, Json, Part, TextPart
+from byok.wire.json_body import write_json
 
 
 class RequestNode(IntEnum):
@@ -61,64 +61,26 @@ class Turn:
     """One request of the user.
 
     `content` is everything for the model in its order; `asks` tells whether any of
-    it is the user's own words or pictures, and not only context. `summary` is the
-    payload of a history summary node, whose rendering stands at `summary_at`.
+    it is the user's own words or pictures, and not only context. `summary` and
+    `personality` are the payloads of those nodes.
     """
 
     content: tuple[Part, ...] = ()
     results: tuple[Result, ...] = ()
     asks: bool = False
     summary: Json | None = None
-    personality: str = ""
+    personality: Json | None = None
     unknown_types: tuple[int, ...] = ()
 
 
 def request_nodes(body: Json) -> list[dict[str, Any]]:
     """Join the carriers of request nodes, without exact repeats, in `id` order."""
-    found: list[dict[str, Any]] = []
-    for name in ("nodes", "structured_request_nodes", "request_nodes"):
-        found += [node for node in objects(body, name) if node not in found]
+    carriers = ("nodes", "structured_request_nodes", "request_nodes")
+    found = [node for name in carriers for node in objects(body, name)]
+    if sum(bool(objects(body, name)) for name in carriers) > 1:
+        found = list({write_json(node): node for node in found}.values())
     order = sorted(range(len(found)), key=lambda n: (integer(found[n], "id"), n))
     return [found[n] for n in order]
-
-
-def read_image(node: Json) -> ImagePart | None:
-    """Read `{image_data, format}`; None where the data is no picture.
-
-    The magic bytes say the type; the format number is only a fallback. Nothing is
-    ever fetched: data that is not base64 is no picture.
-    """
-    data = "".join(text(node, "image_data").split())
-    if data.startswith("data:"):
-        data = data.partition(",")[2]
-    try:
-        head = base64.b64decode(data[:64], validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    media_type = next((m for magic, m in _MAGIC if head.startswith(magic)), "")
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        media_type = "image/webp"
-    media_type = media_type or _declared(value(node, "format"))
-    padded = len(data) % 4 == 0
-    return ImagePart(media_type, data) if head and padded and media_type else None
-
-
-_MAGIC = (
-    (b"\x89PNG", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF8", "image/gif"),
-)
-_NUMBERED = {0: "image/png", 1: "image/png", 2: "image/jpeg", 3: "image/gif"}
-_NAMED = {
-    "png": "image/png", "jpeg": "image/jpeg", "jpg": "image/jpeg",
-    "gif": "image/gif", "webp": "image/webp",
-}  # fmt: skip
-
-
-def _declared(form: Any) -> str:
-    if isinstance(form, str):
-        return _NAMED.get(form.lower().removeprefix("image/"), "")
-    return {**_NUMBERED, 4: "image/webp"}.get(form, "") if form is not None else ""
 
 
 def read_result(node: Json) -> Result:
@@ -183,7 +145,7 @@ class _Reader:
         self._last_text = ""
         self._asks = False
         self._summary: Json | None = None
-        self._personality = ""
+        self._personality: Json | None = None
         self._unknown: list[int] = []
 
     def turn(self, results: tuple[Result, ...]) -> Turn:
@@ -214,8 +176,7 @@ class _Reader:
                 self._summary = mapping(node, "history_summary_node")
                 self._asks = True
             case RequestNode.CHANGE_PERSONALITY:
-                payload = mapping(node, "change_personality_node")
-                self._personality = text(payload, "custom_instructions")
+                self._personality = mapping(node, "change_personality_node")
             case (
                 RequestNode.IDE_STATE
                 | RequestNode.EDIT_EVENTS
@@ -249,12 +210,12 @@ class _Reader:
         self._asks = True
 
     def _file(self, payload: Json) -> None:
-        media_type = text(payload, "format").lower()
+        data = text(payload, "file_data")
+        media_type = text(payload, "format").lower() or data_url_type(data)
         if media_type.startswith("image/"):
-            as_image = {"image_data": text(payload, "file_data"), "format": media_type}
-            self._picture(read_image(as_image))
+            self._picture(read_image({"image_data": data, "format": media_type}))
         else:
-            self._context(blocks.file(text(payload, "file_data"), media_type))
+            self._context(blocks.file(data, media_type))
             self._asks = True
 
 

@@ -1,4 +1,4 @@
-"""Endpoints whose answer is a constant, so that clients stay calm (P§2)."""
+"""Endpoints whose answer is a constant, so that clients stay calm."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -68,6 +68,7 @@ _SWALLOWED = (
     "/save-chat",
     "/user-secrets/upsert",
     "/user-secrets/delete",
+    "/memorize",  # the oldest upload call; no current client makes it
     "/notifications/mark-as-read",
     "/notifications/mark-read",
     "/agents/revoke-tool-access",
@@ -189,5 +190,6 @@ QUIET: tuple[Quiet, ...] = (
 PREFIXED: tuple[tuple[str, Json], ...] = (("/settings/", {"configs": []}),)
 SUFFIXED: tuple[tuple[str, Json], ...] = (
     ("/poll-update", {"updates": [], "events": []}),
+    ("/stream", {"updates": [], "events": []}),  # the CLI's workspace channel
     ("/get-last-seq-id", {"last_seq_id": 0}),
 )

@@ -1,4 +1,4 @@
-"""The history summary node: old exchanges that the client compressed (P§3.6, 4.6)."""
+"""The history summary node: old exchanges that the client compressed."""
 
 import re
 from collections.abc import Callable
@@ -33,11 +33,11 @@ def rendered_turn(turn: Turn) -> Turn:
         return turn
     beside = Exchange(Turn(results=turn.results), Reply())
     extra = [beside] if turn.results else []
-    content: tuple[Part, ...] = (
-        TextPart(render(turn.summary, extra)),
-        *turn.content,
-    )
-    return Turn(content=content, asks=True)
+    shown = render(turn.summary, extra)
+    first: tuple[Part, ...] = (TextPart(shown),) if shown.strip() else ()
+    pictures = [image for result in turn.results for image in result.images]
+    content = (*first, *pictures, *turn.content)
+    return Turn(content=content, asks=True, summary=turn.summary)
 
 
 def render(node: Json, extra: list[Exchange]) -> str:

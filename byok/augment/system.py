@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from byok.augment.body import first_text, flag, integer, items, mapping, text, value
+from byok.augment.body import first_text, flag, integer, items, mapping, text
 from byok.chat import Json
 
 _PERSONAS = {
@@ -25,22 +25,24 @@ def system_text(
     *,
     base: str,
     addition: str = "",
-    personality: str = "",
+    personality: Json | None = None,
     has_records: bool = False,
 ) -> str:
-    """Join the parts of the system message in their fixed order (P§4.1).
+    """Join the parts of the system message in their fixed order.
 
     `base` is the user's configured system prompt, used unless the client brings its
-    own; `addition` the user's text for this endpoint. Silent jobs get neither a
+    own; `addition` the user's text for this endpoint; `personality` the payload of the
+    latest change-personality node. Silent jobs get neither a
     persona nor the agent's line.
     """
     silent = flag(body, "silent")
-    persona = "" if silent else _PERSONAS.get(integer(body, "persona_type"), "")
+    kind = integer(personality or {}, "personality_type")
+    persona = _PERSONAS.get(kind) or _PERSONAS.get(integer(body, "persona_type"), "")
     agent = not silent and "AGENT" in text(body, "mode").upper()
     parts = [
         _replaced(text(body, "system_prompt") or base, body),
-        persona,
-        "" if silent else personality,
+        "" if silent else persona,
+        "" if silent else text(personality or {}, "custom_instructions"),
         text(body, "user_guidelines"),
         text(body, "workspace_guidelines"),
         *(_rule(rule) for rule in [*items(body, "rules"), *items(body, "skills")]),
@@ -91,8 +93,6 @@ def _memories(body: Json) -> str:
 def _open_file(body: Json) -> str:
     path, language = text(body, "path"), text(body, "lang")
     if not path and not language:
-        return ""
-    if value(body, "disable_selected_code_details") is True:
         return ""
     shown = f" ({language})" if path and language else language
     return f"The user has this file open: {path}{shown}"

@@ -1,4 +1,4 @@
-"""The tools that the client offers (P§3.3)."""
+"""The tools that the client offers."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -42,7 +42,7 @@ def _schema(row: Json) -> dict[str, Any]:
             given = parsed
     if not given:
         return {"type": "object", "properties": {}}
-    return {"properties": {}, **given, "type": "object"}
+    return {**given, "properties": mapping(given, "properties"), "type": "object"}
 
 
 def _shallow(schema: Json) -> bool:

@@ -32,7 +32,16 @@ def show(config: ConfigOption = None) -> None:
     """Print the settings in force as JSON, without secrets."""
     settings, _ = load(config)
     shown = settings.model_dump(mode="json")
+    for section in (shown["chat"], *shown["upstreams"].values()):
+        section["headers"] = {name: "***" for name in section["headers"]}
+    for section in (shown["network"], *shown["upstreams"].values()):
+        section["proxy"] = _without_user(section["proxy"])
     for upstream in shown["upstreams"].values():
-        upstream["headers"] = {name: "***" for name in upstream["headers"]}
         upstream["api_key_cmd"] = upstream["api_key_cmd"][:1]
     say_json(shown)
+
+
+def _without_user(url: str) -> str:
+    """Drop the user and password of a proxy's address."""
+    scheme, found, rest = url.partition("://")
+    return f"{scheme}{found}{rest.rpartition('@')[2]}"

@@ -61,19 +61,22 @@ def _environment(url: str, token: str) -> dict[str, str]:
     return {"AUGMENT_API_URL": url, "AUGMENT_API_TOKEN": token}
 
 
-def _session(url: str, token: str) -> dict[str, str]:
-    return {"accessToken": token, "tenantURL": url}
+def _jetbrains(url: str, token: str) -> dict[str, str]:
+    return {"completionURL": url, "apiToken": token}
 
 
 _VALUES = {
     Client.VSCODE: _editor,
-    Client.JETBRAINS: _session,
+    Client.JETBRAINS: _jetbrains,
     Client.CLI: _environment,
     Client.SDK: _environment,
 }
 _WHERE = {
     Client.VSCODE: "Add to settings.json (Preferences: Open User Settings (JSON)):",
-    Client.JETBRAINS: "Write to ~/.augment/session.json, then restart the IDE:",
+    Client.JETBRAINS: (
+        "Enter both in the plugin's settings. Its documentation does not name the "
+        "fields, so this was not tried with every version:"
+    ),
     Client.CLI: "Set in the shell that runs the CLI:",
     Client.SDK: "Set for the program, or pass as api_url and api_key:",
 }

@@ -101,7 +101,8 @@ def test_key(name: NameArgument, config: ConfigOption = None) -> None:
     """Ask the upstream for its models with the key, and say what it answers."""
 
     async def work(services: "Services") -> int:
-        return len(await services.upstreams[name].models())
+        first = next(iter(services.upstreams.values()))
+        return len(await first.models())
 
     count = with_services(work, config=config, upstream=name)
     say(f"{name} accepts the key and lists {count} models.")

@@ -7,16 +7,18 @@ directory: a repository must not be able to redirect a key.
 import difflib
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_settings import SettingsError
 
 from byok.config.settings import Settings, UpstreamSettings
 from byok.errors import ConfigError
 
-_MAX_FILE = 2**20
+_MAX_FILE = 2**16  # tomllib needs quadratic time for deep tables
+_MAX_ERRORS = 10
 _RESERVED = frozenset({"BYOK_HOME", "BYOK_SHARED"})
 
 
@@ -37,9 +39,14 @@ def load_settings(
     except ValidationError as error:
         raise ConfigError(
             "\n".join(
-                _explained(path, row) for row in error.errors(include_input=False)
+                _explained(_source(row["loc"], path, overrides, environ), row)
+                for row in error.errors(include_input=False)[:_MAX_ERRORS]
             ),
             hint="config.example.toml describes every key.",
+        ) from None
+    except SettingsError as error:
+        raise ConfigError(
+            f"The environment: {error}.", hint="Lists and tables are written as JSON."
         ) from None
 
 
@@ -57,6 +64,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
     except RecursionError:
         raise ConfigError(f"{path} is nested too deeply.") from None
+    except ValueError:
+        raise ConfigError(f"{path} holds a number that is too long.") from None
 
 
 def _check_file(path: Path) -> None:
@@ -64,7 +73,7 @@ def _check_file(path: Path) -> None:
     if not path.is_file():
         raise ConfigError(f"{path} is not a file.")
     if facts.st_size > _MAX_FILE:
-        raise ConfigError(f"{path} is larger than 1 MiB, which no settings file is.")
+        raise ConfigError(f"{path} is larger than 64 KiB, which no settings file is.")
     if hasattr(os, "geteuid"):
         if facts.st_uid != os.geteuid():
             raise ConfigError(f"{path} belongs to another user.")
@@ -90,7 +99,21 @@ def _check_environment(environ: Mapping[str, str]) -> None:
             )
 
 
-def _explained(path: Path, row: Any) -> str:
+def _source(
+    place: Sequence[int | str],
+    path: Path,
+    overrides: Mapping[str, Any] | None,
+    environ: Mapping[str, str],
+) -> str:
+    """Say where a setting came from: the command line, a variable, the file."""
+    if place and place[0] in (overrides or {}):
+        return "the command line"
+    names = ("__".join(map(str, place[:n])) for n in range(len(place), 0, -1))
+    variables = (f"BYOK_{name.upper()}" for name in names)
+    return next((name for name in variables if name in environ), str(path))
+
+
+def _explained(path: str, row: Any) -> str:
     place = [str(part) for part in row["loc"]]
     key = ".".join(place)
     message = str(row["msg"]).removeprefix("Value error, ")

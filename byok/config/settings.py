@@ -37,7 +37,12 @@ class NetworkSettings(_Section):
     ca_file: str = Field("", description="PEM file of further trusted authorities.")
 
 
-class _Sampling(_Section):
+class _RequestDefaults(_Section):
+    """What a request gets unless it says otherwise; an upstream's own value wins."""
+
+    system_prompt: str = Field(
+        "", description="Stands first in the system message, unless a client has one."
+    )
     temperature: float | None = Field(
         None, ge=0, le=2, description="Sampling temperature, 0 to 2."
     )
@@ -45,9 +50,15 @@ class _Sampling(_Section):
     max_tokens: int | None = Field(
         None, gt=0, description="Longest answer, in tokens of the model."
     )
+    headers: dict[str, str] = Field(
+        default_factory=dict, description="Further request headers."
+    )
+    extra_body: dict[str, Any] = Field(
+        default_factory=dict, description="Further fields of every request body."
+    )
 
 
-class UpstreamSettings(_Sampling):
+class UpstreamSettings(_RequestDefaults):
     """One model API."""
 
     type: Annotated[str, AfterValidator(values.upstream_type)] = Field(
@@ -73,12 +84,6 @@ class UpstreamSettings(_Sampling):
     timeout: float = Field(
         0, ge=0, description="Longest silence in seconds; 0 means 120, local 600."
     )
-    headers: dict[str, str] = Field(
-        default_factory=dict, description="Further request headers."
-    )
-    extra_body: dict[str, Any] = Field(
-        default_factory=dict, description="Further fields of every request body."
-    )
     ca_file: str = Field("", description="As in [network], for this upstream.")
     proxy: str = Field("", description="As in [network], for this upstream.")
     allow_insecure_http: bool = Field(
@@ -94,12 +99,8 @@ class RoutingSettings(_Section):
     )
 
 
-class ChatSettings(_Sampling):
+class ChatSettings(_RequestDefaults):
     """Defaults of every chat request, where the upstream sets none."""
-
-    system_prompt: str = Field(
-        "", description="Stands first in the system message, unless a client has one."
-    )
 
 
 class ToolSettings(_Section):
@@ -201,7 +202,7 @@ class Settings(BaseSettings):
 def _check_upstream(name: str, upstream: UpstreamSettings) -> None:
     if upstream.type in (OPENAI_COMPATIBLE, "azure") and not upstream.base_url:
         raise ValueError(f"upstreams.{name}.base_url is missing")
-    plain = upstream.base_url.startswith("http://")
+    plain = upstream.base_url.lower().startswith("http://")
     if (
         plain
         and not values.is_loopback(upstream.base_url)

@@ -1,6 +1,9 @@
 """What a setting's value must look like; errors say what is expected, no value."""
 
+import contextlib
+import ipaddress
 import re
+import socket
 from urllib.parse import urlsplit
 
 from byok.dialects import DIALECTS
@@ -18,15 +21,31 @@ def is_loopback(url: str) -> bool:
 
 def base_url(url: str) -> str:
     """Check a base URL; an empty path gets /v1, any other is kept."""
-    parts = urlsplit(url)
+    if not all("!" <= char <= "~" for char in url):
+        raise ValueError("must hold printable ASCII characters only, and no space")
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        raise ValueError("must hold a valid host and port") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("must look like https://host/v1")
-    if parts.username or parts.password or parts.query or parts.fragment:
+    if "@" in parts.netloc or "?" in url or "#" in url:
         raise ValueError("must hold no user, password, query or fragment")
-    if parts.hostname.startswith(("169.254.", "fe80:")):
+    if _is_link_local(parts.hostname):
         raise ValueError("must not be a link-local address")
-    _ = parts.port
     return url.rstrip("/") if parts.path.strip("/") else f"{url.rstrip('/')}/v1"
+
+
+def _is_link_local(host: str) -> bool:
+    """Tell a link-local address in every spelling that the system accepts."""
+    with contextlib.suppress(OSError):
+        host = socket.inet_ntoa(socket.inet_aton(host))
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return (getattr(address, "ipv4_mapped", None) or address).is_link_local
 
 
 def port(number: int) -> int:

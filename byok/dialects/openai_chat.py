@@ -231,11 +231,15 @@ class _Decoder:
 def _documents(data: bytes) -> Iterator[dict[str, Any]]:
     """Read one event; without blank lines between events, one document a line."""
     try:
-        found = [parse_json(data)]
+        found = [parse_json(data, keep_halves=True)]
     except (ValueError, RecursionError) as error:
         lines = [line for line in data.split(b"\n") if line.strip()]
         try:
-            found = [parse_json(line) for line in lines if line != b"[DONE]"]
+            found = [
+                parse_json(line, keep_halves=True)
+                for line in lines
+                if line != b"[DONE]"
+            ]
         except (ValueError, RecursionError):
             found = []
         if len(lines) < 2 or not found:

@@ -33,17 +33,17 @@ def error_text(body: Any) -> tuple[str, str]:
     Read are `{"error": {"message", "type", "code"}}`, `{"error": "text"}`,
     `{"message"}`, `{"detail"}`, and a list with one of these inside (Gemini).
     """
-    if isinstance(body, list) and body:
-        return error_text(body[0])
+    while isinstance(body, list) and body:
+        body = body[0]
     if not isinstance(body, dict):
-        return (body if isinstance(body, str) else ""), ""
+        return (_line(body) if isinstance(body, str) else ""), ""
     error = body.get("error")
     if isinstance(error, dict):
         message = error.get("message") or error.get("detail") or ""
         code = error.get("code") or error.get("type") or error.get("status") or ""
-        return _line(message), str(code)
+        return _line(message), _line(code)
     message = error or body.get("message") or body.get("detail") or ""
-    return _line(message), str(body.get("code") or body.get("type") or "")
+    return _line(message), _line(body.get("code") or body.get("type") or "")
 
 
 def refusal_of(
@@ -83,6 +83,9 @@ def _class(text: str, status: int) -> tuple[str, str, bool]:
 
 
 def _line(message: Any) -> str:
-    text = message if isinstance(message, str) else str(message)
+    try:
+        text = message if isinstance(message, str) else str(message)
+    except RecursionError:
+        return ""
     flat = " ".join(text.split())
     return flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1] + "…"

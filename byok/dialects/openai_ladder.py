@@ -35,5 +35,6 @@ def without(body: Mapping[str, Any], refused: Iterable[str]) -> dict[str, Any]:
     caps = [name for name in _CAPS if name in refused and name in body]
     if len(caps) == 1:
         other = next(name for name in _CAPS if name not in caps)
-        out[other] = body[caps[0]]
+        if other not in refused:
+            out[other] = body[caps[0]]
     return out

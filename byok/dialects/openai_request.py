@@ -17,6 +17,7 @@ from byok.chat import (
     Part,
     Role,
     TextPart,
+    ThinkingPart,
     ToolCall,
     ToolDefinition,
     ToolResult,
@@ -140,7 +141,7 @@ def _messages(
 def _assistant(
     message: Message, names: _Table, ids: _Table, quirks: Quirks
 ) -> dict[str, Any]:
-    text = "".join(p.text for p in message.parts if isinstance(p, TextPart))
+    text = "\n\n".join(p.text for p in message.parts if isinstance(p, TextPart))
     calls = [
         {
             "id": ids(part.id),
@@ -153,7 +154,11 @@ def _assistant(
     if not calls:
         return {"role": "assistant", "content": text}
     empty = None if quirks.null_content else ""
-    return {"role": "assistant", "content": text or empty, "tool_calls": calls}
+    out = {"role": "assistant", "content": text or empty, "tool_calls": calls}
+    thoughts = [p.text for p in message.parts if isinstance(p, ThinkingPart)]
+    if thoughts and quirks.wants_reasoning:
+        out["reasoning_content"] = "\n".join(thoughts)
+    return out
 
 
 def _content(parts: Iterable[Part]) -> str | list[dict[str, Any]]:

@@ -19,6 +19,7 @@ class Quirks:
             letters and digits only.
         auth_header: the header for the key; `Authorization` takes `Bearer <key>`.
         strict_roles: a user message may not follow a tool message directly.
+        wants_reasoning: `reasoning_content` must come back beside tool calls.
     """
 
     output_cap: str = "max_tokens"
@@ -29,6 +30,7 @@ class Quirks:
     exact_tool_ids: bool = False
     auth_header: str = "Authorization"
     strict_roles: bool = False
+    wants_reasoning: bool = False
 
 
 DEFAULT = Quirks()
@@ -42,8 +44,9 @@ QUIRKS: dict[str, Quirks] = {
     "xai": Quirks(output_cap="max_completion_tokens"),
     "groq": Quirks(output_cap="max_completion_tokens"),
     "mistral": Quirks(tool_id_length=9, exact_tool_ids=True, strict_roles=True),
-    "deepseek": Quirks(null_content=False),
-    "zai": Quirks(null_content=False, parallel_tool_calls=False),
+    "deepseek": Quirks(null_content=False, wants_reasoning=True),
+    "zai": Quirks(null_content=False, parallel_tool_calls=False, wants_reasoning=True),
+    "moonshot": Quirks(wants_reasoning=True),
     "ollama": Quirks(null_content=False, parallel_tool_calls=False),
     "llamacpp": Quirks(null_content=False),
     "anthropic": Quirks(parallel_tool_calls=False),

@@ -14,12 +14,15 @@ class ThinkTags:
     def __init__(self) -> None:
         self._held: str | None = ""  # None once the block is over, or there is none
         self._closer = ""
+        self._closed = False  # the block is over, and no text came since
 
     def feed(self, event: StreamEvent, /) -> Iterator[StreamEvent]:
         """Pass everything on but text that may belong to the block."""
         if isinstance(event, Finish):
             yield from self.flush()
-        if self._held is None or not isinstance(event, TextDelta):
+        if self._closed and isinstance(event, TextDelta):
+            yield from self._after(event.text)
+        elif self._held is None or not isinstance(event, TextDelta):
             yield event
         elif self._closer:
             yield from self._inside(self._held + event.text)
@@ -48,11 +51,10 @@ class ThinkTags:
     def _inside(self, text: str) -> Iterator[StreamEvent]:
         thought, closer, rest = text.partition(self._closer)
         if closer:
-            self._held = None
+            self._held, self._closed = None, True
             if thought:
                 yield ThinkingDelta(thought)
-            if rest := rest.lstrip("\n"):
-                yield TextDelta(rest)
+            yield from self._after(rest)
             return
         keep = next(
             n for n in range(len(closer) or len(self._closer), -1, -1)
@@ -62,3 +64,8 @@ class ThinkTags:
         self._held = text[cut:]
         if cut:
             yield ThinkingDelta(text[:cut])
+
+    def _after(self, text: str) -> Iterator[StreamEvent]:
+        if text := text.lstrip("\n"):
+            self._closed = False
+            yield TextDelta(text)

@@ -41,6 +41,7 @@ class KeyringStore:
     ) -> None:
         self._seconds = seconds
         self._choose = choose or _choose_backend
+        self._stuck: threading.Thread | None = None
 
     def get(self, entry: str) -> str | None:
         """Return the stored key, or None.
@@ -83,8 +84,10 @@ class KeyringStore:
                 failure.append(error)
 
         thread = threading.Thread(target=work, name="byok-keyring", daemon=True)
-        thread.start()
-        thread.join(self._seconds)
+        if self._stuck is None or not self._stuck.is_alive():
+            thread.start()
+            thread.join(self._seconds)
+            self._stuck = thread  # while it still waits, nobody else has to
         if failure:
             raise _translated(failure[0]) from failure[0]
         if not outcome:

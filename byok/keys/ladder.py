@@ -82,12 +82,15 @@ class KeyLadder:
         tried: list[str] = []
         for source, value in self._rungs(wanted, tried):
             if value.strip():
-                return FoundKey(clean_key(value, shortest=1), source)
+                return FoundKey(_clean(value, source), source)
             tried.append(source)
+        cure = f"Run: byok keys set {wanted.name}"
+        if wanted.named_env:
+            cure = f"Set the variable {wanted.named_env}, or remove api_key_env."
         raise KeyMissing(
             f"No key was found for {wanted.name} ({wanted.origin}); "
             f"looked in: {', '.join(tried)}.",
-            hint=f"Run: byok keys set {wanted.name}",
+            hint=cure,
         )
 
     def _rungs(self, wanted: KeyWanted, tried: list[str]) -> Iterator[tuple[str, str]]:
@@ -109,6 +112,13 @@ class KeyLadder:
                 yield store.label, store.get(wanted.entry) or ""
             except ByokError as error:
                 tried.append(f"{store.label} ({error})")
+
+
+def _clean(value: str, source: str) -> str:
+    try:
+        return clean_key(value, shortest=1)
+    except ConfigError as error:
+        raise ConfigError(f"{source}: {error}", hint=error.hint) from None
 
 
 def _credential(folder: Path, name: str) -> str:

@@ -34,6 +34,8 @@ class Vault:
         self._path = path
         self._environ = environ
         self._ask = ask
+        self._asked = ""
+        self._derived = (b"", "", b"")  # salt, passphrase, key: scrypt is slow
 
     def get(self, entry: str) -> str | None:
         """Return the stored key, or None; a missing file holds none.
@@ -73,10 +75,13 @@ class Vault:
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConfigError(f"{self._path} is damaged.") from error
+        key = self._derive(salt)
         try:
-            plain = aead(self._derive(salt)).decrypt(nonce, data, b"byok")
+            plain = aead(key).decrypt(nonce, data, b"byok")
         except invalid_tag:
             raise ConfigError("the vault's passphrase is wrong") from None
+        except ValueError as error:
+            raise ConfigError(f"{self._path} is damaged.") from error
         keys: dict[str, str] = orjson.loads(plain)
         return keys
 
@@ -95,10 +100,11 @@ class Vault:
             Scrypt,
         )
 
-        derived: bytes = Scrypt(salt=salt, length=_KEY, n=_N, r=_R, p=_P).derive(
-            self._passphrase().encode()
-        )
-        return derived
+        phrase = self._passphrase()
+        if self._derived[:2] != (salt, phrase):
+            scrypt = Scrypt(salt=salt, length=_KEY, n=_N, r=_R, p=_P)
+            self._derived = salt, phrase, scrypt.derive(phrase.encode())
+        return self._derived[2]
 
     def _passphrase(self) -> str:
         if phrase := self._environ.get("BYOK_VAULT_PASSPHRASE", ""):
@@ -107,11 +113,16 @@ class Vault:
             file = Path(name)
             try:
                 check_private(file)
-                return file.read_text(encoding="utf-8").strip()
-            except OSError as error:
+                phrase = file.read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
                 raise ConfigError("BYOK_VAULT_KEY_FILE cannot be read") from error
-        if self._ask is not None and (phrase := self._ask()):
-            return phrase
+            if phrase:
+                return phrase
+            raise ConfigError("BYOK_VAULT_KEY_FILE is empty")
+        if self._ask is not None and not self._asked:
+            self._asked = self._ask()
+        if self._asked:
+            return self._asked
         raise ConfigError(
             "the vault is locked",
             hint="Set BYOK_VAULT_PASSPHRASE or BYOK_VAULT_KEY_FILE.",

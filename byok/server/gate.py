@@ -31,6 +31,8 @@ class Gate:
             raise shutting_down()
         await self._enter()
         try:
+            if self.stopping:  # it began while this one waited
+                raise shutting_down()
             yield
         finally:
             self._slots.release()

@@ -2,12 +2,13 @@
 
 import logging
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing
 
 from aiohttp.web import BaseRequest, StreamResponse
 
 from byok.augment.chat_reply import ChatReply, collected
+from byok.augment.chat_request import model_id
 from byok.augment.endpoints import Generate
 from byok.augment.history import call_ids, last_user_text
 from byok.chat import ChatRequest, Json
@@ -56,25 +57,30 @@ class Generator:
         stream = LineStream(request, beat=self._beat, head_after=self._head_after)
         async with stream:
             try:
-                async with self._gate.ended_by_stop():
-                    async for chunks in turn.chunks():
-                        await stream.write(b"".join(map(encode_line, chunks)))
+                async with (
+                    self._gate.ended_by_stop(),
+                    aclosing(turn.chunks()) as batches,
+                ):
+                    async for chunks in batches:
+                        await stream.write(_lines(chunks))
             except ByokError as error:
-                await stream.write(b"".join(map(encode_line, turn.failed(error))))
-            except (ConnectionError, TimeoutError):
-                raise
+                await stream.write(_lines(turn.failed(error)))
+            except ConnectionError:
+                raise  # the client is gone
             except Exception:
                 _log.exception("request %s failed", turn.request_id)
-                failed = turn.failed(internal_error())
-                await stream.write(b"".join(map(encode_line, failed)))
+                await stream.write(_lines(turn.failed(internal_error())))
             await stream.finish()
         return stream.response
 
     async def _whole(self, turn: "_Turn") -> StreamResponse:
         found: list[Json] = []
         try:
-            async with self._gate.ended_by_stop():
-                async for chunks in turn.chunks():
+            async with (
+                self._gate.ended_by_stop(),
+                aclosing(turn.chunks()) as batches,
+            ):
+                async for chunks in batches:
                     found += chunks
         except ByokError as error:
             if not turn.has_output:
@@ -111,10 +117,9 @@ class _Turn:
         """Whether anything of the model's own is part of the answer."""
         return self._reply.has_output
 
-    async def chunks(self) -> AsyncIterator[list[Json]]:
+    async def chunks(self) -> AsyncGenerator[list[Json], None]:
         """Yield the chunks of one network read together, the last ones at the end."""
-        model = str(self._body.get("model") or "")
-        choice = await self._services.router.choose(model)
+        choice = await self._services.router.choose(model_id(self._body))
         upstream = choice.upstream
         defaults = self._services.defaults(self._row.path, upstream.name)
         chat = self._row.decode(self._body, defaults, self._tell_node)
@@ -145,6 +150,10 @@ class _Turn:
             on_repair=_log_repair,
         )
         return chain(assembler, self._reply)
+
+
+def _lines(chunks: Iterable[Json]) -> bytes:
+    return b"".join(map(encode_line, chunks))
 
 
 def _log_repair(repair: Repair) -> None:

@@ -1,6 +1,8 @@
 """aiohttp's server with byok's own limits and its own words for broken requests."""
 
 import asyncio
+import logging
+import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,7 +12,9 @@ from byok.errors import BadRequest, ByokError
 from byok.redact import Redactor
 from byok.server.reply import error_response, internal_error
 
+_log = logging.getLogger(__name__)
 _MAX_LINE = 8190
+_MAX_HEADERS = 64
 _IDLE_SECONDS = 75.0
 
 
@@ -37,7 +41,7 @@ class _Connection(RequestHandler):
             error = BadRequest(
                 "The request is not valid HTTP.", code="bad_http", status=status
             )
-        response = error_response(error, "", Redactor())
+        response = error_response(error, secrets.token_hex(8), Redactor())
         response.force_close()
         return response
 
@@ -46,17 +50,38 @@ class HttpServer(Server):
     """The protocol factory; a mistyped limit fails at start instead of vanishing."""
 
     def __init__(
-        self, handler: Callable[[BaseRequest], Awaitable[StreamResponse]]
+        self,
+        handler: Callable[[BaseRequest], Awaitable[StreamResponse]],
+        max_connections: int,
     ) -> None:
         super().__init__(handler, handler_cancellation=True)
+        self._max_connections = max_connections
+        self._full = False
         self._limits: dict[str, Any] = {
             "access_log": None,
             "auto_decompress": False,
             "keepalive_timeout": _IDLE_SECONDS,
             "max_line_size": _MAX_LINE,
             "max_field_size": _MAX_LINE,
+            "max_headers": _MAX_HEADERS,
             "lingering_time": 1.0,
         }
+
+    def connection_made(
+        self, handler: RequestHandler, transport: asyncio.Transport
+    ) -> None:
+        """Take a connection, or close it at once when there are too many."""
+        if len(self.connections) < self._max_connections:
+            self._full = False
+            super().connection_made(handler, transport)
+            return
+        if not self._full:
+            _log.warning(
+                "%d connections are open: more are closed at once",
+                self._max_connections,
+            )
+        self._full = True
+        transport.abort()
 
     def __call__(self) -> RequestHandler:
         """Make the handler of a new connection."""

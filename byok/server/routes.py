@@ -42,6 +42,6 @@ def _unknown(path: str) -> Quiet:
     for suffix, body in SUFFIXED:
         if path.endswith(suffix):
             return Quiet(path, body)
-    if path.endswith(("-stream", "/stream")):
+    if path.endswith("-stream"):
         return Quiet(path, None, stream=True)
     return Quiet(path, {})

@@ -66,14 +66,13 @@ async def listening(
     """
     timing = timing or Timing()
     limits = services.settings.limits
-    token = TokenCheck(services.paths.token)
-    services.redactor.add(token.token)
+    token = TokenCheck(services.paths.token, services.redactor.add)
     guard = Guard(token)
     gate = Gate(limits.streams, limits.waiting, limits.wait_seconds)
     generator = Generator(
         services, gate, beat=timing.beat, head_after=timing.head_after
     )
-    server = HttpServer(App(services, guard, gate, generator))
+    server = HttpServer(App(services, guard, gate, generator), limits.connections)
     runner = ServerRunner(server, shutdown_timeout=timing.last_words / 2)
     await runner.setup()
     sockets = listen(port)

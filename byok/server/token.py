@@ -1,13 +1,16 @@
 """The client token: made once, kept in a private file, compared in constant time."""
 
 import hmac
+import logging
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 from byok.errors import ConfigError
 from byok.paths import check_private, make_private, write_private
 
+_log = logging.getLogger(__name__)
 _BYTES = 32
 _SHORTEST = 16
 
@@ -48,19 +51,35 @@ def _existing(path: Path) -> str:
 
 
 class TokenCheck:
-    """Compares what a client sends with the token; notices a rotated file."""
+    """Compares what a client sends with the token; notices a rotated file.
 
-    def __init__(self, path: Path) -> None:
+    Each token that counts is told to `on_token`, so that it can be kept out of logs.
+    """
+
+    def __init__(
+        self, path: Path, on_token: Callable[[str], None] = lambda token: None
+    ) -> None:
         self._path = path
+        self._on_token = on_token
         self._token = read_token(path)
         self._stamp = _stamp(path)
+        on_token(self._token)
 
     @property
     def token(self) -> str:
-        """The token that counts now."""
-        stamp = _stamp(self._path)
+        """The token that counts now; the last one where the file is gone."""
+        try:
+            stamp = _stamp(self._path)
+        except FileNotFoundError:
+            return self._token
         if stamp != self._stamp:
-            self._token, self._stamp = _existing(self._path), stamp
+            self._stamp = stamp
+            try:
+                self._token = _existing(self._path)
+            except ConfigError as error:
+                self._token = ""  # nobody is let in until the file is right again
+                _log.error("%s", error.sentence)
+            self._on_token(self._token)
         return self._token
 
     def __call__(self, header: str) -> bool:
@@ -72,7 +91,7 @@ class TokenCheck:
         given = header
         while given[:7].lower() == "bearer ":
             given = given[7:].lstrip()
-        if given == header:
+        if given == header or not given:
             return False
         sent = given.encode("utf-8", "surrogateescape")
         return hmac.compare_digest(sent, self.token.encode())

@@ -20,6 +20,7 @@ from byok.toolcalls.repair import (
     repair_arguments,
 )
 from byok.wire.json_body import parse_json
+from byok.wire.surrogates import joined
 
 MAX_CALLS = 64
 MAX_ARGUMENT_CHARS = 1024 * 1024
@@ -35,7 +36,7 @@ class _OpenCall:
 
     @property
     def text(self) -> str:
-        return "".join(self.pieces)
+        return joined("".join(self.pieces))
 
 
 class ToolCallAssembler:
@@ -98,9 +99,9 @@ class ToolCallAssembler:
             for call in reversed(self._calls):
                 if call.id == delta.id and not _another(call, delta):
                     return call
-            if delta.index is not None and same_index:
-                latest = same_index[-1]
-                return None if delta.name and latest.id else latest
+            if delta.index is not None:
+                latest = same_index[-1] if same_index else None
+                return None if latest and delta.name and latest.id else latest
             return None if delta.name or not self._calls else self._calls[-1]
         if delta.index is not None:
             return _continued(same_index, delta)
@@ -168,6 +169,8 @@ def _continued(calls: list[_OpenCall], delta: ToolCallDelta) -> _OpenCall | None
         return last
     if last.name and last.name != delta.name:
         return None
+    if delta.index is not None and not delta.arguments.strip():
+        return last  # the name repeated, with nothing new
     return None if last.pieces and _is_whole(last.text) else last
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from byok.chat import Json
-from byok.wire.json_body import parse_json
+from byok.wire.lenient_json import parse_lenient
 
 _MAX_DEPTH = 32
 _EMPTY: dict[str, Any] = {
@@ -28,10 +28,10 @@ def coerced(
         return value
     wanted = _types(schema)
     if wanted and not any(_IS[kind](value) for kind in wanted):
-        found = [new for kind in wanted for new in _TO[kind](value)]
-        if len(found) == 1 and _allowed(found[0], schema):
-            rules.append(f"{path or 'arguments'}: type made {wanted[0]}")
-            value = found[0]
+        found = [(kind, new) for kind in wanted for new in _TO[kind](value)]
+        if len(found) == 1 and _allowed(found[0][1], schema):
+            kind, value = found[0]
+            rules.append(f"{path or 'arguments'}: type made {kind}")
     if isinstance(value, dict):
         properties = _mapping(schema.get("properties"))
         return {
@@ -118,10 +118,10 @@ def _from_text(kind: str) -> Callable[[Any], list[Any]]:
         if not isinstance(value, str):
             return []
         try:
-            parsed = parse_json(value.strip().encode("utf-8", "surrogatepass"))
-        except (ValueError, RecursionError):
+            parsed, liberties = parse_lenient(value)  # it keeps every digit
+        except ValueError:
             return []
-        return [parsed] if _IS[kind](parsed) else []
+        return [parsed] if _IS[kind](parsed) and not liberties else []
 
     return read
 

@@ -31,10 +31,17 @@ def memory_supply(user_text: str) -> Supply:
     def supply(arguments: Mapping[str, Any], schema: Json) -> Mapping[str, Any]:
         if not said:
             return {}
-        given = {**{n: "" for n in missing_required(arguments, schema)}}
-        return {name: text for name in given if (text := _derived(name, said))}
+        absent = [n for n in missing_required(arguments, schema) if _is_text(n, schema)]
+        return {name: text for name in absent if (text := _derived(name, said))}
 
     return supply
+
+
+def _is_text(name: str, schema: Json) -> bool:
+    properties = schema.get("properties")
+    declared = properties.get(name) if isinstance(properties, Mapping) else None
+    kind = declared.get("type", "string") if isinstance(declared, Mapping) else "string"
+    return kind == "string" or (isinstance(kind, list) and "string" in kind)
 
 
 def _derived(name: str, said: str) -> str:

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-import orjson
-
 from byok.chat import Json
 from byok.toolcalls.coerce import coerced, fill_missing
-from byok.wire.json_body import parse_json
+from byok.wire.json_body import parse_json, write_json
 from byok.wire.lenient_json import parse_lenient
 
 _FENCE = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
 _JSON_CHARS = frozenset('{}[]"')
+_LONG_NUMBER = re.compile(r"[0-9]{19}")
 _DECODED_TWICE = 3
 
 
@@ -65,18 +64,26 @@ def repair_arguments(
         Unrepairable: the text is cut, or it is no JSON object.
     """
     if mode is RepairMode.OFF:
-        value = _parsed(raw or "{}")
-        if not isinstance(value, dict):
-            raise Unrepairable("no JSON object")
-        return raw or "{}", []
+        return _untouched(raw or "{}"), []
     value, rules = _read(raw)
     if schema is not None:
-        value = coerced(value, schema, rules)
-        value = fill_missing(value, schema, rules, invent=mode is RepairMode.FILL)
+        value = fill_missing(value, schema, rules)
         if supply is not None and (added := supply(value, schema)):
             value = {**value, **added}
             rules.append("filled from the conversation: " + ", ".join(sorted(added)))
+        if mode is RepairMode.FILL:
+            value = fill_missing(value, schema, rules, invent=True)
+        value = coerced(value, schema, rules)
     return (raw, []) if not rules else (_written(value), rules)
+
+
+def _untouched(raw: str) -> str:
+    try:
+        if isinstance(_parsed(raw), dict):
+            return raw
+    except (ValueError, RecursionError) as error:
+        raise Unrepairable(str(error)) from error
+    raise Unrepairable("no JSON object")
 
 
 def _read(raw: str) -> tuple[dict[str, Any], list[str]]:
@@ -87,9 +94,8 @@ def _read(raw: str) -> tuple[dict[str, Any], list[str]]:
         if not text.strip():
             return {}, [*rules, "empty arguments"]
         try:
-            value = _parsed(text)
-            liberties: list[str] = []
-        except ValueError:
+            value, liberties = _strictly(text)
+        except (ValueError, RecursionError):
             value, liberties = _loosely(text)
         rules += liberties
         if value is None:
@@ -107,10 +113,15 @@ def _parsed(text: str) -> Any:
     return parse_json(text.encode("utf-8", "surrogatepass"))
 
 
+def _strictly(text: str) -> tuple[Any, list[str]]:
+    """Read JSON; orjson would round integers beyond 64 bits, so these go elsewhere."""
+    return parse_lenient(text) if _LONG_NUMBER.search(text) else (_parsed(text), [])
+
+
 def _loosely(text: str) -> tuple[Any, list[str]]:
     """Try each reading of the text; the first that is a whole value counts."""
     failure: ValueError | None = None
-    for candidate, liberty in _candidates(text.strip()):
+    for candidate, liberty in _candidates(text):
         try:
             value, rules = parse_lenient(candidate)
         except ValueError as error:
@@ -138,4 +149,4 @@ def _has_json(text: str) -> bool:
 
 
 def _written(value: Any) -> str:
-    return orjson.dumps(value).decode()
+    return write_json(value).decode()

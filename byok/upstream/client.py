@@ -2,14 +2,12 @@
 
 import asyncio
 import random
-import ssl
 import time
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
     Awaitable,
     Callable,
-    Iterable,
     Mapping,
 )
 from contextlib import asynccontextmanager
@@ -17,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import httpx
-import orjson
 
 from byok.chat import ChatRequest, Json
 from byok.dialects.base import Dialect, Target
@@ -31,16 +28,17 @@ from byok.errors import (
     UpstreamUnreachable,
 )
 from byok.events import Finish, StreamEvent
-from byok.stage import Stage, chain
+from byok.stage import chain
+from byok.upstream.failures import translated
+from byok.upstream.reading import at_end, drain, hang_up, limited, taken
 from byok.upstream.retry import RetryPolicy, parse_retry_after
 from byok.upstream.transport import CONNECT_SECONDS, Route, Transports
 from byok.wire.inflate import Inflate
-from byok.wire.json_body import parse_json
+from byok.wire.json_body import parse_json, write_json
 from byok.wire.sse import SSEDecoder
 
 _MAX_ERROR_BYTES = 64 * 1024
 _MAX_LIST_BYTES = 16 * 2**20
-_DRAIN_SECONDS = 0.02
 _LIST_SECONDS = 12.0
 
 
@@ -123,14 +121,14 @@ class HttpUpstream:
                     reader = response.aiter_raw()
                     lost: list[UpstreamError] = []
                     async for data in self._reads(reader, lost):
-                        batch, failure = _taken(stage, data)
+                        batch, failure = taken(stage, data)
                         if batch:
                             yielded = True
                             yield batch
                         if failure:
-                            raise lost[0] if lost else failure
+                            raise at_end(lost, failure) if not data else failure
                         if batch and isinstance(batch[-1], Finish):
-                            await _drain(reader)
+                            await drain(reader)
                             return
                 return
             except UpstreamError as error:
@@ -143,7 +141,7 @@ class HttpUpstream:
         try:
             async with asyncio.timeout(_LIST_SECONDS):
                 async with self._opened("models", None) as response:
-                    raw = await _limited(response, _MAX_LIST_BYTES)
+                    raw = await limited(response, _MAX_LIST_BYTES)
         except TimeoutError as error:
             raise UpstreamUnreachable(
                 f"{self.name}: it did not list its models in time.",
@@ -176,11 +174,11 @@ class HttpUpstream:
         content = None
         if body is not None:
             headers["Content-Type"] = "application/json"
-            content = orjson.dumps(body)
+            content = write_json(body)
         url = f"{spec.base_url}/{path}"
         response: httpx.Response | None = None
         try:
-            with _translated(url):
+            with translated(url):
                 request = client.build_request(
                     "POST" if content is not None else "GET",
                     url,
@@ -198,7 +196,7 @@ class HttpUpstream:
             yield response
         finally:
             if response is not None:
-                await _hang_up(response)
+                await hang_up(response)
 
     async def _reads(
         self, reader: AsyncIterator[bytes], lost: list[UpstreamError]
@@ -209,7 +207,7 @@ class HttpUpstream:
         whole. The error is put into `lost` for the case that it was not.
         """
         try:
-            with _translated(self._spec.base_url):
+            with translated(self._spec.base_url):
                 async for data in reader:
                     yield data
         except UpstreamError as error:
@@ -225,8 +223,8 @@ class HttpUpstream:
                 code="upstream_redirect",
                 hint="Put the final address into base_url.",
             )
-        with _translated(str(response.url)):
-            raw = await _limited(response, _MAX_ERROR_BYTES, cut=True)
+        with translated(str(response.url)):
+            raw = await limited(response, _MAX_ERROR_BYTES, cut=True)
         try:
             body: Any = parse_json(raw)
         except (ValueError, RecursionError):
@@ -252,93 +250,3 @@ class HttpUpstream:
             return False
         await self._sleep(seconds)
         return True
-
-
-def _taken(
-    stage: Stage[bytes, StreamEvent], data: bytes
-) -> tuple[list[StreamEvent], UpstreamError | None]:
-    """Feed one read (b"" ends the answer); keep what came before a failure."""
-    batch: list[StreamEvent] = []
-    events: Iterable[StreamEvent] = stage.feed(data) if data else stage.flush()
-    try:
-        for event in events:
-            batch.append(event)
-    except UpstreamError as error:
-        return batch, error
-    return batch, None
-
-
-async def _drain(reader: AsyncIterator[bytes]) -> None:
-    """Read on to the end of a finished answer, so that the connection is kept."""
-    try:
-        async with asyncio.timeout(_DRAIN_SECONDS):
-            async for _ in reader:
-                pass
-    except (TimeoutError, httpx.HTTPError):
-        return  # it stays open, or broke: the answer is whole all the same
-
-
-async def _hang_up(response: httpx.Response) -> None:
-    try:
-        await response.aclose()
-    except httpx.HTTPError:
-        return  # the connection broke; that is as good as closed
-
-
-async def _limited(response: httpx.Response, limit: int, *, cut: bool = False) -> bytes:
-    raw = bytearray()
-    inflate = Inflate(response.headers.get("content-encoding", ""))
-    async for data in response.aiter_raw():
-        for plain in inflate.feed(data):
-            raw += plain
-        if len(raw) > limit:
-            if cut:
-                break
-            raise UpstreamGarbled("its answer is too large.")
-    return bytes(raw[:limit])
-
-
-class _translated:
-    """Turns httpx's errors into ours, at the one edge where they enter."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        if isinstance(error, httpx.HTTPError):
-            raise _unreachable(error, self._url) from error
-        if isinstance(error, httpx.InvalidURL):
-            raise UpstreamUnreachable(f"{self._url} is no address.") from error
-
-
-def _unreachable(error: httpx.HTTPError, url: str) -> UpstreamUnreachable:
-    causes: list[BaseException] = [error]
-    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
-        causes.append(cause)
-    if any(isinstance(c, (ssl.SSLError, ssl.CertificateError)) for c in causes):
-        return UpstreamUnreachable(
-            f"the TLS certificate of {url} is not trusted.",
-            code="upstream_tls",
-            hint="If your company inspects TLS, set ca_file to its certificate.",
-            retryable=False,
-        )
-    match error:
-        case httpx.ConnectError() | httpx.ProxyError():
-            return UpstreamUnreachable(
-                f"nothing answers at {url}.",
-                code="upstream_connect",
-                hint="Is it running, and is base_url right?",
-            )
-        case httpx.ReadTimeout() | httpx.PoolTimeout() | httpx.WriteTimeout():
-            return UpstreamUnreachable(
-                "it fell silent in the middle of a request.",
-                code="upstream_timeout",
-                hint="A higher timeout for this upstream may help.",
-            )
-        case _:
-            return UpstreamUnreachable(
-                "the connection to it was lost.", code="upstream_cut"
-            )

@@ -18,8 +18,11 @@ MAX_OBJECTS = 500_000
 _MAX_OPENERS = 1_000_000
 
 
-def parse_json(raw: bytes) -> Any:
+def parse_json(raw: bytes, *, keep_halves: bool = False) -> Any:
     """Parse any JSON document.
+
+    Lone surrogates become U+FFFD unless `keep_halves`: the other half of an emoji may
+    come in the next event of a stream.
 
     Raises:
         ValueError: it is no JSON, or nested too deeply to read at all.
@@ -27,7 +30,8 @@ def parse_json(raw: bytes) -> Any:
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
-        return _repaired(_stdlib(raw))
+        value = _stdlib(raw)
+        return value if keep_halves else _repaired(value)
 
 
 def parse_body(raw: bytes) -> dict[str, Any]:
@@ -57,6 +61,18 @@ def parse_body(raw: bytes) -> dict[str, Any]:
     if _deeper_than(body, MAX_DEPTH, raw):
         raise _too_deep(b"")
     return body
+
+
+def write_json(value: Any) -> bytes:
+    """Write any value that parse_json gave.
+
+    orjson writes no integer above 64 bits, and no lone surrogate; the standard
+    library writes both.
+    """
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value).encode()
 
 
 def _stdlib(raw: bytes) -> Any:

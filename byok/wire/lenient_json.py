@@ -15,7 +15,8 @@ from byok.wire.surrogates import joined
 
 MAX_DEPTH = 64
 _SPACE = re.compile(r"\s*")
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_JSON_SPACE = " \t\r\n"
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
 _WORDS = {"true": True, "false": False, "null": None}
 _PYTHON_WORDS = {"True": True, "False": False, "None": None}
 _WORD = re.compile(r"[A-Za-z]+")
@@ -178,6 +179,8 @@ class Lenient:
     def _skip(self) -> None:
         if space := _SPACE.match(self._text, self._at):
             self._at = space.end()
+            if space.group().strip(_JSON_SPACE):
+                self._note("odd white space")
 
     def _note(self, rule: str) -> None:
         if rule not in self.rules:

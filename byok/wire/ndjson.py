@@ -3,6 +3,7 @@
 import orjson
 
 from byok.chat import Json
+from byok.wire.json_body import write_json
 from byok.wire.surrogates import joined
 
 # Clients in Python split lines with str.splitlines, which also cuts at U+2028,
@@ -22,7 +23,7 @@ def encode_line(value: Json) -> bytes:
     try:
         line = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError:
-        line = orjson.dumps(_cleaned(value), option=orjson.OPT_APPEND_NEWLINE)
+        line = write_json(_cleaned(value)) + b"\n"
     for raw, escaped in _CUTTERS:
         if raw in line:
             line = line.replace(raw, escaped)

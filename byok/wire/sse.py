@@ -61,15 +61,15 @@ class SSEDecoder:
     def _sniff(self, chunk: bytes) -> bytes:
         """Tell a stream from a JSON document by the first byte that says so."""
         head = (self._head or b"") + chunk
-        if _BOM.startswith(head[:3]) and len(head) < len(_BOM):
-            self._head = head
+        start = head.removeprefix(_BOM).lstrip(_BLANK)
+        if not start or _BOM.startswith(head):
+            # Blank lines before the first event say nothing: keep only the last.
+            self._head = head[max(head.rfind(b"\n"), head.rfind(b"\r"), 0) :]
+            self._size = 0
+            self._grow(len(self._head), MAX_EVENT_BYTES)
             return b""
+        self._head, self._size = None, 0
         head = head.removeprefix(_BOM)
-        start = head.lstrip(_BLANK)
-        if not start:
-            self._head = head
-            return b""
-        self._head = None
         if start[:1] == b"<":
             raise UpstreamGarbled(
                 "it answered with a web page instead of a model's answer.",
@@ -82,9 +82,9 @@ class SSEDecoder:
 
     def _normalised(self, chunk: bytes) -> bytes:
         """Make every line end LF; a CR at the end of a slice may start a CRLF."""
-        if self._after_cr and chunk[:1] == b"\n":
-            chunk = chunk[1:]
-        self._after_cr = chunk[-1:] == b"\r" if chunk else self._after_cr
+        if self._after_cr:
+            chunk = chunk.removeprefix(b"\n")
+        self._after_cr = chunk[-1:] == b"\r"
         if b"\r" in chunk:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         return chunk
@@ -108,10 +108,10 @@ class SSEDecoder:
     def _line(self, line: bytes) -> Iterator[ServerSentEvent]:
         if not line:
             self._size = 0
-            if self._data or self._event:
-                event = ServerSentEvent(b"\n".join(self._data), self._event)
-                self._data, self._event = [], ""
-                yield event
+            data, name = self._data, self._event
+            self._data, self._event = [], ""
+            if data:
+                yield ServerSentEvent(b"\n".join(data), name)
             return
         if line[:5] == b"data:":
             self._data.append(line[6:] if line[5:6] == b" " else line[5:])
@@ -120,6 +120,8 @@ class SSEDecoder:
         value = value.removeprefix(b" ")
         if field == b"event":
             self._event = value.decode("utf-8", "replace")
+        elif field == b"data":  # a line without a colon is a field without a value
+            self._data.append(value)
         elif field == b"error":
             self._event = "error"
             self._data.append(value)

@@ -63,6 +63,7 @@ class FakeUpstream:
         self.scripts: list[Script] = [Script()]
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.list_headers: list[dict[str, str]] = []
         self.models: list[str] = ["fake-model"]
         self.models_delay = 0.0
         self.hung_up = asyncio.Event()
@@ -96,7 +97,7 @@ class FakeUpstream:
         await self._runner.cleanup()
 
     async def _list(self, request: web.Request) -> web.Response:
-        del request
+        self.list_headers.append(dict(request.headers))
         await asyncio.sleep(self.models_delay)
         return web.json_response({"data": [{"id": name} for name in self.models]})
 

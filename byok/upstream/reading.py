@@ -1,0 +1,74 @@
+"""Reading an HTTP answer piece by piece, to whatever end it comes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+
+import httpx
+
+from byok.errors import UpstreamError, UpstreamGarbled
+from byok.events import StreamEvent
+from byok.stage import Stage
+from byok.wire.inflate import Inflate
+
+_DRAIN_SECONDS = 0.02
+
+
+def taken(
+    stage: Stage[bytes, StreamEvent], data: bytes
+) -> tuple[list[StreamEvent], UpstreamError | None]:
+    """Feed one read (b"" ends the answer); keep what came before a failure."""
+    batch: list[StreamEvent] = []
+    events: Iterable[StreamEvent] = stage.feed(data) if data else stage.flush()
+    try:
+        for event in events:
+            batch.append(event)
+    except UpstreamError as error:
+        return batch, error
+    return batch, None
+
+
+def at_end(lost: list[UpstreamError], failure: UpstreamError) -> UpstreamError:
+    """Say why an answer that ended is not whole: half an event was cut."""
+    if lost:
+        return lost[0]
+    if failure.code == "upstream_not_json":
+        return UpstreamGarbled(
+            "its answer broke off before the end.", code="upstream_cut", retryable=True
+        )
+    return failure
+
+
+async def drain(reader: AsyncIterator[bytes]) -> None:
+    """Read on to the end of a finished answer, so that the connection is kept."""
+    try:
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            async for _ in reader:
+                pass
+    except (TimeoutError, httpx.HTTPError):
+        return  # it stays open, or broke: the answer is whole all the same
+
+
+async def hang_up(response: httpx.Response) -> None:
+    """Close an answer; its connection is kept if it was read to the end."""
+    try:
+        await response.aclose()
+    except httpx.HTTPError:
+        return  # the connection broke; that is as good as closed
+
+
+async def limited(response: httpx.Response, limit: int, *, cut: bool = False) -> bytes:
+    """Read a whole body of at most `limit` bytes; with `cut` the rest is left out.
+
+    Raises:
+        UpstreamGarbled: it is larger.
+    """
+    raw = bytearray()
+    inflate = Inflate(response.headers.get("content-encoding", ""))
+    async for data in response.aiter_raw():
+        for plain in inflate.feed(data):
+            raw += plain
+        if len(raw) > limit:
+            if cut:
+                break
+            raise UpstreamGarbled("its answer is too large.")
+    return bytes(raw[:limit])

@@ -1,0 +1,87 @@
+"""Write docs/ENDPOINTS.md from the endpoint tables; --check only compares."""
+
+import sys
+from pathlib import Path
+
+import orjson
+
+from byok.augment.endpoints import (
+    ENDPOINTS,
+    Endpoint,
+    Generate,
+    Local,
+    Refused,
+    Service,
+)
+from byok.augment.quiet import PREFIXED, SUFFIXED, Quiet
+from byok.chat import Json
+
+TARGET = Path(__file__).parent.parent / "docs" / "ENDPOINTS.md"
+HEAD = """# Endpoints
+
+Made by `scripts/generate_docs.py` from `byok/augment/endpoints.py` and `quiet.py`;
+`scripts/check` fails when it is out of date. All are `POST` with a JSON body and the
+bearer token. `GET /health` and `/healthz` answer `{"status":"ok"}` without a token.
+
+An unknown path is answered with `{}`, or with an empty stream where its name ends in
+`stream`, and named once in the log.
+
+"""
+
+
+def page() -> str:
+    """Return the whole page."""
+    sections = (
+        ("Answered by a model", Generate),
+        ("Answered by byok itself", Local),
+        ("Not served", Refused),
+        ("Constant answers", Quiet),
+    )
+    parts = [HEAD]
+    for title, kind in sections:
+        rows = [f"| `{r.path}` | {_answer(r)} |" for r in ENDPOINTS if type(r) is kind]
+        parts.append(f"## {title}\n\n| path | answer |\n|---|---|\n")
+        parts.append("\n".join(rows) + "\n\n")
+    families = [f"| `{p}…` | {_code(b)} |" for p, b in PREFIXED]
+    families += [f"| `…{s}` | {_code(b)} |" for s, b in SUFFIXED]
+    parts.append("## Families\n\n| path | answer |\n|---|---|\n")
+    parts.append("\n".join(families) + "\n")
+    return "".join(parts)
+
+
+def _answer(row: Endpoint) -> str:
+    match row:
+        case Generate(stream=True):
+            return "NDJSON stream of chat chunks"
+        case Generate():
+            return "one chat object"
+        case Local(answer=Service() as service):
+            return f"the {service.value} of all configured upstreams, and feature flags"
+        case Local(answer=answer):
+            return (getattr(answer, "__doc__", "") or "").partition("\n")[0]
+        case Refused(status=status, reason=reason):
+            return f"{status}: {reason}"
+        case Quiet(stream=True, body=None):
+            return "empty stream"
+        case Quiet(stream=stream, body=body):
+            return _code(body or {}) + (" as one line of a stream" if stream else "")
+
+
+def _code(body: Json) -> str:
+    return f"`{orjson.dumps(body).decode()}`"
+
+
+def main() -> int:
+    """Write the page, or say whether it is fresh."""
+    new = page()
+    if "--check" not in sys.argv:
+        TARGET.write_text(new, encoding="utf-8")
+        return 0
+    if TARGET.read_text(encoding="utf-8") == new:
+        return 0
+    print("docs/ENDPOINTS.md is out of date: run scripts/generate_docs.py")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""Context is labelled, bounded, and never taken for the user's words."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from byok.augment import blocks
+
+
+def folders(*roots: str) -> list[dict[str, str]]:
+    return [{"folder_root": root, "repository_root": "/git"} for root in roots]
+
+
+@pytest.mark.parametrize(
+    ("node", "shown"),
+    [
+        pytest.param(
+            {
+                "workspace_folders": folders("/shop"),
+                "current_terminal": {"current_working_directory": "/shop/api"},
+            },
+            "[workspace]\nroot: /shop\nterminal cwd: /shop/api",
+            id="folders and terminal",
+        ),
+        pytest.param(
+            {"workspace_folders": folders("/shop"), "workspace_folders_unchanged": 1},
+            "",
+            id="unchanged and no terminal",
+        ),
+        pytest.param(
+            {
+                "workspace_folders_unchanged": True,
+                "current_terminal": {"current_working_directory": "/x"},
+            },
+            "[workspace]\nterminal cwd: /x",
+            id="unchanged but a terminal",
+        ),
+        pytest.param(
+            {"workspace_folders": [{"repository_root": "/git"}, 5, {}]},
+            "[workspace]\nroot: /git",
+            id="only a repository",
+        ),
+        pytest.param({"current_terminal": None}, "", id="nothing"),
+    ],
+)
+def test_the_ide_state_is_folders_and_a_directory(node: Any, shown: str) -> None:
+    assert blocks.ide_state(node) == shown
+
+
+def test_at_most_eight_folders_are_shown() -> None:
+    shown = blocks.ide_state({"workspace_folders": folders(*"abcdefghij")})
+    assert shown.count("root: ") == 8
+
+
+def edit(before: str = "a", after: str = "b", line: int = 4) -> dict[str, Any]:
+    return {"before_text": before, "after_text": after, "after_line_start": line}
+
+
+def test_edits_are_line_old_and_new_below_their_file() -> None:
+    event = {"path": "a.py", "edits": [edit("x = 1\n", "x = 2\n", 7)]}
+    assert blocks.edit_events({"edit_events": [event, {"path": "b.py"}]}) == (
+        "[recent edits by the user]\na.py\n  7: 'x = 1\\n' → 'x = 2\\n'"
+    )
+
+
+def test_edits_are_cut_in_length_and_number() -> None:
+    event = {"path": "a.py", "edits": [edit("o" * 900, "n" * 900)] * 9}
+    shown = blocks.edit_events({"edit_events": [event] * 9})
+    assert shown.count("a.py") == 6
+    assert shown.count(" → ") == 36
+    assert shown.count("o" * 200) == 36
+    assert "o" * 201 not in shown
+    assert "n" * 201 not in shown
+
+
+def test_a_selection_stands_between_its_surroundings() -> None:
+    body = {"path": "a.py", "lang": "python", "prefix": "import os\n", "suffix": "\n"}
+    shown = blocks.selection({**body, "selected_code": "x = 1\n"})
+    assert shown == (
+        "[code in the editor: a.py]\n"
+        "before the selection:\n```python\nimport os\n```\n"
+        "selected:\n```python\nx = 1\n```"
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"path": "a.py"}, {"prefix": None, "suffix": ""}, {"selected_code": " \n"}],
+)
+def test_without_code_there_is_no_selection(body: Any) -> None:
+    assert blocks.selection(body) == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "fence"), [("x", "```"), ("a `b`", "```"), ("```\nx\n```", "````")]
+)
+def test_a_fence_is_longer_than_any_inside(code: str, fence: str) -> None:
+    assert blocks.fenced(code, "md") == f"{fence}md\n{code}\n{fence}"
+
+
+def test_a_patch_is_fenced_and_an_empty_one_left_out() -> None:
+    assert blocks.diff("+x\n") == "[patch]\n```diff\n+x\n```"
+    assert blocks.diff(" \n") == ""
+
+
+def coded(content: str) -> str:
+    return base64.b64encode(content.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("data", "media_type", "shown"),
+    [
+        (coded("hi\n"), "text/plain", "[attached file, text/plain]\n```\nhi\n```"),
+        (coded("{}"), "application/json; charset=utf-8", "{}"),
+        (coded("a: 1"), "application/x-yaml", "a: 1"),
+        (coded("<a/>"), "application/vnd.x+xml", "<a/>"),
+        (coded("let a"), "text/javascript", "let a"),
+        (f"data:text/csv;base64,{coded('1,2')}", "", "[attached file, text/csv]"),
+        (coded("four"), "application/pdf", "[attached file: application/pdf, 4 bytes]"),
+        (coded("four"), "", "[attached file: unknown type, 4 bytes]"),
+        ("%%%", "text/plain", "could not be read"),
+        ("http://169.254.169.254/x", "text/plain", "could not be read"),
+        ("file:///etc/passwd", "text/plain", "could not be read"),
+        ("", "text/plain", "[attached file, text/plain]"),
+    ],
+)
+def test_a_file_is_its_text_or_a_line_about_it(
+    data: str, media_type: str, shown: str
+) -> None:
+    assert shown in blocks.file(data, media_type)
+
+
+def test_a_file_is_capped_at_twenty_thousand_characters() -> None:
+    shown = blocks.file(coded("é" * 30_000), "text/plain")
+    assert shown.count("é") == 20_000
+
+
+def test_a_marker_names_only_what_is_known() -> None:
+    assert blocks.marker("attached file", "", None, "3 bytes") == (
+        "[attached file: 3 bytes]"
+    )
+    assert blocks.marker("checkpoint") == "[checkpoint]"
+
+
+def test_a_middle_cut_keeps_both_ends() -> None:
+    content = "head" + "x" * 9000 + "reference id: 77"
+    cut = blocks.middle_cut(content, 8000)
+    assert cut.startswith("headx")
+    assert cut.endswith("x" + "reference id: 77")
+    assert "[… 1,020 characters left out …]" in cut
+    assert len(cut) < 8100
+    assert blocks.middle_cut(content, len(content)) == content

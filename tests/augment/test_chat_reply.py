@@ -1,0 +1,226 @@
+"""The chunks of an answer: order, ids, stop reasons, and what stays out."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from byok.augment.chat_reply import ChatReply, chunk, collected
+from byok.augment.exchanges import read_reply
+from byok.chat import ChatRequest, Json, ToolCall, ToolDefinition
+from byok.errors import BadRequest, ByokError, UpstreamUnreachable
+from byok.events import (
+    Finish,
+    FinishReason,
+    Notice,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    Usage,
+)
+
+CALL = ToolCall("c1", "view", '{"path": "a.py"}')
+OTHER = ToolCall("c2", "snap_box", "{}")
+MCP = ToolDefinition("snap_box", "", {"type": "object"}, "box", "snap")
+BOTH = ChatRequest(
+    (), (MCP,), client_parallel_tools=True, client_tool_use_start=True
+)  # fmt: skip
+STOP, TOOLS, LENGTH, FILTER = (
+    Finish(reason)
+    for reason in (
+        FinishReason.STOP,
+        FinishReason.TOOL_CALLS,
+        FinishReason.LENGTH,
+        FinishReason.CONTENT_FILTER,
+    )
+)
+BROKE = UpstreamUnreachable("It broke.", hint="Try again.")
+
+
+def written(
+    *events: StreamEvent, chat: ChatRequest = BOTH, error: ByokError | None = None
+) -> list[Json]:
+    reply = ChatReply(chat, "r-1")
+    chunks = [c for event in events for c in reply.feed(event)]
+    return [*chunks, *(reply.fail(error) if error else reply.flush())]
+
+
+def nodes(chunks: Iterable[Json]) -> list[Any]:
+    return [node for c in chunks for node in c["nodes"]]
+
+
+def types(chunks: Iterable[Json]) -> list[int]:
+    return [int(node["type"]) for node in nodes(chunks)]
+
+
+def texts(chunks: Iterable[Json]) -> list[str]:
+    return [c["text"] for c in chunks if c["text"]]
+
+
+def test_the_whole_answer_is_in_its_order() -> None:
+    chunks = written(
+        ThinkingDelta("Hm"),
+        ThinkingDelta("m."),
+        TextDelta("Let me "),
+        TextDelta("look."),
+        CALL,
+        OTHER,
+        Usage(812, 40, 100, 7),
+        TOOLS,
+    )
+    assert types(chunks) == [8, 0, 7, 5, 7, 5, 10, 2]
+    assert [node["id"] for node in nodes(chunks)] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert texts(chunks) == ["Let me ", "look."]
+    thinking, text, start, use, *_, usage, _ = nodes(chunks)
+    assert thinking["thinking"] == {"summary": "Hmm.", "content": None}
+    assert text["content"] == "Let me look."
+    assert use["tool_use"] == {
+        "tool_use_id": "c1",
+        "tool_name": "view",
+        "input_json": '{"path": "a.py"}',
+        "is_partial": False,
+    }
+    assert start["tool_use"] == {**use["tool_use"], "is_partial": True}
+    assert usage["token_usage"] == {
+        "input_tokens": 812,
+        "output_tokens": 40,
+        "cache_read_input_tokens": 100,
+        "cache_creation_input_tokens": 7,
+    }
+
+
+@pytest.mark.parametrize("one", written(TextDelta("a"), CALL, Usage(1, 1), STOP))
+def test_every_chunk_has_all_seven_keys(one: Json) -> None:
+    assert one.keys() == chunk().keys() == {
+        "text", "nodes", "stop_reason", "unknown_blob_names", "checkpoint_not_found",
+        "workspace_file_chunks", "incorporated_external_sources",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("finish", "without", "with_call"),
+    [
+        pytest.param(STOP, 1, 3, id="stop"),
+        pytest.param(TOOLS, 1, 3, id="tool_calls"),
+        pytest.param(LENGTH, 2, 2, id="length"),
+        pytest.param(FILTER, 4, 4, id="content_filter"),
+        pytest.param(None, 1, 3, id="none"),
+    ],
+)
+def test_a_stop_reason_depends_on_the_finish_and_on_calls(
+    finish: Finish | None, without: int, with_call: int
+) -> None:
+    end = [finish] if finish else []
+    for events, stop in (((), without), ((CALL,), with_call)):
+        stops = [c["stop_reason"] for c in written(TextDelta("a"), *events, *end)]
+        assert stops[-1] == stop
+        assert not any(stops[:-1])
+
+
+@pytest.mark.parametrize("events", [(), (TextDelta("a"),), (CALL,)])
+def test_a_broken_answer_ends_with_a_reason_and_zero(
+    events: tuple[StreamEvent, ...],
+) -> None:
+    chunks = written(*events, error=BROKE)
+    assert chunks[-1]["stop_reason"] == 0
+    assert chunks[-1]["error"] == {
+        "code": "upstream_unreachable",
+        "message": "It broke. Try again.",
+        "request_id": "r-1",
+    }
+    assert texts(chunks)[-1] == "\n[byok] It broke. Try again."
+    assert types(chunks)[-1] == 2
+
+
+def test_byoks_own_failure_is_an_end_of_turn() -> None:
+    assert written(error=BadRequest("No."))[-1]["stop_reason"] == 1
+
+
+@pytest.mark.parametrize("error", [None, BROKE])
+def test_a_notice_is_shown_and_never_comes_back(error: ByokError | None) -> None:
+    notice = Notice("A call\n came incomplete.", "tool_call_incomplete")
+    chunks = written(TextDelta("Hi."), notice, STOP, error=error)
+    assert "\n[byok] A call came incomplete." in texts(chunks)
+    assert "[byok]" not in repr(nodes(chunks))
+    assert [n["content"] for n in nodes(chunks) if n["type"] == 0] == ["Hi."]
+    kept_by_client = {"response_text": collected(chunks)["text"]}
+    assert read_reply(kept_by_client).text == "Hi."
+    assert chunks[-1]["error"]["code"] in ("tool_call_incomplete", BROKE.code)
+
+
+def test_an_answer_without_a_notice_has_no_error() -> None:
+    assert "error" not in written(TextDelta("a"), STOP)[-1]
+
+
+@pytest.mark.parametrize(
+    ("parallel", "start", "expected"),
+    [
+        (True, True, [7, 5, 7, 5, 2]),
+        (True, False, [5, 5, 2]),
+        (False, True, [7, 5, 2]),
+        (False, False, [5, 2]),
+    ],
+)
+def test_a_client_gets_only_what_it_can_digest(
+    parallel: bool, start: bool, expected: list[int]
+) -> None:
+    chat = ChatRequest(
+        (), (MCP,), client_parallel_tools=parallel, client_tool_use_start=start
+    )
+    chunks = written(CALL, OTHER, TOOLS, chat=chat)
+    assert types(chunks) == expected
+    assert nodes(chunks)[0]["tool_use"]["tool_use_id"] == "c1"
+    assert chunks[-1]["stop_reason"] == 3
+
+
+def test_the_origin_of_an_mcp_tool_is_echoed() -> None:
+    for node in nodes(written(OTHER, TOOLS))[:2]:
+        assert node["tool_use"]["mcp_server_name"] == "box"
+        assert node["tool_use"]["mcp_tool_name"] == "snap"
+
+
+def test_a_tool_of_the_clients_own_has_no_origin() -> None:
+    assert "mcp_server_name" not in nodes(written(CALL, TOOLS))[0]["tool_use"]
+
+
+def test_a_silent_job_has_no_thinking() -> None:
+    events = (ThinkingDelta("Hm."), TextDelta("Yes."), STOP)
+    assert types(written(*events, chat=ChatRequest((), silent=True))) == [0, 2]
+    assert types(written(*events)) == [8, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        pytest.param((), [2], id="nothing"),
+        pytest.param((ThinkingDelta(" \n"), STOP), [2], id="blank thoughts"),
+        pytest.param((ThinkingDelta("Hm."), STOP), [8, 2], id="only thoughts"),
+        pytest.param((TextDelta("a"), ThinkingDelta("b"), STOP), [8, 0, 2],
+                     id="thoughts after the text"),
+        pytest.param((ThinkingDelta("b"), OTHER, TOOLS), [8, 7, 5, 2],
+                     id="thoughts before a call"),
+        pytest.param((ToolCallDelta(0, "c", "view", "{}"), STOP), [2],
+                     id="a fragment that became no call"),
+    ],
+)  # fmt: skip
+def test_nodes_appear_only_for_what_there_was(
+    events: tuple[StreamEvent, ...], expected: list[int]
+) -> None:
+    assert types(written(*events)) == expected
+
+
+def test_output_of_the_model_is_known() -> None:
+    reply = ChatReply(BOTH, "r")
+    list(reply.feed(Usage(1, 1)))
+    assert not reply.has_output
+    list(reply.feed(TextDelta("a")))
+    assert reply.has_output
+
+
+def test_the_chunks_become_one_object() -> None:
+    whole = collected(written(TextDelta("a"), TextDelta("b"), CALL, error=BROKE))
+    assert whole.keys() - chunk().keys() == {"error"}
+    assert whole["text"].startswith("ab\n[byok] ")
+    assert [n["id"] for n in whole["nodes"]] == [1, 2, 3, 4]
+    assert whole["stop_reason"] == 0

@@ -1,0 +1,117 @@
+"""Every path that a client of any year may call has its row."""
+
+import pytest
+
+from byok.augment.endpoints import (
+    ENDPOINTS,
+    Endpoint,
+    Generate,
+    Local,
+    Refused,
+    Service,
+)
+from byok.augment.quiet import PREFIXED, SUFFIXED
+
+ROWS: dict[str, Endpoint] = {row.path: row for row in ENDPOINTS}
+KNOWN = """
+    /get-models /chat /chat-stream /completion /chat-input-completion /edit
+    /instruction-stream /smart-paste-stream /next-edit-stream /next_edit_loc
+    /prompt-enhancer /generate-commit-message-stream /generate-conversation-title
+    /find-missing /batch-upload /checkpoint-blobs /agents/codebase-retrieval
+    /agents/codebase-retrieval-raw /agents/blob-status
+    /indexed-commits/get-latest-blobset /indexed-commits/register-blobset /memorize
+    /agents/check-tool-safety /agents/list-remote-tools /agents/run-remote-tool
+    /agents/revoke-tool-access /agents/edit-file
+    /settings/get-tenant-tool-permissions /save-chat /chat/exchanges/list
+    /context-canvas/list /get-implicit-external-sources /search-external-sources
+    /user-secrets/list /user-secrets/get /user-secrets/upsert /user-secrets/delete
+    /token /get-credit-info /get-billing-summary /subscription-info
+    /subscription-banner /notifications/read /notifications/mark-as-read
+    /notifications/mark-read /github/is-user-configured /github/list-repos
+    /github/list-branches /github/get-repo /remote-agents/list
+    /remote-agents/list-stream /remote-agents/agent-history-stream
+    /remote-agents/get-chat-history /remote-agents/create /remote-agents/update
+    /remote-agents/delete /remote-agents/chat /remote-agents/logs
+    /remote-agents/interrupt /remote-agents/pause /remote-agents/resume
+    /remote-agents/resume-hint /remote-agents/generate-summary
+    /remote-agents/add-ssh-key /cloud-agents/agents/list /cloud-agents/agents/create
+    /cloud-agents/agents/get-messages /cloud-agents/agents/batch-get-message-counts
+    /cloud-agents/agents/send-message /cloud-agents/agents/rename
+    /cloud-agents/agents/delete /cloud-agents/agents/update-session-config
+    /cloud-agents/agents/update-tags /cloud-experts/experts/create-agent
+    /record-session-events /record-user-events /record-request-events
+    /record-preference-sample /client-metrics /client-completion-timelines
+    /report-feature-vector /report-error /chat-feedback /completion-feedback
+    /next-edit-feedback /resolve-completions /resolve-chat-input-completion
+    /resolve-edit /resolve-instruction /resolve-smart-paste /resolve-next-edit
+"""
+
+
+@pytest.mark.parametrize("path", KNOWN.split())
+def test_a_path_that_clients_call_has_a_row(path: str) -> None:
+    assert path in ROWS
+
+
+def test_no_path_has_two_rows() -> None:
+    assert len(ROWS) == len(ENDPOINTS)
+
+
+@pytest.mark.parametrize(("path", "stream"), [("/chat-stream", True), ("/chat", False)])
+def test_chat_asks_a_model(path: str, stream: bool) -> None:
+    row = ROWS[path]
+    assert isinstance(row, Generate)
+    assert row.stream is stream
+    assert row.max_body == 64 * 2**20
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/find-missing", "/batch-upload", "/checkpoint-blobs",
+     "/agents/codebase-retrieval"],
+)  # fmt: skip
+def test_the_context_endpoints_answer_an_empty_body(path: str) -> None:
+    row = ROWS[path]
+    assert isinstance(row, Local)
+    assert not isinstance(row.answer, Service)
+    assert row.answer({})
+
+
+def test_uploads_may_be_large() -> None:
+    row = ROWS["/batch-upload"]
+    assert isinstance(row, Local)
+    assert row.max_body == 32 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/edit", 422),
+        ("/instruction-stream", 422),
+        ("/smart-paste-stream", 422),
+        ("/agents/edit-file", 422),
+        ("/agents/codebase-retrieval-raw", 404),
+        ("/remote-agents/create", 403),
+        ("/remote-agents/chat", 403),
+    ],
+)
+def test_what_would_do_harm_when_empty_is_refused(path: str, status: int) -> None:
+    row = ROWS[path]
+    assert isinstance(row, Refused)
+    assert row.status == status
+    assert row.reason.endswith(".")
+
+
+def test_no_refusal_is_one_that_clients_repeat() -> None:
+    for row in ENDPOINTS:
+        if isinstance(row, Refused):
+            assert 400 <= row.status < 500
+            assert row.status not in (429, 499)
+
+
+def test_families_of_paths_have_their_constants() -> None:
+    assert dict(PREFIXED) == {"/settings/": {"configs": []}}
+    assert dict(SUFFIXED) == {
+        "/poll-update": {"updates": [], "events": []},
+        "/stream": {"updates": [], "events": []},
+        "/get-last-seq-id": {"last_seq_id": 0},
+    }

@@ -1,0 +1,353 @@
+"""From files, variables and flags to settings; every failure is a clear ConfigError."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from byok.config import Settings, load_settings
+from byok.errors import ConfigError
+from tests.fakes.program import run_byok
+
+CANARY = "sk-canary0123456789abcdef"
+Write: TypeAlias = Callable[[str | bytes], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write config.toml as its owner would."""
+
+    def write(content: str | bytes) -> Path:
+        path = tmp_path / "config.toml"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        path.chmod(0o600)
+        return path
+
+    return write
+
+
+def failure(path: Path, overrides: dict[str, Any] | None = None) -> ConfigError:
+    """Load what cannot be loaded; no text on the way may show the canary."""
+    with pytest.raises(ConfigError) as caught:
+        load_settings(path, overrides)
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert CANARY not in f"{error!r} {error}"
+        error = error.__cause__
+    return caught.value
+
+
+# --- where a setting comes from ---
+
+
+def test_a_missing_file_gives_the_defaults(tmp_path: Path) -> None:
+    assert load_settings(tmp_path / "config.toml") == Settings()
+
+
+@pytest.mark.parametrize("content", ["", "\n", "# nothing\r\n"])
+def test_an_empty_file_gives_the_defaults(write: Write, content: str) -> None:
+    assert load_settings(write(content)) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("flag", "variable", "file", "port"),
+    [
+        ("9001", "9002", "9003", 9001),
+        ("", "9002", "9003", 9002),
+        ("", "", "9003", 9003),
+        ("", "", "", 8317),
+        ("9001", "", "9003", 9001),
+        ("9001", "9002", "", 9001),
+    ],
+)
+def test_flags_win_over_variables_over_the_file_over_defaults(
+    write: Write,
+    monkeypatch: pytest.MonkeyPatch,
+    flag: str,
+    variable: str,
+    file: str,
+    port: int,
+) -> None:
+    path = write(f"[server]\nport = {file}\n" if file else "")
+    if variable:
+        monkeypatch.setenv("BYOK_SERVER__PORT", variable)
+    overrides = {"server": {"port": flag}} if flag else None
+    assert load_settings(path, overrides).server.port == port
+
+
+BOX = '[upstreams.box]\nbase_url = "https://file.example/v1"\nmodel = "from-file"\n'
+
+
+def test_a_variable_replaces_one_key_and_leaves_its_neighbours(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BYOK_UPSTREAMS__BOX__MODEL", "from-variable")
+    box = load_settings(write(BOX)).upstreams["box"]
+    assert (box.base_url, box.model) == ("https://file.example/v1", "from-variable")
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "key", "value"),
+    [
+        ("BASE_URL", "https://host", "base_url", "https://host/v1"),
+        ("MODELS", '["a", "b"]', "models", ["a", "b"]),
+        ("TIMEOUT", "9", "timeout", 9.0),
+        ("HEADERS", '{"X-Team": "7"}', "headers", {"X-Team": "7"}),
+        ("EXTRA_BODY", '{"seed": 1}', "extra_body", {"seed": 1}),
+        ("API_KEY_CMD", '["pass", "box"]', "api_key_cmd", ["pass", "box"]),
+        ("ALLOW_INSECURE_HTTP", "true", "allow_insecure_http", True),
+        ("MODEL", "123", "model", "123"),
+        ("MODEL", "[x", "model", "[x"),
+    ],
+)
+def test_every_kind_of_upstream_key_can_be_a_variable(
+    write: Write,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    text: str,
+    key: str,
+    value: object,
+) -> None:
+    monkeypatch.setenv(f"BYOK_UPSTREAMS__BOX__{variable}", text)
+    assert getattr(load_settings(write(BOX)).upstreams["box"], key) == value
+
+
+def test_variables_alone_can_make_an_upstream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BYOK_UPSTREAMS__OPENAI__MODEL", "gpt-x")
+    monkeypatch.setenv("BYOK_UPSTREAMS__MY-BOX__BASE_URL", "https://host")
+    upstreams = load_settings(tmp_path / "config.toml").upstreams
+    assert upstreams["openai"].type == "openai"
+    assert upstreams["my-box"].base_url == "https://host/v1"
+
+
+def test_windows_line_ends_are_fine(write: Write) -> None:
+    assert load_settings(write("[server]\r\nport = 9000\r\n")).server.port == 9000
+
+
+# --- B97, B99: files that are wrong ---
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        pytest.param(b"\0" * 10_000_000, "larger than", id="10 MB of zeros"),
+        pytest.param(f"a = '{CANARY}\0'", "line 1", id="NUL in a string"),
+        pytest.param(f"# {CANARY}\0", "line 1", id="NUL in a comment"),
+        pytest.param(f"[{'a.' * 100_000}a]", "larger than", id="1e5 nested tables"),
+        pytest.param(f"[{'a.' * 30_000}a]", "no known key", id="3e4 nested tables"),
+        pytest.param(f"a = {'{a=' * 20_000}", "nested too deeply", id="inline tables"),
+        pytest.param(f"a = {'[' * 60_000}", "nested too deeply", id="nested arrays"),
+        pytest.param(f"a = {'9' * 5000}", "too long", id="endless number"),
+        pytest.param(f'a = 1\na = "{CANARY}"\n', "line 2", id="duplicate key"),
+        pytest.param(f"{BOX}{BOX}# {CANARY}", "line 4", id="duplicate table"),
+        pytest.param(f"\ufeff# {CANARY}\r\na = 1\r\n", "line 1", id="CRLF and BOM"),
+        pytest.param(f"port = {CANARY}", "line 1", id="no quotes"),
+        pytest.param(f'port = "{CANARY}\n', "line 1", id="open string"),
+        pytest.param(f"# {CANARY} \xe9".encode("latin-1"), "not UTF-8", id="Latin-1"),
+    ],
+)
+def test_a_file_that_is_no_settings_file_is_refused(
+    write: Write, content: str | bytes, told: str
+) -> None:
+    path = write(content)
+    error = failure(path)
+    assert told in str(error)
+    assert str(path) in str(error)
+    assert len(error.sentence) < 2000
+
+
+SECTION = '[upstreams.box]\nbase_url = "https://host"\n'
+
+
+@pytest.mark.parametrize(
+    ("content", "key", "told"),
+    [
+        (f'[server]\nport = "{CANARY}"', "server.port", "valid integer"),
+        ("[server]\nport = 80", "server.port", "from 1024 to 65535"),
+        ("[server]\nport = 65536", "server.port", "from 1024 to 65535"),
+        ('[server]\nport = "abc"', "server.port", "valid integer"),
+        ('[server]\nhost = "0.0.0.0"', "server.host", "no known key"),
+        ('[server]\nhost = "::"', "server.host", "no known key"),
+        (f'[server]\nprot = "{CANARY}"', "server.prot", "Did you mean port?"),
+        (f'[sever]\nport = "{CANARY}"', "sever", "Did you mean server?"),
+        (f'server = "{CANARY}"', "server", "valid dictionary"),
+        (f'upstreams = "{CANARY}"', "upstreams", "valid dictionary"),
+        (f'[upstreams]\nbox = "{CANARY}"', "upstreams.box", "valid dictionary"),
+        ("[upstreams.box]", "upstreams.box.base_url", "missing"),
+        (
+            f'{SECTION}api_key = "{CANARY}"',
+            "upstreams.box.api_key",
+            "Did you mean api_key_env?",
+        ),
+        (f'{SECTION}modle = "{CANARY}"', "upstreams.box.modle", "Did you mean model?"),
+        (f'{SECTION}models = "{CANARY}"', "upstreams.box.models", "valid list"),
+        (f'{SECTION}type = "{CANARY}"', "upstreams.box.type", "must be one of: "),
+        (f'{SECTION}dialect = "{CANARY}"', "upstreams.box.dialect", "must be one of: "),
+        (
+            f'[upstreams.box]\nbase_url = "https://me:{CANARY}@host"',
+            "upstreams.box.base_url",
+            "no user, password",
+        ),
+        (
+            f'[upstreams.box]\nbase_url = "http://{CANARY}.example"',
+            "upstreams.box.base_url",
+            "allow_insecure_http",
+        ),
+        (f'[tools]\nrepair = "{CANARY}"', "tools.repair", "'lossless'"),
+        (f'[log]\nlevel = "{CANARY}"', "log.level", "debug|info|warning|error"),
+        (f'[prompts]\nchatty = "{CANARY}"', "[prompts]", "chat-stream, chat"),
+        ("[prompts]\nchat = 1", "prompts.chat", "valid string"),
+    ],
+)
+def test_a_wrong_setting_names_the_file_the_key_and_what_is_expected(
+    write: Write, content: str, key: str, told: str
+) -> None:
+    path = write(content)
+    error = failure(path)
+    assert key in str(error)
+    assert told in str(error)
+    assert str(path) in str(error)
+    assert "config.example.toml" in error.hint
+
+
+def test_several_mistakes_are_told_together_and_not_without_end(write: Write) -> None:
+    error = failure(write("[sever]\n[chat]\ntemprature = 1\n"))
+    assert "Did you mean server?" in str(error)
+    assert "Did you mean temperature?" in str(error)
+    many = failure(write("".join(f"[t{n}]\n" for n in range(5000))))
+    assert len(str(many).splitlines()) == 10
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666], ids=oct)
+def test_a_file_that_others_can_change_is_refused(write: Write, mode: int) -> None:
+    path = write(f"# {CANARY}")
+    path.chmod(mode)
+    error = failure(path)
+    assert str(path) in str(error)
+    assert "chmod go-w" in error.hint
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
+def test_a_file_that_others_can_read_is_fine(write: Write) -> None:
+    path = write("[server]\nport = 9000\n")
+    path.chmod(0o644)
+    assert load_settings(path).server.port == 9000
+
+
+@pytest.mark.skipif(
+    os.name == "nt" or os.geteuid() == 0, reason="nothing is unreadable to root"
+)
+def test_an_unreadable_file_is_refused(write: Write) -> None:
+    path = write(f"# {CANARY}")
+    path.chmod(0)
+    assert "cannot be read" in str(failure(path))
+
+
+def test_a_file_below_a_plain_file_is_refused(write: Write) -> None:
+    path = write("") / "config.toml"
+    assert f"{path} cannot be read" in str(failure(path))
+
+
+def test_a_folder_instead_of_a_file_is_refused(tmp_path: Path) -> None:
+    assert f"{tmp_path} is not a file" in str(failure(tmp_path))
+
+
+def test_a_pipe_instead_of_a_file_is_refused_without_waiting(tmp_path: Path) -> None:
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("no named pipes here")
+    path = tmp_path / "config.toml"
+    os.mkfifo(path, 0o600)
+    assert "is not a file" in str(failure(path))
+
+
+# --- variables and flags that are wrong ---
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["BYOK_PORT", "BYOK_SERVER_PORT", "BYOK_HOMES", "BYOK_", "BYOK__TOML", "BYOK_KEY"],
+)
+def test_a_variable_that_byok_does_not_know_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, CANARY)
+    error = failure(tmp_path / "config.toml")
+    assert f"{name} is none" in str(error)
+    assert "BYOK_SERVER__PORT" in error.hint
+
+
+@pytest.mark.parametrize(
+    "name", ["BYOK_HOME", "BYOK_SHARED", "BYOK_KEY_OPENAI", "BYOK_VAULT_PASSPHRASE"]
+)
+def test_variables_that_are_no_settings_are_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, CANARY)
+    assert load_settings(tmp_path / "config.toml") == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("BYOK_SERVER__PORT", "valid integer"),
+        ("BYOK_SERVER__PROT", "Did you mean port?"),
+        ("BYOK_SERVER__HOST", "no known key"),
+        ("BYOK_CHAT__TEMPERATURE", "valid number"),
+        ("BYOK_UPSTREAMS__BOX", "valid dictionary"),
+        ("BYOK_UPSTREAMS__BOX__API_KEY", "no known key"),
+    ],
+)
+def test_a_wrong_variable_is_blamed_and_not_the_file(
+    write: Write, monkeypatch: pytest.MonkeyPatch, name: str, told: str
+) -> None:
+    path = write("")
+    monkeypatch.setenv(name, CANARY)
+    error = failure(path)
+    assert str(error).startswith(f"{name}: ")
+    assert told in str(error)
+    assert str(path) not in str(error)
+
+
+@pytest.mark.parametrize(
+    "name", ["BYOK_SERVER", "BYOK_UPSTREAMS", "BYOK_UPSTREAMS__BOX__MODELS"]
+)
+def test_a_variable_that_must_be_json_and_is_not_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, CANARY)
+    error = failure(tmp_path / "config.toml")
+    assert name.split("_")[1].lower() in str(error)
+    assert "JSON" in error.hint
+
+
+@pytest.mark.parametrize("port", [CANARY, "80", "65536", "-1", "1.5"])
+def test_a_wrong_flag_is_blamed_on_the_command_line(write: Write, port: str) -> None:
+    error = failure(write("[server]\nport = 9000\n"), {"server": {"port": port}})
+    assert str(error).startswith("the command line: server.port: ")
+
+
+# --- through the program ---
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        pytest.param("[" + "a." * 100_000 + "a]", "larger than", id="nested tables"),
+        pytest.param(f'[server]\nport = "{CANARY}"', "server.port", id="wrong type"),
+        pytest.param(f'a = 1\na = "{CANARY}"\n', "line 2", id="duplicate key"),
+        pytest.param('[server]\nhost = "0.0.0.0"', "server.host", id="host"),
+    ],
+)
+def test_the_program_ends_with_exit_code_78_and_a_message(
+    write: Write, content: str, told: str
+) -> None:
+    done = run_byok("config", "check", "--config", write(content), seconds=10)
+    assert (done.returncode, done.stdout) == (78, "")
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert CANARY not in done.stderr

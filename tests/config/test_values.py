@@ -1,0 +1,148 @@
+"""What single values must look like, and that no error repeats one (B58, B99)."""
+
+import pytest
+
+from byok.config import values
+
+CANARY = "canary7f3a"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("https://api.example.com", "https://api.example.com/v1"),
+        ("https://api.example.com/", "https://api.example.com/v1"),
+        ("https://api.example.com/v1/", "https://api.example.com/v1"),
+        ("https://api.example.com/api/paas/v4", "https://api.example.com/api/paas/v4"),
+        ("http://127.0.0.1:11434", "http://127.0.0.1:11434/v1"),
+        ("http://[::1]:8000", "http://[::1]:8000/v1"),
+        ("https://10.0.0.7:8443/openai", "https://10.0.0.7:8443/openai"),
+    ],
+)
+def test_an_empty_path_becomes_v1_and_any_other_is_kept(given: str, kept: str) -> None:
+    assert values.base_url(given) == kept
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        pytest.param(f"file:///etc/{CANARY}", "https://host/v1", id="file"),
+        pytest.param(f"ftp://{CANARY}", "https://host/v1", id="ftp"),
+        pytest.param(f"//{CANARY}/v1", "https://host/v1", id="no scheme"),
+        pytest.param(CANARY, "https://host/v1", id="no URL"),
+        pytest.param("https://", "https://host/v1", id="no host"),
+        pytest.param(f"https://me:{CANARY}@host", "password", id="password"),
+        pytest.param(f"https://{CANARY}@host", "password", id="user"),
+        pytest.param("https://@host", "password", id="empty user"),
+        pytest.param(f"https://host/v1?key={CANARY}", "query", id="query"),
+        pytest.param("https://host/v1?", "query", id="empty query"),
+        pytest.param(f"https://host/v1#{CANARY}", "fragment", id="fragment"),
+        pytest.param("https://host/v1#", "fragment", id="empty fragment"),
+        pytest.param(f"https://host:{CANARY}", "port", id="port in letters"),
+        pytest.param("https://host:65536", "port", id="port out of range"),
+        pytest.param(f"https://[{CANARY}", "host", id="open bracket"),
+        pytest.param(f"https://[{CANARY}]", "host", id="no address in brackets"),
+        pytest.param(f"https://host/{CANARY}\r\nX: y", "printable", id="newline"),
+        pytest.param(f" https://{CANARY}", "printable", id="space before"),
+        pytest.param("https://hóst", "printable", id="not ASCII"),
+    ],
+)
+def test_what_is_no_plain_http_url_is_refused_without_showing_it(
+    url: str, expected: str
+) -> None:
+    with pytest.raises(ValueError, match=expected) as caught:
+        values.base_url(url)
+    assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "169.254.169.254",
+        "169.254.1.1:8080",
+        "169.16689662",
+        "2852039166",
+        "0xa9fea9fe",
+        "0251.0376.0251.0376",
+        "[fe80::1]",
+        "[FEBF::1]",
+        "[::ffff:169.254.169.254]",
+    ],
+)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_link_local_address_is_refused_in_every_spelling(
+    scheme: str, host: str
+) -> None:
+    with pytest.raises(ValueError, match="link-local"):
+        values.base_url(f"{scheme}://{host}/v1")
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [
+        ("127.0.0.1", True),
+        ("127.0.0.1:11434", True),
+        ("localhost:80", True),
+        ("LOCALHOST", True),
+        ("[::1]:8000", True),
+        ("127.1", False),
+        ("0x7f.1", False),
+        ("0x7f000001", False),
+        ("2130706433", False),
+        ("0177.0.0.1", False),
+        ("127.0.0.2", False),
+        ("0.0.0.0", False),
+        ("[::]", False),
+        ("[::ffff:127.0.0.1]", False),
+        ("localhost.", False),
+        ("localhost.example.com", False),
+        ("127.0.0.1.example.com", False),
+        ("127.0.0.1@example.com", False),
+    ],
+)
+def test_only_the_plain_spellings_count_as_this_machine(host: str, own: bool) -> None:
+    assert values.is_loopback(f"http://{host}/v1") is own
+
+
+@pytest.mark.parametrize("number", [0, 1024, 8317, 65535])
+def test_zero_and_the_unprivileged_ports_are_fine(number: int) -> None:
+    assert values.port(number) == number
+
+
+@pytest.mark.parametrize("number", [-1, 1, 80, 1023, 65536, 10**9])
+def test_any_other_port_is_refused(number: int) -> None:
+    with pytest.raises(ValueError, match="from 1024 to 65535") as caught:
+        values.port(number)
+    assert f"{number}," not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("check", "good", "known"),
+    [
+        (values.upstream_type, "openai_compatible", "ollama"),
+        (values.upstream_type, "demo", "openrouter"),
+        (values.upstream_type, "ollama", "openai_compatible"),
+        (values.dialect, "", "openai_chat"),
+        (values.dialect, "openai_chat", "openai_chat"),
+    ],
+    ids=lambda value: getattr(value, "__name__", value) or "empty",
+)
+def test_a_name_out_of_a_list_is_checked_and_the_list_is_told(
+    check: "type[str]", good: str, known: str
+) -> None:
+    assert check(good) == good
+    with pytest.raises(ValueError, match=known) as caught:
+        check(CANARY)
+    assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a", "my-box", "my_box", "0", "a" * 32])
+def test_a_plain_upstream_name_is_fine(name: str) -> None:
+    assert values.UPSTREAM_NAME.match(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "A", "-a", "_a", "a b", "a.b", "a:b", "a/b", "ä", "a\n", "a" * 33]
+)
+def test_an_odd_upstream_name_is_refused(name: str) -> None:
+    assert not values.UPSTREAM_NAME.match(name)

@@ -1,0 +1,48 @@
+"""Token counts: who counts the cached part where."""
+
+from typing import Any
+
+import pytest
+
+from byok.dialects.openai_usage import read_usage
+from byok.events import Usage
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        pytest.param(
+            {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+            Usage(10, 5),
+            id="plain",
+        ),
+        pytest.param(
+            {"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 8}},
+            Usage(10, 0, 8),
+            id="the cached part is inside",
+        ),
+        pytest.param(
+            {"prompt_tokens": 10, "cached_tokens": 8}, Usage(10, 0, 8), id="at the top"
+        ),
+        pytest.param(
+            {"prompt_tokens": 10, "prompt_tokens_details": None, "cached_tokens": None},
+            Usage(10, 0, 0),
+            id="null details",
+        ),
+        pytest.param({"completion_tokens": 5}, Usage(0, 5), id="only completion"),
+        pytest.param(
+            {"prompt_tokens": "10", "completion_tokens": 5}, Usage(0, 5), id="a string"
+        ),
+        pytest.param(
+            {"prompt_tokens": -1, "completion_tokens": 5}, Usage(0, 5), id="negative"
+        ),
+        pytest.param({"prompt_tokens": 0, "completion_tokens": 0}, None, id="zeros"),
+        pytest.param({"total_tokens": 15}, None, id="only the total"),
+        pytest.param({}, None, id="empty"),
+        pytest.param(None, None, id="null"),
+        pytest.param([], None, id="a list"),
+        pytest.param(7, None, id="a number"),
+    ],
+)
+def test_usage_is_read(usage: Any, expected: Usage | None) -> None:
+    assert read_usage(usage) == expected

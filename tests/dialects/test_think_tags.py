@@ -1,0 +1,108 @@
+"""Reasoning between think tags: told from text only at the start, however sliced."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from byok.dialects.think_tags import ThinkTags
+from byok.events import (
+    Finish,
+    FinishReason,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
+from byok.stage import drain
+from tests.fakes.slices import CUTS, cut, singles
+
+STOP = Finish(FinishReason.STOP)
+
+
+def split(pieces: list[str]) -> tuple[str, str]:
+    """Give all reasoning and all text; the one must not come after the other."""
+    events = list(drain(ThinkTags(), [*map(TextDelta, pieces), STOP]))
+    assert events.pop() == STOP
+    kinds = [type(event) for event in events]
+    assert kinds == sorted(kinds, key=lambda kind: kind is TextDelta)
+    thoughts = [e.text for e in events if isinstance(e, ThinkingDelta)]
+    texts = [e.text for e in events if isinstance(e, TextDelta)]
+    assert "" not in thoughts
+    assert "" not in texts
+    return "".join(thoughts), "".join(texts)
+
+
+CASES = {
+    "no block": ("Hello.", "", "Hello."),
+    "nothing": ("", "", ""),
+    "a block": ("<think>hm</think>Hello.", "hm", "Hello."),
+    "blank lines after it": ("<think>hm</think>\n\nHello.\n\n", "hm", "Hello.\n\n"),
+    "white space before it": (" \n<think>hm</think>Hello.", "hm", "Hello."),
+    "an empty block": ("<think></think>Hello.", "", "Hello."),
+    "only a block": ("<think>hm</think>", "hm", ""),
+    "a block never closed": ("<think>hm</thin", "hm</thin", ""),
+    "an opener cut": ("<thin", "", "<thin"),
+    "only white space": (" \n", "", " \n"),
+    "white space stays before text": (" \n <b>", "", " \n <b>"),
+    "Kimi's tags": ("◁think▷hm◁/think▷Hello.", "hm", "Hello."),
+    "the other closer is text": ("<think>a◁/think▷b</think>c", "a◁/think▷b", "c"),
+    "an opener inside": ("<think>a<think>b</think>c", "a<think>b", "c"),
+    "a second block is text": ("<think>a</think>b<think>c", "a", "b<think>c"),
+    "not at the start": ("See <think>x</think>", "", "See <think>x</think>"),
+    "another tag": ("<thinking>x</thinking>", "", "<thinking>x</thinking>"),
+    "a closer alone": ("x</think>y", "", "x</think>y"),
+    "a closer begun twice": ("<think>a</</think>b", "a</", "b"),
+}
+TABLE = pytest.mark.parametrize(
+    ("text", "thought", "said"), list(CASES.values()), ids=list(CASES)
+)
+
+
+@TABLE
+def test_a_leading_block_becomes_reasoning(text: str, thought: str, said: str) -> None:
+    assert split([text]) == (thought, said)
+
+
+@TABLE
+def test_character_by_character_it_is_the_same(
+    text: str, thought: str, said: str
+) -> None:
+    assert split(singles(text)) == (thought, said)
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(
+        st.sampled_from(["<think>", "</think>", "</", "<th", "a", "\n", " ", "◁think▷"])
+    ).map("".join),
+    CUTS,
+)
+@example("<think>a</think>\n\nb", [16])
+def test_any_slicing_gives_the_same(text: str, places: list[int]) -> None:
+    assert split(cut(text, places)) == split([text])
+
+
+def test_reasoning_is_given_as_soon_as_it_is_certain() -> None:
+    stage = ThinkTags()
+    fed = [list(stage.feed(TextDelta(t))) for t in ("<think>ab</", "x</thi", "nk>yes")]
+    assert fed == [
+        [ThinkingDelta("ab")],
+        [ThinkingDelta("</x")],
+        [TextDelta("yes")],
+    ]
+
+
+def test_other_events_pass_at_once() -> None:
+    stage = ThinkTags()
+    assert list(stage.feed(TextDelta("<thi"))) == []
+    others: list[StreamEvent] = [ThinkingDelta("x"), ToolCallDelta(0, "i", "n", "{}")]
+    assert [event for other in others for event in stage.feed(other)] == others
+    assert list(stage.feed(STOP)) == [TextDelta("<thi"), STOP]
+
+
+def test_what_is_held_at_a_break_is_given() -> None:
+    assert list(drain(ThinkTags(), [TextDelta("<thi")])) == [TextDelta("<thi")]
+    assert list(drain(ThinkTags(), [TextDelta("<think>a</th")])) == [
+        ThinkingDelta("a"),
+        ThinkingDelta("</th"),
+    ]

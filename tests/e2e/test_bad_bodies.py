@@ -1,0 +1,273 @@
+"""Broken, hostile and merely odd request bodies; the ids are those of the test plan."""
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import pytest
+
+from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.raw import put, request
+from tests.fakes.upstream import FakeUpstream, answer
+
+BAD_JSON = (400, "bad_json")
+NOT_AN_OBJECT = (422, "not_an_object")
+TOO_DEEP = (422, "json_too_complex")
+TOO_LARGE = (413, "body_too_large")
+
+
+def nested(depth: int) -> bytes:
+    """Write a body whose deepest array lies at the given depth."""
+    arrays = depth - 1
+    return b'{"message":"deep","x":' + b"[" * arrays + b"]" * arrays + b"}"
+
+
+def said(fake: FakeUpstream) -> str:
+    """Return the last words that went up."""
+    return str(fake.requests[-1]["messages"][-1]["content"])
+
+
+async def check_alive(editor: Editor, fake: FakeUpstream) -> None:
+    """A chat still ends as it should, and nothing went up before it."""
+    reply = await editor.chat("Still there?")
+    assert (reply.text, reply.last["stop_reason"]) == ("Hi.", 1)
+    assert len(fake.requests) == 1
+
+
+BAD = [
+    pytest.param(b"{", BAD_JSON, id="B39-open"),
+    pytest.param(b"{}{}", BAD_JSON, id="B39-two"),
+    pytest.param(b"[]", NOT_AN_OBJECT, id="B39-array"),
+    pytest.param(b'"x"', NOT_AN_OBJECT, id="B39-string"),
+    pytest.param(b"null", NOT_AN_OBJECT, id="B39-null"),
+    pytest.param(b"1", NOT_AN_OBJECT, id="B39-number"),
+    pytest.param(b"\xef\xbb\xbf{}", BAD_JSON, id="B40-bom"),
+    pytest.param('{"message":"a"}'.encode("utf-16"), BAD_JSON, id="B40-utf-16"),
+    pytest.param(b'{"message":"\xff"}', BAD_JSON, id="B40-ff"),
+    pytest.param(b'{"message":"\xc0\xaf"}', BAD_JSON, id="B40-overlong"),
+    pytest.param(b'{"message":"a\x01b"}', BAD_JSON, id="B40-control"),
+    pytest.param(b'{"message":"a","x":NaN}', BAD_JSON, id="B41-nan"),
+    pytest.param(b'{"message":"a","x":Infinity}', BAD_JSON, id="B41-infinity"),
+    pytest.param(b'{"message":"a","x":-Infinity}', BAD_JSON, id="B41-minus-infinity"),
+    pytest.param(b'{"message":"a","x":1e999}', BAD_JSON, id="B41-1e999"),
+    pytest.param(nested(129), TOO_DEEP, id="B43-129"),
+    pytest.param(nested(1025), TOO_DEEP, id="B43-1025"),
+    pytest.param(b"[" * 5_000_000, BAD_JSON, id="B43-brackets"),
+    pytest.param(b'{"a":' * 400_000, TOO_DEEP, id="B43-objects"),
+    pytest.param(b'{"nodes":[%s{}]}' % (b"{}," * 1_000_000), TOO_LARGE, id="B46-nodes"),
+]
+
+
+@pytest.mark.parametrize(("body", "expected"), BAD)
+async def test_an_unreadable_body_is_refused_in_words(
+    fake: FakeUpstream, body: bytes, expected: tuple[int, str]
+) -> None:
+    async with running(settings_for(fake.url)) as editor:
+        started = time.monotonic()
+        refused = await put(editor, request(body=body, target=b"/chat-stream"))
+        assert time.monotonic() - started < 1
+        assert (refused.status, refused.code) == expected
+        await check_alive(editor, fake)
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        pytest.param(b'{"message":"\xff"}', 12, id="B40-ff"),
+        pytest.param(
+            b'{"m":"\xc3\xa9\xc3\xa9","x":NOPE}', 16, id="B40-bytes-not-chars"
+        ),
+        pytest.param(b'{"message":"a\x01b"}', 13, id="B40-control"),
+    ],
+)
+async def test_bad_json_is_named_with_its_byte(body: bytes, place: int) -> None:
+    async with running(upstream="demo") as editor:
+        refused = await put(editor, request(body=body))
+        assert f"at byte {place}." in refused.json["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        pytest.param(rb'{"message":"a\ud800b"}', "a\ufffdb", id="B42-message"),
+        pytest.param(rb'{"message":"a\ud83d\ude00"}', "a\U0001f600", id="B42-pair"),
+        pytest.param(
+            b'{"nodes":[{"id":1,"type":0,"text_node":{"content":"x\\udc00"}}]}',
+            "x\ufffd",
+            id="B42-node",
+        ),
+        pytest.param(nested(128), "deep", id="B43-128"),
+        pytest.param(b'{"message":"a","message":"b"}', "b", id="B44"),
+        pytest.param(b'\r\n {"message":"a"}\n', "a", id="blank-space-around"),
+    ],
+)
+async def test_an_odd_body_is_still_read(
+    fake: FakeUpstream, body: bytes, words: str
+) -> None:
+    async with running(settings_for(fake.url)) as editor:
+        reply = await put(editor, request(body=body))
+        assert (reply.status, reply.json["text"]) == (200, "Hi.")
+    assert said(fake) == words
+
+
+async def test_b42_half_an_emoji_in_a_tool_result_becomes_a_mark(
+    fake: FakeUpstream,
+) -> None:
+    use = {"tool_use_id": "c1", "tool_name": "view", "input_json": "{}"}
+    body = {
+        "chat_history": [
+            {
+                "request_message": "look",
+                "response_text": "",
+                "response_nodes": [{"id": 1, "type": 5, "tool_use": use}],
+            }
+        ],
+        "nodes": [
+            {
+                "id": 1,
+                "type": 1,
+                "tool_result_node": {"tool_use_id": "c1", "content": "x\ud83d"},
+            }
+        ],
+    }
+    async with running(settings_for(fake.url)) as editor:
+        reply = await editor.post("/chat", body)
+    assert reply.status == 200
+    assert said(fake) == "x\ufffd"
+
+
+@pytest.mark.parametrize("body", [b"", b"  \r\n"], ids=["B39-empty", "B39-blank"])
+async def test_an_empty_body_is_an_empty_object(body: bytes) -> None:
+    async with running(upstream="demo") as editor:
+        for target in (b"/chat", b"/find-missing", b"/record-user-events"):
+            assert (await put(editor, request(body=body, target=target))).status == 200
+
+
+@pytest.mark.slow
+async def test_b46_a_chat_body_may_have_64_mib_and_no_byte_more() -> None:
+    filler = b" " * (64 * 2**20 - 2)
+    async with running(upstream="demo") as editor:
+        assert (await put(editor, request(body=b"{%s}" % filler))).status == 200
+        refused = await put(editor, request(body=b"{%s }" % filler))
+        assert (refused.status, refused.code) == TOO_LARGE
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param('"', id="B47-quote"),
+        pytest.param('a" OR "', id="B47-or"),
+        pytest.param("NEAR(", id="B47-near"),
+        pytest.param("*", id="B47-star"),
+        pytest.param("-x", id="B47-minus"),
+        pytest.param("{a b}:x", id="B47-column"),
+        pytest.param("hello AND", id="B47-and"),
+        pytest.param("a\x00b", id="B48-nul"),
+        pytest.param("   ", id="B48-spaces"),
+        pytest.param("検索関数定義", id="B48-cjk"),
+        pytest.param("word " * 20_000, id="B48-long"),
+        pytest.param("\U0001f600" * 64, id="B48-emoji"),
+        pytest.param("'; DROP TABLE blobs;--", id="B49-drop"),
+        pytest.param("x' OR pg_sleep(8)--", id="B49-sleep"),
+    ],
+)
+async def test_a_query_is_text_and_never_syntax(query: str) -> None:
+    body = {"information_request": query, "blobs": {}, "dialog": []}
+    async with running(upstream="demo") as editor:
+        reply = await editor.post("/agents/codebase-retrieval", body)
+    assert reply.status == 200
+    found = reply.json["formatted_retrieval"]
+    assert isinstance(found, str)
+    for word in ("sqlite", "syntax error", "fts5", "no such column"):
+        assert word not in found.lower()
+
+
+async def test_b49_sql_elsewhere_is_only_text() -> None:
+    sql = "'; DROP TABLE blobs"
+    upload = {"blobs": [{"blob_name": sql, "path": sql, "content": "x"}]}
+    async with running(upstream="demo") as editor:
+        wrong = f"Authorization: Bearer {sql}".encode()
+        assert (await put(editor, request(token=wrong))).code == "unauthorized"
+        assert (await editor.post("/batch-upload", upload)).status == 200
+        asked = {"mem_object_names": [sql]}
+        assert (await editor.post("/find-missing", asked)).status == 200
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"api_base": "URL"}, id="api_base"),
+        pytest.param({"base_url": "URL"}, id="base_url"),
+        pytest.param({"api_key": "sk-canary-canary"}, id="api_key"),
+        pytest.param({"user_config": {"api_base": "URL"}}, id="user_config"),
+        pytest.param({"extra_headers": {"X-Canary": "1"}}, id="extra_headers"),
+        pytest.param({"metadata": {"base_url": "URL"}}, id="metadata"),
+        pytest.param({"litellm_params": {"api_base": "URL"}}, id="litellm_params"),
+    ],
+)
+async def test_b55_a_body_cannot_choose_where_a_request_goes(
+    fake: FakeUpstream, fields: dict[str, Any]
+) -> None:
+    async with FakeUpstream() as canary, running(settings_for(fake.url)) as editor:
+        raw = json.dumps({"message": "a", **fields}).replace("URL", canary.url)
+        reply = await put(editor, request(body=raw.encode()))
+    assert reply.json["text"] == "Hi."
+    assert canary.requests == []
+    assert not set(fields) & set(fake.requests[0])
+    assert "canary" not in str(fake.headers[0]).lower()
+    assert canary.url not in json.dumps(fake.requests[0])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param("http://evil/x", id="B56-url"),
+        pytest.param("../x", id="B56-dots"),
+        pytest.param("a\r\nX: y", id="B56-header"),
+        pytest.param("x" * 10_000, id="B56-long"),
+        pytest.param("byok:nowhere:m", id="B56-unknown-upstream"),
+        pytest.param("byok:fake:" + "m" * 600, id="B56-over-512"),
+        pytest.param("byok:fake:", id="B56-no-model"),
+        pytest.param(None, id="B56-null"),
+        pytest.param(17, id="B56-number"),
+        pytest.param({"a": 1}, id="B56-object"),
+    ],
+)
+async def test_an_odd_model_is_the_default_model(
+    fake: FakeUpstream, model: Any
+) -> None:
+    async with running(settings_for(fake.url, model="the-default")) as editor:
+        reply = await editor.chat(model=model)
+    assert reply.text == "Hi."
+    assert fake.requests[0]["model"] == "the-default"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"chat_history": 2**70}, id="B45-history"),
+        pytest.param({"nodes": {"a": 1}}, id="B45-nodes"),
+        pytest.param({"tool_definitions": "none"}, id="B45-tools"),
+        pytest.param({"max_tokens": 10**30, "temperature": "hot"}, id="B45-sampling"),
+        pytest.param({"feature_detection_flags": [1]}, id="B45-flags"),
+        pytest.param({"silent": "perhaps"}, id="B45-silent"),
+    ],
+)
+async def test_b45_an_odd_optional_field_is_ignored(
+    fake: FakeUpstream, fields: dict[str, Any]
+) -> None:
+    async with running(settings_for(fake.url)) as editor:
+        reply = await editor.post("/chat", {"message": "a", **fields})
+    assert (reply.status, reply.json["text"]) == (200, "Hi.")
+    assert said(fake) == "a"
+
+
+async def test_b93_the_same_request_twice_is_answered_twice(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(answer("Once."))
+    async with running(settings_for(fake.url)) as editor:
+        replies = await asyncio.gather(editor.chat("x"), editor.chat("x"))
+    assert [reply.text for reply in replies] == ["Once.", "Once."]
+    assert len(fake.requests) == 2

@@ -1,0 +1,250 @@
+"""The daemon as a process: no key and no token anywhere they do not belong, exits."""
+
+import asyncio
+import base64
+import json
+import os
+import re
+import signal
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from byok.server.token import rotate_token
+from tests.fakes.program import ROOT, run_byok
+from tests.fakes.raw import ask, filled, request
+from tests.fakes.upstream import FakeUpstream, Script, answer
+
+KEY = "canary/key+0123456789-ABC_def.ghi="
+READY = re.compile(rb"byok is listening on http://127\.0\.0\.1:(\d+)\n")
+
+
+@dataclass
+class Program:
+    """A running `byok serve`."""
+
+    process: asyncio.subprocess.Process
+    home: Path
+    port: int
+    ready: bytes
+
+    @property
+    def token_file(self) -> Path:
+        return self.home / "state" / "token"
+
+    async def ended(self, *numbers: signal.Signals) -> tuple[int, bytes, bytes]:
+        """Send signals; return exit code, stdout and stderr."""
+        for number in numbers:
+            self.process.send_signal(number)
+        out, err = await asyncio.wait_for(self.process.communicate(), 10)
+        assert self.process.returncode is not None
+        return self.process.returncode, self.ready + out, err
+
+
+@asynccontextmanager
+async def serving(home: Path, *arguments: str) -> AsyncIterator[Program]:
+    """Run the daemon in a home of its own until the block ends."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "byok", "serve", "--port", "0", *arguments),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "BYOK_HOME": str(home), "BYOK_KEY_FAKE": KEY},
+        cwd=ROOT,
+    )
+    try:
+        assert process.stdout is not None
+        ready = await asyncio.wait_for(process.stdout.readline(), 20)
+        match = READY.fullmatch(ready)
+        assert match, ready
+        yield Program(process, home, int(match[1]), ready)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+def configure(home: Path, url: str) -> None:
+    """Write the settings of one upstream called fake, without models."""
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text(
+        f'[upstreams.fake]\nbase_url = "{url}"\nmodel = "m"\n[log]\nlevel = "debug"\n'
+    )
+
+
+def forms(secret: str) -> set[bytes]:
+    """List how a secret may be written."""
+    encoded = base64.b64encode(secret.encode()).rstrip(b"=")
+    return {secret.encode(), quote(secret, safe="").encode(), encoded}
+
+
+def body(**fields: str) -> bytes:
+    return json.dumps({"message": "Hello.", **fields}).encode()
+
+
+REQUESTS = [
+    request(body=body()),
+    request(target=b"/chat-stream", body=body()),
+    request(target=b"/get-models"),
+    request(target=b"/find-missing"),
+    request(token=b"Authorization: Bearer KEY"),
+    request(token=b"Authorization: Bearer TOKENx"),
+    request(token=b"", target=b"/chat?token=TOKEN&key=KEY"),
+    request(token=b"Authorization: Bearer TOKEN KEY\x01"),
+    request(b"X-Api-Key: KEY\x00"),
+    request(b"KEY TOKEN"),
+    request(b"X-Api-Key: KEY", b"Authorization: Bearer TOKEN"),
+    request(target=b"/no/such/KEY/TOKEN"),
+    request(target=b"/no/such/QUOTED?token=TOKEN"),
+    request(target=b"/../KEY"),
+    request(method=b"TOKEN"),
+    request(version=b"HTTP/9.9-KEY"),
+    request(host=b"Host: KEY.TOKEN"),
+    request(kind=b"Content-Type: KEY; TOKEN"),
+    request(b"Expect: KEY"),
+    request(b"Origin: http://KEY"),
+    request(body=b'{"KEY'),
+    request(body=body(model=f"byok:{KEY}:m")),
+    request(body=body(model=KEY)),
+    request(target=b"/batch-upload", body=body(blobs=KEY)),
+]
+
+
+async def test_no_key_and_no_token_is_told_or_written_down(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    home = tmp_path / "home"
+    configure(home, fake.url)
+    echo = json.dumps({"error": {"message": f"Incorrect key: Bearer {KEY}."}})
+    refused = Script([echo.encode()], 401, {"Content-Type": "application/json"})
+    midway = Script([b"data: " + echo.encode() + b"\n\n"])
+    replies: list[bytes] = []
+    async with serving(home, "--upstream", "fake") as program:
+        first = program.token_file.read_text().strip()
+        tokens = [first, rotate_token(program.token_file)]
+        for script in (answer("Hi."), refused, midway):
+            fake.play(script)
+            for token in reversed(tokens):
+                for data in REQUESTS:
+                    ready = data.replace(b"KEY", KEY.encode())
+                    ready = ready.replace(b"QUOTED", quote(KEY, safe="").encode())
+                    reply = await ask(program.port, filled(ready, program.port, token))
+                    replies += [reply.body, repr(reply.headers).encode()]
+        proc = Path(f"/proc/{program.process.pid}/cmdline")
+        command = proc.read_bytes() if proc.exists() else b""
+        code, out, err = await program.ended(signal.SIGTERM)
+    assert code == 0
+    assert {h["Authorization"] for h in fake.headers} == {f"Bearer {KEY}"}
+    assert b"Incorrect key: Bearer [redacted]" in b"".join(replies)
+    places = {
+        "stdout": out,
+        "stderr": err,
+        "command line": command,
+        "replies": b"\n".join(replies),
+        **{
+            str(path.relative_to(home)): path.read_bytes()
+            for path in home.rglob("*")
+            if path.is_file() and path != program.token_file
+        },
+    }
+    assert "state/log/byok.log" in places
+    assert b"unknown path" in err
+    assert b"Traceback" not in err
+    found = [
+        (place, form)
+        for secret in (KEY, *tokens)
+        for form in forms(secret)
+        for place, content in places.items()
+        if form in content
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_the_program_in_peace(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    async with serving(tmp_path / "home", "--upstream", "demo") as program:
+        started = time.monotonic()
+        code, out, err = await program.ended(number)
+    assert code == 0
+    assert time.monotonic() - started < 5
+    assert out == program.ready  # the only line that scripts need to read
+    assert b"Traceback" not in err
+    assert not (program.home / "state" / "daemon.json").exists()
+
+
+async def test_everything_in_the_home_is_private(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home", "--upstream", "demo") as program:
+        facts = json.loads((program.home / "state" / "daemon.json").read_bytes())
+        modes = {
+            str(path.relative_to(program.home)): path.stat().st_mode & 0o077
+            for path in (program.home, *program.home.rglob("*"))
+        }
+    assert (facts["pid"], facts["port"]) == (program.process.pid, program.port)
+    assert {"state/token", "state/daemon.lock", "state/log/byok.log"} <= set(modes)
+    assert set(modes.values()) == {0}
+
+
+async def test_a_second_daemon_exits_with_75_and_names_the_first(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    async with serving(home, "--upstream", "demo") as program:
+        second = await asyncio.to_thread(
+            run_byok, "serve", "--upstream", "demo", env={"BYOK_HOME": str(home)}
+        )
+    assert second.returncode == 75
+    assert second.stdout == ""
+    assert f"pid {program.process.pid}, port {program.port}" in second.stderr
+
+
+def test_a_taken_port_exits_with_69() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        done = run_byok("serve", "--upstream", "demo", "--port", port)
+    assert (done.returncode, done.stdout) == (69, "")
+    assert port in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("[server]\nprot = 1\n", "Did you mean port?"),
+        (f'[upstreams.fake]\nbase_url = "ftp://{KEY}/v1"\n', "upstreams.fake.base_url"),
+        (f'{KEY} = "x', "not valid TOML"),
+        (f'[upstreams.fake]\napi_key = "{KEY}"\n', "upstreams.fake.api_key"),
+    ],
+    ids=["unknown key", "scheme", "no TOML", "key in the settings"],
+)
+def test_bad_settings_exit_with_78_and_show_no_value(
+    clean_environment: Path, config: str, words: str
+) -> None:
+    clean_environment.mkdir(mode=0o700)
+    (clean_environment / "config.toml").write_text(config)
+    done = run_byok("serve")
+    assert (done.returncode, done.stdout) == (78, "")
+    assert words in done.stderr
+    assert KEY not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_token_file_open_to_others_exits_with_78(clean_environment: Path) -> None:
+    token = clean_environment / "state" / "token"
+    token.parent.mkdir(parents=True)
+    token.write_text("a-token-of-the-user\n")
+    token.chmod(0o644)
+    done = run_byok("serve", "--upstream", "demo", "--port", "0")
+    assert (done.returncode, done.stdout) == (78, "")
+    assert "chmod 600" in done.stderr
+    assert "a-token-of-the-user" not in done.stderr

@@ -1,0 +1,258 @@
+"""The example requests, sent through the real daemon and checked as they expect."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.daemon import Answer, Editor, running, settings_for
+from tests.fakes.upstream import FakeUpstream
+
+CHATS = (
+    "01-chat-stream-plain",
+    "02-chat-history-tool-results",
+    "03-chat-parallel-tools",
+    "04-chat-orphan-tool-result",
+    "05-chat-ide-state-edit-events",
+    "06-chat-history-summary",
+    "07-chat-sdk-minimal",
+)
+OTHERS = (
+    "18-get-models",
+    "19-find-missing-mem-object-names",
+    "20-find-missing-blob-names",
+    "21-batch-upload",
+    "22-checkpoint-blobs",
+    "23-codebase-retrieval",
+)
+ORPHAN = "[earlier tool result, call not in this conversation]"
+
+pytestmark = pytest.mark.shared
+
+
+@dataclass
+class Sent:
+    """What reached the upstream for one example."""
+
+    example: dict[str, Any]
+    request: dict[str, Any]
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        messages: list[dict[str, Any]] = self.request["messages"]
+        return messages
+
+    def of(self, role: str) -> list[dict[str, Any]]:
+        return [message for message in self.messages if message["role"] == role]
+
+    @property
+    def calls(self) -> dict[str, str]:
+        """Ids of all tool calls in order, with their arguments."""
+        return {
+            call["id"]: call["function"]["arguments"]
+            for message in self.of("assistant")
+            for call in message.get("tool_calls", ())
+        }
+
+    @property
+    def results(self) -> dict[str, str]:
+        return {m["tool_call_id"]: m["content"] for m in self.of("tool")}
+
+    def text(self, *roles: str) -> str:
+        """All text of the messages of these roles, of all without any."""
+        chosen = [m for m in self.messages if not roles or m["role"] in roles]
+        return "\n".join(_text(message["content"]) for message in chosen)
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        return "\n".join(part.get("text", "") for part in content)
+    return content or ""
+
+
+def question_appears_times(sent: Sent, times: int) -> None:
+    assert json.dumps(sent.messages).count(sent.example["body"]["message"]) == times
+
+
+def tools_sent(sent: Sent, expected: bool | int) -> None:
+    assert len(sent.request.get("tools", [])) == int(expected)
+    assert ("tool_choice" in sent.request) == bool(expected)
+
+
+def system_contains(sent: Sent, texts: list[str]) -> None:
+    assert [text for text in texts if text not in sent.text("system")] == []
+
+
+def roles(sent: Sent, expected: list[str]) -> None:
+    assert [message["role"] for message in sent.messages] == expected
+
+
+def role_note(sent: Sent, note: str) -> None:
+    """The second user message carries the picture of call_s1, after its result."""
+    assert "call_s1" in note
+    second = sent.of("user")[1]
+    before = sent.messages[sent.messages.index(second) - 1]
+    assert before["tool_call_id"] == "call_s1"
+    assert [part["type"] for part in second["content"]] == ["text", "image_url"]
+    assert "call_s1" in second["content"][0]["text"]
+
+
+def error_marked(sent: Sent, ids: list[str]) -> None:
+    marked = [i for i, content in sent.results.items() if content.startswith("ERROR: ")]
+    assert marked == ids
+
+
+def tool_calls(sent: Sent, ids: list[str]) -> None:
+    assert list(sent.calls) == ids
+
+
+def tool_messages(sent: Sent, count: int) -> None:
+    assert len(sent.of("tool")) == count
+
+
+def tool_message_content(sent: Sent, content: str) -> None:
+    assert list(sent.results.values()) == [content]
+
+
+def synthetic_result_for(sent: Sent, ids: list[str]) -> None:
+    synthetic = [i for i, c in sent.results.items() if "no result was recorded" in c]
+    assert synthetic == ids
+
+
+def last_role(sent: Sent, role: str) -> None:
+    assert sent.messages[-1]["role"] == role
+
+
+def orphans_as_text(sent: Sent, named: list[str]) -> None:
+    """Each orphan is labelled text of the user, by its id: `call_dup (second)`."""
+    blocks = sent.text("user").split(ORPHAN)[1:]
+    assert len(blocks) == len(named)
+    for block, name in zip(blocks, named, strict=True):
+        call_id, _, place = name.partition(" ")
+        assert f"\nid: {call_id}\n" in block
+        assert not place or f"{place.strip('()')} answer" in block
+
+
+def text_must_contain(sent: Sent, text: str) -> None:
+    assert text in sent.text("user")
+
+
+def text_contains(sent: Sent, texts: list[str]) -> None:
+    assert [text for text in texts if text not in sent.text("user")] == []
+
+
+def arguments_of_call_dup(sent: Sent, arguments: str) -> None:
+    assert sent.calls["call_dup"] == arguments
+
+
+def user_message_is_parts(sent: Sent, expected: bool) -> None:
+    [message] = sent.of("user")
+    assert isinstance(message["content"], list) is expected
+
+
+def image_parts(sent: Sent, count: int) -> None:
+    parts = [p for m in sent.of("user") for p in m["content"] if not isinstance(p, str)]
+    assert [part["type"] for part in parts].count("image_url") == count
+
+
+def must_not_contain(sent: Sent, text: str) -> None:
+    assert text not in json.dumps(sent.request)
+
+
+def must_contain(sent: Sent, texts: list[str]) -> None:
+    assert [text for text in texts if text not in sent.text()] == []
+
+
+def model(sent: Sent, expected: str) -> None:
+    assert expected == "default"
+    assert sent.request["model"] == "qwen2.5-coder:14b"
+
+
+CHECKS: dict[str, Callable[[Sent, Any], None]] = {
+    check.__name__: check
+    for check in (
+        question_appears_times, tools_sent, system_contains, roles, role_note,
+        error_marked, tool_calls, tool_messages, tool_message_content,
+        synthetic_result_for, last_role, orphans_as_text, text_must_contain,
+        text_contains, arguments_of_call_dup, user_message_is_parts, image_parts,
+        must_not_contain, must_contain, model,
+    )
+}  # fmt: skip
+
+
+def read_example(shared: Path, name: str) -> dict[str, Any]:
+    example: dict[str, Any] = json.loads(
+        (shared / "protocol" / f"{name}.json").read_text("utf-8")
+    )
+    return example
+
+
+async def post(editor: Editor, example: dict[str, Any]) -> Answer:
+    """Send an example with its own headers, but for the token."""
+    headers = {k: v for k, v in example["headers"].items() if k != "Authorization"}
+    return await editor.post(example["endpoint"], example["body"], headers=headers)
+
+
+@pytest.mark.parametrize("name", CHATS)
+async def test_a_chat_reaches_the_upstream_as_expected(
+    name: str, shared: Path, fake: FakeUpstream
+) -> None:
+    example = read_example(shared, name)
+    fake.models = ["qwen2.5-coder:14b"]
+    async with running({"upstreams": {"home": {"base_url": fake.url}}}) as editor:
+        answer = await post(editor, example)
+    assert answer.text == "Hi."
+    assert answer.last["stop_reason"] == 1
+    [request] = fake.requests
+    assert request["model"] == "qwen2.5-coder:14b"
+    assert example["expect"]
+    for key, expected in example["expect"].items():
+        CHECKS[key](Sent(example, request), expected)
+
+
+def as_expected_or_calm(name: str, answer: Any, example: dict[str, Any]) -> None:
+    """Check one answer of the context engine; without an index nothing is unknown."""
+    expect = example["expect"]
+    match name.partition("-")[0]:
+        case "18":
+            flags = answer["feature_flags"]
+            for flag in expect["flags_that_must_be_json_strings"]:
+                assert isinstance(flags[flag], str)
+                assert isinstance(json.loads(flags[flag]), dict)
+            assert answer["default_model"] in [m["name"] for m in answer["models"]]
+        case "19" | "20":
+            # Once there is an index, the names that it lacks are told: see `expect`.
+            assert answer.keys() >= expect.keys() - {"precondition"}
+            assert not any(answer.values())
+        case "21":
+            assert answer["blob_names"] == expect["blob_names"]
+        case "22":
+            assert sorted(answer) == expect["keys"]
+            assert answer["new_checkpoint_id"]
+        case "23":
+            assert answer["formatted_retrieval"].endswith(".")
+            lacks = expect["formatted_retrieval_lacks"]
+            assert lacks not in answer["formatted_retrieval"]
+        case _:
+            pytest.fail(f"no check for {name}")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+async def test_an_endpoint_without_a_model_answers_calmly(
+    name: str, shared: Path, fake: FakeUpstream
+) -> None:
+    example = read_example(shared, name)
+    async with running(settings_for(fake.url)) as editor:
+        answer = await post(editor, example)
+    assert answer.status == 200
+    as_expected_or_calm(name, answer.json, example)
+    assert fake.requests == []
+
+
+def test_every_chat_example_is_sent(shared: Path) -> None:
+    for path in (shared / "protocol").glob("*.json"):
+        if read_example(shared, path.stem)["endpoint"] in ("/chat", "/chat-stream"):
+            assert path.stem in CHATS

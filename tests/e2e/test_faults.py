@@ -1,0 +1,458 @@
+"""Upstreams that break in every way, and clients that leave; ids as in the test plan.
+
+Whatever happens, the text so far is kept, one sentence tells the user, one last chunk
+ends the answer, and nothing goes on that nobody waits for.
+"""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+
+import pytest
+
+from byok.server.run import Timing
+from byok.wire.sse import SSEDecoder
+from tests.fakes.daemon import Answer, Editor, running, settings_for
+from tests.fakes.raw import RawConnection, connected, filled, request
+from tests.fakes.upstream import (
+    DONE,
+    FakeUpstream,
+    Script,
+    answer,
+    delta,
+    event,
+    tool_answer,
+)
+
+VIEW = {
+    "name": "view",
+    "description": "Show a file.",
+    "input_schema_json": '{"type":"object","properties":{"path":{"type":"string"}}}',
+}
+JSON = {"Content-Type": "application/json"}
+HTML = {"Content-Type": "text/html"}
+
+
+def text_of(reply: Answer) -> str:
+    """Return the model's own text: the deltas without byok's sentence."""
+    return reply.text.partition("\n[byok] ")[0]
+
+
+def check_failed(reply: Answer, code: str) -> None:
+    """The answer broke off, and said so exactly once in each place."""
+    assert reply.status == 200
+    assert reply.text.count("\n[byok] fake: ") == 1
+    assert reply.text.count("[byok]") == 1
+    assert [line["stop_reason"] for line in reply.lines if "error" in line] == [0]
+    assert reply.last["error"]["code"] == code
+    assert reply.last["error"]["message"].startswith("fake: ")
+    assert "Traceback" not in reply.text
+
+
+def check_ended(reply: Answer, text: str, stop: int = 1) -> None:
+    """The answer is whole."""
+    assert (reply.text, reply.last["stop_reason"]) == (text, stop)
+    assert [n["content"] for n in reply.nodes if n["type"] == 0] == [text]
+    assert "error" not in reply.last
+
+
+async def chat(fake: FakeUpstream, script: Script | list[bytes]) -> Answer:
+    """Play a script to one chat."""
+    fake.play(script)
+    async with running(settings_for(fake.url)) as editor:
+        return await asyncio.wait_for(editor.chat(tool_definitions=[VIEW]), 10)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(Script(before_head=True), id="F02-before-the-head"),
+        pytest.param(Script([], end="reset"), id="F02-after-the-head"),
+    ],
+)
+async def test_a_connection_lost_before_any_text_is_made_once_more(
+    fake: FakeUpstream, first: Script
+) -> None:
+    fake.play(first, answer("Whole."))
+    async with running(settings_for(fake.url)) as editor:
+        check_ended(await editor.chat(), "Whole.")
+    assert len(fake.requests) == 2
+    assert fake.requests[0] == fake.requests[1]
+
+
+async def test_f02_a_connection_lost_after_text_keeps_the_text(
+    fake: FakeUpstream,
+) -> None:
+    reply = await chat(fake, Script([delta(content="One")], end="reset"))
+    check_failed(reply, "upstream_cut")
+    assert text_of(reply) == "One"
+    assert [n["content"] for n in reply.nodes if n["type"] == 0] == ["One"]
+    assert len(fake.requests) == 1
+
+
+async def test_f02_a_connection_lost_after_the_finish_loses_nothing(
+    fake: FakeUpstream,
+) -> None:
+    pieces = [delta(content="Whole."), delta(finish="stop")]
+    check_ended(await chat(fake, Script(pieces, end="reset")), "Whole.")
+
+
+RAW_EURO = 'data: {"choices":[{"index":0,"delta":{"content":"1 €"}}]}\n\n'.encode()
+ESCAPED = b'data: {"choices":[{"index":0,"delta":{"content":"1 \\u20ac"}}]}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("end", "code"), [("eof", "upstream_cut"), ("reset", "upstream_cut")]
+)
+@pytest.mark.parametrize(
+    "cut",
+    [
+        pytest.param(RAW_EURO[: RAW_EURO.index(b"1") + 1], id="F03-in-text"),
+        pytest.param(RAW_EURO[: RAW_EURO.index(b"\xe2") + 2], id="F03-in-a-character"),
+        pytest.param(ESCAPED[: ESCAPED.index(b"20ac")], id="F03-in-an-escape"),
+    ],
+)
+async def test_a_cut_stream_keeps_its_whole_pieces_only(
+    fake: FakeUpstream, cut: bytes, end: str, code: str
+) -> None:
+    reply = await chat(fake, Script([delta(content="Zero "), cut], end=end))
+    check_failed(reply, code)
+    assert text_of(reply) == "Zero "
+    assert "\ufffd" not in reply.text
+
+
+CALL_OPEN, CALL_FINISH, _ = tool_answer("view", '{"path": "a')
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        pytest.param([CALL_OPEN], "upstream_cut", id="F04-cut"),
+        pytest.param(
+            [CALL_OPEN, delta(finish="length"), DONE],
+            "tool_call_incomplete",
+            id="F04-length",
+        ),
+        pytest.param(
+            [CALL_OPEN, CALL_FINISH, DONE],
+            "tool_call_incomplete",
+            id="F04-half-finished",
+        ),
+    ],
+)
+async def test_a_tool_call_that_came_in_part_is_never_passed_on(
+    fake: FakeUpstream, script: list[bytes], code: str
+) -> None:
+    reply = await chat(fake, script)
+    assert reply.tool_uses == []
+    assert [n["type"] for n in reply.nodes] == [2]
+    assert reply.last["error"]["code"] == code
+    assert reply.text.count("\n[byok] ") == 1
+    assert reply.last["stop_reason"] != 3
+
+
+async def test_f04_a_finish_without_done_is_success(fake: FakeUpstream) -> None:
+    check_ended(await chat(fake, answer("Whole.")[:-1]), "Whole.")
+    reply = await chat(fake, tool_answer("view", '{"path": "a"}')[:-1])
+    assert [use["input_json"] for use in reply.tool_uses] == ['{"path": "a"}']
+    assert reply.last["stop_reason"] == 3
+
+
+WHOLE = {
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "Whole."},
+            "finish_reason": "stop",
+        }
+    ]
+}
+
+
+async def test_f11_json_where_a_stream_was_asked_is_read(fake: FakeUpstream) -> None:
+    body = json.dumps(WHOLE).encode()
+    check_ended(await chat(fake, Script([body], headers=JSON)), "Whole.")
+    check_ended(await chat(fake, Script([body[:20], 0.01, body[20:]])), "Whole.")
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        pytest.param(
+            Script([b"<!DOCTYPE html><p>Sign in</p>"], headers=HTML),
+            "upstream_not_json",
+            id="F11-web-page",
+        ),
+        pytest.param(
+            Script([event({"error": {"message": "overloaded"}})]),
+            "upstream_refused",
+            id="F11-error-event",
+        ),
+        pytest.param(
+            Script([b'{"error": {"message": "overloaded"}}'], headers=JSON),
+            "upstream_refused",
+            id="F11-error-document",
+        ),
+        pytest.param(Script([b"data: oops\n\n"]), "upstream_not_json", id="no-json"),
+        pytest.param(Script([DONE]), "upstream_empty", id="F12-done-first"),
+    ],
+)
+async def test_an_answer_of_the_wrong_kind_is_told_in_one_sentence(
+    fake: FakeUpstream, script: Script, code: str
+) -> None:
+    check_failed(await chat(fake, script), code)
+
+
+USAGE = event({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}})
+OTHER = event({"choices": [{"index": 1, "delta": {"content": "no"}}]})
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param([*answer("Whole."), DONE], id="F12-two-dones"),
+        pytest.param([*answer("Whole."), delta(content="late")], id="F12-data-behind"),
+        pytest.param([USAGE, *answer("Whole.")], id="F12-usage-first"),
+        pytest.param([*answer("Whole.")[:-1], USAGE, DONE], id="F12-usage-behind"),
+        pytest.param([event({"choices": []}), *answer("Whole.")], id="F12-no-choices"),
+        pytest.param([event({}), *answer("Whole.")], id="F12-empty-object"),
+        pytest.param([OTHER, *answer("Whole."), OTHER], id="F12-second-choice"),
+        pytest.param([b": ping\n\n", *answer("Who", "le.")], id="comment"),
+        pytest.param([*answer("Wh", "", "ole.")], id="nothing-between"),
+    ],
+)
+async def test_events_in_odd_order_give_the_same_text(
+    fake: FakeUpstream, script: list[bytes]
+) -> None:
+    check_ended(await chat(fake, script), "Whole.")
+
+
+LINES = (
+    b"\xef\xbb\xbf: hello\n"
+    b"event: message\n"
+    b"id: 7\n"
+    b"retry: 10\n"
+    b'data:{"choices":[{"index":0,\n'
+    b'data: "delta":{"content":"a\xe2\x80\xa8b\xc2\x85c"}}]}\n\n'
+    b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+    b"data: [DONE]\n\n"
+)
+ENDS = {
+    "LF": LINES,
+    "CRLF": LINES.replace(b"\n", b"\r\n"),
+    "CR": LINES.replace(b"\n", b"\r"),
+    "mixed": LINES.replace(b"\n", b"\r\n", 5).replace(
+        b'}\n\ndata: {"', b'}\r\rdata: {"'
+    ),
+}
+TEXT = "a\u2028b\x85c"
+
+
+@pytest.mark.parametrize("ends", ENDS)
+def test_f13_every_split_of_a_stream_gives_the_same_events(ends: str) -> None:
+    raw = ENDS[ends]
+
+    def events(*pieces: bytes) -> list[bytes]:
+        decoder = SSEDecoder()
+        found = [e for piece in pieces for e in decoder.feed(piece)]
+        return [e.data for e in (*found, *decoder.flush())]
+
+    whole = events(raw)
+    assert [len(data) > 0 for data in whole] == [True, True, True]
+    for place in range(len(raw) + 1):
+        assert events(raw[:place], raw[place:]) == whole
+    assert events(*(raw[n : n + 1] for n in range(len(raw)))) == whole
+
+
+@pytest.mark.parametrize("ends", ENDS)
+async def test_f13_every_line_end_gives_the_same_text(
+    fake: FakeUpstream, ends: str
+) -> None:
+    raw = ENDS[ends]
+    check_ended(await chat(fake, [raw]), TEXT)
+    place = raw.index(b"retry: 10") + len(b"retry: 10") + 1  # within a CRLF
+    check_ended(await chat(fake, Script([raw[:place], 0.02, raw[place:]])), TEXT)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [
+        pytest.param(["\ud83d", "\ude00!"], "\U0001f600!", id="F14-two-deltas"),
+        pytest.param(["a\ud83d", "", "\ude00"], "a\U0001f600", id="F14-one-between"),
+        pytest.param(["a\ud83d", "b"], "a\ufffdb", id="F14-high-half-only"),
+        pytest.param(["a\ude00b"], "a\ufffdb", id="F14-low-half-only"),
+        pytest.param(["a\ud83d"], "a\ufffd", id="F14-half-at-the-end"),
+    ],
+)
+async def test_an_emoji_in_halves_is_joined(
+    fake: FakeUpstream, pieces: list[str], text: str
+) -> None:
+    check_ended(await chat(fake, answer(*pieces)), text)
+
+
+async def test_an_emoji_in_halves_is_joined_in_tool_arguments(
+    fake: FakeUpstream,
+) -> None:
+    opened, finish, done = tool_answer("view", '{"path": "\ud83d')
+    rest = {"index": 0, "function": {"arguments": '\ude00"}'}}
+    reply = await chat(fake, [opened, delta(tool_calls=[rest]), finish, done])
+    [use] = reply.tool_uses
+    assert json.loads(use["input_json"]) == {"path": "\U0001f600"}
+
+
+def refusal(status: int, body: bytes = b'{"error": {"message": "no"}}') -> Script:
+    """Script an error answer that may be asked again at once."""
+    return Script([body], status, {**JSON, "Retry-After": "0"})
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "requests"),
+    [
+        pytest.param(refusal(400), "upstream_refused", 1, id="400"),
+        pytest.param(refusal(401), "upstream_auth", 1, id="401"),
+        pytest.param(refusal(404), "upstream_not_found", 1, id="404"),
+        pytest.param(refusal(500), "upstream_refused", 2, id="500"),
+        pytest.param(
+            refusal(502, b"<html>Bad</html>"), "upstream_refused", 3, id="502"
+        ),
+        pytest.param(refusal(503, b""), "upstream_refused", 3, id="503-empty"),
+        pytest.param(refusal(401, b"\xff\x00{"), "upstream_auth", 1, id="401-garbage"),
+        pytest.param(Script(before_head=True), "upstream_cut", 3, id="resets"),
+        pytest.param(Script([]), "upstream_empty", 1, id="empty"),
+    ],
+)
+async def test_an_upstream_that_refuses_is_told_in_one_sentence(
+    fake: FakeUpstream, script: Script, code: str, requests: int
+) -> None:
+    reply = await chat(fake, script)
+    check_failed(reply, code)
+    assert len(fake.requests) == requests
+    assert "<html>" not in reply.text
+
+
+async def test_an_upstream_that_is_down_is_told_in_one_sentence() -> None:
+    with closing(socket.socket()) as sock:
+        sock.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        url = f"http://127.0.0.1:{sock.getsockname()[1]}/v1"
+        async with running(settings_for(url)) as editor:
+            reply = await asyncio.wait_for(editor.chat(), 10)
+    check_failed(reply, "upstream_connect")
+    assert url in reply.text
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text"), [([], ""), ([delta(content="One")], "One")]
+)
+async def test_an_upstream_that_hangs_is_given_up_after_its_timeout(
+    fake: FakeUpstream, pieces: list[bytes], text: str
+) -> None:
+    fake.play(Script(pieces, end="hang"))
+    async with running(settings_for(fake.url, timeout=0.2)) as editor:
+        reply = await asyncio.wait_for(editor.chat(), 5)
+    check_failed(reply, "upstream_timeout")
+    assert text_of(reply) == text
+    assert len(fake.requests) == 1
+
+
+async def test_a_daemon_is_well_after_every_kind_of_failure(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(
+        refusal(401),
+        Script([delta(content="x")], end="reset"),
+        Script([b"<html>"]),
+        Script([CALL_OPEN]),
+        answer("Well."),
+    )
+    async with running(settings_for(fake.url)) as editor:
+        for _ in range(4):
+            assert "error" in (await editor.chat()).last
+        check_ended(await editor.chat(), "Well.")
+
+
+# A client that leaves.
+
+
+@asynccontextmanager
+async def asking(editor: Editor) -> AsyncIterator[RawConnection]:
+    """Send a chat on a connection that the test can abort."""
+    port = editor.daemon.port
+    body = b'{"message":"x"}'
+    data = filled(request(target=b"/chat-stream", body=body), port, editor.token)
+    async with connected(port) as connection:
+        yield await connection.send(data)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(Script([5.0, *answer("late")]), id="F15-before-the-first-byte"),
+        pytest.param(Script([delta(content="One")], end="hang"), id="F15-mid-stream"),
+    ],
+)
+async def test_the_upstream_is_let_go_within_half_a_second(
+    fake: FakeUpstream, script: Script
+) -> None:
+    fake.play(script)
+    async with running(settings_for(fake.url)) as editor, asking(editor) as client:
+        await asyncio.wait_for(fake.reached.wait(), 5)
+        if script.end == "hang":
+            while b"One" not in await client.line():
+                pass
+        client.abort()
+        await asyncio.wait_for(fake.hung_up.wait(), 0.5)
+
+
+async def test_the_upstream_is_let_go_while_heartbeats_are_sent(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([], end="hang"))
+    timing = Timing(beat=0.02, head_after=0.01, grace=0.1, last_words=0.2)
+    async with (
+        running(settings_for(fake.url), timing=timing) as editor,
+        asking(editor) as client,
+    ):
+        beats = 0
+        while beats < 3:
+            beats += b'"text":""' in await client.line()
+        client.abort()
+        await asyncio.wait_for(fake.hung_up.wait(), 0.5)
+
+
+async def test_f15_who_leaves_the_waiting_room_never_reaches_the_upstream(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([delta(content="One")], end="hang"))
+    limits = {"streams": 1, "waiting": 1}
+    async with (
+        running({**settings_for(fake.url), "limits": limits}) as editor,
+        asking(editor) as inside,
+    ):
+        await asyncio.wait_for(fake.reached.wait(), 5)
+        async with asking(editor) as queued:
+            while (await editor.chat()).status != 503:
+                pass  # until the room is full
+            queued.abort()
+        fake.reached.clear()
+        async with asking(editor):  # takes the chair that is free again
+            inside.abort()
+            await asyncio.wait_for(fake.reached.wait(), 0.5)
+    assert len(fake.requests) == 2
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_retries_end_when_the_client_leaves(
+    fake: FakeUpstream, status: int
+) -> None:
+    busy = Script([b"{}"], status, {**JSON, "Retry-After": "0.2"})
+    fake.play(busy)
+    async with running(settings_for(fake.url)) as editor:
+        async with asking(editor) as client:
+            await asyncio.wait_for(fake.reached.wait(), 5)
+            fake.reached.clear()
+            client.abort()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(fake.reached.wait(), 0.5)
+    assert len(fake.requests) == 1

@@ -1,0 +1,28 @@
+"""byok as a process of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_byok(
+    *arguments: str | Path,
+    stdin: str = "",
+    env: Mapping[str, str] | None = None,
+    seconds: float = 20,
+) -> "subprocess.CompletedProcess[str]":
+    """Run `python -m byok` to its end in the environment of the test, plus `env`."""
+    return subprocess.run(
+        [sys.executable, "-m", "byok", *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, **(env or {})},
+        cwd=ROOT,
+        timeout=seconds,
+        check=False,
+    )

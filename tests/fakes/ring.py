@@ -1,0 +1,56 @@
+"""A keyring backend that keeps keys in memory and misbehaves on request."""
+
+import threading
+from typing import TYPE_CHECKING, cast
+
+from byok.keys.keyring_store import KeyringStore
+
+if TYPE_CHECKING:
+    from keyring.backend import KeyringBackend
+
+
+class FakeRing:
+    """Has the three calls of a backend; no subclass, as those register themselves."""
+
+    def __init__(
+        self,
+        *,
+        error: Exception | None = None,
+        forgets: bool = False,
+        wait_for: threading.Event | None = None,
+    ) -> None:
+        self.kept: dict[tuple[str, str], str] = {}
+        self.calls = 0
+        self._error = error
+        self._forgets = forgets
+        self._wait_for = wait_for
+
+    def get_password(self, service: str, entry: str) -> str | None:
+        self._misbehave()
+        return self.kept.get((service, entry))
+
+    def set_password(self, service: str, entry: str, key: str) -> None:
+        self._misbehave()
+        if not self._forgets:
+            self.kept[service, entry] = key
+
+    def delete_password(self, service: str, entry: str) -> None:
+        self._misbehave()
+        del self.kept[service, entry]
+
+    def _misbehave(self) -> None:
+        self.calls += 1
+        if self._wait_for is not None:
+            assert self._wait_for.wait(30)
+        if self._error is not None:
+            raise self._error
+
+
+def as_backend(ring: object) -> "KeyringBackend":
+    """Present a fake to the type checker as what it imitates."""
+    return cast("KeyringBackend", ring)
+
+
+def store_of(ring: object, seconds: float = 5) -> KeyringStore:
+    """A KeyringStore over a fake backend."""
+    return KeyringStore(seconds=seconds, choose=lambda: as_backend(ring))

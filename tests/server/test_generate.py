@@ -1,0 +1,194 @@
+"""Where client and upstream meet: streams, whole answers, and how both fail."""
+
+import asyncio
+import json
+import logging
+
+import pytest
+
+from tests.fakes.daemon import running, settings_for
+from tests.fakes.raw import check_error
+from tests.fakes.upstream import FakeUpstream, Script, answer, delta, event, tool_answer
+
+READ = {
+    "name": "read",
+    "description": "Read lines of a file.",
+    "input_schema_json": json.dumps(
+        {
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "line": {"type": "integer"}},
+            "required": ["path"],
+        }
+    ),
+}
+
+
+def refusal(status: int, message: str = "no", **headers: str) -> Script:
+    """Script an error answer."""
+    body = json.dumps({"error": {"message": message}}).encode()
+    return Script([body], status, {"Content-Type": "application/json", **headers})
+
+
+async def test_a_stream_that_fails_says_so_in_its_text_and_in_its_last_line(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([delta(content="One"), event({"error": {"message": "broke"}})]))
+    async with running(settings_for(fake.url)) as editor:
+        reply = await editor.chat()
+    assert reply.status == 200
+    assert reply.text.startswith("One\n[byok] fake: ")
+    assert reply.last["stop_reason"] == 0
+    assert set(reply.last["error"]) == {"code", "message", "request_id"}
+    assert reply.last["error"]["code"] == "upstream_refused"
+    assert "broke" in reply.last["error"]["message"]
+    assert [n["content"] for n in reply.nodes if n["type"] == 0] == ["One"]
+
+
+async def test_a_whole_answer_is_one_object(fake: FakeUpstream) -> None:
+    fake.play(answer("One ", "two."))
+    async with running(settings_for(fake.url)) as editor:
+        reply = await editor.post("/chat", {"message": "x"})
+    assert reply.status == 200
+    assert reply.headers["Content-Type"] == "application/json"
+    assert (reply.json["text"], reply.json["stop_reason"]) == ("One two.", 1)
+    assert "error" not in reply.json
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "code", "retryable"),
+    [
+        pytest.param(refusal(400), 422, "upstream_refused", False, id="400"),
+        pytest.param(refusal(401), 422, "upstream_auth", False, id="401"),
+        pytest.param(refusal(403), 422, "upstream_auth", False, id="403"),
+        pytest.param(refusal(404), 422, "upstream_not_found", False, id="404"),
+        pytest.param(refusal(418), 422, "upstream_refused", False, id="418"),
+        pytest.param(refusal(500), 422, "upstream_refused", True, id="500"),
+        pytest.param(refusal(501), 422, "upstream_refused", True, id="501"),
+        pytest.param(
+            refusal(302, Location="http://127.0.0.1:9/"),
+            422,
+            "upstream_redirect",
+            False,
+            id="302",
+        ),
+        pytest.param(Script([]), 422, "upstream_empty", True, id="nothing"),
+        pytest.param(
+            Script([b"<html>Welcome</html>"]),
+            422,
+            "upstream_not_json",
+            False,
+            id="page",
+        ),
+    ],
+)
+async def test_a_whole_answer_that_fails_before_any_text_is_an_error(
+    fake: FakeUpstream, script: Script, status: int, code: str, retryable: bool
+) -> None:
+    fake.play(script)
+    async with running(settings_for(fake.url)) as editor:
+        reply = await editor.post("/chat", {"message": "x"})
+    assert reply.status == status
+    check_error(reply.json)
+    error = reply.json["error"]
+    assert (error["code"], error["retryable"]) == (code, retryable)
+    assert error["message"].startswith("fake: ")
+
+
+async def test_a_whole_answer_that_fails_later_keeps_its_text(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([delta(content="One")]))
+    async with running(settings_for(fake.url)) as editor:
+        reply = await editor.post("/chat", {"message": "x"})
+    assert reply.status == 200
+    assert reply.json["text"].startswith("One\n[byok] fake: ")
+    assert reply.json["stop_reason"] == 0
+    assert reply.json["error"]["code"] == "upstream_cut"
+
+
+async def test_a_rate_limit_with_a_wait_stays_one(fake: FakeUpstream) -> None:
+    fake.play(refusal(429, "slow down", **{"Retry-After": "60"}))
+    async with running(settings_for(fake.url)) as editor:
+        reply = await editor.post("/chat", {"message": "x"})
+    assert reply.status == 429
+    assert reply.headers["Retry-After"] == "60"
+    assert reply.json["error"]["code"] == "upstream_rate_limit"
+    assert reply.json["error"]["retryable"] is True
+    assert len(fake.requests) == 1
+
+
+async def test_nothing_to_answer_is_an_empty_turn_without_an_upstream(
+    fake: FakeUpstream,
+) -> None:
+    async with running(settings_for(fake.url)) as editor:
+        stream = await editor.chat("")
+        whole = await editor.post("/chat", {})
+    assert (stream.text, stream.last["stop_reason"]) == ("", 1)
+    assert (whole.json["text"], whole.json["stop_reason"]) == ("", 1)
+    assert fake.requests == []
+
+
+async def test_a_repair_is_logged_with_before_after_and_rule(
+    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "byok.server.generate")
+    fake.play(tool_answer("read", '{"path": "a.py", "line": "5"}'))
+    async with running(settings_for(fake.url)) as editor:
+        reply = await editor.chat(tool_definitions=[READ])
+    [use] = reply.tool_uses
+    assert json.loads(use["input_json"]) == {"path": "a.py", "line": 5}
+    [told] = [r.getMessage() for r in caplog.records if "repaired" in r.getMessage()]
+    assert told.startswith("tool call of read repaired (")
+    before, _, after = told.partition(" -> ")
+    assert '"5"' in before
+    assert ":5}" in after
+
+
+async def test_a_call_that_needs_no_repair_is_not_logged(
+    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "byok.server.generate")
+    fake.play(tool_answer("read", '{"path": "a.py"}'))
+    async with running(settings_for(fake.url)) as editor:
+        await editor.chat(tool_definitions=[READ])
+    assert "repaired" not in caplog.text
+
+
+async def test_only_the_place_of_a_repair_is_logged(
+    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "byok.server.generate")
+    code = "SECRET-CODE " * 100
+    arguments = json.dumps({"path": code, "line": "5"})
+    fake.play(tool_answer("read", arguments))
+    async with running(settings_for(fake.url)) as editor:
+        await editor.chat(tool_definitions=[READ])
+    assert "repaired" in caplog.text
+    assert caplog.text.count("SECRET-CODE") < 20
+
+
+async def test_an_unknown_kind_of_node_is_told_once(
+    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    nodes = [{"id": 1, "type": 0, "text_node": {"content": "x"}}, {"id": 2, "type": 99}]
+    async with running(settings_for(fake.url)) as editor:
+        for _ in range(2):
+            assert (await editor.chat("", nodes=nodes)).text == "Hi."
+    assert caplog.text.count("nodes of type 99") == 1
+
+
+async def test_beyond_the_limit_a_stream_is_refused_as_not_ready(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([delta(content="One")], end="hang"))
+    limits = {"streams": 1, "waiting": 0}
+    async with running({**settings_for(fake.url), "limits": limits}) as editor:
+        first = asyncio.ensure_future(editor.chat())
+        await asyncio.wait_for(fake.reached.wait(), 5)
+        refused = await editor.chat()
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+    assert refused.status == 503
+    assert refused.headers["Retry-After"] == "2"
+    check_error(refused.json)
+    assert refused.json["error"]["code"] == "too_many_streams"

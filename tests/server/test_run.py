@@ -1,0 +1,172 @@
+"""The daemon's life: both addresses, an orderly end, signals."""
+
+import asyncio
+import gc
+import os
+import signal
+import socket
+
+import pytest
+
+from byok.config import load_settings
+from byok.errors import ConfigError
+from byok.keys import KeyLadder
+from byok.paths import find_paths
+from byok.server.run import Daemon, Timing, listening, run_until_signal
+from byok.server.sockets import PortTaken
+from byok.services import open_services
+from tests.fakes.daemon import running, settings_for
+from tests.fakes.raw import connected, filled, request
+from tests.fakes.upstream import FakeUpstream, Script, delta
+
+PATIENT = Timing(grace=5, last_words=0.4)
+
+
+async def test_the_daemon_answers_on_ipv4_and_on_ipv6() -> None:
+    async with running(upstream="demo") as editor:
+        port = editor.daemon.port
+        assert editor.daemon.url == f"http://127.0.0.1:{port}"
+        for host in ("127.0.0.1", "::1"):
+            async with connected(port, host) as connection:
+                await connection.send(filled(request(), port, editor.token))
+                assert (await connection.answer()).status == 200
+
+
+async def test_a_stopped_daemon_takes_no_more_connections() -> None:
+    async with running(upstream="demo") as editor:
+        await editor.daemon.stop()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", editor.daemon.port)
+
+
+async def test_a_stream_that_ends_in_time_ends_as_if_nothing_were(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([delta(content="One"), 0.1, delta("stop", content=" two.")]))
+    async with running(settings_for(fake.url), timing=PATIENT) as editor:
+        asking = asyncio.ensure_future(editor.chat())
+        await asyncio.wait_for(fake.reached.wait(), 5)
+        await asyncio.wait_for(editor.daemon.stop(), 3)
+        reply = await asking
+    assert (reply.text, reply.last["stop_reason"]) == ("One two.", 1)
+    assert "error" not in reply.last
+
+
+@pytest.mark.parametrize("path", ["/chat-stream", "/chat"])
+async def test_an_answer_that_the_end_cuts_says_so(
+    fake: FakeUpstream, path: str
+) -> None:
+    fake.play(Script([], end="hang"))
+    async with running(settings_for(fake.url)) as editor:
+        asking = asyncio.ensure_future(editor.post(path, {"message": "x"}))
+        await asyncio.wait_for(fake.reached.wait(), 5)
+        await editor.daemon.stop()
+        reply = await asyncio.wait_for(asking, 5)
+    if path == "/chat":
+        assert reply.status == 503
+        assert reply.json["error"]["code"] == "shutting_down"
+    else:
+        assert reply.last["error"]["code"] == "shutting_down"
+        assert reply.text.startswith("\n[byok] ")
+
+
+async def test_every_open_stream_gets_its_last_line(fake: FakeUpstream) -> None:
+    fake.play(Script([delta(content="One")], end="hang"))
+    async with running(settings_for(fake.url)) as editor:
+        asking = [asyncio.ensure_future(editor.chat()) for _ in range(32)]
+        async with asyncio.timeout(5):
+            while fake.open < len(asking):
+                await asyncio.sleep(0.01)
+        await editor.daemon.stop()
+        replies = await asyncio.wait_for(asyncio.gather(*asking), 5)
+    assert {reply.last["error"]["code"] for reply in replies} == {"shutting_down"}
+
+
+async def test_a_waiting_request_is_refused_when_the_daemon_stops(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([], end="hang"))
+    limits = {"streams": 1, "waiting": 1}
+    async with running({**settings_for(fake.url), "limits": limits}) as editor:
+        first = asyncio.ensure_future(editor.chat())
+        await asyncio.wait_for(fake.reached.wait(), 5)
+        port = editor.daemon.port
+        async with connected(port) as second:
+            chat = request(target=b"/chat-stream", body=b'{"message":"x"}')
+            await second.send(filled(chat, port, editor.token))
+            await editor.daemon.stop()
+            refused = await second.answer()
+        await first
+    assert (refused.status, refused.code) == (503, "shutting_down")
+    assert len(fake.requests) == 1
+
+
+async def test_a_taken_port_is_told_before_anything_is_served() -> None:
+    paths = find_paths()
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        async with open_services(
+            load_settings(paths.config),
+            paths,
+            upstream="demo",
+            ladder=KeyLadder(environ={}),
+        ) as services:
+            with pytest.raises(PortTaken):
+                async with listening(services, other.getsockname()[1]):
+                    pass
+
+
+async def test_a_token_file_open_to_others_stops_the_start() -> None:
+    paths = find_paths()
+    paths.state_dir.mkdir(parents=True)
+    paths.token.write_text("a-token-of-the-user\n")
+    paths.token.chmod(0o644)
+    with pytest.raises(ConfigError, match="other users"):
+        async with running(upstream="demo"):
+            pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_the_daemon(number: signal.Signals) -> None:
+    ready = asyncio.Event()
+
+    def on_ready(daemon: Daemon) -> None:
+        assert daemon.port > 0
+        ready.set()
+
+    paths = find_paths()
+    async with open_services(
+        load_settings(paths.config),
+        paths,
+        upstream="demo",
+        ladder=KeyLadder(environ={}),
+    ) as services:
+        serving = asyncio.ensure_future(run_until_signal(services, 0, on_ready))
+        await asyncio.wait_for(ready.wait(), 5)
+        os.kill(os.getpid(), number)
+        await asyncio.wait_for(serving, 5)
+    gc.unfreeze()
+
+
+async def test_a_second_signal_ends_it_at_once(fake: FakeUpstream) -> None:
+    fake.play(Script([], end="hang"))
+    ready: asyncio.Future[Daemon] = asyncio.get_running_loop().create_future()
+    paths = find_paths()
+    async with open_services(
+        load_settings(paths.config, settings_for(fake.url)),
+        paths,
+        ladder=KeyLadder(environ={}),
+    ) as services:
+        serving = asyncio.ensure_future(run_until_signal(services, 0, ready.set_result))
+        port = (await asyncio.wait_for(ready, 5)).port
+        token = paths.token.read_text().strip()
+        async with connected(port) as connection:
+            chat = request(target=b"/chat-stream", body=b'{"message":"x"}')
+            await connection.send(filled(chat, port, token))
+            await asyncio.wait_for(fake.reached.wait(), 5)
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(0)
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.wait_for(serving, 8)  # the grace alone would be 10 s
+    gc.unfreeze()

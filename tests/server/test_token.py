@@ -1,0 +1,133 @@
+"""The client token: its file, its comparison, its rotation."""
+
+from pathlib import Path
+
+import pytest
+
+from byok.errors import ConfigError
+from byok.server.token import TokenCheck, read_token, rotate_token
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the token goes; neither it nor its folder exists."""
+    return tmp_path / "state" / "token"
+
+
+def put(path: Path, content: str, mode: int = 0o600) -> None:
+    path.parent.mkdir(mode=0o700)
+    path.write_text(content)
+    path.chmod(mode)
+
+
+def test_the_token_is_made_once_and_for_its_owner_only(path: Path) -> None:
+    token = read_token(path)
+    assert len(token) == 43
+    assert read_token(path) == token
+    assert path.read_text() == token + "\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_two_homes_have_two_tokens(tmp_path: Path) -> None:
+    assert read_token(tmp_path / "a" / "token") != read_token(tmp_path / "b" / "token")
+
+
+def test_a_token_that_is_there_already_is_kept(path: Path) -> None:
+    put(path, "a-token-of-the-user\n")
+    assert read_token(path) == "a-token-of-the-user"
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
+def test_a_file_open_to_others_is_refused_with_its_cure(path: Path, mode: int) -> None:
+    put(path, "a-token-of-the-user\n", mode)
+    with pytest.raises(ConfigError) as caught:
+        read_token(path)
+    assert "chmod 600" in caught.value.hint
+    assert "a-token-of-the-user" not in caught.value.sentence
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "\n", "short", "x" * 2**20, "two words and\nlines, long enough", "\x00" * 40],
+    ids=["empty", "blank", "short", "1 MB", "two lines", "NUL"],
+)
+def test_a_file_without_a_token_is_refused(path: Path, content: str) -> None:
+    put(path, content)
+    with pytest.raises(ConfigError, match="holds no token") as caught:
+        read_token(path)
+    assert caught.value.hint == "Run: byok token rotate"
+
+
+def test_a_symlink_is_refused_and_its_target_left_alone(path: Path) -> None:
+    target = path.parent.parent / "target"
+    put(path, "")
+    path.unlink()
+    path.symlink_to(target)
+    with pytest.raises(ConfigError, match="plain file"):
+        read_token(path)
+    assert not target.exists()
+    target.write_text("a-token-of-the-user\n")
+    target.chmod(0o600)
+    with pytest.raises(ConfigError, match="plain file"):
+        read_token(path)
+
+
+def test_a_directory_is_refused(path: Path) -> None:
+    path.mkdir(parents=True)
+    with pytest.raises(ConfigError, match="plain file"):
+        read_token(path)
+
+
+def test_a_rotated_token_counts_at_once_and_the_old_one_no_more(path: Path) -> None:
+    check = TokenCheck(path)
+    old = check.token
+    assert check(f"Bearer {old}")
+    new = rotate_token(path)
+    assert new != old
+    assert check(f"Bearer {new}")
+    assert not check(f"Bearer {old}")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_each_token_that_counts_is_told_so_that_logs_can_hide_it(path: Path) -> None:
+    told: list[str] = []
+    check = TokenCheck(path, told.append)
+    first = check.token
+    second = rotate_token(path)
+    check("Bearer x")
+    check("Bearer x")
+    assert told == [first, second]
+
+
+def test_a_running_daemon_keeps_its_token_when_the_file_vanishes(path: Path) -> None:
+    check = TokenCheck(path)
+    path.unlink()
+    assert check(f"Bearer {check.token}")
+
+
+@pytest.mark.parametrize(
+    ("header", "right"),
+    [
+        ("Bearer TOKEN", True),
+        ("bearer TOKEN", True),
+        ("Bearer   TOKEN", True),
+        ("Bearer Bearer TOKEN", True),
+        ("TOKEN", False),
+        ("Basic TOKEN", False),
+        ("Token Bearer TOKEN", False),
+        ("BearerTOKEN", False),
+        ("Bearer", False),
+        ("Bearer ", False),
+        ("", False),
+        ("Bearer TOKENx", False),
+        ("Bearer TOKEN\x00", False),
+        ("Bearer \udcff\udcfe", False),
+        ("Bearer \u00e9", False),
+    ],
+)
+def test_only_the_whole_token_behind_bearer_counts(
+    path: Path, header: str, right: bool
+) -> None:
+    check = TokenCheck(path)
+    assert check(header.replace("TOKEN", check.token)) is right

@@ -1,0 +1,116 @@
+"""config.example.toml describes every setting, and nothing but settings."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from byok.augment.endpoints import ENDPOINTS, Generate
+from byok.config import Settings, UpstreamSettings, load_settings
+from byok.dialects.presets import PRESETS
+
+EXAMPLE = Path(__file__).parents[1] / "config.example.toml"
+TEXT = EXAMPLE.read_text(encoding="utf-8")
+HEADER = re.compile(r"^#(\[.+\])$", re.MULTILINE)
+SETTING = re.compile(r"^#([a-z][\w-]*) = (.+)$", re.MULTILINE)
+UPSTREAM = "upstreams.name"
+NO_DEFAULT = "base_url"  # an upstream without a preset must name one
+
+
+def described() -> dict[str, list[str]]:
+    """Return the keys of each section of the file, as often as they appear."""
+    parts = HEADER.split(TEXT)
+    names = [name.strip("[]") for name in parts[1::2]]
+    assert len(names) == len(set(names)), "a section stands there twice"
+    keys = [[m[1] for m in SETTING.finditer(part)] for part in parts[2::2]]
+    assert not SETTING.search(parts[0]), "a setting stands above all sections"
+    return dict(zip(names, keys, strict=True))
+
+
+def existing() -> dict[str, list[str]]:
+    """Return the keys of each section of the settings class."""
+    sections: dict[str, list[str]] = {}
+    for name, field in Settings.model_fields.items():
+        kind: Any = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            sections[name] = list(kind.model_fields)
+    sections[UPSTREAM] = list(UpstreamSettings.model_fields)
+    rows = (row for row in ENDPOINTS if isinstance(row, Generate))
+    sections["prompts"] = [row.path.lstrip("/") for row in rows]
+    return sections
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o600)
+    return path
+
+
+def test_every_section_of_the_settings_is_known_to_this_test() -> None:
+    names = {name.partition(".")[0] for name in existing()}
+    assert names == set(Settings.model_fields)
+
+
+@pytest.mark.parametrize("section", existing())
+def test_every_key_is_described_exactly_once(section: str) -> None:
+    assert sorted(described()[section]) == sorted(existing()[section])
+
+
+def test_there_is_no_section_that_does_not_exist() -> None:
+    assert set(described()) == set(existing())
+
+
+def test_every_setting_is_explained_by_the_line_above() -> None:
+    lines = TEXT.splitlines()
+    for number, line in enumerate(lines):
+        if SETTING.match(line) or HEADER.match(line):
+            assert lines[number - 1].startswith("# "), line
+
+
+def test_the_file_as_it_is_changes_nothing(tmp_path: Path) -> None:
+    path = written(tmp_path / "config.toml", TEXT)
+    assert load_settings(path) == Settings()
+
+
+def test_with_its_settings_switched_on_it_gives_the_defaults(tmp_path: Path) -> None:
+    text = SETTING.sub(r"\1 = \2", HEADER.sub(r"\1", TEXT))
+    given = load_settings(written(tmp_path / "config.toml", text))
+    pairs: list[tuple[BaseModel, BaseModel]] = [
+        (getattr(given, name), getattr(Settings(), name))
+        for name in existing()
+        if name not in (UPSTREAM, "prompts")
+    ]
+    usual = UpstreamSettings(base_url="https://usual.example")
+    pairs.append((given.upstreams["name"], usual))
+    for section, default in pairs:
+        for key, value in default:
+            if value is not None and key != NO_DEFAULT:
+                assert getattr(section, key) == value, key
+    assert set(given.prompts.values()) == {""}
+
+
+def test_it_names_every_preset() -> None:
+    assert all(re.search(rf"\b{name}\b", TEXT) for name in PRESETS)
+
+
+def examples() -> list[str]:
+    """Return the worked examples without their marks."""
+    return [
+        "\n".join(re.findall(r"^##(?: (.*))?$", part, re.MULTILINE))
+        for part in re.split(r"^# Example \d: ", TEXT, flags=re.MULTILINE)[1:]
+    ]
+
+
+def test_every_worked_example_is_valid(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    loaded = [load_settings(written(path, text)).upstreams for text in examples()]
+    assert [list(u) for u in loaded] == [
+        ["ollama"],
+        ["openai", "openrouter"],
+        ["gateway"],
+    ]
+    assert loaded[0]["ollama"].model
+    assert loaded[2]["gateway"].ca_file
+    assert loaded[2]["gateway"].headers

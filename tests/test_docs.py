@@ -1,0 +1,54 @@
+"""Documents that cannot fall behind."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from byok.dialects.presets import PRESETS
+
+ROOT = Path(__file__).parent.parent
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/ARCHITECTURE.md")
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
+
+
+def test_the_page_of_endpoints_is_fresh() -> None:
+    script = ROOT / "scripts" / "generate_docs.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_path_in_a_page_exists(name: str) -> None:
+    text = page(name)
+    paths = re.findall(r"`((?:byok|tests|scripts|docs)/[\w./-]*)`", text)
+    paths += re.findall(r"\]\(([\w./-]+)\)", text)
+    base = (ROOT / name).parent
+    missing = [p for p in paths if not ((ROOT / p).exists() or (base / p).exists())]
+    assert missing == []
+
+
+def test_the_readme_names_every_preset() -> None:
+    text = page("README.md")
+    assert [name for name in PRESETS if f"`{name}`" not in text] == []
+
+
+def test_the_architecture_fits_two_pages() -> None:
+    assert len(page("docs/ARCHITECTURE.md").splitlines()) <= 120
+
+
+def test_the_changelog_tells_of_this_version() -> None:
+    assert "## Unreleased" in page("CHANGELOG.md")
+
+
+def test_every_dependency_is_explained() -> None:
+    block = page("pyproject.toml").partition("dependencies = [")[2].partition("\n]")[0]
+    names = re.findall(r'^\s*"([a-z-]+)', block, re.MULTILINE)
+    assert len(names) >= 10
+    text = page("docs/ARCHITECTURE.md")
+    assert [n for n in names if n not in text] == []

@@ -1,0 +1,403 @@
+"""Fragments of tool calls: whole calls after Finish, or a sentence why not."""
+
+import itertools
+import json
+from collections.abc import Iterable
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from byok.chat import ToolCall, ToolDefinition
+from byok.events import (
+    Finish,
+    FinishReason,
+    Notice,
+    StreamEvent,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+)
+from byok.stage import drain
+from byok.toolcalls.assemble import (
+    MAX_ARGUMENT_CHARS,
+    MAX_CALLS,
+    ToolCallAssembler,
+)
+from byok.toolcalls.repair import Repair, RepairMode
+from tests.fakes.schemas import OBJECTS
+from tests.fakes.slices import CUTS, cut
+
+Delta = ToolCallDelta
+DONE = Finish(FinishReason.TOOL_CALLS)
+VIEW = ToolDefinition(
+    "view",
+    "Show a file.",
+    {
+        "properties": {"path": {"type": "string"}, "line": {"type": "integer"}},
+        "required": ["path"],
+    },
+)
+REMEMBER = ToolDefinition(
+    "remember",
+    "",
+    {"properties": {"memory": {"type": "string"}}, "required": ["memory"]},
+)
+
+
+def assembler(**options: Any) -> ToolCallAssembler:
+    numbers = itertools.count(1)
+    options = {"new_id": lambda: f"new{next(numbers)}", **options}
+    return ToolCallAssembler([VIEW, REMEMBER], **options)
+
+
+def run(events: Iterable[StreamEvent], **options: Any) -> list[StreamEvent]:
+    return list(drain(assembler(**options), events))
+
+
+def calls(*deltas: Delta, **options: Any) -> list[tuple[str, str, str]]:
+    """Run a finished turn and give its calls; nothing else may come of it."""
+    *found, finish = run([*deltas, DONE], **options)
+    assert finish == DONE
+    assert all(isinstance(call, ToolCall) for call in found)
+    return [(c.id, c.name, c.arguments) for c in found if isinstance(c, ToolCall)]
+
+
+A = '{"a":1}'
+B = '{"b":2}'
+
+
+@pytest.mark.parametrize(
+    ("deltas", "expected"),
+    [
+        pytest.param([Delta(0, "x", "f", A)], [("x", "f", A)], id="one whole call"),
+        pytest.param(
+            [Delta(0, "x", "f"), Delta(0, "", "", '{"a"'), Delta(0, "", "", ":1}")],
+            [("x", "f", A)],
+            id="as OpenAI cuts it",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f", '{"a"'), Delta(0, "x", "f", ":1}")],
+            [("x", "f", A)],
+            id="id and name repeated",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f"), Delta(0, "x", "f", A), Delta(0, "x", "f")],
+            [("x", "f", A)],
+            id="an empty repetition at the end",
+        ),
+        pytest.param(
+            [Delta(0, "", "f", A), Delta(0, "", "f", " ")],
+            [("new1", "f", A + " ")],
+            id="a blank repetition without id",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f", A), Delta(0, "x", "f", A)],
+            [("x", "f", A)],
+            id="a whole call sent twice",
+        ),
+        pytest.param(
+            [Delta(1, "x", "f", A), Delta(2, "y", "g", B)],
+            [("x", "f", A), ("y", "g", B)],
+            id="counted from one",
+        ),
+        pytest.param(
+            [Delta(None, "x", "f", A), Delta(None, "y", "f", A)],
+            [("x", "f", A), ("y", "f", A)],
+            id="no index, as Mistral sends it",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f", A), Delta(0, "y", "f", A)],
+            [("x", "f", A), ("y", "f", A)],
+            id="all at index 0, as Gemini sends it",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f", A), Delta(0, "", "f", B)],
+            [("x", "f", A), ("new1", "f", B)],
+            id="all at index 0, the second without id",
+        ),
+        pytest.param(
+            [Delta(None, "", "f", A), Delta(None, "", "f", A)],
+            [("new1", "f", A), ("new2", "f", A)],
+            id="neither id nor index, the same call twice",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f", A), Delta(1, "x", "f", A)],
+            [("x", "f", A), ("new1", "f", A)],
+            id="one id for two calls",
+        ),
+        pytest.param(
+            [Delta(0, "", "f", '{"a"'), Delta(0, "x", "", ":1}")],
+            [("x", "f", A)],
+            id="the id comes late",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f", '{"a"'), Delta(0, "y", "", ":1}")],
+            [("x", "f", A)],
+            id="another id in every fragment",
+        ),
+        pytest.param(
+            [Delta(0, "x", "", ""), Delta(0, "", "f", A)],
+            [("x", "f", A)],
+            id="the name comes late",
+        ),
+        pytest.param(
+            [
+                Delta(0, "x", "f"),
+                Delta(1, "y", ""),
+                Delta(1, "", "g", B),
+                Delta(0, "", "", A),
+            ],
+            [("x", "f", A), ("y", "g", B)],
+            id="the second call's name comes late",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f", '{"a"'), Delta(None, "", "", ":1}")],
+            [("x", "f", A)],
+            id="the last open call is meant",
+        ),
+        pytest.param(
+            [Delta(None, "x", "f", '{"a"'), Delta(None, "z", "", ":1}")],
+            [("x", "f", A)],
+            id="an unknown id without name goes on with the last call",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f"), Delta(1, "y", "g")],
+            [("x", "f", "{}"), ("y", "g", "{}")],
+            id="no arguments at all",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f", '{"a":"\ud83d'), Delta(0, "", "", '\ude00"}')],
+            [("x", "f", '{"a":"😀"}')],
+            id="an emoji in two fragments",
+        ),
+    ],
+)
+def test_fragments_find_their_call(
+    deltas: list[Delta], expected: list[tuple[str, str, str]]
+) -> None:
+    assert calls(*deltas) == expected
+
+
+# How fragments say whose they are: (id in the first, in the rest, index, index, name)
+FORMS = {
+    "id and index always": (True, True, True, True),
+    "id first, index always": (True, False, True, True),
+    "id always, index first": (True, True, True, False),
+    "only index": (False, False, True, True),
+    "only id": (True, True, False, False),
+}
+LOOSE_FORMS = {
+    "id and index in the first": (True, False, True, False),
+    "id in the first": (True, False, False, False),
+    "nothing but the name": (False, False, False, False),
+}
+
+
+def fragments(
+    call: ToolCall, number: int, places: list[int], form: tuple[bool, ...], named: bool
+) -> list[Delta]:
+    """Cut one call the way an upstream of that form does."""
+    out: list[Delta] = []
+    for piece in cut(call.arguments, places):
+        first = not out
+        out.append(
+            Delta(
+                number if form[2 if first else 3] else None,
+                call.id if form[0 if first else 1] else "",
+                call.name if first or named else "",
+                piece,
+            )
+        )
+    return out
+
+
+TURNS = st.lists(
+    st.tuples(st.sampled_from(["f", "g"]), OBJECTS.map(json.dumps), CUTS),
+    min_size=1,
+    max_size=4,
+)
+
+
+def expected_calls(turn: list[Any], form: tuple[bool, ...]) -> list[ToolCall]:
+    return [
+        ToolCall(f"id{n}" if form[0] else f"new{n}", name, text)
+        for n, (name, text, _) in enumerate(turn, 1)
+    ]
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
+@settings(max_examples=60)
+@given(turn=TURNS, named=st.booleans(), order=st.randoms(use_true_random=False))
+@example([("f", "{}", [2, 2])], True, Random(0))
+def test_interleaved_calls_are_whole_whatever_the_slicing(
+    form: tuple[bool, ...], turn: list[Any], named: bool, order: Any
+) -> None:
+    wanted = expected_calls(turn, form)
+    queues = [
+        fragments(call, number, places, form, named)
+        for number, (call, (*_, places)) in enumerate(zip(wanted, turn, strict=True))
+    ]
+    # Calls begin in their order; after that, fragments come in any.
+    deltas = [queue.pop(0) for queue in queues]
+    rest = [number for number, queue in enumerate(queues) for _ in queue]
+    order.shuffle(rest)
+    deltas += [queues[number].pop(0) for number in rest]
+    assert run([*deltas, DONE]) == [*wanted, DONE]
+
+
+@pytest.mark.parametrize(
+    "form", [*FORMS.values(), *LOOSE_FORMS.values()], ids=[*FORMS, *LOOSE_FORMS]
+)
+@settings(max_examples=60)
+@given(turn=TURNS)
+def test_calls_one_after_the_other_are_whole_whatever_the_slicing(
+    form: tuple[bool, ...], turn: list[Any]
+) -> None:
+    wanted = expected_calls(turn, form)
+    deltas = [
+        delta
+        for number, (call, (*_, places)) in enumerate(zip(wanted, turn, strict=True))
+        for delta in fragments(call, number, places, form, named=False)
+    ]
+    assert run([*deltas, DONE]) == [*wanted, DONE]
+
+
+DELTAS = st.builds(
+    Delta,
+    st.none() | st.integers(0, 2),
+    st.sampled_from(["", "x", "y"]),
+    st.sampled_from(["", "f", "view"]),
+    st.sampled_from(["", "{}", A, '{"a"', ":1}", "{", "}", '"', "null", "\ud83d"]),
+)
+
+
+@settings(max_examples=150)
+@given(st.lists(DELTAS, max_size=8), st.sampled_from(FinishReason))
+def test_no_call_leaves_before_finish_and_none_after_a_length_stop(
+    deltas: list[Delta], reason: FinishReason
+) -> None:
+    stage = assembler()
+    assert [event for delta in deltas for event in stage.feed(delta)] == []
+    *out, finish = stage.feed(Finish(reason))
+    assert finish == Finish(reason)
+    assert bool(out) == bool(deltas)
+    for event in out:
+        if isinstance(event, ToolCall):
+            assert reason is not FinishReason.LENGTH
+            assert isinstance(json.loads(event.arguments), dict)
+        else:
+            assert isinstance(event, Notice)
+    ids = [event.id for event in out if isinstance(event, ToolCall)]
+    assert len(set(ids)) == len(ids)
+    assert all(ids)
+    assert list(stage.flush()) == []
+
+
+def notice(events: list[StreamEvent]) -> Notice:
+    """Give the one notice; no call may be among the events."""
+    assert not any(isinstance(event, ToolCall) for event in events)
+    (found,) = [event for event in events if isinstance(event, Notice)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("events", "names"),
+    [
+        pytest.param([Delta(0, "x", "f", A)], ["f"], id="no finish at all"),
+        pytest.param(
+            [Delta(0, "x", "f", A), Delta(1, "y", "g", B), Finish(FinishReason.LENGTH)],
+            ["f", "g"],
+            id="the output limit, though all seem whole",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f"), Finish(FinishReason.LENGTH)], ["f"], id="limit, empty"
+        ),
+        pytest.param([Delta(0, "x", "f", '{"a":1'), DONE], ["f"], id="a brace missing"),
+        pytest.param([Delta(0, "x", "f", "[1]"), DONE], ["f"], id="no object"),
+        pytest.param([Delta(0, "x", "", A), DONE], ["a tool"], id="no name"),
+        pytest.param(
+            [Delta(0, "x", "f", '"' + "x" * MAX_ARGUMENT_CHARS + '"'), DONE],
+            ["f"],
+            id="far too long",
+        ),
+    ],
+)
+def test_a_call_that_is_not_whole_becomes_a_notice(
+    events: list[StreamEvent], names: list[str]
+) -> None:
+    told = notice(run(events))
+    assert told.code == "tool_call_incomplete"
+    assert ", ".join(names) in told.text
+
+
+def test_a_whole_call_passes_beside_one_that_is_cut() -> None:
+    out = run([Delta(0, "x", "f", A), Delta(1, "y", "g", '{"b'), DONE])
+    assert out[0] == ToolCall("x", "f", A)
+    assert isinstance(out[1], Notice)
+    assert "g" in out[1].text
+    assert out[2:] == [DONE]
+
+
+def test_other_events_pass_at_once_and_in_order() -> None:
+    events: list[StreamEvent] = [TextDelta("a"), Usage(1, 2), Notice("n", "c"), DONE]
+    assert run(events) == events
+    stage = assembler()
+    assert list(stage.feed(Delta(0, "x", "f", A))) == []
+    assert list(stage.feed(TextDelta("b"))) == [TextDelta("b")]
+    assert list(stage.feed(DONE)) == [ToolCall("x", "f", A), DONE]
+
+
+def test_ids_are_made_where_they_miss_or_are_taken() -> None:
+    deltas = [Delta(0, "x", "f"), Delta(1, "", "f"), Delta(2, "y", "f")]
+    assert [c[0] for c in calls(*deltas, taken=["x", "new1"])] == ["new2", "new3", "y"]
+
+
+def test_there_is_a_limit_of_calls_in_one_turn() -> None:
+    deltas = [Delta(n, f"i{n}", "f") for n in range(MAX_CALLS + 2)]
+    assert len(calls(*deltas[:MAX_CALLS])) == MAX_CALLS
+    *found, told, finish = run([*deltas, DONE])
+    assert len(found) == MAX_CALLS
+    assert isinstance(told, Notice)
+    assert told.code == "too_many_tool_calls"
+    assert finish == DONE
+
+
+def test_only_offered_tools_are_coerced() -> None:
+    text = '{"path":"a","line":"5"}'
+    assert calls(Delta(0, "x", "view", text)) == [
+        ("x", "view", '{"path":"a","line":5}')
+    ]
+    assert calls(Delta(0, "x", "other", text)) == [("x", "other", text)]
+
+
+def test_a_missing_required_value_is_the_clients_to_report() -> None:
+    assert calls(Delta(0, "x", "view", '{"line":5}')) == [("x", "view", '{"line":5}')]
+
+
+def test_modes_reach_the_repair() -> None:
+    cut_short = Delta(0, "x", "view", "{'line':5}")
+    fill = calls(cut_short, mode=RepairMode.FILL)
+    assert fill == [("x", "view", '{"line":5,"path":""}')]
+    assert notice(run([cut_short, DONE], mode=RepairMode.OFF))
+
+
+@pytest.mark.parametrize("mode", [RepairMode.LOSSLESS, RepairMode.FILL])
+def test_a_memory_tool_gets_the_users_words(mode: RepairMode) -> None:
+    ((_, _, text),) = calls(Delta(0, "x", "remember"), user_text="Tabs!", mode=mode)
+    assert json.loads(text)["memory"].startswith("Tabs!\n")
+    ((_, _, other),) = calls(Delta(0, "x", "view"), user_text="Tabs!")
+    assert other == "{}"
+
+
+def test_every_repair_is_told() -> None:
+    told: list[Repair] = []
+    text = "{'path':'a','line':'5'}"
+    fixed = '{"path":"a","line":5}'
+    calls(Delta(0, "x", "view", text), Delta(1, "y", "f", A), on_repair=told.append)
+    assert told == [
+        Repair("view", text, fixed, "single quotes"),
+        Repair("view", text, fixed, "line: type made integer"),
+    ]

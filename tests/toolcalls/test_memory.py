@@ -1,0 +1,84 @@
+"""Memory tools: absent required text fields come from the user's own words."""
+
+from typing import Any
+
+import pytest
+
+from byok.chat import Json
+from byok.toolcalls.memory import is_memory_tool, memory_supply
+
+SAID = "Always run   the tests\nwith pytest -q before you commit anything, " + "x" * 60
+FLAT = " ".join(SAID.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "is_memory"),
+    [
+        ("remember", True),
+        ("save_memory", True),
+        ("mcp_Memory-Store", True),
+        ("memories_list", False),
+        ("mem", False),
+        ("save-file", False),
+        ("", False),
+    ],
+)
+def test_a_memory_tool_is_told_by_its_name(name: str, is_memory: bool) -> None:
+    assert is_memory_tool(name) is is_memory
+
+
+def requiring(*names: str, **kinds: Any) -> Json:
+    properties = {name: {"type": kinds.get(name, "string")} for name in names}
+    return {"type": "object", "properties": properties, "required": list(names)}
+
+
+@pytest.mark.parametrize("name", ["title", "name", "summary"])
+def test_a_title_is_the_first_80_characters(name: str) -> None:
+    assert memory_supply(SAID)({}, requiring(name)) == {name: FLAT[:80]}
+
+
+@pytest.mark.parametrize("name", ["memory", "content", "text"])
+def test_a_content_is_all_of_it_and_when_to_use_it(name: str) -> None:
+    content = memory_supply(SAID)({}, requiring(name))[name]
+    said, _, when = content.partition("\n")
+    assert said == FLAT
+    assert "when" in when.lower()
+
+
+@pytest.mark.parametrize("name", ["context", "scenario"])
+def test_a_context_holds_the_users_words(name: str) -> None:
+    assert FLAT[:80] in memory_supply(SAID)({}, requiring(name))[name]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "schema"),
+    [
+        pytest.param({}, requiring("path", "file_content", "Title"), id="other names"),
+        pytest.param({"title": ""}, requiring("title"), id="present though empty"),
+        pytest.param({"title": None}, requiring("title"), id="present though null"),
+        pytest.param({}, {**requiring("title"), "required": []}, id="not required"),
+        pytest.param({}, requiring("text", text="array"), id="no text field"),
+        pytest.param({}, requiring("text", text=["object", "null"]), id="no text type"),
+    ],
+)
+def test_nothing_else_is_supplied(arguments: dict[str, Any], schema: Json) -> None:
+    assert memory_supply(SAID)(arguments, schema) == {}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pytest.param(requiring("title", title=["string", "null"]), id="of two types"),
+        pytest.param({"required": ["title"]}, id="undeclared"),
+        pytest.param(
+            {"properties": {"title": {}}, "required": ["title"]}, id="untyped"
+        ),
+        pytest.param({"properties": [], "required": ["title"]}, id="odd properties"),
+    ],
+)
+def test_a_field_that_may_be_text_is_supplied(schema: Json) -> None:
+    assert memory_supply("Hi")({}, schema) == {"title": "Hi"}
+
+
+def test_silence_supplies_nothing() -> None:
+    assert memory_supply(" \n")({}, requiring("title", "content")) == {}

@@ -1,0 +1,323 @@
+"""Tool arguments: every repair has a name, nothing is invented, nothing cut passes."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byok.chat import Json
+from byok.toolcalls.repair import RepairMode, Unrepairable, repair_arguments
+from tests.fakes.schemas import OBJECTS, SCHEMAS
+
+FENCE = "code fence"
+STRAY = "stray text"
+DOUBLE = "double-encoded JSON"
+EMPTY = "empty arguments"
+
+VIEW: Json = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string"},
+        "line": {"type": "integer"},
+        "mode": {"type": "string", "default": "text"},
+        "depth": {"type": "integer", "default": "5"},
+        "tags": {"type": "array", "default": []},
+    },
+    "required": ["path", "mode"],
+}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param("{}", id="nothing in it"),
+        pytest.param('{"path": "a.py"}', id="plain"),
+        pytest.param('\n { "path" : "\\u0061" , "n":1.0e2 } \t', id="odd spelling"),
+        pytest.param('{"a": 1, "a": 2}', id="duplicate keys"),
+        pytest.param('{"a": "```\\n{}\\n```"}', id="a fence inside a string"),
+        pytest.param('{"a": "\\ud83d"}', id="half an emoji"),
+        pytest.param('{"a": 123456789012345678901234567890}', id="a long integer"),
+        pytest.param('{"a": "None", "b": "it\'s, }"}', id="words that need no repair"),
+    ],
+)
+@pytest.mark.parametrize("mode", list(RepairMode))
+def test_what_parses_stays_the_models_own_string(raw: str, mode: RepairMode) -> None:
+    assert repair_arguments(raw, None, mode=mode) == (raw, [])
+    assert repair_arguments(raw, {"type": "object"}, mode=mode) == (raw, [])
+
+
+@pytest.mark.parametrize(
+    ("raw", "repaired", "rules"),
+    [
+        pytest.param("", "{}", [EMPTY], id="nothing"),
+        pytest.param(" \n", "{}", [EMPTY], id="blanks"),
+        pytest.param('""', "{}", [DOUBLE, EMPTY], id="an empty string"),
+        pytest.param("null", "{}", ["null arguments"], id="null"),
+        pytest.param('"null"', "{}", [DOUBLE, "null arguments"], id="null as a string"),
+        pytest.param(
+            "None", "{}", ["python literal", "null arguments"], id="Python's None"
+        ),
+        pytest.param('```json\n{"a": 1}\n```', '{"a":1}', [FENCE], id="a fence"),
+        pytest.param("```\n{}```", "{}", [FENCE], id="a bare fence"),
+        pytest.param(
+            'Sure:\n```json\r\n{"a": 1}\r\n```\nDone.',
+            '{"a":1}',
+            [FENCE],
+            id="a fence amid words",
+        ),
+        pytest.param('```json\n{"a": 1}\n', '{"a":1}', [STRAY], id="a fence left open"),
+        pytest.param('I call it: {"a": 1}.', '{"a":1}', [STRAY], id="stray words"),
+        pytest.param(
+            '```\n{"a": "x```"}\n```', '{"a":"x```"}', [STRAY], id="a fence in a fence"
+        ),
+        pytest.param('"{\\"a\\": 1}"', '{"a":1}', [DOUBLE], id="encoded twice"),
+        pytest.param(
+            json.dumps(json.dumps('{"a": 1}')),
+            '{"a":1}',
+            [DOUBLE, DOUBLE],
+            id="encoded three times",
+        ),
+        pytest.param('{"a": 1,}', '{"a":1}', ["trailing comma"], id="trailing comma"),
+        pytest.param(
+            "{'a': None, 'b': True}",
+            '{"a":null,"b":true}',
+            ["single quotes", "python literal"],
+            id="Python",
+        ),
+        pytest.param(
+            '{"a": "x\ny"}',
+            '{"a":"x\\ny"}',
+            ["raw control character in a string"],
+            id="a raw line end",
+        ),
+        pytest.param(
+            '{"a": [1, {"b": 2]}',
+            '{"a":[1,{"b":2}]}',
+            ["missing closing bracket"],
+            id="a bracket missing inside",
+        ),
+        pytest.param(
+            "{'a': 123456789012345678901234567890}",
+            '{"a": 123456789012345678901234567890}',
+            ["single quotes"],
+            id="a long integer keeps its digits",
+        ),
+        pytest.param('\xa0{"a": 1}', '{"a":1}', ["odd white space"], id="white space"),
+    ],
+)
+def test_syntax_is_repaired_and_the_rule_named(
+    raw: str, repaired: str, rules: list[str]
+) -> None:
+    assert repair_arguments(raw, None) == (repaired, rules)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param('{"path": "a.py"', id="the last brace is missing"),
+        pytest.param('{"path": "a.p', id="a string left open"),
+        pytest.param('{"line": 12', id="a number that may go on"),
+        pytest.param('{"pa', id="a key left open"),
+        pytest.param('{"path": "a\\', id="an escape left open"),
+        pytest.param('{"path": ', id="a value missing"),
+        pytest.param('{"a": {"b": 1}', id="only the inner object is whole"),
+        pytest.param('{"a": {"b": 1}, ', id="cut after a comma"),
+        pytest.param('```json\n{"a": 1\n```', id="cut in a fence"),
+        pytest.param('"{\\"a\\": 1"', id="cut and encoded"),
+        pytest.param('"{\\"a\\": 1}', id="encoded and cut"),
+        pytest.param("{'command': 'rm -rf {tmp}", id="a brace inside an open string"),
+        pytest.param("[]", id="an array"),
+        pytest.param("7", id="a number"),
+        pytest.param('"hello"', id="a string"),
+        pytest.param("rm -rf /", id="no JSON at all"),
+        pytest.param('{"a": 1}{"a": 2}', id="two objects"),
+        pytest.param('{"a": 1} and {"b": 2}', id="two objects amid words"),
+        pytest.param('```\n{}\n```\n```\n{"a": 1}\n```', id="two fences"),
+        pytest.param('"a": 1}', id="the first brace is missing"),
+        pytest.param("[" * 5000, id="brackets without end"),
+        pytest.param('{"a":' * 5000 + "1" + "}" * 5000, id="too deep"),
+        pytest.param('{"a": ' + "9" * 5000 + "}", id="a number of 5,000 digits"),
+    ],
+)
+@pytest.mark.parametrize("mode", list(RepairMode))
+def test_what_is_cut_or_no_object_is_refused(raw: str, mode: RepairMode) -> None:
+    with pytest.raises(Unrepairable):
+        repair_arguments(raw, VIEW, mode=mode)
+
+
+@pytest.mark.parametrize(
+    ("raw", "repaired", "rules"),
+    [
+        pytest.param(
+            '{"path": "a", "mode": "b"}', '{"path": "a", "mode": "b"}', [], id="nothing"
+        ),
+        pytest.param(
+            '{"path": "a", "mode": "b", "line": "5"}',
+            '{"path":"a","mode":"b","line":5}',
+            ["line: type made integer"],
+            id="a type",
+        ),
+        pytest.param(
+            '{"path": "a"}',
+            '{"path":"a","mode":"text"}',
+            ["mode: schema default"],
+            id="a declared default",
+        ),
+        pytest.param(
+            '{"mode": "b"}', '{"mode": "b"}', [], id="a value without default stays out"
+        ),
+        pytest.param(
+            '{"path": null, "mode": null}',
+            '{"path": null, "mode": null}',
+            [],
+            id="null is not absent",
+        ),
+        pytest.param(
+            '{"path": "a", "mode": "b", "no": 12345678901234567890123, "line": "5"}',
+            '{"path": "a", "mode": "b", "no": 12345678901234567890123, "line": 5}',
+            ["line: type made integer"],
+            id="a long integer beside a repair",
+        ),
+        pytest.param(
+            "",
+            '{"mode":"text"}',
+            [EMPTY, "mode: schema default"],
+            id="no arguments at all",
+        ),
+    ],
+)
+def test_the_schema_repairs_types_and_defaults(
+    raw: str, repaired: str, rules: list[str]
+) -> None:
+    assert repair_arguments(raw, VIEW) == (repaired, rules)
+
+
+def test_a_default_is_brought_to_its_type_at_once() -> None:
+    schema = {**VIEW, "required": ["depth"]}
+    fixed, rules = repair_arguments("{}", schema)
+    assert fixed == '{"depth":5}'
+    assert rules == ["depth: schema default", "depth: type made integer"]
+
+
+def test_fill_invents_empty_values_of_required_fields_only() -> None:
+    schema = {**VIEW, "required": ["path", "line", "mode", "unknown"]}
+    fixed, rules = repair_arguments("{}", schema, mode=RepairMode.FILL)
+    assert fixed == '{"mode":"text","path":"","line":0}'
+    assert rules == [
+        "mode: schema default",
+        "path: filled with an empty string",
+        "line: filled with an empty integer",
+    ]
+
+
+def test_fill_does_not_invent_what_the_conversation_supplies() -> None:
+    def supply(arguments: Mapping[str, Any], schema: Json) -> Mapping[str, Any]:
+        del schema
+        return {"path": "said"} if "path" not in arguments else {}
+
+    for mode in (RepairMode.LOSSLESS, RepairMode.FILL):
+        fixed, rules = repair_arguments("{}", VIEW, mode=mode, supply=supply)
+        assert json.loads(fixed) == {"path": "said", "mode": "text"}
+        assert "filled from the conversation: path" in rules
+
+
+def test_off_repairs_nothing_but_no_arguments() -> None:
+    assert repair_arguments("", VIEW, mode=RepairMode.OFF) == ("{}", [])
+    assert repair_arguments("{}", VIEW, mode=RepairMode.OFF) == ("{}", [])
+    for raw in ("{'a': 1}", '```\n{"a": 1}\n```', '{"a": 1,}', "null", '"{}"'):
+        with pytest.raises(Unrepairable):
+            repair_arguments(raw, VIEW, mode=RepairMode.OFF)
+
+
+# Properties
+
+WRITTEN = st.sampled_from(
+    [
+        json.dumps,
+        repr,
+        lambda value: json.dumps(value, indent=1, ensure_ascii=False),
+        lambda value: json.dumps(json.dumps(value)),
+        lambda value: f"```json\n{json.dumps(value)}\n```",
+        lambda value: f"I will call it: {json.dumps(value)}",
+    ]
+)
+
+
+def lossless(before: Any, after: Any) -> bool:
+    """Tell whether the one is the other, or its one certain reading."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        return before.keys() == after.keys() and all(
+            lossless(before[key], after[key]) for key in before
+        )
+    if isinstance(before, list) and isinstance(after, list):
+        return len(before) == len(after) and all(map(lossless, before, after))
+    if type(before) is type(after):
+        return bool(before == after)
+    if isinstance(before, str) and isinstance(after, bool):
+        return before.strip().lower() == str(after).lower()
+    if isinstance(before, str):
+        return lossless(json.loads(before), after)
+    if isinstance(before, int) and isinstance(after, str):
+        return after == str(before)
+    return isinstance(before, float) and isinstance(after, int) and before == after
+
+
+@settings(max_examples=200)
+@given(OBJECTS, SCHEMAS)
+def test_a_value_changes_only_to_its_type_and_only_defaults_are_added(
+    value: dict[str, Any], schema: dict[str, Any]
+) -> None:
+    text = json.dumps(value)
+    fixed, rules = repair_arguments(text, schema)
+    if not rules:
+        assert fixed == text
+        return
+    result = json.loads(fixed)
+    added = {key: result.pop(key) for key in list(result) if key not in value}
+    assert lossless(value, result)
+    for key, filled in added.items():
+        assert key in schema["required"]
+        assert lossless(schema["properties"][key]["default"], filled)
+
+
+@settings(max_examples=150)
+@given(OBJECTS, SCHEMAS, WRITTEN, st.sampled_from(RepairMode))
+def test_repairing_the_result_changes_nothing(
+    value: dict[str, Any], schema: dict[str, Any], write: Any, mode: RepairMode
+) -> None:
+    try:
+        fixed, _ = repair_arguments(write(value), schema, mode=mode)
+    except Unrepairable:
+        assert mode is RepairMode.OFF
+        return
+    assert repair_arguments(fixed, schema, mode=mode) == (fixed, [])
+
+
+@settings(max_examples=150)
+@given(OBJECTS, WRITTEN)
+def test_however_it_was_written_the_value_is_the_same(
+    value: dict[str, Any], write: Any
+) -> None:
+    text = write(value)
+    fixed, rules = repair_arguments(text, None)
+    assert json.loads(fixed) == value
+    assert bool(rules) == (fixed != text)
+
+
+@settings(max_examples=60)
+@given(OBJECTS, SCHEMAS, WRITTEN)
+def test_a_strict_prefix_is_refused_or_means_the_same(
+    value: dict[str, Any], schema: dict[str, Any], write: Any
+) -> None:
+    text = write(value)
+    whole, _ = repair_arguments(text, schema)
+    for end in range(1, len(text)):
+        try:
+            fixed, _ = repair_arguments(text[:end], schema)
+        except Unrepairable:
+            continue
+        assert text[0] != "{"
+        assert json.loads(fixed) == json.loads(whole)

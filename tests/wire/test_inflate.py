@@ -1,0 +1,96 @@
+"""Compressed answers that nobody asked for: undone, but never without bounds."""
+
+import gzip
+import zlib
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.errors import UpstreamGarbled
+from byok.stage import drain
+from byok.wire.inflate import MAX_PER_READ, MAX_TOTAL, Inflate
+from tests.fakes.slices import CUTS, cut
+
+PLAIN = b"data: hello\n\n" * 40
+
+
+def inflated(coding: str, pieces: Iterable[bytes]) -> bytes:
+    return b"".join(drain(Inflate(coding), pieces))
+
+
+CODINGS = pytest.mark.parametrize(
+    ("coding", "sent"),
+    [
+        pytest.param("", PLAIN, id="none"),
+        pytest.param("identity", PLAIN, id="identity"),
+        pytest.param("gzip", gzip.compress(PLAIN), id="gzip"),
+        pytest.param("x-gzip", gzip.compress(PLAIN), id="x-gzip"),
+        pytest.param(" GZIP ", gzip.compress(PLAIN), id="gzip, shouted"),
+        pytest.param("deflate", zlib.compress(PLAIN), id="deflate"),
+    ],
+)
+
+
+@CODINGS
+@given(places=CUTS)
+def test_any_slicing_gives_the_plain_bytes(
+    coding: str, sent: bytes, places: list[int]
+) -> None:
+    assert inflated(coding, cut(sent, places)) == PLAIN
+
+
+def test_each_read_gives_what_it_holds() -> None:
+    packer = zlib.compressobj()
+    stage = Inflate("deflate")
+    for text in (b"one", b"two"):
+        sent = packer.compress(text) + packer.flush(zlib.Z_SYNC_FLUSH)
+        assert b"".join(stage.feed(sent)) == text
+
+
+def refusal(coding: str, pieces: Iterable[bytes]) -> str:
+    with pytest.raises(UpstreamGarbled) as caught:
+        inflated(coding, pieces)
+    return caught.value.code
+
+
+@pytest.mark.parametrize("coding", ["br", "zstd", "gzip, gzip", "x" * 5000])
+def test_another_coding_is_refused_in_few_words(coding: str) -> None:
+    with pytest.raises(UpstreamGarbled) as caught:
+        Inflate(coding)
+    assert caught.value.code == "upstream_encoding"
+    assert len(caught.value.sentence) < 100
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+@pytest.mark.parametrize("sent", [b"data: plain\n\n", b"\x1f\x8b\x08 broken", b"\xff"])
+def test_damaged_data_are_refused(coding: str, sent: bytes) -> None:
+    damaged = sent + b"\0" * 20
+    assert refusal(coding, [damaged]) == "upstream_encoding"
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_do_more_than_refuse(data: bytes) -> None:
+    for coding in ("gzip", "deflate"):
+        try:
+            inflated(coding, [data])
+        except UpstreamGarbled as error:
+            assert error.code == "upstream_encoding"
+
+
+def test_one_read_that_expands_too_far_is_refused() -> None:
+    bomb = gzip.compress(b"\0" * (MAX_PER_READ + 2**16))
+    assert len(bomb) < 10_000
+    assert refusal("gzip", [bomb]) == "upstream_event_too_large"
+
+
+def test_an_answer_that_expands_too_far_is_refused() -> None:
+    packer = zlib.compressobj(1)
+    step = b"\0" * (MAX_PER_READ - 2**16)
+
+    def reads() -> Iterable[bytes]:
+        for _ in range(MAX_TOTAL // len(step) + 1):
+            yield packer.compress(step) + packer.flush(zlib.Z_SYNC_FLUSH)
+
+    assert refusal("deflate", reads()) == "upstream_event_too_large"

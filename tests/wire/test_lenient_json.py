@@ -1,0 +1,153 @@
+"""JSON as models write it: each liberty has a name, nothing cut is accepted."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from byok.wire.lenient_json import MAX_DEPTH, parse_lenient
+from tests.fakes.values import OBJECTS, VALUES
+
+COMMA = "trailing comma"
+QUOTES = "single quotes"
+LITERAL = "python literal"
+ESCAPE = "python escape"
+CONTROL = "raw control character in a string"
+SPACE = "odd white space"
+BRACKET = "missing closing bracket"
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "rules"),
+    [
+        pytest.param(' {"a" : [1 , -2.5e3]}\r\n', {"a": [1, -2500.0]}, [], id="JSON"),
+        pytest.param("[true, false, null]", [True, False, None], [], id="words"),
+        pytest.param(r'"\"\\\/\b\f\n\r\tA"', '"\\/\b\f\n\r\tA', [], id="escapes"),
+        pytest.param(r'"\ud83d\ude00"', "😀", [], id="an escaped pair"),
+        pytest.param(r'"\ud83d."', "\ufffd.", [], id="an escaped half"),
+        pytest.param(str(10**29 + 1), 10**29 + 1, [], id="a long integer"),
+        pytest.param('{"a": 1,}', {"a": 1}, [COMMA], id="a comma in an object"),
+        pytest.param("[1, ]", [1], [COMMA], id="a comma in an array"),
+        pytest.param('{"a": [,], "b": {,}}', {"a": [], "b": {}}, [COMMA], id="commas"),
+        pytest.param("{'a': 'b'}", {"a": "b"}, [QUOTES], id="single quotes"),
+        pytest.param("""['a "b" c']""", ['a "b" c'], [QUOTES], id="double in single"),
+        pytest.param("""["it's"]""", ["it's"], [], id="single in double"),
+        pytest.param("[True, False, None]", [True, False, None], [LITERAL], id="names"),
+        pytest.param(r'"it\'s"', "it's", [ESCAPE], id="an escaped apostrophe"),
+        pytest.param(r'"\x41\U0001F600"', "A😀", [ESCAPE], id="Python's escapes"),
+        pytest.param('"a\nb\tc\x00"', "a\nb\tc\x00", [CONTROL], id="raw line ends"),
+        pytest.param('\xa0{"a":\u20281}', {"a": 1}, [SPACE], id="odd white space"),
+        pytest.param('{"a": [1, 2}', {"a": [1, 2]}, [BRACKET], id="no ] inside"),
+        pytest.param('[{"a": 1]', [{"a": 1}], [BRACKET], id="no } inside"),
+        pytest.param('[[[{"a": 1]]]', [[[{"a": 1}]]], [BRACKET], id="no } far inside"),
+        pytest.param(
+            "{'a': [True,], \"b\": 'x\ny'}",
+            {"a": [True], "b": "x\ny"},
+            [QUOTES, LITERAL, COMMA, CONTROL],
+            id="many at once",
+        ),
+        pytest.param('{"a": 1, "a": 2}', {"a": 2}, [], id="duplicates, the last wins"),
+    ],
+)  # fmt: skip
+def test_a_liberty_is_taken_and_named(text: str, value: Any, rules: list[str]) -> None:
+    assert parse_lenient(text) == (value, rules)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("  ", id="blanks"),
+        pytest.param("{", id="an object left open"),
+        pytest.param("[", id="an array left open"),
+        pytest.param('{"a": 1', id="an object after a value"),
+        pytest.param('{"a": 1,', id="an object after a comma"),
+        pytest.param('{"a":', id="a key without value"),
+        pytest.param('{"a"', id="a key alone"),
+        pytest.param('{"a', id="a key left open"),
+        pytest.param('{"a": "b', id="a string left open"),
+        pytest.param('{"a": "b\\', id="an escape left open"),
+        pytest.param('{"a": "b\\"}', id="a quote that is escaped"),
+        pytest.param('"\\u12', id="a code point left open"),
+        pytest.param('"\\u12"', id="a short code point"),
+        pytest.param('"\\uzzzz"', id="no code point"),
+        pytest.param('"\\U00110000"', id="beyond the last code point"),
+        pytest.param('"\\q"', id="an unknown escape"),
+        pytest.param("[1, 2", id="an array after a value"),
+        pytest.param("[1, {'a': 2}", id="an array after an object"),
+        pytest.param('{"a": {"b": 1}', id="only the inner brace is there"),
+        pytest.param('{"a": tru', id="a word left open"),
+        pytest.param('{"a": tru}', id="an unknown word"),
+        pytest.param("[TRUE]", id="a shouted word"),
+        pytest.param("[undefined]", id="JavaScript's undefined"),
+        pytest.param("[NaN]", id="NaN"),
+        pytest.param("[-Infinity]", id="-Infinity"),
+        pytest.param("1e999", id="a number too large"),
+        pytest.param("-", id="a sign alone"),
+        pytest.param("1.", id="a number left open"),
+        pytest.param("01", id="a leading zero"),
+        pytest.param("+1", id="a plus sign"),
+        pytest.param("0x1F", id="hexadecimal"),
+        pytest.param("[1٣]", id="digits of another script"),
+        pytest.param("{a: 1}", id="a bare key"),
+        pytest.param("{1: 2}", id="a number as key"),
+        pytest.param("{,1}", id="a comma and then something"),
+        pytest.param("[1,,2]", id="two commas"),
+        pytest.param("[1 2]", id="no comma"),
+        pytest.param('{"a" 1}', id="no colon"),
+        pytest.param("{}}", id="a brace too many"),
+        pytest.param("{} {}", id="two objects"),
+        pytest.param("(1, 2)", id="a tuple"),
+        pytest.param("// no\n{}", id="a comment"),
+    ],
+)
+def test_what_is_cut_or_unclear_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        parse_lenient(text)
+
+
+def test_the_depth_has_a_limit() -> None:
+    deep = "[" * MAX_DEPTH + "1" + "]" * MAX_DEPTH
+    assert parse_lenient(deep)[1] == []
+    with pytest.raises(ValueError, match="deep"):
+        parse_lenient(f"[{deep}]")
+
+
+@settings(max_examples=200)
+@given(VALUES, st.booleans(), st.none() | st.integers(0, 2))
+def test_what_json_writes_needs_no_liberty(
+    value: Any, ascii_only: bool, indent: int | None
+) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
+    assert parse_lenient(text) == (value, [])
+
+
+@settings(max_examples=200)
+@given(VALUES)
+def test_what_python_prints_is_read(value: Any) -> None:
+    read, rules = parse_lenient(repr(value))
+    assert read == value
+    assert set(rules) <= {QUOTES, LITERAL, ESCAPE}
+
+
+@settings(max_examples=60)
+@given(OBJECTS, st.sampled_from([json.dumps, repr]))
+def test_every_strict_prefix_of_an_object_is_refused(value: Any, write: Any) -> None:
+    text = write(value)
+    for end in range(len(text)):
+        with pytest.raises(ValueError, match=r"\w"):
+            parse_lenient(text[:end])
+
+
+@settings(max_examples=200)
+@given(st.text("{}[]\"',:\\u0x1eE-. tTrueNn\n\xa0\x0c", max_size=20))
+@example('{\xa0"a":\x0c1}')
+def test_without_a_liberty_it_is_json(text: str) -> None:
+    try:
+        value, rules = parse_lenient(text)
+    except ValueError:
+        return
+    if not rules:
+        assert json.loads(text) == value

@@ -1,0 +1,179 @@
+"""Server-sent events: every line end, every slicing, and what real servers add."""
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from byok.errors import UpstreamGarbled
+from byok.stage import drain
+from byok.wire.sse import (
+    MAX_DOCUMENT_BYTES,
+    MAX_EVENT_BYTES,
+    ServerSentEvent,
+    SSEDecoder,
+)
+from tests.fakes.slices import CUTS, cut, singles
+
+Event = ServerSentEvent
+BOM = b"\xef\xbb\xbf"
+
+
+def read(pieces: Iterable[bytes]) -> list[ServerSentEvent]:
+    return list(drain(SSEDecoder(), pieces))
+
+
+STREAMS: dict[str, tuple[bytes, list[ServerSentEvent]]] = {
+    "nothing": (b"", []),
+    "only blank lines": (b"\n\r\n\r \n", []),
+    "LF": (b"data: a\n\ndata: b\n\n", [Event(b"a"), Event(b"b")]),
+    "CRLF": (b"data: a\r\n\r\ndata: b\r\n\r\n", [Event(b"a"), Event(b"b")]),
+    "CR": (b"data: a\r\rdata: b\r\r", [Event(b"a"), Event(b"b")]),
+    "mixed line ends": (
+        b"data: a\r\n\ndata: b\r\r\ndata: c\n\rdata: d\r\n\rdata: e\n\n",
+        [Event(b"a"), Event(b"b"), Event(b"c"), Event(b"d"), Event(b"e")],
+    ),
+    "no line end but LF, CRLF, CR": (
+        "data: a\u2028b\u2029c\u0085d\x0be\x0cf\n\n".encode(),
+        [Event("a\u2028b\u2029c\u0085d\x0be\x0cf".encode())],
+    ),
+    "BOM": (BOM + b"data: a\n\n", [Event(b"a")]),
+    "a second BOM is text": (BOM + BOM + b"data: a\n\ndata: b\n\n", [Event(b"b")]),
+    "blank lines before the first event": (b"\r\n\ndata: a\n\n", [Event(b"a")]),
+    "no space after the colon": (b"data:a\n\n", [Event(b"a")]),
+    "only one space is dropped": (b"data:  a \n\n", [Event(b" a ")]),
+    "a colon in the data": (b"data: a: b\n\n", [Event(b"a: b")]),
+    "several data lines": (b"data: a\ndata:\ndata: b\n\n", [Event(b"a\n\nb")]),
+    "a data line without colon": (b"data: a\ndata\ndata: b\n\n", [Event(b"a\n\nb")]),
+    "a named event": (b"event: ping\ndata: a\n\n", [Event(b"a", "ping")]),
+    "the name is for one event": (
+        b"event:ping\ndata: a\n\ndata: b\n\n",
+        [Event(b"a", "ping"), Event(b"b")],
+    ),
+    "a name without data": (b"event: ping\n\ndata: a\n\n", [Event(b"a")]),
+    "id and retry": (b"id: 7\nretry: 3\ndata: a\nid: 8\n\n", [Event(b"a")]),
+    "unknown fields": (b"x: y\n data: no\nDATA: no\ndata: a\n\n", [Event(b"a")]),
+    "comments": (b": hi\n\n:\ndata: a\n: in between\ndata: b\n\n", [Event(b"a\nb")]),
+    "a field named error": (
+        b'data: a\n\nerror: {"message": "no"}\n\n',
+        [Event(b"a"), Event(b'{"message": "no"}', "error")],
+    ),
+    "no last blank line": (b"data: a\n\ndata: b\n", [Event(b"a"), Event(b"b")]),
+    "no last line end": (b"data: a\n\ndata: b", [Event(b"a"), Event(b"b")]),
+    "no last line end, in CR": (b"data: a\r\rdata: b\r", [Event(b"a"), Event(b"b")]),
+    "a JSON object": (b' {"a":\r\n\r\n1}\n', [Event(b'{"a":\r\n\r\n1}')]),
+    "a JSON array": (b'[{"a": 1}]', [Event(b'[{"a": 1}]')]),
+    "a JSON object after a BOM": (BOM + b'\n{"a": 1}', [Event(b'{"a": 1}')]),
+}
+TABLE = pytest.mark.parametrize(
+    ("stream", "events"), list(STREAMS.values()), ids=list(STREAMS)
+)
+
+
+@TABLE
+def test_a_stream_gives_its_events(
+    stream: bytes, events: list[ServerSentEvent]
+) -> None:
+    assert read([stream]) == events
+
+
+@TABLE
+def test_a_stream_cut_once_anywhere_gives_its_events(
+    stream: bytes, events: list[ServerSentEvent]
+) -> None:
+    for place in range(len(stream) + 1):
+        assert read([stream[:place], stream[place:]]) == events, place
+
+
+@TABLE
+def test_a_stream_byte_by_byte_gives_its_events(
+    stream: bytes, events: list[ServerSentEvent]
+) -> None:
+    assert read(singles(stream)) == events
+
+
+TOKENS = st.sampled_from(
+    [
+        *(b"\n", b"\r", b"\r\n", b"data:", b"data", b"data: ", b"event: x", b"id: 1"),
+        *(
+            b"error:",
+            b":",
+            b" ",
+            b"a",
+            b"{",
+            b"\xe2\x80\xa8",
+            b"\xc2\x85",
+            b"\xff",
+            BOM,
+        ),
+    ]
+)
+
+
+@settings(max_examples=200)
+@given(st.lists(TOKENS, max_size=25).map(b"".join), CUTS)
+@example(b"\r\n\ndata: b", [9, 10])
+def test_any_slicing_gives_the_same_events(stream: bytes, places: list[int]) -> None:
+    stream = b"data: a\n" + stream
+    assert read(cut(stream, places)) == read([stream]) == read(singles(stream))
+
+
+def test_an_event_is_given_as_soon_as_its_blank_line_came() -> None:
+    decoder = SSEDecoder()
+    assert list(decoder.feed(b"data: a\n")) == []
+    assert list(decoder.feed(b"\ndata: b")) == [Event(b"a")]
+    assert list(decoder.feed(b"\r\r")) == [Event(b"b")]
+
+
+@pytest.mark.parametrize(
+    "page", [b"<!DOCTYPE html>", b"  \r\n<html>", BOM + b"<html>", b"<"]
+)
+def test_a_web_page_is_refused(page: bytes) -> None:
+    for pieces in ([page], singles(page)):
+        with pytest.raises(UpstreamGarbled) as caught:
+            read(pieces)
+        assert caught.value.code == "upstream_not_json"
+        assert caught.value.hint
+
+
+LINE = b"data: " + b"x" * (2**20 - 6)  # one MiB
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        pytest.param([LINE] * 4 + [b"x"], id="in one line of many reads"),
+        pytest.param([LINE * 4 + b"x"], id="in one read"),
+        pytest.param([LINE + b"\n"] * 4 + [b"id: 1\n"], id="in many lines"),
+        pytest.param([b"data: a\n\n", b"x" * (MAX_EVENT_BYTES + 1)], id="as no field"),
+    ],
+)
+def test_an_event_above_the_limit_is_refused(stream: list[bytes]) -> None:
+    with pytest.raises(UpstreamGarbled) as caught:
+        read(stream)
+    assert caught.value.code == "upstream_event_too_large"
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        pytest.param([LINE, b"x" * (MAX_EVENT_BYTES - len(LINE))], id="just the limit"),
+        pytest.param([LINE + b"\n\n"] * 6, id="many events"),
+        pytest.param([b": " + LINE + b"\n"] * 6 + [b"data: a"], id="many comments"),
+    ],
+)
+def test_no_stream_is_refused_for_its_length(stream: list[bytes]) -> None:
+    assert read(stream)
+
+
+def test_a_document_above_its_limit_is_refused() -> None:
+    piece = b"[" * 2**20
+    with pytest.raises(UpstreamGarbled) as caught:
+        read([piece] * (MAX_DOCUMENT_BYTES // len(piece)) + [b"["])
+    assert caught.value.code == "upstream_event_too_large"
+
+
+def test_blank_bytes_without_end_are_refused() -> None:
+    with pytest.raises(UpstreamGarbled):
+        read([b" " * 2**20] * 5)
