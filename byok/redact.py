@@ -12,11 +12,15 @@ _PATTERNS = re.compile(
       \bsk-[A-Za-z0-9_\-]{16,}                       # OpenAI, Anthropic, OpenRouter
     | \bAIza[0-9A-Za-z_\-]{30,}                      # Google
     | \bgh[pousr]_[A-Za-z0-9]{20,}                   # GitHub
+    | \bgithub_pat_[A-Za-z0-9_]{20,}                 # GitHub
+    | \bhf_[A-Za-z0-9]{20,}                          # Hugging Face
     | \bgsk_[A-Za-z0-9]{20,}                         # Groq
     | \bxai-[A-Za-z0-9]{20,}                         # xAI
     | \bxox[abprs]-[A-Za-z0-9\-]{10,}                # Slack
     | \bAKIA[0-9A-Z]{16}\b                           # AWS
     | \beyJ[\w\-]{8,}\.[\w\-]{8,}\.[\w\-]{8,}        # JWT
+    | (?<=://)[^/\s:@]+:[^/\s@]+(?=@)                 # user and password in a URL
+    | (?<=[Bb]asic[ ])[A-Za-z0-9+/=]{8,}             # HTTP basic credentials
     | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*-----|\Z)
     """,
     re.VERBOSE | re.DOTALL,
@@ -42,13 +46,16 @@ class Redactor:
             return
         raw = secret.encode()
         encoded = base64.b64encode(raw).decode()
+        in_json = secret.replace("\\", "\\\\").replace('"', '\\"')
         forms = {
             secret,
+            quote(secret),
             quote(secret, safe=""),
             encoded,
             encoded.rstrip("="),
             base64.urlsafe_b64encode(raw).decode().rstrip("="),
-            secret.replace("\\", "\\\\").replace('"', '\\"').replace("/", "\\/"),
+            in_json,
+            in_json.replace("/", "\\/"),
         }
         self._forms = sorted({*self._forms, *forms}, key=len, reverse=True)
 

@@ -1,6 +1,7 @@
 """Settings become everything that runs; opened and closed here and nowhere else."""
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -26,6 +27,7 @@ from byok.upstream.discover import answering
 from byok.upstream.router import Router
 from byok.upstream.transport import Route, Transports
 
+_log = logging.getLogger(__name__)
 CUSTOM = "custom"
 _LOCAL_TIMEOUT, _REMOTE_TIMEOUT = 600.0, 120.0
 
@@ -163,9 +165,10 @@ async def choose_upstreams(
     """
     if wanted:
         name, chosen = upstream_named(wanted, settings)
-        return Choice({name: chosen, **settings.upstreams}, "chosen by --upstream")
+        others = {n: u for n, u in settings.upstreams.items() if n != name}
+        return Choice({name: chosen, **others}, "chosen by --upstream")
     if settings.upstreams:
-        return Choice(settings.upstreams, "first in config.toml")
+        return Choice(settings.upstreams, "first of the settings")
     local = {n: p.base_url for n, p in PRESETS.items() if p.local}
     if found := await answering(transports, local):
         chosen = UpstreamSettings(type=found[0])
@@ -186,6 +189,8 @@ def _first_key(ladder: KeyLadder, names: Iterable[str]) -> tuple[str, str] | Non
             return name, ladder.find(wanted).source
         except KeyMissing:
             continue
+        except ConfigError as error:
+            _log.warning("%s is left out: %s", name, error)
     return None
 
 

@@ -42,9 +42,8 @@ def clean_environment(
 ) -> Iterator[Path]:
     """Give byok an empty home and no key of the machine; forbid the outside world."""
     for name in list(os.environ):
-        if name.startswith("BYOK_") and name != "BYOK_SHARED":
-            monkeypatch.delenv(name)
-        elif name.endswith(("_API_KEY", "_TOKEN")):
+        own = name.startswith("BYOK_") and name != "BYOK_SHARED"
+        if own or name.endswith(("_API_KEY", "_TOKEN")):
             monkeypatch.delenv(name)
     home = tmp_path / "home"
     monkeypatch.setenv("BYOK_HOME", str(home))

@@ -1,5 +1,6 @@
 """The command line: one file a command; heavy imports happen inside commands."""
 
+import logging
 import sys
 from typing import NoReturn
 
@@ -31,11 +32,16 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")
+    # Only `serve` logs: what other commands have to say they say themselves.
+    logging.getLogger("byok").addHandler(logging.NullHandler())
     try:
         app()
     except ByokError as error:
         fail(error)
         sys.exit(exit_code(error))
+    except OSError as error:
+        fail(ByokError(f"{error.filename or 'the system'}: {error.strerror}."))
+        sys.exit(1)
     sys.exit(0)
 
 

@@ -33,7 +33,8 @@ def show(config: ConfigOption = None) -> None:
     settings, _ = load(config)
     shown = settings.model_dump(mode="json")
     for section in (shown["chat"], *shown["upstreams"].values()):
-        section["headers"] = {name: "***" for name in section["headers"]}
+        for field in ("headers", "extra_body"):
+            section[field] = {name: "***" for name in section[field]}
     for section in (shown["network"], *shown["upstreams"].values()):
         section["proxy"] = _without_user(section["proxy"])
     for upstream in shown["upstreams"].values():

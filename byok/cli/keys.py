@@ -124,9 +124,13 @@ def remove_key(
 
 
 def _wanted(name: str, settings: "Settings") -> "KeyWanted":
+    from byok.errors import ConfigError
     from byok.services import key_wanted, upstream_named
 
-    return key_wanted(*upstream_named(name, settings))
+    wanted = key_wanted(*upstream_named(name, settings))
+    if not wanted.base_url:
+        raise ConfigError(f"{name} needs no key.")
+    return wanted
 
 
 def _store(store: Store, paths: "Paths") -> "KeyringStore | Vault":

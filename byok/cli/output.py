@@ -2,14 +2,13 @@
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from byok.errors import ByokError
 
-if TYPE_CHECKING:
-    pass
+_PIPE_WIDTH = 10_000
 
 
 def say(text: str = "") -> None:
@@ -35,11 +34,17 @@ def fail(error: ByokError) -> None:
 
 
 def say_table(*columns: str, rows: Iterable[tuple[str, ...]]) -> None:
-    """Print a table that fits the terminal."""
+    """Print a table that fits the terminal; in a pipe each row is one whole line."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table: Table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*row)
-    Console(soft_wrap=not sys.stdout.isatty()).print(table)
+        table.add_row(*(Text(_printable(cell)) for cell in row))
+    Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)
+
+
+def _printable(text: str) -> str:
+    """Leave no escape sequence of an upstream to the terminal."""
+    return "".join(char if char.isprintable() else "?" for char in text)

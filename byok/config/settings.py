@@ -50,7 +50,7 @@ class _RequestDefaults(_Section):
     max_tokens: int | None = Field(
         None, gt=0, description="Longest answer, in tokens of the model."
     )
-    headers: dict[str, str] = Field(
+    headers: Annotated[dict[str, str], AfterValidator(values.headers)] = Field(
         default_factory=dict, description="Further request headers."
     )
     extra_body: dict[str, Any] = Field(

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from byok.dialects import DIALECTS
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
 
+_HEADER_NAME = re.compile(r"[A-Za-z0-9-]+\Z")
 UPSTREAM_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 TYPES = (OPENAI_COMPATIBLE, DEMO, *PRESETS)
@@ -67,3 +68,13 @@ def dialect(name: str) -> str:
     if name and name not in DIALECTS:
         raise ValueError(f"must be one of: {', '.join(DIALECTS)}")
     return name
+
+
+def headers(given: dict[str, str]) -> dict[str, str]:
+    """Check header names and values: printable ASCII, so none can hide another."""
+    for name, value in given.items():
+        if not _HEADER_NAME.match(name):
+            raise ValueError("a header's name has letters, digits and - only")
+        if not (value.isascii() and value.isprintable()):
+            raise ValueError("a header's value has printable ASCII characters only")
+    return given

@@ -16,6 +16,11 @@ class ThinkTags:
         self._closer = ""
         self._closed = False  # the block is over, and no text came since
 
+    @property
+    def over(self) -> bool:
+        """Whether text passes from now on without a look."""
+        return self._held is None and not self._closed
+
     def feed(self, event: StreamEvent, /) -> Iterator[StreamEvent]:
         """Pass everything on but text that may belong to the block."""
         if isinstance(event, Finish):

@@ -7,6 +7,7 @@ that is given up after a limit, and what was written is read back.
 """
 
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from keyring.backend import KeyringBackend
 
 SERVICE = "byok"
+_PATIENCE_SECONDS = 30.0
 _ALLOWED = (
     "keyring.backends.macOS",
     "keyring.backends.Windows",
@@ -38,18 +40,30 @@ class KeyringStore:
         *,
         seconds: float = 5,
         choose: "Callable[[], KeyringBackend] | None" = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._seconds = seconds
+        self._clock = clock
+        self._refused: tuple[float, ConfigError] | None = None
         self._choose = choose or _choose_backend
         self._stuck: threading.Thread | None = None
 
     def get(self, entry: str) -> str | None:
         """Return the stored key, or None.
 
+        A keyring that refused is not asked again for a while: each question may be
+        one more dialog on the user's desktop.
+
         Raises:
             ConfigError: there is no usable keyring, it is locked, or does not answer.
         """
-        return self._call(lambda ring: ring.get_password(SERVICE, entry))
+        if self._refused and self._clock() < self._refused[0] + _PATIENCE_SECONDS:
+            raise self._refused[1]
+        try:
+            return self._call(lambda ring: ring.get_password(SERVICE, entry))
+        except ConfigError as error:
+            self._refused = (self._clock(), error)
+            raise
 
     def set(self, entry: str, key: str) -> None:
         """Store a key and read it back.

@@ -9,6 +9,7 @@ they were stored, so that a changed base_url cannot carry a key elsewhere.
 import os
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -133,27 +134,40 @@ def _credential(folder: Path, name: str) -> str:
 
 
 def _run(command: tuple[str, ...]) -> str:
-    """Run the user's key command; its output is never shown."""
+    """Run the user's key command; its output is bounded and never shown."""
     program = shutil.which(command[0])
     if program is None:
         raise ConfigError(f"api_key_cmd: the program {command[0]} was not found.")
     try:
-        done = subprocess.run(  # noqa: S603 - a list from the user's own settings
+        process = subprocess.Popen(  # noqa: S603 - a list from the user's own settings
             [program, *command[1:]],
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_COMMAND_SECONDS,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
-    except subprocess.TimeoutExpired:
-        raise ConfigError(
-            f"api_key_cmd did not answer within {_COMMAND_SECONDS} seconds."
-        ) from None
     except OSError as error:
         raise ConfigError(f"api_key_cmd cannot be run: {error.strerror}.") from error
-    if done.returncode:
-        raise ConfigError(f"api_key_cmd ended with exit code {done.returncode}.")
-    first = done.stdout[:_COMMAND_BYTES].decode("utf-8", "replace").partition("\n")[0]
+    too_slow = threading.Event()
+
+    def give_up() -> None:
+        too_slow.set()
+        process.kill()
+
+    timer = threading.Timer(_COMMAND_SECONDS, give_up)
+    timer.start()
+    with process:
+        assert process.stdout is not None  # noqa: S101 - it is a pipe
+        printed = process.stdout.read(_COMMAND_BYTES)
+        if len(printed) == _COMMAND_BYTES:
+            process.kill()  # it may go on for ever
+    timer.cancel()
+    if too_slow.is_set():
+        raise ConfigError(
+            f"api_key_cmd did not answer within {_COMMAND_SECONDS} seconds."
+        )
+    if process.returncode and len(printed) < _COMMAND_BYTES:
+        raise ConfigError(f"api_key_cmd ended with exit code {process.returncode}.")
+    first = printed.decode("utf-8", "replace").partition("\n")[0]
     if not first.strip():
         raise ConfigError("api_key_cmd printed nothing.")
     return first

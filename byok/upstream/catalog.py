@@ -15,7 +15,7 @@ from pathlib import Path
 import orjson
 
 from byok.augment.models import ListedModel
-from byok.errors import UpstreamError
+from byok.errors import ConfigError, UpstreamError
 from byok.paths import write_private
 from byok.upstream.base import Upstream
 
@@ -117,10 +117,10 @@ class Catalog:
     async def _fetch(self, name: str, entry: _Entry) -> None:
         try:
             found = await entry.upstream.models()
-        except UpstreamError as error:
+        except (UpstreamError, ConfigError) as error:
             entry.failure = error.sentence
             entry.fetched = self._clock()
-            _log.warning("models of %s: %s", name, error.sentence)
+            _log.warning("no list of models: %s", error.sentence)
             return
         except asyncio.CancelledError:
             raise

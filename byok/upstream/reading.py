@@ -1,12 +1,12 @@
 """Reading an HTTP answer piece by piece, to whatever end it comes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 
 import httpx
 
 from byok.errors import UpstreamError, UpstreamGarbled
-from byok.events import StreamEvent
+from byok.events import StreamEvent, TextDelta
 from byok.stage import Stage
 from byok.wire.inflate import Inflate
 
@@ -16,15 +16,27 @@ _DRAIN_SECONDS = 0.02
 def taken(
     stage: Stage[bytes, StreamEvent], data: bytes
 ) -> tuple[list[StreamEvent], UpstreamError | None]:
-    """Feed one read (b"" ends the answer); keep what came before a failure."""
+    """Feed one read (b"" ends the answer); keep what came before a failure.
+
+    The text of one read becomes one delta: nobody sees it sooner in pieces.
+    """
     batch: list[StreamEvent] = []
-    events: Iterable[StreamEvent] = stage.feed(data) if data else stage.flush()
+    texts: list[str] = []
+    failure: UpstreamError | None = None
     try:
-        for event in events:
+        for event in stage.feed(data) if data else stage.flush():
+            if isinstance(event, TextDelta):
+                texts.append(event.text)
+                continue
+            if texts:
+                batch.append(TextDelta("".join(texts)))
+                texts.clear()
             batch.append(event)
     except UpstreamError as error:
-        return batch, error
-    return batch, None
+        failure = error
+    if texts:
+        batch.append(TextDelta("".join(texts)))
+    return batch, failure
 
 
 def at_end(lost: list[UpstreamError], failure: UpstreamError) -> UpstreamError:

@@ -7,6 +7,7 @@ followed (they would carry headers elsewhere), no cookie is kept.
 
 import ssl
 from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import aiohttp
 import httpx
@@ -49,7 +50,7 @@ class Transports:
 
 
 def _make(route: Route) -> httpx.AsyncClient:
-    context = _tls(route.ca_file)
+    context, proxy = _tls(route.ca_file), _proxy(route.proxy)
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
             limit=0, ttl_dns_cache=300, keepalive_timeout=60, ssl=context
@@ -59,17 +60,26 @@ def _make(route: Route) -> httpx.AsyncClient:
         trust_env=False,
         read_bufsize=2**18,
     )
-    try:
-        proxy = httpx.Proxy(route.proxy) if route.proxy else None
-    except ValueError as error:
-        raise ConfigError("The proxy must look like http://host:port.") from error
     return httpx.AsyncClient(
         transport=AiohttpTransport(
             client=session, verify=context, trust_env=False, proxy=proxy
         ),
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         follow_redirects=False,
         trust_env=False,
     )
+
+
+def _proxy(url: str) -> httpx.Proxy | None:
+    if not url:
+        return None
+    try:
+        proxy = httpx.Proxy(url)
+    except (ValueError, httpx.InvalidURL) as error:
+        raise ConfigError("The proxy must look like http://host:port.") from error
+    if not proxy.url.host:
+        raise ConfigError("The proxy must look like http://host:port.")
+    return proxy
 
 
 def _tls(ca_file: str) -> ssl.SSLContext:

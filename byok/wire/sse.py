@@ -7,7 +7,6 @@ ends the last event, and a field named `error` is an error event. A web page is
 refused. The work is linear in the number of bytes however they are sliced.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from byok.errors import UpstreamGarbled
@@ -37,8 +36,9 @@ class SSEDecoder:
         self._pieces: list[bytes] = []  # of the line that is not ended yet
         self._data: list[bytes] = []
         self._event = ""
+        self._ready: list[ServerSentEvent] = []
 
-    def feed(self, chunk: bytes, /) -> Iterator[ServerSentEvent]:
+    def feed(self, chunk: bytes, /) -> list[ServerSentEvent]:
         """Accept any slice of the answer."""
         if self._head is not None:
             chunk = self._sniff(chunk)
@@ -46,17 +46,22 @@ class SSEDecoder:
             self._grow(len(chunk), MAX_DOCUMENT_BYTES)
             self._document.append(chunk)
         elif chunk:
-            yield from self._lines(self._normalised(chunk))
+            self._lines(self._normalised(chunk))
+        return self._taken()
 
-    def flush(self) -> Iterator[ServerSentEvent]:
+    def flush(self) -> list[ServerSentEvent]:
         """Treat the end of the answer as the end of the last event."""
         if self._document is not None:
-            if body := b"".join(self._document).strip():
-                yield ServerSentEvent(body)
-            return
-        yield from self._line(b"".join(self._pieces))
-        yield from self._line(b"")
+            body = b"".join(self._document).strip()
+            return [ServerSentEvent(body)] if body else []
+        self._line(b"".join(self._pieces))
+        self._line(b"")
         self._pieces = []
+        return self._taken()
+
+    def _taken(self) -> list[ServerSentEvent]:
+        ready, self._ready = self._ready, []
+        return ready
 
     def _sniff(self, chunk: bytes) -> bytes:
         """Tell a stream from a JSON document by the first byte that says so."""
@@ -89,7 +94,7 @@ class SSEDecoder:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         return chunk
 
-    def _lines(self, chunk: bytes) -> Iterator[ServerSentEvent]:
+    def _lines(self, chunk: bytes) -> None:
         first, *rest = chunk.split(b"\n")
         self._grow(len(first), MAX_EVENT_BYTES)
         if not rest:
@@ -98,29 +103,34 @@ class SSEDecoder:
         if self._pieces:
             self._pieces.append(first)
             first = b"".join(self._pieces)
-        yield from self._line(first)
-        for line in rest[:-1]:
+        last = rest.pop()
+        self._line(first)
+        for line in rest:
             self._grow(len(line), MAX_EVENT_BYTES)
-            yield from self._line(line)
-        self._grow(len(rest[-1]), MAX_EVENT_BYTES)
-        self._pieces = [rest[-1]]
+            self._line(line)
+        self._grow(len(last), MAX_EVENT_BYTES)
+        self._pieces = [last]
 
-    def _line(self, line: bytes) -> Iterator[ServerSentEvent]:
-        if not line:
+    def _line(self, line: bytes) -> None:
+        if line.startswith(b"data: "):
+            self._data.append(line[6:])
+        elif line:
+            self._field(line)
+        else:
             self._size = 0
             data, name = self._data, self._event
-            self._data, self._event = [], ""
             if data:
-                yield ServerSentEvent(b"\n".join(data), name)
-            return
-        if line[:5] == b"data:":
-            self._data.append(line[6:] if line[5:6] == b" " else line[5:])
-            return
+                whole = data[0] if len(data) == 1 else b"\n".join(data)
+                self._ready.append(ServerSentEvent(whole, name))
+                self._data = []
+            self._event = ""
+
+    def _field(self, line: bytes) -> None:
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"event":
             self._event = value.decode("utf-8", "replace")
-        elif field == b"data":  # a line without a colon is a field without a value
+        elif field == b"data":
             self._data.append(value)
         elif field == b"error":
             self._event = "error"

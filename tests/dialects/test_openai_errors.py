@@ -68,7 +68,12 @@ def test_the_message_is_found(body: Any, message: str, code: str) -> None:
         ("Your credit balance is too low", 400, "upstream_quota", False),
         ("maximum context length is 8192 tokens", 400, "context_length", False),
         ("Prompt is too long: 210000 tokens", 400, "context_length", False),
-        ("the request exceeds the available context size", 500, "context_length", False),
+        (
+            "request exceeds the available context size",
+            500,
+            "context_length",
+            False,
+        ),
         ("gemma does not support tools", 400, "upstream_no_tools", False),
         ("Bad request", 400, "upstream_refused", False),
         ("Internal error", 500, "upstream_refused", True),
@@ -108,7 +113,7 @@ def test_only_a_429_that_says_when_is_passed_on(
 
 def check_sentence(error: UpstreamRefused) -> None:
     sentence = error.sentence
-    assert 10 < len(str(error))
+    assert len(str(error)) > 10
     assert len(sentence) <= 420
     assert sentence == " ".join(sentence.split())
     assert str(error).endswith(".")

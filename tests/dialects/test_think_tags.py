@@ -21,7 +21,8 @@ STOP = Finish(FinishReason.STOP)
 
 def split(pieces: list[str]) -> tuple[str, str]:
     """Give all reasoning and all text; the one must not come after the other."""
-    events = list(drain(ThinkTags(), [*map(TextDelta, pieces), STOP]))
+    source: list[StreamEvent] = [*(TextDelta(p) for p in pieces if p), STOP]
+    events = list(drain(ThinkTags(), source))
     assert events.pop() == STOP
     kinds = [type(event) for event in events]
     assert kinds == sorted(kinds, key=lambda kind: kind is TextDelta)

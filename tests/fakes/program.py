@@ -3,7 +3,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -26,3 +27,25 @@ def run_byok(
         timeout=seconds,
         check=False,
     )
+
+
+@contextmanager
+def serving(
+    *arguments: str, env: Mapping[str, str] | None = None
+) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """Run `byok serve` and give the process and its first line; kill it at the end."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "byok", "serve", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        env={**os.environ, **(env or {})},
+        cwd=ROOT,
+    )
+    try:
+        assert process.stdout is not None
+        yield process, process.stdout.readline()
+    finally:
+        process.kill()
+        process.communicate()

@@ -1,6 +1,8 @@
 """A keyring backend that keeps keys in memory and misbehaves on request."""
 
 import threading
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from byok.keys.keyring_store import KeyringStore
@@ -51,6 +53,10 @@ def as_backend(ring: object) -> "KeyringBackend":
     return cast("KeyringBackend", ring)
 
 
-def store_of(ring: object, seconds: float = 5) -> KeyringStore:
-    """A KeyringStore over a fake backend."""
-    return KeyringStore(seconds=seconds, choose=lambda: as_backend(ring))
+def store_of(
+    ring: object,
+    seconds: float = 5,
+    clock: Callable[[], float] = time.monotonic,
+) -> KeyringStore:
+    """Give a store whose backend is the ring."""
+    return KeyringStore(seconds=seconds, choose=lambda: as_backend(ring), clock=clock)

@@ -127,7 +127,8 @@ def test_a_backend_that_hangs_is_given_up_and_asked_again_when_it_is_back() -> N
     free = threading.Event()
     ring = FakeRing(wait_for=free)
     ring.kept["byok", ENTRY] = KEY
-    store = store_of(ring, seconds=0.05)
+    now = [0.0]
+    store = store_of(ring, seconds=0.05, clock=lambda: now[0])
     for _ in range(3):
         with pytest.raises(ConfigError, match=r"did not answer within 0\.05 seconds"):
             store.get(ENTRY)
@@ -136,7 +137,19 @@ def test_a_backend_that_hangs_is_given_up_and_asked_again_when_it_is_back() -> N
     stuck = [t for t in threading.enumerate() if t.name == "byok-keyring"]
     for thread in stuck:
         thread.join(5)
+    with pytest.raises(ConfigError):
+        store.get(ENTRY)
+    now[0] += 60
     assert store_of(ring).get(ENTRY) == store.get(ENTRY) == KEY
+
+
+def test_a_locked_keyring_is_asked_once_and_not_for_every_upstream() -> None:
+    ring = FakeRing(error=KeyringLocked(KEY))
+    store = store_of(ring)
+    for _ in range(3):
+        with pytest.raises(ConfigError, match="locked"):
+            store.get(ENTRY)
+    assert ring.calls == 1
 
 
 @pytest.mark.parametrize(

@@ -229,7 +229,7 @@ def expected_calls(turn: list[Any], form: tuple[bool, ...]) -> list[ToolCall]:
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(turn=TURNS, named=st.booleans(), order=st.randoms(use_true_random=False))
 @example([("f", "{}", [2, 2])], True, Random(0))
 def test_interleaved_calls_are_whole_whatever_the_slicing(
@@ -251,7 +251,7 @@ def test_interleaved_calls_are_whole_whatever_the_slicing(
 @pytest.mark.parametrize(
     "form", [*FORMS.values(), *LOOSE_FORMS.values()], ids=[*FORMS, *LOOSE_FORMS]
 )
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(turn=TURNS)
 def test_calls_one_after_the_other_are_whole_whatever_the_slicing(
     form: tuple[bool, ...], turn: list[Any]

@@ -265,7 +265,7 @@ def lossless(before: Any, after: Any) -> bool:
     return isinstance(before, float) and isinstance(after, int) and before == after
 
 
-@settings(max_examples=200)
+@settings(max_examples=150)
 @given(OBJECTS, SCHEMAS)
 def test_a_value_changes_only_to_its_type_and_only_defaults_are_added(
     value: dict[str, Any], schema: dict[str, Any]
@@ -283,7 +283,7 @@ def test_a_value_changes_only_to_its_type_and_only_defaults_are_added(
         assert lossless(schema["properties"][key]["default"], filled)
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(OBJECTS, SCHEMAS, WRITTEN, st.sampled_from(RepairMode))
 def test_repairing_the_result_changes_nothing(
     value: dict[str, Any], schema: dict[str, Any], write: Any, mode: RepairMode
@@ -307,7 +307,7 @@ def test_however_it_was_written_the_value_is_the_same(
     assert bool(rules) == (fixed != text)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(OBJECTS, SCHEMAS, WRITTEN)
 def test_a_strict_prefix_is_refused_or_means_the_same(
     value: dict[str, Any], schema: dict[str, Any], write: Any

@@ -115,7 +115,7 @@ def test_the_depth_has_a_limit() -> None:
         parse_lenient(f"[{deep}]")
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(VALUES, st.booleans(), st.none() | st.integers(0, 2))
 def test_what_json_writes_needs_no_liberty(
     value: Any, ascii_only: bool, indent: int | None
@@ -124,7 +124,7 @@ def test_what_json_writes_needs_no_liberty(
     assert parse_lenient(text) == (value, [])
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(VALUES)
 def test_what_python_prints_is_read(value: Any) -> None:
     read, rules = parse_lenient(repr(value))
@@ -132,7 +132,7 @@ def test_what_python_prints_is_read(value: Any) -> None:
     assert set(rules) <= {QUOTES, LITERAL, ESCAPE}
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(OBJECTS, st.sampled_from([json.dumps, repr]))
 def test_every_strict_prefix_of_an_object_is_refused(value: Any, write: Any) -> None:
     text = write(value)
@@ -141,7 +141,7 @@ def test_every_strict_prefix_of_an_object_is_refused(value: Any, write: Any) -> 
             parse_lenient(text[:end])
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(st.text("{}[]\"',:\\u0x1eE-. tTrueNn\n\xa0\x0c", max_size=20))
 @example('{\xa0"a":\x0c1}')
 def test_without_a_liberty_it_is_json(text: str) -> None:

@@ -24,7 +24,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 OBJECTS = st.dictionaries(TEXT, VALUES, max_size=5)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(OBJECTS)
 def test_every_object_is_one_line_and_reads_back_equal(value: dict[str, Any]) -> None:
     line = encode_line(value)

@@ -1,0 +1,285 @@
+"""OpenAI Chat Completions, and everything that imitates it: reading the answer.
+
+One reader serves streamed chunks and whole answers. Only choice 0 counts. The facts
+behind each branch were seen in recorded answers of real providers.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from byok.dialects.openai_errors import refusal_of
+from byok.dialects.openai_usage import read_usage
+from byok.dialects.think_tags import ThinkTags
+from byok.errors import UpstreamError, UpstreamGarbled
+from byok.events import (
+    Finish,
+    FinishReason,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
+from byok.wire.json_body import parse_json, write_json
+from byok.wire.sse import ServerSentEvent
+from byok.wire.surrogates import SurrogateBuffer
+
+_FINISH = {
+    "stop": FinishReason.STOP,
+    "end_turn": FinishReason.STOP,
+    "stop_sequence": FinishReason.STOP,
+    "eos": FinishReason.STOP,
+    "length": FinishReason.LENGTH,
+    "max_tokens": FinishReason.LENGTH,
+    "max_output_tokens": FinishReason.LENGTH,
+    "model_context_window_exceeded": FinishReason.LENGTH,
+    "tool_calls": FinishReason.TOOL_CALLS,
+    "tool_use": FinishReason.TOOL_CALLS,
+    "function_call": FinishReason.TOOL_CALLS,
+    "content_filter": FinishReason.CONTENT_FILTER,
+    "safety": FinishReason.CONTENT_FILTER,
+    "sensitive": FinishReason.CONTENT_FILTER,
+}
+# When several are told, the one that forbids most wins.
+_WEIGHT = {
+    FinishReason.STOP: 0,
+    FinishReason.TOOL_CALLS: 1,
+    FinishReason.CONTENT_FILTER: 2,
+    FinishReason.LENGTH: 3,
+}
+_FAILED = frozenset({"error", "insufficient_system_resource"})
+
+
+class OpenAIAnswer:
+    """Stage[ServerSentEvent, StreamEvent]; see Dialect.decoder."""
+
+    def __init__(self, tool_names: Mapping[str, str]) -> None:
+        self._tool_names = tool_names
+        self._text = SurrogateBuffer()
+        self._thinking = SurrogateBuffer()
+        self._finish: FinishReason | None = None
+        self._usage: Any = None
+        self._spoke = False  # something of an answer has come
+        self._done = False
+        self._think = ThinkTags()
+        self._out: list[StreamEvent] = []
+
+    def feed(self, sse: ServerSentEvent, /) -> Iterator[StreamEvent]:
+        """Read one event; what was said before a failure is given first."""
+        try:
+            self._read(sse)
+        except UpstreamError:
+            self._rest()
+            yield from self._taken()
+            raise
+        yield from self._taken()
+
+    def flush(self) -> Iterator[StreamEvent]:
+        """End the answer; one without any word that it is over was cut."""
+        if self._done:
+            return
+        if self._finish is None:
+            self._rest()
+            yield from self._taken()
+            raise UpstreamGarbled(
+                "its answer broke off before the end."
+                if self._spoke
+                else "its answer was empty.",
+                code="upstream_cut" if self._spoke else "upstream_empty",
+                retryable=True,
+            )
+        self._end()
+        yield from self._taken()
+
+    def _taken(self) -> list[StreamEvent]:
+        out, self._out = self._out, []
+        return out
+
+    def _read(self, sse: ServerSentEvent) -> None:
+        data = sse.data.strip()
+        if self._done or not data:
+            return
+        if data == b"[DONE]":
+            self._end()
+            return
+        if sse.event == "error":
+            raise refusal_of(_error_body(data))
+        for chunk in _documents(data):
+            if chunk.get("error"):
+                raise refusal_of(chunk)
+            self._chunk(chunk)
+        if data.endswith(b"\n[DONE]"):
+            self._end()
+
+    def _end(self) -> None:
+        if self._finish is None and not self._spoke:
+            raise UpstreamGarbled(
+                "its answer was empty.", code="upstream_empty", retryable=True
+            )
+        self._done = True
+        self._rest()
+        if usage := read_usage(self._usage):
+            self._out.append(usage)
+        self._out.append(Finish(self._finish or FinishReason.STOP))
+
+    def _rest(self) -> None:
+        """Give what was held back: half an emoji, half a tag."""
+        if rest := self._thinking.flush():
+            self._out.append(ThinkingDelta(rest))
+        self._say(self._text.flush())
+        self._out.extend(self._think.flush())
+
+    def _chunk(self, chunk: dict[str, Any]) -> None:
+        self._note_usage(chunk)
+        choices = chunk.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, dict) and not choice.get("index"):
+                self._choice(choice)
+
+    def _choice(self, choice: dict[str, Any]) -> None:
+        part = choice.get("delta")
+        if not isinstance(part, dict):
+            # Some repeat the whole message at the end of a stream: read it only once.
+            part = choice.get("message") if not self._spoke else None
+        if isinstance(part, dict):
+            self._part(part)
+        if reason := choice.get("finish_reason"):
+            self._note_finish(reason)
+        if reason := choice.get("native_finish_reason"):
+            self._note_finish(reason, only_length=True)
+
+    def _part(self, part: dict[str, Any]) -> None:
+        self._spoke = True
+        if thought := self._thinking.feed(_reasoning(part)):
+            self._out.append(ThinkingDelta(thought))
+        content = part.get("content")
+        if isinstance(content, str):
+            self._say(self._text.feed(content))
+        elif isinstance(content, list):
+            self._content_parts(content)
+        if isinstance(refusal := part.get("refusal"), str):
+            self._say(self._text.feed(refusal))
+        calls = part.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            if isinstance(call, dict):
+                self._out.append(self._call(call))
+        if isinstance(call := part.get("function_call"), dict):
+            self._out.append(self._call({"index": 0, "function": call}))
+
+    def _content_parts(self, parts: list[Any]) -> None:
+        """Read list content, as Mistral's reasoning models send it."""
+        for part in parts:
+            if not isinstance(part, dict):
+                continue
+            if isinstance(text := part.get("text"), str):
+                self._say(self._text.feed(text))
+            elif (thought := part.get("thinking")) is not None:
+                self._out.append(ThinkingDelta(self._thinking.feed(_texts(thought))))
+
+    def _say(self, text: str) -> None:
+        if text and self._think.over:
+            self._out.append(TextDelta(text))
+        elif text:
+            self._out.extend(self._think.feed(TextDelta(text)))
+
+    def _call(self, call: dict[str, Any]) -> ToolCallDelta:
+        raw = call.get("function")
+        function: dict[str, Any] = raw if isinstance(raw, dict) else {}
+        index, name = call.get("index"), _string(function.get("name"))
+        arguments = function.get("arguments")
+        if isinstance(arguments, (dict, list)):
+            arguments = write_json(arguments).decode()
+        return ToolCallDelta(
+            index if isinstance(index, int) else None,
+            _string(call.get("id")),
+            self._tool_names.get(name, name),
+            _string(arguments),
+        )
+
+    def _note_finish(self, reason: Any, *, only_length: bool = False) -> None:
+        if not isinstance(reason, str) or not reason:
+            return
+        if reason in _FAILED:
+            raise UpstreamGarbled(
+                "it stopped with an error in the middle of its answer.",
+                code="upstream_cut",
+                retryable=True,
+            )
+        found = _FINISH.get(reason.lower(), FinishReason.STOP)
+        if only_length and found is not FinishReason.LENGTH:
+            return
+        if self._finish is None or _WEIGHT[found] > _WEIGHT[self._finish]:
+            self._finish = found
+
+    def _note_usage(self, chunk: dict[str, Any]) -> None:
+        """Keep the last usage; it comes at the top, in x_groq, or in a choice."""
+        groq = chunk.get("x_groq")
+        usage = chunk.get("usage") or (
+            groq.get("usage") if isinstance(groq, dict) else None
+        )
+        choices = chunk.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            usage = usage or (choice.get("usage") if _is_dict(choice) else None)
+        self._usage = usage or self._usage
+
+
+def _documents(data: bytes) -> Iterator[dict[str, Any]]:
+    """Read one event; without blank lines between events, one document a line."""
+    try:
+        found = [parse_json(data, keep_halves=True)]
+    except (ValueError, RecursionError) as error:
+        lines = [line for line in data.split(b"\n") if line.strip()]
+        try:
+            found = [
+                parse_json(line, keep_halves=True)
+                for line in lines
+                if line != b"[DONE]"
+            ]
+        except (ValueError, RecursionError):
+            found = []
+        if len(lines) < 2 or not found:
+            raise UpstreamGarbled(
+                "a part of its answer is not JSON.", code="upstream_not_json"
+            ) from error
+    for document in found:
+        if not isinstance(document, dict):
+            raise UpstreamGarbled(
+                "a part of its answer is no JSON object.", code="upstream_not_json"
+            )
+        yield document
+
+
+def _error_body(data: bytes) -> Any:
+    try:
+        return parse_json(data)
+    except (ValueError, RecursionError):
+        return data.decode("utf-8", "replace")
+
+
+def _reasoning(part: dict[str, Any]) -> str:
+    """Read the reasoning once, whichever fields repeat it."""
+    for field in ("reasoning_content", "reasoning"):
+        if isinstance(text := part.get(field), str) and text:
+            return text
+    details = part.get("reasoning_details")
+    return _texts(details) if isinstance(details, list) else ""
+
+
+def _texts(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        return ""
+    found = [
+        _string(item.get("text") or item.get("summary"))
+        for item in value
+        if isinstance(item, dict)
+    ]
+    return "".join(found)
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _is_dict(value: Any) -> bool:
+    return isinstance(value, dict)

@@ -1,0 +1,41 @@
+"""Commands run inside the test, through the program's own entry."""
+
+import io
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pytest
+
+from byok.cli import main
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Cli: TypeAlias = Callable[..., Done]
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Run byok with these arguments, and standard input that is no terminal."""
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(*arguments: object, stdin: str = "") -> Done:
+        monkeypatch.setattr(sys, "argv", ["byok", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        with pytest.raises(SystemExit) as caught:
+            main()
+        out, err = capsys.readouterr()
+        code = caught.value.code
+        assert isinstance(code, int)
+        return Done(code, out, err)
+
+    return run

@@ -1,0 +1,85 @@
+"""byok config."""
+
+import json
+
+import pytest
+
+from byok.paths import find_paths
+from tests.cli.conftest import Cli
+
+CANARY = "sk-canary0123456789"
+FULL = f"""
+[server]
+port = 9123
+[network]
+proxy = "http://me:{CANARY}@proxy.example:3128"
+[chat]
+headers = {{ X-Everybody = "{CANARY}" }}
+[upstreams.box]
+base_url = "https://box.example"
+api_key_cmd = ["pass", "show", "{CANARY}"]
+headers = {{ X-Team = "{CANARY}" }}
+proxy = "http://{CANARY}@proxy.example:3128"
+"""
+
+
+def write(text: str) -> None:
+    path = find_paths().config
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    path.chmod(0o600)
+
+
+def test_path_prints_where_the_file_would_be(cli: Cli) -> None:
+    done = cli("config", "path")
+    assert (done.code, done.out) == (0, f"{find_paths().config}\n")
+
+
+def test_check_tells_a_missing_file_from_a_good_one(cli: Cli) -> None:
+    missing = cli("config", "check")
+    assert (missing.code, missing.out.partition(" ")[2]) == (
+        0,
+        "does not exist: defaults apply\n",
+    )
+    write(FULL)
+    good = cli("config", "check")
+    assert (good.code, good.out) == (0, f"{find_paths().config}: fine\n")
+
+
+def test_check_names_what_is_wrong(cli: Cli) -> None:
+    write(f'[server]\nprot = "{CANARY}"\n')
+    done = cli("config", "check")
+    assert (done.code, done.out) == (78, "")
+    assert "server.prot is no known key. Did you mean port?" in done.err
+    assert CANARY not in done.err
+
+
+@pytest.mark.parametrize("command", ["check", "show"])
+def test_another_file_can_be_named(cli: Cli, command: str) -> None:
+    write('[server]\nhost = "0.0.0.0"\n')
+    assert cli("config", command).code == 78
+    other = find_paths().config.with_name("other.toml")
+    other.write_text("[server]\nport = 9124\n")
+    other.chmod(0o600)
+    assert cli("config", command, "--config", other).code == 0
+
+
+def test_show_prints_what_is_in_force_without_secrets(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(FULL)
+    monkeypatch.setenv("BYOK_CHAT__TEMPERATURE", "0.5")
+    done = cli("config", "show")
+    assert (done.code, done.err) == (0, "")
+    assert CANARY not in done.out
+    shown = json.loads(done.out)
+    assert shown["server"]["port"] == 9123
+    assert shown["chat"]["temperature"] == 0.5
+    assert shown["limits"]["streams"] == 256
+    assert shown["network"]["proxy"] == "http://proxy.example:3128"
+    assert shown["chat"]["headers"] == {"X-Everybody": "***"}
+    box = shown["upstreams"]["box"]
+    assert box["base_url"] == "https://box.example/v1"
+    assert box["headers"] == {"X-Team": "***"}
+    assert box["api_key_cmd"] == ["pass"]
+    assert box["proxy"] == "http://proxy.example:3128"

@@ -1,0 +1,69 @@
+"""byok connect."""
+
+import json
+
+import pytest
+
+from byok.paths import find_paths
+from byok.server.instance import only_instance, record
+from tests.cli.conftest import Cli
+
+CLIENTS = ("vscode", "jetbrains", "cli", "sdk")
+NAMES = {
+    "vscode": ("augment.advanced.completionURL", "augment.advanced.apiToken"),
+    "jetbrains": ("completionURL", "apiToken"),
+    "cli": ("AUGMENT_API_URL", "AUGMENT_API_TOKEN"),
+    "sdk": ("AUGMENT_API_URL", "AUGMENT_API_TOKEN"),
+}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_without_a_daemon_the_usual_port_is_given_and_that_is_said(
+    cli: Cli, client: str
+) -> None:
+    token = cli("token").out.strip()
+    done = cli("connect", client, "--json")
+    assert done.code == 0
+    url = "http://127.0.0.1:8317"
+    assert json.loads(done.out) == dict(zip(NAMES[client], (url, token), strict=True))
+    assert "byok is not running" in done.err
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_with_a_daemon_its_port_is_given(cli: Cli, client: str) -> None:
+    paths = find_paths()
+    with only_instance(paths):
+        record(paths, 45678)
+        done = cli("connect", client, "--json")
+    assert json.loads(done.out)[NAMES[client][0]] == "http://127.0.0.1:45678"
+    assert done.err == ""
+
+
+def test_the_port_of_the_settings_is_the_usual_port(cli: Cli) -> None:
+    path = find_paths().config
+    path.parent.mkdir(parents=True)
+    path.write_text("[server]\nport = 9123\n")
+    path.chmod(0o600)
+    assert "http://127.0.0.1:9123" in cli("connect", "cli").out
+
+
+@pytest.mark.parametrize("client", ["cli", "sdk"])
+def test_variables_are_printed_so_that_a_shell_can_read_them(
+    cli: Cli, client: str
+) -> None:
+    done = cli("connect", client)
+    token = cli("token").out.strip()
+    assert done.out.splitlines() == [
+        "export AUGMENT_API_URL=http://127.0.0.1:8317",
+        f"export AUGMENT_API_TOKEN={token}",
+    ]
+    assert "Set " in done.err
+
+
+@pytest.mark.parametrize("client", ["vscode", "jetbrains"])
+def test_settings_are_json_and_where_they_belong_is_a_remark(
+    cli: Cli, client: str
+) -> None:
+    done = cli("connect", client)
+    assert set(json.loads(done.out)) == set(NAMES[client])
+    assert "settings" in done.err

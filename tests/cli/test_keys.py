@@ -1,0 +1,137 @@
+"""byok keys, with the vault; the OS keyring is in tests/keys/test_secret_service.py."""
+
+import asyncio
+import json
+
+import pytest
+
+from byok.keys import fingerprint
+from byok.keys import vault as vault_module
+from byok.paths import find_paths
+from tests.cli.conftest import Cli
+from tests.fakes.program import run_byok
+from tests.fakes.upstream import FakeUpstream, Script
+
+KEY = "sk-canary0123456789"
+
+
+@pytest.fixture
+def vault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A passphrase, and a cheap scrypt inside this process."""
+    monkeypatch.setenv("BYOK_VAULT_PASSPHRASE", "correct horse")
+    monkeypatch.setattr(vault_module, "_N", 2**8)
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_key_is_stored_listed_and_removed(cli: Cli) -> None:
+    done = cli("keys", "set", "openai", "--store", "vault", stdin=f" Bearer {KEY}\n")
+    assert (done.code, done.err) == (0, "")
+    assert "https://api.openai.com" in done.out
+    assert fingerprint(KEY) in done.out
+    listed = cli("keys", "list", "--json")
+    assert json.loads(listed.out) == [
+        {"upstream": "openai", "source": "vault", "fingerprint": fingerprint(KEY)}
+    ]
+    table = cli("keys", "list").out.splitlines()
+    assert table[1].split() == ["openai", "vault", fingerprint(KEY)]
+    removed = cli("keys", "remove", "openai", "--store", "vault")
+    assert (removed.code, removed.err) == (0, "")
+    again = cli("keys", "remove", "openai", "--store", "vault")
+    assert (again.code, again.out) == (1, "")
+    assert "There is no key of openai" in again.err
+    assert not any(KEY in f"{d.out}{d.err}" for d in (done, listed, removed, again))
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("", "at least 8"),
+        ("\n", "at least 8"),
+        ("sk-1\n", "at least 8"),
+        (f"{KEY} {KEY}\n", "no space"),
+        (f"{KEY}é\n", "ASCII"),
+        (KEY * 40, "at most 512"),
+    ],
+    ids=["nothing", "empty line", "too short", "two words", "not ASCII", "too long"],
+)
+@pytest.mark.usefixtures("vault")
+def test_what_is_no_key_is_not_stored_and_not_shown(
+    cli: Cli, typed: str, told: str
+) -> None:
+    done = cli("keys", "set", "openai", "--store", "vault", stdin=typed)
+    assert (done.code, done.out) == (78, "")
+    assert told in done.err
+    assert KEY not in done.err
+    assert not find_paths().vault.exists()
+
+
+@pytest.mark.parametrize("command", ["set", "remove"])
+def test_without_a_keyring_the_message_names_other_ways(cli: Cli, command: str) -> None:
+    done = cli("keys", command, "openai", stdin=f"{KEY}\n")
+    assert (done.code, done.out) == (78, "")
+    assert "no OS keyring" in done.err
+    assert "--store vault" in done.err
+    assert KEY not in done.err
+
+
+def test_no_keys_at_all_is_said_with_what_to_do(cli: Cli) -> None:
+    done = cli("keys", "list")
+    assert (done.code, done.out) == (
+        0,
+        "No keys were found. Store one: byok keys set NAME\n",
+    )
+    assert json.loads(cli("keys", "list", "--json").out) == []
+
+
+def test_each_upstream_is_listed_with_the_source_of_its_key(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GROQ_API_KEY", KEY)
+    monkeypatch.setenv("TEAM_KEY", "no key")
+    monkeypatch.setenv("BYOK_UPSTREAMS__BOX__BASE_URL", "https://box.example")
+    monkeypatch.setenv("BYOK_UPSTREAMS__BAD__BASE_URL", "https://bad.example")
+    monkeypatch.setenv("BYOK_UPSTREAMS__BAD__API_KEY_ENV", "TEAM_KEY")
+    done = cli("keys", "list", "--json")
+    rows = {row["upstream"]: row for row in json.loads(done.out)}
+    assert set(rows) == {"box", "bad", "groq"}
+    assert rows["box"]["source"] == "none"
+    assert rows["bad"]["source"].startswith("TEAM_KEY: A key has only")
+    assert rows["groq"] == {
+        "upstream": "groq",
+        "source": "GROQ_API_KEY",
+        "fingerprint": fingerprint(KEY),
+    }
+    assert KEY not in done.out
+
+
+async def test_a_key_is_tried_at_the_upstream(
+    fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BYOK_UPSTREAMS__FAKE__BASE_URL", fake.url)
+    monkeypatch.setenv("BYOK_KEY_FAKE", KEY)
+    done = await asyncio.to_thread(run_byok, "keys", "test", "fake")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "fake accepts the key and lists 1 models.\n"
+    assert fake.list_headers[0]["Authorization"] == f"Bearer {KEY}"
+
+
+async def test_a_url_can_be_tried_without_settings(fake: FakeUpstream) -> None:
+    fake.play(Script())
+    done = await asyncio.to_thread(run_byok, "keys", "test", fake.url)
+    assert done.returncode == 0
+    assert "lists 1 models" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "told"),
+    [
+        ("openai", 78, "byok keys set openai"),
+        ("http://127.0.0.1:9/v1", 1, "nothing answers"),
+    ],
+)
+def test_a_key_that_cannot_be_tried_says_why(
+    cli: Cli, name: str, code: int, told: str
+) -> None:
+    done = cli("keys", "test", name)
+    assert (done.code, done.out) == (code, "")
+    assert told in done.err

@@ -1,0 +1,60 @@
+"""byok models."""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.fakes.program import run_byok
+from tests.fakes.upstream import FakeUpstream
+
+
+def test_the_demo_offers_its_one_model(cli: Cli) -> None:
+    done = cli("models", "--upstream", "demo", "--json")
+    assert (done.code, done.err) == (0, "")
+    assert json.loads(done.out) == {
+        "default": "byok:demo:echo",
+        "models": ["byok:demo:echo"],
+        "failures": {},
+    }
+
+
+async def test_the_models_of_an_upstream_are_listed(
+    fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.models = ["one", "two/three:free", "x[/y]"]
+    monkeypatch.setenv("BYOK_UPSTREAMS__FAKE__BASE_URL", fake.url)
+    monkeypatch.setenv("BYOK_UPSTREAMS__FAKE__MODEL", "two/three:free")
+    done = await asyncio.to_thread(run_byok, "models")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [line.split() for line in done.stdout.splitlines()[1:]]
+    assert sorted(rows) == [
+        ["fake", "one"],
+        ["fake", "two/three:free", "default"],
+        ["fake", "x[/y]"],
+    ]
+
+
+def test_an_upstream_that_does_not_answer_is_told_once_and_others_are_listed(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BYOK_UPSTREAMS__BOX__BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("BYOK_UPSTREAMS__BOX__MODELS", '["listed"]')
+    monkeypatch.setenv("BYOK_UPSTREAMS__DEMO__TYPE", "demo")
+    done = cli("models")
+    assert done.code == 0
+    assert [line.split()[:2] for line in done.out.splitlines()[1:]] == [
+        ["box", "listed"],
+        ["demo", "echo"],
+    ]
+    assert done.err.count("nothing answers") == 1
+    report = json.loads(cli("models", "--json").out)
+    assert list(report["failures"]) == ["box"]
+    assert "byok:demo:echo" in report["models"]
+
+
+def test_a_missing_key_is_told_with_its_cure(cli: Cli) -> None:
+    done = cli("models", "--upstream", "openai", "--json")
+    report = json.loads(done.out)
+    assert "byok keys set openai" in report["failures"]["openai"]

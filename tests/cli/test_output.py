@@ -1,0 +1,66 @@
+"""Text for people, JSON for scripts, errors with their cure."""
+
+import json
+
+import pytest
+
+from byok.cli.output import fail, say, say_json, say_table, tell
+from byok.errors import ByokError, ConfigError
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_results_go_to_stdout_and_remarks_to_stderr(capsys: Capture) -> None:
+    say("result")
+    tell("remark")
+    assert capsys.readouterr() == ("result\n", "remark\n")
+
+
+def test_json_is_readable_and_unescaped(capsys: Capture) -> None:
+    say_json({"name": "é", "n": [1]})
+    out = capsys.readouterr().out
+    assert json.loads(out) == {"name": "é", "n": [1]}
+    assert '  "name": "é"' in out
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ByokError("It broke."), "byok: It broke.\n"),
+        (ConfigError("No.", hint="Do this."), "byok: No.\n  Do this.\n"),
+    ],
+)
+def test_an_error_is_told_with_its_cure(
+    capsys: Capture, error: ByokError, text: str
+) -> None:
+    fail(error)
+    assert capsys.readouterr() == ("", text)
+
+
+def test_a_table_in_a_pipe_has_one_whole_line_a_row(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    say_table("upstream", "model", rows=[("box", "m" * 300), ("other", "n")])
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [["upstream", "model"], ["box", "m" * 300], ["other", "n"]]
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        ("a[bold]b[/bold]", "a[bold]b[/bold]"),
+        ("x[/nonsense]", "x[/nonsense]"),
+        (":smile:", ":smile:"),
+        ("a\x1b[31mred", "a?[31mred"),
+        ("two\nlines", "two?lines"),
+        ("bell\x07", "bell?"),
+        ("\u202eback", "?back"),
+    ],
+    ids=ascii,
+)
+def test_a_name_that_an_upstream_chose_is_only_text(
+    capsys: Capture, cell: str, shown: str
+) -> None:
+    say_table("model", rows=[(cell,)])
+    assert capsys.readouterr().out.splitlines()[1].rstrip() == shown

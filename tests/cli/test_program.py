@@ -1,0 +1,154 @@
+"""What all commands share: help, exit codes, messages."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from byok.cli import exit_code
+from byok.errors import BadRequest, ByokError, ConfigError, KeyMissing, UpstreamError
+from tests.cli.conftest import Cli
+
+# What a person must be able to read in a command's help.
+HELP = {
+    "": "Start with: byok serve --upstream ollama",
+    "serve": "first local server that answers",
+    "token": "rotate",
+    "token show": "nothing else",
+    "token rotate": "old one stops working",
+    "keys": "set",
+    "keys set": "read from standard input",
+    "keys list": "where its key comes from",
+    "keys test": "with the key",
+    "keys remove": "Forget",
+    "models": "which model is the default",
+    "connect": "vscode|jetbrains|cli|sdk",
+    "config": "show",
+    "config path": "where the settings file is",
+    "config check": "without starting",
+    "config show": "without secrets",
+    "version": "version",
+}
+
+
+def commands(cli: Cli, name: str) -> list[str]:
+    """Return the commands that the help of a group lists."""
+    _, _, listed = cli(*name.split(), "--help").out.partition("Commands")
+    return re.findall(r"^\W+([a-z]+) {2,}\S", listed, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", HELP, ids=lambda name: name or "byok")
+def test_every_command_says_in_its_help_what_it_does(cli: Cli, name: str) -> None:
+    done = cli(*name.split(), "--help")
+    assert (done.code, done.err) == (0, "")
+    assert HELP[name] in " ".join(re.sub(r"[│╭╮╰╯─]", " ", done.out).split())
+
+
+def test_the_table_of_this_test_has_every_command(cli: Cli) -> None:
+    top = commands(cli, "")
+    groups = {g: commands(cli, g) for g in ("token", "keys", "config")}
+    known = {"", *top, *(f"{g} {c}" for g, below in groups.items() for c in below)}
+    assert known == set(HELP)
+
+
+def test_without_a_command_the_help_is_shown(cli: Cli) -> None:
+    done = cli()
+    assert done.code == 2
+    assert "Start with" in done.out + done.err
+
+
+def test_shells_can_complete_commands(cli: Cli) -> None:
+    listed = cli("--help").out
+    assert "--install-completion" in listed
+    assert "--show-completion" in listed
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nope",),
+        ("serve", "--nope"),
+        ("connect",),
+        ("connect", "emacs"),
+        ("keys", "set"),
+        ("keys", "set", "openai", "--store", "plain"),
+        ("config", "check", "--config"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_ends_with_2(cli: Cli, arguments: tuple[str, ...]) -> None:
+    done = cli(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert "Error" in done.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("serve", "--upstream", "olama"),
+        ("models", "--upstream", "olama"),
+        ("keys", "set", "olama"),
+        ("keys", "test", "olama"),
+        ("keys", "remove", "olama"),
+    ],
+    ids=" ".join,
+)
+def test_an_unknown_upstream_is_told_with_those_that_are_known(
+    cli: Cli, arguments: tuple[str, ...]
+) -> None:
+    done = cli(*arguments, stdin="sk-abcdefgh\n")
+    assert (done.code, done.out) == (78, "")
+    message, hint = done.err.splitlines()
+    assert message == "byok: There is no upstream 'olama'."
+    assert "ollama" in hint
+    assert "or give a URL" in hint
+
+
+@pytest.mark.parametrize(
+    "command", ["serve", "models", "keys list", "config check", "config show"]
+)
+def test_a_settings_file_that_was_named_must_exist(
+    cli: Cli, tmp_path: Path, command: str
+) -> None:
+    path = tmp_path / "none.toml"
+    done = cli(*command.split(), "--config", path)
+    assert (done.code, done.out) == (78, "")
+    assert f"{path} does not exist" in done.err
+
+
+@pytest.mark.parametrize("command", ["token", "serve", "connect cli", "models"])
+def test_a_relative_home_is_refused(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("BYOK_HOME", "byok")
+    done = cli(*command.split())
+    assert (done.code, done.err) == (78, "byok: BYOK_HOME must be an absolute path.\n")
+
+
+@pytest.mark.parametrize("command", ["token", "serve --upstream demo", "connect cli"])
+def test_a_home_that_cannot_be_written_is_a_message_and_no_traceback(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "state").write_text("in the way")
+    monkeypatch.setenv("BYOK_HOME", str(home))
+    done = cli(*command.split())
+    assert (done.code, done.out) == (1, "")
+    assert str(home / "state") in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConfigError("x"), 78),
+        (KeyMissing("x"), 78),
+        (ByokError("x", code="already_running"), 75),
+        (ByokError("x", code="port"), 69),
+        (UpstreamError("x"), 1),
+        (BadRequest("x"), 1),
+    ],
+)
+def test_every_kind_of_error_has_its_exit_code(error: ByokError, code: int) -> None:
+    assert exit_code(error) == code

@@ -1,0 +1,116 @@
+"""byok serve, as the process that people start."""
+
+import asyncio
+import json
+import re
+import signal
+import socket
+import urllib.request
+
+import pytest
+
+from byok.paths import find_paths
+from tests.cli.conftest import Cli
+from tests.fakes.program import run_byok, serving
+from tests.fakes.upstream import FakeUpstream
+
+READY = re.compile(r"byok is listening on (http://127\.0\.0\.1:(\d+))\n")
+
+
+def url_of(line: str) -> str:
+    found = READY.fullmatch(line)
+    assert found, f"the first line is {line!r}"
+    return found[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_one_line_on_stdout_then_it_serves_until_a_signal(
+    number: signal.Signals,
+) -> None:
+    with serving("--upstream", "demo", "--port", "0") as (process, line):
+        url = url_of(line)
+        with urllib.request.urlopen(f"{url}/health", timeout=5) as answer:
+            assert json.load(answer) == {"status": "ok"}
+        facts = json.loads(find_paths().daemon.read_text())
+        assert (facts["pid"], facts["port"]) == (process.pid, int(url.split(":")[2]))
+        process.send_signal(number)
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (0, "")
+    assert "upstream: demo (chosen by --upstream)" in err
+    assert "model:    echo" in err
+    assert "byok connect vscode | jetbrains | cli | sdk" in err
+    assert "Traceback" not in err
+    assert not find_paths().daemon.exists()
+
+
+def test_only_one_daemon_runs_and_others_find_it() -> None:
+    with serving("--upstream", "demo", "--port", "0") as (process, line):
+        url = url_of(line)
+        second = run_byok("serve", "--upstream", "demo", "--port", "0")
+        assert (second.returncode, second.stdout) == (75, "")
+        assert f"pid {process.pid}" in second.stderr
+        assert "byok connect" in second.stderr
+        found = run_byok("connect", "cli", "--json")
+        assert json.loads(found.stdout)["AUGMENT_API_URL"] == url
+
+
+def test_a_token_rotated_meanwhile_counts_at_once() -> None:
+    def status(url: str, token: str) -> int:
+        request = urllib.request.Request(
+            f"{url}/get-models", b"{}", {"Authorization": f"Bearer {token}"}
+        )
+        request.add_header("Content-Type", "application/json")
+        try:
+            with urllib.request.urlopen(request, timeout=5) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+
+    with serving("--upstream", "demo", "--port", "0") as (_, line):
+        url = url_of(line)
+        old = run_byok("token").stdout.strip()
+        assert status(url, old) == 200
+        new = run_byok("token", "rotate").stdout.strip()
+        assert (status(url, old), status(url, new)) == (401, 200)
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = run_byok("serve", "--upstream", "demo", "--port", str(port))
+    assert (done.returncode, done.stdout) == (69, "")
+    assert str(port) in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("port", ["80", "65536", "abc", "-1", "1e4"])
+def test_a_port_that_is_none_is_refused(cli: Cli, port: str) -> None:
+    done = cli("serve", "--upstream", "demo", f"--port={port}")
+    assert (done.code, done.out) == (78, "")
+    assert "the command line: server.port" in done.err
+
+
+@pytest.mark.parametrize("option", ["--host", "--bind", "--listen"])
+def test_there_is_no_way_to_listen_beyond_this_machine(cli: Cli, option: str) -> None:
+    done = cli("serve", "--upstream", "demo", option, "0.0.0.0")
+    assert (done.code, done.out) == (2, "")
+    assert "No such option" in done.err
+
+
+async def test_the_upstream_of_the_settings_answers(
+    fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BYOK_UPSTREAMS__FAKE__BASE_URL", fake.url)
+
+    def introduction() -> str:
+        with serving("--port", "0", "--model", "big") as (process, line):
+            url_of(line)
+            process.terminate()
+            return process.communicate(timeout=20)[1]
+
+    err = await asyncio.to_thread(introduction)
+    assert "upstream: fake (first of the settings)" in err
+    assert "model:    big" in err

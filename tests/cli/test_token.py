@@ -1,0 +1,50 @@
+"""byok token."""
+
+import re
+
+from byok.paths import find_paths
+from tests.cli.conftest import Cli
+from tests.fakes.program import run_byok
+
+
+def test_the_token_and_a_newline_are_printed_and_nothing_else() -> None:
+    done = run_byok("token")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"[A-Za-z0-9_-]{43}\n", done.stdout)
+    assert done.stdout.strip() == find_paths().token.read_text().strip()
+
+
+def test_the_token_stays_the_same(cli: Cli) -> None:
+    assert cli("token").out == cli("token").out == cli("token", "show").out
+
+
+def test_a_rotated_token_replaces_the_old_one(cli: Cli) -> None:
+    old = cli("token").out
+    rotated = cli("token", "rotate")
+    assert rotated.code == 0
+    assert rotated.out != old
+    assert re.fullmatch(r"\S+\n", rotated.out)
+    assert "no longer works" in rotated.err
+    assert cli("token").out == rotated.out
+
+
+def test_rotating_works_without_a_token_and_repairs_a_damaged_one(cli: Cli) -> None:
+    path = find_paths().token
+    first = cli("token", "rotate").out
+    assert path.read_text() == first
+    path.write_text("x")
+    damaged = cli("token")
+    assert (damaged.code, damaged.out) == (78, "")
+    assert "byok token rotate" in damaged.err
+    assert cli("token", "rotate").code == 0
+    assert cli("token").code == 0
+
+
+def test_a_token_that_others_can_read_is_not_used(cli: Cli) -> None:
+    token = cli("token").out.strip()
+    path = find_paths().token
+    path.chmod(0o644)
+    done = cli("token")
+    assert (done.code, done.out) == (78, "")
+    assert "chmod 600" in done.err
+    assert token not in done.err

@@ -1,0 +1,19 @@
+"""byok version."""
+
+import platform
+
+from byok import __version__
+from tests.cli.conftest import Cli
+from tests.fakes.program import run_byok
+
+
+def test_the_version_of_byok_and_of_python(cli: Cli) -> None:
+    done = cli("version")
+    line = f"byok {__version__} (Python {platform.python_version()})\n"
+    assert (done.code, done.out, done.err) == (0, line, "")
+
+
+def test_the_program_starts_as_a_process() -> None:
+    done = run_byok("version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"byok {__version__} ")

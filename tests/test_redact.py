@@ -1,0 +1,156 @@
+"""No secret survives the redactor, in whatever spelling it is written down."""
+
+import base64
+import json
+import string
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import example, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from byok.redact import Redactor
+
+MARK = "[redacted]"
+A40 = "Ab3" * 13 + "x"
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        pytest.param(f"sk-{A40}", id="OpenAI"),
+        pytest.param(f"sk-proj-{A40}_-{A40}", id="OpenAI project"),
+        pytest.param(f"sk-ant-api03-{A40}", id="Anthropic"),
+        pytest.param(f"sk-or-v1-{A40}", id="OpenRouter"),
+        pytest.param(f"AIza{A40[:35]}", id="Google"),
+        pytest.param(f"ghp_{A40}", id="GitHub"),
+        pytest.param(f"github_pat_{A40}_{A40}", id="GitHub fine-grained"),
+        pytest.param(f"hf_{A40}", id="Hugging Face"),
+        pytest.param(f"gsk_{A40}", id="Groq"),
+        pytest.param(f"xai-{A40}", id="xAI"),
+        pytest.param("xoxb-123456789012-abcDEF", id="Slack"),
+        pytest.param("AKIAIOSFODNN7EXAMPLE", id="AWS"),
+        pytest.param("eyJhbGciOiJI.eyJzdWIiOiIx.SflKxwRJSMeK", id="JWT"),
+        pytest.param(
+            f"-----BEGIN PRIVATE KEY-----\n{A40}\n-----END PRIVATE KEY-----", id="PEM"
+        ),
+    ],
+)
+@pytest.mark.parametrize("frame", ["{}", "before {} after", '"{}",', "<{}>", "({})"])
+def test_what_looks_like_a_secret_is_removed(secret: str, frame: str) -> None:
+    assert Redactor()(frame.replace("{}", secret)) == frame.replace("{}", MARK)
+
+
+def test_a_private_key_without_its_end_is_removed_to_the_end_of_the_text() -> None:
+    cut = f"before -----BEGIN RSA PRIVATE KEY-----\n{A40}\n{A40}"
+    assert Redactor()(cut) == f"before {MARK}"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Authorization: Bearer abcd1234efgh", f"Authorization: Bearer {MARK}"),
+        ("authorization: bearer  abcd1234", f"authorization: bearer  {MARK}"),
+        ("x-api-key: abcd1234efgh", f"x-api-key: {MARK}"),
+        ("api_key=abcd1234efgh&x=1", f"api_key={MARK}&x=1"),
+        ("{'apiKey': 'abcd1234efgh'}", f"{{'apiKey': '{MARK}'}}"),
+        ('{"password":"abcd1234efgh"}', f'{{"password":"{MARK}"}}'),
+        ("https://h/?key=abcd1234efgh&x=1", f"https://h/?key={MARK}&x=1"),
+        ("access_token = abcd1234efgh", f"access_token = {MARK}"),
+        ("SECRET: abcd1234efgh, next", f"SECRET: {MARK}, next"),
+    ],
+)
+def test_behind_a_telling_name_only_the_value_goes(text: str, kept: str) -> None:
+    assert Redactor()(text) == kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "GET /health 200 in 3 ms",
+        '{"max_tokens": 12345678, "tokens": 99999999}',
+        "token=abc",
+        "risk-management-of-long-words-in-text",
+        "the key point, the token limit, no secret",
+        "byok:openai:gpt-4.1",
+    ],
+)
+def test_ordinary_text_stays(text: str) -> None:
+    assert Redactor()(text) == text
+
+
+SECRET = 'p/a+b"c\\d~e&f=='
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        SECRET,
+        json.dumps(SECRET)[1:-1],
+        json.dumps(SECRET)[1:-1].replace("/", "\\/"),
+        quote(SECRET),
+        quote(SECRET, safe=""),
+        quote_plus(SECRET),
+        base64.b64encode(SECRET.encode()).decode(),
+        base64.b64encode(SECRET.encode()).decode().rstrip("="),
+        base64.urlsafe_b64encode(SECRET.encode()).decode(),
+        base64.urlsafe_b64encode(SECRET.encode()).decode().rstrip("="),
+    ],
+)
+def test_a_live_secret_is_removed_in_its_usual_spellings(form: str) -> None:
+    redactor = Redactor()
+    redactor.add(SECRET)
+    assert redactor(f"<{form}>").rstrip(">").rstrip("=") == f"<{MARK}"
+
+
+def test_several_live_secrets_are_removed_the_longest_first() -> None:
+    redactor = Redactor()
+    for secret in ("abcdefgh", "abcdefgh-and-more", "other-secret"):
+        redactor.add(secret)
+    text = "abcdefgh-and-more abcdefgh other-secret"
+    assert redactor(text) == f"{MARK} {MARK} {MARK}"
+
+
+@pytest.mark.parametrize("short", ["", "a", "seven77"])
+def test_what_is_too_short_for_a_secret_does_not_shred_the_text(short: str) -> None:
+    redactor = Redactor()
+    redactor.add(short)
+    assert redactor("a text with seven77 words") == "a text with seven77 words"
+
+
+KEYS = st.text(string.ascii_letters + string.digits + "-_.~+/=\\\"'&%", min_size=8)
+
+
+def in_base64(secret: str) -> str:
+    return base64.b64encode(secret.encode()).decode()
+
+
+SPELLINGS = st.sampled_from([str, json.dumps, quote, quote_plus, in_base64])
+
+
+@hypothesis_settings(max_examples=200)
+@example("aaaaaaaa", "aaa", "aaa", str)
+@example("\\\\\\\\\\\\\\\\", "\\", "\\", str)
+@given(KEYS, st.text(), st.text(), SPELLINGS)
+def test_a_random_secret_never_survives_in_random_surroundings(
+    secret: str, before: str, after: str, spell: "type[str]"
+) -> None:
+    redactor = Redactor()
+    redactor.add(secret)
+    out = redactor(f"{before}{spell(secret)}{after}")
+    assert secret not in out
+    assert spell(secret) not in out
+
+
+@hypothesis_settings(max_examples=200)
+@given(st.text(), st.lists(KEYS, max_size=3))
+def test_redacting_never_fails_and_a_second_time_changes_nothing(
+    text: str, secrets: list[str]
+) -> None:
+    redactor = Redactor()
+    for secret in secrets:
+        redactor.add(secret)
+    once = redactor(text)
+    assert redactor(once) == once

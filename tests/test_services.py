@@ -1,0 +1,370 @@
+"""Which upstreams there are, in which order, and what each is made of."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from byok.config import Settings
+from byok.dialects.presets import PRESETS
+from byok.errors import ConfigError, KeyMissing
+from byok.keys import KeyLadder
+from byok.paths import Paths, find_paths
+from byok.redact import Redactor
+from byok.services import (
+    Services,
+    UpstreamKey,
+    base_url_of,
+    choose_upstreams,
+    key_wanted,
+    make_ladder,
+    make_upstream,
+    open_services,
+    upstream_named,
+)
+from byok.upstream.transport import Route, Transports
+from tests.fakes.ring import FakeRing, store_of
+
+BOX = {"base_url": "https://box.example/v1"}
+
+
+def listing() -> httpx.Response:
+    """The answer of an upstream that has one model."""
+    return httpx.Response(200, stream=httpx.ByteStream(b'{"data": [{"id": "m"}]}'))
+
+
+class FakeTransports(Transports):
+    """Answers `GET .../models` of some hosts, and notes who was asked how."""
+
+    def __init__(self, answers: dict[str, httpx.Response] | None = None) -> None:
+        super().__init__()
+        self.requests: list[httpx.Request] = []
+        self.routes: list[Route] = []
+        self._answers = answers or {}
+
+    def client(self, route: Route) -> httpx.AsyncClient:
+        self.routes.append(route)
+        return httpx.AsyncClient(transport=httpx.MockTransport(self._answer))
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        base = str(request.url).removesuffix("/models")
+        if base in self._answers:
+            return self._answers[base]
+        raise httpx.ConnectError("refused")
+
+
+def answering(*names: str) -> FakeTransports:
+    """Transports on which these local presets answer."""
+    urls = (PRESETS[name].base_url for name in names)
+    return FakeTransports({url: listing() for url in urls})
+
+
+def keys(**environ: str) -> KeyLadder:
+    return KeyLadder(environ=environ, keyring=store_of(FakeRing()))
+
+
+@pytest.fixture
+def paths() -> Paths:
+    return find_paths()
+
+
+# --- the user chose ---
+
+
+async def test_the_settings_come_first_and_nothing_is_looked_for() -> None:
+    settings = Settings(upstreams={"box": BOX, "openai": {}})
+    transports = answering("ollama")
+    choice = await choose_upstreams(settings, "", transports, keys())
+    assert list(choice.upstreams) == ["box", "openai"]
+    assert choice.reason == "first of the settings"
+    assert transports.requests == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "order", "base_url"),
+    [
+        ("openai", ["openai", "box"], PRESETS["openai"].base_url),
+        ("box", ["box", "openai"], "https://box.example/v1"),
+        ("groq", ["groq", "box", "openai"], PRESETS["groq"].base_url),
+        ("demo", ["demo", "box", "openai"], ""),
+        ("http://127.0.0.1:9", ["custom", "box", "openai"], "http://127.0.0.1:9/v1"),
+    ],
+)
+async def test_the_upstream_of_the_command_line_comes_before_those_of_the_settings(
+    wanted: str, order: list[str], base_url: str
+) -> None:
+    settings = Settings(upstreams={"box": BOX, "openai": {"model": "own"}})
+    transports = answering("ollama")
+    choice = await choose_upstreams(settings, wanted, transports, keys())
+    assert list(choice.upstreams) == order
+    assert base_url_of(choice.upstreams[order[0]]) == base_url
+    assert choice.upstreams["openai"].model == "own"
+    assert choice.reason == "chosen by --upstream"
+    assert transports.requests == []
+
+
+async def test_a_url_wins_over_a_section_that_is_called_custom() -> None:
+    settings = Settings(upstreams={"custom": BOX})
+    choice = await choose_upstreams(
+        settings, "https://other.example/v1", answering(), keys()
+    )
+    assert choice.upstreams["custom"].base_url == "https://other.example/v1"
+
+
+@pytest.mark.parametrize("wanted", ["olama", "azure", "", "OLLAMA", "custom"])
+def test_an_unknown_upstream_is_told_with_those_that_are_known(wanted: str) -> None:
+    settings = Settings(upstreams={"box": BOX, "ollama": {}})
+    with pytest.raises(ConfigError, match="There is no upstream") as caught:
+        upstream_named(wanted, settings)
+    known = caught.value.hint.partition("Known are: ")[2].partition(";")[0].split(", ")
+    assert known[:2] == ["box", "ollama"]
+    assert {"demo", "openai"} < set(known)
+    assert "azure" not in known, "it has no address that everybody shares"
+    assert len(known) == len(set(known))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://canary.example/v1",
+        "https://me:canary@host/v1",
+        "https://host/v1?key=canary",
+        "file:///canary",
+        "https://169.254.169.254/canary",
+    ],
+)
+def test_a_url_of_the_command_line_is_checked_like_one_of_the_settings(
+    url: str,
+) -> None:
+    with pytest.raises(ConfigError, match="must look like https") as caught:
+        upstream_named(url, Settings())
+    assert "canary" not in f"{caught.value.sentence} {caught.value.__cause__}"
+
+
+# --- nobody chose ---
+
+
+async def test_the_first_local_server_that_answers_is_taken() -> None:
+    transports = answering("vllm", "lmstudio")
+    choice = await choose_upstreams(
+        Settings(), "", transports, keys(OPENAI_API_KEY="sk-x")
+    )
+    assert list(choice.upstreams) == ["lmstudio"]
+    assert choice.reason == f"it answers at {PRESETS['lmstudio'].base_url}"
+    asked = {str(request.url.host) for request in transports.requests}
+    assert asked == {"127.0.0.1"}, "nobody beyond this machine is asked"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        httpx.Response(404, content=b"{}"),
+        httpx.Response(200, content=b"<html>"),
+        httpx.Response(302, headers={"Location": "http://127.0.0.1:9/"}),
+        httpx.Response(200, content=b""),
+    ],
+    ids=["404", "a web page", "redirect", "empty"],
+)
+async def test_another_program_on_a_usual_port_is_no_upstream(
+    response: httpx.Response,
+) -> None:
+    transports = FakeTransports({PRESETS["ollama"].base_url: response})
+    choice = await choose_upstreams(Settings(), "", transports, keys())
+    assert list(choice.upstreams) == ["demo"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "name", "source"),
+    [
+        ({"OPENAI_API_KEY": "sk-x"}, "openai", "OPENAI_API_KEY"),
+        ({"BYOK_KEY_GROQ": "sk-x"}, "groq", "BYOK_KEY_GROQ"),
+        ({"XAI_API_KEY": "k", "OPENAI_API_KEY": "k"}, "openai", "OPENAI_API_KEY"),
+    ],
+)
+async def test_without_a_local_server_an_upstream_with_a_key_is_taken(
+    environ: dict[str, str], name: str, source: str
+) -> None:
+    choice = await choose_upstreams(Settings(), "", answering(), keys(**environ))
+    assert list(choice.upstreams) == [name]
+    assert choice.reason == f"its key is in {source}"
+
+
+async def test_without_anything_the_demo_answers_and_the_reason_says_so() -> None:
+    choice = await choose_upstreams(Settings(), "", answering(), keys())
+    assert {n: u.type for n, u in choice.upstreams.items()} == {"demo": "demo"}
+    assert "no local server answers" in choice.reason
+    assert "no key was found" in choice.reason
+    assert "--upstream" in choice.reason
+
+
+async def test_a_keyring_that_fails_does_not_stop_the_start() -> None:
+    ladder = KeyLadder(environ={}, keyring=store_of(FakeRing(error=RuntimeError("x"))))
+    choice = await choose_upstreams(Settings(), "", answering(), ladder)
+    assert list(choice.upstreams) == ["demo"]
+
+
+# --- keys ---
+
+
+def test_for_whom_a_key_is_looked_for() -> None:
+    section = {"api_key_env": "TEAM", "api_key_cmd": ["pass", "x"]}
+    settings = Settings(upstreams={"openai": section})
+    wanted = key_wanted("openai", settings.upstreams["openai"])
+    assert wanted.entry == "openai@https://api.openai.com"
+    assert wanted.preset_env == "OPENAI_API_KEY"
+    assert (wanted.named_env, wanted.command) == ("TEAM", ("pass", "x"))
+
+
+def test_the_vault_is_a_rung_only_where_there_is_one(paths: Paths) -> None:
+    assert make_ladder(paths, {}).vault is None
+    paths.vault.parent.mkdir(parents=True)
+    paths.vault.touch()
+    assert make_ladder(paths, {}).vault is not None
+
+
+def upstream_key(environ: dict[str, str], redactor: Redactor, name: str) -> UpstreamKey:
+    section = Settings(upstreams={"box": BOX, "openai": {}}).upstreams[name]
+    ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
+    return UpstreamKey(ladder, key_wanted(name, section), redactor)
+
+
+async def test_a_key_is_looked_up_once_and_again_after_it_was_refused() -> None:
+    environ = {"OPENAI_API_KEY": "first-key"}
+    key = upstream_key(environ, Redactor(), "openai")
+    assert await key.get() == "first-key"
+    environ["OPENAI_API_KEY"] = "second-key"
+    assert await key.get() == "first-key"
+    key.forget()
+    assert await key.get() == "second-key"
+
+
+async def test_a_key_in_use_is_known_to_the_redactor() -> None:
+    redactor = Redactor()
+    await upstream_key({"OPENAI_API_KEY": "first-key"}, redactor, "openai").get()
+    assert redactor("my first-key here") == "my [redacted] here"
+
+
+async def test_only_an_upstream_that_needs_no_key_works_without() -> None:
+    assert await upstream_key({}, Redactor(), "box").get() == ""
+    with pytest.raises(KeyMissing, match="OPENAI_API_KEY"):
+        await upstream_key({}, Redactor(), "openai").get()
+
+
+# --- what an upstream is made of ---
+
+
+@pytest.mark.parametrize(
+    ("section", "proxy", "ca_file", "timeout"),
+    [
+        ({"base_url": "https://h/v1"}, "http://common:1", "common.pem", 120.0),
+        ({"base_url": "http://127.0.0.1:9/v1"}, "", "common.pem", 600.0),
+        (
+            {"base_url": "https://h/v1", "proxy": "http://own:1", "ca_file": "own.pem"},
+            "http://own:1",
+            "own.pem",
+            120.0,
+        ),
+        (
+            {"base_url": "http://localhost:9/v1", "proxy": "http://own:1"},
+            "",
+            "common.pem",
+            600.0,
+        ),
+        (
+            {"base_url": "https://h/v1", "timeout": 7},
+            "http://common:1",
+            "common.pem",
+            7.0,
+        ),
+    ],
+    ids=["remote", "local", "own route", "local never by proxy", "own timeout"],
+)
+async def test_how_an_upstream_is_reached(
+    section: dict[str, Any], proxy: str, ca_file: str, timeout: float
+) -> None:
+    network = {"proxy": "http://common:1", "ca_file": "common.pem"}
+    settings = Settings(network=network, upstreams={"box": section})
+    box = settings.upstreams["box"]
+    transports = FakeTransports({box.base_url: listing()})
+    key = UpstreamKey(keys(), key_wanted("box", box), Redactor())
+    upstream = make_upstream(
+        "box", box, common=settings, transports=transports, key=key
+    )
+    assert await upstream.models() == ["m"]
+    assert transports.routes == [Route(proxy, ca_file)]
+    assert transports.requests[0].extensions["timeout"]["read"] == timeout
+
+
+async def test_an_upstreams_own_headers_win_over_those_of_every_chat() -> None:
+    settings = Settings(
+        chat={"headers": {"X-A": "chat", "X-B": "chat"}},
+        upstreams={"box": {**BOX, "headers": {"X-B": "box"}}},
+    )
+    box = settings.upstreams["box"]
+    transports = FakeTransports({box.base_url: listing()})
+    key = UpstreamKey(keys(BYOK_KEY_BOX="sk-x"), key_wanted("box", box), Redactor())
+    await make_upstream(
+        "box", box, common=settings, transports=transports, key=key
+    ).models()
+    sent = transports.requests[0].headers
+    assert (sent["X-A"], sent["X-B"]) == ("chat", "box")
+    assert sent["Authorization"] == "Bearer sk-x"
+
+
+# --- everything together ---
+
+
+async def opened(
+    look: Callable[[Services], Any], settings: Settings, **options: Any
+) -> Any:
+    async with open_services(
+        settings, find_paths(), ladder=keys(), **options
+    ) as services:
+        return look(services)
+
+
+@pytest.mark.parametrize(
+    ("model", "default", "answers"),
+    [
+        ("", "", "byok:box:own"),
+        ("", "byok:demo:echo", "byok:demo:echo"),
+        ("", "listed", "byok:box:listed"),
+        ("m", "byok:demo:echo", "byok:box:m"),
+        ("byok:demo:echo", "", "byok:demo:echo"),
+        ("vendor/m:free", "", "byok:box:vendor/m:free"),
+    ],
+)
+async def test_which_model_answers_by_default(
+    model: str, default: str, answers: str
+) -> None:
+    settings = Settings(
+        upstreams={"box": {**BOX, "model": "own", "models": ["listed"]}, "demo": {}},
+        routing={"default": default},
+    )
+    found = await opened(lambda s: s.router.default().id, settings, model=model)
+    assert found == answers
+
+
+async def test_an_upstreams_own_defaults_win_over_those_of_every_chat() -> None:
+    settings = Settings(
+        chat={"system_prompt": "All.", "temperature": 0.5, "max_tokens": 9},
+        prompts={"chat-stream": "More."},
+        upstreams={
+            "box": {**BOX, "system_prompt": "Box.", "temperature": 0},
+            "demo": {},
+        },
+    )
+    box = await opened(lambda s: s.defaults("/chat-stream", "box"), settings)
+    assert (box.system_prompt, box.addition) == ("Box.", "More.")
+    assert (box.sampling.temperature, box.sampling.max_tokens) == (0, 9)
+    demo = await opened(lambda s: s.defaults("/chat", "demo"), settings)
+    assert (demo.system_prompt, demo.addition) == ("All.", "")
+    assert demo.sampling.temperature == 0.5
+
+
+async def test_an_unknown_upstream_opens_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="There is no upstream"):
+        await opened(lambda s: s, Settings(), upstream="olama")

@@ -1,0 +1,209 @@
+"""The lists of models: read at once, fetched behind, kept in a file."""
+
+import asyncio
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byok.augment.models import ListedModel
+from byok.errors import ByokError, KeyMissing, UpstreamUnreachable
+from byok.upstream.catalog import Catalog, CatalogEntry
+from tests.fakes.lister import Lister
+
+
+class Clock:
+    """Time that passes when told."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "models.json"
+
+
+async def refreshed(catalog: Catalog) -> None:
+    catalog.refresh()
+    await catalog.settle(5)
+
+
+async def test_a_list_is_fetched_behind_and_reading_never_waits(file: Path) -> None:
+    lister = Lister("a", "m1", "m2")
+    lister.open.clear()
+    catalog = Catalog([CatalogEntry(lister)], file)
+    catalog.refresh()
+    assert catalog.models_of("a") == []
+    await catalog.settle(0)
+    lister.open.set()
+    await catalog.settle(5)
+    assert catalog.models_of("a") == ["m1", "m2"]
+    assert catalog.failure_of("a") == ""
+
+
+async def test_only_an_old_list_is_fetched_again(file: Path) -> None:
+    lister, clock = Lister("a", "m1"), Clock()
+    catalog = Catalog([CatalogEntry(lister)], file, clock=clock)
+    await refreshed(catalog)
+    clock.now = 300.0
+    await refreshed(catalog)
+    assert lister.asked == 1
+    clock.now = 300.1
+    lister.listed = ["m2"]
+    await refreshed(catalog)
+    assert lister.asked == 2
+    assert catalog.models_of("a") == ["m2"]
+
+
+async def test_a_list_is_fetched_only_once_at_a_time(file: Path) -> None:
+    lister = Lister("a", "m1")
+    lister.open.clear()
+    catalog = Catalog([CatalogEntry(lister)], file)
+    catalog.refresh()
+    await asyncio.sleep(0)
+    catalog.refresh()
+    lister.open.set()
+    await catalog.settle(5)
+    assert lister.asked == 1
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [UpstreamUnreachable("a: silent.", hint="Start it."), KeyMissing("a: no key.")],
+    ids=["unreachable", "no key"],
+)
+async def test_a_failure_is_kept_and_told_and_the_old_list_stays(
+    file: Path, failure: ByokError, caplog: pytest.LogCaptureFixture
+) -> None:
+    lister, clock = Lister("a", "m1"), Clock()
+    catalog = Catalog([CatalogEntry(lister)], file, clock=clock)
+    await refreshed(catalog)
+    clock.now, lister.failure = 1000.0, failure
+    await refreshed(catalog)
+    assert catalog.failure_of("a") == failure.sentence
+    assert failure.sentence in caplog.text
+    assert catalog.models_of("a") == ["m1"]
+    await refreshed(catalog)
+    assert lister.asked == 2
+    clock.now, lister.failure = 2000.0, None
+    await refreshed(catalog)
+    assert catalog.failure_of("a") == ""
+
+
+async def test_one_failure_does_not_touch_another_list(file: Path) -> None:
+    good, bad = Lister("good", "m"), Lister("bad")
+    bad.failure = UpstreamUnreachable("No.")
+    catalog = Catalog([CatalogEntry(bad), CatalogEntry(good)], file)
+    await refreshed(catalog)
+    assert catalog.listed() == [ListedModel("good", "m")]
+
+
+async def test_a_fresh_start_knows_the_lists_of_the_last_run(file: Path) -> None:
+    lister = Lister("a", "m1")
+    await refreshed(Catalog([CatalogEntry(lister)], file))
+    assert file.stat().st_mode & 0o077 == 0
+    lister.open.clear()
+    again = Catalog([CatalogEntry(lister), CatalogEntry(Lister("b"))], file)
+    assert again.models_of("a") == ["m1"]
+    assert again.models_of("b") == []
+
+
+@pytest.mark.parametrize(
+    ("content", "models"),
+    [
+        pytest.param(b"", [], id="empty"),
+        pytest.param(b"\xff{", [], id="garbage"),
+        pytest.param(b"[1]", [], id="no object"),
+        pytest.param(b'{"a": "m1"}', [], id="no list"),
+        pytest.param(b'{"a": ["m1", 7, null]}', ["m1"], id="a list of other things"),
+        pytest.param(b'{"z": ["m1"]}', [], id="of another upstream"),
+    ],
+)
+def test_a_damaged_file_is_a_cache_that_is_lost(
+    file: Path, content: bytes, models: list[str]
+) -> None:
+    file.parent.mkdir()
+    file.write_bytes(content)
+    catalog = Catalog([CatalogEntry(Lister("a"))], file)
+    assert catalog.models_of("a") == models
+
+
+async def test_a_file_that_cannot_be_written_is_only_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    catalog = Catalog([CatalogEntry(Lister("a", "m1"))], blocked / "models.json")
+    with caplog.at_level(logging.WARNING):
+        await refreshed(catalog)
+    assert catalog.models_of("a") == ["m1"]
+    assert "cannot be kept" in caplog.text
+
+
+async def test_a_failed_fetch_does_not_empty_the_file(file: Path) -> None:
+    await refreshed(Catalog([CatalogEntry(Lister("a", "m1"))], file))
+    bad = Lister("a")
+    bad.failure = UpstreamUnreachable("No.")
+    entries = [CatalogEntry(bad), CatalogEntry(Lister("b", "m2"))]
+    await refreshed(Catalog(entries, file))
+    assert json.loads(file.read_bytes()) == {"a": ["m1"], "b": ["m2"]}
+
+
+async def test_closing_stops_fetching(file: Path) -> None:
+    lister = Lister("a", "m1")
+    lister.open.clear()
+    catalog = Catalog([CatalogEntry(lister)], file)
+    catalog.refresh()
+    await catalog.settle(0)
+    await catalog.close()
+    lister.open.set()
+    await catalog.settle(5)
+    assert catalog.models_of("a") == []
+
+
+async def test_an_endless_list_is_cut(file: Path) -> None:
+    lister = Lister("a", *(f"m{n}" for n in range(1000)))
+    catalog = Catalog([CatalogEntry(lister)], file)
+    await refreshed(catalog)
+    assert len(catalog.models_of("a")) == 500
+
+
+@pytest.mark.parametrize(
+    ("chosen", "by_hand", "found", "models", "default"),
+    [
+        pytest.param("", (), (), [], "", id="nothing is known"),
+        pytest.param("", (), ("m1", "m2"), ["m1", "m2"], "m1", id="found"),
+        pytest.param("", ("h",), ("m1",), ["h", "m1"], "h", id="by hand first"),
+        pytest.param("m2", (), ("m1", "m2"), ["m2", "m1"], "m2", id="by choice"),
+        pytest.param("x", ("x", "h"), ("h",), ["x", "h"], "x", id="each name once"),
+        pytest.param(
+            "",
+            (),
+            ("text-embedding-3", "whisper-1", "gpt-5"),
+            ["text-embedding-3", "whisper-1", "gpt-5"],
+            "gpt-5",
+            id="one that chats",
+        ),
+        pytest.param("", (), ("bge-m3",), ["bge-m3"], "bge-m3", id="none that chats"),
+        pytest.param("bge-m3", (), ("m",), ["bge-m3", "m"], "bge-m3", id="even then"),
+    ],
+)
+async def test_the_models_and_the_default_of_an_upstream(
+    file: Path,
+    chosen: str,
+    by_hand: tuple[str, ...],
+    found: Any,
+    models: list[str],
+    default: str,
+) -> None:
+    catalog = Catalog([CatalogEntry(Lister("a", *found), by_hand, chosen)], file)
+    await refreshed(catalog)
+    assert catalog.models_of("a") == models
+    assert catalog.default_of("a") == default
+    assert catalog.listed() == [ListedModel("a", model) for model in models]

@@ -1,0 +1,540 @@
+"""Asking an upstream over real sockets: repetitions, refusals, broken answers."""
+
+import asyncio
+import gzip
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from email.utils import formatdate
+from typing import Any
+
+import httpx
+import pytest
+
+from byok.chat import ChatRequest, Message, Role, Sampling, TextPart, ToolDefinition
+from byok.dialects import DIALECTS
+from byok.errors import (
+    KeyMissing,
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamRefused,
+    UpstreamUnreachable,
+)
+from byok.events import Finish, FinishReason, StreamEvent, TextDelta
+from byok.upstream.client import HttpUpstream, UpstreamSpec
+from byok.upstream.retry import RetryPolicy
+from byok.upstream.transport import Transports
+from tests.fakes.lister import Canned
+from tests.fakes.upstream import DONE, FakeUpstream, Script, answer, delta, event
+from tests.upstream.test_discover import dead_url
+
+CHAT = ChatRequest(
+    (Message(Role.USER, (TextPart("Hi?"),)),),
+    tools=(ToolDefinition("view", "", {"type": "object"}),),
+    sampling=Sampling(temperature=0.5, max_tokens=9),
+)
+HI: list[StreamEvent] = [TextDelta("Hi."), Finish(FinishReason.STOP)]
+
+
+class Key:
+    """A key source that remembers whether it was told to forget."""
+
+    def __init__(self, key: str = "") -> None:
+        self.key = key
+        self.forgotten = 0
+
+    async def get(self) -> str:
+        if self.key == "missing":
+            raise KeyMissing("No key.")
+        return self.key
+
+    def forget(self) -> None:
+        self.forgotten += 1
+
+
+class Asker:
+    """An HttpUpstream that never sleeps, and what it was about to sleep."""
+
+    def __init__(self, transports: Transports, url: str, **spec: Any) -> None:
+        self.slept: list[float] = []
+        self.key = Key()
+        fields = {"timeout": 5.0, **spec}
+        self.upstream = HttpUpstream(
+            UpstreamSpec("fake", url, DIALECTS["openai_chat"], **fields),
+            transports,
+            self.key,
+            retry=RetryPolicy(),
+            sleep=self._sleep,
+        )
+
+    async def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+    async def ask(self, chat: ChatRequest = CHAT) -> list[StreamEvent]:
+        stream = self.upstream.stream(chat, "m")
+        return [event async for batch in stream for event in batch]
+
+    async def fail(self) -> tuple[list[StreamEvent], UpstreamError]:
+        """Give the events before the failure, and the failure."""
+        events: list[StreamEvent] = []
+        with pytest.raises(UpstreamError) as caught:
+            async for batch in self.upstream.stream(CHAT, "m"):
+                events += batch
+        assert str(caught.value).startswith("fake: ")
+        assert len(caught.value.sentence) < 450
+        return events, caught.value
+
+    async def refused(self) -> UpstreamRefused:
+        """Give the refusal of a request that brought nothing."""
+        events, error = await self.fail()
+        assert events == []
+        assert isinstance(error, UpstreamRefused)
+        return error
+
+
+@pytest.fixture
+async def transports() -> AsyncIterator[Transports]:
+    made = Transports()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def asker(fake: FakeUpstream, transports: Transports) -> Asker:
+    return Asker(transports, fake.url)
+
+
+def refusal(
+    status: int, message: str = "No.", headers: dict[str, str] | None = None
+) -> Script:
+    body = json.dumps({"error": {"message": message}}).encode()
+    return Script(
+        [body], status, {"Content-Type": "application/json", **(headers or {})}
+    )
+
+
+RST = Script(before_head=True)
+RST_AFTER_HEAD = Script([], end="reset")
+OK = Script(answer("Hi."))
+
+
+async def test_an_answer_comes_as_events(fake: FakeUpstream, asker: Asker) -> None:
+    assert await asker.ask() == HI
+    assert asker.upstream.name == "fake"
+    (request,), (headers,) = fake.requests, fake.headers
+    assert request["model"] == "m"
+    assert request["messages"] == [{"role": "user", "content": "Hi?"}]
+    assert headers["Accept-Encoding"] == "identity"
+    assert headers["Content-Type"] == "application/json"
+    assert "Authorization" not in headers
+    await asker.upstream.close()
+
+
+async def test_a_whole_answer_gives_the_same(fake: FakeUpstream, asker: Asker) -> None:
+    body = {"choices": [{"message": {"content": "Hi."}, "finish_reason": "stop"}]}
+    fake.play(Script([json.dumps(body).encode()], headers={}))
+    assert await asker.ask() == HI
+
+
+async def test_the_users_headers_and_fields_are_sent(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    asker = Asker(transports, fake.url, headers={"X-Team": "a"}, extra_body={"seed": 7})
+    await asker.ask()
+    assert httpx.Headers(fake.headers[0])["X-Team"] == "a"
+    assert fake.requests[0]["seed"] == 7
+
+
+# Repetitions
+
+
+@pytest.mark.parametrize(
+    ("scripts", "requests"),
+    [
+        pytest.param([refusal(429), OK], 2, id="429"),
+        pytest.param([refusal(500), OK], 2, id="500"),
+        pytest.param([refusal(503), refusal(502), OK], 3, id="503 and 502"),
+        pytest.param([RST, OK], 2, id="RST before the head"),
+        pytest.param([RST_AFTER_HEAD, OK], 2, id="RST after the head"),
+        pytest.param([RST, refusal(529), OK], 3, id="RST and 529"),
+    ],
+)
+async def test_a_failure_before_the_first_event_is_repeated(
+    fake: FakeUpstream, asker: Asker, scripts: list[Script], requests: int
+) -> None:
+    fake.play(*scripts)
+    assert await asker.ask() == HI
+    assert len(fake.requests) == requests
+    assert len(asker.slept) == requests - 1
+    assert all(0 <= seconds <= 8 for seconds in asker.slept)
+    assert fake.requests[0] == fake.requests[-1]
+
+
+@pytest.mark.parametrize(
+    ("script", "requests", "code"),
+    [
+        pytest.param(refusal(503), 3, "upstream_refused", id="503 for ever"),
+        pytest.param(refusal(500), 2, "upstream_refused", id="500 twice"),
+        pytest.param(refusal(429), 3, "upstream_rate_limit", id="429 for ever"),
+        pytest.param(RST, 3, "upstream_cut", id="RST for ever"),
+        pytest.param(refusal(403), 1, "upstream_auth", id="403"),
+        pytest.param(refusal(404), 1, "upstream_not_found", id="404"),
+        pytest.param(refusal(400), 1, "upstream_refused", id="400"),
+        pytest.param(
+            refusal(429, "exceeded your current quota"), 1, "upstream_quota", id="quota"
+        ),
+    ],
+)
+async def test_repetitions_end(
+    fake: FakeUpstream, asker: Asker, script: Script, requests: int, code: str
+) -> None:
+    fake.play(script)
+    _, error = await asker.fail()
+    assert error.code == code
+    assert len(fake.requests) == requests
+
+
+async def test_nothing_is_repeated_after_an_event(
+    fake: FakeUpstream, asker: Asker
+) -> None:
+    fake.play(Script([delta(content="One")], end="reset"), OK)
+    events, error = await asker.fail()
+    assert events == [TextDelta("One")]
+    assert error.code == "upstream_cut"
+    assert len(fake.requests) == 1
+
+
+async def test_nobody_listening_is_tried_three_times(transports: Transports) -> None:
+    asker = Asker(transports, dead_url())
+    _, error = await asker.fail()
+    assert isinstance(error, UpstreamUnreachable)
+    assert error.code == "upstream_connect"
+    assert len(asker.slept) == 2
+
+
+@pytest.mark.parametrize(
+    "before", [[], [delta(content="One")]], ids=["at once", "in the middle"]
+)
+async def test_silence_is_never_repeated(
+    fake: FakeUpstream, transports: Transports, before: list[bytes]
+) -> None:
+    fake.play(Script(before, end="hang"), OK)
+    asker = Asker(transports, fake.url, timeout=0.2)
+    events, error = await asker.fail()
+    assert len(events) == len(before)
+    assert error.code == "upstream_timeout"
+    assert len(fake.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "slept"),
+    [("7", [7.0]), ("0", [0.0]), ("30", [30.0]), (formatdate(0, usegmt=True), [0.0])],
+)
+async def test_retry_after_is_honoured(
+    fake: FakeUpstream, asker: Asker, header: str, slept: list[float]
+) -> None:
+    fake.play(refusal(429, headers={"Retry-After": header}), OK)
+    assert await asker.ask() == HI
+    assert asker.slept == slept
+
+
+async def test_a_longer_retry_after_is_passed_on(
+    fake: FakeUpstream, asker: Asker
+) -> None:
+    fake.play(refusal(429, headers={"Retry-After": "3600"}), OK)
+    error = await asker.refused()
+    assert (error.status, error.retry_after) == (429, 3600)
+    assert asker.slept == []
+
+
+# Parameters that an upstream dislikes
+
+
+async def test_a_refused_parameter_is_dropped_once_and_remembered(
+    fake: FakeUpstream, asker: Asker
+) -> None:
+    fake.play(refusal(400, "Unsupported parameter: 'parallel_tool_calls'"), OK)
+    assert await asker.ask() == HI
+    assert await asker.ask() == HI
+    first, second, third = fake.requests
+    assert first.pop("parallel_tool_calls") is False
+    assert second == third == first
+    assert asker.slept == []
+
+
+async def test_what_is_remembered_is_for_one_model(
+    fake: FakeUpstream, asker: Asker
+) -> None:
+    fake.play(refusal(400, "temperature is not supported"), OK)
+    await asker.ask()
+    async with aclosing(asker.upstream.stream(CHAT, "other")) as stream:
+        await anext(stream)
+    assert ["temperature" in body for body in fake.requests] == [True, False, True]
+
+
+async def test_several_parameters_go_one_after_the_other(
+    fake: FakeUpstream, asker: Asker
+) -> None:
+    names = ["temperature", "stream_options", "tool_choice", "parallel_tool_calls"]
+    fake.play(*(refusal(422, f"{name}: not permitted") for name in names), OK)
+    assert await asker.ask() == HI
+    assert len(fake.requests) == 5
+    assert not fake.requests[-1].keys() & set(names)
+
+
+async def test_the_output_cap_changes_its_name(
+    fake: FakeUpstream, asker: Asker
+) -> None:
+    message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens'."
+    fake.play(refusal(400, message), OK)
+    assert await asker.ask() == HI
+    caps = [{k: v for k, v in b.items() if "max_" in k} for b in fake.requests]
+    assert caps == [{"max_tokens": 9}, {"max_completion_tokens": 9}]
+
+
+async def test_a_refusal_that_goes_on_ends(fake: FakeUpstream, asker: Asker) -> None:
+    fake.play(refusal(400, "max_tokens or max_completion_tokens or temperature"))
+    error = await asker.refused()
+    assert error.upstream_status == 400
+    assert len(fake.requests) == 4
+
+
+# Keys
+
+
+async def test_the_key_is_sent_as_a_bearer_token(
+    fake: FakeUpstream, asker: Asker
+) -> None:
+    asker.key.key = "sk-1"
+    await asker.ask()
+    assert fake.headers[0]["Authorization"] == "Bearer sk-1"
+
+
+@pytest.mark.parametrize(("status", "forgotten"), [(401, 1), (403, 0), (500, 0)])
+async def test_a_key_is_looked_up_anew_only_after_a_401(
+    fake: FakeUpstream, asker: Asker, status: int, forgotten: int
+) -> None:
+    asker.key.key = "sk-1"
+    fake.play(refusal(status, "Incorrect key"))
+    error = await asker.refused()
+    assert asker.key.forgotten == forgotten
+    assert error.status == 422
+    assert "sk-1" not in error.sentence
+
+
+async def test_without_a_key_nothing_is_sent(fake: FakeUpstream, asker: Asker) -> None:
+    asker.key.key = "missing"
+    with pytest.raises(KeyMissing):
+        await asker.ask()
+    with pytest.raises(KeyMissing):
+        await asker.upstream.models()
+    assert fake.requests == fake.list_headers == []
+
+
+# Odd answers
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_a_redirect_is_refused_and_not_followed(
+    fake: FakeUpstream, asker: Asker, status: int
+) -> None:
+    async with FakeUpstream() as other:
+        location = {"Location": f"{other.url}/chat/completions"}
+        fake.play(Script([], status, location))
+        error = await asker.refused()
+        assert other.requests == []
+    assert error.code == "upstream_redirect"
+    assert len(fake.requests) == 1
+
+
+@pytest.mark.parametrize("pieces", [1, 1000])
+async def test_gzip_is_undone_although_identity_was_asked(
+    fake: FakeUpstream, asker: Asker, pieces: int
+) -> None:
+    packed = gzip.compress(b"".join(answer("Hi.")))
+    cuts = [packed[i : i + 1] for i in range(len(packed))] if pieces > 1 else [packed]
+    fake.play(Script(cuts, headers={"Content-Encoding": "gzip"}))
+    assert await asker.ask() == HI
+
+
+@pytest.mark.parametrize(
+    ("pieces", "headers", "code"),
+    [
+        pytest.param([b"<!DOCTYPE html>"], {}, "upstream_not_json", id="a web page"),
+        pytest.param([], {}, "upstream_empty", id="nothing"),
+        pytest.param([b": ping\n\n"], {}, "upstream_empty", id="only comments"),
+        pytest.param([DONE], {}, "upstream_empty", id="only [DONE]"),
+        pytest.param(
+            [b"x"], {"Content-Encoding": "br"}, "upstream_encoding", id="brotli"
+        ),
+        pytest.param(
+            [b"oops"], {"Content-Encoding": "gzip"}, "upstream_encoding", id="no gzip"
+        ),
+        pytest.param(
+            [gzip.compress(b"\0" * 2**23)],
+            {"Content-Encoding": "gzip"},
+            "upstream_event_too_large",
+            id="a bomb",
+        ),
+        pytest.param(
+            [event({"error": {"message": "Over"}})], {}, "upstream_refused", id="error"
+        ),
+    ],
+)
+async def test_an_answer_that_is_none_fails(
+    fake: FakeUpstream,
+    asker: Asker,
+    pieces: list[bytes],
+    headers: dict[str, str],
+    code: str,
+) -> None:
+    fake.play(Script(pieces, headers=headers))
+    events, error = await asker.fail()
+    assert events == []
+    assert error.code == code
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        pytest.param(b'{"error": "' + b"x" * 200_000 + b'"}', "xxx", id="long JSON"),
+        pytest.param(b"y" * 200_000, "yyy", id="long text"),
+        pytest.param(b"<html>" + b"z" * 200_000, "a web page", id="a long web page"),
+        pytest.param(b"\xff\xfe", "", id="no text"),
+        pytest.param(b"", "no reason given", id="nothing"),
+        pytest.param(b"[" * 5000, "", id="brackets"),
+    ],
+)
+async def test_an_odd_refusal_becomes_a_short_sentence(
+    fake: FakeUpstream, asker: Asker, body: bytes, said: str
+) -> None:
+    fake.play(Script([body], status=400, headers={}))
+    error = await asker.refused()
+    assert said in str(error)
+    assert error.upstream_status == 400
+
+
+async def test_a_compressed_refusal_is_read(fake: FakeUpstream, asker: Asker) -> None:
+    packed = gzip.compress(b'{"error": {"message": "Too shy"}}')
+    fake.play(Script([packed], 400, {"Content-Encoding": "gzip"}))
+    assert "Too shy" in str(await asker.refused())
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param(event({"error": {"message": "Over"}}), id="an error event"),
+        pytest.param(b"data: oops\n\n", id="garbage"),
+    ],
+)
+async def test_events_before_an_error_in_the_same_read_are_kept(
+    fake: FakeUpstream, asker: Asker, after: bytes
+) -> None:
+    fake.play(Script([delta(content="One") + delta(content="Two") + after]))
+    events, _ = await asker.fail()
+    assert events == [TextDelta("OneTwo")]
+    assert len(fake.requests) == 1
+
+
+async def test_a_stream_that_ends_early_is_an_error(
+    fake: FakeUpstream, asker: Asker
+) -> None:
+    fake.play([delta(content="One")])
+    events, error = await asker.fail()
+    assert events == [TextDelta("One")]
+    assert error.code == "upstream_cut"
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [answer("Hi."), answer("Hi.")[:-1]],
+    ids=["after [DONE]", "after finish_reason"],
+)
+@pytest.mark.parametrize("end", ["reset", "hang"])
+async def test_what_happens_after_the_end_is_no_failure(
+    fake: FakeUpstream,
+    transports: Transports,
+    pieces: list[bytes],
+    end: str,
+) -> None:
+    asker = Asker(transports, fake.url, timeout=0.2)
+    fake.play(Script(pieces, end=end))
+    assert await asker.ask() == HI
+
+
+# Hanging up
+
+
+async def test_closing_the_generator_hangs_up(fake: FakeUpstream, asker: Asker) -> None:
+    fake.play(Script([delta(content="One")], end="hang"))
+    stream = asker.upstream.stream(CHAT, "m")
+    assert await anext(stream) == [TextDelta("One")]
+    await stream.aclose()
+    await asyncio.wait_for(fake.hung_up.wait(), 0.5)
+
+
+@pytest.mark.parametrize(
+    "pieces", [[], [delta(content="One")]], ids=["before", "after the first event"]
+)
+async def test_a_cancelled_reader_hangs_up(
+    fake: FakeUpstream, asker: Asker, pieces: list[bytes]
+) -> None:
+    fake.play(Script(pieces, end="hang"))
+    reading = asyncio.ensure_future(asker.ask())
+    await asyncio.wait_for(fake.reached.wait(), 5)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    await asyncio.wait_for(fake.hung_up.wait(), 0.5)
+
+
+async def test_a_finished_answer_keeps_the_connection(
+    fake: FakeUpstream, asker: Asker
+) -> None:
+    for _ in range(3):
+        assert await asker.ask() == HI
+    assert not fake.hung_up.is_set()
+    assert fake.open == 0
+
+
+# Models
+
+
+def canned(status: int, body: bytes) -> Canned:
+    """Answer everything so; the body is still to be read, as from a socket."""
+    return Canned(lambda _: httpx.Response(status, stream=httpx.ByteStream(body)))
+
+
+async def test_models_are_listed(fake: FakeUpstream, asker: Asker) -> None:
+    fake.models = ["a", "b"]
+    asker.key.key = "sk-1"
+    assert await asker.upstream.models() == ["a", "b"]
+    assert fake.list_headers[0]["Authorization"] == "Bearer sk-1"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code"),
+    [
+        pytest.param(404, b"", "upstream_not_found", id="404"),
+        pytest.param(401, b"", "upstream_auth", id="401"),
+        pytest.param(200, b"<html>", "upstream_garbled", id="a web page"),
+        pytest.param(200, b"", "upstream_garbled", id="nothing"),
+        pytest.param(200, b"[" * (17 * 2**20), "upstream_garbled", id="far too much"),
+    ],
+)
+async def test_a_list_that_is_none_fails(status: int, body: bytes, code: str) -> None:
+    asker = Asker(canned(status, body), "http://fake.test/v1")
+    with pytest.raises(UpstreamError, match=r"^fake: ") as caught:
+        await asker.upstream.models()
+    assert caught.value.code == code
+
+
+async def test_a_list_of_other_things_is_empty() -> None:
+    asker = Asker(canned(200, b'{"data": 7}'), "http://fake.test/v1")
+    assert await asker.upstream.models() == []
+
+
+async def test_an_address_that_is_none_fails(transports: Transports) -> None:
+    asker = Asker(transports, "http://[bad/v1")
+    _, error = await asker.fail()
+    assert isinstance(error, UpstreamUnreachable | UpstreamGarbled)

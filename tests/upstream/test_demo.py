@@ -1,0 +1,115 @@
+"""The scripted upstream: it echoes, calls tools, and does not pose as a model."""
+
+import json
+
+import pytest
+
+from byok.chat import (
+    ChatRequest,
+    ImagePart,
+    Message,
+    Role,
+    TextPart,
+    ToolDefinition,
+    ToolResult,
+)
+from byok.events import (
+    Finish,
+    FinishReason,
+    StreamEvent,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+)
+from byok.upstream.demo import MODEL, DemoUpstream
+
+TOOLS = tuple(
+    ToolDefinition(name, "", {"type": "object"})
+    for name in ("view", "view-range", "a.b")
+)
+
+
+async def ask(*messages: Message, tools: bool = True) -> list[StreamEvent]:
+    chat = ChatRequest(messages, tools=TOOLS if tools else ())
+    demo = DemoUpstream(pause=0)
+    return [event async for batch in demo.stream(chat, MODEL) for event in batch]
+
+
+def user(*texts: str) -> Message:
+    return Message(Role.USER, tuple(map(TextPart, texts)))
+
+
+def said(events: list[StreamEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+def called(events: list[StreamEvent]) -> tuple[str, str]:
+    """Give the name and the arguments of the only call, "" where there is none."""
+    deltas = [event for event in events if isinstance(event, ToolCallDelta)]
+    assert len({delta.index for delta in deltas}) <= 1
+    name = "".join(delta.name for delta in deltas)
+    return name, "".join(delta.arguments for delta in deltas)
+
+
+async def test_it_echoes_and_says_that_it_is_no_model() -> None:
+    events = await ask(user("old words", "What is\n  up?"))
+    assert "no model" in said(events)
+    assert said(events).endswith("What is\n  up?")
+    assert "old words" not in said(events)
+    assert called(events) == ("", "")
+    assert isinstance(events[-2], Usage)
+    assert events[-1] == Finish(FinishReason.STOP)
+    assert sum(isinstance(event, TextDelta) for event in events) > 3
+
+
+@pytest.mark.parametrize(
+    ("question", "call"),
+    [
+        ('Please view {"path": "a.py", "n": {"x": 1}} now', "view"),
+        ('view-range {"path": "a.py", "n": {"x": 1}}', "view-range"),
+        ('a.b: {"path": "a.py", "n": {"x": 1}}', "a.b"),
+    ],
+)
+async def test_it_calls_the_tool_that_the_question_names(
+    question: str, call: str
+) -> None:
+    events = await ask(user(question))
+    name, arguments = called(events)
+    assert name == call
+    assert json.loads(arguments) == {"path": "a.py", "n": {"x": 1}}
+    assert "no model" in said(events)
+    assert events[-1] == Finish(FinishReason.TOOL_CALLS)
+
+
+async def test_without_an_object_the_arguments_are_empty() -> None:
+    assert called(await ask(user("Just view."))) == ("view", "{}")
+
+
+@pytest.mark.parametrize("question", ["review it", "views", "preview-view-x", "axb"])
+async def test_a_part_of_a_word_names_no_tool(question: str) -> None:
+    assert called(await ask(user(question))) == ("", "")
+
+
+async def test_a_tool_that_is_not_offered_is_not_called() -> None:
+    assert called(await ask(user("view it"), tools=False)) == ("", "")
+
+
+async def test_it_repeats_what_a_tool_answered() -> None:
+    result = Message(Role.TOOL, (ToolResult("c", "view", "42 lines, view them"),))
+    events = await ask(user("view it"), result)
+    assert "42 lines" in said(events)
+    assert "no model" in said(events)
+    assert called(events) == ("", "")
+
+
+async def test_it_answers_a_picture_and_a_long_question() -> None:
+    picture = Message(Role.USER, (ImagePart("image/png", "AAAA"),))
+    assert "no model" in said(await ask(picture))
+    assert len(said(await ask(user("x" * 100_000)))) < 3000
+
+
+async def test_it_has_a_name_and_one_model() -> None:
+    demo = DemoUpstream("mine")
+    assert demo.name == "mine"
+    assert await demo.models() == [MODEL]
+    await demo.close()

@@ -1,0 +1,65 @@
+"""Which local servers answer."""
+
+import socket
+
+import httpx
+import pytest
+
+from byok.upstream.discover import answering
+from byok.upstream.transport import Transports
+from tests.fakes.lister import Canned
+from tests.fakes.upstream import FakeUpstream
+
+
+def dead_url() -> str:
+    """An address where nobody listens."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{sock.getsockname()[1]}/v1"
+
+
+async def test_those_that_answer_are_named_in_order(fake: FakeUpstream) -> None:
+    transports = Transports()
+    async with FakeUpstream() as other:
+        candidates = {"b": other.url, "dead": dead_url(), "a": fake.url}
+        assert await answering(transports, candidates, seconds=5) == ["b", "a"]
+        await transports.close()
+
+
+async def test_one_that_is_slow_is_left_out(fake: FakeUpstream) -> None:
+    transports = Transports()
+    fake.models_delay = 60
+    assert await answering(transports, {"slow": fake.url}, seconds=0.05) == []
+    await transports.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "found"),
+    [
+        pytest.param(200, b'{"data": []}', True, id="an object"),
+        pytest.param(200, b"[]", True, id="an array"),
+        pytest.param(200, b"<html>", False, id="a web page"),
+        pytest.param(200, b"", False, id="nothing"),
+        pytest.param(404, b"{}", False, id="not found"),
+        pytest.param(302, b"{}", False, id="a redirect"),
+        pytest.param(500, b"{}", False, id="an error"),
+    ],
+)
+async def test_only_a_list_of_models_counts(
+    status: int, body: bytes, found: bool
+) -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(str(request.url))
+        return httpx.Response(status, content=body)
+
+    names = await answering(Canned(answer), {"x": "http://127.0.0.1:1/v1"})
+    assert names == (["x"] if found else [])
+    assert asked == ["http://127.0.0.1:1/v1/models"]
+
+
+async def test_without_candidates_nobody_answers() -> None:
+    transports = Transports()
+    assert await answering(transports, {}) == []
+    await transports.close()

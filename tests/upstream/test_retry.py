@@ -1,0 +1,93 @@
+"""The table of repetitions: what is sent again, how often, and after how long."""
+
+import pytest
+
+from byok.errors import (
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamRefused,
+    UpstreamUnreachable,
+)
+from byok.upstream.retry import RetryPolicy, parse_retry_after
+
+POLICY = RetryPolicy(tries=2, first_wait=0.5, longest_backoff=8.0, longest_wait=30.0)
+
+
+def refused(
+    status: int, retry_after: float | None = None, *, retryable: bool = True
+) -> UpstreamRefused:
+    return UpstreamRefused(
+        "No.", upstream_status=status, retry_after=retry_after, retryable=retryable
+    )
+
+
+def unreachable(code: str) -> UpstreamUnreachable:
+    return UpstreamUnreachable("No.", code=code)
+
+
+@pytest.mark.parametrize(
+    ("error", "times"),
+    [
+        pytest.param(unreachable("upstream_connect"), 2, id="no connection"),
+        pytest.param(unreachable("upstream_cut"), 2, id="a connection lost"),
+        pytest.param(unreachable("upstream_timeout"), 0, id="silence: it may be paid"),
+        pytest.param(unreachable("upstream_tls"), 0, id="no trust"),
+        pytest.param(refused(429), 2, id="429"),
+        pytest.param(refused(429, retryable=False), 0, id="429 for want of money"),
+        pytest.param(refused(500), 1, id="500 once"),
+        pytest.param(refused(502), 2, id="502"),
+        pytest.param(refused(503), 2, id="503"),
+        pytest.param(refused(504), 2, id="504"),
+        pytest.param(refused(529), 2, id="529"),
+        pytest.param(refused(501), 0, id="501"),
+        pytest.param(refused(400, retryable=False), 0, id="400"),
+        pytest.param(refused(401, retryable=False), 0, id="401"),
+        pytest.param(refused(408), 0, id="408"),
+        pytest.param(refused(0), 0, id="an error inside a stream"),
+        pytest.param(UpstreamGarbled("No.", retryable=True), 0, id="an empty answer"),
+    ],
+)
+def test_a_failure_is_repeated_so_often(error: UpstreamError, times: int) -> None:
+    waits = [POLICY.wait(error, attempt, 0.5) for attempt in range(1, 5)]
+    assert [wait is not None for wait in waits] == [n < times for n in range(4)]
+
+
+def test_the_wait_doubles_up_to_a_limit_and_is_jittered() -> None:
+    policy = RetryPolicy(tries=9, first_wait=0.5, longest_backoff=3.0)
+    error = refused(503)
+    assert [policy.wait(error, n, 1.0) for n in range(1, 6)] == [0.5, 1, 2, 3, 3]
+    assert policy.wait(error, 1, 0.0) == 0
+    assert policy.wait(error, 2, 0.25) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("asked", "wait"), [(0.0, 0.0), (7.0, 7.0), (30.0, 30.0), (30.1, None)]
+)
+def test_the_asked_wait_is_kept_or_passed_on(asked: float, wait: float | None) -> None:
+    assert POLICY.wait(refused(429, asked), 1, 0.5) == wait
+    assert POLICY.wait(refused(429, asked), 3, 0.5) is None
+
+
+NOW = 1_445_412_480.0  # Wed, 21 Oct 2015 07:28:00 GMT
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("5", 5.0),
+        (" 0 ", 0.0),
+        ("1.5", 1.5),
+        ("3600", 3600.0),
+        ("Wed, 21 Oct 2015 07:28:30 GMT", 30.0),
+        ("Wed, 21 Oct 2015 07:27:30 GMT", 0.0),
+        ("abc", None),
+        ("-5", None),
+        ("1.2.3", None),
+        (".", None),
+        ("nan", None),
+        ("Wed, 99 Oct 2015 07:28:30 GMT", None),
+        ("", None),
+    ],
+)
+def test_retry_after_is_read(value: str, seconds: float | None) -> None:
+    assert parse_retry_after(value, NOW) == seconds

@@ -1,0 +1,125 @@
+"""From a client's model id to an upstream and a model; nothing is ever refused."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from byok.augment.models import ListedModel
+from byok.errors import UpstreamUnreachable
+from byok.upstream.catalog import Catalog, CatalogEntry
+from byok.upstream.router import PLACEHOLDER, Choice, Router
+from tests.fakes.lister import Lister
+
+
+class House:
+    """Two upstreams with their catalog and router."""
+
+    def __init__(self, folder: Path, default: str = "", **first: str) -> None:
+        self.first, self.second = Lister("one", "m1"), Lister("two", "m2", "m3")
+        self.catalog = Catalog(
+            [
+                CatalogEntry(self.first, model=first.get("model", "")),
+                CatalogEntry(self.second, models=("m2",)),
+            ],
+            folder / "models.json",
+        )
+        upstreams = {"one": self.first, "two": self.second}
+        self.router = Router(upstreams, self.catalog, default)
+
+    async def choose(self, model_id: str) -> tuple[str, str]:
+        choice = await self.router.choose(model_id)
+        assert isinstance(choice, Choice)
+        return choice.upstream.name, choice.model
+
+
+@pytest.mark.parametrize(
+    ("model_id", "choice"),
+    [
+        pytest.param("byok:two:m2", ("two", "m2"), id="listed"),
+        pytest.param("byok:two:never-heard", ("two", "never-heard"), id="not listed"),
+        pytest.param("byok:two:qwen:7b/x", ("two", "qwen:7b/x"), id="with a colon"),
+        pytest.param("byok:two:m ü", ("two", "m ü"), id="verbatim"),
+        pytest.param("", ("one", "top"), id="empty"),
+        pytest.param("claude-sonnet-4", ("one", "top"), id="no prefix"),
+        pytest.param("m2", ("one", "top"), id="a bare name, though listed"),
+        pytest.param("byok:three:m1", ("one", "top"), id="unknown upstream"),
+        pytest.param("byok:two:", ("one", "top"), id="no model"),
+        pytest.param("byok:two", ("one", "top"), id="no second colon"),
+        pytest.param("BYOK:two:m2", ("one", "top"), id="another prefix"),
+        pytest.param("byok:two:a\r\nX: y", ("one", "top"), id="control characters"),
+        pytest.param("byok:two:\x00", ("one", "top"), id="NUL"),
+        pytest.param("byok:two:" + "m" * 504, ("one", "top"), id="513 characters"),
+        pytest.param(
+            "byok:two:" + "m" * 503, ("two", "m" * 503), id="just 512 characters"
+        ),
+        pytest.param("http://evil/x", ("one", "top"), id="an address"),
+    ],
+)
+async def test_an_id_is_routed(
+    tmp_path: Path, model_id: str, choice: tuple[str, str]
+) -> None:
+    house = House(tmp_path, model="top")
+    assert await house.choose(model_id) == choice
+    assert house.first.asked + house.second.asked == 0
+
+
+@pytest.mark.parametrize(
+    ("default", "model", "expected"),
+    [
+        pytest.param("byok:two:m9", "", ("two", "m9"), id="a whole id"),
+        pytest.param("m2", "", ("two", "m2"), id="a listed name"),
+        pytest.param("m9", "", ("one", "m9"), id="a name nobody lists"),
+        pytest.param("byok:three:m", "", ("one", "byok:three:m"), id="of no upstream"),
+        pytest.param("", "top", ("one", "top"), id="the first upstream's choice"),
+        pytest.param("", "", ("one", PLACEHOLDER), id="nothing is known yet"),
+    ],
+)
+async def test_the_default_is_found(
+    tmp_path: Path, default: str, model: str, expected: tuple[str, str]
+) -> None:
+    house = House(tmp_path, default, model=model)
+    assert house.router.default() == ListedModel(*expected)
+
+
+async def test_the_default_is_what_the_first_upstream_lists(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.catalog.refresh()
+    await house.catalog.settle(5)
+    assert house.router.default() == ListedModel("one", "m1")
+
+
+async def test_a_placeholder_becomes_what_the_upstream_has(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    assert await house.choose("") == ("one", "m1")
+    assert await house.choose(f"byok:one:{PLACEHOLDER}") == ("one", "m1")
+    assert house.first.asked == 1
+
+
+async def test_a_placeholder_stays_where_the_upstream_does_not_tell(
+    tmp_path: Path,
+) -> None:
+    house = House(tmp_path)
+    house.first.failure = UpstreamUnreachable("No.")
+    assert await house.choose("") == ("one", PLACEHOLDER)
+
+
+async def test_a_model_that_is_really_called_so_is_used(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.first.listed = ["other", PLACEHOLDER]
+    house.catalog.refresh()
+    await house.catalog.settle(5)
+    assert await house.choose(f"byok:one:{PLACEHOLDER}") == ("one", PLACEHOLDER)
+
+
+async def test_an_unknown_id_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    house = House(tmp_path, model="top")
+    with caplog.at_level(logging.INFO, "byok"):
+        for model_id in ("gone\n1", "gone\n1", "other", "", "byok:two:m2"):
+            await house.choose(model_id)
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2
+    assert "gone" in told[0]
+    assert "\n" not in told[0]
