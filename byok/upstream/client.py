@@ -33,7 +33,7 @@ from byok.upstream.failures import translated
 from byok.upstream.reading import at_end, drain, hang_up, limited, taken
 from byok.upstream.retry import RetryPolicy, parse_retry_after
 from byok.upstream.transport import CONNECT_SECONDS, Route, Transports
-from byok.wire.inflate import Inflate
+from byok.wire.inflate import inflated
 from byok.wire.json_body import parse_json, write_json
 from byok.wire.sse import SSEDecoder
 
@@ -106,17 +106,15 @@ class HttpUpstream:
         spec = self._spec
         target = Target(model, spec.quirks, spec.extra_body)
         request = spec.dialect.encode(chat, target)
-        attempt = 0
+        attempt = 1
         while True:
-            attempt += 1
             body = without(request.body, self._refused.get(model, ()))
             yielded = False
             try:
                 async with self._opened(request.path, body) as response:
-                    coding = response.headers.get("content-encoding", "")
-                    stage = chain(
-                        chain(Inflate(coding), SSEDecoder()),
-                        spec.dialect.decoder(request.tool_names),
+                    stage = inflated(
+                        response.headers.get("content-encoding", ""),
+                        chain(SSEDecoder(), spec.dialect.decoder(request.tool_names)),
                     )
                     reader = response.aiter_raw()
                     lost: list[UpstreamError] = []
@@ -132,9 +130,13 @@ class HttpUpstream:
                             return
                 return
             except UpstreamError as error:
-                if yielded or not await self._again(error, attempt, model, body):
-                    error.args = (f"{spec.name}: {error}",)
-                    raise
+                if not yielded and self._leaves_out(error, model, body):
+                    continue
+                if not yielded and await self._waits(error, attempt):
+                    attempt += 1
+                    continue
+                error.args = (f"{spec.name}: {error}",)
+                raise
 
     async def models(self) -> list[str]:
         """See Upstream.models."""
@@ -234,17 +236,19 @@ class HttpUpstream:
         wait = parse_retry_after(asked, time.time()) if asked else None
         return refusal_of(body, status, wait)
 
-    async def _again(
-        self, error: UpstreamError, attempt: int, model: str, body: Json
-    ) -> bool:
-        """Prepare to send the request once more; False when that is no use."""
-        if isinstance(error, UpstreamRefused) and error.upstream_status in (400, 422):
-            extra = self._spec.extra_body
-            name = refused_parameter(body, str(error), extra)
-            if name and name not in self._refused.get(model, ()):
-                self._refused.setdefault(model, set()).add(name)
-                return True
+    def _leaves_out(self, error: UpstreamError, model: str, body: Json) -> bool:
+        """Remember a parameter that the model refused by name; False if none is."""
+        if not isinstance(error, UpstreamRefused):
             return False
+        refused = self._refused.setdefault(model, set())
+        name = refused_parameter(body, str(error), self._spec.extra_body)
+        if error.upstream_status not in (400, 422) or not name or name in refused:
+            return False
+        refused.add(name)
+        return True
+
+    async def _waits(self, error: UpstreamError, attempt: int) -> bool:
+        """Wait before the next attempt; False when there is none."""
         seconds = self._retry.wait(error, attempt, random.random())  # noqa: S311
         if seconds is None:
             return False

@@ -20,8 +20,9 @@ async def answering(
 
     async def probe(url: str) -> bool:
         try:
-            response = await client.get(f"{url}/models", timeout=httpx.Timeout(seconds))
-        except httpx.HTTPError:
+            async with asyncio.timeout(seconds):
+                response = await client.get(f"{url}/models", timeout=seconds)
+        except (httpx.HTTPError, TimeoutError):
             return False
         return response.is_success and response.content[:1] in (b"{", b"[")
 

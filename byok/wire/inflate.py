@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator
 
 from byok.errors import UpstreamGarbled
+from byok.stage import Out, Stage, chain
 
 MAX_TOTAL = 64 * 2**20
 MAX_PER_READ = 4 * 2**20
@@ -55,3 +56,9 @@ class Inflate:
     def flush(self) -> Iterator[bytes]:
         """Give nothing more; what was cut shows as an unfinished answer."""
         yield from ()
+
+
+def inflated(coding: str, stage: Stage[bytes, Out]) -> Stage[bytes, Out]:
+    """Put Inflate before a stage, where there is something to undo."""
+    plain = coding.strip().lower() in ("", "identity")
+    return stage if plain else chain(Inflate(coding), stage)

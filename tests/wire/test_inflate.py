@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from byok.errors import UpstreamGarbled
 from byok.stage import drain
-from byok.wire.inflate import MAX_PER_READ, MAX_TOTAL, Inflate
+from byok.wire.inflate import MAX_PER_READ, MAX_TOTAL, Inflate, inflated
+from byok.wire.sse import ServerSentEvent, SSEDecoder
 from tests.fakes.slices import CUTS, cut
 
 PLAIN = b"data: hello\n\n" * 40
 
 
-def inflated(coding: str, pieces: Iterable[bytes]) -> bytes:
+def undone(coding: str, pieces: Iterable[bytes]) -> bytes:
     return b"".join(drain(Inflate(coding), pieces))
 
 
@@ -38,7 +39,7 @@ CODINGS = pytest.mark.parametrize(
 def test_any_slicing_gives_the_plain_bytes(
     coding: str, sent: bytes, places: list[int]
 ) -> None:
-    assert inflated(coding, cut(sent, places)) == PLAIN
+    assert undone(coding, cut(sent, places)) == PLAIN
 
 
 def test_each_read_gives_what_it_holds() -> None:
@@ -51,7 +52,7 @@ def test_each_read_gives_what_it_holds() -> None:
 
 def refusal(coding: str, pieces: Iterable[bytes]) -> str:
     with pytest.raises(UpstreamGarbled) as caught:
-        inflated(coding, pieces)
+        undone(coding, pieces)
     return caught.value.code
 
 
@@ -74,7 +75,7 @@ def test_damaged_data_are_refused(coding: str, sent: bytes) -> None:
 def test_no_bytes_do_more_than_refuse(data: bytes) -> None:
     for coding in ("gzip", "deflate"):
         try:
-            inflated(coding, [data])
+            undone(coding, [data])
         except UpstreamGarbled as error:
             assert error.code == "upstream_encoding"
 
@@ -94,3 +95,11 @@ def test_an_answer_that_expands_too_far_is_refused() -> None:
             yield packer.compress(step) + packer.flush(zlib.Z_SYNC_FLUSH)
 
     assert refusal("deflate", reads()) == "upstream_event_too_large"
+
+
+def test_nothing_is_put_before_a_plain_answer() -> None:
+    stage = SSEDecoder()
+    assert inflated("identity", stage) is stage
+    packed = gzip.compress(b"data: x\n\n")
+    events = list(drain(inflated("gzip", stage), [packed]))
+    assert events == [ServerSentEvent(b"x")]
