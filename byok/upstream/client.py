@@ -10,7 +10,7 @@ from collections.abc import (
     Callable,
     Mapping,
 )
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -28,7 +28,7 @@ from byok.errors import (
     UpstreamUnreachable,
 )
 from byok.events import Finish, StreamEvent
-from byok.stage import chain
+from byok.stage import Stage, chain
 from byok.upstream.failures import translated
 from byok.upstream.reading import at_end, drain, hang_up, limited, taken
 from byok.upstream.retry import RetryPolicy, parse_retry_after
@@ -116,18 +116,10 @@ class HttpUpstream:
                         response.headers.get("content-encoding", ""),
                         chain(SSEDecoder(), spec.dialect.decoder(request.tool_names)),
                     )
-                    reader = response.aiter_raw()
-                    lost: list[UpstreamError] = []
-                    async for data in self._reads(reader, lost):
-                        batch, failure = taken(stage, data)
-                        if batch:
+                    async with aclosing(self._batches(response, stage)) as batches:
+                        async for batch in batches:
                             yielded = True
                             yield batch
-                        if failure:
-                            raise at_end(lost, failure) if not data else failure
-                        if batch and isinstance(batch[-1], Finish):
-                            await drain(reader)
-                            return
                 return
             except UpstreamError as error:
                 if not yielded and self._leaves_out(error, model, body):
@@ -200,21 +192,34 @@ class HttpUpstream:
             if response is not None:
                 await hang_up(response)
 
-    async def _reads(
-        self, reader: AsyncIterator[bytes], lost: list[UpstreamError]
-    ) -> AsyncIterator[bytes]:
-        """Give each network read, and b"" at the end of the answer.
+    async def _batches(
+        self, response: httpx.Response, stage: Stage[bytes, StreamEvent]
+    ) -> AsyncGenerator[list[StreamEvent], None]:
+        """Yield the events of each network read that has any.
 
-        A connection that breaks is such an end too: what was finished by then is
-        whole. The error is put into `lost` for the case that it was not.
+        A connection that breaks is an end like any other: what was finished by then is
+        whole, and only if it was not the break is an error.
         """
+        lost: UpstreamUnreachable | None = None
+        reader = response.aiter_raw()
         try:
             with translated(self._spec.base_url):
                 async for data in reader:
-                    yield data
-        except UpstreamError as error:
-            lost.append(error)
-        yield b""
+                    batch, failure = taken(stage, data)
+                    if batch:
+                        yield batch
+                    if failure:
+                        raise failure
+                    if batch and isinstance(batch[-1], Finish):
+                        await drain(reader)
+                        return
+        except UpstreamUnreachable as error:
+            lost = error
+        batch, failure = taken(stage, b"")
+        if batch:
+            yield batch
+        if failure:
+            raise at_end(lost, failure)
 
     async def _refusal(self, response: httpx.Response) -> UpstreamRefused:
         status = response.status_code

@@ -39,10 +39,10 @@ def taken(
     return batch, failure
 
 
-def at_end(lost: list[UpstreamError], failure: UpstreamError) -> UpstreamError:
+def at_end(lost: UpstreamError | None, failure: UpstreamError) -> UpstreamError:
     """Say why an answer that ended is not whole: half an event was cut."""
     if lost:
-        return lost[0]
+        return lost
     if failure.code == "upstream_not_json":
         return UpstreamGarbled(
             "its answer broke off before the end.", code="upstream_cut", retryable=True

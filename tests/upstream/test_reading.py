@@ -39,13 +39,13 @@ LOST = UpstreamUnreachable("gone")
 @pytest.mark.parametrize(
     ("lost", "failure", "code"),
     [
-        pytest.param([LOST], HALF, LOST.code, id="the connection broke"),
-        pytest.param([], HALF, "upstream_cut", id="half an event is a cut"),
-        pytest.param([], EMPTY, "upstream_empty", id="others stay what they are"),
+        pytest.param(LOST, HALF, LOST.code, id="the connection broke"),
+        pytest.param(None, HALF, "upstream_cut", id="half an event is a cut"),
+        pytest.param(None, EMPTY, "upstream_empty", id="others stay what they are"),
     ],
 )
 def test_the_end_is_told_by_its_cause(
-    lost: list[UpstreamError], failure: UpstreamError, code: str
+    lost: UpstreamError | None, failure: UpstreamError, code: str
 ) -> None:
     assert at_end(lost, failure).code == code
 
