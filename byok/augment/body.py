@@ -5,6 +5,7 @@ or spelled in camelCase. Nothing here raises; what is unusable counts as absent.
 """
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from byok.chat import Json
@@ -85,6 +86,7 @@ def strings(body: Json, *names: str) -> list[str]:
     return list(dict.fromkeys(item for item in found if isinstance(item, str)))
 
 
+@cache  # the names are those in byok's own code
 def _camel(name: str) -> str:
     head, *rest = name.split("_")
     return head + "".join(word.capitalize() for word in rest)

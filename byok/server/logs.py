@@ -20,11 +20,23 @@ class RedactingFormatter(logging.Formatter):
     def __init__(self, redactor: Redactor) -> None:
         super().__init__(_FORMAT)
         self._redactor = redactor
+        self._last: tuple[logging.LogRecord, str] | None = None
 
     def format(self, record: logging.LogRecord) -> str:
         """Write one record without secrets and without control characters."""
-        text = self._redactor(super().format(record))
-        return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
+        last = self._last  # every handler asks for the same record in turn
+        if last is None or last[0] is not record:
+            text = self._redactor(super().format(record))
+            if not text.isprintable():
+                text = "".join(
+                    c if c.isprintable() or c in "\n\t" else "?" for c in text
+                )
+            last = self._last = (record, text)
+        return last[1]
+
+
+def _shown(char: str) -> str:
+    return char if char.isprintable() or char in "\n\t" else "?"
 
 
 def set_up_logging(level: str, file: Path | None, redactor: Redactor) -> None:

@@ -27,6 +27,7 @@ _STREAM = {
     "X-Accel-Buffering": "no",
 }
 HEARTBEAT = encode_line(chunk())
+FACTS = HEARTBEAT  # nothing was retrieved, no blob is unknown
 
 
 def json_response(body: Json, status: int = 200) -> Response:
@@ -99,7 +100,6 @@ class LineStream:
         self._last = self._clock()
         self._lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
-        self.bytes_sent = 0
 
     @property
     def response(self) -> StreamResponse:
@@ -122,32 +122,27 @@ class LineStream:
                 await self._task
 
     async def write(self, lines: bytes) -> None:
-        """Send lines; the client sees them at once."""
+        """Send lines, the first ones with the head; the client sees them at once."""
         if not self._response.prepared:
-            await self._open()
+            async with self._lock:
+                if not self._response.prepared:
+                    await self._response.prepare(self._request)
+                    lines = FACTS + lines
         self._last = self._clock()
-        self.bytes_sent += len(lines)
         await self._response.write(lines)
 
     async def finish(self) -> None:
         """End the answer."""
         if not self._response.prepared:
-            await self._open()
+            await self.write(b"")
         await self._response.write_eof()
-
-    async def _open(self) -> None:
-        async with self._lock:
-            if not self._response.prepared:
-                await self._response.prepare(self._request)
-                await self._response.write(HEARTBEAT)  # the facts: nothing retrieved
 
     async def _keep_alive(self) -> None:
         due = self._last + self._head_after
         while True:
             await asyncio.sleep(max(0.0, due - self._clock()))
             if not self._response.prepared:
-                await self._open()
-                self._last = self._clock()
+                await self.write(b"")
             elif self._clock() - self._last >= self._beat:
                 await self.write(HEARTBEAT)
             due = self._last + self._beat
