@@ -95,14 +95,14 @@ class Sampling:
 class ChatRequest:
     """Everything needed to ask a model for one turn.
 
-    No messages means that there is nothing to answer. `silent` marks a background
+    No messages means that there is nothing to answer. `own_words` are the user's newest
+    ones, without any context around them. `silent` marks a background
     job of the client; the two `client_` flags say what its reader can digest.
     """
 
     messages: tuple[Message, ...]
     tools: tuple[ToolDefinition, ...] = ()
-    model: str = ""
-    conversation_id: str = ""
+    own_words: str = ""
     silent: bool = False
     client_parallel_tools: bool = False
     client_tool_use_start: bool = False

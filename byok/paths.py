@@ -86,30 +86,47 @@ def write_private(path: Path, content: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         Path(name).replace(path)
+        _sync_folder(path.parent)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             Path(name).unlink()
         raise
 
 
+def _sync_folder(folder: Path) -> None:
+    """Make a new name last through a power cut, where the system can."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def make_private(folder: Path) -> None:
-    """Make a folder that only its owner may enter; existing ones stay as they are."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Make a folder, and its parents, that only their owner may enter.
+
+    Folders that are there already keep their access.
+    """
+    for place in [*reversed(folder.parents), folder]:
+        if not place.is_dir():
+            place.mkdir(mode=0o700, exist_ok=True)
 
 
-def check_private(path: Path) -> None:
-    """Refuse a secret file that others could read or replace.
+def check_private(path: Path, cure: str = "Remove it.") -> None:
+    """Refuse a secret file that others could read or replace; `cure` says what then.
 
     Raises:
         ConfigError: it is no plain file, is somebody else's, or open to others.
     """
     facts = path.lstat()
     if not path.is_file() or path.is_symlink():
-        raise ConfigError(f"{path} must be a plain file.", hint="Remove it.")
+        raise ConfigError(f"{path} must be a plain file.", hint=cure)
     if not hasattr(os, "geteuid"):
         return  # Windows: the user's profile folder is private by its access list
     if facts.st_uid != os.geteuid():
-        raise ConfigError(f"{path} belongs to another user.", hint="Remove it.")
+        raise ConfigError(f"{path} belongs to another user.", hint=cure)
     if facts.st_mode & 0o077:
         raise ConfigError(
             f"{path} can be read or changed by other users.",

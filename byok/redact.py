@@ -18,7 +18,7 @@ _PATTERNS = re.compile(
     | \bxai-[A-Za-z0-9]{20,}                         # xAI
     | \bxox[abprs]-[A-Za-z0-9\-]{10,}                # Slack
     | \bAKIA[0-9A-Z]{16}\b                           # AWS
-    | \beyJ[\w\-]{8,}\.[\w\-]{8,}\.[\w\-]{8,}        # JWT
+    | (?<![\w\-])eyJ[\w\-]{8,4096}\.[\w\-]{8,8192}\.[\w\-]{8,2048}  # JWT
     | (?<=://)[^/\s:@]+:[^/\s@]+(?=@)                 # user and password in a URL
     | (?<=[Bb]asic[ ])[A-Za-z0-9+/=]{8,}             # HTTP basic credentials
     | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*-----|\Z)

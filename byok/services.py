@@ -5,16 +5,18 @@ import logging
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from byok.augment.chat_request import Defaults
+from byok.augment.models import split_id
 from byok.chat import Sampling
-from byok.config import Settings, UpstreamSettings, is_loopback
+from byok.config import Settings, UpstreamSettings, check_files, is_loopback
 from byok.dialects import DIALECTS
 from byok.dialects.presets import DEMO, PRESETS
 from byok.dialects.quirks import DEFAULT, QUIRKS
 from byok.errors import ConfigError, KeyMissing
-from byok.keys import FoundKey, KeyLadder, KeyWanted
+from byok.keys import KeyLadder, KeyWanted
+from byok.keys.lookup import UpstreamKey
 from byok.keys.vault import Vault
 from byok.paths import Paths
 from byok.redact import Redactor
@@ -33,7 +35,7 @@ _LOCAL_TIMEOUT, _REMOTE_TIMEOUT = 600.0, 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Chosen:
     """The upstreams in their order, the first answers by default; and why."""
 
     upstreams: Mapping[str, UpstreamSettings]
@@ -46,7 +48,7 @@ class Services:
 
     settings: Settings
     paths: Paths
-    choice: Choice
+    choice: Chosen
     redactor: Redactor
     upstreams: Mapping[str, Upstream]
     catalog: Catalog
@@ -66,46 +68,17 @@ class Services:
         return Defaults(own.system_prompt or chat.system_prompt, addition, sampling)
 
 
-class UpstreamKey:
-    """The key of one upstream, looked up once, in a thread."""
-
-    def __init__(
-        self, ladder: KeyLadder, wanted: KeyWanted, redactor: Redactor
-    ) -> None:
-        self._ladder = ladder
-        self._wanted = wanted
-        self._redactor = redactor
-        self._found: FoundKey | None = None
-        self._lock = asyncio.Lock()
-
-    async def get(self) -> str:
-        """Return the key; "" where the upstream works without one."""
-        async with self._lock:
-            if self._found is None:
-                self._found = await asyncio.to_thread(self._find)
-                self._redactor.add(self._found.value)
-        return self._found.value
-
-    def forget(self) -> None:
-        """Look again next time."""
-        self._found = None
-
-    def _find(self) -> FoundKey:
-        try:
-            return self._ladder.find(self._wanted)
-        except KeyMissing:
-            if self._wanted.preset_env or self._wanted.named_env:
-                raise
-            return FoundKey("", "none needed")
-
-
 def key_wanted(name: str, settings: UpstreamSettings) -> KeyWanted:
-    """Say for whom a key is looked for."""
+    """Say for whom a key is looked for.
+
+    The vendor's own variable counts for the vendor's own address only.
+    """
     preset = PRESETS.get(settings.type)
+    base_url = base_url_of(settings)
     return KeyWanted(
         name,
-        base_url_of(settings),
-        preset_env=preset.key_env if preset else "",
+        base_url,
+        preset_env=preset.key_env if preset and preset.is_at(base_url) else "",
         named_env=settings.api_key_env,
         command=tuple(settings.api_key_cmd),
     )
@@ -133,6 +106,12 @@ def upstream_named(wanted: str, settings: Settings) -> tuple[str, UpstreamSettin
         return wanted, settings.upstreams[wanted]
     if "://" in wanted:
         return CUSTOM, _custom(wanted)
+    if wanted == "azure":
+        raise ConfigError(
+            "azure needs the address of your resource.",
+            hint="Add base_url under [upstreams.azure] in the file that "
+            "byok config path names.",
+        )
     if wanted == DEMO or (wanted in PRESETS and PRESETS[wanted].base_url):
         return wanted, UpstreamSettings(type=wanted)
     known = [*settings.upstreams, *(n for n, p in PRESETS.items() if p.base_url), DEMO]
@@ -147,8 +126,9 @@ def _custom(url: str) -> UpstreamSettings:
         return Settings(upstreams={CUSTOM: {"base_url": url}}).upstreams[CUSTOM]
     except ValueError as error:
         raise ConfigError(
-            "The upstream's URL cannot be used: it must look like https://host/v1, "
-            "and plain http is for this machine only."
+            "The upstream's URL cannot be used: it must look like https://host/v1.",
+            hint="For plain http to another machine write a section in the settings, "
+            "with allow_insecure_http = true.",
         ) from error
 
 
@@ -157,7 +137,7 @@ async def choose_upstreams(
     wanted: str,
     transports: Transports,
     ladder: KeyLadder,
-) -> Choice:
+) -> Chosen:
     """Decide which upstreams there are, and which comes first.
 
     Without any choice of the user: the first local server that answers, else an
@@ -166,20 +146,20 @@ async def choose_upstreams(
     if wanted:
         name, chosen = upstream_named(wanted, settings)
         others = {n: u for n, u in settings.upstreams.items() if n != name}
-        return Choice({name: chosen, **others}, "chosen by --upstream")
+        return Chosen({name: chosen, **others}, "chosen by --upstream")
     if settings.upstreams:
-        return Choice(settings.upstreams, "first of the settings")
+        return Chosen(settings.upstreams, "first of the settings")
     local = {n: p.base_url for n, p in PRESETS.items() if p.local}
     if found := await answering(transports, local):
         chosen = UpstreamSettings(type=found[0])
-        return Choice({found[0]: chosen}, f"it answers at {local[found[0]]}")
+        return Chosen({found[0]: chosen}, f"it answers at {local[found[0]]}")
     hosted = [n for n, p in PRESETS.items() if not p.local and p.base_url]
     if hit := await asyncio.to_thread(_first_key, ladder, hosted):
-        return Choice(
+        return Chosen(
             {hit[0]: UpstreamSettings(type=hit[0])}, f"its key is in {hit[1]}"
         )
     reason = "no local server answers and no key was found; choose with --upstream"
-    return Choice({DEMO: UpstreamSettings(type=DEMO)}, reason)
+    return Chosen({DEMO: UpstreamSettings(type=DEMO)}, reason)
 
 
 def _first_key(ladder: KeyLadder, names: Iterable[str]) -> tuple[str, str] | None:
@@ -208,10 +188,7 @@ def make_upstream(
     chat, network = common.chat, common.network
     base_url = base_url_of(settings)
     local = is_loopback(base_url)
-    route = Route(
-        settings.proxy or ("" if local else network.proxy),
-        settings.ca_file or network.ca_file,
-    )
+    proxy = "" if local else settings.proxy or network.proxy
     spec = UpstreamSpec(
         name=name,
         base_url=base_url,
@@ -220,7 +197,7 @@ def make_upstream(
         timeout=settings.timeout or (_LOCAL_TIMEOUT if local else _REMOTE_TIMEOUT),
         headers={**chat.headers, **settings.headers},
         extra_body={**chat.extra_body, **settings.extra_body},
-        route=replace(route, proxy="") if local else route,
+        route=Route(proxy, settings.ca_file or network.ca_file),
     )
     return HttpUpstream(spec, transports, key)
 
@@ -233,17 +210,22 @@ async def open_services(
     upstream: str = "",
     model: str = "",
     ladder: KeyLadder | None = None,
+    redactor: Redactor | None = None,
 ) -> AsyncIterator[Services]:
     """Open everything; no upstream need be reachable.
 
     Raises:
         ConfigError: the chosen upstream or model does not exist.
     """
+    check_files(settings)
     transports = Transports()
-    redactor = Redactor()
+    redactor = redactor or Redactor()
     ladder = ladder or make_ladder(paths)
     try:
         choice = await choose_upstreams(settings, upstream, transports, ladder)
+        for section in (settings.chat, *choice.upstreams.values()):
+            for value in section.headers.values():
+                redactor.add(value)
         upstreams = {
             name: make_upstream(
                 name,
@@ -256,7 +238,7 @@ async def open_services(
         }
         catalog = Catalog(
             (
-                CatalogEntry(upstreams[name], *_models(section))
+                CatalogEntry(upstreams[name], *_models(section), base_url_of(section))
                 for name, section in choice.upstreams.items()
             ),
             paths.models,
@@ -280,9 +262,16 @@ def _models(section: UpstreamSettings) -> tuple[tuple[str, ...], str]:
     return tuple(section.models), section.model
 
 
-def _default_id(model: str, settings: Settings, choice: Choice) -> str:
+def _default_id(model: str, settings: Settings, choice: Chosen) -> str:
     """`--model` goes to the first upstream unless it is a whole id."""
+    default = settings.routing.default
     if model:
         first = next(iter(choice.upstreams))
-        return model if model.startswith("byok:") else f"byok:{first}:{model}"
-    return settings.routing.default
+        default = model if model.startswith("byok:") else f"byok:{first}:{model}"
+    name, _ = split_id(default) or ("", "")
+    if default.startswith("byok:") and name not in choice.upstreams:
+        raise ConfigError(
+            f"The default model {default!r} names no configured upstream.",
+            hint=f"Configured are: {', '.join(choice.upstreams)}.",
+        )
+    return default

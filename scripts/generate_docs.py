@@ -13,7 +13,7 @@ from byok.augment.endpoints import (
     Refused,
     Service,
 )
-from byok.augment.quiet import PREFIXED, SUFFIXED, Quiet
+from byok.augment.quiet import CONTAINING, ENDING, Quiet
 from byok.chat import Json
 
 TARGET = Path(__file__).parent.parent / "docs" / "ENDPOINTS.md"
@@ -42,8 +42,8 @@ def page() -> str:
         rows = [f"| `{r.path}` | {_answer(r)} |" for r in ENDPOINTS if type(r) is kind]
         parts.append(f"## {title}\n\n| path | answer |\n|---|---|\n")
         parts.append("\n".join(rows) + "\n\n")
-    families = [f"| `{p}…` | {_code(b)} |" for p, b in PREFIXED]
-    families += [f"| `…{s}` | {_code(b)} |" for s, b in SUFFIXED]
+    families = [f"| `…{p}…` | {_code(b)} |" for p, b in CONTAINING]
+    families += [f"| `…{s}` | {_code(b)} |" for s, b in ENDING]
     parts.append("## Families\n\n| path | answer |\n|---|---|\n")
     parts.append("\n".join(families) + "\n")
     return "".join(parts)

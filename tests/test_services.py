@@ -11,11 +11,11 @@ from byok.config import Settings
 from byok.dialects.presets import PRESETS
 from byok.errors import ConfigError, KeyMissing
 from byok.keys import KeyLadder
+from byok.keys.lookup import UpstreamKey
 from byok.paths import Paths, find_paths
 from byok.redact import Redactor
 from byok.services import (
     Services,
-    UpstreamKey,
     base_url_of,
     choose_upstreams,
     key_wanted,
@@ -114,7 +114,7 @@ async def test_a_url_wins_over_a_section_that_is_called_custom() -> None:
     assert choice.upstreams["custom"].base_url == "https://other.example/v1"
 
 
-@pytest.mark.parametrize("wanted", ["olama", "azure", "", "OLLAMA", "custom"])
+@pytest.mark.parametrize("wanted", ["olama", "azur", "", "OLLAMA", "custom"])
 def test_an_unknown_upstream_is_told_with_those_that_are_known(wanted: str) -> None:
     settings = Settings(upstreams={"box": BOX, "ollama": {}})
     with pytest.raises(ConfigError, match="There is no upstream") as caught:
@@ -368,3 +368,29 @@ async def test_an_upstreams_own_defaults_win_over_those_of_every_chat() -> None:
 async def test_an_unknown_upstream_opens_nothing(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="There is no upstream"):
         await opened(lambda s: s, Settings(), upstream="olama")
+
+
+@pytest.mark.parametrize(
+    ("section", "variable"),
+    [
+        ({"type": "openai"}, "OPENAI_API_KEY"),
+        ({"type": "openai", "base_url": "https://api.openai.com/v2"}, "OPENAI_API_KEY"),
+        ({"type": "openai", "base_url": "https://gateway.example/v1"}, ""),
+        ({"type": "openai", "base_url": "http://127.0.0.1:9/v1"}, ""),
+        (
+            {"type": "azure", "base_url": "https://me.openai.azure.com/openai/v1"},
+            "AZURE_OPENAI_API_KEY",
+        ),
+        ({"type": "azure", "base_url": "https://azure.com.example/v1"}, ""),
+    ],
+)
+def test_a_vendors_variable_counts_for_the_vendors_address_only(
+    section: dict[str, Any], variable: str
+) -> None:
+    settings = Settings(upstreams={"box": section})
+    assert key_wanted("box", settings.upstreams["box"]).preset_env == variable
+
+
+def test_azure_asks_for_its_address() -> None:
+    with pytest.raises(ConfigError, match="address of your resource"):
+        upstream_named("azure", Settings())

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from typing import Any
 
 from byok.augment.body import first_text, flag, integer, mapping, objects, text
@@ -70,10 +71,7 @@ def diff(patch: str) -> str:
 
 def fenced(code: str, language: str = "") -> str:
     """Fence code with more backticks than it holds in a row."""
-    longest = run = 0
-    for char in code:
-        run = run + 1 if char == "`" else 0
-        longest = max(longest, run)
+    longest = max(map(len, re.findall("`+", code)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{code.rstrip(chr(10))}\n{fence}"
 

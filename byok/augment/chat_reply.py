@@ -72,6 +72,7 @@ class ChatReply:
         self._usage: Usage | None = None
         self._finish: FinishReason | None = None
         self._notices: list[Notice] = []
+        self.left_out: list[str] = []  # calls beyond the one that the client takes
 
     @property
     def has_output(self) -> bool:
@@ -91,6 +92,8 @@ class ChatReply:
             case ToolCall():
                 if not self._calls or self._chat.client_parallel_tools:
                     yield from self._call(event)
+                else:
+                    self.left_out.append(event.name)
             case Usage():
                 self._usage = event
             case Finish(reason=reason):

@@ -1,7 +1,7 @@
 """Read the client's chat body."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from byok.augment import blocks
 from byok.augment.body import first_text, flag, mapping, text
@@ -71,8 +71,7 @@ def decode_chat(
     return ChatRequest(
         messages,
         tools=() if silent else read_tools(body),
-        model=model_id(body),
-        conversation_id=text(body, "conversation_id"),
+        own_words=_own_words(exchanges, current),
         silent=silent,
         client_parallel_tools=flag(flags, "support_parallel_tool_use"),
         client_tool_use_start=flag(flags, "support_tool_use_start"),
@@ -99,6 +98,11 @@ def _after_summary(
     return exchanges, current
 
 
+def _own_words(exchanges: list[Exchange], current: Turn) -> str:
+    turns = [current, *(e.turn for e in reversed(exchanges))]
+    return next((turn.words for turn in turns if turn.words), "")
+
+
 def _is_idle(exchanges: list[Exchange], current: Turn) -> bool:
     """Tell a request that asks nothing: no words, no results, no calls to answer."""
     if current.asks or current.results:
@@ -121,7 +125,7 @@ def _with_editor(turn: Turn, body: Json) -> Turn:
         return turn
     shown = (blocks.selection(body), blocks.diff(text(body, "diff")))
     before = [TextPart(block) for block in shown if block]
-    return Turn((*before, *turn.content), turn.results, asks=True)
+    return replace(turn, content=(*before, *turn.content))
 
 
 def _personality(exchanges: list[Exchange], current: Turn) -> Json | None:

@@ -156,14 +156,6 @@ def _caption(number: int, call: ToolCall) -> TextPart:
     return TextPart(f"Image {number}, output of {call.name} ({call.id}):")
 
 
-def last_user_text(messages: Iterable[Message]) -> str:
-    """Return the newest words in a user message, "" if there are none."""
-    for message in reversed(tuple(messages)):
-        if message.role is Role.USER:
-            return "\n".join(p.text for p in message.parts if isinstance(p, TextPart))
-    return ""
-
-
 def call_ids(messages: Iterable[Message]) -> set[str]:
     """Return the ids of all tool calls in the conversation."""
     return {p.id for m in messages for p in m.parts if isinstance(p, ToolCall)}

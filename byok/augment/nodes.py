@@ -62,7 +62,7 @@ class Turn:
 
     `content` is everything for the model in its order; `asks` tells whether any of
     it is the user's own words or pictures, and not only context. `summary` and
-    `personality` are the payloads of those nodes.
+    `personality` are the payloads of those nodes, `words` what the user wrote.
     """
 
     content: tuple[Part, ...] = ()
@@ -71,6 +71,7 @@ class Turn:
     summary: Json | None = None
     personality: Json | None = None
     unknown_types: tuple[int, ...] = ()
+    words: str = ""
 
 
 def request_nodes(body: Json) -> list[dict[str, Any]]:
@@ -142,7 +143,7 @@ class _Reader:
     def __init__(self, message: str) -> None:
         self._message = message
         self._parts: list[Part] = []
-        self._last_text = ""
+        self._words: list[str] = []
         self._asks = False
         self._summary: Json | None = None
         self._personality: Json | None = None
@@ -157,6 +158,7 @@ class _Reader:
             self._summary,
             self._personality,
             tuple(self._unknown),
+            "\n".join(self._words),
         )
 
     def read(self, node: Json, *, skip_placeholder: bool) -> None:
@@ -193,9 +195,9 @@ class _Reader:
         self._say(message)
 
     def _say(self, said: str) -> None:
-        if said.strip() and said.strip() != self._last_text:
+        if said.strip() and said.strip() not in self._words[-1:]:
             self._parts.append(TextPart(said))
-            self._last_text = said.strip()
+            self._words.append(said.strip())
             self._asks = True
 
     def _context(self, block: str) -> None:

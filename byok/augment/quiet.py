@@ -186,9 +186,9 @@ QUIET: tuple[Quiet, ...] = (
     Quiet("/cloud-agents/agents/batch-get-message-counts", {"message_counts": []}),
 )
 
-# Families whose exact names were never recorded: (how the path matches, answer).
-PREFIXED: tuple[tuple[str, Json], ...] = (("/settings/", {"configs": []}),)
-SUFFIXED: tuple[tuple[str, Json], ...] = (
+# Families whose exact names were never recorded: (part or end of the path, answer).
+CONTAINING: tuple[tuple[str, Json], ...] = (("/settings/", {"configs": []}),)
+ENDING: tuple[tuple[str, Json], ...] = (
     ("/poll-update", {"updates": [], "events": []}),
     ("/stream", {"updates": [], "events": []}),  # the CLI's workspace channel
     ("/get-last-seq-id", {"last_seq_id": 0}),

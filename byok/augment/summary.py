@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html import escape
 
 from byok.augment.blocks import middle_cut
@@ -37,7 +38,7 @@ def rendered_turn(turn: Turn) -> Turn:
     first: tuple[Part, ...] = (TextPart(shown),) if shown.strip() else ()
     pictures = [image for result in turn.results for image in result.images]
     content = (*first, *pictures, *turn.content)
-    return Turn(content=content, asks=True, summary=turn.summary)
+    return replace(turn, content=content, results=(), asks=True)
 
 
 def render(node: Json, extra: list[Exchange]) -> str:

@@ -1,6 +1,7 @@
 """The command line: one file a command; heavy imports happen inside commands."""
 
 import logging
+import os
 import sys
 from typing import NoReturn
 
@@ -10,7 +11,6 @@ from byok.cli import config, connect, keys, models, serve, token, version
 from byok.cli.output import fail
 from byok.errors import ByokError, ConfigError
 
-EXIT_USAGE = 2
 EXIT_CONFIG = 78
 _EXITS = {"already_running": 75, "port": 69}
 
@@ -29,6 +29,7 @@ for command in COMMANDS:
 
 def main() -> NoReturn:
     """Run a command; every ByokError becomes a message, its cure and an exit code."""
+    os.umask(0o077)  # whatever byok makes is its user's alone
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")
@@ -40,7 +41,9 @@ def main() -> NoReturn:
         fail(error)
         sys.exit(exit_code(error))
     except OSError as error:
-        fail(ByokError(f"{error.filename or 'the system'}: {error.strerror}."))
+        where, why = error.filename or "the system", error.strerror or error
+        hint = "byok keeps its files there; BYOK_HOME may name a folder of your own."
+        fail(ByokError(f"{where}: {why}.", hint=hint if error.filename else ""))
         sys.exit(1)
     sys.exit(0)
 

@@ -23,7 +23,10 @@ def path() -> None:
 
 def check(config: ConfigOption = None) -> None:
     """Check the settings without starting anything."""
-    _, paths = load(config)
+    from byok.config import check_files
+
+    settings, paths = load(config)
+    check_files(settings)
     file = config or paths.config
     say(f"{file}: fine" if file.exists() else f"{file} does not exist: defaults apply")
 

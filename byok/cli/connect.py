@@ -8,6 +8,7 @@ import typer
 
 from byok.cli.context import JsonOption, load
 from byok.cli.output import say, tell
+from byok.paths import find_paths
 
 
 class Client(StrEnum):
@@ -32,9 +33,9 @@ def connect(
     from byok.server.instance import running
     from byok.server.token import read_token
 
-    settings, paths = load()
+    paths = find_paths()
     daemon = running(paths)
-    port = daemon.port if daemon else settings.server.port
+    port = daemon.port if daemon else load()[0].server.port
     url, token = f"http://127.0.0.1:{port}", read_token(paths.token)
     if daemon is None:
         tell("byok is not running; these are the settings for its usual port.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from byok.errors import ByokError
 from byok.paths import Paths, find_paths
 
 if TYPE_CHECKING:
@@ -45,13 +46,22 @@ def with_services(
     config: Path | None = None,
     upstream: str = "",
 ) -> T:
-    """Open the services, run some work, close them."""
+    """Open the services, run some work, close them; errors come without secrets."""
+    from byok.redact import Redactor
     from byok.services import open_services
 
     settings, paths = load(config)
+    redactor = Redactor()
 
     async def run() -> T:
-        async with open_services(settings, paths, upstream=upstream) as services:
+        async with open_services(
+            settings, paths, upstream=upstream, redactor=redactor
+        ) as services:
             return await work(services)
 
-    return asyncio.run(run())
+    try:
+        return asyncio.run(run())
+    except ByokError as error:
+        error.args = (redactor(str(error)),)
+        error.hint = redactor(error.hint)
+        raise

@@ -99,13 +99,16 @@ def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
 
 def test_key(name: NameArgument, config: ConfigOption = None) -> None:
     """Ask the upstream for its models with the key, and say what it answers."""
+    settings, _ = load(config)
+    wanted = _wanted(name, settings)
 
     async def work(services: "Services") -> int:
         first = next(iter(services.upstreams.values()))
         return len(await first.models())
 
     count = with_services(work, config=config, upstream=name)
-    say(f"{name} accepts the key and lists {count} models.")
+    say(f"{name} listed {count} model(s) for the key of {wanted.origin}.")
+    tell("A few providers list their models for any key; a first chat is the proof.")
 
 
 def remove_key(

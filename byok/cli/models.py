@@ -32,7 +32,10 @@ def models(
         listed = services.catalog.listed()
         if default not in listed:
             listed.insert(0, default)
-        failures = {n: services.catalog.failure_of(n) for n in services.upstreams}
+        redact = services.redactor
+        failures = {
+            n: redact(services.catalog.failure_of(n)) for n in services.upstreams
+        }
         if json:
             say_json(
                 {

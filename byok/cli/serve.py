@@ -27,7 +27,10 @@ def serve(
         str, typer.Option(help="The model that answers when a client names none.")
     ] = "",
     port: Annotated[
-        str, typer.Option(help="Port on 127.0.0.1 and ::1; 0 takes a free one.")
+        str,
+        typer.Option(
+            help="Port on 127.0.0.1 and ::1; 0 takes a free one.", metavar="PORT"
+        ),
     ] = "",
     config: ConfigOption = None,
 ) -> None:
@@ -49,15 +52,17 @@ def serve(
 async def _serve(
     settings: "Settings", paths: "Paths", upstream: str, model: str
 ) -> None:
+    from byok.redact import Redactor
     from byok.server.instance import record
     from byok.server.logs import set_up_logging
     from byok.server.run import run_until_signal
     from byok.services import open_services
 
+    redactor = Redactor()
+    set_up_logging(settings.log.level, paths.log, redactor)
     async with open_services(
-        settings, paths, upstream=upstream, model=model
+        settings, paths, upstream=upstream, model=model, redactor=redactor
     ) as services:
-        set_up_logging(settings.log.level, paths.log, services.redactor)
 
         def ready(daemon: "Daemon") -> None:
             record(paths, daemon.port)

@@ -1,6 +1,6 @@
 """What the user wants."""
 
-from byok.config.loading import load_settings
+from byok.config.loading import check_files, load_settings
 from byok.config.settings import DEFAULT_PORT, Settings, UpstreamSettings
 from byok.config.values import is_loopback
 
@@ -8,6 +8,7 @@ __all__ = [
     "DEFAULT_PORT",
     "Settings",
     "UpstreamSettings",
+    "check_files",
     "is_loopback",
     "load_settings",
 ]

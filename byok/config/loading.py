@@ -50,6 +50,20 @@ def load_settings(
         ) from None
 
 
+def check_files(settings: Settings) -> None:
+    """Check that the files which the settings name are there.
+
+    Raises:
+        ConfigError: names the key.
+    """
+    named = {"network.ca_file": settings.network.ca_file}
+    for name, upstream in settings.upstreams.items():
+        named[f"upstreams.{name}.ca_file"] = upstream.ca_file
+    for key, file in named.items():
+        if file and not Path(file).is_file():
+            raise ConfigError(f"{key} names no file: {file}.")
+
+
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         _check_file(path)

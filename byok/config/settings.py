@@ -16,6 +16,7 @@ from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
 from byok.toolcalls.repair import RepairMode
 
 DEFAULT_PORT = 8317
+_Proxy = Annotated[str, AfterValidator(values.proxy)]
 
 
 class _Section(BaseModel):
@@ -33,7 +34,9 @@ class ServerSettings(_Section):
 class NetworkSettings(_Section):
     """How upstreams beyond this machine are reached."""
 
-    proxy: str = Field("", description="http:// proxy for upstreams; never loopback.")
+    proxy: _Proxy = Field(
+        "", description="http:// proxy for upstreams; never loopback."
+    )
     ca_file: str = Field("", description="PEM file of further trusted authorities.")
 
 
@@ -85,7 +88,7 @@ class UpstreamSettings(_RequestDefaults):
         0, ge=0, description="Longest silence in seconds; 0 means 120, local 600."
     )
     ca_file: str = Field("", description="As in [network], for this upstream.")
-    proxy: str = Field("", description="As in [network], for this upstream.")
+    proxy: _Proxy = Field("", description="As in [network], for this upstream.")
     allow_insecure_http: bool = Field(
         False, description="Allow plain http beyond this machine: the key travels bare."
     )
@@ -122,7 +125,7 @@ class LimitSettings(_Section):
 
 
 class LogSettings(_Section):
-    """What is written down. Bodies, prompts and keys never are."""
+    """What is written down. Keys and bodies never are."""
 
     level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = Field(
         "info", description="debug, info, warning or error."
@@ -188,7 +191,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Order the sources; the file comes in as the init argument `_file`."""
+        """Order the sources; the file comes in as the init argument `_toml`."""
         del dotenv_settings, file_secret_settings
         given = dict(getattr(init_settings, "init_kwargs", {}))
         file = given.pop("_toml", {})

@@ -78,3 +78,10 @@ def headers(given: dict[str, str]) -> dict[str, str]:
         if not (value.isascii() and value.isprintable()):
             raise ValueError("a header's value has printable ASCII characters only")
     return given
+
+
+def proxy(url: str) -> str:
+    """Check a proxy's address."""
+    if url and not url.startswith(("http://", "https://")):
+        raise ValueError("must look like http://host:port")
+    return url

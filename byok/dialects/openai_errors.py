@@ -5,6 +5,7 @@ from typing import Any
 from byok.errors import UpstreamRefused
 
 _LONGEST = 300
+_READ = 4096
 # (words in the message or code, our code, what the user can do)
 _KNOWN: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
@@ -70,7 +71,7 @@ def _class(text: str, status: int) -> tuple[str, str, bool]:
             return code, hint, False
     match status:
         case 401 | 403:
-            return "upstream_auth", "Check the key: byok keys test.", False
+            return "upstream_auth", "Check the key: byok keys list.", False
         case 404:
             hint = "Check the model's name (byok models) and base_url."
             return "upstream_not_found", hint, False
@@ -87,5 +88,8 @@ def _line(message: Any) -> str:
         text = message if isinstance(message, str) else str(message)
     except RecursionError:
         return ""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1] + "…"
+    flat = " ".join(text[:_READ].split())
+    if len(flat) <= _LONGEST:
+        return flat
+    # Cut between words only: half a key would no longer be recognised as one.
+    return flat[:_LONGEST].rpartition(" ")[0] + " …"

@@ -1,6 +1,7 @@
 """Well-known upstreams: where they are and where their key usually is."""
 
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,16 @@ class Preset:
     base_url: str
     key_env: str = ""
     local: bool = False
+    hosts: str = ""  # the end of the vendor's host names, where they vary
+
+    def is_at(self, base_url: str) -> bool:
+        """Tell whether an address is the vendor's own."""
+        given, own = urlsplit(base_url), urlsplit(self.base_url)
+        if self.hosts:
+            return given.scheme == "https" and (given.hostname or "").endswith(
+                self.hosts
+            )
+        return (given.scheme, given.netloc) == (own.scheme, own.netloc)
 
 
 PRESETS: dict[str, Preset] = {
@@ -41,7 +52,7 @@ PRESETS: dict[str, Preset] = {
         "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY"
     ),
     # has no common address: base_url is the user's own resource
-    "azure": Preset("", "AZURE_OPENAI_API_KEY"),
+    "azure": Preset("", "AZURE_OPENAI_API_KEY", hosts=".azure.com"),
 }
 
 # The two types that are no preset.

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from byok.events import Finish, StreamEvent, TextDelta, ThinkingDelta
 
 # Kimi's SGLang builds use the second pair.
+_MOST_BLANK = 1024
 _PAIRS = (("<think>", "</think>"), ("◁think▷", "◁/think▷"))
 
 
@@ -47,8 +48,8 @@ class ThinkTags:
                 self._closer = closer
                 yield from self._inside(start.removeprefix(opener))
                 return
-            if opener.startswith(start):  # not enough to tell, and also for ""
-                self._held = text
+            if opener.startswith(start) and len(text) <= _MOST_BLANK:
+                self._held = text  # not enough to tell, and also for ""
                 return
         self._held = None
         yield TextDelta(text)

@@ -6,8 +6,10 @@ encrypted vault. Stored keys are bound to the origin (scheme, host, port) for wh
 they were stored, so that a changed base_url cannot carry a key elsewhere.
 """
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
@@ -144,6 +146,7 @@ def _run(command: tuple[str, ...]) -> str:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            start_new_session=True,  # so that its children can be ended with it
         )
     except OSError as error:
         raise ConfigError(f"api_key_cmd cannot be run: {error.strerror}.") from error
@@ -151,7 +154,7 @@ def _run(command: tuple[str, ...]) -> str:
 
     def give_up() -> None:
         too_slow.set()
-        process.kill()
+        _end(process)
 
     timer = threading.Timer(_COMMAND_SECONDS, give_up)
     timer.start()
@@ -159,7 +162,7 @@ def _run(command: tuple[str, ...]) -> str:
         assert process.stdout is not None  # noqa: S101 - it is a pipe
         printed = process.stdout.read(_COMMAND_BYTES)
         if len(printed) == _COMMAND_BYTES:
-            process.kill()  # it may go on for ever
+            _end(process)  # it may go on for ever
     timer.cancel()
     if too_slow.is_set():
         raise ConfigError(
@@ -171,3 +174,12 @@ def _run(command: tuple[str, ...]) -> str:
     if not first.strip():
         raise ConfigError("api_key_cmd printed nothing.")
     return first
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End a program and what it started: a child would keep the pipe open."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()

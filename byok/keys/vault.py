@@ -112,7 +112,7 @@ class Vault:
         if name := self._environ.get("BYOK_VAULT_KEY_FILE", ""):
             file = Path(name)
             try:
-                check_private(file)
+                check_private(file, "It must be yours alone, and no link.")
                 phrase = file.read_text(encoding="utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
                 raise ConfigError("BYOK_VAULT_KEY_FILE cannot be read") from error

@@ -67,10 +67,6 @@ class Gate:
         for scope in self._scopes:
             scope.reschedule(now)
 
-    async def drained(self, seconds: float) -> None:
-        """Wait until the last lines are written, at most so long."""
-        await self._all_ended(seconds)
-
     async def _all_ended(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):

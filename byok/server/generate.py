@@ -10,7 +10,7 @@ from aiohttp.web import BaseRequest, StreamResponse
 from byok.augment.chat_reply import ChatReply, collected
 from byok.augment.chat_request import model_id
 from byok.augment.endpoints import Generate
-from byok.augment.history import call_ids, last_user_text
+from byok.augment.history import call_ids
 from byok.chat import ChatRequest, Json
 from byok.errors import ByokError
 from byok.events import StreamEvent
@@ -133,38 +133,42 @@ class _Turn:
                 if ready := [c for event in batch for c in stage.feed(event)]:
                     yield ready
         yield list(stage.flush())
+        if left_out := self._reply.left_out:
+            _log.info("this client takes one tool call a turn; left out: %s", left_out)
 
     def failed(self, error: ByokError) -> Iterator[Json]:
         """Give the chunks that end a broken answer."""
         _log.warning("request %s: %s", self.request_id, error.sentence)
         error.args = (self._services.redactor(str(error)),)
+        error.hint = self._services.redactor(error.hint)
         return self._reply.fail(error)
+
+    def _log_repair(self, repair: Repair) -> None:
+        """Write down a repair: its rule, and the place where it began."""
+        redactor = self._services.redactor
+        before, after = _difference(redactor(repair.before), redactor(repair.after))
+        _log.info(
+            "tool call of %s repaired (%s): %s -> %s",
+            repair.tool,
+            repair.rule,
+            before,
+            after,
+        )
 
     def _stage(self, chat: ChatRequest) -> Stage[StreamEvent, Json]:
         assembler = ToolCallAssembler(
             chat.tools,
             new_id=lambda: f"call_{uuid.uuid4().hex[:24]}",
             mode=self._services.settings.tools.repair,
-            user_text=last_user_text(chat.messages),
+            user_text=chat.own_words,
             taken=call_ids(chat.messages),
-            on_repair=_log_repair,
+            on_repair=self._log_repair,
         )
         return chain(assembler, self._reply)
 
 
 def _lines(chunks: Iterable[Json]) -> bytes:
     return b"".join(map(encode_line, chunks))
-
-
-def _log_repair(repair: Repair) -> None:
-    before, after = _difference(repair.before, repair.after)
-    _log.info(
-        "tool call of %s repaired (%s): %s -> %s",
-        repair.tool,
-        repair.rule,
-        before,
-        after,
-    )
 
 
 def _difference(before: str, after: str) -> tuple[str, str]:

@@ -13,6 +13,9 @@ from filelock import FileLock, Timeout
 from byok.errors import ByokError
 from byok.paths import Paths, make_private, write_private
 
+# Another command may hold the lock for a moment, only to look who has it.
+_LOOK_SECONDS = 0.2
+
 
 @dataclass(frozen=True, slots=True)
 class Instance:
@@ -32,6 +35,7 @@ class AlreadyRunning(ByokError):
 
 def running(paths: Paths) -> Instance | None:
     """Return the daemon that holds the lock, or None."""
+    make_private(paths.state_dir)
     try:
         with _lock(paths).acquire(timeout=0):
             return None
@@ -49,7 +53,7 @@ def only_instance(paths: Paths) -> Iterator[None]:
     make_private(paths.state_dir)
     lock = _lock(paths)
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=_LOOK_SECONDS)
     except Timeout:
         other = _recorded(paths)
         where = f" (pid {other.pid}, port {other.port})" if other else ""

@@ -37,7 +37,9 @@ class _Connection(RequestHandler):
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has begun already")
         error: ByokError = internal_error()
-        if status < 500:
+        if status >= 500:
+            _log.error("a request failed", exc_info=exc)
+        else:
             error = BadRequest(
                 "The request is not valid HTTP.", code="bad_http", status=status
             )

@@ -68,7 +68,10 @@ def error_response(error: ByokError, request_id: str, redactor: Redactor) -> Res
 
 def internal_error() -> ByokError:
     """Stand for a fault of byok's own, which the log has in full."""
-    return ByokError("Internal error; byok's log says more.")
+    return ByokError(
+        "Internal error.",
+        hint="The log says more: state/log/byok.log in byok's folder.",
+    )
 
 
 async def static_stream(request: BaseRequest, line: Json | None) -> StreamResponse:

@@ -7,7 +7,7 @@ Clients resolve paths against bases of their own making, so `//x`, `/api/x`,
 import re
 
 from byok.augment.endpoints import ENDPOINTS, Endpoint
-from byok.augment.quiet import PREFIXED, SUFFIXED, Quiet
+from byok.augment.quiet import CONTAINING, ENDING, Quiet
 from byok.errors import BadRequest
 
 _TRICKS = re.compile(r"%2e|%00|%5c|%3b|%2f|[;\\\x00]", re.IGNORECASE)
@@ -36,10 +36,10 @@ def find_row(raw_path: str) -> tuple[Endpoint, bool]:
 
 
 def _unknown(path: str) -> Quiet:
-    for prefix, body in PREFIXED:
+    for prefix, body in CONTAINING:
         if prefix in path:
             return Quiet(path, body)
-    for suffix, body in SUFFIXED:
+    for suffix, body in ENDING:
         if path.endswith(suffix):
             return Quiet(path, body)
     if path.endswith("-stream"):

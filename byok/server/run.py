@@ -74,15 +74,15 @@ async def listening(
     )
     server = HttpServer(App(services, guard, gate, generator), limits.connections)
     runner = ServerRunner(server, shutdown_timeout=timing.last_words / 2)
-    await runner.setup()
     sockets = listen(port)
-    sites = [SockSite(runner, sock) for sock in sockets]
-    chosen: int = sockets[0].getsockname()[1]
-    guard.listen_on(chosen)
-    for site in sites:
-        await site.start()
-    services.catalog.refresh()
+    await runner.setup()
     try:
+        sites = [SockSite(runner, sock) for sock in sockets]
+        chosen: int = sockets[0].getsockname()[1]
+        guard.listen_on(chosen)
+        for site in sites:
+            await site.start()
+        services.catalog.refresh()
         yield Daemon(chosen, gate, sites, timing)
     finally:
         await runner.cleanup()
@@ -111,6 +111,8 @@ async def run_until_signal(
         stop = asyncio.ensure_future(daemon.stop())
         hurry = asyncio.ensure_future(again.wait())
         await asyncio.wait({stop, hurry}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (stop, hurry):
-            task.cancel()
+        hurry.cancel()
+        if stop.done():
+            stop.result()
+        stop.cancel()
         await asyncio.gather(stop, hurry, return_exceptions=True)

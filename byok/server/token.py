@@ -70,15 +70,15 @@ class TokenCheck:
         """The token that counts now; the last one where the file is gone."""
         try:
             stamp = _stamp(self._path)
-        except FileNotFoundError:
+        except OSError:
             return self._token
         if stamp != self._stamp:
             self._stamp = stamp
             try:
                 self._token = _existing(self._path)
-            except ConfigError as error:
+            except (ConfigError, OSError) as error:
                 self._token = ""  # nobody is let in until the file is right again
-                _log.error("%s", error.sentence)
+                _log.error("the token cannot be read: %s", error)
             self._on_token(self._token)
         return self._token
 

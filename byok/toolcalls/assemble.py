@@ -62,6 +62,7 @@ class ToolCallAssembler:
         self._taken = set(taken)
         self._on_repair = on_repair
         self._calls: list[_OpenCall] = []
+        self._too_many = False
 
     def feed(self, event: StreamEvent, /) -> Iterator[StreamEvent]:
         """Take a fragment in, or pass another event on."""
@@ -79,8 +80,13 @@ class ToolCallAssembler:
             self._calls = []
 
     def _gather(self, delta: ToolCallDelta) -> None:
+        if self._too_many:
+            return
         call = self._find(delta)
         if call is None:
+            if len(self._calls) == MAX_CALLS:
+                self._too_many = True
+                return
             call = _OpenCall()
             self._calls.append(call)
         elif delta.arguments and self._is_repeat(call, delta):
@@ -126,12 +132,12 @@ class ToolCallAssembler:
         if finish.reason is FinishReason.LENGTH:
             yield _cut([call.name for call in calls])
             return
-        for call in calls[:MAX_CALLS]:
+        for call in calls:
             yield self._whole(call)
-        if len(calls) > MAX_CALLS:
+        if self._too_many:
             yield Notice(
-                f"The model asked for {len(calls)} tool calls at once; "
-                f"the first {MAX_CALLS} were passed on.",
+                f"The model asked for more than {MAX_CALLS} tool calls at once; "
+                "only the first ones were passed on.",
                 "too_many_tool_calls",
             )
 
@@ -149,7 +155,8 @@ class ToolCallAssembler:
             )
         except (Unrepairable, RecursionError, ValueError):
             return _cut([call.name])
-        for rule in rules:
+        if rules:
+            rule = "; ".join(dict.fromkeys(rules))
             self._on_repair(Repair(call.name, before, arguments, rule))
         return ToolCall(self._unique(call.id), call.name, arguments)
 
@@ -171,7 +178,8 @@ def _continued(calls: list[_OpenCall], delta: ToolCallDelta) -> _OpenCall | None
         return None
     if delta.index is not None and not delta.arguments.strip():
         return last  # the name repeated, with nothing new
-    return None if last.pieces and _is_whole(last.text) else last
+    closed = bool(last.pieces) and last.pieces[-1].rstrip().endswith("}")
+    return None if closed and _is_whole(last.text) else last
 
 
 def _another(call: _OpenCall, delta: ToolCallDelta) -> bool:
@@ -188,7 +196,7 @@ def _is_whole(text: str) -> bool:
 
 
 def _cut(names: list[str]) -> Notice:
-    tools = ", ".join(name or "a tool" for name in names)
+    tools = ", ".join(dict.fromkeys(name[:64] or "a tool" for name in names))
     return Notice(
         f"The model's call of {tools} came incomplete and was not passed on; "
         "ask it to try again.",

@@ -17,7 +17,8 @@ from byok.toolcalls.coerce import coerced, fill_missing
 from byok.wire.json_body import parse_json, write_json
 from byok.wire.lenient_json import parse_lenient
 
-_FENCE = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
+_FENCE = "```"
+_FENCE_LABEL = re.compile(r"[A-Za-z0-9_-]*[ \t\r]*\Z")
 _JSON_CHARS = frozenset('{}[]"')
 _LONG_NUMBER = re.compile(r"[0-9]{19}")
 _DECODED_TWICE = 3
@@ -33,7 +34,7 @@ class RepairMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """One repair, for the log."""
+    """What was repaired in one call, for the log."""
 
     tool: str
     before: str
@@ -134,14 +135,25 @@ def _loosely(text: str) -> tuple[Any, list[str]]:
 def _candidates(text: str) -> list[tuple[str, list[str]]]:
     """List the text, the text inside its fence, and the text from { to }."""
     out: list[tuple[str, list[str]]] = [(text, [])]
-    if (fence := _FENCE.search(text)) and not _has_json(
-        text[: fence.start()] + text[fence.end() :]
-    ):
-        out.append((fence.group(1), ["code fence"]))
+    if (fenced := _fenced(text)) is not None:
+        out.append((fenced, ["code fence"]))
     start, end = text.find("{"), text.rfind("}") + 1
     if 0 <= start < end and not _has_json(text[:start] + text[end:]):
         out.append((text[start:end], ["stray text"]))
     return out
+
+
+def _fenced(text: str) -> str | None:
+    """Return what stands inside the first fence, if nothing like JSON is outside."""
+    start = text.find(_FENCE)
+    line_end = text.find("\n", start)
+    end = text.find(_FENCE, line_end)
+    if start < 0 or line_end < 0 or end < 0:
+        return None
+    label = text[start + len(_FENCE) : line_end]
+    if not _FENCE_LABEL.match(label) or _has_json(text[:start] + text[end + 3 :]):
+        return None
+    return text[line_end + 1 : end].strip()
 
 
 def _has_json(text: str) -> bool:

@@ -32,7 +32,3 @@ class Upstream(Protocol):
             UpstreamError: it does not tell.
         """
         ...
-
-    async def close(self) -> None:
-        """Let go of connections."""
-        ...

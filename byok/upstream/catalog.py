@@ -22,6 +22,7 @@ from byok.upstream.base import Upstream
 _log = logging.getLogger(__name__)
 _FRESH_SECONDS = 300.0
 _MAX_LISTED = 500
+_MAX_REMEMBERED = 50
 # Names of models that do not chat; they are never chosen as a default.
 _NO_CHAT = re.compile(
     r"embed|rerank|whisper|tts|dall-e|moderation|transcri|image|audio|speech|realtime"
@@ -35,6 +36,7 @@ class _Entry:
     upstream: Upstream
     by_hand: tuple[str, ...]
     chosen: str  # the user's default model of this upstream, may be ""
+    key: str  # in the file
     found: list[str] = field(default_factory=list)
     fetched: float = float("-inf")
     failure: str = ""
@@ -43,11 +45,21 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """One upstream for the catalog: models listed by hand, and its default model."""
+    """One upstream for the catalog: models listed by hand, and its default model.
+
+    `address` tells two upstreams of one name apart in the file.
+    """
 
     upstream: Upstream
     models: tuple[str, ...] = ()
     model: str = ""
+    address: str = ""
+
+    @property
+    def key(self) -> str:
+        """What names this upstream in the file."""
+        name = self.upstream.name
+        return f"{name}@{self.address}" if self.address else name
 
 
 class Catalog:
@@ -63,11 +75,12 @@ class Catalog:
         self._file = file
         self._clock = clock
         self._entries = {
-            e.upstream.name: _Entry(e.upstream, e.models, e.model) for e in entries
+            e.upstream.name: _Entry(e.upstream, e.models, e.model, e.key)
+            for e in entries
         }
-        for name, models in _remembered(file).items():
-            if entry := self._entries.get(name):
-                entry.found = models
+        remembered = _remembered(file)
+        for entry in self._entries.values():
+            entry.found = remembered.get(entry.key, [])
 
     def models_of(self, name: str) -> list[str]:
         """Return the known models of an upstream: chosen, listed by hand, found."""
@@ -122,11 +135,9 @@ class Catalog:
             entry.fetched = self._clock()
             _log.warning("no list of models: %s", error.sentence)
             return
-        except asyncio.CancelledError:
-            raise
         entry.found, entry.failure = found[:_MAX_LISTED], ""
         entry.fetched = self._clock()
-        lists = {n: e.found for n, e in self._entries.items() if e.found}
+        lists = {e.key: e.found for e in self._entries.values() if e.found}
         await asyncio.to_thread(_remember, self._file, lists)
 
 
@@ -146,7 +157,9 @@ def _remembered(file: Path) -> Mapping[str, list[str]]:
 
 
 def _remember(file: Path, lists: Mapping[str, list[str]]) -> None:
+    merged = {**_remembered(file), **lists}
+    kept = dict(list(merged.items())[-_MAX_REMEMBERED:])
     try:
-        write_private(file, orjson.dumps(lists).decode())
+        write_private(file, orjson.dumps(kept).decode())
     except OSError as error:
         _log.warning("the list of models cannot be kept: %s", error.strerror)

@@ -19,7 +19,7 @@ import httpx
 from byok.chat import ChatRequest, Json
 from byok.dialects.base import Dialect, Target
 from byok.dialects.openai_errors import refusal_of
-from byok.dialects.openai_ladder import refused_parameter, without
+from byok.dialects.openai_refused import refused_parameter, without
 from byok.dialects.quirks import DEFAULT, Quirks
 from byok.errors import (
     UpstreamError,
@@ -40,6 +40,7 @@ from byok.wire.sse import SSEDecoder
 _MAX_ERROR_BYTES = 64 * 1024
 _MAX_LIST_BYTES = 16 * 2**20
 _LIST_SECONDS = 12.0
+_MAX_MODELS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +96,6 @@ class HttpUpstream:
     def name(self) -> str:
         """The name in the user's settings."""
         return self._spec.name
-
-    async def close(self) -> None:
-        """Nothing to do: the transports are shared."""
 
     async def stream(
         self, chat: ChatRequest, model: str
@@ -245,11 +243,12 @@ class HttpUpstream:
         """Remember a parameter that the model refused by name; False if none is."""
         if not isinstance(error, UpstreamRefused):
             return False
-        refused = self._refused.setdefault(model, set())
         name = refused_parameter(body, str(error), self._spec.extra_body)
-        if error.upstream_status not in (400, 422) or not name or name in refused:
+        if error.upstream_status not in (400, 422) or not name:
             return False
-        refused.add(name)
+        if len(self._refused) > _MAX_MODELS:
+            self._refused.clear()
+        self._refused.setdefault(model, set()).add(name)
         return True
 
     async def _waits(self, error: UpstreamError, attempt: int) -> bool:

@@ -20,7 +20,6 @@ from byok.events import (
 
 MODEL = "echo"
 _MAX_ECHO = 2000
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 
 class DemoUpstream:
@@ -38,9 +37,6 @@ class DemoUpstream:
     async def models(self) -> list[str]:
         """Offer the one script."""
         return [MODEL]
-
-    async def close(self) -> None:
-        """Nothing to let go of."""
 
     async def stream(
         self, chat: ChatRequest, model: str
@@ -78,8 +74,9 @@ def _script(chat: ChatRequest) -> tuple[str, ToolCallDelta | None]:
             "I am byok's demo, no model: choose one with byok serve --upstream NAME. "
             f"You asked: {said[:_MAX_ECHO]}"
         ), None
-    found = _OBJECT.search(said)
-    call = ToolCallDelta(0, "call_demo", tool.name, found.group() if found else "{}")
+    start, end = said.find("{"), said.rfind("}") + 1
+    arguments = said[start:end] if 0 <= start < end else "{}"
+    call = ToolCallDelta(0, "call_demo", tool.name, arguments)
     return f"I am byok's demo, no model. Calling {tool.name} as you asked.", call
 
 

@@ -14,7 +14,7 @@ PLACEHOLDER = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Destination:
     """Where a request goes, and as which model."""
 
     upstream: Upstream
@@ -43,15 +43,24 @@ class Router:
         name = next(iter(self._upstreams))
         return ListedModel(name, self._catalog.default_of(name) or PLACEHOLDER)
 
-    async def choose(self, model_id: str) -> Choice:
+    async def choose(self, model_id: str) -> Destination:
         """Return where a request goes; never fails for an odd id."""
         found = self._find(model_id)
         if found is None:
             self._tell(model_id)
+            await self._look_up_default()
             found = self.default()
         if self._is_placeholder(found):
             found = ListedModel(found.upstream, await self._some_model(found.upstream))
-        return Choice(self._upstreams[found.upstream], found.model)
+        return Destination(self._upstreams[found.upstream], found.model)
+
+    async def _look_up_default(self) -> None:
+        """Wait for the lists where only they tell whose model the default is."""
+        known = not self._default or self._find(self._default)
+        if known or any(m.model == self._default for m in self._catalog.listed()):
+            return
+        self._catalog.refresh()
+        await self._catalog.settle(5.0)
 
     async def _some_model(self, name: str) -> str:
         """Find out which model an upstream has when nobody named one."""

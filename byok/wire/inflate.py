@@ -30,7 +30,8 @@ class Inflate:
                 f"its answer is compressed ({name[:20]}), which was not asked for.",
                 code="upstream_encoding",
             )
-        self._decoder = None if self._raw else zlib.decompressobj(_WINDOW[name])
+        self._window = _WINDOW.get(name, 0)
+        self._decoder = None if self._raw else self._fresh()
         self._total = 0
 
     def feed(self, data: bytes, /) -> Iterator[bytes]:
@@ -40,6 +41,9 @@ class Inflate:
             return
         try:
             plain = self._decoder.decompress(data, MAX_PER_READ)
+            if self._decoder.unused_data:  # gzip may be several members in a row
+                rest, self._decoder = self._decoder.unused_data, self._fresh()
+                plain += self._decoder.decompress(rest, MAX_PER_READ)
         except zlib.error as error:
             raise UpstreamGarbled(
                 "its compressed answer is damaged.", code="upstream_encoding"
@@ -52,6 +56,9 @@ class Inflate:
             )
         if plain:
             yield plain
+
+    def _fresh(self) -> "zlib._Decompress":
+        return zlib.decompressobj(self._window)
 
     def flush(self) -> Iterator[bytes]:
         """Give nothing more; what was cut shows as an unfinished answer."""

@@ -42,9 +42,9 @@ def parse_body(raw: bytes) -> dict[str, Any]:
     """
     if not raw.strip():
         return {}
-    if raw.count(b"{") > MAX_OBJECTS:
+    if raw.count(b"{") > MAX_OBJECTS or raw.count(b"],") > MAX_OBJECTS:
         raise BadRequest(
-            f"The body holds more than {MAX_OBJECTS:,} objects.",
+            f"The body holds more than {MAX_OBJECTS:,} objects or arrays.",
             code="body_too_large",
             status=413,
         )

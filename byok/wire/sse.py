@@ -68,12 +68,11 @@ class SSEDecoder:
         head = (self._head or b"") + chunk
         start = head.removeprefix(_BOM).lstrip(_BLANK)
         if not start or _BOM.startswith(head):
-            # Blank lines before the first event say nothing: keep only the last.
-            self._head = head[max(head.rfind(b"\n"), head.rfind(b"\r"), 0) :]
-            self._size = 0
-            self._grow(len(self._head), MAX_EVENT_BYTES)
+            # Blank lines before the first event say nothing; a blank before a field
+            # makes it another field, and one blank does that as well as many.
+            self._head = head if _BOM.startswith(head) else head[-1:].strip(b"\r\n")
             return b""
-        self._head, self._size = None, 0
+        self._head = None
         head = head.removeprefix(_BOM)
         if start[:1] == b"<":
             raise UpstreamGarbled(

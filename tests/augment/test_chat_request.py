@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.chat_request import Defaults, decode_chat
+from byok.augment.chat_request import Defaults, decode_chat, model_id
 from byok.chat import ChatRequest, ImagePart, Role, Sampling, TextPart
 from tests.fakes.bodies import (
     ANYTHING,
@@ -181,7 +181,7 @@ def test_a_silent_job_has_no_tools() -> None:
     ],
 )
 def test_the_model_is_found_in_its_fields(body: dict[str, Any], model: str) -> None:
-    assert decode_chat(body, Defaults()).model == model
+    assert model_id(body) == model
 
 
 @pytest.mark.parametrize(

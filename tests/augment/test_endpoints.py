@@ -10,7 +10,7 @@ from byok.augment.endpoints import (
     Refused,
     Service,
 )
-from byok.augment.quiet import PREFIXED, SUFFIXED
+from byok.augment.quiet import CONTAINING, ENDING
 
 ROWS: dict[str, Endpoint] = {row.path: row for row in ENDPOINTS}
 KNOWN = """
@@ -109,8 +109,8 @@ def test_no_refusal_is_one_that_clients_repeat() -> None:
 
 
 def test_families_of_paths_have_their_constants() -> None:
-    assert dict(PREFIXED) == {"/settings/": {"configs": []}}
-    assert dict(SUFFIXED) == {
+    assert dict(CONTAINING) == {"/settings/": {"configs": []}}
+    assert dict(ENDING) == {
         "/poll-update": {"updates": [], "events": []},
         "/stream": {"updates": [], "events": []},
         "/get-last-seq-id": {"last_seq_id": 0},

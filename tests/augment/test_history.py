@@ -12,8 +12,6 @@ from byok.augment.history import (
     BEGINNING,
     NO_RESULT,
     History,
-    call_ids,
-    last_user_text,
 )
 from byok.augment.nodes import read_turn
 from byok.chat import (
@@ -355,13 +353,6 @@ def test_orphans_are_told_to_who_writes_the_system_message() -> None:
     history.add_turn(read_turn({"nodes": [result_node("z")]}, ""))
     assert history.has_orphans
     assert not History().has_orphans
-
-
-def test_the_last_words_and_all_ids_are_found() -> None:
-    messages = built(exchange("Look.", calls=["a"]), exchange("So?", calls=["b"]))
-    assert last_user_text(messages) == "So?"
-    assert last_user_text([]) == ""
-    assert call_ids(messages) == {"a", "b"}
 
 
 IDS = st.sampled_from(["a", "b", "call_0_0", "call_1_0", "", "c"])

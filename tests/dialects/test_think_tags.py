@@ -107,3 +107,10 @@ def test_what_is_held_at_a_break_is_given() -> None:
         ThinkingDelta("a"),
         ThinkingDelta("</th"),
     ]
+
+
+def test_blanks_are_not_held_back_for_ever() -> None:
+    blanks = [TextDelta(" ")] * 2000
+    found = list(drain(ThinkTags(), blanks))
+    assert "".join(e.text for e in found if isinstance(e, TextDelta)) == " " * 2000
+    assert len(found) > 900

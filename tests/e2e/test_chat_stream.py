@@ -71,3 +71,45 @@ async def test_stopping_gives_open_streams_a_last_line(fake: FakeUpstream) -> No
     assert reply.last["error"]["code"] == "shutting_down"
     assert "One" in reply.text
     assert reply.last["stop_reason"] == 1
+
+
+REMEMBER = {
+    "name": "remember",
+    "input_schema": {
+        "properties": {"memory": {"type": "string"}},
+        "required": ["memory"],
+    },
+}
+
+
+async def test_a_memory_holds_the_users_words_and_not_the_editors(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(tool_answer("remember", "{}"))
+    async with running(settings_for(fake.url)) as editor:
+        reply = await editor.chat(
+            "Tests run with make.",
+            selected_code="import secret",
+            path="a.py",
+            tool_definitions=[REMEMBER],
+        )
+    [use] = reply.tool_uses
+    assert json.loads(use["input_json"])["memory"].startswith("Tests run with make.")
+    assert "secret" not in use["input_json"]
+
+
+async def test_a_parameter_refused_to_two_at_once_fails_neither(
+    fake: FakeUpstream,
+) -> None:
+    refusal = Script(
+        [0.2, b'{"error": {"message": "temperature is not supported"}}'],
+        400,
+        {"Content-Type": "application/json"},
+    )
+    fake.play(refusal, refusal, answer("Fine."))
+    settings = settings_for(fake.url, temperature=0.5)
+    async with running(settings) as editor:
+        replies = await asyncio.gather(editor.chat("One?"), editor.chat("Two?"))
+    assert [reply.text for reply in replies] == ["Fine.", "Fine."]
+    sent = ["temperature" in body for body in fake.requests]
+    assert sent == [True, True, False, False]

@@ -66,6 +66,7 @@ class FakeUpstream:
         self.list_headers: list[dict[str, str]] = []
         self.models: list[str] = ["fake-model"]
         self.models_delay = 0.0
+        self.models_error = ""  # answered with 401; {key} is what came as the key
         self.hung_up = asyncio.Event()
         self.reached = asyncio.Event()
         self.open = 0
@@ -99,6 +100,10 @@ class FakeUpstream:
     async def _list(self, request: web.Request) -> web.Response:
         self.list_headers.append(dict(request.headers))
         await asyncio.sleep(self.models_delay)
+        if self.models_error:
+            key = request.headers.get("Authorization", "").removeprefix("Bearer ")
+            message = self.models_error.format(key=key)
+            return web.json_response({"error": {"message": message}}, status=401)
         return web.json_response({"data": [{"id": name} for name in self.models]})
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:

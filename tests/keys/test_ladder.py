@@ -1,5 +1,6 @@
 """The order in which a key is looked for, and what is told when there is none."""
 
+import os
 import sys
 import threading
 from pathlib import Path
@@ -194,6 +195,19 @@ def test_a_command_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(ladder, "_COMMAND_SECONDS", 0.2)
     with pytest.raises(ConfigError, match=r"did not answer within 0\.2 seconds"):
         of_command(sys.executable, "-c", "import time; time.sleep(60)")
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="no process groups here")
+def test_the_children_of_a_command_end_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ladder, "_COMMAND_SECONDS", 0.2)
+    script = "import subprocess, sys; subprocess.run(['sleep', '60'])"
+    with pytest.raises(ConfigError, match="did not answer"):
+        of_command(sys.executable, "-c", script)
+
+
+def test_a_command_that_prints_without_end_is_cut() -> None:
+    script = "while True: print('sk-0123456789')"
+    assert of_command(sys.executable, "-c", script) == "sk-0123456789"
 
 
 # --- the systemd credential ---

@@ -398,6 +398,5 @@ def test_every_repair_is_told() -> None:
     fixed = '{"path":"a","line":5}'
     calls(Delta(0, "x", "view", text), Delta(1, "y", "f", A), on_repair=told.append)
     assert told == [
-        Repair("view", text, fixed, "single quotes"),
-        Repair("view", text, fixed, "line: type made integer"),
+        Repair("view", text, fixed, "single quotes; line: type made integer"),
     ]

@@ -207,3 +207,16 @@ async def test_the_models_and_the_default_of_an_upstream(
     assert catalog.models_of("a") == models
     assert catalog.default_of("a") == default
     assert catalog.listed() == [ListedModel("a", model) for model in models]
+
+
+async def test_lists_belong_to_an_address_and_others_are_kept(tmp_path: Path) -> None:
+    file = tmp_path / "models.json"
+
+    def entry(address: str, *models: str) -> CatalogEntry:
+        return CatalogEntry(Lister("custom", *models), address=address)
+
+    await refreshed(Catalog([entry("http://a/v1", "m1")], file))
+    assert Catalog([entry("http://b/v1")], file).listed() == []
+    await refreshed(Catalog([entry("http://b/v1", "m2")], file))
+    again = Catalog([entry("http://a/v1")], file)
+    assert again.models_of("custom") == ["m1"]

@@ -127,7 +127,6 @@ async def test_an_answer_comes_as_events(fake: FakeUpstream, asker: Asker) -> No
     assert headers["Accept-Encoding"] == "identity"
     assert headers["Content-Type"] == "application/json"
     assert "Authorization" not in headers
-    await asker.upstream.close()
 
 
 async def test_a_whole_answer_gives_the_same(fake: FakeUpstream, asker: Asker) -> None:
@@ -397,8 +396,11 @@ async def test_an_answer_that_is_none_fails(
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        pytest.param(b'{"error": "' + b"x" * 200_000 + b'"}', "xxx", id="long JSON"),
-        pytest.param(b"y" * 200_000, "yyy", id="long text"),
+        pytest.param(
+            b'{"error": "No ' + b"x" * 200_000 + b'"}', "No …", id="long JSON"
+        ),
+        pytest.param(b"No way. " * 20_000, "No way. No way.", id="long text"),
+        pytest.param(b"y" * 200_000, "…", id="one long word, which may be a key"),
         pytest.param(b"<html>" + b"z" * 200_000, "a web page", id="a long web page"),
         pytest.param(b"\xff\xfe", "", id="no text"),
         pytest.param(b"", "no reason given", id="nothing"),

@@ -112,4 +112,3 @@ async def test_it_has_a_name_and_one_model() -> None:
     demo = DemoUpstream("mine")
     assert demo.name == "mine"
     assert await demo.models() == [MODEL]
-    await demo.close()

@@ -8,7 +8,7 @@ import pytest
 from byok.augment.models import ListedModel
 from byok.errors import UpstreamUnreachable
 from byok.upstream.catalog import Catalog, CatalogEntry
-from byok.upstream.router import PLACEHOLDER, Choice, Router
+from byok.upstream.router import PLACEHOLDER, Destination, Router
 from tests.fakes.lister import Lister
 
 
@@ -29,7 +29,7 @@ class House:
 
     async def choose(self, model_id: str) -> tuple[str, str]:
         choice = await self.router.choose(model_id)
-        assert isinstance(choice, Choice)
+        assert isinstance(choice, Destination)
         return choice.upstream.name, choice.model
 
 
@@ -123,3 +123,11 @@ async def test_an_unknown_id_is_told_once(
     assert len(told) == 2
     assert "gone" in told[0]
     assert "\n" not in told[0]
+
+
+async def test_a_bare_default_waits_for_the_lists_that_tell_whose_it_is(
+    tmp_path: Path,
+) -> None:
+    house = House(tmp_path, "m3")
+    assert house.catalog.models_of("two") == ["m2"], "nothing was fetched yet"
+    assert await house.choose("") == ("two", "m3")

@@ -174,6 +174,6 @@ def test_a_document_above_its_limit_is_refused() -> None:
     assert caught.value.code == "upstream_event_too_large"
 
 
-def test_blank_bytes_without_end_are_refused() -> None:
-    with pytest.raises(UpstreamGarbled):
-        read([b" " * 2**20] * 5)
+def test_blank_bytes_before_the_first_event_are_not_kept() -> None:
+    blanks = [b" " * 2**20] * 5 + [b" "] * 1000
+    assert read([*blanks, b"\ndata: x\n\n"]) == [ServerSentEvent(b"x")]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.dialects.openai_ladder import refused_parameter, without
+from byok.dialects.openai_refused import refused_parameter, without
 
 BODY = {
     "model": "m",
