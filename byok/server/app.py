@@ -40,12 +40,19 @@ class App:
     """The handler of every request."""
 
     def __init__(
-        self, services: Services, guard: Guard, gate: Gate, generator: Generator
+        self,
+        services: Services,
+        guard: Guard,
+        gate: Gate,
+        generator: Generator,
+        *,
+        body_gap: float = 15.0,
     ) -> None:
         self._services = services
         self._guard = guard
         self._gate = gate
         self._generator = generator
+        self._body_gap = body_gap
         self._told: set[str] = set()
 
     async def __call__(self, request: BaseRequest) -> StreamResponse:
@@ -102,7 +109,7 @@ class App:
             guard.check_content(request.headers)
         elif known or request.method != "GET":
             return _not_allowed(exchange, self._services)
-        body = await read_body(request, limit)
+        body = await read_body(request, limit, self._body_gap)
         return await self._handle(row, exchange, body)
 
     async def _handle(

@@ -1,5 +1,6 @@
 """Read a request's body within its limit."""
 
+import asyncio
 from typing import Any
 
 from aiohttp import ClientPayloadError
@@ -11,18 +12,20 @@ from byok.server.guard import too_large
 from byok.wire.json_body import parse_body
 
 
-async def read_body(request: BaseRequest, limit: int) -> dict[str, Any]:
+async def read_body(
+    request: BaseRequest, limit: int, gap: float = 15.0
+) -> dict[str, Any]:
     """Return the body's object; an empty body is `{}`.
 
     Raises:
-        BadRequest: too large, cut, or no JSON object.
+        BadRequest: too large, cut, silent for `gap` seconds, or no JSON object.
     """
     if "Expect" in request.headers:  # its value was checked by the guard
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     pieces: list[bytes] = []
     size = 0
     try:
-        async for piece in request.content.iter_any():
+        while piece := await _next(request, gap):
             size += len(piece)
             if size > limit:
                 raise too_large(limit)
@@ -35,3 +38,15 @@ async def read_body(request: BaseRequest, limit: int) -> dict[str, Any]:
             "An encrypted body cannot be read.", code="UNSUPPORTED_WRAPPER_PAYLOAD"
         )
     return body
+
+
+async def _next(request: BaseRequest, gap: float) -> bytes:
+    """Return the next piece, b"" at the end."""
+    try:
+        async with asyncio.timeout(gap):
+            piece: bytes = await request.content.readany()
+    except TimeoutError as error:
+        raise BadRequest(
+            "The body stopped coming.", code="body_timeout", status=408
+        ) from error
+    return piece

@@ -33,14 +33,11 @@ class Generator:
         self,
         services: Services,
         gate: Gate,
-        *,
-        beat: float = 20.0,
-        head_after: float = 5.0,
+        stream: Callable[[BaseRequest], LineStream] = LineStream,
     ) -> None:
         self._services = services
         self._gate = gate
-        self._beat = beat
-        self._head_after = head_after
+        self._stream = stream
         self._told_nodes: set[int] = set()
 
     async def answer(
@@ -54,8 +51,7 @@ class Generator:
             return await self._whole(turn)
 
     async def _streamed(self, turn: "_Turn", request: BaseRequest) -> StreamResponse:
-        stream = LineStream(request, beat=self._beat, head_after=self._head_after)
-        async with stream:
+        async with self._stream(request) as stream:
             try:
                 async with (
                     self._gate.ended_by_stop(),

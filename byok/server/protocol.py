@@ -21,7 +21,32 @@ _IDLE_SECONDS = 75.0
 class _Connection(RequestHandler):
     """One connection. What the parser refuses is neither echoed nor logged."""
 
-    __slots__ = ()
+    __slots__ = ("_deadline", "_head_seconds")
+
+    def __init__(self, server: "HttpServer", **limits: Any) -> None:
+        super().__init__(server, **limits)
+        self._head_seconds = server.head_seconds
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Give the first request head a deadline; aiohttp has none."""
+        super().connection_made(transport)
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.call_later(self._head_seconds, self._give_up)
+
+    def head_arrived(self) -> None:
+        """Lift the deadline: the idle limit counts from here on."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Forget the deadline with the connection."""
+        self.head_arrived()
+        super().connection_lost(exc)
+
+    def _give_up(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
 
     def handle_error(
         self,
@@ -55,8 +80,15 @@ class HttpServer(Server):
         self,
         handler: Callable[[BaseRequest], Awaitable[StreamResponse]],
         max_connections: int,
+        head_seconds: float = 10.0,
     ) -> None:
-        super().__init__(handler, handler_cancellation=True)
+        async def handle(request: BaseRequest) -> StreamResponse:
+            if isinstance(request.protocol, _Connection):
+                request.protocol.head_arrived()
+            return await handler(request)
+
+        super().__init__(handle, handler_cancellation=True)
+        self.head_seconds = head_seconds
         self._max_connections = max_connections
         self._full = False
         self._limits: dict[str, Any] = {

@@ -89,16 +89,24 @@ class LineStream:
 
     The head goes out with the first lines or after `head_after` seconds, preceded by
     the chunk with the retrieval facts; then, whenever `beat` seconds pass in silence,
-    an empty delta, because clients give up after 60 s between bytes.
+    an empty delta, because clients give up after 60 s between bytes. One that reads
+    nothing for `patience` seconds is let go.
     """
 
     def __init__(
-        self, request: BaseRequest, *, beat: float = 20.0, head_after: float = 5.0
+        self,
+        request: BaseRequest,
+        *,
+        beat: float = 20.0,
+        head_after: float = 5.0,
+        patience: float = 30.0,
     ) -> None:
         self._request = request
         self._response = StreamResponse(headers=_STREAM)
         self._beat = beat
         self._head_after = head_after
+        self._patience = patience
+        self._stuck_since: float | None = None  # in a write that waits for the client
         self._clock: Callable[[], float] = asyncio.get_running_loop().time
         self._last = self._clock()
         self._lock = asyncio.Lock()
@@ -131,8 +139,9 @@ class LineStream:
                 if not self._response.prepared:
                     await self._response.prepare(self._request)
                     lines = FACTS + lines
-        self._last = self._clock()
+        self._last = self._stuck_since = self._clock()
         await self._response.write(lines)
+        self._stuck_since = None
 
     async def finish(self) -> None:
         """End the answer."""
@@ -141,13 +150,22 @@ class LineStream:
         await self._response.write_eof()
 
     async def _keep_alive(self) -> None:
-        due = self._last + self._head_after
+        wake = self._head_after
         while True:
-            await asyncio.sleep(max(0.0, due - self._clock()))
+            await asyncio.sleep(wake)
+            wake = min(self._beat, self._patience)
+            now = self._clock()
             if not self._response.prepared:
                 await self.write(b"")
-            elif self._clock() - self._last >= self._beat:
+            elif self._stuck_since is not None:
+                if now - self._stuck_since >= self._patience:
+                    self._hang_up()
+            elif now - self._last >= self._beat:
                 await self.write(HEARTBEAT)
-            due = self._last + self._beat
-            if due <= self._clock():
-                due = self._clock() + self._beat
+            else:
+                wake = min(wake, self._last + self._beat - now)
+
+    def _hang_up(self) -> None:
+        """Break the connection: the write that waits fails, the upstream is freed."""
+        if self._request.transport is not None:
+            self._request.transport.abort()

@@ -8,6 +8,7 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from aiohttp.web import ServerRunner, SockSite
 
@@ -16,6 +17,7 @@ from byok.server.gate import Gate
 from byok.server.generate import Generator
 from byok.server.guard import Guard
 from byok.server.protocol import HttpServer
+from byok.server.reply import LineStream
 from byok.server.sockets import listen
 from byok.server.token import TokenCheck
 from byok.services import Services
@@ -31,6 +33,9 @@ class Timing:
     head_after: float = 5.0  # silence before the head of a stream
     grace: float = 10.0  # how long streams may go on after SIGTERM
     last_words: float = 2.0  # for the last lines of the streams that are left
+    head: float = 10.0  # until a request's head is whole
+    body_gap: float = 15.0  # between two pieces of a body
+    patience: float = 30.0  # with a client that does not read
 
 
 class Daemon:
@@ -69,10 +74,20 @@ async def listening(
     token = TokenCheck(services.paths.token, services.redactor.add)
     guard = Guard(token)
     gate = Gate(limits.streams, limits.waiting, limits.wait_seconds)
-    generator = Generator(
-        services, gate, beat=timing.beat, head_after=timing.head_after
+    stream = partial(
+        LineStream,
+        beat=timing.beat,
+        head_after=timing.head_after,
+        patience=timing.patience,
     )
-    server = HttpServer(App(services, guard, gate, generator), limits.connections)
+    app = App(
+        services,
+        guard,
+        gate,
+        Generator(services, gate, stream),
+        body_gap=timing.body_gap,
+    )
+    server = HttpServer(app, limits.connections, timing.head)
     runner = ServerRunner(server, shutdown_timeout=timing.last_words / 2)
     sockets = listen(port)
     await runner.setup()

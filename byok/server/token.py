@@ -27,7 +27,7 @@ def read_token(path: Path) -> str:
         handle = os.open(path, flags, 0o600)
     except FileExistsError:
         return _existing(path)
-    token = secrets.token_urlsafe(_BYTES)
+    token = _new_token()
     with os.fdopen(handle, "w", encoding="ascii") as file:
         file.write(token + "\n")
     return token
@@ -35,8 +35,15 @@ def read_token(path: Path) -> str:
 
 def rotate_token(path: Path) -> str:
     """Replace the token; a running daemon takes the new one at once."""
-    token = secrets.token_urlsafe(_BYTES)
+    token = _new_token()
     write_private(path, token + "\n")
+    return token
+
+
+def _new_token() -> str:
+    """Make a token that a command line does not take for an option."""
+    while not (token := secrets.token_urlsafe(_BYTES))[0].isalnum():
+        pass
     return token
 
 

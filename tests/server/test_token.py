@@ -131,3 +131,9 @@ def test_only_the_whole_token_behind_bearer_counts(
 ) -> None:
     check = TokenCheck(path)
     assert check(header.replace("TOKEN", check.token)) is right
+
+
+def test_a_token_never_looks_like_an_option(tmp_path: Path) -> None:
+    tokens = {rotate_token(tmp_path / "token") for _ in range(400)}
+    assert all(token[0].isalnum() for token in tokens)
+    assert len(tokens) == 400
