@@ -9,7 +9,9 @@ from tests.fakes.daemon import running, settings_for
 from tests.fakes.raw import connected, filled, request
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 
-QUICK = Timing(grace=0.3, last_words=0.4, head=0.3, body_gap=0.3, patience=0.4)
+QUICK = Timing(
+    head_after=0.2, grace=0.3, last_words=0.4, head=0.3, body_gap=0.3, patience=0.4
+)
 
 
 @pytest.mark.parametrize(
