@@ -4,7 +4,7 @@ One reader serves streamed chunks and whole answers. Only choice 0 counts. The f
 behind each branch were seen in recorded answers of real providers.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from byok.dialects.openai_errors import refusal_of
@@ -60,18 +60,17 @@ class OpenAIAnswer:
         self._usage: Any = None
         self._spoke = False  # something of an answer has come
         self._done = False
-        self._think = ThinkTags()
+        self._think: ThinkTags | None = ThinkTags()  # None once that is over
         self._out: list[StreamEvent] = []
 
-    def feed(self, sse: ServerSentEvent, /) -> Iterator[StreamEvent]:
+    def feed(self, sse: ServerSentEvent, /) -> Iterable[StreamEvent]:
         """Read one event; what was said before a failure is given first."""
         try:
             self._read(sse)
-        except UpstreamError:
+        except UpstreamError as error:
             self._rest()
-            yield from self._taken()
-            raise
-        yield from self._taken()
+            return _then(error, self._taken())
+        return self._taken()
 
     def flush(self) -> Iterator[StreamEvent]:
         """End the answer; one without any word that it is over was cut."""
@@ -103,7 +102,15 @@ class OpenAIAnswer:
             return
         if sse.event == "error":
             raise refusal_of(_error_body(data))
-        for chunk in _documents(data):
+        try:
+            chunks = [parse_json(data, keep_halves=True)]
+        except (ValueError, RecursionError) as error:
+            chunks = _lines(data, error)
+        for chunk in chunks:
+            if not isinstance(chunk, dict):
+                raise UpstreamGarbled(
+                    "a part of its answer is no JSON object.", code="upstream_not_json"
+                )
             if chunk.get("error"):
                 raise refusal_of(chunk)
             self._chunk(chunk)
@@ -126,14 +133,20 @@ class OpenAIAnswer:
         if rest := self._thinking.flush():
             self._out.append(ThinkingDelta(rest))
         self._say(self._text.flush())
-        self._out.extend(self._think.flush())
+        if self._think is not None:
+            self._out.extend(self._think.flush())
 
     def _chunk(self, chunk: dict[str, Any]) -> None:
-        self._note_usage(chunk)
         choices = chunk.get("choices")
-        for choice in choices if isinstance(choices, list) else ():
-            if isinstance(choice, dict) and not choice.get("index"):
-                self._choice(choice)
+        if isinstance(choices, list):
+            for choice in choices:
+                if isinstance(choice, dict) and not choice.get("index"):
+                    self._choice(choice)
+        # The last usage counts; it comes here, in x_groq, or in a choice.
+        if usage := chunk.get("usage"):
+            self._usage = usage
+        elif isinstance(groq := chunk.get("x_groq"), dict):
+            self._usage = groq.get("usage") or self._usage
 
     def _choice(self, choice: dict[str, Any]) -> None:
         part = choice.get("delta")
@@ -142,6 +155,8 @@ class OpenAIAnswer:
             part = choice.get("message") if not self._spoke else None
         if isinstance(part, dict):
             self._part(part)
+        if usage := choice.get("usage"):
+            self._usage = usage
         if reason := choice.get("finish_reason"):
             self._note_finish(reason)
         if reason := choice.get("native_finish_reason"):
@@ -149,9 +164,12 @@ class OpenAIAnswer:
 
     def _part(self, part: dict[str, Any]) -> None:
         self._spoke = True
+        content = part.get("content")
+        if len(part) == 1 and isinstance(content, str):
+            self._say(self._text.feed(content))  # nearly all of them are just that
+            return
         if thought := self._thinking.feed(_reasoning(part)):
             self._out.append(ThinkingDelta(thought))
-        content = part.get("content")
         if isinstance(content, str):
             self._say(self._text.feed(content))
         elif isinstance(content, list):
@@ -176,10 +194,14 @@ class OpenAIAnswer:
                 self._out.append(ThinkingDelta(self._thinking.feed(_texts(thought))))
 
     def _say(self, text: str) -> None:
-        if text and self._think.over:
+        if not text:
+            return
+        if self._think is None:
             self._out.append(TextDelta(text))
-        elif text:
-            self._out.extend(self._think.feed(TextDelta(text)))
+            return
+        self._out.extend(self._think.feed(TextDelta(text)))
+        if self._think.over:
+            self._think = None
 
     def _call(self, call: dict[str, Any]) -> ToolCallDelta:
         raw = call.get("function")
@@ -210,42 +232,27 @@ class OpenAIAnswer:
         if self._finish is None or _WEIGHT[found] > _WEIGHT[self._finish]:
             self._finish = found
 
-    def _note_usage(self, chunk: dict[str, Any]) -> None:
-        """Keep the last usage; it comes at the top, in x_groq, or in a choice."""
-        groq = chunk.get("x_groq")
-        usage = chunk.get("usage") or (
-            groq.get("usage") if isinstance(groq, dict) else None
-        )
-        choices = chunk.get("choices")
-        for choice in choices if isinstance(choices, list) else ():
-            usage = usage or (choice.get("usage") if _is_dict(choice) else None)
-        self._usage = usage or self._usage
 
-
-def _documents(data: bytes) -> Iterator[dict[str, Any]]:
-    """Read one event; without blank lines between events, one document a line."""
+def _lines(data: bytes, error: Exception) -> list[Any]:
+    """Read an event whose lines are documents: the blank lines between are missing."""
+    lines = [line for line in data.split(b"\n") if line.strip()]
     try:
-        found = [parse_json(data, keep_halves=True)]
-    except (ValueError, RecursionError) as error:
-        lines = [line for line in data.split(b"\n") if line.strip()]
-        try:
-            found = [
-                parse_json(line, keep_halves=True)
-                for line in lines
-                if line != b"[DONE]"
-            ]
-        except (ValueError, RecursionError):
-            found = []
-        if len(lines) < 2 or not found:
-            raise UpstreamGarbled(
-                "a part of its answer is not JSON.", code="upstream_not_json"
-            ) from error
-    for document in found:
-        if not isinstance(document, dict):
-            raise UpstreamGarbled(
-                "a part of its answer is no JSON object.", code="upstream_not_json"
-            )
-        yield document
+        found = [
+            parse_json(line, keep_halves=True) for line in lines if line != b"[DONE]"
+        ]
+    except (ValueError, RecursionError):
+        found = []
+    if len(lines) < 2 or not found:
+        raise UpstreamGarbled(
+            "a part of its answer is not JSON.", code="upstream_not_json"
+        ) from error
+    return found
+
+
+def _then(error: UpstreamError, events: list[StreamEvent]) -> Iterator[StreamEvent]:
+    """Give events, and fail only after them."""
+    yield from events
+    raise error
 
 
 def _error_body(data: bytes) -> Any:
@@ -279,7 +286,3 @@ def _texts(value: Any) -> str:
 
 def _string(value: Any) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _is_dict(value: Any) -> bool:
-    return isinstance(value, dict)

@@ -100,6 +100,10 @@ class ToolCallAssembler:
             call.pieces.append(delta.arguments)
 
     def _find(self, delta: ToolCallDelta) -> _OpenCall | None:
+        if self._calls and not delta.id and not delta.name:
+            last = self._calls[-1]  # nearly every fragment goes on with it
+            if delta.index in (None, last.index):
+                return last
         same_index = [c for c in self._calls if c.index == delta.index is not None]
         if delta.id:
             for call in reversed(self._calls):

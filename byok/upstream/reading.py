@@ -21,22 +21,26 @@ def taken(
     The text of one read becomes one delta: nobody sees it sooner in pieces.
     """
     batch: list[StreamEvent] = []
-    texts: list[str] = []
+    texts: list[TextDelta] = []
     failure: UpstreamError | None = None
     try:
         for event in stage.feed(data) if data else stage.flush():
             if isinstance(event, TextDelta):
-                texts.append(event.text)
+                texts.append(event)
                 continue
             if texts:
-                batch.append(TextDelta("".join(texts)))
+                batch.append(_joined(texts))
                 texts.clear()
             batch.append(event)
     except UpstreamError as error:
         failure = error
     if texts:
-        batch.append(TextDelta("".join(texts)))
+        batch.append(_joined(texts))
     return batch, failure
+
+
+def _joined(texts: list[TextDelta]) -> TextDelta:
+    return texts[0] if len(texts) == 1 else TextDelta("".join(t.text for t in texts))
 
 
 def at_end(lost: UpstreamError | None, failure: UpstreamError) -> UpstreamError:

@@ -94,8 +94,8 @@ class SSEDecoder:
         return chunk
 
     def _lines(self, chunk: bytes) -> None:
+        self._grow(len(chunk), MAX_EVENT_BYTES)
         first, *rest = chunk.split(b"\n")
-        self._grow(len(first), MAX_EVENT_BYTES)
         if not rest:
             self._pieces.append(first)
             return
@@ -105,10 +105,10 @@ class SSEDecoder:
         last = rest.pop()
         self._line(first)
         for line in rest:
-            self._grow(len(line), MAX_EVENT_BYTES)
             self._line(line)
-        self._grow(len(last), MAX_EVENT_BYTES)
         self._pieces = [last]
+        if not self._data:  # no event is open: only the unfinished line is held
+            self._size = len(last)
 
     def _line(self, line: bytes) -> None:
         if line.startswith(b"data: "):
@@ -116,7 +116,6 @@ class SSEDecoder:
         elif line:
             self._field(line)
         else:
-            self._size = 0
             data, name = self._data, self._event
             if data:
                 whole = data[0] if len(data) == 1 else b"\n".join(data)
@@ -134,8 +133,6 @@ class SSEDecoder:
         elif field == b"error":
             self._event = "error"
             self._data.append(value)
-        elif field == b"":
-            self._size -= len(line)  # a comment is no part of an event
 
     def _grow(self, size: int, limit: int) -> None:
         self._size += size
