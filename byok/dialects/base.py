@@ -1,11 +1,12 @@
 """What every upstream protocol must be able to say."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from byok.chat import ChatRequest, Json
 from byok.dialects.quirks import Quirks
+from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
 from byok.stage import Stage
 from byok.wire.sse import ServerSentEvent
@@ -47,6 +48,23 @@ class Dialect(Protocol):
 
         It ends with exactly one Finish, or raises an UpstreamError.
         """
+        ...
+
+    def refusal(
+        self, body: Any, status: int, retry_after: float | None
+    ) -> UpstreamRefused:
+        """Make the error of an error answer; its body may be any JSON or plain text."""
+        ...
+
+    def refused_parameter(self, body: Json, message: str, extra: Iterable[str]) -> str:
+        """Return the parameter that a refusal names and that can be left out, or "".
+
+        `extra` are the fields that the user added.
+        """
+        ...
+
+    def without(self, body: Json, refused: Iterable[str]) -> dict[str, Any]:
+        """Return a request body without parameters that were refused."""
         ...
 
     def models(self, body: Any) -> list[str]:

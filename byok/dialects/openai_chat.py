@@ -1,13 +1,16 @@
 """OpenAI Chat Completions, and everything that imitates it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from byok.chat import ChatRequest
+from byok.chat import ChatRequest, Json
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.openai_answer import OpenAIAnswer
+from byok.dialects.openai_errors import refusal_of
+from byok.dialects.openai_refused import refused_parameter, without
 from byok.dialects.openai_request import encode_request
 from byok.dialects.quirks import Quirks
+from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
 from byok.stage import Stage
 from byok.wire.sse import ServerSentEvent
@@ -30,6 +33,20 @@ class OpenAIChat:
     ) -> Stage[ServerSentEvent, StreamEvent]:
         """Read chat.completion.chunk events, or one chat.completion."""
         return OpenAIAnswer(tool_names)
+
+    def refusal(
+        self, body: Any, status: int, retry_after: float | None
+    ) -> UpstreamRefused:
+        """Read an error body."""
+        return refusal_of(body, status, retry_after)
+
+    def refused_parameter(self, body: Json, message: str, extra: Iterable[str]) -> str:
+        """Find the parameter that a refusal names."""
+        return refused_parameter(body, message, extra)
+
+    def without(self, body: Json, refused: Iterable[str]) -> dict[str, Any]:
+        """Leave parameters out; a cap changes its name."""
+        return without(body, refused)
 
     def models(self, body: Any) -> list[str]:
         """Read `GET models`: `{"data": [{"id"}]}`, or the bare array some send."""

@@ -147,6 +147,7 @@ class LineStream:
         """End the answer."""
         if not self._response.prepared:
             await self.write(b"")
+        self._stuck_since = self._clock()
         await self._response.write_eof()
 
     async def _keep_alive(self) -> None:
@@ -161,9 +162,16 @@ class LineStream:
                 if now - self._stuck_since >= self._patience:
                     self._hang_up()
             elif now - self._last >= self._beat:
-                await self.write(HEARTBEAT)
+                await self._beat_once()
             else:
                 wake = min(wake, self._last + self._beat - now)
+
+    async def _beat_once(self) -> None:
+        try:
+            async with asyncio.timeout(self._patience):
+                await self.write(HEARTBEAT)
+        except TimeoutError:
+            self._hang_up()
 
     def _hang_up(self) -> None:
         """Break the connection: the write that waits fails, the upstream is freed."""

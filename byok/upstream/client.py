@@ -18,8 +18,6 @@ import httpx
 
 from byok.chat import ChatRequest, Json
 from byok.dialects.base import Dialect, Target
-from byok.dialects.openai_errors import refusal_of
-from byok.dialects.openai_refused import refused_parameter, without
 from byok.dialects.quirks import DEFAULT, Quirks
 from byok.errors import (
     UpstreamError,
@@ -106,7 +104,7 @@ class HttpUpstream:
         request = spec.dialect.encode(chat, target)
         attempt = 1
         while True:
-            body = without(request.body, self._refused.get(model, ()))
+            body = spec.dialect.without(request.body, self._refused.get(model, ()))
             yielded = False
             try:
                 async with self._opened(request.path, body) as response:
@@ -237,13 +235,14 @@ class HttpUpstream:
             body = "a web page" if text.startswith("<") else text
         asked = response.headers.get("retry-after", "")
         wait = parse_retry_after(asked, time.time()) if asked else None
-        return refusal_of(body, status, wait)
+        return self._spec.dialect.refusal(body, status, wait)
 
     def _leaves_out(self, error: UpstreamError, model: str, body: Json) -> bool:
         """Remember a parameter that the model refused by name; False if none is."""
         if not isinstance(error, UpstreamRefused):
             return False
-        name = refused_parameter(body, str(error), self._spec.extra_body)
+        spec = self._spec
+        name = spec.dialect.refused_parameter(body, str(error), spec.extra_body)
         if error.upstream_status not in (400, 422) or not name:
             return False
         if len(self._refused) > _MAX_MODELS:

@@ -40,22 +40,24 @@ class Inflate:
             yield data
             return
         try:
-            plain = self._decoder.decompress(data, MAX_PER_READ)
-            if self._decoder.unused_data:  # gzip may be several members in a row
-                rest, self._decoder = self._decoder.unused_data, self._fresh()
+            plain = bytearray(self._decoder.decompress(data, MAX_PER_READ))
+            # gzip may be several members in a row
+            while (rest := self._decoder.unused_data) and len(plain) <= MAX_PER_READ:
+                self._decoder = self._fresh()
                 plain += self._decoder.decompress(rest, MAX_PER_READ)
         except zlib.error as error:
             raise UpstreamGarbled(
                 "its compressed answer is damaged.", code="upstream_encoding"
             ) from error
         self._total += len(plain)
-        if self._decoder.unconsumed_tail or self._total > MAX_TOTAL:
+        cut = self._decoder.unconsumed_tail or len(plain) > MAX_PER_READ
+        if cut or self._total > MAX_TOTAL:
             raise UpstreamGarbled(
                 "its compressed answer expands beyond every measure.",
                 code="upstream_event_too_large",
             )
         if plain:
-            yield plain
+            yield bytes(plain)
 
     def _fresh(self) -> "zlib._Decompress":
         return zlib.decompressobj(self._window)

@@ -103,3 +103,16 @@ def test_nothing_is_put_before_a_plain_answer() -> None:
     packed = gzip.compress(b"data: x\n\n")
     events = list(drain(inflated("gzip", stage), [packed]))
     assert events == [ServerSentEvent(b"x")]
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_several_members_in_a_row_are_one_answer(size: int) -> None:
+    packed = b"".join(gzip.compress(text) for text in (b"one ", b"two ", b"three"))
+    pieces = [packed[i : i + size] for i in range(0, len(packed), size)]
+    assert undone("gzip", pieces) == b"one two three"
+
+
+def test_several_members_are_capped_together() -> None:
+    member = gzip.compress(bytes(MAX_PER_READ))
+    with pytest.raises(UpstreamGarbled, match="expands"):
+        undone("gzip", [member * 2])
