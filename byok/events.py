@@ -16,21 +16,21 @@ class FinishReason(StrEnum):
     CONTENT_FILTER = "content_filter"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TextDelta:
     """More visible text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ThinkingDelta:
     """More of the model's reasoning."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ToolCallDelta:
     """A fragment of a tool call; `index` is None where the upstream sent none."""
 
@@ -40,7 +40,7 @@ class ToolCallDelta:
     arguments: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Usage:
     """Tokens counted by the upstream; `input_tokens` includes the cached part."""
 
@@ -50,14 +50,14 @@ class Usage:
     cache_creation_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Finish:
     """The turn is over, by the upstream's own word."""
 
     reason: FinishReason
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Notice:
     """One sentence that byok owes the user about this turn, and its code."""
 

@@ -22,16 +22,18 @@ from byok.paths import Paths
 from byok.redact import Redactor
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog, CatalogEntry
-from byok.upstream.client import HttpUpstream, UpstreamSpec
+from byok.upstream.client import HttpUpstream
 from byok.upstream.demo import MODEL as DEMO_MODEL
 from byok.upstream.demo import DemoUpstream
 from byok.upstream.discover import answering
+from byok.upstream.patience import LOCAL, REMOTE
 from byok.upstream.router import Router
+from byok.upstream.sending import UpstreamSpec
 from byok.upstream.transport import Route, Transports
 
 _log = logging.getLogger(__name__)
 CUSTOM = "custom"
-_LOCAL_TIMEOUT, _REMOTE_TIMEOUT = 600.0, 120.0
+_LOCAL_PAUSE, _REMOTE_PAUSE = 3.0, 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +176,29 @@ def _first_key(ladder: KeyLadder, names: Iterable[str]) -> tuple[str, str] | Non
     return None
 
 
+def spec_of(name: str, settings: UpstreamSettings, common: Settings) -> UpstreamSpec:
+    """Say what an upstream is, by its section and by what is common to all."""
+    chat, network = common.chat, common.network
+    base_url = base_url_of(settings)
+    local = is_loopback(base_url)
+    proxy = "" if local else settings.proxy or network.proxy
+    patience = LOCAL if local else REMOTE
+    if settings.timeout:
+        patience = patience.with_silence(settings.timeout)
+    return UpstreamSpec(
+        name=name,
+        base_url=base_url,
+        dialect=DIALECTS[settings.dialect or "openai_chat"],
+        quirks=QUIRKS.get(settings.type, DEFAULT),
+        patience=patience,
+        # A local server may be started any moment: it is not left alone for long.
+        breaker_pause=_LOCAL_PAUSE if local else _REMOTE_PAUSE,
+        headers={**chat.headers, **settings.headers},
+        extra_body={**chat.extra_body, **settings.extra_body},
+        route=Route(proxy, settings.ca_file or network.ca_file),
+    )
+
+
 def make_upstream(
     name: str,
     settings: UpstreamSettings,
@@ -185,21 +210,7 @@ def make_upstream(
     """Turn one section of the settings into an upstream."""
     if settings.type == DEMO:
         return DemoUpstream(name)
-    chat, network = common.chat, common.network
-    base_url = base_url_of(settings)
-    local = is_loopback(base_url)
-    proxy = "" if local else settings.proxy or network.proxy
-    spec = UpstreamSpec(
-        name=name,
-        base_url=base_url,
-        dialect=DIALECTS[settings.dialect or "openai_chat"],
-        quirks=QUIRKS.get(settings.type, DEFAULT),
-        timeout=settings.timeout or (_LOCAL_TIMEOUT if local else _REMOTE_TIMEOUT),
-        headers={**chat.headers, **settings.headers},
-        extra_body={**chat.extra_body, **settings.extra_body},
-        route=Route(proxy, settings.ca_file or network.ca_file),
-    )
-    return HttpUpstream(spec, transports, key)
+    return HttpUpstream(spec_of(name, settings, common), transports, key)
 
 
 @asynccontextmanager

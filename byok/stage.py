@@ -29,16 +29,27 @@ class chain(Generic[In, Mid, Out]):
         self._first = first
         self._second = second
 
-    def feed(self, item: In, /) -> Iterator[Out]:
+    def feed(self, item: In, /) -> Iterable[Out]:
         """Feed the first stage, and the second with what it gives."""
-        for mid in self._first.feed(item):
-            yield from self._second.feed(mid)
+        out: list[Out] = []
+        try:
+            for mid in self._first.feed(item):
+                out += self._second.feed(mid)
+        except Exception as error:
+            return then_raise(out, error)
+        return out
 
     def flush(self) -> Iterator[Out]:
         """Flush the first into the second, then the second."""
         for mid in self._first.flush():
             yield from self._second.feed(mid)
         yield from self._second.flush()
+
+
+def then_raise(items: Iterable[Out], error: Exception) -> Iterator[Out]:
+    """Give what was ready before a failure, and fail only after it."""
+    yield from items
+    raise error
 
 
 def drain(stage: Stage[In, Out], items: Iterable[In]) -> Iterator[Out]:

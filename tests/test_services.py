@@ -1,7 +1,5 @@
 """Which upstreams there are, in which order, and what each is made of."""
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,16 +13,17 @@ from byok.keys.lookup import UpstreamKey
 from byok.paths import Paths, find_paths
 from byok.redact import Redactor
 from byok.services import (
-    Services,
     base_url_of,
     choose_upstreams,
     key_wanted,
     make_ladder,
     make_upstream,
-    open_services,
+    spec_of,
     upstream_named,
 )
+from byok.upstream.patience import LOCAL, REMOTE, Patience
 from byok.upstream.transport import Route, Transports
+from tests.fakes.lister import CannedTransport
 from tests.fakes.ring import FakeRing, store_of
 
 BOX = {"base_url": "https://box.example/v1"}
@@ -44,9 +43,9 @@ class FakeTransports(Transports):
         self.routes: list[Route] = []
         self._answers = answers or {}
 
-    def client(self, route: Route) -> httpx.AsyncClient:
+    def by(self, route: Route) -> httpx.AsyncBaseTransport:
         self.routes.append(route)
-        return httpx.AsyncClient(transport=httpx.MockTransport(self._answer))
+        return CannedTransport(self._answer)
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
@@ -256,141 +255,50 @@ async def test_only_an_upstream_that_needs_no_key_works_without() -> None:
 # --- what an upstream is made of ---
 
 
+LONGER = {"first": 900.0, "silence": 900.0, "comments": 900.0, "total": 1800.0}
+
+
 @pytest.mark.parametrize(
-    ("section", "proxy", "ca_file", "timeout"),
+    ("section", "route", "patience"),
     [
-        ({"base_url": "https://h/v1"}, "http://common:1", "common.pem", 120.0),
-        ({"base_url": "http://127.0.0.1:9/v1"}, "", "common.pem", 600.0),
+        ({"base_url": "https://h/v1"}, ("http://common:1", "common.pem"), REMOTE),
+        ({"base_url": "http://127.0.0.1:9/v1"}, ("", "common.pem"), LOCAL),
         (
             {"base_url": "https://h/v1", "proxy": "http://own:1", "ca_file": "own.pem"},
-            "http://own:1",
-            "own.pem",
-            120.0,
+            ("http://own:1", "own.pem"),
+            REMOTE,
         ),
         (
             {"base_url": "http://localhost:9/v1", "proxy": "http://own:1"},
-            "",
-            "common.pem",
-            600.0,
+            ("", "common.pem"),
+            LOCAL,
         ),
         (
-            {"base_url": "https://h/v1", "timeout": 7},
-            "http://common:1",
-            "common.pem",
-            7.0,
+            {"base_url": "https://h/v1", "timeout": 900},
+            ("http://common:1", "common.pem"),
+            Patience(**LONGER),
         ),
     ],
     ids=["remote", "local", "own route", "local never by proxy", "own timeout"],
 )
-async def test_how_an_upstream_is_reached(
-    section: dict[str, Any], proxy: str, ca_file: str, timeout: float
+def test_how_an_upstream_is_reached(
+    section: dict[str, Any], route: tuple[str, str], patience: Patience
 ) -> None:
     network = {"proxy": "http://common:1", "ca_file": "common.pem"}
     settings = Settings(network=network, upstreams={"box": section})
-    box = settings.upstreams["box"]
+    spec = spec_of("box", settings.upstreams["box"], settings)
+    assert spec.route == Route(*route)
+    assert spec.patience == patience
+    assert (spec.breaker_pause < 10) is (patience is LOCAL)
+
+
+async def test_an_upstream_is_asked_by_its_route() -> None:
+    box = Settings(upstreams={"box": {"base_url": "https://h/v1"}}).upstreams["box"]
     transports = FakeTransports({box.base_url: listing()})
-    key = UpstreamKey(keys(), key_wanted("box", box), Redactor())
+    key = UpstreamKey(keys(BYOK_KEY_BOX="some-key"), key_wanted("box", box), Redactor())
     upstream = make_upstream(
-        "box", box, common=settings, transports=transports, key=key
+        "box", box, common=Settings(), transports=transports, key=key
     )
     assert await upstream.models() == ["m"]
-    assert transports.routes == [Route(proxy, ca_file)]
-    assert transports.requests[0].extensions["timeout"]["read"] == timeout
-
-
-async def test_an_upstreams_own_headers_win_over_those_of_every_chat() -> None:
-    settings = Settings(
-        chat={"headers": {"X-A": "chat", "X-B": "chat"}},
-        upstreams={"box": {**BOX, "headers": {"X-B": "box"}}},
-    )
-    box = settings.upstreams["box"]
-    transports = FakeTransports({box.base_url: listing()})
-    key = UpstreamKey(keys(BYOK_KEY_BOX="sk-x"), key_wanted("box", box), Redactor())
-    await make_upstream(
-        "box", box, common=settings, transports=transports, key=key
-    ).models()
-    sent = transports.requests[0].headers
-    assert (sent["X-A"], sent["X-B"]) == ("chat", "box")
-    assert sent["Authorization"] == "Bearer sk-x"
-
-
-# --- everything together ---
-
-
-async def opened(
-    look: Callable[[Services], Any], settings: Settings, **options: Any
-) -> Any:
-    async with open_services(
-        settings, find_paths(), ladder=keys(), **options
-    ) as services:
-        return look(services)
-
-
-@pytest.mark.parametrize(
-    ("model", "default", "answers"),
-    [
-        ("", "", "byok:box:own"),
-        ("", "byok:demo:echo", "byok:demo:echo"),
-        ("", "listed", "byok:box:listed"),
-        ("m", "byok:demo:echo", "byok:box:m"),
-        ("byok:demo:echo", "", "byok:demo:echo"),
-        ("vendor/m:free", "", "byok:box:vendor/m:free"),
-    ],
-)
-async def test_which_model_answers_by_default(
-    model: str, default: str, answers: str
-) -> None:
-    settings = Settings(
-        upstreams={"box": {**BOX, "model": "own", "models": ["listed"]}, "demo": {}},
-        routing={"default": default},
-    )
-    found = await opened(lambda s: s.router.default().id, settings, model=model)
-    assert found == answers
-
-
-async def test_an_upstreams_own_defaults_win_over_those_of_every_chat() -> None:
-    settings = Settings(
-        chat={"system_prompt": "All.", "temperature": 0.5, "max_tokens": 9},
-        prompts={"chat-stream": "More."},
-        upstreams={
-            "box": {**BOX, "system_prompt": "Box.", "temperature": 0},
-            "demo": {},
-        },
-    )
-    box = await opened(lambda s: s.defaults("/chat-stream", "box"), settings)
-    assert (box.system_prompt, box.addition) == ("Box.", "More.")
-    assert (box.sampling.temperature, box.sampling.max_tokens) == (0, 9)
-    demo = await opened(lambda s: s.defaults("/chat", "demo"), settings)
-    assert (demo.system_prompt, demo.addition) == ("All.", "")
-    assert demo.sampling.temperature == 0.5
-
-
-async def test_an_unknown_upstream_opens_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="There is no upstream"):
-        await opened(lambda s: s, Settings(), upstream="olama")
-
-
-@pytest.mark.parametrize(
-    ("section", "variable"),
-    [
-        ({"type": "openai"}, "OPENAI_API_KEY"),
-        ({"type": "openai", "base_url": "https://api.openai.com/v2"}, "OPENAI_API_KEY"),
-        ({"type": "openai", "base_url": "https://gateway.example/v1"}, ""),
-        ({"type": "openai", "base_url": "http://127.0.0.1:9/v1"}, ""),
-        (
-            {"type": "azure", "base_url": "https://me.openai.azure.com/openai/v1"},
-            "AZURE_OPENAI_API_KEY",
-        ),
-        ({"type": "azure", "base_url": "https://azure.com.example/v1"}, ""),
-    ],
-)
-def test_a_vendors_variable_counts_for_the_vendors_address_only(
-    section: dict[str, Any], variable: str
-) -> None:
-    settings = Settings(upstreams={"box": section})
-    assert key_wanted("box", settings.upstreams["box"]).preset_env == variable
-
-
-def test_azure_asks_for_its_address() -> None:
-    with pytest.raises(ConfigError, match="address of your resource"):
-        upstream_named("azure", Settings())
+    assert transports.routes == [Route()]
+    assert transports.requests[0].headers["Authorization"] == "Bearer some-key"

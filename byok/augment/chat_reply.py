@@ -79,21 +79,19 @@ class ChatReply:
         """Whether anything of the model's own was written or is held."""
         return bool(self._text or self._thinking or self._calls)
 
-    def feed(self, event: StreamEvent, /) -> Iterator[Json]:
+    def feed(self, event: StreamEvent, /) -> Iterable[Json]:
         """Write one event."""
         match event:
             case TextDelta(text=text):
-                if not self._text:
-                    yield from self._thought()
+                thought = () if self._text else self._thought()
                 self._text.append(text)
-                yield chunk(text)
+                return (*thought, chunk(text))
             case ThinkingDelta(text=text):
                 self._thinking.append(text)
             case ToolCall():
                 if not self._calls or self._chat.client_parallel_tools:
-                    yield from self._call(event)
-                else:
-                    self.left_out.append(event.name)
+                    return self._call(event)
+                self.left_out.append(event.name)
             case Usage():
                 self._usage = event
             case Finish(reason=reason):
@@ -104,6 +102,7 @@ class ChatReply:
                 pass  # the assembler made it a ToolCall
             case _:
                 assert_never(event)
+        return ()
 
     def flush(self) -> Iterator[Json]:
         """Write what ends a turn that came to its end."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from byok.dialects.openai_errors import refusal_of
+from byok.dialects.openai_fields import only_text, reasoning, string, texts
 from byok.dialects.openai_usage import read_usage
 from byok.dialects.think_tags import ThinkTags
 from byok.errors import UpstreamError, UpstreamGarbled
@@ -19,6 +20,7 @@ from byok.events import (
     ThinkingDelta,
     ToolCallDelta,
 )
+from byok.stage import then_raise
 from byok.wire.json_body import parse_json, write_json
 from byok.wire.sse import ServerSentEvent
 from byok.wire.surrogates import SurrogateBuffer
@@ -69,7 +71,7 @@ class OpenAIAnswer:
             self._read(sse)
         except UpstreamError as error:
             self._rest()
-            return _then(error, self._taken())
+            return then_raise(self._taken(), error)
         return self._taken()
 
     def flush(self) -> Iterator[StreamEvent]:
@@ -103,19 +105,18 @@ class OpenAIAnswer:
         if sse.event == "error":
             raise refusal_of(_error_body(data))
         try:
-            chunks = [parse_json(data, keep_halves=True)]
+            chunk = parse_json(data, keep_halves=True)
         except (ValueError, RecursionError) as error:
-            chunks = _lines(data, error)
-        for chunk in chunks:
-            if not isinstance(chunk, dict):
-                raise UpstreamGarbled(
-                    "a part of its answer is no JSON object.", code="upstream_not_json"
-                )
-            if chunk.get("error"):
-                raise refusal_of(chunk)
+            for chunk in _lines(data, error):
+                self._chunk(chunk)
+            if data.endswith(b"\n[DONE]"):
+                self._end()
+            return
+        if self._think is None and (text := only_text(chunk)):
+            if text := self._text.feed(text):
+                self._out.append(TextDelta(text))
+        else:
             self._chunk(chunk)
-        if data.endswith(b"\n[DONE]"):
-            self._end()
 
     def _end(self) -> None:
         if self._finish is None and not self._spoke:
@@ -136,7 +137,13 @@ class OpenAIAnswer:
         if self._think is not None:
             self._out.extend(self._think.flush())
 
-    def _chunk(self, chunk: dict[str, Any]) -> None:
+    def _chunk(self, chunk: Any) -> None:
+        if not isinstance(chunk, dict):
+            raise UpstreamGarbled(
+                "a part of its answer is no JSON object.", code="upstream_not_json"
+            )
+        if chunk.get("error"):
+            raise refusal_of(chunk)
         choices = chunk.get("choices")
         if isinstance(choices, list):
             for choice in choices:
@@ -165,10 +172,7 @@ class OpenAIAnswer:
     def _part(self, part: dict[str, Any]) -> None:
         self._spoke = True
         content = part.get("content")
-        if len(part) == 1 and isinstance(content, str):
-            self._say(self._text.feed(content))  # nearly all of them are just that
-            return
-        if thought := self._thinking.feed(_reasoning(part)):
+        if thought := self._thinking.feed(reasoning(part)):
             self._out.append(ThinkingDelta(thought))
         if isinstance(content, str):
             self._say(self._text.feed(content))
@@ -191,7 +195,7 @@ class OpenAIAnswer:
             if isinstance(text := part.get("text"), str):
                 self._say(self._text.feed(text))
             elif (thought := part.get("thinking")) is not None:
-                self._out.append(ThinkingDelta(self._thinking.feed(_texts(thought))))
+                self._out.append(ThinkingDelta(self._thinking.feed(texts(thought))))
 
     def _say(self, text: str) -> None:
         if not text:
@@ -206,15 +210,15 @@ class OpenAIAnswer:
     def _call(self, call: dict[str, Any]) -> ToolCallDelta:
         raw = call.get("function")
         function: dict[str, Any] = raw if isinstance(raw, dict) else {}
-        index, name = call.get("index"), _string(function.get("name"))
+        index, name = call.get("index"), string(function.get("name"))
         arguments = function.get("arguments")
         if isinstance(arguments, (dict, list)):
             arguments = write_json(arguments).decode()
         return ToolCallDelta(
             index if isinstance(index, int) else None,
-            _string(call.get("id")),
+            string(call.get("id")),
             self._tool_names.get(name, name),
-            _string(arguments),
+            string(arguments),
         )
 
     def _note_finish(self, reason: Any, *, only_length: bool = False) -> None:
@@ -249,40 +253,8 @@ def _lines(data: bytes, error: Exception) -> list[Any]:
     return found
 
 
-def _then(error: UpstreamError, events: list[StreamEvent]) -> Iterator[StreamEvent]:
-    """Give events, and fail only after them."""
-    yield from events
-    raise error
-
-
 def _error_body(data: bytes) -> Any:
     try:
         return parse_json(data)
     except (ValueError, RecursionError):
         return data.decode("utf-8", "replace")
-
-
-def _reasoning(part: dict[str, Any]) -> str:
-    """Read the reasoning once, whichever fields repeat it."""
-    for field in ("reasoning_content", "reasoning"):
-        if isinstance(text := part.get(field), str) and text:
-            return text
-    details = part.get("reasoning_details")
-    return _texts(details) if isinstance(details, list) else ""
-
-
-def _texts(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list):
-        return ""
-    found = [
-        _string(item.get("text") or item.get("summary"))
-        for item in value
-        if isinstance(item, dict)
-    ]
-    return "".join(found)
-
-
-def _string(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -64,14 +64,14 @@ class ToolCallAssembler:
         self._calls: list[_OpenCall] = []
         self._too_many = False
 
-    def feed(self, event: StreamEvent, /) -> Iterator[StreamEvent]:
+    def feed(self, event: StreamEvent, /) -> Iterable[StreamEvent]:
         """Take a fragment in, or pass another event on."""
         if isinstance(event, ToolCallDelta):
             self._gather(event)
-            return
+            return ()
         if isinstance(event, Finish):
-            yield from self._close(event)
-        yield event
+            return (*self._close(event), event)
+        return (event,)
 
     def flush(self) -> Iterator[StreamEvent]:
         """Tell of the calls that the stream never finished."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import orjson
 
 from byok.augment.models import ListedModel
-from byok.errors import ConfigError, UpstreamError
+from byok.errors import ConfigError, NotReady, UpstreamError
 from byok.paths import write_private
 from byok.upstream.base import Upstream
 
@@ -116,7 +116,9 @@ class Catalog:
 
     async def settle(self, seconds: float) -> None:
         """Wait for lists that are being fetched, at most so long."""
-        tasks = [e.fetching for e in self._entries.values() if e.fetching is not None]
+        tasks = [
+            t for e in self._entries.values() if (t := e.fetching) and not t.done()
+        ]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
 
@@ -130,7 +132,7 @@ class Catalog:
     async def _fetch(self, name: str, entry: _Entry) -> None:
         try:
             found = await entry.upstream.models()
-        except (UpstreamError, ConfigError) as error:
+        except (UpstreamError, ConfigError, NotReady) as error:
             entry.failure = error.sentence
             entry.fetched = self._clock()
             _log.warning("no list of models: %s", error.sentence)

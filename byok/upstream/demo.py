@@ -7,8 +7,10 @@ plainly that it is no model.
 import asyncio
 import re
 from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager
 
 from byok.chat import ChatRequest, Message, Role, TextPart, ToolDefinition, ToolResult
+from byok.errors import BadRequest
 from byok.events import (
     Finish,
     FinishReason,
@@ -17,6 +19,7 @@ from byok.events import (
     ToolCallDelta,
     Usage,
 )
+from byok.upstream.base import Forwarded
 
 MODEL = "echo"
 _MAX_ECHO = 2000
@@ -33,6 +36,18 @@ class DemoUpstream:
     def name(self) -> str:
         """The name in the user's settings."""
         return self._name
+
+    def forwarded(
+        self, path: str, content: bytes
+    ) -> AbstractAsyncContextManager[Forwarded]:
+        """Refuse: the demo has no API of its own."""
+        del content
+        raise BadRequest(
+            f"The demo upstream does not serve /{path}.",
+            code="not_served",
+            hint="Choose a real one with byok serve --upstream NAME.",
+            status=422,
+        )
 
     async def models(self) -> list[str]:
         """Offer the one script."""

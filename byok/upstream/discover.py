@@ -5,9 +5,11 @@ from collections.abc import Mapping
 
 import httpx
 
+from byok.upstream.reading import hang_up, limited
 from byok.upstream.transport import Route, Transports
 
 _PROBE_SECONDS = 0.5
+_ENOUGH = 64
 
 
 async def answering(
@@ -16,15 +18,20 @@ async def answering(
     seconds: float = _PROBE_SECONDS,
 ) -> list[str]:
     """Return the names whose base URL answers `GET models`, in the given order."""
-    client = transports.client(Route())
+    transport = transports.by(Route())
 
     async def probe(url: str) -> bool:
+        request = httpx.Request("GET", f"{url}/models")
         try:
             async with asyncio.timeout(seconds):
-                response = await client.get(f"{url}/models", timeout=seconds)
+                response = await transport.handle_async_request(request)
+                try:
+                    start = await limited(response, _ENOUGH, cut=True)
+                finally:
+                    await hang_up(response)
         except (httpx.HTTPError, TimeoutError):
             return False
-        return response.is_success and response.content[:1] in (b"{", b"[")
+        return response.is_success and start[:1] in (b"{", b"[")
 
     answers = await asyncio.gather(*(probe(url) for url in candidates.values()))
     return [name for name, ok in zip(candidates, answers, strict=True) if ok]

@@ -1,17 +1,22 @@
-"""One httpx client per way of reaching the network.
+"""One transport per way of reaching the network.
 
-httpx gives the interface, aiohttp the transport: a third of the CPU per chunk. Proxy
-variables of the environment are ignored (they break loopback), redirects are not
-followed (they would carry headers elsewhere), no cookie is kept.
+httpx gives the interface, aiohttp the transport: a third of the CPU per chunk. It is
+used without httpx's client, whose proxy variables (they break loopback), redirects
+(they would carry headers elsewhere) and cookies are not wanted here.
 """
 
 import ssl
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import aiohttp
 import httpx
-from httpx_aiohttp import AiohttpTransport
+import truststore
+from httpx_aiohttp.transport import (
+    AiohttpResponseStream,
+    AiohttpTransport,
+    map_aiohttp_exceptions,
+)
 
 from byok.errors import ConfigError
 
@@ -27,29 +32,57 @@ class Route:
 
 
 class Transports:
-    """Makes and keeps the clients; close it at the end."""
+    """Makes and keeps the transports; close it at the end."""
 
     def __init__(self) -> None:
-        self._clients: dict[Route, httpx.AsyncClient] = {}
+        self._made: dict[Route, httpx.AsyncBaseTransport] = {}
 
-    def client(self, route: Route) -> httpx.AsyncClient:
-        """Return the client of a route; it never raises for a status.
+    def by(self, route: Route) -> httpx.AsyncBaseTransport:
+        """Return the transport of a route.
 
         Raises:
             ConfigError: the proxy or the file of authorities cannot be used.
         """
-        if route not in self._clients:
-            self._clients[route] = _make(route)
-        return self._clients[route]
+        if route not in self._made:
+            self._made[route] = _make(route)
+        return self._made[route]
 
     async def close(self) -> None:
         """Close every connection."""
-        clients, self._clients = self._clients, {}
-        for client in clients.values():
-            await client.aclose()
+        made, self._made = self._made, {}
+        for transport in made.values():
+            await transport.aclose()
 
 
-def _make(route: Route) -> httpx.AsyncClient:
+class Body(AiohttpResponseStream):
+    """An answer's body; each item is all that the network has delivered."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        content = self._aiohttp_response.content
+        with map_aiohttp_exceptions():
+            while data := await content.readany():
+                yield data
+
+    def abort(self) -> None:
+        """Break the connection: whoever waits for a read gets an error."""
+        self._aiohttp_response.close()
+
+
+def body_of(response: httpx.Response) -> Body:
+    """Return the body of an answer that one of these transports gave."""
+    assert isinstance(response.stream, Body)  # noqa: S101 - see _Transport
+    return response.stream
+
+
+class _Transport(AiohttpTransport):
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await super().handle_async_request(request)
+        if isinstance(response.stream, AiohttpResponseStream):
+            response.stream = Body(response.stream._aiohttp_response)
+        return response
+
+
+def _make(route: Route) -> httpx.AsyncBaseTransport:
     context, proxy = _tls(route.ca_file), _proxy(route.proxy)
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
@@ -60,14 +93,7 @@ def _make(route: Route) -> httpx.AsyncClient:
         trust_env=False,
         read_bufsize=2**18,
     )
-    return httpx.AsyncClient(
-        transport=AiohttpTransport(
-            client=session, verify=context, trust_env=False, proxy=proxy
-        ),
-        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        follow_redirects=False,
-        trust_env=False,
-    )
+    return _Transport(client=session, verify=context, trust_env=False, proxy=proxy)
 
 
 def _proxy(url: str) -> httpx.Proxy | None:
@@ -84,7 +110,7 @@ def _proxy(url: str) -> httpx.Proxy | None:
 
 def _tls(ca_file: str) -> ssl.SSLContext:
     """Trust the system's authorities, and the user's own where given."""
-    context = ssl.create_default_context()
+    context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if ca_file:
         try:
             context.load_verify_locations(cafile=ca_file)

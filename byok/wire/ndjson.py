@@ -24,6 +24,8 @@ def encode_line(value: Json) -> bytes:
         line = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError:
         line = write_json(_cleaned(value)) + b"\n"
+    if line.isascii():
+        return line
     for raw, escaped in _CUTTERS:
         if raw in line:
             line = line.replace(raw, escaped)

@@ -17,7 +17,7 @@ MAX_EVENT_BYTES = 4 * 1024 * 1024
 MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ServerSentEvent:
     """One event; `event` is empty when the stream did not name it."""
 
@@ -33,6 +33,7 @@ class SSEDecoder:
         self._document: list[bytes] | None = None
         self._size = 0
         self._after_cr = False
+        self._between = False  # nothing is held: the next byte begins an event
         self._pieces: list[bytes] = []  # of the line that is not ended yet
         self._data: list[bytes] = []
         self._event = ""
@@ -45,6 +46,8 @@ class SSEDecoder:
         if self._document is not None:
             self._grow(len(chunk), MAX_DOCUMENT_BYTES)
             self._document.append(chunk)
+        elif self._between and (events := _whole_events(chunk)):
+            return events
         elif chunk:
             self._lines(self._normalised(chunk))
         return self._taken()
@@ -109,6 +112,7 @@ class SSEDecoder:
         self._pieces = [last]
         if not self._data:  # no event is open: only the unfinished line is held
             self._size = len(last)
+        self._between = not (last or self._data or self._event or self._after_cr)
 
     def _line(self, line: bytes) -> None:
         if line.startswith(b"data: "):
@@ -141,3 +145,16 @@ class SSEDecoder:
                 f"one event of its answer is larger than {limit // 2**20} MiB.",
                 code="upstream_event_too_large",
             )
+
+
+def _whole_events(chunk: bytes) -> list[ServerSentEvent]:
+    """Read the usual slice the short way: events of one data line each, all whole.
+
+    Any other slice gives nothing here, and is read line by line.
+    """
+    if not chunk.startswith(b"data: ") or not chunk.endswith(b"\n\n"):
+        return []
+    found = chunk[6:-2].split(b"\n\ndata: ")
+    if chunk.count(b"\n") != 2 * len(found) or b"\r" in chunk:
+        return []
+    return [ServerSentEvent(data) for data in found if data]

@@ -1,13 +1,15 @@
 """An upstream that only lists its models, when it is let; and canned HTTP answers."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 
 import httpx
 
 from byok.chat import ChatRequest
 from byok.errors import ByokError
 from byok.events import StreamEvent
+from byok.upstream.base import Forwarded
 from byok.upstream.transport import Route, Transports
 
 
@@ -41,14 +43,39 @@ class Lister:
     ) -> AsyncGenerator[list[StreamEvent], None]:
         raise NotImplementedError
 
+    def forwarded(
+        self, path: str, content: bytes
+    ) -> AbstractAsyncContextManager[Forwarded]:
+        raise NotImplementedError
+
+
+class CannedTransport(httpx.AsyncBaseTransport):
+    """Answers out of a function; unlike MockTransport's, the bodies are unread."""
+
+    def __init__(self, answer: Callable[[httpx.Request], httpx.Response]) -> None:
+        self._answer = answer
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        made = self._answer(request)
+        body = _Unread(await made.aread())
+        return httpx.Response(made.status_code, headers=made.headers, stream=body)
+
+
+class _Unread(httpx.AsyncByteStream):
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._content
+
 
 class Canned(Transports):
     """Transports that answer out of a function, without a network."""
 
     def __init__(self, answer: Callable[[httpx.Request], httpx.Response]) -> None:
         super().__init__()
-        self._client = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+        self._transport = CannedTransport(answer)
 
-    def client(self, route: Route) -> httpx.AsyncClient:
+    def by(self, route: Route) -> httpx.AsyncBaseTransport:
         del route
-        return self._client
+        return self._transport

@@ -21,13 +21,16 @@ from byok.errors import (
     UpstreamUnreachable,
 )
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta
-from byok.upstream.client import HttpUpstream, UpstreamSpec
+from byok.upstream.client import HttpUpstream
+from byok.upstream.patience import Patience
 from byok.upstream.retry import RetryPolicy
+from byok.upstream.sending import UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.lister import Canned
 from tests.fakes.upstream import DONE, FakeUpstream, Script, answer, delta, event
 from tests.upstream.test_discover import dead_url
 
+PATIENT = Patience(first=5.0, silence=5.0)
 CHAT = ChatRequest(
     (Message(Role.USER, (TextPart("Hi?"),)),),
     tools=(ToolDefinition("view", "", {"type": "object"}),),
@@ -58,7 +61,7 @@ class Asker:
     def __init__(self, transports: Transports, url: str, **spec: Any) -> None:
         self.slept: list[float] = []
         self.key = Key()
-        fields = {"timeout": 5.0, **spec}
+        fields = {"patience": PATIENT, **spec}
         self.upstream = HttpUpstream(
             UpstreamSpec("fake", url, DIALECTS["openai_chat"], **fields),
             transports,
@@ -218,7 +221,7 @@ async def test_silence_is_never_repeated(
     fake: FakeUpstream, transports: Transports, before: list[bytes]
 ) -> None:
     fake.play(Script(before, end="hang"), OK)
-    asker = Asker(transports, fake.url, timeout=0.2)
+    asker = Asker(transports, fake.url, patience=Patience(first=0.2, silence=0.2))
     events, error = await asker.fail()
     assert len(events) == len(before)
     assert error.code == "upstream_timeout"
@@ -459,7 +462,7 @@ async def test_what_happens_after_the_end_is_no_failure(
     pieces: list[bytes],
     end: str,
 ) -> None:
-    asker = Asker(transports, fake.url, timeout=0.2)
+    asker = Asker(transports, fake.url, patience=Patience(first=0.2, silence=0.2))
     fake.play(Script(pieces, end=end))
     assert await asker.ask() == HI
 

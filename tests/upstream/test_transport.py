@@ -1,4 +1,4 @@
-"""The ways to the network: one client each, no proxy or cookie but by order."""
+"""The ways to the network: one transport each, no proxy or cookie but by order."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from byok.errors import ConfigError
-from byok.upstream.transport import Route, Transports
+from byok.upstream.transport import Route, Transports, body_of
 from tests.fakes.upstream import FakeUpstream, Script
 from tests.upstream.test_discover import dead_url
 
@@ -19,17 +19,27 @@ async def transports() -> AsyncIterator[Transports]:
     await made.close()
 
 
-async def test_a_route_keeps_its_client(transports: Transports) -> None:
-    plain = transports.client(Route())
-    assert transports.client(Route()) is plain
-    assert transports.client(Route(proxy="http://127.0.0.1:1")) is not plain
+async def get(transports: Transports, route: Route, url: str) -> httpx.Response:
+    request = httpx.Request("GET", url)
+    response = await transports.by(route).handle_async_request(request)
+    await response.aread()
+    return response
 
 
-async def test_closing_closes_every_client() -> None:
+async def test_a_route_keeps_its_transport(transports: Transports) -> None:
+    plain = transports.by(Route())
+    assert transports.by(Route()) is plain
+    assert transports.by(Route(proxy="http://127.0.0.1:1")) is not plain
+
+
+async def test_closing_closes_every_connection(fake: FakeUpstream) -> None:
     transports = Transports()
-    clients = [transports.client(Route()), transports.client(Route("http://[::1]:1"))]
+    await get(transports, Route(), f"{fake.url}/models")
+    before = transports.by(Route())
     await transports.close()
-    assert all(client.is_closed for client in clients)
+    assert transports.by(Route()) is not before
+    with pytest.raises(RuntimeError, match="closed"):
+        await before.handle_async_request(httpx.Request("GET", fake.url))
     await transports.close()
 
 
@@ -40,7 +50,7 @@ async def test_a_proxy_that_is_none_is_refused(
     transports: Transports, proxy: str
 ) -> None:
     with pytest.raises(ConfigError, match="proxy"):
-        transports.client(Route(proxy=proxy))
+        transports.by(Route(proxy=proxy))
 
 
 async def test_a_file_of_authorities_that_is_none_is_refused(
@@ -50,7 +60,7 @@ async def test_a_file_of_authorities_that_is_none_is_refused(
     junk.write_text("-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n")
     for path in (junk, tmp_path, tmp_path / "missing.pem"):
         with pytest.raises(ConfigError, match="ca_file"):
-            transports.client(Route(ca_file=str(path)))
+            transports.by(Route(ca_file=str(path)))
 
 
 async def test_the_proxies_of_the_environment_are_ignored(
@@ -58,16 +68,16 @@ async def test_the_proxies_of_the_environment_are_ignored(
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, dead_url())
-    response = await transports.client(Route()).get(f"{fake.url}/models")
+    response = await get(transports, Route(), f"{fake.url}/models")
     assert response.status_code == 200
 
 
 async def test_an_explicit_proxy_is_used(
     fake: FakeUpstream, transports: Transports
 ) -> None:
-    client = transports.client(Route(proxy=dead_url().removesuffix("/v1")))
+    route = Route(proxy=dead_url().removesuffix("/v1"))
     with pytest.raises(httpx.HTTPError):
-        await client.get(f"{fake.url}/models")
+        await get(transports, route, f"{fake.url}/models")
 
 
 async def test_a_redirect_is_not_followed_and_a_cookie_not_kept(
@@ -75,9 +85,24 @@ async def test_a_redirect_is_not_followed_and_a_cookie_not_kept(
 ) -> None:
     headers = {"Location": f"{fake.url}/models", "Set-Cookie": "a=b; Path=/"}
     fake.play(Script([b"x"], status=302, headers=headers))
-    client = transports.client(Route())
+    request = httpx.Request("POST", f"{fake.url}/chat/completions", json={})
     for _ in range(2):
-        response = await client.post(f"{fake.url}/chat/completions", json={})
+        response = await transports.by(Route()).handle_async_request(request)
+        await response.aread()
         assert response.status_code == 302
     assert "Cookie" not in fake.headers[1]
     assert fake.list_headers == []
+
+
+async def test_an_aborted_body_fails_whoever_reads_it(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    fake.play(Script([b"first"], end="hang"))
+    request = httpx.Request("POST", f"{fake.url}/chat/completions", json={})
+    response = await transports.by(Route()).handle_async_request(request)
+    body = body_of(response)
+    reader = aiter(body)
+    assert await anext(reader) == b"first"
+    body.abort()
+    with pytest.raises(httpx.HTTPError):
+        await anext(reader)

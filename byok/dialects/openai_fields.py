@@ -1,0 +1,52 @@
+"""The fields of an OpenAI answer's chunk that vendors spell in several ways."""
+
+from typing import Any
+
+
+def only_text(chunk: Any) -> str:
+    """Return the text of a chunk that tells nothing else, as nearly all do; else ""."""
+    try:
+        (choice,) = chunk["choices"]
+        delta = choice["delta"]
+        text = delta["content"]
+        more = (
+            len(delta) > 1
+            or choice.get("index")
+            or choice.get("finish_reason")
+            or choice.get("native_finish_reason")
+            or choice.get("usage")
+            or chunk.get("usage")
+            or chunk.get("x_groq")
+            or chunk.get("error")
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return ""
+    return "" if more or not isinstance(text, str) else text
+
+
+def reasoning(part: dict[str, Any]) -> str:
+    """Read the reasoning once, whichever fields repeat it."""
+    for field in ("reasoning_content", "reasoning"):
+        if isinstance(text := part.get(field), str) and text:
+            return text
+    details = part.get("reasoning_details")
+    return texts(details) if isinstance(details, list) else ""
+
+
+def texts(value: Any) -> str:
+    """Read a text, or a list of parts that hold text or a summary."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        return ""
+    found = [
+        string(item.get("text") or item.get("summary"))
+        for item in value
+        if isinstance(item, dict)
+    ]
+    return "".join(found)
+
+
+def string(value: Any) -> str:
+    """Return a string as it is, and "" for anything else."""
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,91 @@
+"""How long an upstream may take: for its first byte, between two, and in all.
+
+The first byte of a local model comes after it has read the whole prompt, so local
+servers are given more time. Comments of a stream (": keep waiting") count as a sign
+of life, but not for ever.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self
+
+from byok.errors import UpstreamUnreachable
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Limits in seconds: until the head, between bytes, between events, for all."""
+
+    first: float = 120.0
+    silence: float = 90.0
+    comments: float = 600.0
+    total: float = 1800.0
+
+    def with_silence(self, seconds: float) -> Self:
+        """Return the same with the user's own longest silence."""
+        return replace(
+            self,
+            first=seconds,
+            silence=seconds,
+            comments=max(seconds, self.comments),
+            total=max(seconds, self.total),
+        )
+
+
+REMOTE = Patience()
+LOCAL = Patience(first=600.0, silence=300.0, comments=1800.0, total=7200.0)
+
+
+class Watch:
+    """Breaks an answer off when it exceeds its limits.
+
+    It looks on by a timer of its own, so that a read costs no more than a note of
+    the time. Afterwards `failure` says what was exceeded.
+    """
+
+    def __init__(self, patience: Patience, abort: Callable[[], None]) -> None:
+        self._patience = patience
+        self._abort = abort
+        self._loop = asyncio.get_running_loop()
+        self._began = self._heard = self._told = self._loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+        self.failure: UpstreamUnreachable | None = None
+
+    def __enter__(self) -> Self:
+        self._look()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def heard(self, *, told: bool) -> None:
+        """Note that bytes came, and whether they told anything."""
+        self._heard = self._loop.time()
+        if told:
+            self._told = self._heard
+
+    def _look(self) -> None:
+        patience, now = self._patience, self._loop.time()
+        ends = {
+            "it fell silent in the middle of its answer.": self._heard
+            + patience.silence,
+            "it sent only signs of life for too long.": self._told + patience.comments,
+            "its answer took too long.": self._began + patience.total,
+        }
+        reason = min(ends, key=ends.__getitem__)
+        if ends[reason] > now:
+            self._timer = self._loop.call_at(ends[reason], self._look)
+            return
+        self.failure = too_slow(reason)
+        self._abort()
+
+
+def too_slow(reason: str) -> UpstreamUnreachable:
+    """Return the error for a limit that was exceeded."""
+    return UpstreamUnreachable(
+        reason,
+        code="upstream_timeout",
+        hint="A higher timeout for this upstream may help.",
+    )

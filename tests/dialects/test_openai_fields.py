@@ -1,0 +1,75 @@
+"""Fields that vendors spell in several ways, and the usual chunk the short way."""
+
+from typing import Any
+
+import pytest
+
+from byok.dialects.openai_fields import only_text, reasoning, string, texts
+
+
+def chunk(content: Any = "Hi", **choice: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {"content": content}, **choice}]}
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        chunk(),
+        chunk(finish_reason=None, logprobs=None),
+        {**chunk(), "usage": None, "id": "x", "obfuscation": "abc"},
+    ],
+)
+def test_a_chunk_of_text_alone_is_read_the_short_way(plain: dict[str, Any]) -> None:
+    assert only_text(plain) == "Hi"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(chunk(finish_reason="stop"), id="the end"),
+        pytest.param(chunk(native_finish_reason="length"), id="the real end"),
+        pytest.param(chunk(usage={"prompt_tokens": 1}), id="usage in the choice"),
+        pytest.param(chunk(index=1), id="another choice"),
+        pytest.param(chunk(content=None), id="no text"),
+        pytest.param(chunk(content=[{"text": "a"}]), id="parts"),
+        pytest.param({**chunk(), "usage": {"a": 1}}, id="usage"),
+        pytest.param({**chunk(), "x_groq": {"usage": {}}}, id="groq's usage"),
+        pytest.param({**chunk(), "error": {"message": "no"}}, id="an error"),
+        pytest.param(
+            {"choices": [{"delta": {"content": "a", "tool_calls": []}}]}, id="a call"
+        ),
+        pytest.param({"choices": chunk()["choices"] * 2}, id="two choices"),
+        pytest.param({"choices": []}, id="no choice"),
+        pytest.param({"choices": [{"message": {"content": "a"}}]}, id="whole"),
+        pytest.param({"choices": {"delta": {"content": "a"}}}, id="an object"),
+        pytest.param({"choices": ["a"]}, id="a string"),
+        pytest.param({}, id="nothing"),
+        pytest.param([], id="an array"),
+        pytest.param("choices", id="no object"),
+        pytest.param(None, id="null"),
+    ],
+)
+def test_any_other_chunk_is_left_to_the_long_way(other: Any) -> None:
+    assert only_text(other) == ""
+
+
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        ({"reasoning_content": "a", "reasoning": "b"}, "a"),
+        ({"reasoning_content": "", "reasoning": "b"}, "b"),
+        ({"reasoning_details": [{"text": "a"}, {"summary": "b"}, 1]}, "ab"),
+        ({"reasoning": 1}, ""),
+        ({}, ""),
+    ],
+)
+def test_reasoning_is_read_once(part: dict[str, Any], text: str) -> None:
+    assert reasoning(part) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "alone", "within"),
+    [("a", "a", "a"), (1, "", ""), (None, "", ""), ([{"text": "b"}, {}], "", "b")],
+)
+def test_what_is_no_text_is_none(value: Any, alone: str, within: str) -> None:
+    assert (string(value), texts(value)) == (alone, within)

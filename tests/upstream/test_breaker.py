@@ -1,0 +1,109 @@
+"""An upstream that cannot be reached is left alone for a while."""
+
+from collections.abc import Callable
+
+import pytest
+
+from byok.errors import NotReady
+from byok.upstream.breaker import FAILURES, WINDOW_SECONDS, Breaker
+
+
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def breaker(clock: Clock) -> Breaker:
+    return Breaker(30.0, clock=clock)
+
+
+def is_open(check: Callable[[], None]) -> bool:
+    try:
+        check()
+    except NotReady as error:
+        assert (error.status, error.code, error.retryable) == (
+            503,
+            "upstream_down",
+            True,
+        )
+        return True
+    return False
+
+
+def fail(breaker: Breaker, times: int = FAILURES) -> None:
+    for _ in range(times):
+        breaker.failed()
+
+
+def test_it_opens_at_the_fifth_failure(breaker: Breaker) -> None:
+    fail(breaker, FAILURES - 1)
+    assert not is_open(breaker.check)
+    breaker.failed()
+    assert is_open(breaker.check)
+
+
+def test_failures_that_lie_apart_do_not_count(breaker: Breaker, clock: Clock) -> None:
+    fail(breaker, FAILURES - 1)
+    clock.now += WINDOW_SECONDS + 0.1
+    breaker.failed()
+    assert not is_open(breaker.check)
+
+
+def test_one_answer_forgives_all(breaker: Breaker) -> None:
+    fail(breaker, FAILURES - 1)
+    breaker.connected()
+    breaker.failed()
+    assert not is_open(breaker.check)
+
+
+def test_after_the_pause_one_request_is_let_through(
+    breaker: Breaker, clock: Clock
+) -> None:
+    fail(breaker)
+    clock.now += 29.9
+    assert is_open(breaker.check)
+    clock.now += 0.1
+    assert not is_open(breaker.check)
+    assert is_open(breaker.check)
+
+
+def test_its_failure_opens_it_again(breaker: Breaker, clock: Clock) -> None:
+    fail(breaker)
+    clock.now += 30
+    breaker.check()
+    clock.now += 5
+    breaker.failed()
+    clock.now += 29
+    assert is_open(breaker.check)
+    clock.now += 1
+    assert not is_open(breaker.check)
+
+
+def test_its_success_closes_it(breaker: Breaker, clock: Clock) -> None:
+    fail(breaker)
+    clock.now += 30
+    breaker.check()
+    breaker.connected()
+    assert not is_open(breaker.check)
+    assert not is_open(breaker.check)
+
+
+def test_a_probe_that_vanished_does_not_keep_it_open(
+    breaker: Breaker, clock: Clock
+) -> None:
+    fail(breaker)
+    clock.now += 30
+    breaker.check()
+    clock.now += 30
+    assert not is_open(breaker.check)
