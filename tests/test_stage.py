@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +51,36 @@ def test_a_flush_lets_the_first_go_through_the_second_and_then_the_second() -> N
     assert [out for item in "abc" for out in both.feed(item)] == []
     assert list(both.flush()) == ["a+b-c"]
     assert list(both.flush()) == []
+
+
+class Failing:
+    """Gives every letter of an item, and fails at a digit."""
+
+    def feed(self, item: str) -> Iterator[str]:
+        for letter in item:
+            if letter.isdecimal():
+                raise ValueError(letter)
+            yield letter
+
+    def flush(self) -> list[str]:
+        return []
+
+
+@pytest.mark.parametrize("outer", [Letters(), Failing()], ids=["list", "iterator"])
+def test_what_came_before_a_failure_is_given_first(outer: Stage[str, str]) -> None:
+    got: list[str] = []
+    with pytest.raises(ValueError, match="1"):
+        got += chain(Failing(), outer).feed("ab1c")
+    assert got == ["a", "b"]
+
+
+def test_a_failure_of_the_second_stage_comes_after_what_it_gave() -> None:
+    both = chain(Pairs("+"), Failing())
+    assert list(both.feed("p")) == []
+    got: list[str] = []
+    with pytest.raises(ValueError, match="2"):
+        got += both.feed("q2")
+    assert got == ["p", "+", "q"]
 
 
 def test_drain_feeds_everything_and_flushes_once() -> None:

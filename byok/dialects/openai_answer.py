@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from byok.dialects.openai_errors import refusal_of
-from byok.dialects.openai_fields import only_text, reasoning, string, texts
+from byok.dialects.openai_fields import only_delta, only_text, reasoning, string, texts
 from byok.dialects.openai_usage import read_usage
 from byok.dialects.think_tags import ThinkTags
 from byok.errors import UpstreamError, UpstreamGarbled
@@ -112,11 +112,13 @@ class OpenAIAnswer:
             if data.endswith(b"\n[DONE]"):
                 self._end()
             return
-        if self._think is None and (text := only_text(chunk)):
-            if text := self._text.feed(text):
+        if (delta := only_delta(chunk)) is None:
+            self._chunk(chunk)
+        elif self._think is None and (text := only_text(delta)):
+            if text := self._text.feed(text):  # nearly all of them are just that
                 self._out.append(TextDelta(text))
         else:
-            self._chunk(chunk)
+            self._part(delta)
 
     def _end(self) -> None:
         if self._finish is None and not self._spoke:
@@ -171,6 +173,16 @@ class OpenAIAnswer:
 
     def _part(self, part: dict[str, Any]) -> None:
         self._spoke = True
+        calls = part.get("tool_calls")
+        if len(part) > 1 or not calls:
+            self._said(part)
+        if isinstance(calls, list):
+            for call in calls:
+                if isinstance(call, dict):
+                    self._out.append(self._call(call))
+
+    def _said(self, part: dict[str, Any]) -> None:
+        """Read everything of a delta but its tool calls."""
         content = part.get("content")
         if thought := self._thinking.feed(reasoning(part)):
             self._out.append(ThinkingDelta(thought))
@@ -180,10 +192,6 @@ class OpenAIAnswer:
             self._content_parts(content)
         if isinstance(refusal := part.get("refusal"), str):
             self._say(self._text.feed(refusal))
-        calls = part.get("tool_calls")
-        for call in calls if isinstance(calls, list) else ():
-            if isinstance(call, dict):
-                self._out.append(self._call(call))
         if isinstance(call := part.get("function_call"), dict):
             self._out.append(self._call({"index": 0, "function": call}))
 
@@ -208,17 +216,19 @@ class OpenAIAnswer:
             self._think = None
 
     def _call(self, call: dict[str, Any]) -> ToolCallDelta:
-        raw = call.get("function")
+        raw, index = call.get("function"), call.get("index")
         function: dict[str, Any] = raw if isinstance(raw, dict) else {}
-        index, name = call.get("index"), string(function.get("name"))
-        arguments = function.get("arguments")
-        if isinstance(arguments, (dict, list)):
-            arguments = write_json(arguments).decode()
+        arguments, name = function.get("arguments"), string(function.get("name"))
+        if not isinstance(arguments, str):
+            written = (
+                write_json(arguments) if isinstance(arguments, (dict, list)) else b""
+            )
+            arguments = written.decode()
         return ToolCallDelta(
             index if isinstance(index, int) else None,
             string(call.get("id")),
             self._tool_names.get(name, name),
-            string(arguments),
+            arguments,
         )
 
     def _note_finish(self, reason: Any, *, only_length: bool = False) -> None:

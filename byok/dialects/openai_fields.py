@@ -3,16 +3,14 @@
 from typing import Any
 
 
-def only_text(chunk: Any) -> str:
-    """Return the text of a chunk that tells nothing else, as nearly all do; else ""."""
+def only_delta(chunk: Any) -> dict[str, Any] | None:
+    """Return the delta of a chunk that tells nothing else, as nearly all do."""
     try:
         (choice,) = chunk["choices"]
         delta = choice["delta"]
-        text = delta["content"]
         more = (
-            len(delta) > 1
+            choice.get("finish_reason")
             or choice.get("index")
-            or choice.get("finish_reason")
             or choice.get("native_finish_reason")
             or choice.get("usage")
             or chunk.get("usage")
@@ -20,8 +18,14 @@ def only_text(chunk: Any) -> str:
             or chunk.get("error")
         )
     except (KeyError, TypeError, ValueError, AttributeError):
-        return ""
-    return "" if more or not isinstance(text, str) else text
+        return None
+    return None if more or not isinstance(delta, dict) else delta
+
+
+def only_text(delta: dict[str, Any]) -> str:
+    """Return the text of a delta that holds nothing else, or ""."""
+    text = delta.get("content")
+    return text if len(delta) == 1 and isinstance(text, str) else ""
 
 
 def reasoning(part: dict[str, Any]) -> str:

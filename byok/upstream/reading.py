@@ -1,7 +1,8 @@
 """Reading an HTTP answer piece by piece, to whatever end it comes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from itertools import groupby
 
 import httpx
 
@@ -21,26 +22,20 @@ def taken(
     The text of one read becomes one delta: nobody sees it sooner in pieces.
     """
     batch: list[StreamEvent] = []
-    texts: list[TextDelta] = []
     failure: UpstreamError | None = None
     try:
-        for event in stage.feed(data) if data else stage.flush():
-            if isinstance(event, TextDelta):
-                texts.append(event)
-                continue
-            if texts:
-                batch.append(_joined(texts))
-                texts.clear()
-            batch.append(event)
-    except UpstreamError as error:
+        batch += stage.feed(data) if data else stage.flush()
+    except UpstreamError as error:  # what came before it is in the batch
         failure = error
-    if texts:
-        batch.append(_joined(texts))
-    return batch, failure
+    return (batch if len(batch) < 2 else list(_joined(batch))), failure
 
 
-def _joined(texts: list[TextDelta]) -> TextDelta:
-    return texts[0] if len(texts) == 1 else TextDelta("".join(t.text for t in texts))
+def _joined(batch: list[StreamEvent]) -> Iterator[StreamEvent]:
+    for kind, events in groupby(batch, type):
+        if kind is TextDelta:
+            yield TextDelta("".join(e.text for e in events if isinstance(e, TextDelta)))
+        else:
+            yield from events
 
 
 def at_end(lost: UpstreamError | None, failure: UpstreamError) -> UpstreamError:

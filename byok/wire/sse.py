@@ -46,10 +46,8 @@ class SSEDecoder:
         if self._document is not None:
             self._grow(len(chunk), MAX_DOCUMENT_BYTES)
             self._document.append(chunk)
-        elif self._between and (events := _whole_events(chunk)):
-            return events
         elif chunk:
-            self._lines(self._normalised(chunk))
+            self._stream(chunk)
         return self._taken()
 
     def flush(self) -> list[ServerSentEvent]:
@@ -86,6 +84,21 @@ class SSEDecoder:
         if start[:1] in (b"{", b"["):
             self._document = []
         return head
+
+    def _stream(self, chunk: bytes) -> None:
+        """Read a slice; the whole events in its middle the short way."""
+        if b"\r" in chunk or self._after_cr or len(chunk) > MAX_EVENT_BYTES:
+            self._lines(self._normalised(chunk))
+            return
+        if not self._between and (end := chunk.find(b"\n\n") + 2) > 1:
+            self._lines(chunk[:end])
+            chunk = chunk[end:]
+        end = chunk.rfind(b"\n\n") + 2
+        if self._between and (events := _whole_events(chunk[:end])):
+            self._ready += events
+            chunk = chunk[end:]
+        if chunk:
+            self._lines(chunk)
 
     def _normalised(self, chunk: bytes) -> bytes:
         """Make every line end LF; a CR at the end of a slice may start a CRLF."""
@@ -148,13 +161,10 @@ class SSEDecoder:
 
 
 def _whole_events(chunk: bytes) -> list[ServerSentEvent]:
-    """Read the usual slice the short way: events of one data line each, all whole.
-
-    Any other slice gives nothing here, and is read line by line.
-    """
-    if not chunk.startswith(b"data: ") or not chunk.endswith(b"\n\n"):
+    """Read events of one data line each; anything else gives nothing here."""
+    if not (chunk.startswith(b"data: ") and chunk.endswith(b"\n\n")):
         return []
     found = chunk[6:-2].split(b"\n\ndata: ")
-    if chunk.count(b"\n") != 2 * len(found) or b"\r" in chunk:
+    if chunk.count(b"\n") != 2 * len(found):
         return []
     return [ServerSentEvent(data) for data in found if data]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.dialects.openai_fields import only_text, reasoning, string, texts
+from byok.dialects.openai_fields import only_delta, reasoning, string, texts
 
 
 def chunk(content: Any = "Hi", **choice: Any) -> dict[str, Any]:
@@ -19,8 +19,10 @@ def chunk(content: Any = "Hi", **choice: Any) -> dict[str, Any]:
         {**chunk(), "usage": None, "id": "x", "obfuscation": "abc"},
     ],
 )
-def test_a_chunk_of_text_alone_is_read_the_short_way(plain: dict[str, Any]) -> None:
-    assert only_text(plain) == "Hi"
+def test_a_delta_alone_is_read_the_short_way(
+    plain: dict[str, Any],
+) -> None:
+    assert only_delta(plain) == {"content": "Hi"}
 
 
 @pytest.mark.parametrize(
@@ -30,15 +32,11 @@ def test_a_chunk_of_text_alone_is_read_the_short_way(plain: dict[str, Any]) -> N
         pytest.param(chunk(native_finish_reason="length"), id="the real end"),
         pytest.param(chunk(usage={"prompt_tokens": 1}), id="usage in the choice"),
         pytest.param(chunk(index=1), id="another choice"),
-        pytest.param(chunk(content=None), id="no text"),
-        pytest.param(chunk(content=[{"text": "a"}]), id="parts"),
         pytest.param({**chunk(), "usage": {"a": 1}}, id="usage"),
         pytest.param({**chunk(), "x_groq": {"usage": {}}}, id="groq's usage"),
         pytest.param({**chunk(), "error": {"message": "no"}}, id="an error"),
-        pytest.param(
-            {"choices": [{"delta": {"content": "a", "tool_calls": []}}]}, id="a call"
-        ),
         pytest.param({"choices": chunk()["choices"] * 2}, id="two choices"),
+        pytest.param({"choices": [{"delta": None}]}, id="no delta"),
         pytest.param({"choices": []}, id="no choice"),
         pytest.param({"choices": [{"message": {"content": "a"}}]}, id="whole"),
         pytest.param({"choices": {"delta": {"content": "a"}}}, id="an object"),
@@ -50,7 +48,7 @@ def test_a_chunk_of_text_alone_is_read_the_short_way(plain: dict[str, Any]) -> N
     ],
 )
 def test_any_other_chunk_is_left_to_the_long_way(other: Any) -> None:
-    assert only_text(other) == ""
+    assert only_delta(other) is None
 
 
 @pytest.mark.parametrize(

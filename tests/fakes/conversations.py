@@ -243,7 +243,12 @@ class _Maker:
     def _summary(self) -> dict[str, Any]:
         words = "" if self._one_in(3) else self._words()
         self._out.kept.append(words)
-        templates = ("Before: {summary} {else} {end_part_full}", "So: {summary}", None, "")
+        templates = (
+            "Before: {summary} {x} {end_part_full}",
+            "So: {summary}",
+            None,
+            "",
+        )
         payload = {
             "summary_text": words,
             "history_beginning_dropped_num_exchanges": 3,
