@@ -83,9 +83,9 @@ class ChatReply:
         """Write one event."""
         match event:
             case TextDelta(text=text):
-                thought = () if self._text else self._thought()
+                before = () if self._text else (*self._thought(),)
                 self._text.append(text)
-                return (*thought, chunk(text))
+                return (*before, chunk(text)) if before else (chunk(text),)
             case ThinkingDelta(text=text):
                 self._thinking.append(text)
             case ToolCall():

@@ -72,7 +72,8 @@ class OpenAIAnswer:
         except UpstreamError as error:
             self._rest()
             return then_raise(self._taken(), error)
-        return self._taken()
+        out, self._out = self._out, []
+        return out
 
     def flush(self) -> Iterator[StreamEvent]:
         """End the answer; one without any word that it is over was cut."""

@@ -13,6 +13,7 @@ from byok.errors import UpstreamGarbled
 
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n"
+_CR = 0x0D
 MAX_EVENT_BYTES = 4 * 1024 * 1024
 MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 
@@ -41,6 +42,8 @@ class SSEDecoder:
 
     def feed(self, chunk: bytes, /) -> list[ServerSentEvent]:
         """Accept any slice of the answer."""
+        if self._between and (events := _whole_events(chunk)):
+            return events  # as nearly every slice of a model that types
         if self._head is not None:
             chunk = self._sniff(chunk)
         if self._document is not None:
@@ -87,7 +90,7 @@ class SSEDecoder:
 
     def _stream(self, chunk: bytes) -> None:
         """Read a slice; the whole events in its middle the short way."""
-        if b"\r" in chunk or self._after_cr or len(chunk) > MAX_EVENT_BYTES:
+        if _CR in chunk or self._after_cr or len(chunk) > MAX_EVENT_BYTES:
             self._lines(self._normalised(chunk))
             return
         if not self._between and (end := chunk.find(b"\n\n") + 2) > 1:
@@ -162,9 +165,12 @@ class SSEDecoder:
 
 def _whole_events(chunk: bytes) -> list[ServerSentEvent]:
     """Read events of one data line each; anything else gives nothing here."""
-    if not (chunk.startswith(b"data: ") and chunk.endswith(b"\n\n")):
+    if not (chunk.startswith(b"data: ") and chunk.endswith(b"\n\n")) or _CR in chunk:
         return []
-    found = chunk[6:-2].split(b"\n\ndata: ")
-    if chunk.count(b"\n") != 2 * len(found):
-        return []
-    return [ServerSentEvent(data) for data in found if data]
+    if chunk.find(b"\n") == len(chunk) - 2:
+        found = [chunk[6:-2]]
+    else:
+        found = chunk[6:-2].split(b"\n\ndata: ")
+        if chunk.count(b"\n") != 2 * len(found):
+            return []
+    return [] if len(chunk) > MAX_EVENT_BYTES else [*map(ServerSentEvent, found)]
