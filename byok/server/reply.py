@@ -30,6 +30,12 @@ HEARTBEAT = encode_line(chunk())
 FACTS = HEARTBEAT  # nothing was retrieved, no blob is unknown
 
 
+class _Stream(StreamResponse):
+    """A stream whose head leaves in one packet with its first bytes."""
+
+    _send_headers_immediately = False
+
+
 def json_response(body: Json, status: int = 200) -> Response:
     """Answer with one object."""
     return Response(
@@ -76,7 +82,7 @@ def internal_error() -> ByokError:
 
 async def static_stream(request: BaseRequest, line: Json | None) -> StreamResponse:
     """Answer with a stream of one line, or of none."""
-    response = StreamResponse(headers=_STREAM)
+    response = _Stream(headers=_STREAM)
     await response.prepare(request)
     if line is not None:
         await response.write(encode_line(line))
@@ -102,7 +108,7 @@ class LineStream:
         patience: float = 30.0,
     ) -> None:
         self._request = request
-        self._response = StreamResponse(headers=_STREAM)
+        self._response = _Stream(headers=_STREAM)
         self._beat = beat
         self._head_after = head_after
         self._patience = patience
@@ -110,7 +116,8 @@ class LineStream:
         self._clock: Callable[[], float] = asyncio.get_running_loop().time
         self._last = self._clock()
         self._lock = asyncio.Lock()
-        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None  # of an answer that takes long
 
     @property
     def response(self) -> StreamResponse:
@@ -118,7 +125,8 @@ class LineStream:
         return self._response
 
     async def __aenter__(self) -> Self:
-        self._task = asyncio.ensure_future(self._keep_alive())
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._head_after, self._take_care)
         return self
 
     async def __aexit__(
@@ -127,6 +135,8 @@ class LineStream:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError, ConnectionError):
@@ -150,10 +160,11 @@ class LineStream:
         self._stuck_since = self._clock()
         await self._response.write_eof()
 
+    def _take_care(self) -> None:
+        self._task = asyncio.ensure_future(self._keep_alive())
+
     async def _keep_alive(self) -> None:
-        wake = self._head_after
         while True:
-            await asyncio.sleep(wake)
             wake = min(self._beat, self._patience)
             now = self._clock()
             if not self._response.prepared:
@@ -165,6 +176,7 @@ class LineStream:
                 await self._beat_once()
             else:
                 wake = min(wake, self._last + self._beat - now)
+            await asyncio.sleep(wake)
 
     async def _beat_once(self) -> None:
         try:

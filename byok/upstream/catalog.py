@@ -38,9 +38,23 @@ class _Entry:
     chosen: str  # the user's default model of this upstream, may be ""
     key: str  # in the file
     found: list[str] = field(default_factory=list)
+    models: list[str] = field(default_factory=list)  # chosen, listed by hand, found
+    default: str = ""
     fetched: float = float("-inf")
     failure: str = ""
     fetching: asyncio.Task[None] | None = None
+
+    def __post_init__(self) -> None:
+        self.learn([])
+
+    def learn(self, found: list[str]) -> None:
+        """Take a fetched list; what follows from it is asked far more often."""
+        self.found = found
+        chosen = (self.chosen,) if self.chosen else ()
+        self.models = list(dict.fromkeys((*chosen, *self.by_hand, *found)))
+        chat = (model for model in self.models if not _NO_CHAT.search(model))
+        first = next(chat, self.models[0] if self.models else "")
+        self.default = self.chosen or first
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +94,15 @@ class Catalog:
         }
         remembered = _remembered(file)
         for entry in self._entries.values():
-            entry.found = remembered.get(entry.key, [])
+            entry.learn(remembered.get(entry.key, []))
 
     def models_of(self, name: str) -> list[str]:
         """Return the known models of an upstream: chosen, listed by hand, found."""
-        entry = self._entries[name]
-        chosen = (entry.chosen,) if entry.chosen else ()
-        return list(dict.fromkeys((*chosen, *entry.by_hand, *entry.found)))
+        return self._entries[name].models
 
     def default_of(self, name: str) -> str:
         """Return the model of an upstream that is used when none is named, or ""."""
-        models = self.models_of(name)
-        chat = (model for model in models if not _NO_CHAT.search(model))
-        chosen = self._entries[name].chosen
-        return chosen or next(chat, models[0] if models else "")
+        return self._entries[name].default
 
     def listed(self) -> list[ListedModel]:
         """Return every known model in the order of the settings."""
@@ -137,7 +146,8 @@ class Catalog:
             entry.fetched = self._clock()
             _log.warning("no list of models: %s", error.sentence)
             return
-        entry.found, entry.failure = found[:_MAX_LISTED], ""
+        entry.learn(found[:_MAX_LISTED])
+        entry.failure = ""
         entry.fetched = self._clock()
         lists = {e.key: e.found for e in self._entries.values() if e.found}
         await asyncio.to_thread(_remember, self._file, lists)

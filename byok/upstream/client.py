@@ -131,7 +131,8 @@ class HttpUpstream:
                         if failure:
                             raise failure
                         if batch and isinstance(batch[-1], Finish):
-                            await drain(reader)
+                            if not body.ended:
+                                await drain(reader)
                             return
             except UpstreamUnreachable as error:
                 lost = watch.failure or error

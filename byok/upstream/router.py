@@ -64,9 +64,10 @@ class Router:
 
     async def _some_model(self, name: str) -> str:
         """Find out which model an upstream has when nobody named one."""
-        if not self._catalog.default_of(name):
-            self._catalog.refresh()
-            await self._catalog.settle(5.0)
+        if known := self._catalog.default_of(name):
+            return known
+        self._catalog.refresh()
+        await self._catalog.settle(5.0)
         return self._catalog.default_of(name) or PLACEHOLDER
 
     def _find(self, model_id: str) -> ListedModel | None:

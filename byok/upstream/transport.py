@@ -63,6 +63,11 @@ class Body(AiohttpResponseStream):
             while data := await content.readany():
                 yield data
 
+    @property
+    def ended(self) -> bool:
+        """Whether all of it was read."""
+        return self._aiohttp_response.content.at_eof()
+
     def abort(self) -> None:
         """Break the connection: whoever waits for a read gets an error."""
         self._aiohttp_response.close()
