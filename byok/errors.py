@@ -97,7 +97,8 @@ class UpstreamRefused(UpstreamError):
     """The upstream answered with an error.
 
     `upstream_status` is its HTTP status (0 for an error inside a stream),
-    `retry_after` the seconds it asked to wait, or None.
+    `upstream_code` its own code or type ("" for none), `retry_after` the seconds it
+    asked to wait, or None.
     """
 
     code = "upstream_refused"
@@ -107,6 +108,7 @@ class UpstreamRefused(UpstreamError):
         message: str,
         *,
         upstream_status: int = 0,
+        upstream_code: str = "",
         retry_after: float | None = None,
         code: str = "",
         hint: str = "",
@@ -117,6 +119,7 @@ class UpstreamRefused(UpstreamError):
             message, code=code, hint=hint, status=status, retryable=retryable
         )
         self.upstream_status = upstream_status
+        self.upstream_code = upstream_code
         self.retry_after = retry_after
 
 

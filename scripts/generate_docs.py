@@ -15,6 +15,7 @@ from byok.augment.endpoints import (
 )
 from byok.augment.quiet import CONTAINING, ENDING, Quiet
 from byok.chat import Json
+from byok.openai_api import ROUTES, Forward, OpenAIRoute
 
 TARGET = Path(__file__).parent.parent / "docs" / "ENDPOINTS.md"
 HEAD = """# Endpoints
@@ -24,8 +25,17 @@ Made by `scripts/generate_docs.py` from `byok/augment/endpoints.py` and `quiet.p
 bearer token. `GET /health` and `/healthz` answer `{"status":"ok"}` without a token.
 
 An unknown path is answered with `{}`, or with an empty stream where its name ends in
-`stream`, and named once in the log.
+`stream`, and named once in the log; an unknown one below `/v1/` is 404.
 
+"""
+OPENAI = """## For OpenAI clients
+
+Base URL: `http://127.0.0.1:8317/v1`; key: the token of byok. Bytes pass unchanged
+but for the model's name: `byok:<upstream>:<model>`, a name that an upstream lists, or
+anything else for the default model. Errors have OpenAI's shape.
+
+| path | answer |
+|---|---|
 """
 
 
@@ -37,7 +47,8 @@ def page() -> str:
         ("Not served", Refused),
         ("Constant answers", Quiet),
     )
-    parts = [HEAD]
+    rows = [f"| `{row.path}` | {_openai(row)} |" for row in ROUTES]
+    parts = [HEAD, OPENAI, "\n".join(rows) + "\n\n"]
     for title, kind in sections:
         rows = [f"| `{r.path}` | {_answer(r)} |" for r in ENDPOINTS if type(r) is kind]
         parts.append(f"## {title}\n\n| path | answer |\n|---|---|\n")
@@ -65,6 +76,12 @@ def _answer(row: Endpoint) -> str:
             return "empty stream"
         case Quiet(stream=stream, body=body):
             return _code(body or {}) + (" as one line of a stream" if stream else "")
+
+
+def _openai(row: OpenAIRoute) -> str:
+    if isinstance(row, Forward):
+        return f"the upstream's own `{row.upstream_path}`, where it has it"
+    return "`GET`: the models of all configured upstreams"
 
 
 def _code(body: Json) -> str:

@@ -57,6 +57,7 @@ def refusal_of(
     return UpstreamRefused(
         f"{said}: {message or code or 'no reason given'}".rstrip(" .") + ".",
         upstream_status=status,
+        upstream_code=code,
         retry_after=retry_after,
         code=ours,
         hint=hint,

@@ -9,22 +9,19 @@ from typing import Any
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
-from byok.augment.endpoints import Endpoint, Generate, Local, Refused, Service
+from byok.augment.endpoints import Generate, Local, Refused, Service
 from byok.augment.models import get_models
 from byok.augment.quiet import Quiet
-from byok.chat import Json
 from byok.errors import BadRequest, ByokError
-from byok.server.body import read_body
+from byok.openai_api import Forward, ListModels, model_list
+from byok.server.body import parse_request, read_body
+from byok.server.forward import Forwarder
 from byok.server.gate import Gate
 from byok.server.generate import Generator
 from byok.server.guard import Guard
-from byok.server.reply import (
-    error_response,
-    internal_error,
-    json_response,
-    static_stream,
-)
-from byok.server.routes import find_row
+from byok.server.reply import error_response, internal_error, json_response
+from byok.server.routes import Row, find_row, is_openai
+from byok.server.stream import static_stream
 from byok.services import Services
 
 _log = logging.getLogger(__name__)
@@ -45,6 +42,7 @@ class App:
         guard: Guard,
         gate: Gate,
         generator: Generator,
+        forwarder: Forwarder,
         *,
         body_gap: float = 15.0,
     ) -> None:
@@ -52,6 +50,7 @@ class App:
         self._guard = guard
         self._gate = gate
         self._generator = generator
+        self._forwarder = forwarder
         self._body_gap = body_gap
         self._told: set[str] = set()
 
@@ -84,8 +83,11 @@ class App:
         except Exception:
             _log.exception("request %s failed", exchange.request_id)
             failure = internal_error()
-        redactor = self._services.redactor
-        return error_response(failure, exchange.request_id, redactor)
+        return self._failed(exchange, failure)
+
+    def _failed(self, exchange: "_Exchange", error: ByokError) -> Response:
+        redactor, openai = self._services.redactor, is_openai(exchange.request.raw_path)
+        return error_response(error, exchange.request_id, redactor, openai=openai)
 
     async def _answer(self, exchange: "_Exchange") -> StreamResponse:
         """Check, route and handle, in the order that the guard explains."""
@@ -105,39 +107,61 @@ class App:
         guard.check_token(request.headers)
         if not known:
             self._tell(row.path)
+        allowed = row.method if isinstance(row, ListModels) else "POST"
         if request.method == "POST":
             guard.check_content(request.headers)
-        elif known or request.method != "GET":
-            return _not_allowed(exchange, self._services)
-        body = await read_body(request, limit, self._body_gap)
-        return await self._handle(row, exchange, body)
+        if request.method != allowed and (known or request.method != "GET"):
+            return self._not_allowed(exchange, allowed)
+        raw = await read_body(request, limit, self._body_gap)
+        return await self._handle(row, exchange, raw)
 
     async def _handle(
-        self, row: Endpoint, exchange: "_Exchange", body: Json
+        self, row: Row, exchange: "_Exchange", raw: bytes
     ) -> StreamResponse:
+        body, request = parse_request(raw), exchange.request
         match row:
             case Generate():
                 return await self._generator.answer(
-                    row, exchange.request, body, exchange.request_id
+                    row, request, body, exchange.request_id
                 )
+            case Forward():
+                return await self._forwarder.answer(row, request, raw, body)
+            case ListModels():
+                await self._catalog_known()
+                return json_response(model_list(self._services.catalog.listed()))
             case Local():
                 if isinstance(row.answer, Service):
                     return json_response(await self._models())
                 return json_response(row.answer(body))
             case Quiet(stream=True):
-                return await static_stream(exchange.request, row.body)
+                return await static_stream(request, row.body)
             case Quiet():
                 return json_response(row.body or {})
             case Refused():
                 raise BadRequest(row.reason, code="not_served", status=row.status)
 
     async def _models(self) -> dict[str, Any]:
-        """Answer from what is known; wait only a moment where that is nothing."""
-        catalog, router = self._services.catalog, self._services.router
+        await self._catalog_known()
+        listed, default = (
+            self._services.catalog.listed(),
+            self._services.router.default(),
+        )
+        return get_models(listed, default)
+
+    async def _catalog_known(self) -> None:
+        """Use what is known of the models; wait a moment where that is nothing."""
+        catalog = self._services.catalog
         catalog.refresh()
         if not catalog.listed():
             await catalog.settle(_FIRST_LIST_SECONDS)
-        return get_models(catalog.listed(), router.default())
+
+    def _not_allowed(self, exchange: "_Exchange", allowed: str) -> Response:
+        error = BadRequest(
+            f"Use {allowed} here.", code="method_not_allowed", status=405
+        )
+        response = self._failed(exchange, error)
+        response.headers["Allow"] = allowed
+        return response
 
     def _health(self) -> Response:
         if self._gate.stopping:
@@ -155,10 +179,3 @@ class _Exchange:
     request: BaseRequest
     request_id: str
     route: str = "(none)"
-
-
-def _not_allowed(exchange: _Exchange, services: Services) -> Response:
-    error = BadRequest("Use POST here.", code="method_not_allowed", status=405)
-    response = error_response(error, exchange.request_id, services.redactor)
-    response.headers["Allow"] = "POST"
-    return response

@@ -12,13 +12,11 @@ from byok.server.guard import too_large
 from byok.wire.json_body import parse_body
 
 
-async def read_body(
-    request: BaseRequest, limit: int, gap: float = 15.0
-) -> dict[str, Any]:
-    """Return the body's object; an empty body is `{}`.
+async def read_body(request: BaseRequest, limit: int, gap: float = 15.0) -> bytes:
+    """Return the body's bytes.
 
     Raises:
-        BadRequest: too large, cut, silent for `gap` seconds, or no JSON object.
+        BadRequest: too large, cut, or silent for `gap` seconds.
     """
     if "Expect" in request.headers:  # its value was checked by the guard
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -32,7 +30,16 @@ async def read_body(
             pieces.append(piece)
     except (ClientPayloadError, RequestPayloadError, HttpProcessingError) as error:
         raise BadRequest("The body is cut or malformed.", code="bad_http") from error
-    body = parse_body(b"".join(pieces))
+    return b"".join(pieces)
+
+
+def parse_request(raw: bytes) -> dict[str, Any]:
+    """Return the body's object; an empty body is `{}`.
+
+    Raises:
+        BadRequest: it is no JSON object, or none that can be read.
+    """
+    body = parse_body(raw)
     if "encrypted_data" in body and "iv" in body:
         raise BadRequest(
             "An encrypted body cannot be read.", code="UNSUPPORTED_WRAPPER_PAYLOAD"

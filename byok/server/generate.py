@@ -15,7 +15,8 @@ from byok.chat import ChatRequest, Json
 from byok.errors import ByokError
 from byok.events import StreamEvent
 from byok.server.gate import Gate
-from byok.server.reply import LineStream, internal_error, json_response
+from byok.server.reply import internal_error, json_response
+from byok.server.stream import LineStream
 from byok.services import Services
 from byok.stage import Stage, chain
 from byok.toolcalls.assemble import ToolCallAssembler

@@ -5,23 +5,28 @@ Clients resolve paths against bases of their own making, so `//x`, `/api/x`,
 """
 
 import re
+from typing import TypeAlias
 
 from byok.augment.endpoints import ENDPOINTS, Endpoint
 from byok.augment.quiet import CONTAINING, ENDING, Quiet
 from byok.errors import BadRequest
+from byok.openai_api import PREFIX, ROUTES, OpenAIRoute
+
+Row: TypeAlias = Endpoint | OpenAIRoute
 
 _TRICKS = re.compile(r"%2e|%00|%5c|%3b|%2f|[;\\\x00]", re.IGNORECASE)
-_ROWS: dict[str, Endpoint] = {row.path: row for row in ENDPOINTS}
+_ROWS: dict[str, Row] = {row.path: row for row in (*ENDPOINTS, *ROUTES)}
 
 
-def find_row(raw_path: str) -> tuple[Endpoint, bool]:
+def find_row(raw_path: str) -> tuple[Row, bool]:
     """Return the row of a path, and whether the path was known.
 
     The longest known suffix counts. An unknown path gets a constant that keeps
     clients calm: an empty stream if its name says stream, else `{}`.
 
     Raises:
-        BadRequest: 404, the path holds encoded dots, NUL, `;` or a backslash.
+        BadRequest: 404, the path holds encoded dots, NUL, `;` or a backslash, or is
+            one of OpenAI's that byok does not have.
     """
     path = raw_path.partition("?")[0].partition("#")[0]
     if _TRICKS.search(path):
@@ -32,7 +37,14 @@ def find_row(raw_path: str) -> tuple[Endpoint, bool]:
     for start in range(len(segments)):
         if row := _ROWS.get("/" + "/".join(segments[start:])):
             return row, True
+    if is_openai(path):
+        raise BadRequest("There is no such path.", code="not_found", status=404)
     return _unknown("/" + "/".join(segments)), False
+
+
+def is_openai(raw_path: str) -> bool:
+    """Tell whether whoever asks for this path is an OpenAI client."""
+    return raw_path.startswith(PREFIX)
 
 
 def _unknown(path: str) -> Quiet:

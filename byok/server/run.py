@@ -13,12 +13,13 @@ from functools import partial
 from aiohttp.web import ServerRunner, SockSite
 
 from byok.server.app import App
+from byok.server.forward import Forwarder
 from byok.server.gate import Gate
 from byok.server.generate import Generator
 from byok.server.guard import Guard
 from byok.server.protocol import HttpServer
-from byok.server.reply import LineStream
 from byok.server.sockets import listen
+from byok.server.stream import LineStream
 from byok.server.token import TokenCheck
 from byok.services import Services
 
@@ -85,6 +86,7 @@ async def listening(
         guard,
         gate,
         Generator(services, gate, stream),
+        Forwarder(services, gate, patience=timing.patience),
         body_gap=timing.body_gap,
     )
     server = HttpServer(app, limits.connections, timing.head)

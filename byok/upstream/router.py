@@ -11,6 +11,7 @@ from byok.upstream.catalog import Catalog
 _log = logging.getLogger(__name__)
 _MAX_REMEMBERED = 1000
 PLACEHOLDER = "default"
+_FIRST_LIST_SECONDS = 2.0  # for lists that are on their way
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,16 @@ class Router:
         if self._is_placeholder(found):
             found = ListedModel(found.upstream, await self._some_model(found.upstream))
         return Destination(self._upstreams[found.upstream], found.model)
+
+    async def choose_listed(self, model_id: str) -> Destination:
+        """Return where a request goes; a plain name may be a model that is listed."""
+        if self._find(model_id) is None and model_id:
+            if not any(m.model == model_id for m in self._catalog.listed()):
+                await self._catalog.settle(_FIRST_LIST_SECONDS)
+            for listed in self._catalog.listed():
+                if listed.model == model_id:
+                    return Destination(self._upstreams[listed.upstream], model_id)
+        return await self.choose(model_id)
 
     async def _look_up_default(self) -> None:
         """Wait for the lists where only they tell whose model the default is."""

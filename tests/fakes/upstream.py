@@ -62,6 +62,8 @@ class FakeUpstream:
     def __init__(self) -> None:
         self.scripts: list[Script] = [Script()]
         self.requests: list[dict[str, Any]] = []
+        self.paths: list[str] = []
+        self.bodies: list[bytes] = []
         self.headers: list[dict[str, str]] = []
         self.list_headers: list[dict[str, str]] = []
         self.models: list[str] = ["fake-model"]
@@ -81,7 +83,7 @@ class FakeUpstream:
 
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=2**30)
-        app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_post("/v1/{path:.+}", self._chat)
         app.router.add_get("/v1/models", self._list)
         self._runner = web.AppRunner(
             app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None
@@ -108,6 +110,8 @@ class FakeUpstream:
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(await request.json())
+        self.paths.append(request.match_info["path"])
+        self.bodies.append(await request.read())
         self.headers.append(dict(request.headers))
         script = self.scripts[min(self._played, len(self.scripts) - 1)]
         self._played += 1

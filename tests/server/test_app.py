@@ -18,6 +18,7 @@ from byok.config import load_settings
 from byok.keys import KeyLadder
 from byok.paths import find_paths
 from byok.server.app import App
+from byok.server.forward import Forwarder
 from byok.server.gate import Gate
 from byok.server.generate import Generator
 from byok.server.guard import Guard
@@ -202,7 +203,9 @@ async def test_a_fault_of_byok_is_one_500_and_its_whole_story_in_the_log(
     async with open_services(
         settings, paths, upstream="demo", ladder=ladder
     ) as services:
-        app = App(services, guard, gate, Broken(services, gate))
+        app = App(
+            services, guard, gate, Broken(services, gate), Forwarder(services, gate)
+        )
         response = await app(asked)
     assert response.status == 500
     whole = json.loads(getattr(response, "body"))  # noqa: B009 - a Response in fact

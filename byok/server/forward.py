@@ -1,0 +1,81 @@
+"""Pass a request of an OpenAI client on, and the answer back, byte for byte."""
+
+import logging
+from contextlib import AsyncExitStack
+
+from aiohttp.web import BaseRequest, Response, StreamResponse
+
+from byok.augment.body import first_text
+from byok.chat import Json
+from byok.errors import ByokError, UpstreamGarbled
+from byok.openai_api import Forward, error_body
+from byok.server.gate import Gate
+from byok.server.reply import COMMON
+from byok.server.stream import OpenStream
+from byok.services import Services
+from byok.upstream.base import Forwarded
+from byok.wire.json_body import write_json
+from byok.wire.json_splice import with_string
+
+_log = logging.getLogger(__name__)
+_MAX_WHOLE = 64 * 2**20
+_TYPE = "content-type"
+_JSON = {_TYPE: "application/json"}
+
+
+class Forwarder:
+    """Answers the Forward routes."""
+
+    def __init__(
+        self, services: Services, gate: Gate, *, patience: float = 30.0
+    ) -> None:
+        self._services = services
+        self._gate = gate
+        self._patience = patience
+
+    async def answer(
+        self, row: Forward, request: BaseRequest, raw: bytes, body: Json
+    ) -> StreamResponse:
+        """Answer one request, streamed or whole as the upstream does."""
+        async with self._gate.entered():
+            router = self._services.router
+            choice = await router.choose_listed(first_text(body, "model"))
+            content = with_string(raw, {**body}, "model", choice.model)
+            sent = choice.upstream.forwarded(row.upstream_path, content)
+            async with AsyncExitStack() as stack:
+                async with self._gate.ended_by_stop():
+                    answer = await stack.enter_async_context(sent)
+                    headers = {**COMMON, **_JSON, **answer.headers}
+                    if not headers[_TYPE].startswith("text/event-stream"):
+                        return Response(body=await _whole(answer), headers=headers)
+                return await self._streamed(request, headers, answer)
+
+    async def _streamed(
+        self, request: BaseRequest, headers: dict[str, str], answer: Forwarded
+    ) -> StreamResponse:
+        async with OpenStream(request, headers, patience=self._patience) as stream:
+            try:
+                async with self._gate.ended_by_stop():
+                    async for data in answer.reads:
+                        await stream.write(data)
+            except ByokError as error:
+                await stream.write(self._last_words(error))
+            await stream.finish()
+        return stream.response
+
+    def _last_words(self, error: ByokError) -> bytes:
+        """Tell of a failure in the middle as one more event, as OpenAI does."""
+        _log.warning("%s", error.sentence)
+        error.args = (self._services.redactor(str(error)),)
+        return b"\n\ndata: " + write_json(error_body(error)) + b"\n\n"
+
+
+async def _whole(answer: Forwarded) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    async for data in answer.reads:
+        size += len(data)
+        if size > _MAX_WHOLE:
+            raise UpstreamGarbled("its answer is too large.")
+        pieces.append(data)
+    return b"".join(pieces)

@@ -1,0 +1,244 @@
+"""Requests of OpenAI clients go through byte for byte, under byok's rules."""
+
+import asyncio
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from byok.server.run import Timing
+from tests.fakes.daemon import Answer, Editor, running, settings_for
+from tests.fakes.upstream import FakeUpstream, Script, answer, delta
+from tests.upstream.test_client import refusal
+from tests.upstream.test_discover import dead_url
+
+CHAT = "/v1/chat/completions"
+JSON = {"Content-Type": "application/json"}
+ODD = (
+    b' {"n": 1180591620717411303424, "model" : "fake-model", "x": 1.0, "s": "\\ud83d"}'
+)
+
+
+def error_of(answer: Answer) -> dict[str, Any]:
+    """The error in OpenAI's shape, and nothing else."""
+    assert answer.headers["Content-Type"] == "application/json"
+    assert answer.json.keys() == {"error"}
+    error: dict[str, Any] = answer.json["error"]
+    assert error.keys() == {"message", "type", "param", "code"}
+    assert isinstance(error["message"], str)
+    return error
+
+
+@pytest.mark.parametrize(
+    "path", ["chat/completions", "completions", "embeddings", "responses"]
+)
+async def test_every_byte_but_the_models_name_is_passed_on(
+    fake: FakeUpstream, path: str
+) -> None:
+    whole = b' {"id": "x", "n": 1180591620717411303424}\n'
+    fake.play(Script([whole[:5], whole[5:]], headers={**JSON, "X-Secret": "1"}))
+    async with running(settings_for(fake.url, api_key_env="K"), environ=KEY) as editor:
+        got = await editor.post(f"/v1/{path}", raw=ODD)
+    assert (got.status, got.raw) == (200, whole)
+    assert got.headers["Content-Type"] == "application/json"
+    assert "X-Secret" not in got.headers
+    assert fake.paths == [path]
+    assert fake.bodies == [ODD]
+    assert fake.headers[0]["Authorization"] == "Bearer sk-of-the-upstream"
+
+
+KEY = {"K": "sk-of-the-upstream"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "sent"),
+    [
+        ("byok:fake:other/model", "other/model"),
+        ("second", "second"),
+        ("nobody-has-this", "fake-model"),
+        ("", "fake-model"),
+    ],
+)
+async def test_the_model_is_chosen_by_the_router(
+    fake: FakeUpstream, asked: str, sent: str
+) -> None:
+    fake.models = ["fake-model", "second"]
+    async with running(settings_for(fake.url)) as editor:
+        await editor.post(CHAT, {"model": asked, "a": 1})
+        await editor.post(CHAT, {"a": 1})
+    assert fake.requests == [{"model": sent, "a": 1}, {"model": "fake-model", "a": 1}]
+
+
+async def test_a_stream_is_passed_on_as_it_comes(fake: FakeUpstream) -> None:
+    script = [b": hm\r\n\r\n", *answer("One ", "two."), b"data: x"]
+    fake.play(Script(script))
+    async with running(settings_for(fake.url)) as editor:
+        got = await editor.post(CHAT, {"stream": True})
+    assert got.raw == b"".join(script)
+    assert got.headers["Content-Type"] == "text/event-stream"
+
+
+async def test_a_compressed_answer_stays_compressed(fake: FakeUpstream) -> None:
+    packed = gzip.compress(b'{"id": "x"}')
+    fake.play(Script([packed], headers={**JSON, "Content-Encoding": "gzip"}))
+    async with running(settings_for(fake.url)) as editor:
+        got = await editor.post(CHAT)
+    assert got.headers["Content-Encoding"] == "gzip"
+    assert got.json == {"id": "x"}  # the test's client unpacks it
+
+
+async def test_the_models_are_listed(fake: FakeUpstream) -> None:
+    async with running(settings_for(fake.url)) as editor:
+        headers = {"Authorization": f"Bearer {editor.token}"}
+        async with editor.http.get(
+            f"{editor.daemon.url}/v1/models", headers=headers
+        ) as response:
+            listed = await response.json()
+    assert [row["id"] for row in listed["data"]] == ["byok:fake:fake-model"]
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "code"),
+    [
+        pytest.param(refusal(400, "Bad."), 400, "upstream_refused", id="400"),
+        pytest.param(refusal(401), 401, "upstream_auth", id="401"),
+        pytest.param(refusal(404), 404, "upstream_not_found", id="404"),
+        pytest.param(
+            refusal(429, headers={"Retry-After": "60"}),
+            429,
+            "upstream_rate_limit",
+            id="429",
+        ),
+        pytest.param(refusal(501), 422, "upstream_refused", id="501"),
+    ],
+)
+async def test_a_refusal_comes_in_openais_shape(
+    fake: FakeUpstream, script: Script, status: int, code: str
+) -> None:
+    fake.play(script)
+    async with running(settings_for(fake.url)) as editor:
+        got = await editor.post(CHAT)
+    assert got.status == status
+    error = error_of(got)
+    assert error["code"] == code
+    assert error["message"].startswith("fake: it answered")
+    assert (got.headers.get("Retry-After") == "60") is (status == 429)
+
+
+async def test_the_upstreams_own_code_is_kept(fake: FakeUpstream) -> None:
+    body = {"error": {"message": "Too long.", "code": "context_length_exceeded"}}
+    fake.play(Script([json.dumps(body).encode()], 400, JSON))
+    async with running(settings_for(fake.url)) as editor:
+        error = error_of(await editor.post(CHAT))
+    assert error["code"] == "context_length_exceeded"
+    assert error["type"] == "invalid_request_error"
+
+
+async def test_what_byok_refuses_comes_in_openais_shape_too(
+    fake: FakeUpstream,
+) -> None:
+    async with running(settings_for(fake.url)) as editor:
+        wrong = {"Authorization": "Bearer wrong"}
+        refused = [
+            await editor.post(CHAT, headers=wrong),
+            await editor.post(CHAT, raw=b"{"),
+            await editor.post("/v1/audio/speech"),
+            await editor.post("/v1/models"),
+        ]
+    assert [(a.status, error_of(a)["code"]) for a in refused] == [
+        (401, "unauthorized"),
+        (400, "bad_json"),
+        (404, "not_found"),
+        (405, "method_not_allowed"),
+    ]
+    assert refused[-1].headers["Allow"] == "GET"
+    assert fake.requests == []
+
+
+async def test_an_upstream_that_is_away_is_told() -> None:
+    async with running(settings_for(dead_url())) as editor:
+        got = await editor.post(CHAT)
+    assert (got.status, error_of(got)["code"]) == (422, "upstream_connect")
+
+
+async def test_the_demo_has_no_such_api() -> None:
+    async with running(upstream="demo") as editor:
+        got = await editor.post(CHAT)
+    assert (got.status, error_of(got)["code"]) == (422, "not_served")
+
+
+async def test_a_failure_before_the_answer_is_tried_again(fake: FakeUpstream) -> None:
+    fake.play(Script(before_head=True), Script(answer("Hi.")))
+    async with running(settings_for(fake.url)) as editor:
+        got = await editor.post(CHAT)
+    assert got.status == 200
+    assert len(fake.requests) == 2
+
+
+async def test_a_stream_that_breaks_ends_with_an_error_event(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([delta(content="Half")], end="reset"))
+    async with running(settings_for(fake.url)) as editor:
+        got = await editor.post(CHAT)
+    *before, last = got.raw.strip().split(b"\n\n")
+    assert before[0] == delta(content="Half").strip()
+    error = json.loads(last.removeprefix(b"data: "))["error"]
+    assert error["code"] == "upstream_cut"
+    assert len(fake.requests) == 1
+
+
+async def test_a_whole_answer_that_breaks_is_an_error(fake: FakeUpstream) -> None:
+    fake.play(Script([b'{"half":'], headers=JSON, end="reset"))
+    async with running(settings_for(fake.url)) as editor:
+        got = await editor.post(CHAT)
+    assert (got.status, error_of(got)["code"]) == (422, "upstream_cut")
+
+
+async def test_silence_in_a_stream_ends_it(fake: FakeUpstream) -> None:
+    fake.play(Script([delta(content="Half")], end="hang"))
+    async with running(settings_for(fake.url, timeout=0.2)) as editor:
+        got = await editor.post(CHAT)
+    assert b"upstream_timeout" in got.raw
+    assert fake.open == 0 or await asyncio.wait_for(fake.hung_up.wait(), 2)
+
+
+async def _begun(editor: Editor) -> Any:
+    return await editor.http.post(
+        editor.daemon.url + CHAT,
+        json={"stream": True},
+        headers={"Authorization": f"Bearer {editor.token}"},
+    )
+
+
+async def test_a_client_that_leaves_frees_the_upstream(fake: FakeUpstream) -> None:
+    fake.play(Script([delta(content="Half")], end="hang"))
+    async with running(settings_for(fake.url)) as editor:
+        response = await _begun(editor)
+        assert await response.content.readany()
+        response.close()
+        await asyncio.wait_for(fake.hung_up.wait(), 0.5)
+
+
+async def test_stopping_ends_a_stream_with_an_error_event(fake: FakeUpstream) -> None:
+    fake.play(Script([delta(content="Half")], end="hang"))
+    quick = Timing(grace=0.1, last_words=0.5)
+    async with running(settings_for(fake.url), timing=quick) as editor:
+        response = await _begun(editor)
+        assert await response.content.readany()
+        await editor.daemon.stop()
+        assert b"shutting_down" in await response.content.read()
+
+
+async def test_answers_count_against_the_limit(fake: FakeUpstream) -> None:
+    fake.play(Script([], end="hang"))
+    settings = settings_for(fake.url) | {"limits": {"streams": 1, "waiting": 0}}
+    async with running(settings) as editor:
+        first = asyncio.ensure_future(_begun(editor))
+        await asyncio.wait_for(fake.reached.wait(), 2)
+        got = await editor.post(CHAT)
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+    assert (got.status, error_of(got)["code"]) == (503, "too_many_streams")
+    assert got.headers["Retry-After"] == "2"

@@ -1,0 +1,69 @@
+"""What OpenAI clients are told: the list of models, and errors in their shape."""
+
+import pytest
+
+from byok.augment.models import ListedModel
+from byok.errors import (
+    BadRequest,
+    ByokError,
+    KeyMissing,
+    NotAllowed,
+    NotReady,
+    UpstreamGarbled,
+    UpstreamRefused,
+    UpstreamUnreachable,
+)
+from byok.openai_api import ROUTES, Forward, error_body, model_list, status_of
+
+
+def test_a_route_leads_to_the_upstreams_endpoint_of_the_same_name() -> None:
+    paths = {row.upstream_path for row in ROUTES if isinstance(row, Forward)}
+    assert paths == {"chat/completions", "completions", "embeddings", "responses"}
+
+
+def test_a_model_is_listed_by_its_whole_id() -> None:
+    listed = model_list([ListedModel("fake", "a/b")])
+    assert listed["object"] == "list"
+    (row,) = listed["data"]
+    assert row == {
+        "id": "byok:fake:a/b",
+        "object": "model",
+        "created": 0,
+        "owned_by": "fake",
+    }
+
+
+def refused(status: int, code: str = "") -> UpstreamRefused:
+    return UpstreamRefused("No.", upstream_status=status, upstream_code=code)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "kind", "code"),
+    [
+        (NotAllowed("x", status=401), 401, "authentication_error", "not_allowed"),
+        (BadRequest("x"), 400, "invalid_request_error", "bad_request"),
+        (KeyMissing("x"), 422, "invalid_request_error", "key_missing"),
+        (NotReady("x"), 503, "server_error", "not_ready"),
+        (refused(400, "bad_value"), 400, "invalid_request_error", "bad_value"),
+        (refused(401), 401, "authentication_error", "upstream_refused"),
+        (refused(404), 404, "invalid_request_error", "upstream_refused"),
+        (refused(429, "slow_down"), 429, "rate_limit_error", "slow_down"),
+        (refused(418), 418, "api_error", "upstream_refused"),
+        (refused(500), 422, "api_error", "upstream_refused"),
+        (refused(0), 422, "api_error", "upstream_refused"),
+        (UpstreamGarbled("x"), 422, "api_error", "upstream_garbled"),
+        (UpstreamUnreachable("x"), 422, "api_error", "upstream_unreachable"),
+        (ByokError("x"), 500, "api_error", "internal"),
+    ],
+)
+def test_an_error_has_a_status_a_type_and_a_code(
+    error: ByokError, status: int, kind: str, code: str
+) -> None:
+    assert status_of(error) == status
+    shape = error_body(error)["error"]
+    assert (shape["type"], shape["code"], shape["param"]) == (kind, code, None)
+
+
+def test_the_message_ends_with_the_cure() -> None:
+    error = ByokError("It broke.", hint="Mend it.")
+    assert error_body(error)["error"]["message"] == "It broke. Mend it."
