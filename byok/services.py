@@ -55,6 +55,13 @@ class Services:
     upstreams: Mapping[str, Upstream]
     catalog: Catalog
     router: Router
+    keys: Mapping[str, UpstreamKey]
+
+    def forget_keys(self) -> None:
+        """Look every key up anew when it is needed next."""
+        for key in self.keys.values():
+            key.forget()
+        _log.info("keys are read anew")
 
     def defaults(self, endpoint: str, upstream: str) -> Defaults:
         """Return the user's defaults for an endpoint and an upstream."""
@@ -237,13 +244,13 @@ async def open_services(
         for section in (settings.chat, *choice.upstreams.values()):
             for value in section.headers.values():
                 redactor.add(value)
+        keys = {
+            name: UpstreamKey(ladder, key_wanted(name, section), redactor)
+            for name, section in choice.upstreams.items()
+        }
         upstreams = {
             name: make_upstream(
-                name,
-                section,
-                common=settings,
-                transports=transports,
-                key=UpstreamKey(ladder, key_wanted(name, section), redactor),
+                name, section, common=settings, transports=transports, key=keys[name]
             )
             for name, section in choice.upstreams.items()
         }
@@ -258,7 +265,7 @@ async def open_services(
         router = Router(upstreams, catalog, default)
         try:
             yield Services(
-                settings, paths, choice, redactor, upstreams, catalog, router
+                settings, paths, choice, redactor, upstreams, catalog, router, keys
             )
         finally:
             await catalog.close()

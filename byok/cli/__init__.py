@@ -12,7 +12,7 @@ from byok.cli.output import fail
 from byok.errors import ByokError, ConfigError
 
 EXIT_CONFIG = 78
-_EXITS = {"already_running": 75, "port": 69}
+_EXITS = {"already_running": 75, "port": 69, "files": 71}
 
 app = typer.Typer(
     name="byok",

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from byok.paths import Paths
     from byok.server.run import Daemon
     from byok.services import Services
+
+_START_TRIES, _START_PAUSE = 15, 0.2  # seconds
 
 
 def register(app: typer.Typer) -> None:
@@ -32,6 +35,9 @@ def serve(
             help="Port on 127.0.0.1 and ::1; 0 takes a free one.", metavar="PORT"
         ),
     ] = "",
+    ensure: Annotated[
+        bool, typer.Option("--ensure", help="Do nothing if the daemon runs already.")
+    ] = False,
     config: ConfigOption = None,
 ) -> None:
     """Run the daemon until it is told to stop.
@@ -39,14 +45,35 @@ def serve(
     Without --upstream and without settings it uses the first local server that
     answers, else an upstream whose key it finds, else the built-in demo.
     """
+    from byok.server.hardening import keep_secrets_in_memory
     from byok.server.instance import only_instance
 
     os.umask(0o077)
+    keep_secrets_in_memory()
     settings, paths = load(config, {"server": {"port": port}} if port else None)
+    if ensure and (url := _running(paths)):
+        say(f"byok is listening on {url}")
+        return
     with only_instance(paths):
         runner = asyncio.Runner(loop_factory=_loop_factory())
         with runner:
             runner.run(_serve(settings, paths, upstream, model))
+
+
+def _running(paths: "Paths") -> str:
+    """Return where the daemon of this user listens, "" where none proves to be it."""
+    from byok.server.challenge import holds
+    from byok.server.instance import is_held, running
+    from byok.server.token import read_token
+
+    for _ in range(_START_TRIES):
+        if not is_held(paths):
+            return ""
+        daemon = running(paths)
+        if daemon is not None and holds(daemon, read_token(paths.token)):
+            return f"http://127.0.0.1:{daemon.port}"
+        time.sleep(_START_PAUSE)  # it may have only just begun
+    return ""
 
 
 async def _serve(
@@ -65,7 +92,7 @@ async def _serve(
     ) as services:
 
         def ready(daemon: "Daemon") -> None:
-            record(paths, daemon.port)
+            record(paths, daemon.port, daemon.instance)
             say(f"byok is listening on {daemon.url}")
             _flush()
             _introduce(services)

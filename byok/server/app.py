@@ -4,6 +4,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,10 @@ from aiohttp.web import BaseRequest, Response, StreamResponse
 from byok.augment.endpoints import Generate, Local, Refused, Service
 from byok.augment.models import get_models
 from byok.augment.quiet import Quiet
+from byok.chat import Json
 from byok.errors import BadRequest, ByokError
 from byok.openai_api import Forward, ListModels, model_list
+from byok.server import challenge
 from byok.server.body import parse_request, read_body
 from byok.server.forward import Forwarder
 from byok.server.gate import Gate
@@ -44,6 +47,7 @@ class App:
         generator: Generator,
         forwarder: Forwarder,
         *,
+        prove: Callable[[Json], Json],
         body_gap: float = 15.0,
     ) -> None:
         self._services = services
@@ -51,6 +55,7 @@ class App:
         self._gate = gate
         self._generator = generator
         self._forwarder = forwarder
+        self._prove = prove
         self._body_gap = body_gap
         self._told: set[str] = set()
 
@@ -96,6 +101,9 @@ class App:
         if request.raw_path in _HEALTH and request.method in ("GET", "HEAD"):
             exchange.route = request.raw_path
             return self._health()
+        if request.raw_path == challenge.PATH and request.method == "POST":
+            exchange.route = request.raw_path
+            return await self._challenged(request)
         try:
             row, known = find_row(request.raw_path)
         except BadRequest:
@@ -167,6 +175,13 @@ class App:
         if self._gate.stopping:
             return json_response({"status": "stopping"}, 503)
         return json_response({"status": "ok"})
+
+    async def _challenged(self, request: BaseRequest) -> Response:
+        """Prove to another process of this user that this is its daemon."""
+        self._guard.check_length(request, challenge.MAX_BODY)
+        self._guard.check_content(request.headers)
+        raw = await read_body(request, challenge.MAX_BODY, self._body_gap)
+        return json_response(self._prove(parse_request(raw)))
 
     def _tell(self, path: str) -> None:
         if path not in self._told and len(self._told) < _MAX_TOLD:

@@ -5,7 +5,9 @@ without the token can never make the daemon hold a body, and a web page that was
 rebound to this address is turned away by its Host.
 """
 
-from collections.abc import Mapping
+import logging
+import time
+from collections.abc import Callable, Mapping
 
 from aiohttp import HttpVersion11
 from aiohttp.web import BaseRequest
@@ -15,14 +17,21 @@ from byok.server.token import TokenCheck
 
 _SAME_SITE = frozenset({"same-origin", "none"})
 _JSON = "application/json"
+_TELL_SECONDS = 10.0
+_log = logging.getLogger(__name__)
 
 
 class Guard:
     """Checks the head of a request."""
 
-    def __init__(self, token: TokenCheck) -> None:
+    def __init__(
+        self, token: TokenCheck, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._token = token
+        self._clock = clock
         self._hosts: frozenset[str] = frozenset()
+        self._strangers = 0
+        self._told = float("-inf")
 
     def listen_on(self, port: int) -> None:
         """Set the port that a Host header must name."""
@@ -70,12 +79,21 @@ class Guard:
             NotAllowed: 401.
         """
         if not self._token(headers.get("Authorization", "")):
+            self._count_stranger()
             raise NotAllowed(
                 "The token is missing or wrong.",
                 code="unauthorized",
                 hint="byok token prints it.",
                 status=401,
             )
+
+    def _count_stranger(self) -> None:
+        """Write a line at most every ten seconds: a flood must not fill the log."""
+        self._strangers += 1
+        now = self._clock()
+        if now - self._told >= _TELL_SECONDS:
+            _log.warning("requests without the right token: %d", self._strangers)
+            self._strangers, self._told = 0, now
 
     def check_content(self, headers: Mapping[str, str]) -> None:
         """Check that the body is plain JSON.

@@ -1,7 +1,6 @@
 """One daemon at a time, and where it is."""
 
 import os
-import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ _LOOK_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A running daemon; `started` is in seconds since 1970."""
+    """A running daemon; `instance` is a random word, `started` seconds since 1970."""
 
     pid: int
     port: int
@@ -33,14 +32,19 @@ class AlreadyRunning(ByokError):
     code = "already_running"
 
 
-def running(paths: Paths) -> Instance | None:
-    """Return the daemon that holds the lock, or None."""
+def is_held(paths: Paths) -> bool:
+    """Tell whether a daemon runs, or is just starting."""
     make_private(paths.state_dir)
     try:
         with _lock(paths).acquire(timeout=0):
-            return None
+            return False
     except Timeout:
-        return _recorded(paths)
+        return True
+
+
+def running(paths: Paths) -> Instance | None:
+    """Return the daemon that holds the lock, or None."""
+    return _recorded(paths) if is_held(paths) else None
 
 
 @contextmanager
@@ -67,9 +71,9 @@ def only_instance(paths: Paths) -> Iterator[None]:
         lock.release()
 
 
-def record(paths: Paths, port: int) -> Instance:
+def record(paths: Paths, port: int, instance: str) -> Instance:
     """Write down where this daemon listens."""
-    own = Instance(os.getpid(), port, secrets.token_hex(8), time.time())
+    own = Instance(os.getpid(), port, instance, time.time())
     write_private(paths.daemon, orjson.dumps(asdict(own)).decode())
     return own
 

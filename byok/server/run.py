@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import secrets
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,10 +14,12 @@ from functools import partial
 from aiohttp.web import ServerRunner, SockSite
 
 from byok.server.app import App
+from byok.server.challenge import answer
 from byok.server.forward import Forwarder
 from byok.server.gate import Gate
 from byok.server.generate import Generator
 from byok.server.guard import Guard
+from byok.server.hardening import room_for_connections
 from byok.server.protocol import HttpServer
 from byok.server.sockets import listen
 from byok.server.stream import LineStream
@@ -42,8 +45,16 @@ class Timing:
 class Daemon:
     """A listening byok."""
 
-    def __init__(self, port: int, gate: Gate, sites: list[SockSite], timing: Timing):
+    def __init__(
+        self,
+        port: int,
+        instance: str,
+        gate: Gate,
+        sites: list[SockSite],
+        timing: Timing,
+    ) -> None:
         self.port = port
+        self.instance = instance
         self._gate = gate
         self._sites = sites
         self._timing = timing
@@ -81,26 +92,29 @@ async def listening(
         head_after=timing.head_after,
         patience=timing.patience,
     )
+    connections = room_for_connections(limits.connections)
+    sockets = listen(port)
+    chosen: int = sockets[0].getsockname()[1]
+    instance = secrets.token_hex(8)
+    guard.listen_on(chosen)
     app = App(
         services,
         guard,
         gate,
         Generator(services, gate, stream),
         Forwarder(services, gate, patience=timing.patience),
+        prove=lambda body: answer(body, token.token, chosen, instance),
         body_gap=timing.body_gap,
     )
-    server = HttpServer(app, limits.connections, timing.head)
+    server = HttpServer(app, connections, timing.head)
     runner = ServerRunner(server, shutdown_timeout=timing.last_words / 2)
-    sockets = listen(port)
     await runner.setup()
     try:
         sites = [SockSite(runner, sock) for sock in sockets]
-        chosen: int = sockets[0].getsockname()[1]
-        guard.listen_on(chosen)
         for site in sites:
             await site.start()
         services.catalog.refresh()
-        yield Daemon(chosen, gate, sites, timing)
+        yield Daemon(chosen, instance, gate, sites, timing)
     finally:
         await runner.cleanup()
 
@@ -108,7 +122,10 @@ async def listening(
 async def run_until_signal(
     services: Services, port: int, on_ready: Callable[[Daemon], None]
 ) -> None:
-    """Serve until SIGTERM or SIGINT; a second signal stops at once."""
+    """Serve until SIGTERM or SIGINT; a second signal stops at once.
+
+    SIGHUP lets every key be looked up anew.
+    """
     asked = asyncio.Event()
     again = asyncio.Event()
 
@@ -119,6 +136,8 @@ async def run_until_signal(
     for number in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # Windows has KeyboardInterrupt
             loop.add_signal_handler(number, ask)
+    if hasattr(signal, "SIGHUP"):
+        loop.add_signal_handler(signal.SIGHUP, services.forget_keys)
     async with listening(services, port) as daemon:
         gc.collect()
         gc.freeze()

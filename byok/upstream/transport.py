@@ -5,13 +5,17 @@ used without httpx's client, whose proxy variables (they break loopback), redire
 (they would carry headers elsewhere) and cookies are not wanted here.
 """
 
+import errno
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 import aiohttp
 import httpx
 import truststore
+from aiohttp.abc import ResolveResult
 from httpx_aiohttp.transport import (
     AiohttpResponseStream,
     AiohttpTransport,
@@ -79,6 +83,25 @@ def body_of(response: httpx.Response) -> Body:
     return response.stream
 
 
+class _Resolver(aiohttp.ThreadedResolver):
+    """Resolves names, but to no link-local address: clouds keep secrets there."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await super().resolve(host, port, family)
+        kept = [entry for entry in found if not is_link_local(entry["host"])]
+        if found and not kept:
+            raise OSError(errno.EADDRNOTAVAIL, "a link-local address")
+        return kept
+
+
+def is_link_local(address: str) -> bool:
+    """Tell an address that only this network segment knows, however it is written."""
+    parsed = ip_address(address.partition("%")[0])
+    return (getattr(parsed, "ipv4_mapped", None) or parsed).is_link_local
+
+
 class _Transport(AiohttpTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await super().handle_async_request(request)
@@ -91,7 +114,11 @@ def _make(route: Route) -> httpx.AsyncBaseTransport:
     context, proxy = _tls(route.ca_file), _proxy(route.proxy)
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
-            limit=0, ttl_dns_cache=300, keepalive_timeout=60, ssl=context
+            limit=0,
+            ttl_dns_cache=300,
+            keepalive_timeout=60,
+            ssl=context,
+            resolver=_Resolver(),
         ),
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,

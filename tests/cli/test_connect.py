@@ -33,7 +33,7 @@ def test_without_a_daemon_the_usual_port_is_given_and_that_is_said(
 def test_with_a_daemon_its_port_is_given(cli: Cli, client: str) -> None:
     paths = find_paths()
     with only_instance(paths):
-        record(paths, 45678)
+        record(paths, 45678, "abc")
         done = cli("connect", client, "--json")
     assert json.loads(done.out)[NAMES[client][0]] == "http://127.0.0.1:45678"
     assert done.err == ""

@@ -6,10 +6,12 @@ import re
 import signal
 import socket
 import urllib.request
+from pathlib import Path
 
 import pytest
 
 from byok.paths import find_paths
+from byok.server.instance import only_instance
 from tests.cli.conftest import Cli
 from tests.fakes.program import run_byok, serving
 from tests.fakes.upstream import FakeUpstream
@@ -52,6 +54,72 @@ def test_only_one_daemon_runs_and_others_find_it() -> None:
         assert "byok connect" in second.stderr
         found = run_byok("connect", "cli", "--json")
         assert json.loads(found.stdout)["AUGMENT_API_URL"] == url
+
+
+def test_ensure_does_nothing_where_the_daemon_runs() -> None:
+    with serving("--upstream", "demo", "--port", "0") as (process, line):
+        second = run_byok("serve", "--ensure", "--port", "0")
+        assert (second.returncode, second.stdout) == (0, line)
+        assert process.poll() is None
+
+
+def test_ensure_starts_the_daemon_where_none_runs() -> None:
+    with serving("--ensure", "--upstream", "demo", "--port", "0") as (process, line):
+        url_of(line)
+        assert process.poll() is None
+
+
+def test_ensure_believes_only_the_daemon_itself(squatter_file: str) -> None:
+    with only_instance(find_paths()):
+        find_paths().daemon.write_text(squatter_file)
+        done = run_byok("serve", "--ensure", "--upstream", "demo", "--port", "0")
+    assert (done.returncode, done.stdout) == (75, "")
+
+
+@pytest.fixture
+def squatter_file() -> str:
+    """What stands where a daemon writes down its port: nobody listens there."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    facts = {"pid": 1, "port": port, "instance": "a", "started": 0.0}
+    return json.dumps(facts)
+
+
+async def test_a_hangup_lets_keys_be_read_anew_and_ends_nothing(
+    fake: FakeUpstream, tmp_path: Path
+) -> None:
+    key = tmp_path / "key"
+    key.write_text("first-key-of-all")
+    env = {"BYOK_UPSTREAMS__FAKE__BASE_URL": fake.url}
+    env["BYOK_UPSTREAMS__FAKE__API_KEY_CMD"] = json.dumps(["cat", str(key)])
+
+    async def key_sent(url: str) -> str:
+        before = len(fake.headers)
+        await asyncio.to_thread(_chat, url)
+        return fake.headers[before]["Authorization"]
+
+    with serving("--port", "0", env=env) as (process, line):
+        url = url_of(line)
+        assert await key_sent(url) == "Bearer first-key-of-all"
+        key.write_text("second-key-of-all")
+        assert await key_sent(url) == "Bearer first-key-of-all"
+        process.send_signal(signal.SIGHUP)
+        async with asyncio.timeout(5):
+            while await key_sent(url) != "Bearer second-key-of-all":
+                await asyncio.sleep(0.02)
+        assert process.poll() is None
+
+
+def _chat(url: str) -> None:
+    token = find_paths().token.read_text().strip()
+    request = urllib.request.Request(
+        f"{url}/chat",
+        b'{"message": "x"}',
+        {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=5) as answer:
+        answer.read()
 
 
 def test_a_token_rotated_meanwhile_counts_at_once() -> None:

@@ -204,7 +204,12 @@ async def test_a_fault_of_byok_is_one_500_and_its_whole_story_in_the_log(
         settings, paths, upstream="demo", ladder=ladder
     ) as services:
         app = App(
-            services, guard, gate, Broken(services, gate), Forwarder(services, gate)
+            services,
+            guard,
+            gate,
+            Broken(services, gate),
+            Forwarder(services, gate),
+            prove=lambda body: body,
         )
         response = await app(asked)
     assert response.status == 500

@@ -19,7 +19,7 @@ from byok.server.instance import only_instance, record
 
 paths = find_paths()
 with only_instance(paths):
-    record(paths, 4711)
+    record(paths, 4711, "abc")
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -71,7 +71,7 @@ def test_a_killed_daemon_frees_the_lock(
     holder.wait(5)
     assert running(paths) is None
     with only_instance(paths):
-        own = record(paths, 1)
+        own = record(paths, 1, "abc")
         assert own.pid == os.getpid()
 
 

@@ -1,5 +1,7 @@
 """The ways to the network: one transport each, no proxy or cookie but by order."""
 
+import asyncio
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -7,7 +9,7 @@ import httpx
 import pytest
 
 from byok.errors import ConfigError
-from byok.upstream.transport import Route, Transports, body_of
+from byok.upstream.transport import Route, Transports, body_of, is_link_local
 from tests.fakes.upstream import FakeUpstream, Script
 from tests.upstream.test_discover import dead_url
 
@@ -106,3 +108,29 @@ async def test_an_aborted_body_fails_whoever_reads_it(
     body.abort()
     with pytest.raises(httpx.HTTPError):
         await anext(reader)
+
+
+@pytest.mark.parametrize(
+    ("addresses", "kept"),
+    [
+        (["169.254.169.254"], []),
+        (["fe80::1%eth0", "::ffff:169.254.169.254"], []),
+        (["169.254.1.1", "127.0.0.1"], ["127.0.0.1"]),
+        (["10.0.0.1", "::1"], ["10.0.0.1", "::1"]),
+    ],
+)
+def test_link_local_addresses_are_left_out(
+    addresses: list[str], kept: list[str]
+) -> None:
+    assert [a for a in addresses if not is_link_local(a)] == kept
+
+
+async def test_a_name_for_a_link_local_address_is_not_asked(
+    transports: Transports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def found(*_: object, **__: object) -> list[tuple[object, ...]]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.169.254", 80))]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", found)
+    with pytest.raises(httpx.HTTPError, match="link-local"):
+        await get(transports, Route(), "http://metadata.example/models")
