@@ -14,7 +14,7 @@ from byok.chat import Json
 def value(body: Json, *names: str) -> Any:
     """Return the first of the fields that is present and not null."""
     for name in names:
-        for spelling in (name, _camel(name)):
+        for spelling in _spellings(name):
             found = body.get(spelling)
             if found is not None:
                 return found
@@ -77,7 +77,8 @@ def items(body: Json, *names: str) -> list[Any]:
 
 def objects(body: Json, *names: str) -> list[dict[str, Any]]:
     """Return the objects of the first of the fields that is an array."""
-    return [item for item in items(body, *names) if isinstance(item, dict)]
+    found = items(body, *names)
+    return found and [item for item in found if isinstance(item, dict)]
 
 
 def strings(body: Json, *names: str) -> list[str]:
@@ -87,6 +88,7 @@ def strings(body: Json, *names: str) -> list[str]:
 
 
 @cache  # the names are those in byok's own code
-def _camel(name: str) -> str:
+def _spellings(name: str) -> tuple[str, ...]:
     head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)
+    camel = head + "".join(word.capitalize() for word in rest)
+    return (name, camel) if rest else (name,)

@@ -43,6 +43,8 @@ def read_reply(item: Json) -> Reply:
     """Read the answer: `response_text`, or what its nodes hold."""
     nodes = objects(item, "response_nodes") or objects(item, "structured_output_nodes")
     said = text(item, "response_text")
+    if not nodes:
+        return Reply(without_notices(said))
     if not said:
         said = next(
             (
@@ -67,6 +69,8 @@ def read_reply(item: Json) -> Reply:
 
 def without_notices(said: str) -> str:
     """Drop byok's own lines at the end, so that they never reach a model."""
+    if NOTICE not in said:
+        return said
     lines = said.split("\n")
     kept = len(lines)
     while kept and (lines[kept - 1].startswith(NOTICE) or not lines[kept - 1].strip()):

@@ -74,11 +74,16 @@ class Turn:
     words: str = ""
 
 
+_CARRIERS = ("nodes", "structured_request_nodes", "request_nodes")
+
+
 def request_nodes(body: Json) -> list[dict[str, Any]]:
     """Join the carriers of request nodes, without exact repeats, in `id` order."""
-    carriers = ("nodes", "structured_request_nodes", "request_nodes")
-    found = [node for name in carriers for node in objects(body, name)]
-    if sum(bool(objects(body, name)) for name in carriers) > 1:
+    carriers = [objects(body, name) for name in _CARRIERS]
+    found = [node for carrier in carriers for node in carrier]
+    if len(found) < 2:
+        return found
+    if sum(map(bool, carriers)) > 1:
         found = list({write_json(node): node for node in found}.values())
     order = sorted(range(len(found)), key=lambda n: (integer(found[n], "id"), n))
     return [found[n] for n in order]
@@ -134,7 +139,7 @@ def read_turn(body: Json, message: str) -> Turn:
 def is_placeholder(message: str) -> bool:
     """Tell what clients put where no words of the user are: "", "...", "---"."""
     bare = message.strip()
-    return not bare or bare == "..." or (set(bare) == {"-"} and len(bare) <= 8)
+    return not bare or bare == "..." or (len(bare) <= 8 and set(bare) == {"-"})
 
 
 class _Reader:

@@ -5,6 +5,9 @@ import os
 import sys
 from typing import NoReturn
 
+# byok has no plugins for pydantic; looking for some reads every package's metadata.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
 import typer
 
 from byok.cli import config, connect, keys, models, serve, token, version

@@ -1,6 +1,7 @@
 """byok serve."""
 
 import asyncio
+import gc
 import os
 import time
 from typing import TYPE_CHECKING, Annotated
@@ -48,6 +49,7 @@ def serve(
     from byok.server.hardening import keep_secrets_in_memory
     from byok.server.instance import only_instance
 
+    gc.disable()  # what is imported now stays: see run_until_signal
     os.umask(0o077)
     keep_secrets_in_memory()
     settings, paths = load(config, {"server": {"port": port}} if port else None)

@@ -141,6 +141,7 @@ async def run_until_signal(
     async with listening(services, port) as daemon:
         gc.collect()
         gc.freeze()
+        gc.enable()
         on_ready(daemon)
         await asked.wait()
         _log.info("stopping")

@@ -73,8 +73,9 @@ class SSEDecoder:
         start = head.removeprefix(_BOM).lstrip(_BLANK)
         if not start or _BOM.startswith(head):
             # Blank lines before the first event say nothing; a blank before a field
-            # makes it another field, and one blank does that as well as many.
-            self._head = head if _BOM.startswith(head) else head[-1:].strip(b"\r\n")
+            # makes it another field, and one blank does that as well as many. It is
+            # kept also because a BOM behind it is none.
+            self._head = head if _BOM.startswith(head) else head[-1:]
             return b""
         self._head = None
         head = head.removeprefix(_BOM)
@@ -117,6 +118,7 @@ class SSEDecoder:
         first, *rest = chunk.split(b"\n")
         if not rest:
             self._pieces.append(first)
+            self._between = False
             return
         if self._pieces:
             self._pieces.append(first)
@@ -128,6 +130,8 @@ class SSEDecoder:
         self._pieces = [last]
         if not self._data:  # no event is open: only the unfinished line is held
             self._size = len(last)
+        elif not first or b"" in rest:  # what is held began in this slice
+            self._size = len(last) + sum(map(len, self._data))
         self._between = not (last or self._data or self._event or self._after_cr)
 
     def _line(self, line: bytes) -> None:
