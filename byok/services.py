@@ -245,7 +245,12 @@ async def open_services(
             for value in section.headers.values():
                 redactor.add(value)
         keys = {
-            name: UpstreamKey(ladder, key_wanted(name, section), redactor)
+            name: UpstreamKey(
+                ladder,
+                key_wanted(name, section),
+                redactor,
+                local=is_loopback(base_url_of(section)),
+            )
             for name, section in choice.upstreams.items()
         }
         upstreams = {

@@ -1,31 +1,20 @@
 """Error bodies of OpenAI and its imitators, as one sentence with a cure."""
 
+import re
 from typing import Any
 
+from byok.chat import Json
+from byok.dialects.refusals import class_of
 from byok.errors import UpstreamRefused
+from byok.wire.json_body import parse_json
 
 _LONGEST = 300
 _READ = 4096
-# (words in the message or code, our code, what the user can do)
-_KNOWN: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    (
-        ("context length", "context_length", "context size", "context window",
-         "prompt is too long", "maximum context", "too many tokens",
-         "maximum prompt length"),
-        "context_length",
-        "Start a new conversation, or choose a model with a larger window.",
-    ),
-    (
-        ("insufficient_quota", "billing", "credit balance", "exceeded your current"),
-        "upstream_quota",
-        "Check the balance of that account.",
-    ),
-    (
-        ("does not support tools", "tool choice requires", "enable-auto-tool"),
-        "upstream_no_tools",
-        "Choose a model that can call tools, or use the chat mode.",
-    ),
-)  # fmt: skip
+_DEEPEST = 8
+_TELLING = ("message", "msg", "detail", "errors")
+_KINDS = ("code", "type", "status", "error_type")
+_STATUS = re.compile(r"[45]\d\d\Z")
+_ROUTERS_OWN = "provider returned error"
 
 
 def error_text(body: Any) -> tuple[str, str]:
@@ -33,64 +22,97 @@ def error_text(body: Any) -> tuple[str, str]:
 
     Read are `{"error": {"message", "type", "code"}}`, `{"error": "text"}`,
     `{"message"}`, `{"detail"}`, and a list with one of these inside (Gemini).
+    A code that only repeats an HTTP status is none.
     """
-    while isinstance(body, list) and body:
-        body = body[0]
-    if not isinstance(body, dict):
-        return (_line(body) if isinstance(body, str) else ""), ""
-    error = body.get("error")
-    if isinstance(error, dict):
-        message = error.get("message") or error.get("detail") or ""
-        code = error.get("code") or error.get("type") or error.get("status") or ""
-        return _line(message), _line(code)
-    message = error or body.get("message") or body.get("detail") or ""
-    return _line(message), _line(body.get("code") or body.get("type") or "")
+    message, kinds = _read(body)
+    return message, next((k for k in kinds if not _STATUS.match(k)), "")
 
 
 def refusal_of(
     body: Any, status: int = 0, retry_after: float | None = None
 ) -> UpstreamRefused:
     """Make the error of an error body; `status` 0 means: inside a stream."""
-    message, code = error_text(body)
-    ours, hint, retryable = _class(f"{message} {code}".lower(), status)
+    message, kinds = _read(body)
+    code = error_text(body)[1]
+    told = status or next((int(k) for k in kinds if _STATUS.match(k)), 0)
+    refusal = class_of(" ".join((message, *kinds)), told)
     said = f"it answered {status}" if status else "it broke off with an error"
+    reason = _short(message or " ".join(kinds)) or "no reason given"
     return UpstreamRefused(
-        f"{said}: {message or code or 'no reason given'}".rstrip(" .") + ".",
+        _sentence(f"{said}: {reason}"),
         upstream_status=status,
-        upstream_code=code,
+        upstream_code=_short(code),
         retry_after=retry_after,
-        code=ours,
-        hint=hint,
+        code=refusal.code,
+        hint=refusal.hint,
         status=429 if status == 429 and retry_after is not None else 0,
-        retryable=retryable,
+        retryable=refusal.retryable,
     )
 
 
-def _class(text: str, status: int) -> tuple[str, str, bool]:
-    for words, code, hint in _KNOWN:
-        if any(word in text for word in words):
-            return code, hint, False
-    match status:
-        case 401 | 403:
-            return "upstream_auth", "Check the key: byok keys list.", False
-        case 404:
-            hint = "Check the model's name (byok models) and base_url."
-            return "upstream_not_found", hint, False
-        case 429:
-            return "upstream_rate_limit", "Wait a little and try again.", True
-        case 0:
-            return "upstream_refused", "", True
-        case _:
-            return "upstream_refused", "", status >= 500
+def _read(body: Any) -> tuple[str, list[str]]:
+    """Return the message, and everything that names the kind of error."""
+    while isinstance(body, list) and body:
+        body = body[0]
+    if not isinstance(body, dict):
+        return (_line(body) if isinstance(body, str) else ""), []
+    error = body.get("error")
+    inner = error if isinstance(error, dict) else body
+    message = _line(_message(error, body))
+    if message.lower() == _ROUTERS_OWN:
+        message = _line(_passed_on(inner.get("metadata"))) or message
+    kinds = (_line(_words(inner.get(name))) for name in _KINDS)
+    return message, [kind for kind in kinds if kind]
 
 
-def _line(message: Any) -> str:
-    try:
-        text = message if isinstance(message, str) else str(message)
-    except RecursionError:
+def _message(error: Any, body: Json) -> str:
+    if isinstance(error, dict):
+        return _words(error) or _words(body)
+    said = _words(error) if isinstance(error, (str, list)) else ""
+    return ": ".join(dict.fromkeys(w for w in (said, _words(body)) if w))
+
+
+def _words(value: Any, depth: int = 0) -> str:
+    """Read a message, which may be a list of details with their places (FastAPI)."""
+    if depth > _DEEPEST or value is None:
         return ""
-    flat = " ".join(text[:_READ].split())
-    if len(flat) <= _LONGEST:
-        return flat
+    match value:
+        case str():
+            return value
+        case list():
+            return "; ".join(w for v in value[:9] if (w := _words(v, depth + 1)))
+        case dict():
+            found = (w for n in _TELLING if (w := _words(value.get(n), depth + 1)))
+            words, place = next(found, ""), value.get("loc")
+            if words and isinstance(place, list):
+                return ".".join(_words(p, _DEEPEST) for p in place) + f": {words}"
+            return words
+        case _:
+            return str(value)
+
+
+def _passed_on(metadata: Any) -> str:
+    """Return what the provider behind a router said."""
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    if not isinstance(raw, str):
+        return _words(raw)
+    try:
+        return _read(parse_json(raw.encode("utf-8", "replace")))[0] or raw
+    except (ValueError, RecursionError):
+        return raw
+
+
+def _sentence(text: str) -> str:
+    text = text.rstrip(" .:")
+    return text if text.endswith(("?", "!", "…")) else f"{text}."
+
+
+def _line(text: str) -> str:
+    return " ".join(text[:_READ].split())
+
+
+def _short(line: str) -> str:
+    if len(line) <= _LONGEST:
+        return line
     # Cut between words only: half a key would no longer be recognised as one.
-    return flat[:_LONGEST].rpartition(" ")[0] + " …"
+    return line[:_LONGEST].rpartition(" ")[0] + " …"

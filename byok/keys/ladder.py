@@ -75,15 +75,15 @@ class KeyLadder:
         self.keyring = keyring or KeyringStore()
         self.vault = vault
 
-    def find(self, wanted: KeyWanted) -> FoundKey:
-        """Return the first key of the ladder.
+    def find(self, wanted: KeyWanted, *, stores: bool = True) -> FoundKey:
+        """Return the first key of the ladder; without `stores` only cheap sources.
 
         Raises:
             KeyMissing: none was found; the text names what was tried and the cure.
             ConfigError: a named source failed, or holds what is no key.
         """
         tried: list[str] = []
-        for source, value in self._rungs(wanted, tried):
+        for source, value in self._rungs(wanted, tried, stores):
             if value.strip():
                 return FoundKey(_clean(value, source), source)
             tried.append(source)
@@ -96,7 +96,9 @@ class KeyLadder:
             hint=cure,
         )
 
-    def _rungs(self, wanted: KeyWanted, tried: list[str]) -> Iterator[tuple[str, str]]:
+    def _rungs(
+        self, wanted: KeyWanted, tried: list[str], stores: bool
+    ) -> Iterator[tuple[str, str]]:
         if wanted.named_env:
             yield wanted.named_env, self._environ.get(wanted.named_env, "")
             return
@@ -108,7 +110,7 @@ class KeyLadder:
         for variable in (wanted.own_env, wanted.preset_env):
             if variable:
                 yield variable, self._environ.get(variable, "")
-        for store in (self.keyring, self.vault):
+        for store in (self.keyring, self.vault) if stores else ():
             if store is None:
                 continue
             try:

@@ -8,14 +8,24 @@ from byok.redact import Redactor
 
 
 class UpstreamKey:
-    """The key of one upstream, looked up once, in a thread."""
+    """The key of one upstream, looked up once, in a thread.
+
+    A local server seldom wants one: the keyring and the vault, which may ask to be
+    unlocked, are only opened for it after it refused a request.
+    """
 
     def __init__(
-        self, ladder: KeyLadder, wanted: KeyWanted, redactor: Redactor
+        self,
+        ladder: KeyLadder,
+        wanted: KeyWanted,
+        redactor: Redactor,
+        *,
+        local: bool = False,
     ) -> None:
         self._ladder = ladder
         self._wanted = wanted
         self._redactor = redactor
+        self._stores = not local
         self._found: FoundKey | None = None
         self._lock = asyncio.Lock()
 
@@ -28,12 +38,13 @@ class UpstreamKey:
         return self._found.value
 
     def forget(self) -> None:
-        """Look again next time."""
+        """Look again next time, and everywhere."""
         self._found = None
+        self._stores = True
 
     def _find(self) -> FoundKey:
         try:
-            return self._ladder.find(self._wanted)
+            return self._ladder.find(self._wanted, stores=self._stores)
         except KeyMissing:
             if self._wanted.preset_env or self._wanted.named_env:
                 raise

@@ -80,12 +80,12 @@ class TokenCheck:
         except OSError:
             return self._token
         if stamp != self._stamp:
-            self._stamp = stamp
             try:
-                self._token = _existing(self._path)
+                self._token, self._stamp = _existing(self._path), stamp
             except (ConfigError, OSError) as error:
+                if self._token:
+                    _log.error("the token cannot be read: %s", error)
                 self._token = ""  # nobody is let in until the file is right again
-                _log.error("the token cannot be read: %s", error)
             self._on_token(self._token)
         return self._token
 

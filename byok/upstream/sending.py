@@ -86,19 +86,23 @@ class Sender:
             UpstreamError: no connection, no head in time, or another status.
             NotReady: the upstream is left alone for the moment.
         """
-        response = await self._sent(path, content)
+        key = await self._key.get()
+        response = await self._sent(path, content, key)
         try:
+            if response.status_code == 401:
+                self._key.forget()
+                if (other := await self._key.get()) != key:  # changed meanwhile
+                    await hang_up(response)
+                    response = await self._sent(path, content, other)
             if not response.is_success:
-                if response.status_code == 401:
-                    self._key.forget()
                 raise await self._refusal(response)
             yield response
         finally:
             await hang_up(response)
 
-    async def _sent(self, path: str, content: bytes | None) -> httpx.Response:
+    async def _sent(self, path: str, content: bytes | None, key: str) -> httpx.Response:
         spec = self._spec
-        headers = await self._headers()
+        headers = self._headers(key)
         if content is not None:
             headers["Content-Type"] = "application/json"
         try:
@@ -127,7 +131,7 @@ class Sender:
         self._breaker.connected()
         return response
 
-    async def _headers(self) -> dict[str, str]:
+    def _headers(self, key: str) -> dict[str, str]:
         spec = self._spec
         headers = {
             "Accept": _STREAM_OR_JSON,
@@ -135,7 +139,7 @@ class Sender:
             "User-Agent": f"byok/{__version__}",
             **spec.headers,
         }
-        if key := await self._key.get():
+        if key:
             headers |= spec.dialect.auth(key, spec.quirks)
         return headers
 

@@ -82,6 +82,7 @@ def test_a_key_is_kept_read_and_removed() -> None:
         ),
     ],
 )
+@pytest.mark.case("F38")
 def test_a_backend_that_is_none_of_the_systems_own_is_refused_unused(
     make: Callable[[], object], told: str
 ) -> None:
@@ -107,6 +108,7 @@ def test_the_systems_own_backend_is_used() -> None:
     assert ring.kept == {("byok", ENTRY): KEY}
 
 
+@pytest.mark.case("F38")
 def test_of_a_chain_only_the_systems_own_backend_is_used() -> None:
     plain, real = PlaintextKeyring(), SecretServiceRing()
     keyring.set_keyring(as_backend(Chainer(plain, real)))
@@ -117,12 +119,14 @@ def test_of_a_chain_only_the_systems_own_backend_is_used() -> None:
 # --- backends that misbehave ---
 
 
+@pytest.mark.case("F38")
 def test_a_backend_that_forgets_is_caught_by_reading_back() -> None:
     with pytest.raises(ConfigError, match="did not keep the key") as caught:
         store_of(FakeRing(forgets=True)).set(ENTRY, KEY)
     assert KEY not in caught.value.sentence
 
 
+@pytest.mark.case("F38")
 def test_a_backend_that_hangs_is_given_up_and_asked_again_when_it_is_back() -> None:
     free = threading.Event()
     ring = FakeRing(wait_for=free)
@@ -143,6 +147,7 @@ def test_a_backend_that_hangs_is_given_up_and_asked_again_when_it_is_back() -> N
     assert store_of(ring).get(ENTRY) == store.get(ENTRY) == KEY
 
 
+@pytest.mark.case("F38")
 def test_a_locked_keyring_is_asked_once_and_not_for_every_upstream() -> None:
     ring = FakeRing(error=KeyringLocked(KEY))
     store = store_of(ring)
@@ -165,6 +170,7 @@ def test_a_locked_keyring_is_asked_once_and_not_for_every_upstream() -> None:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
+@pytest.mark.case("F38")
 def test_a_failure_becomes_a_sentence_with_a_cure_and_without_its_text(
     error: Exception, told: str
 ) -> None:

@@ -83,6 +83,7 @@ def test_a_key_found_is_cleaned_like_one_typed(pasted: str) -> None:
     assert KeyLadder(environ={"OPENAI_API_KEY": pasted}).find(WANTED).value == "sk-own"
 
 
+@pytest.mark.case("B98")
 def test_what_is_no_key_names_its_source_and_not_itself() -> None:
     environ = {"OPENAI_API_KEY": "sk-canary 0123"}
     with pytest.raises(ConfigError, match=r"^OPENAI_API_KEY: ") as caught:
@@ -288,6 +289,7 @@ def test_the_cure_of_a_named_variable_is_that_variable() -> None:
     assert "keys set" not in caught.value.hint
 
 
+@pytest.mark.case("F38")
 def test_a_keyring_that_fails_does_not_hide_the_vault() -> None:
     ring = store_of(FakeRing(error=RuntimeError("sk-canary")))
     found = KeyLadder(environ={}, keyring=ring, vault=FakeVault(openai="sk-vault"))
@@ -297,6 +299,7 @@ def test_a_keyring_that_fails_does_not_hide_the_vault() -> None:
     assert "canary" not in told.value.sentence
 
 
+@pytest.mark.case("F38")
 def test_a_keyring_that_hangs_costs_one_wait_for_many_upstreams() -> None:
     free = threading.Event()
     ring = FakeRing(wait_for=free)

@@ -47,3 +47,24 @@ async def test_a_key_that_is_needed_and_missing_is_told(field: str) -> None:
     wanted = KeyWanted("box", URL, **{field: "BOX_API_KEY"})  # type: ignore[arg-type]
     with pytest.raises(KeyMissing, match="BOX_API_KEY"):
         await lookup({}, wanted).get()
+
+
+async def test_the_keyring_is_opened_for_a_local_server_only_after_a_refusal() -> None:
+    ring = FakeRing()
+    store = store_of(ring)
+    wanted = KeyWanted("box", "http://127.0.0.1:9/v1")
+    store.set(wanted.entry, KEY)
+    asked = ring.calls
+    ladder = KeyLadder(environ={}, keyring=store)
+    key = UpstreamKey(ladder, wanted, Redactor(), local=True)
+    assert await key.get() == ""
+    assert ring.calls == asked
+    key.forget()
+    assert await key.get() == KEY
+    assert ring.calls > asked
+
+
+async def test_cheap_sources_count_for_a_local_server_at_once() -> None:
+    wanted = KeyWanted("box", "http://127.0.0.1:9/v1")
+    ladder = KeyLadder(environ={"BYOK_KEY_BOX": KEY}, keyring=store_of(FakeRing()))
+    assert await UpstreamKey(ladder, wanted, Redactor(), local=True).get() == KEY

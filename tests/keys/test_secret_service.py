@@ -182,6 +182,7 @@ async def test_a_key_is_set_listed_used_and_removed(
     assert done.returncode == 1
 
 
+@pytest.mark.case("F38")
 def test_only_the_keyring_holds_the_key_and_encrypted(desktop: Desktop) -> None:
     for name in ("openai", "groq"):
         assert run_byok("keys", "set", name, stdin=f"{KEY}\n").returncode == 0
@@ -190,6 +191,7 @@ def test_only_the_keyring_holds_the_key_and_encrypted(desktop: Desktop) -> None:
     assert files_with_the_key(desktop.home) == []
 
 
+@pytest.mark.case("F38")
 def test_a_key_outlives_the_keyring_daemon(session: Path) -> None:
     address = os.environ["DBUS_SESSION_BUS_ADDRESS"]
     with keyring_daemon(address, password="pw"):
@@ -200,6 +202,7 @@ def test_a_key_outlives_the_keyring_daemon(session: Path) -> None:
 
 
 @pytest.mark.parametrize("used_before", [False, True], ids=["new", "used before"])
+@pytest.mark.case("F38")
 def test_a_locked_keyring_is_told_at_once(session: Path, used_before: bool) -> None:
     address = os.environ["DBUS_SESSION_BUS_ADDRESS"]
     if used_before:
@@ -212,6 +215,7 @@ def test_a_locked_keyring_is_told_at_once(session: Path, used_before: bool) -> N
         assert_unusable(done, "the OS keyring is locked")
 
 
+@pytest.mark.case("F38")
 def test_a_keyring_that_does_not_answer_is_given_up(desktop: Desktop) -> None:
     desktop.keyring.send_signal(signal.SIGSTOP)
     done = run_byok("keys", "set", "openai", stdin=KEY, seconds=8)
@@ -221,6 +225,7 @@ def test_a_keyring_that_does_not_answer_is_given_up(desktop: Desktop) -> None:
 
 
 @pytest.mark.parametrize("address", [None, "unix:path=/nowhere/bus"])
+@pytest.mark.case("F38")
 def test_without_a_bus_there_is_no_keyring(
     session: Path, monkeypatch: pytest.MonkeyPatch, address: str | None
 ) -> None:

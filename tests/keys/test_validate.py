@@ -30,6 +30,7 @@ KEY = "sk-canary0123456789"
     ],
     ids=repr,
 )
+@pytest.mark.case("B98")
 def test_what_a_paste_brings_along_is_removed(pasted: str) -> None:
     assert clean_key(pasted) == KEY
 
@@ -56,6 +57,7 @@ def test_the_shortest_and_the_longest_key_are_kept(length: int) -> None:
         pytest.param(f"{KEY}\0", "printable", id="NUL"),
     ],
 )
+@pytest.mark.case("B98")
 def test_what_is_no_key_is_refused_without_showing_it(pasted: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told) as caught:
         clean_key(pasted)
@@ -64,6 +66,7 @@ def test_what_is_no_key_is_refused_without_showing_it(pasted: str, told: str) ->
 
 
 @given(st.text(max_size=600))
+@pytest.mark.case("B98")
 def test_the_result_can_always_be_sent_in_a_header(pasted: str) -> None:
     try:
         key = clean_key(pasted)

@@ -187,6 +187,7 @@ async def test_a_failure_before_the_first_event_is_repeated(
         ),
     ],
 )
+@pytest.mark.case("F09")
 async def test_repetitions_end(
     fake: FakeUpstream, asker: Asker, script: Script, requests: int, code: str
 ) -> None:
@@ -206,6 +207,7 @@ async def test_nothing_is_repeated_after_an_event(
     assert len(fake.requests) == 1
 
 
+@pytest.mark.case("F01")
 async def test_nobody_listening_is_tried_three_times(transports: Transports) -> None:
     asker = Asker(transports, dead_url())
     _, error = await asker.fail()
@@ -217,6 +219,7 @@ async def test_nobody_listening_is_tried_three_times(transports: Transports) -> 
 @pytest.mark.parametrize(
     "before", [[], [delta(content="One")]], ids=["at once", "in the middle"]
 )
+@pytest.mark.case("F05")
 async def test_silence_is_never_repeated(
     fake: FakeUpstream, transports: Transports, before: list[bytes]
 ) -> None:
@@ -232,6 +235,7 @@ async def test_silence_is_never_repeated(
     ("header", "slept"),
     [("7", [7.0]), ("0", [0.0]), ("30", [30.0]), (formatdate(0, usegmt=True), [0.0])],
 )
+@pytest.mark.case("F09")
 async def test_retry_after_is_honoured(
     fake: FakeUpstream, asker: Asker, header: str, slept: list[float]
 ) -> None:
@@ -240,6 +244,7 @@ async def test_retry_after_is_honoured(
     assert asker.slept == slept
 
 
+@pytest.mark.case("F09")
 async def test_a_longer_retry_after_is_passed_on(
     fake: FakeUpstream, asker: Asker
 ) -> None:
@@ -294,6 +299,7 @@ async def test_the_output_cap_changes_its_name(
     assert caps == [{"max_tokens": 9}, {"max_completion_tokens": 9}]
 
 
+@pytest.mark.case("F09")
 async def test_a_refusal_that_goes_on_ends(fake: FakeUpstream, asker: Asker) -> None:
     fake.play(refusal(400, "max_tokens or max_completion_tokens or temperature"))
     error = await asker.refused()
@@ -337,6 +343,7 @@ async def test_without_a_key_nothing_is_sent(fake: FakeUpstream, asker: Asker) -
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
+@pytest.mark.case("B62")
 async def test_a_redirect_is_refused_and_not_followed(
     fake: FakeUpstream, asker: Asker, status: int
 ) -> None:
@@ -350,6 +357,7 @@ async def test_a_redirect_is_refused_and_not_followed(
 
 
 @pytest.mark.parametrize("pieces", [1, 1000])
+@pytest.mark.case("F10")
 async def test_gzip_is_undone_although_identity_was_asked(
     fake: FakeUpstream, asker: Asker, pieces: int
 ) -> None:
@@ -419,6 +427,7 @@ async def test_an_odd_refusal_becomes_a_short_sentence(
     assert error.upstream_status == 400
 
 
+@pytest.mark.case("F10")
 async def test_a_compressed_refusal_is_read(fake: FakeUpstream, asker: Asker) -> None:
     packed = gzip.compress(b'{"error": {"message": "Too shy"}}')
     fake.play(Script([packed], 400, {"Content-Encoding": "gzip"}))

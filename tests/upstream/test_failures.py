@@ -43,6 +43,7 @@ def caused(error: httpx.HTTPError, cause: BaseException) -> httpx.HTTPError:
         pytest.param(httpx.ProxyError("x"), "upstream_connect", True, id="no proxy"),
     ],
 )
+@pytest.mark.case("F01")
 def test_a_failure_gets_its_code(
     error: httpx.HTTPError, code: str, retryable: bool
 ) -> None:

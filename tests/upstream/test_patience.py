@@ -44,6 +44,7 @@ async def watched(
         pytest.param(Patience(silence=LONG, total=0.1), True, "too long", id="all"),
     ],
 )
+@pytest.mark.case("F06")
 async def test_what_is_exceeded_is_said(
     patience: Patience, told: bool | None, why: str
 ) -> None:

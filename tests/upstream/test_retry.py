@@ -47,6 +47,7 @@ def unreachable(code: str) -> UpstreamUnreachable:
         pytest.param(UpstreamGarbled("No.", retryable=True), 0, id="an empty answer"),
     ],
 )
+@pytest.mark.case("F09")
 def test_a_failure_is_repeated_so_often(error: UpstreamError, times: int) -> None:
     waits = [POLICY.wait(error, attempt, 0.5) for attempt in range(1, 5)]
     assert [wait is not None for wait in waits] == [n < times for n in range(4)]
@@ -63,6 +64,7 @@ def test_the_wait_doubles_up_to_a_limit_and_is_jittered() -> None:
 @pytest.mark.parametrize(
     ("asked", "wait"), [(0.0, 0.0), (7.0, 7.0), (30.0, 30.0), (30.1, None)]
 )
+@pytest.mark.case("F09")
 def test_the_asked_wait_is_kept_or_passed_on(asked: float, wait: float | None) -> None:
     assert POLICY.wait(refused(429, asked), 1, 0.5) == wait
     assert POLICY.wait(refused(429, asked), 3, 0.5) is None
@@ -89,5 +91,6 @@ NOW = 1_445_412_480.0  # Wed, 21 Oct 2015 07:28:00 GMT
         ("", None),
     ],
 )
+@pytest.mark.case("F09")
 def test_retry_after_is_read(value: str, seconds: float | None) -> None:
     assert parse_retry_after(value, NOW) == seconds

@@ -63,6 +63,7 @@ async def test_a_post_has_a_type_and_a_get_has_none(
     assert "Content-Type" not in fake.list_headers[0]
 
 
+@pytest.mark.case("F05")
 async def test_a_head_that_does_not_come_is_given_up(
     fake: FakeUpstream, transports: Transports
 ) -> None:
@@ -104,3 +105,32 @@ async def test_a_refusal_is_no_reason_to_leave_it_alone(
     asked = sender(transports, fake.url)
     for _ in range(FAILURES + 1):
         assert (await refused(asked)).code == "upstream_refused"
+
+
+class Changing(Key):
+    """A key source that finds another key after it was told to forget."""
+
+    def forget(self) -> None:
+        super().forget()
+        self.key = "sk-2"
+
+
+async def test_a_key_that_was_changed_is_tried_at_once(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    fake.play(Script([b"{}"], status=401), Script([b"{}"]))
+    key = Changing("sk-1")
+    spec = UpstreamSpec("fake", fake.url, DIALECTS["openai_chat"], patience=HASTY)
+    async with Sender(spec, transports, key).opened("x", b"{}") as response:
+        assert response.status_code == 200
+    sent = [headers["Authorization"] for headers in fake.headers]
+    assert sent == ["Bearer sk-1", "Bearer sk-2"]
+    assert key.forgotten == 1
+
+
+async def test_the_same_key_is_not_tried_twice(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    fake.play(Script([b"{}"], status=401))
+    assert (await refused(sender(transports, fake.url))).code == "upstream_auth"
+    assert len(fake.requests) == 1

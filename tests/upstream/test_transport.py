@@ -65,6 +65,7 @@ async def test_a_file_of_authorities_that_is_none_is_refused(
             transports.by(Route(ca_file=str(path)))
 
 
+@pytest.mark.case("F44")
 async def test_the_proxies_of_the_environment_are_ignored(
     fake: FakeUpstream, transports: Transports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +83,7 @@ async def test_an_explicit_proxy_is_used(
         await get(transports, route, f"{fake.url}/models")
 
 
+@pytest.mark.case("B62")
 async def test_a_redirect_is_not_followed_and_a_cookie_not_kept(
     fake: FakeUpstream, transports: Transports
 ) -> None:

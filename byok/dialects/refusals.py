@@ -1,0 +1,212 @@
+"""What upstreams say when they refuse, as data: words, our code, what to do.
+
+The first row of which any pattern is found in the message or the code decides. Limits
+of rate and money stand before the length of the context: their texts speak of tokens
+too. A pattern is a regular expression for text in lower case.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A class of refusals; `retryable` ones may pass when asked again."""
+
+    code: str
+    hint: str
+    retryable: bool = False
+
+
+_Row = tuple[tuple[str, ...], Refusal]
+
+_ROWS: tuple[_Row, ...] = (
+    (
+        (r"request too large .*per min",),
+        Refusal(
+            "upstream_rate_limit",
+            "Your account may not send that much at once: start a new conversation, "
+            "or raise its limit.",
+        ),
+    ),
+    (
+        (r"insufficient[ _](?:quota|balance|credit|fund)", r"credit balance",
+         r"requires more credits", r"available credits", r"spending limit",
+         r"payment required", r"\barrear", r"exceeded_current_quota",
+         r"(?:billing|exceeded your current)(?!.*retry in)"),
+        Refusal("upstream_quota", "Check the balance of that account."),
+    ),
+    (
+        (r"rate[ _-]?limit", r"too many requests", r"resource (?:has been )?exhausted",
+         r"resource_exhausted", r"per (?:minute|day)", r"throttl",
+         r"please wait before", r"retry in \d"),
+        Refusal("upstream_rate_limit", "Wait a little and try again.", True),
+    ),
+    (
+        (r"overloaded", r"at capacity", r"over capacity", r"high demand",
+         r"insufficient_system_resource",
+         r"service (?:is )?(?:temporarily )?unavailable"),
+        Refusal(
+            "upstream_overloaded",
+            "Wait a little and try again, or choose another model.",
+            True,
+        ),
+    ),
+    (
+        (r"loading model", r"model is (?:still |currently )?loading"),
+        Refusal("upstream_loading", "It loads its model: wait a little.", True),
+    ),
+    (
+        (r"physical batch size",),
+        Refusal("context_length", "Start llama.cpp with a larger --ubatch-size."),
+    ),
+    (
+        (r"context[ _]?(?:length|size|window|limit)", r"prompt is too long",
+         r"prompt too long", r"input is too long", r"maximum context",
+         r"too many tokens", r"maximum prompt length",
+         r"token count.* exceeds the (?:limit|maximum)", r"exceeded model token limit",
+         r"reduce the length of the (?:messages|prompt|input)",
+         r"range of input length"),
+        Refusal(
+            "context_length",
+            "Start a new conversation, or choose a model with a larger window.",
+        ),
+    ),
+    (
+        (r"unsupported_country", r"country,? (?:region|or territory)",
+         r"(?:country|region|location)(?: is)? not (?:supported|available)",
+         r"not available in your (?:country|region)"),
+        Refusal(
+            "upstream_region",
+            "That provider does not serve your place: choose another upstream.",
+        ),
+    ),
+    (
+        (r"content[ _](?:filter|policy|management)", r"responsibleaipolicy",
+         r"data_inspection_failed", r"inappropriate content",
+         r"flagged by", r"blocked by .*(?:safety|policy)"),
+        Refusal(
+            "upstream_content_filter",
+            "Its filter refused the words: say it differently, or choose another "
+            "model.",
+        ),
+    ),
+    (
+        (r"requires --jinja",),
+        Refusal("upstream_no_tools", "Start llama-server with --jinja."),
+    ),
+    (
+        (r"enable-auto-tool", r"tool-call-parser"),
+        Refusal(
+            "upstream_no_tools",
+            "Start the server with --enable-auto-tool-choice and --tool-call-parser.",
+        ),
+    ),
+    (
+        (r"not support tools", r"not support tool (?:use|call)",
+         r"not support function[ _]?call",
+         r"(?:tools? (?:are|is|calling`? is)|function[ _]calling is) not "
+         r"(?:supported|enabled)",
+         r"no endpoints found that support .*tool"),
+        Refusal(
+            "upstream_no_tools",
+            "Choose a model that can call tools, or use the chat mode.",
+        ),
+    ),
+    (
+        (r"tool_use_failed", r"did not call a tool", r"failed to call a function"),
+        Refusal("upstream_tool_failed", "The model called a tool wrongly: ask again."),
+    ),
+    (
+        (r"unknown variant `image_url`", r"not support (?:image|vision)",
+         r"image input is not supported", r"image_url is (?:only|not) supported",
+         r"unsupported content part type: .image",
+         r"no endpoints found that support image", r"mmproj",
+         r"is not a multimodal model"),
+        Refusal(
+            "upstream_no_images",
+            "Choose a model that sees pictures, or start a conversation without one.",
+        ),
+    ),
+    (
+        (r"invalid[ _]schema", r"schemas? contains too many", r"input_schema",
+         r"invalid_function_parameters", r"function_declarations.*parameters"),
+        Refusal(
+            "upstream_bad_schema",
+            "A tool's parameters are too unusual for it: switch off the MCP server "
+            "of that tool, or choose another model.",
+        ),
+    ),
+    (
+        (r"more system memory", r"out of memory", r"failed to allocate"),
+        Refusal(
+            "upstream_no_memory",
+            "Choose a smaller model, or give the server a smaller context.",
+        ),
+    ),
+    (
+        (r"deploymentnotfound",),
+        Refusal(
+            "upstream_not_found", "Azure wants the name of your deployment as model."
+        ),
+    ),
+    (
+        (r"no models? (?:is |are )?loaded",),
+        Refusal("upstream_not_found", "Load a model in that server first."),
+    ),
+    (
+        (r"model[ _]not[ _](?:found|supported|exist)",
+         r"\bmodel\b.* (?:does not exist|not found)", r"models?/\S+ is not found",
+         r"model identifier is invalid", r"not a valid model", r"unknown model",
+         r"invalid model name",
+         r"unsupported_api_for_model"),
+        Refusal(
+            "upstream_not_found",
+            "Check the model's name (byok models) and base_url.",
+        ),
+    ),
+    (
+        (r"api[ _]key[ _](?:is )?(?:not valid|invalid)", r"api_key_invalid",
+         r"(?:invalid|incorrect|wrong)[ _]api[ _-]?key", r"invalid x-api-key",
+         r"authentication", r"unauthori[sz]ed", r"unauthenticated"),
+        Refusal("upstream_auth", "Check the key: byok keys list."),
+    ),
+)  # fmt: skip
+
+_BY_STATUS = {
+    401: Refusal("upstream_auth", "Check the key: byok keys list."),
+    402: Refusal("upstream_quota", "Check the balance of that account."),
+    403: Refusal("upstream_auth", "Check the key: byok keys list."),
+    404: Refusal(
+        "upstream_not_found", "Check the model's name (byok models) and base_url."
+    ),
+    405: Refusal("upstream_not_found", "Check base_url: it usually ends in /v1."),
+    413: Refusal(
+        "upstream_too_large", "Start a new conversation, or send fewer pictures."
+    ),
+    429: Refusal("upstream_rate_limit", "Wait a little and try again.", True),
+    501: Refusal("upstream_refused", ""),
+    529: Refusal(
+        "upstream_overloaded",
+        "Wait a little and try again, or choose another model.",
+        True,
+    ),
+}
+
+
+def _compiled(rows: Iterable[_Row]) -> tuple[tuple[re.Pattern[str], Refusal], ...]:
+    return tuple((re.compile("|".join(words)), refusal) for words, refusal in rows)
+
+
+_KNOWN = _compiled(_ROWS)
+
+
+def class_of(text: str, status: int) -> Refusal:
+    """Tell the class of a refusal; status 0 means: inside a stream."""
+    text = text.lower()
+    for pattern, refusal in _KNOWN:
+        if pattern.search(text):
+            return refusal
+    unknown = Refusal("upstream_refused", "", status == 0 or status >= 500)
+    return _BY_STATUS.get(status, unknown)
