@@ -4,9 +4,9 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
@@ -22,6 +22,7 @@ from byok.server.forward import Forwarder
 from byok.server.gate import Gate
 from byok.server.generate import Generator
 from byok.server.guard import Guard
+from byok.server.large import LargeBodies, Run
 from byok.server.reply import error_response, internal_error, json_response
 from byok.server.routes import Row, find_row, is_openai
 from byok.server.stream import static_stream
@@ -57,6 +58,7 @@ class App:
         self._forwarder = forwarder
         self._prove = prove
         self._body_gap = body_gap
+        self._large = LargeBodies()
         self._told: set[str] = set()
 
     async def __call__(self, request: BaseRequest) -> StreamResponse:
@@ -120,41 +122,45 @@ class App:
             guard.check_content(request.headers)
         if request.method != allowed and (known or request.method != "GET"):
             return self._not_allowed(exchange, allowed)
-        raw = await read_body(request, limit, self._body_gap)
-        return await self._handle(row, exchange, raw)
+        async with self._large.room(request.content_length) as run:
+            work = await self._understood(row, exchange, limit, run)
+        return await work()
 
-    async def _handle(
-        self, row: Row, exchange: "_Exchange", raw: bytes
-    ) -> StreamResponse:
-        body, request = parse_request(raw), exchange.request
+    async def _understood(
+        self, row: Row, exchange: "_Exchange", limit: int, run: Run
+    ) -> Callable[[], Awaitable[StreamResponse]]:
+        """Read the body, and return what is left to do without it."""
+        request = exchange.request
+        raw = await read_body(request, limit, self._body_gap)
+        body = await run(partial(parse_request, raw))
         match row:
             case Generate():
-                return await self._generator.answer(
-                    row, request, body, exchange.request_id
-                )
+                turn = await self._generator.turn(row, body, exchange.request_id, run)
+                return partial(self._generator.answer, turn, request)
             case Forward():
-                return await self._forwarder.answer(row, request, raw, body)
+                sent = await self._forwarder.forwarding(row, raw, body, run)
+                return partial(self._forwarder.answer, sent, request)
             case ListModels():
-                await self._catalog_known()
-                return json_response(model_list(self._services.catalog.listed()))
+                return self._model_list
             case Local():
                 if isinstance(row.answer, Service):
-                    return json_response(await self._models())
-                return json_response(row.answer(body))
+                    return self._models
+                return partial(_ready, json_response(row.answer(body)))
             case Quiet(stream=True):
-                return await static_stream(request, row.body)
+                return partial(static_stream, request, row.body)
             case Quiet():
-                return json_response(row.body or {})
+                return partial(_ready, json_response(row.body or {}))
             case Refused():
                 raise BadRequest(row.reason, code="not_served", status=row.status)
 
-    async def _models(self) -> dict[str, Any]:
+    async def _models(self) -> Response:
         await self._catalog_known()
-        listed, default = (
-            self._services.catalog.listed(),
-            self._services.router.default(),
-        )
-        return get_models(listed, default)
+        catalog, router = self._services.catalog, self._services.router
+        return json_response(get_models(catalog.listed(), router.default()))
+
+    async def _model_list(self) -> Response:
+        await self._catalog_known()
+        return json_response(model_list(self._services.catalog.listed()))
 
     async def _catalog_known(self) -> None:
         """Use what is known of the models; wait a moment where that is nothing."""
@@ -187,6 +193,10 @@ class App:
         if path not in self._told and len(self._told) < _MAX_TOLD:
             self._told.add(path)
             _log.info("unknown path %.200r is answered with nothing", path)
+
+
+async def _ready(response: Response) -> Response:
+    return response
 
 
 @dataclass(slots=True)

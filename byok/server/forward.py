@@ -2,18 +2,21 @@
 
 import logging
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from byok.augment.body import first_text
-from byok.chat import Json
 from byok.errors import ByokError, UpstreamGarbled
 from byok.openai_api import Forward, error_body
 from byok.server.gate import Gate
+from byok.server.large import Run
 from byok.server.reply import COMMON
 from byok.server.stream import OpenStream
 from byok.services import Services
-from byok.upstream.base import Forwarded
+from byok.upstream.base import Forwarded, Upstream
 from byok.wire.json_body import write_json
 from byok.wire.json_splice import with_string
 
@@ -21,6 +24,15 @@ _log = logging.getLogger(__name__)
 _MAX_WHOLE = 64 * 2**20
 _TYPE = "content-type"
 _JSON = {_TYPE: "application/json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarding:
+    """A request that is ready to be passed on."""
+
+    upstream: Upstream
+    path: str
+    content: bytes
 
 
 class Forwarder:
@@ -33,22 +45,25 @@ class Forwarder:
         self._gate = gate
         self._patience = patience
 
-    async def answer(
-        self, row: Forward, request: BaseRequest, raw: bytes, body: Json
-    ) -> StreamResponse:
+    async def forwarding(
+        self, row: Forward, raw: bytes, body: dict[str, Any], run: Run
+    ) -> "Forwarding":
+        """Say what is sent where."""
+        router = self._services.router
+        choice = await router.choose_listed(first_text(body, "model"))
+        content = await run(partial(with_string, raw, body, "model", choice.model))
+        return Forwarding(choice.upstream, row.upstream_path, content)
+
+    async def answer(self, sent: "Forwarding", request: BaseRequest) -> StreamResponse:
         """Answer one request, streamed or whole as the upstream does."""
-        async with self._gate.entered():
-            router = self._services.router
-            choice = await router.choose_listed(first_text(body, "model"))
-            content = with_string(raw, {**body}, "model", choice.model)
-            sent = choice.upstream.forwarded(row.upstream_path, content)
-            async with AsyncExitStack() as stack:
-                async with self._gate.ended_by_stop():
-                    answer = await stack.enter_async_context(sent)
-                    headers = {**COMMON, **_JSON, **answer.headers}
-                    if not headers[_TYPE].startswith("text/event-stream"):
-                        return Response(body=await _whole(answer), headers=headers)
-                return await self._streamed(request, headers, answer)
+        begun = sent.upstream.forwarded(sent.path, sent.content)
+        async with self._gate.entered(), AsyncExitStack() as stack:
+            async with self._gate.ended_by_stop():
+                answer = await stack.enter_async_context(begun)
+                headers = {**COMMON, **_JSON, **answer.headers}
+                if not headers[_TYPE].startswith("text/event-stream"):
+                    return Response(body=await _whole(answer), headers=headers)
+            return await self._streamed(request, headers, answer)
 
     async def _streamed(
         self, request: BaseRequest, headers: dict[str, str], answer: Forwarded

@@ -4,6 +4,8 @@ import logging
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
 
 from aiohttp.web import BaseRequest, StreamResponse
 
@@ -15,16 +17,19 @@ from byok.chat import ChatRequest, Json
 from byok.errors import ByokError
 from byok.events import StreamEvent
 from byok.server.gate import Gate
+from byok.server.large import Run
 from byok.server.reply import internal_error, json_response
 from byok.server.stream import LineStream
 from byok.services import Services
 from byok.stage import Stage, chain
 from byok.toolcalls.assemble import ToolCallAssembler
 from byok.toolcalls.repair import Repair
+from byok.upstream.router import Destination
 from byok.wire.ndjson import encode_line
 
 _log = logging.getLogger(__name__)
 _SHOWN = 60
+_FORGOTTEN = ChatRequest(())
 
 
 class Generator:
@@ -41,17 +46,23 @@ class Generator:
         self._stream = stream
         self._told_nodes: set[int] = set()
 
-    async def answer(
-        self, row: Generate, request: BaseRequest, body: Json, request_id: str
-    ) -> StreamResponse:
+    async def turn(
+        self, row: Generate, body: Json, request_id: str, run: Run
+    ) -> "Turn":
+        """Understand a request: which model is asked what."""
+        choice = await self._services.router.choose(model_id(body))
+        defaults = self._services.defaults(row.path, choice.upstream.name)
+        chat = await run(partial(row.decode, body, defaults, self._tell_node))
+        return Turn(self._services, choice, chat, request_id, streamed=row.stream)
+
+    async def answer(self, turn: "Turn", request: BaseRequest) -> StreamResponse:
         """Answer one request, streamed or whole."""
         async with self._gate.entered():
-            turn = _Turn(self._services, row, body, request_id, self._tell_node)
-            if row.stream:
+            if turn.streamed:
                 return await self._streamed(turn, request)
             return await self._whole(turn)
 
-    async def _streamed(self, turn: "_Turn", request: BaseRequest) -> StreamResponse:
+    async def _streamed(self, turn: "Turn", request: BaseRequest) -> StreamResponse:
         async with self._stream(request) as stream:
             try:
                 async with (
@@ -70,7 +81,7 @@ class Generator:
             await stream.finish()
         return stream.response
 
-    async def _whole(self, turn: "_Turn") -> StreamResponse:
+    async def _whole(self, turn: "Turn") -> StreamResponse:
         found: list[Json] = []
         try:
             async with (
@@ -91,23 +102,24 @@ class Generator:
             _log.warning("request nodes of type %d are unknown and left out", kind)
 
 
-class _Turn:
+class Turn:
     """One answer on its way from the upstream to the client."""
 
     def __init__(
         self,
         services: Services,
-        row: Generate,
-        body: Json,
+        choice: Destination,
+        chat: ChatRequest,
         request_id: str,
-        tell_node: Callable[[int], None],
+        *,
+        streamed: bool,
     ) -> None:
         self._services = services
-        self._row = row
-        self._body = body
-        self._tell_node = tell_node
+        self._choice = choice
+        self._chat = chat
+        self._reply = ChatReply(replace(chat, messages=()), request_id)
         self.request_id = request_id
-        self._reply = ChatReply(ChatRequest(()), request_id)
+        self.streamed = streamed
 
     @property
     def has_output(self) -> bool:
@@ -116,16 +128,13 @@ class _Turn:
 
     async def chunks(self) -> AsyncGenerator[list[Json], None]:
         """Yield the chunks of one network read together, the last ones at the end."""
-        choice = await self._services.router.choose(model_id(self._body))
-        upstream = choice.upstream
-        defaults = self._services.defaults(self._row.path, upstream.name)
-        chat = self._row.decode(self._body, defaults, self._tell_node)
-        self._reply = ChatReply(chat, self.request_id)
-        if not chat.messages:
+        if not self._chat.messages:
             yield list(self._reply.flush())
             return
-        stage = self._stage(chat)
-        async with aclosing(upstream.stream(chat, choice.model)) as batches:
+        stage = self._stage(self._chat)
+        batches = self._choice.upstream.stream(self._chat, self._choice.model)
+        self._chat = _FORGOTTEN  # it may be large, and the upstream has it now
+        async with aclosing(batches):
             async for batch in batches:
                 if ready := [c for event in batch for c in stage.feed(event)]:
                     yield ready

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
 import httpx
 
-from byok.chat import ChatRequest, Json
+from byok.chat import ChatRequest
 from byok.dialects.base import Target
 from byok.errors import (
     UpstreamError,
@@ -63,16 +63,18 @@ class HttpUpstream:
         spec = self._spec
         target = Target(model, spec.quirks, spec.extra_body)
         request = spec.dialect.encode(chat, target)
+        path, tool_names = request.path, request.tool_names
+        refused = self._refused.get(model, ())
+        content = write_json(spec.dialect.without(request.body, refused))
+        del chat, request  # they may be large; the bytes are all that is needed
         attempt = 1
         while True:
-            body = spec.dialect.without(request.body, self._refused.get(model, ()))
             yielded = False
             try:
-                sent = self._sender.opened(request.path, write_json(body))
-                async with sent as response:
+                async with self._sender.opened(path, content) as response:
                     stage = inflated(
                         response.headers.get("content-encoding", ""),
-                        chain(SSEDecoder(), spec.dialect.decoder(request.tool_names)),
+                        chain(SSEDecoder(), spec.dialect.decoder(tool_names)),
                     )
                     async with aclosing(self._batches(response, stage)) as batches:
                         async for batch in batches:
@@ -80,7 +82,8 @@ class HttpUpstream:
                             yield batch
                 return
             except UpstreamError as error:
-                if not yielded and self._leaves_out(error, model, body):
+                if not yielded and (less := self._left_out(error, model, content)):
+                    content = less
                     continue
                 if not yielded and await self._waits(error, attempt):
                     attempt += 1
@@ -175,18 +178,24 @@ class HttpUpstream:
                 failure.args = (f"{self.name}: {failure}",)
                 raise failure from error
 
-    def _leaves_out(self, error: UpstreamError, model: str, body: Json) -> bool:
-        """Remember a parameter that the model refused by name; False if none is."""
+    def _left_out(self, error: UpstreamError, model: str, content: bytes) -> bytes:
+        """Remember a parameter that the model refused by name.
+
+        Return the request without it, b"" where none is named.
+        """
         if not isinstance(error, UpstreamRefused):
-            return False
-        spec = self._spec
-        name = spec.dialect.refused_parameter(body, str(error), spec.extra_body)
-        if error.upstream_status not in (400, 422) or not name:
-            return False
+            return b""
+        if error.upstream_status not in (400, 422):
+            return b""
+        dialect, body = self._spec.dialect, parse_json(content)
+        extra = self._spec.extra_body
+        if not (name := dialect.refused_parameter(body, str(error), extra)):
+            return b""
         if len(self._refused) > _MAX_MODELS:
             self._refused.clear()
-        self._refused.setdefault(model, set()).add(name)
-        return True
+        refused = self._refused.setdefault(model, set())
+        refused.add(name)
+        return write_json(dialect.without(body, refused))
 
     async def _waits(self, error: UpstreamError, attempt: int) -> bool:
         """Wait before the next attempt; False when there is none."""

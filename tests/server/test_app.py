@@ -12,15 +12,13 @@ from aiohttp.test_utils import make_mocked_request
 from aiohttp.web import BaseRequest, StreamResponse
 from multidict import CIMultiDict
 
-from byok.augment.endpoints import Generate
-from byok.chat import Json
 from byok.config import load_settings
 from byok.keys import KeyLadder
 from byok.paths import find_paths
 from byok.server.app import App
 from byok.server.forward import Forwarder
 from byok.server.gate import Gate
-from byok.server.generate import Generator
+from byok.server.generate import Generator, Turn
 from byok.server.guard import Guard
 from byok.server.token import TokenCheck
 from byok.services import open_services
@@ -179,9 +177,7 @@ async def test_a_row_that_is_not_served_says_why() -> None:
 class Broken(Generator):
     """A generator with a fault of byok's own."""
 
-    async def answer(
-        self, row: Generate, request: BaseRequest, body: Json, request_id: str
-    ) -> StreamResponse:
+    async def answer(self, turn: Turn, request: BaseRequest) -> StreamResponse:
         raise ZeroDivisionError("a-word-from-the-inside")
 
 

@@ -1,0 +1,46 @@
+"""Large bodies: few at a time, and taken apart off the event loop.
+
+A conversation of tens of megabytes takes seconds to read and ten times its size in
+memory while that goes on. Meanwhile every other client is to be answered at once.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+LARGE = 2**20  # bytes
+_AT_ONCE = 2
+
+
+class Run(Protocol):
+    """Runs a function where it disturbs nobody."""
+
+    def __call__(self, work: Callable[[], T], /) -> Awaitable[T]:
+        """Return what the function returned."""
+        ...
+
+
+class LargeBodies:
+    """Lets small bodies pass, and large ones in one after the other."""
+
+    def __init__(self, large: int = LARGE, at_once: int = _AT_ONCE) -> None:
+        self._large = large
+        self._rooms = asyncio.Semaphore(at_once)
+
+    @asynccontextmanager
+    async def room(self, length: int | None) -> AsyncIterator[Run]:
+        """Hold a place while a body of this length is read and understood.
+
+        `length` is None where a client does not tell it.
+        """
+        if length is not None and length < self._large:
+            yield _here
+            return
+        async with self._rooms:
+            yield asyncio.to_thread
+
+
+async def _here(work: Callable[[], T], /) -> T:
+    return work()
