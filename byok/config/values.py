@@ -27,6 +27,8 @@ def base_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         _ = parts.port
+        if not re.fullmatch(r"[^\[\]]*|\[[0-9A-Fa-f:.]+\](:\d*)?", parts.netloc):
+            raise ValueError
     except ValueError:
         raise ValueError("must hold a valid host and port") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:

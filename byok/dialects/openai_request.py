@@ -13,6 +13,7 @@ from typing import Any
 from byok.chat import (
     ChatRequest,
     ImagePart,
+    Json,
     Message,
     Part,
     Role,
@@ -24,6 +25,7 @@ from byok.chat import (
 )
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.quirks import Quirks
+from byok.dialects.schema_cleanup import narrowed
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -37,14 +39,15 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     names = _Table(_safe_name)
     ids = _Table(lambda text, again: _safe_id(text, again, quirks))
     body: dict[str, Any] = {"model": target.model}
-    tools = [_tool(tool, names) for tool in chat.tools]
+    tools = [_tool(tool, names, quirks) for tool in chat.tools]
     body["messages"] = list(_messages(chat.messages, names, ids, quirks))
     body["stream"] = True
     if quirks.stream_options:
         body["stream_options"] = {"include_usage": True}
     if tools:
         body["tools"] = tools
-        body["tool_choice"] = "auto"
+        if quirks.tool_choice:
+            body["tool_choice"] = "auto"
         if quirks.parallel_tool_calls and not chat.client_parallel_tools:
             body["parallel_tool_calls"] = False
     sampling = chat.sampling
@@ -90,12 +93,17 @@ def _safe_name(name: str, again: int) -> str:
 def _safe_id(text: str, again: int, quirks: Quirks) -> str:
     length = quirks.tool_id_length
     fits = len(text) == length if quirks.exact_tool_ids else 0 < len(text) <= length
-    plain = text.isascii() and (
-        text.isalnum() if quirks.exact_tool_ids else text.isprintable()
-    )
-    if not again and fits and plain:
+    if not again and fits and _plain(text, quirks):
         return text
     return _digest(text, again)[:length]
+
+
+def _plain(text: str, quirks: Quirks) -> bool:
+    if quirks.exact_tool_ids:
+        return text.isascii() and text.isalnum()
+    if quirks.plain_tool_ids:
+        return not _UNSAFE.search(text)
+    return text.isascii() and text.isprintable()
 
 
 def _digest(text: str, again: int) -> str:
@@ -103,14 +111,16 @@ def _digest(text: str, again: int) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-def _tool(tool: ToolDefinition, names: _Table) -> dict[str, Any]:
-    parameters = {k: v for k, v in tool.parameters.items() if k != "$schema"}
+def _tool(tool: ToolDefinition, names: _Table, quirks: Quirks) -> dict[str, Any]:
+    parameters: Json = {**tool.parameters, "type": "object"}
+    if quirks.narrow_schemas:
+        parameters = narrowed(parameters)
     return {
         "type": "function",
         "function": {
             "name": names(tool.name),
             "description": tool.description,
-            "parameters": {**parameters, "type": "object"},
+            "parameters": {k: v for k, v in parameters.items() if k != "$schema"},
         },
     }
 
@@ -156,7 +166,7 @@ def _assistant(
     empty = None if quirks.null_content else ""
     out = {"role": "assistant", "content": text or empty, "tool_calls": calls}
     thoughts = [p.text for p in message.parts if isinstance(p, ThinkingPart)]
-    if thoughts and quirks.wants_reasoning:
+    if quirks.empty_reasoning or (thoughts and quirks.wants_reasoning):
         out["reasoning_content"] = "\n".join(thoughts)
     return out
 

@@ -12,25 +12,32 @@ class Quirks:
 
     Attributes:
         output_cap: the body field that limits the answer's tokens.
-        null_content: `content: null` is accepted beside tool calls.
-        stream_options: `stream_options.include_usage` is accepted.
+        null_content: `content: null` is accepted beside tool calls; else it is "".
+        stream_options: `stream_options.include_usage` is accepted and needed.
+        tool_choice: it wants to be told `auto`; else that is what it does anyway.
         parallel_tool_calls: the field of that name is accepted.
         tool_id_length: longest tool call id; `exact_tool_ids` means just this length,
-            letters and digits only.
+            letters and digits only; `plain_tool_ids` letters, digits, _ and - only.
+        narrow_schemas: tools are described in Gemini's part of JSON Schema.
         auth_header: the header for the key; `Authorization` takes `Bearer <key>`.
         strict_roles: a user message may not follow a tool message directly.
-        wants_reasoning: `reasoning_content` must come back beside tool calls.
+        wants_reasoning: `reasoning_content` must come back beside tool calls;
+            `empty_reasoning` means: even where nothing is known of it.
     """
 
     output_cap: str = "max_tokens"
     null_content: bool = True
     stream_options: bool = True
+    tool_choice: bool = True
     parallel_tool_calls: bool = True
     tool_id_length: int = 64
     exact_tool_ids: bool = False
+    plain_tool_ids: bool = False
+    narrow_schemas: bool = False
     auth_header: str = "Authorization"
     strict_roles: bool = False
     wants_reasoning: bool = False
+    empty_reasoning: bool = False
 
 
 DEFAULT = Quirks()
@@ -43,12 +50,23 @@ QUIRKS: dict[str, Quirks] = {
     ),
     "xai": Quirks(output_cap="max_completion_tokens"),
     "groq": Quirks(output_cap="max_completion_tokens"),
-    "mistral": Quirks(tool_id_length=9, exact_tool_ids=True, strict_roles=True),
-    "deepseek": Quirks(null_content=False, wants_reasoning=True),
-    "zai": Quirks(null_content=False, parallel_tool_calls=False, wants_reasoning=True),
+    "mistral": Quirks(
+        stream_options=False,  # it counts unasked
+        tool_id_length=9,
+        exact_tool_ids=True,
+        strict_roles=True,
+    ),
+    "deepseek": Quirks(null_content=False, wants_reasoning=True, empty_reasoning=True),
+    "zai": Quirks(
+        null_content=False,
+        tool_choice=False,
+        parallel_tool_calls=False,
+        wants_reasoning=True,
+    ),
     "moonshot": Quirks(wants_reasoning=True),
-    "ollama": Quirks(null_content=False, parallel_tool_calls=False),
-    "llamacpp": Quirks(null_content=False),
-    "anthropic": Quirks(parallel_tool_calls=False),
-    "gemini": Quirks(parallel_tool_calls=False),
+    "ollama": Quirks(tool_choice=False, parallel_tool_calls=False),
+    # llama-cpp-python, whose server is its relative, answers nothing to `auto`.
+    "llamacpp": Quirks(null_content=False, tool_choice=False),
+    "anthropic": Quirks(parallel_tool_calls=False, plain_tool_ids=True),
+    "gemini": Quirks(parallel_tool_calls=False, narrow_schemas=True),
 }

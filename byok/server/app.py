@@ -122,7 +122,8 @@ class App:
             guard.check_content(request.headers)
         if request.method != allowed and (known or request.method != "GET"):
             return self._not_allowed(exchange, allowed)
-        async with self._large.room(request.content_length) as run:
+        length = request.content_length if request.body_exists else 0
+        async with self._large.room(length) as run:
             work = await self._understood(row, exchange, limit, run)
         return await work()
 

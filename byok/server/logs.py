@@ -57,6 +57,8 @@ def set_up_logging(level: str, file: Path | None, redactor: Redactor) -> None:
             problem = f"no log file: {error.strerror}"
     for handler in handlers:
         handler.setFormatter(formatter)
+    # What cannot be written would be shown with its arguments, secrets and all.
+    logging.raiseExceptions = False
     root = logging.getLogger()
     root.handlers[:] = handlers
     root.setLevel(level.upper())

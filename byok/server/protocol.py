@@ -16,6 +16,7 @@ _log = logging.getLogger(__name__)
 _MAX_LINE = 8190
 _MAX_HEADERS = 64
 _IDLE_SECONDS = 75.0
+_TOLD_SECONDS = 10.0  # a flood of connections is told once in that time
 
 
 class _Connection(RequestHandler):
@@ -90,7 +91,7 @@ class HttpServer(Server):
         super().__init__(handle, handler_cancellation=True)
         self.head_seconds = head_seconds
         self._max_connections = max_connections
-        self._full = False
+        self._told_until = float("-inf")
         self._limits: dict[str, Any] = {
             "access_log": None,
             "auto_decompress": False,
@@ -106,15 +107,15 @@ class HttpServer(Server):
     ) -> None:
         """Take a connection, or close it at once when there are too many."""
         if len(self.connections) < self._max_connections:
-            self._full = False
             super().connection_made(handler, transport)
             return
-        if not self._full:
+        now = asyncio.get_running_loop().time()
+        if now >= self._told_until:
+            self._told_until = now + _TOLD_SECONDS
             _log.warning(
                 "%d connections are open: more are closed at once",
                 self._max_connections,
             )
-        self._full = True
         transport.abort()
 
     def __call__(self) -> RequestHandler:

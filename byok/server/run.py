@@ -70,6 +70,10 @@ class Daemon:
             await site.stop()
         await self._gate.stop(self._timing.grace)
 
+    async def hurry(self) -> None:
+        """Give each stream its last line now."""
+        await self._gate.stop(0)
+
 
 @asynccontextmanager
 async def listening(
@@ -153,3 +157,5 @@ async def run_until_signal(
             stop.result()
         stop.cancel()
         await asyncio.gather(stop, hurry, return_exceptions=True)
+        if again.is_set():
+            await daemon.hurry()

@@ -28,9 +28,17 @@ from byok.wire.inflate import inflated
 from byok.wire.json_body import parse_json, write_json
 from byok.wire.sse import SSEDecoder
 
+MAX_ANSWER_BYTES = 64 * 2**20  # of a streamed answer, events and all
 _MAX_LIST_BYTES = 16 * 2**20
 _LIST_SECONDS = 12.0
 _MAX_MODELS = 1000
+
+
+def _too_large() -> UpstreamGarbled:
+    return UpstreamGarbled(
+        f"its answer is larger than {MAX_ANSWER_BYTES // 2**20} MiB.",
+        code="upstream_event_too_large",
+    )
 
 
 class HttpUpstream:
@@ -121,12 +129,14 @@ class HttpUpstream:
         whole, and only if it was not the break is an error.
         """
         lost: UpstreamUnreachable | None = None
-        body = body_of(response)
+        body, size = body_of(response), 0
         with Watch(self._spec.patience, body.abort) as watch:
             try:
                 with translated(self._spec.base_url):
                     reader = aiter(body)
                     async for data in reader:
+                        if (size := size + len(data)) > MAX_ANSWER_BYTES:
+                            raise _too_large()
                         batch, failure = taken(stage, data)
                         watch.heard(told=bool(batch))
                         if batch:

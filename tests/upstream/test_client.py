@@ -21,7 +21,7 @@ from byok.errors import (
     UpstreamUnreachable,
 )
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta
-from byok.upstream.client import HttpUpstream
+from byok.upstream.client import MAX_ANSWER_BYTES, HttpUpstream
 from byok.upstream.patience import Patience
 from byok.upstream.retry import RetryPolicy
 from byok.upstream.sending import UpstreamSpec
@@ -305,6 +305,18 @@ async def test_a_refusal_that_goes_on_ends(fake: FakeUpstream, asker: Asker) -> 
     error = await asker.refused()
     assert error.upstream_status == 400
     assert len(fake.requests) == 4
+
+
+async def test_an_endless_answer_ends_at_a_limit(
+    fake: FakeUpstream, asker: Asker
+) -> None:
+    piece = delta(content="x" * 2**19)
+    fake.play(Script([piece] * (MAX_ANSWER_BYTES // len(piece) + 2), end="hang"))
+    events, error = await asker.fail()
+    said = sum(len(e.text) for e in events if isinstance(e, TextDelta))
+    assert MAX_ANSWER_BYTES - 4 * 2**20 < said < MAX_ANSWER_BYTES
+    assert error.code == "upstream_event_too_large"
+    await asyncio.wait_for(fake.hung_up.wait(), 5)
 
 
 # Keys
