@@ -10,7 +10,7 @@ from functools import partial
 from aiohttp.web import BaseRequest, StreamResponse
 
 from byok.augment.chat_reply import ChatReply, collected
-from byok.augment.chat_request import model_id
+from byok.augment.chat_request import Defaults, model_id
 from byok.augment.endpoints import Generate
 from byok.augment.history import call_ids
 from byok.chat import ChatRequest, Json
@@ -45,13 +45,17 @@ class Generator:
         self._gate = gate
         self._stream = stream
         self._told_nodes: set[int] = set()
+        self._defaults: dict[tuple[str, str], Defaults] = {}
 
     async def turn(
         self, row: Generate, body: Json, request_id: str, run: Run
     ) -> "Turn":
         """Understand a request: which model is asked what."""
         choice = await self._services.router.choose(model_id(body))
-        defaults = self._services.defaults(row.path, choice.upstream.name)
+        place = (row.path, choice.upstream.name)
+        if place not in self._defaults:
+            self._defaults[place] = self._services.defaults(*place)
+        defaults = self._defaults[place]
         chat = await run(partial(row.decode, body, defaults, self._tell_node))
         return Turn(self._services, choice, chat, request_id, streamed=row.stream)
 

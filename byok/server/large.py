@@ -6,7 +6,7 @@ memory while that goes on. Meanwhile every other client is to be answered at onc
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
@@ -29,18 +29,23 @@ class LargeBodies:
         self._large = large
         self._rooms = asyncio.Semaphore(at_once)
 
-    @asynccontextmanager
-    async def room(self, length: int | None) -> AsyncIterator[Run]:
+    def room(self, length: int | None) -> AbstractAsyncContextManager[Run]:
         """Hold a place while a body of this length is read and understood.
 
         `length` is None where a client does not tell it.
         """
         if length is not None and length < self._large:
-            yield _here
-            return
+            return _AT_ONCE_HERE
+        return self._waited_for()
+
+    @asynccontextmanager
+    async def _waited_for(self) -> AsyncIterator[Run]:
         async with self._rooms:
             yield asyncio.to_thread
 
 
 async def _here(work: Callable[[], T], /) -> T:
     return work()
+
+
+_AT_ONCE_HERE: AbstractAsyncContextManager[Run] = nullcontext(_here)

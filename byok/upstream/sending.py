@@ -73,6 +73,8 @@ class Sender:
         self._key = key
         self._breaker = Breaker(spec.breaker_pause)
         self._urls: dict[str, httpx.URL] = {}
+        self._heads: dict[bool, httpx.Headers] = {}
+        self._heads_of = ""
 
     @asynccontextmanager
     async def opened(
@@ -102,9 +104,7 @@ class Sender:
 
     async def _sent(self, path: str, content: bytes | None, key: str) -> httpx.Response:
         spec = self._spec
-        headers = self._headers(key)
-        if content is not None:
-            headers["Content-Type"] = "application/json"
+        headers = self._headers(key, has_content=content is not None)
         try:
             self._breaker.check()
         except NotReady as error:
@@ -131,17 +131,24 @@ class Sender:
         self._breaker.connected()
         return response
 
-    def _headers(self, key: str) -> dict[str, str]:
-        spec = self._spec
-        headers = {
-            "Accept": _STREAM_OR_JSON,
-            "Accept-Encoding": "identity",
-            "User-Agent": f"byok/{__version__}",
-            **spec.headers,
-        }
-        if key:
-            headers |= spec.dialect.auth(key, spec.quirks)
-        return headers
+    def _headers(self, key: str, *, has_content: bool) -> httpx.Headers:
+        """Return the head of a request; it changes only with the key."""
+        if key != self._heads_of:
+            self._heads, self._heads_of = {}, key
+        if has_content not in self._heads:
+            spec = self._spec
+            headers = {
+                "Accept": _STREAM_OR_JSON,
+                "Accept-Encoding": "identity",
+                "User-Agent": f"byok/{__version__}",
+                **spec.headers,
+            }
+            if key:
+                headers |= spec.dialect.auth(key, spec.quirks)
+            if has_content:
+                headers["Content-Type"] = "application/json"
+            self._heads[has_content] = httpx.Headers(headers)
+        return self._heads[has_content]
 
     def _url(self, path: str) -> httpx.URL:
         """Return the whole address; parsing it costs more than one would think."""
