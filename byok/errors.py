@@ -42,6 +42,11 @@ class ByokError(Exception):
         message = str(self)
         return f"{message} {self.hint}".strip() if self.hint else message
 
+    @property
+    def logged(self) -> str:
+        """What the log may hold: never the words of others."""
+        return self.sentence
+
 
 class ConfigError(ByokError):
     """Settings contradict themselves or name unknown things."""
@@ -121,6 +126,11 @@ class UpstreamRefused(UpstreamError):
         self.upstream_status = upstream_status
         self.upstream_code = upstream_code
         self.retry_after = retry_after
+
+    @property
+    def logged(self) -> str:
+        """Only the class: an upstream's own words may repeat the prompt."""
+        return f"refused with {self.upstream_status or 'an event'} ({self.code})"
 
 
 class UpstreamGarbled(UpstreamError):

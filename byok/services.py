@@ -13,7 +13,7 @@ from byok.chat import Sampling
 from byok.config import Settings, UpstreamSettings, check_files, is_loopback
 from byok.dialects import DIALECTS
 from byok.dialects.presets import DEMO, PRESETS
-from byok.dialects.quirks import DEFAULT, QUIRKS
+from byok.dialects.quirks import quirks_of
 from byok.errors import ConfigError, KeyMissing
 from byok.keys import KeyLadder, KeyWanted
 from byok.keys.lookup import UpstreamKey
@@ -196,7 +196,7 @@ def spec_of(name: str, settings: UpstreamSettings, common: Settings) -> Upstream
         name=name,
         base_url=base_url,
         dialect=DIALECTS[settings.dialect or "openai_chat"],
-        quirks=QUIRKS.get(settings.type, DEFAULT),
+        quirks=quirks_of(settings.type, base_url),
         patience=patience,
         # A local server may be started any moment: it is not left alone for long.
         breaker_pause=_LOCAL_PAUSE if local else _REMOTE_PAUSE,

@@ -65,3 +65,10 @@ def test_one_error_can_differ_from_its_class() -> None:
     assert (error.code, error.status, error.retryable) == ("too_large", 413, True)
     assert BadRequest("x").status == 400
     assert NotReady("x", retryable=False).retryable is False
+
+
+def test_the_log_never_holds_an_upstreams_own_words() -> None:
+    refused = UpstreamRefused("Your prompt was: secret", upstream_status=400, code="x")
+    assert refused.logged == "refused with 400 (x)"
+    assert UpstreamRefused("secret", code="x").logged == "refused with an event (x)"
+    assert NotReady("Wait.", hint="A little.").logged == "Wait. A little."

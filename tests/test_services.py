@@ -7,6 +7,7 @@ import pytest
 
 from byok.config import Settings
 from byok.dialects.presets import PRESETS
+from byok.dialects.quirks import DEFAULT, QUIRKS
 from byok.errors import ConfigError, KeyMissing
 from byok.keys import KeyLadder
 from byok.keys.lookup import UpstreamKey
@@ -290,6 +291,24 @@ def test_how_an_upstream_is_reached(
     assert spec.route == Route(*route)
     assert spec.patience == patience
     assert (spec.breaker_pause < 10) is (patience is LOCAL)
+
+
+@pytest.mark.parametrize(
+    ("section", "vendor"),
+    [
+        ({"base_url": "https://api.deepseek.com/v1"}, "deepseek"),
+        ({"base_url": "https://me.openai.azure.com/openai/v1"}, "azure"),
+        ({"base_url": "https://h/v1", "type": "mistral"}, "mistral"),
+        ({"base_url": "http://127.0.0.1:11434/v1"}, ""),
+        ({"base_url": "https://h/v1"}, ""),
+    ],
+)
+def test_a_vendors_quirks_follow_its_type_or_its_address(
+    section: dict[str, Any], vendor: str
+) -> None:
+    settings = Settings(upstreams={"box": section})
+    spec = spec_of("box", settings.upstreams["box"], settings)
+    assert spec.quirks == (QUIRKS[vendor] if vendor else DEFAULT)
 
 
 async def test_an_upstream_is_asked_by_its_route() -> None:

@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 # byok has no plugins for pydantic; looking for some reads every package's metadata.
@@ -33,6 +34,9 @@ for command in COMMANDS:
 def main() -> NoReturn:
     """Run a command; every ByokError becomes a message, its cure and an exit code."""
     os.umask(0o077)  # whatever byok makes is its user's alone
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed before the start
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for life
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")

@@ -1,6 +1,7 @@
 """byok serve."""
 
 import asyncio
+import contextlib
 import gc
 import os
 import time
@@ -95,9 +96,9 @@ async def _serve(
 
         def ready(daemon: "Daemon") -> None:
             record(paths, daemon.port, daemon.instance)
-            say(f"byok is listening on {daemon.url}")
-            _flush()
-            _introduce(services)
+            _announce(daemon.url)
+            with contextlib.suppress(OSError):  # nobody reads stderr
+                _introduce(services)
 
         await run_until_signal(services, settings.server.port, ready)
 
@@ -111,10 +112,15 @@ def _introduce(services: "Services") -> None:
     tell("token:    byok token")
 
 
-def _flush() -> None:
+def _announce(url: str) -> None:
+    """Print the one line that scripts wait for."""
     import sys
 
-    sys.stdout.flush()
+    try:
+        say(f"byok is listening on {url}")
+        sys.stdout.flush()
+    except OSError:  # nobody reads it: the daemon is wanted all the same
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":

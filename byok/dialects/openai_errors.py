@@ -25,7 +25,7 @@ def error_text(body: Any) -> tuple[str, str]:
     A code that only repeats an HTTP status is none.
     """
     message, kinds = _read(body)
-    return message, next((k for k in kinds if not _STATUS.match(k)), "")
+    return message, next((k for k in kinds.values() if not _STATUS.match(k)), "")
 
 
 def refusal_of(
@@ -33,15 +33,18 @@ def refusal_of(
 ) -> UpstreamRefused:
     """Make the error of an error body; `status` 0 means: inside a stream."""
     message, kinds = _read(body)
-    code = error_text(body)[1]
-    told = status or next((int(k) for k in kinds if _STATUS.match(k)), 0)
-    refusal = class_of(" ".join((message, *kinds)), told)
+    words = list(kinds.values())
+    told = status or next((int(k) for k in words if _STATUS.match(k)), 0)
+    refusal = class_of(" ".join((message, *words)), told)
+    # Our own code says more than a type does, such as invalid_request_error.
+    known = refusal.code != "upstream_refused"
+    code = kinds.get("code", "") if known else error_text(body)[1]
     said = f"it answered {status}" if status else "it broke off with an error"
-    reason = _short(message or " ".join(kinds)) or "no reason given"
+    reason = _short(message or " ".join(words)) or "no reason given"
     return UpstreamRefused(
         _sentence(f"{said}: {reason}"),
         upstream_status=status,
-        upstream_code=_short(code),
+        upstream_code="" if _STATUS.match(code) else _short(code),
         retry_after=retry_after,
         code=refusal.code,
         hint=refusal.hint,
@@ -50,19 +53,19 @@ def refusal_of(
     )
 
 
-def _read(body: Any) -> tuple[str, list[str]]:
-    """Return the message, and everything that names the kind of error."""
+def _read(body: Any) -> tuple[str, dict[str, str]]:
+    """Return the message, and every field that names the kind of error."""
     while isinstance(body, list) and body:
         body = body[0]
     if not isinstance(body, dict):
-        return (_line(body) if isinstance(body, str) else ""), []
+        return (_line(body) if isinstance(body, str) else ""), {}
     error = body.get("error")
     inner = error if isinstance(error, dict) else body
     message = _line(_message(error, body))
     if message.lower() == _ROUTERS_OWN:
         message = _line(_passed_on(inner.get("metadata"))) or message
-    kinds = (_line(_words(inner.get(name))) for name in _KINDS)
-    return message, [kind for kind in kinds if kind]
+    kinds = {name: _line(_words(inner.get(name))) for name in _KINDS}
+    return message, {name: kind for name, kind in kinds.items() if kind}
 
 
 def _message(error: Any, body: Json) -> str:

@@ -5,6 +5,8 @@ A row names only what differs from the default, which is what most servers accep
 
 from dataclasses import dataclass
 
+from byok.dialects.presets import OPENAI_COMPATIBLE, PRESETS
+
 
 @dataclass(frozen=True, slots=True)
 class Quirks:
@@ -70,3 +72,10 @@ QUIRKS: dict[str, Quirks] = {
     "anthropic": Quirks(parallel_tool_calls=False, plain_tool_ids=True),
     "gemini": Quirks(parallel_tool_calls=False, narrow_schemas=True),
 }
+
+
+def quirks_of(kind: str, base_url: str) -> Quirks:
+    """Return a vendor's quirks, also where only its address was given."""
+    at = (n for n, p in PRESETS.items() if not p.local and p.is_at(base_url))
+    name = next(at, kind) if kind == OPENAI_COMPATIBLE else kind
+    return QUIRKS.get(name, DEFAULT)

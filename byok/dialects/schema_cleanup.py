@@ -107,7 +107,8 @@ class _Narrowing:
     ) -> tuple[dict[str, Any], tuple[str, ...]]:
         while isinstance(ref := node.get("$ref"), str):
             del node["$ref"]
-            target = self._target(ref)
+            self._left -= 1
+            target = self._target(ref) if self._left > 0 else None
             if ref in inside or target is None:
                 node.setdefault("type", "object")
                 return _told(node, [_note("as", ref.rpartition("/")[2])]), inside

@@ -80,7 +80,7 @@ class Forwarder:
 
     def _last_words(self, error: ByokError) -> bytes:
         """Tell of a failure in the middle as one more event, as OpenAI does."""
-        _log.warning("%s", error.sentence)
+        _log.warning("a stream passed on broke: %s", error.logged)
         error.args = (self._services.redactor(str(error)),)
         return b"\n\ndata: " + write_json(error_body(error)) + b"\n\n"
 

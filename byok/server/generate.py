@@ -148,7 +148,8 @@ class Turn:
 
     def failed(self, error: ByokError) -> Iterator[Json]:
         """Give the chunks that end a broken answer."""
-        _log.warning("request %s: %s", self.request_id, error.sentence)
+        name = self._choice.upstream.name
+        _log.warning("request %s to %s: %s", self.request_id, name, error.logged)
         error.args = (self._services.redactor(str(error)),)
         error.hint = self._services.redactor(error.hint)
         return self._reply.fail(error)

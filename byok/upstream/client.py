@@ -195,7 +195,7 @@ class HttpUpstream:
         """
         if not isinstance(error, UpstreamRefused):
             return b""
-        if error.upstream_status not in (400, 422):
+        if error.upstream_status not in (400, 404, 422):  # OpenRouter says 404
             return b""
         dialect, body = self._spec.dialect, parse_json(content)
         extra = self._spec.extra_body

@@ -73,7 +73,13 @@ class Body(AiohttpResponseStream):
         return self._aiohttp_response.content.at_eof()
 
     def abort(self) -> None:
-        """Break the connection: whoever waits for a read gets an error."""
+        """Break the connection: whoever waits for a read gets an error.
+
+        An error of its own: the one that aiohttp would set is shared by all answers,
+        and collects the traceback of every read that it ends, for ever.
+        """
+        error = aiohttp.ClientConnectionError("Connection closed")
+        self._aiohttp_response.content.set_exception(error)
         self._aiohttp_response.close()
 
 

@@ -236,6 +236,7 @@ def test_a_stream_gives_its_events(
 
 
 @TABLE
+@pytest.mark.case("F13")
 def test_byte_by_byte_it_is_the_same(
     stream: list[bytes], events: list[StreamEvent]
 ) -> None:
@@ -458,6 +459,7 @@ def summed(events: Iterable[StreamEvent]) -> tuple[str, str, str, list[StreamEve
 
 @settings(max_examples=100)
 @given(ANSWERS, CUTS, st.sampled_from([b"\n", b"\r\n", b"\r"]))
+@pytest.mark.case("F13")
 def test_any_slicing_gives_the_same_answer(
     answer: tuple[str, str, str, list[int]], places: list[int], line_end: bytes
 ) -> None:

@@ -31,7 +31,7 @@ from tests.fakes.values import VALUES
         pytest.param(
             [{"error": {"code": 400, "message": "No.", "status": "S"}}],
             "No.",
-            "400",
+            "S",
             id="Gemini's list",
         ),
         pytest.param({"error": "No."}, "No.", "", id="a bare text"),
@@ -39,7 +39,63 @@ from tests.fakes.values import VALUES
         pytest.param({"detail": "No."}, "No.", "", id="detail"),
         pytest.param({"error": {"detail": "No."}}, "No.", "", id="detail inside"),
         pytest.param(
-            {"detail": [{"msg": "No."}]}, "[{'msg': 'No.'}]", "", id="a list of details"
+            {"detail": [{"msg": "No.", "loc": ["body", "seed", 0]}, {"msg": "Nor."}]},
+            "body.seed.0: No.; Nor.",
+            "",
+            id="a list of details",
+        ),
+        pytest.param(
+            {"object": "error", "message": {"detail": [{"msg": "No."}]}},
+            "No.",
+            "",
+            id="details inside",
+        ),
+        pytest.param({"errors": [{"message": "No."}]}, "No.", "", id="errors"),
+        pytest.param(
+            {"statusCode": 400, "error": "Bad Request", "message": "No."},
+            "Bad Request: No.",
+            "",
+            id="a status in words before it",
+        ),
+        pytest.param(
+            {"error": True, "message": "No."}, "No.", "", id="a flag before it"
+        ),
+        pytest.param(
+            {"error": {"code": 401, "type": "t", "message": "No."}},
+            "No.",
+            "t",
+            id="a status as the code",
+        ),
+        pytest.param(
+            {"error": {"code": 401, "message": "No."}}, "No.", "", id="only a status"
+        ),
+        pytest.param(
+            {
+                "error": {
+                    "message": "Provider returned error",
+                    "metadata": {"raw": "busy upstream"},
+                }
+            },
+            "busy upstream",
+            "",
+            id="a router",
+        ),
+        pytest.param(
+            {
+                "error": {
+                    "message": "Provider returned error",
+                    "metadata": {"raw": '{"error": {"message": "No."}}'},
+                }
+            },
+            "No.",
+            "",
+            id="a router with the provider's JSON",
+        ),
+        pytest.param(
+            {"error": {"message": "Provider returned error", "metadata": []}},
+            "Provider returned error",
+            "",
+            id="a router that tells nothing",
         ),
         pytest.param("No.", "No.", "", id="no JSON"),
         pytest.param(
@@ -61,7 +117,7 @@ def test_the_message_is_found(body: Any, message: str, code: str) -> None:
     ("message", "status", "code", "retryable"),
     [
         ("Incorrect API key provided", 401, "upstream_auth", False),
-        ("Country not supported", 403, "upstream_auth", False),
+        ("Country not supported", 403, "upstream_region", False),
         ("The model `x` does not exist", 404, "upstream_not_found", False),
         ("Rate limit reached", 429, "upstream_rate_limit", True),
         ("You exceeded your current quota", 429, "upstream_quota", False),
@@ -77,7 +133,7 @@ def test_the_message_is_found(body: Any, message: str, code: str) -> None:
         ("gemma does not support tools", 400, "upstream_no_tools", False),
         ("Bad request", 400, "upstream_refused", False),
         ("Internal error", 500, "upstream_refused", True),
-        ("Overloaded", 529, "upstream_refused", True),
+        ("Overloaded", 529, "upstream_overloaded", True),
         ("Something in the stream", 0, "upstream_refused", True),
         ("maximum context length", 0, "context_length", False),
     ],
@@ -94,15 +150,50 @@ def test_a_refusal_has_a_class(
         assert error.hint
 
 
-def test_a_code_tells_as_much_as_a_message() -> None:
-    body = {"error": {"message": "Sorry", "code": "context_length_exceeded"}}
+@pytest.mark.parametrize("field", ["code", "type", "status"])
+def test_a_code_tells_as_much_as_a_message(field: str) -> None:
+    body = {"error": {"message": "Sorry", field: "context_length_exceeded"}}
     assert refusal_of(body, 400).code == "context_length"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message", "code"),
+    [
+        ({"code": "c", "type": "t"}, "model not found", "c"),
+        ({"code": 404, "type": "t"}, "model not found", ""),
+        ({"type": "t"}, "model not found", ""),
+        ({"code": 400, "type": "t"}, "Sorry", "t"),
+        ({}, "Sorry", ""),
+    ],
+)
+def test_a_type_is_the_upstreams_code_where_we_know_nothing_better(
+    fields: dict[str, Any], message: str, code: str
+) -> None:
+    error = refusal_of({"error": {"message": message, **fields}}, 400)
+    assert error.upstream_code == code
+
+
+def test_a_status_inside_a_stream_tells_the_class() -> None:
+    error = refusal_of({"error": {"message": "Sorry", "code": 429}})
+    assert (error.code, error.upstream_status) == ("upstream_rate_limit", 0)
+
+
+def test_words_behind_the_cut_still_tell_the_class() -> None:
+    error = refusal_of({"error": {"message": f"{'So ' * 200}out of memory"}}, 500)
+    assert error.code == "upstream_no_memory"
+    assert "memory" not in str(error)
+
+
+def test_the_place_of_a_detail_names_the_parameter() -> None:
+    body = {"detail": [{"loc": ["body", "stream_options"], "msg": "Extra input"}]}
+    assert "body.stream_options: Extra input." in str(refusal_of(body, 422))
 
 
 @pytest.mark.parametrize(
     ("status", "retry_after", "passed_on"),
     [(429, 7.0, 429), (429, 0.0, 429), (429, None, 422), (503, 7.0, 422)],
 )
+@pytest.mark.case("F09")
 def test_only_a_429_that_says_when_is_passed_on(
     status: int, retry_after: float | None, passed_on: int
 ) -> None:
@@ -116,7 +207,7 @@ def check_sentence(error: UpstreamRefused) -> None:
     assert len(str(error)) > 10
     assert len(sentence) <= 420
     assert sentence == " ".join(sentence.split())
-    assert str(error).endswith(".")
+    assert str(error).endswith((".", "?", "!", "…"))
 
 
 LONG = "x\n" * 5000

@@ -277,6 +277,7 @@ def test_without_tools_nothing_is_said_of_them() -> None:
         ("view\n", r"view_[0-9a-f]{8}"),
     ],
 )
+@pytest.mark.case("B87")
 def test_a_name_is_made_safe_and_found_again(name: str, safe: str) -> None:
     request = encode(tools=(tool(name),))
     sent = request.body["tools"][0]["function"]["name"]
@@ -294,6 +295,7 @@ NAMES = st.lists(
 
 @settings(max_examples=100)
 @given(NAMES, st.randoms(use_true_random=False))
+@pytest.mark.case("B87")
 def test_no_two_names_become_one(names: list[str], order: Any) -> None:
     first = encode(tools=tuple(tool(name) for name in names))
     # An offered name that looks like another one's replacement is no exception.
@@ -319,7 +321,7 @@ IDS = st.lists(
 )
 
 
-@pytest.mark.parametrize("vendor", ["default", "openai", "mistral"])
+@pytest.mark.parametrize("vendor", ["default", "openai", "mistral", "anthropic"])
 @settings(max_examples=60)
 @given(ids=IDS)
 def test_no_two_ids_become_one(vendor: str, ids: list[str]) -> None:
@@ -336,6 +338,8 @@ def test_no_two_ids_become_one(vendor: str, ids: list[str]) -> None:
         else:
             assert 0 < len(call_id) <= quirks.tool_id_length
             assert call_id.isascii()
+        if quirks.plain_tool_ids:
+            assert re.fullmatch(r"[A-Za-z0-9_-]+", call_id)
 
 
 def test_a_fitting_id_stays() -> None:

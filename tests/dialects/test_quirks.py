@@ -1,11 +1,184 @@
-"""The table of vendors' oddities."""
+"""The table of vendors' oddities, and what each row does to a request."""
 
 import dataclasses
+import re
+from typing import Any
 
 import pytest
 
+from byok.chat import (
+    ChatRequest,
+    Message,
+    Role,
+    Sampling,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+)
+from byok.dialects import DIALECTS
+from byok.dialects.base import Target
 from byok.dialects.presets import PRESETS
 from byok.dialects.quirks import DEFAULT, QUIRKS, Quirks
+
+LONG = "functions.view:0-" + "x" * 40
+SCHEMA = {
+    "type": "object",
+    "properties": {"n": {"type": "integer", "const": 5}},
+    "additionalProperties": False,
+}
+
+
+def call(call_id: str, *thoughts: str) -> Message:
+    parts = [ThinkingPart(t) for t in thoughts]
+    return Message(Role.ASSISTANT, (*parts, ToolCall(call_id, "view", "{}")))
+
+
+def result(call_id: str) -> Message:
+    return Message(Role.TOOL, (ToolResult(call_id, "view", "ok"),))
+
+
+def user(text: str) -> Message:
+    return Message(Role.USER, (TextPart(text),))
+
+
+CHAT = ChatRequest(
+    (user("Hi?"), call("a"), result("a"), call(LONG, "hm"), result(LONG), user("Go.")),
+    tools=(ToolDefinition("view", "", SCHEMA),),
+    sampling=Sampling(max_tokens=9),
+)
+
+
+def body_for(vendor: str) -> dict[str, Any]:
+    """Write the same conversation as a vendor wants it; any other name is nobody."""
+    target = Target("m", QUIRKS.get(vendor, DEFAULT))
+    return DIALECTS["openai_chat"].encode(CHAT, target).body
+
+
+def calls_for(vendor: str) -> list[dict[str, Any]]:
+    return [m for m in body_for(vendor)["messages"] if "tool_calls" in m]
+
+
+def those(accepted: Any) -> set[str]:
+    """Return the presets for which something is true."""
+    return {name for name in PRESETS if accepted(name)}
+
+
+def test_most_servers_are_asked_in_openais_own_way() -> None:
+    body = body_for("vllm")
+    assert body["max_tokens"] == 9
+    assert body["stream_options"] == {"include_usage": True}
+    assert body["tool_choice"] == "auto"
+    assert body["parallel_tool_calls"] is False
+    assert body["tools"][0]["function"]["parameters"] == SCHEMA
+    first, second = calls_for("vllm")
+    assert first["content"] is None
+    assert "reasoning_content" not in second
+    assert second["tool_calls"][0]["id"] == LONG
+    roles = [message["role"] for message in body["messages"]]
+    assert roles == ["user", "assistant", "tool", "assistant", "tool", "user"]
+
+
+def test_the_newer_name_of_the_cap() -> None:
+    newer = those(lambda name: "max_completion_tokens" in body_for(name))
+    assert newer == {"openai", "azure", "xai", "groq"}
+    assert those(lambda name: "max_tokens" in body_for(name)) == set(PRESETS) - newer
+
+
+def test_usage_is_not_asked_for_where_it_comes_unasked() -> None:
+    assert those(lambda name: "stream_options" not in body_for(name)) == {"mistral"}
+
+
+def test_auto_is_not_said_where_it_helps_nobody() -> None:
+    silent = those(lambda name: "tool_choice" not in body_for(name))
+    assert silent == {"ollama", "llamacpp", "zai"}
+
+
+def test_one_call_at_a_time_is_not_said_where_the_field_is_unknown() -> None:
+    silent = those(lambda name: "parallel_tool_calls" not in body_for(name))
+    assert silent == {"ollama", "zai", "anthropic", "gemini"}
+
+
+def test_content_is_a_string_where_null_is_refused() -> None:
+    string = those(lambda name: calls_for(name)[0]["content"] == "")
+    assert string == {"deepseek", "zai", "llamacpp"}
+
+
+def test_thoughts_come_back_where_they_are_wanted() -> None:
+    told = those(lambda n: calls_for(n)[1].get("reasoning_content") == "hm")
+    assert told == {"deepseek", "zai", "moonshot"}
+
+
+def test_only_deepseek_wants_them_even_empty() -> None:
+    empty = those(lambda n: calls_for(n)[0].get("reasoning_content") == "")
+    assert empty == {"deepseek"}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "pattern"),
+    [
+        ("mistral", r"[A-Za-z0-9]{9}"),
+        ("openai", r"[ -~]{1,40}"),
+        ("azure", r"[ -~]{1,40}"),
+        ("anthropic", r"[A-Za-z0-9_-]{1,64}"),
+        ("moonshot", re.escape(LONG)),
+    ],
+)
+def test_ids_have_the_vendors_form(vendor: str, pattern: str) -> None:
+    messages = body_for(vendor)["messages"]
+    sent = [c["id"] for m in messages for c in m.get("tool_calls", ())]
+    assert [m["tool_call_id"] for m in messages if m["role"] == "tool"] == sent
+    assert re.fullmatch(pattern, sent[1])
+
+
+def test_ids_stay_where_they_may() -> None:
+    changed = those(lambda n: calls_for(n)[1]["tool_calls"][0]["id"] != LONG)
+    assert changed == {"openai", "azure", "mistral", "anthropic"}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "longest"),
+    [("openai", 40), ("azure", 40), ("mistral", 9), ("anthropic", 64), ("vllm", 64)],
+)
+def test_a_long_id_is_as_long_as_it_may_be(vendor: str, longest: int) -> None:
+    chat = dataclasses.replace(CHAT, messages=(call("x" * 65), result("x" * 65)))
+    target = Target("m", QUIRKS.get(vendor, DEFAULT))
+    body = DIALECTS["openai_chat"].encode(chat, target).body
+    assert len(body["messages"][0]["tool_calls"][0]["id"]) == longest
+
+
+def test_gemini_reads_its_own_part_of_json_schema() -> None:
+    narrow = those(
+        lambda n: body_for(n)["tools"][0]["function"]["parameters"] != SCHEMA
+    )
+    assert narrow == {"gemini"}
+    (tool,) = body_for("gemini")["tools"]
+    assert tool["function"]["parameters"] == {
+        "type": "object",
+        "properties": {"n": {"type": "integer", "description": "one of: [5]"}},
+    }
+
+
+def test_mistrals_assistant_speaks_between_tool_and_user() -> None:
+    strict = those(lambda n: body_for(n)["messages"][-2]["role"] == "assistant")
+    assert strict == {"mistral"}
+
+
+def test_the_key_is_in_the_vendors_header() -> None:
+    headers = {n: QUIRKS.get(n, DEFAULT).auth_header for n in PRESETS}
+    odd = {n: header for n, header in headers.items() if header != "Authorization"}
+    assert odd == {"azure": "api-key"}
+
+
+@pytest.mark.parametrize("vendor", PRESETS)
+def test_nobody_gets_what_some_refuse(vendor: str) -> None:
+    body = body_for(vendor)
+    assert not body.keys() & {"n", "logprobs", "logit_bias", "user", "store"}
+    assert "strict" not in body["tools"][0]["function"]
+    for message in body["messages"]:
+        assert "name" not in message
+        assert isinstance(message["content"], str) or message["content"] is None
 
 
 @pytest.mark.parametrize("name", QUIRKS)
@@ -19,6 +192,7 @@ def test_a_row_can_be_obeyed(quirks: Quirks) -> None:
     assert quirks.output_cap in ("max_tokens", "max_completion_tokens")
     assert 8 <= quirks.tool_id_length <= 64
     assert quirks.auth_header.replace("-", "").isalnum()
+    assert quirks.wants_reasoning or not quirks.empty_reasoning
 
 
 def test_every_field_is_explained() -> None:

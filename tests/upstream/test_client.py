@@ -283,7 +283,14 @@ async def test_several_parameters_go_one_after_the_other(
     fake: FakeUpstream, asker: Asker
 ) -> None:
     names = ["temperature", "stream_options", "tool_choice", "parallel_tool_calls"]
-    fake.play(*(refusal(422, f"{name}: not permitted") for name in names), OK)
+    statuses = (422, 400, 404, 422)
+    fake.play(
+        *(
+            refusal(status, f"{name}: not permitted")
+            for status, name in zip(statuses, names, strict=True)
+        ),
+        OK,
+    )
     assert await asker.ask() == HI
     assert len(fake.requests) == 5
     assert not fake.requests[-1].keys() & set(names)

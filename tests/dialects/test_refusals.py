@@ -1,0 +1,204 @@
+"""The table of refusals: each vendor's words have a class, and no other one."""
+
+import re
+
+import pytest
+
+from byok.dialects import refusals
+from byok.dialects.refusals import class_of
+
+KNOWN = refusals._ROWS
+CONTEXT = {
+    "Ollama": "input length exceeds the context length",
+    "Ollama, not cut": "prompt too long; exceeded max context length by 9 tokens",
+    "llama.cpp": "request (9 tokens) exceeds the available context size (5 tokens)",
+    "llama.cpp's type": "Sorry. exceed_context_size_error",
+    "vLLM": "This model's maximum context length is 5 tokens. However, you requested 9",
+    "SGLang": "The input is longer than the model's context length",
+    "LM Studio": "tokens to keep from the initial prompt is greater than the context "
+    "length",
+    "OpenAI": "Your input exceeds the context window of this model.",
+    "OpenAI's code": "Sorry. context_length_exceeded",
+    "OpenRouter": "This endpoint's maximum context length is 5 tokens.",
+    "Anthropic": "prompt is too long: 9 tokens > 5 maximum",
+    "Anthropic, with the answer": "input length and `max_tokens` exceed context limit",
+    "Gemini": "The input token count (9) exceeds the maximum number of tokens allowed",
+    "DeepSeek": "maximum context length is 5 tokens",
+    "Groq": "Please reduce the length of the messages or completion.",
+    "Mistral": "Prompt contains 9 tokens, too large for model with 5 maximum context "
+    "length",
+    "Together": "The input (9 tokens) is longer than the model's context length (5)",
+    "xAI": "This model's maximum prompt length is 5 but the request contains 9 tokens.",
+    "Kimi": "Invalid request: Your request exceeded model token limit: 5",
+    "GLM": "model_context_window_exceeded",
+    "Qwen": "Range of input length should be [1, 5]",
+    "Copilot": "prompt token count of 9 exceeds the limit of 5",
+    "Cohere": "too many tokens: size limit exceeded by 4 tokens.",
+    "Bedrock": "Input is too long for requested model.",
+}
+OTHERS = {
+    # Limits of rate speak of tokens, and are no question of the context's length.
+    ("Rate limit reached on tokens per min (TPM): Limit 5", "upstream_rate_limit"),
+    ("Request too large on tokens per minute (TPM)", "upstream_rate_limit"),
+    ("Too many tokens, please wait before trying again.", "upstream_rate_limit"),
+    ("It would exceed your rate limit of 5 input tokens", "upstream_rate_limit"),
+    ("ThrottlingException: too many tokens", "upstream_rate_limit"),
+    ("Too Many Requests", "upstream_rate_limit"),
+    ("RESOURCE_EXHAUSTED", "upstream_rate_limit"),
+    ("5 requests per day", "upstream_rate_limit"),
+    ("Request too large on tokens per min", "upstream_rate_limit"),
+    ("Resource has been exhausted (e.g. check quota).", "upstream_rate_limit"),
+    ("You exceeded your current quota. Please retry in 5.1s.", "upstream_rate_limit"),
+    ("No deployments available, Try again in 5 seconds.", "upstream_rate_limit"),
+    ("You exceeded your current quota", "upstream_quota"),
+    ("insufficient_quota", "upstream_quota"),
+    ("Insufficient Balance", "upstream_quota"),
+    ("This request requires more credits, or fewer max_tokens.", "upstream_quota"),
+    ("Your credit balance is too low", "upstream_quota"),
+    ("Your team reached its monthly spending limit", "upstream_quota"),
+    ("Please check your plan and billing details", "upstream_quota"),
+    ("Arrearage", "upstream_quota"),
+    ("Overloaded", "upstream_overloaded"),
+    ("The model is overloaded. Please try again later.", "upstream_overloaded"),
+    ("engine_overloaded_error", "upstream_overloaded"),
+    ("This model is currently experiencing high demand.", "upstream_overloaded"),
+    ("The model is over capacity", "upstream_overloaded"),
+    ("insufficient_system_resource", "upstream_overloaded"),
+    ("Service temporarily unavailable", "upstream_overloaded"),
+    ("Loading model", "upstream_loading"),
+    ("too large to process. increase the physical batch size", "context_length"),
+    ("Country, region, or territory not supported", "upstream_region"),
+    ("unsupported_country_region_territory", "upstream_region"),
+    ("It is not available in your region", "upstream_region"),
+    ("User location is not supported for the API use.", "upstream_region"),
+    ("Azure OpenAI's content management policy", "upstream_content_filter"),
+    ("content_policy_violation", "upstream_content_filter"),
+    ("data_inspection_failed", "upstream_content_filter"),
+    ("ResponsibleAIPolicyViolation", "upstream_content_filter"),
+    ("Input data may contain inappropriate content.", "upstream_content_filter"),
+    ("registry/library/gemma:2b does not support tools", "upstream_no_tools"),
+    ("No endpoints found that support tool use.", "upstream_no_tools"),
+    ("No endpoints found that support the 'tool_choice' value", "upstream_no_tools"),
+    ('"auto" tool choice requires --enable-auto-tool-choice', "upstream_no_tools"),
+    ("tools param requires --jinja flag", "upstream_no_tools"),
+    ("`tool calling` is not supported with this model", "upstream_no_tools"),
+    ("It does not support function calling", "upstream_no_tools"),
+    ("Function calling is not enabled for this model", "upstream_no_tools"),
+    ("Thinking mode does not support this tool_choice", "upstream_refused"),
+    ("tool_use_failed", "upstream_tool_failed"),
+    ("Tool choice is required, but model did not call a tool", "upstream_tool_failed"),
+    ("Failed to call a function.", "upstream_tool_failed"),
+    ("this model does not support image input", "upstream_no_images"),
+    ("No endpoints found that support image input", "upstream_no_images"),
+    ("image input is not supported", "upstream_no_images"),
+    ("m is not a multimodal model", "upstream_no_images"),
+    ("image_url is only supported by certain models.", "upstream_no_images"),
+    ('Unsupported content part type: "image_url"', "upstream_no_images"),
+    ("unknown variant `image_url`, expected `text`", "upstream_no_images"),
+    ("Invalid schema for function 'view'", "upstream_bad_schema"),
+    ("Schemas contains too many parameters", "upstream_bad_schema"),
+    ("tools.0.custom.input_schema: wrong", "upstream_bad_schema"),
+    ("invalid_function_parameters", "upstream_bad_schema"),
+    (
+        "Unknown name \"const\" at 'tools[0].function_declarations[5].parameters'",
+        "upstream_bad_schema",
+    ),
+    ("model requires more system memory (8 GiB) than is there", "upstream_no_memory"),
+    ("CUDA out of memory", "upstream_no_memory"),
+    ("The requested model 'x' does not exist.", "upstream_not_found"),
+    ("Model not found: x", "upstream_not_found"),
+    ("model 'x' not found", "upstream_not_found"),
+    ("models/x is not found for API version v1beta", "upstream_not_found"),
+    ("x is not a valid model ID", "upstream_not_found"),
+    ("model_not_supported", "upstream_not_found"),
+    ("unsupported_api_for_model", "upstream_not_found"),
+    ("The provided model identifier is invalid.", "upstream_not_found"),
+    ("Server is pinned to x", "upstream_not_found"),
+    ("Invalid model name passed in model=x.", "upstream_not_found"),
+    ("There are no healthy deployments for this model", "upstream_not_found"),
+    ("No models loaded. Please load a model.", "upstream_not_found"),
+    ("DeploymentNotFound", "upstream_not_found"),
+    ("API key not valid. Please pass a valid API key.", "upstream_auth"),
+    ("invalid x-api-key", "upstream_auth"),
+    ("Invalid API Key", "upstream_auth"),
+    ("API_KEY_INVALID", "upstream_auth"),
+    ("Unauthorized", "upstream_auth"),
+    ("UNAUTHENTICATED", "upstream_auth"),
+    ("authentication_error", "upstream_auth"),
+    ("Bad request", "upstream_refused"),
+    ("messages: at least one is required", "upstream_refused"),
+    ("In the context of this request, no", "upstream_refused"),
+    ("", "upstream_refused"),
+}
+
+
+@pytest.mark.parametrize("text", CONTEXT.values(), ids=CONTEXT)
+def test_too_long_a_conversation_is_recognised(text: str) -> None:
+    for status in (0, 400, 413, 500):
+        found = class_of(text, status)
+        assert (found.code, found.retryable) == ("context_length", False)
+        assert "Start a new conversation" in found.hint
+
+
+@pytest.mark.parametrize(("text", "code"), sorted(OTHERS))
+def test_other_words_have_their_class(text: str, code: str) -> None:
+    assert class_of(text, 400).code == code
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "retryable"),
+    [
+        (0, "upstream_refused", True),
+        (400, "upstream_refused", False),
+        (401, "upstream_auth", False),
+        (402, "upstream_quota", False),
+        (403, "upstream_auth", False),
+        (404, "upstream_not_found", False),
+        (405, "upstream_not_found", False),
+        (413, "upstream_too_large", False),
+        (422, "upstream_refused", False),
+        (429, "upstream_rate_limit", True),
+        (500, "upstream_refused", True),
+        (503, "upstream_refused", True),
+        (529, "upstream_overloaded", True),
+    ],
+)
+def test_without_known_words_the_status_decides(
+    status: int, code: str, retryable: bool
+) -> None:
+    found = class_of("Sorry", status)
+    assert (found.code, found.retryable) == (code, retryable)
+
+
+@pytest.mark.parametrize("status", [401, 404, 429])
+def test_words_tell_more_than_a_status(status: int) -> None:
+    assert class_of("Your credit balance is too low", status).code == "upstream_quota"
+
+
+def test_a_class_that_is_known_has_a_cure() -> None:
+    for _, refusal in KNOWN:
+        assert re.fullmatch(r"[a-z_]+", refusal.code)
+        assert refusal.hint.endswith(".")
+        assert len(refusal.hint) < 110
+
+
+def test_every_pattern_is_in_lower_case() -> None:
+    words = [word for row, _ in KNOWN for word in row]
+    assert [w for w in words if w != w.lower() and r"\S" not in w] == []
+    assert len(set(words)) == len(words)
+
+
+@pytest.mark.parametrize(
+    ("row", "word"),
+    [(row, word) for row in KNOWN for word in row[0]],
+    ids=[word for row in KNOWN for word in row[0]],
+)
+def test_every_pattern_is_needed(
+    row: tuple[tuple[str, ...], refusals.Refusal], word: str
+) -> None:
+    """Some text has its class by this pattern, and by no other of the row."""
+    texts = [*CONTEXT.values(), *(text for text, _ in OTHERS)]
+    own = [t for t in texts if class_of(t, 400) == row[1]]
+    others = [other for other in row[0] if other != word]
+    found = [t for t in own if re.search(word, t.lower())]
+    assert [t for t in found if not any(re.search(o, t.lower()) for o in others)]

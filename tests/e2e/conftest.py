@@ -1,0 +1,25 @@
+"""Fixtures of the tests that replay recorded streams."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.daemon import Editor, running
+from tests.fakes.replay import answering, replaying
+
+
+@pytest.fixture(scope="module")
+def replay(shared: Path) -> Iterator[str]:
+    """The replay server; its URL."""
+    with replaying(shared) as url:
+        yield url
+
+
+@pytest.fixture
+async def replay_editor(replay: str) -> AsyncIterator[Editor]:
+    """A daemon whose upstream is the replay server, with a short limit of silence."""
+    await answering(f"{replay}/_faults")
+    upstream = {"base_url": f"{replay}/v1", "timeout": 1}
+    async with running({"upstreams": {"replay": upstream}}) as editor:
+        yield editor

@@ -1,0 +1,440 @@
+"""The official Python client of OpenAI works through byok's /v1."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.upstream import (
+    DONE,
+    FakeUpstream,
+    Script,
+    answer,
+    delta,
+    event,
+)
+from tests.upstream.test_client import refusal
+from tests.upstream.test_discover import dead_url
+
+openai: Any = pytest.importorskip("openai", reason="the openai client is not installed")
+
+JSON = {"Content-Type": "application/json"}
+HI: list[Any] = [{"role": "user", "content": "Hi?"}]
+ASK: dict[str, Any] = {"model": "fake-model", "messages": HI}
+TOOL = {
+    "type": "function",
+    "function": {"name": "view", "parameters": {"type": "object"}},
+}
+CALL = {
+    "id": "call_1",
+    "type": "function",
+    "function": {"name": "view", "arguments": '{"path": "ä.py"}'},
+}
+USAGE = {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8}
+
+
+@asynccontextmanager
+async def client_of(editor: Editor, **options: Any) -> AsyncIterator[Any]:
+    """The client, pointed at a daemon; it never tries twice nor asks a proxy."""
+    settings = {
+        "base_url": f"{editor.daemon.url}/v1",
+        "api_key": editor.token,
+        "max_retries": 0,
+        "timeout": 10,
+        "http_client": openai.DefaultAsyncHttpxClient(trust_env=False),
+    }
+    async with openai.AsyncOpenAI(**{**settings, **options}) as client:
+        yield client
+
+
+@pytest.fixture
+async def client(fake: FakeUpstream) -> AsyncIterator[Any]:
+    """A client of a daemon whose upstream plays a script."""
+    async with running(settings_for(fake.url)) as editor, client_of(editor) as made:
+        yield made
+
+
+def whole(value: Any) -> Script:
+    """Script one answer that is not streamed."""
+    return Script([json.dumps(value).encode()], headers=JSON)
+
+
+def completion(message: Any, finish: str = "stop") -> Script:
+    """Script a whole chat completion."""
+    return whole(
+        {
+            "id": "c1",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "fake-model",
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", **message},
+                    "finish_reason": finish,
+                }
+            ],
+            "usage": USAGE,
+        }
+    )
+
+
+async def test_a_chat(fake: FakeUpstream, client: Any) -> None:
+    fake.play(completion({"content": "Grüße, 世界 🌍"}))
+    got = await client.chat.completions.create(**ASK, temperature=0.5, seed=7)
+    assert got.choices[0].message.content == "Grüße, 世界 🌍"
+    assert got.choices[0].finish_reason == "stop"
+    assert got.usage.total_tokens == 8
+    assert fake.requests == [{**ASK, "temperature": 0.5, "seed": 7}]
+
+
+async def test_a_streamed_chat(fake: FakeUpstream, client: Any) -> None:
+    usage = event({"id": "c1", "choices": [], "usage": USAGE})
+    fake.play([*answer("Grü", "ße 🌍")[:-1], usage, DONE])
+    chunks = [
+        chunk
+        async for chunk in await client.chat.completions.create(**ASK, stream=True)
+    ]
+    told = [choice for chunk in chunks for choice in chunk.choices]
+    assert "".join(c.delta.content or "" for c in told) == "Grüße 🌍"
+    assert told[-1].finish_reason == "stop"
+    assert chunks[-1].usage.completion_tokens == 5
+
+
+async def test_the_first_words_come_before_the_last(
+    fake: FakeUpstream, client: Any
+) -> None:
+    fake.play(Script([delta(content="One")], end="hang"))
+    async with await client.chat.completions.create(**ASK, stream=True) as stream:
+        async with asyncio.timeout(2):
+            chunk = await anext(aiter(stream))
+    assert chunk.choices[0].delta.content == "One"
+
+
+async def test_a_tool_is_called_and_answered(fake: FakeUpstream, client: Any) -> None:
+    fake.play(
+        completion({"content": None, "tool_calls": [CALL]}, "tool_calls"),
+        completion({"content": "It is empty."}),
+    )
+    got = await client.chat.completions.create(**ASK, tools=[TOOL], tool_choice="auto")
+    (call,) = got.choices[0].message.tool_calls
+    assert call.model_dump(exclude_none=True) == CALL
+    said = got.choices[0].message.model_dump(exclude_none=True)
+    result = {"role": "tool", "tool_call_id": call.id, "content": ""}
+    again = {**ASK, "messages": [*HI, said, result]}
+    got = await client.chat.completions.create(**again, tools=[TOOL])
+    assert got.choices[0].message.content == "It is empty."
+    assert fake.requests[1]["messages"][1:] == [said, result]
+
+
+def chunk(finish: str | None = None, **fields: Any) -> bytes:
+    """Write a chunk with every field that the client's own accumulation looks at."""
+    choice = {"index": 0, "delta": fields, "finish_reason": finish}
+    head = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return event({**head, "choices": [choice]})
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_streamed_calls_are_put_together(
+    fake: FakeUpstream, client: Any, count: int
+) -> None:
+    calls = [{"index": n, **CALL, "id": f"call_{n}"} for n in range(count)]
+    more = [{"index": count - 1, "function": {"arguments": " "}}]
+    fake.play(
+        [
+            chunk(role="assistant", content=None),
+            *(chunk(tool_calls=[call]) for call in calls),
+            chunk(tool_calls=more),
+            chunk("tool_calls"),
+            DONE,
+        ]
+    )
+    async with client.chat.completions.stream(**ASK, tools=[TOOL]) as events:
+        got = await events.get_final_completion()
+    (choice,) = got.choices
+    assert [call.id for call in choice.message.tool_calls] == [
+        call["id"] for call in calls
+    ]
+    assert choice.message.tool_calls[-1].function.arguments == '{"path": "ä.py"} '
+    assert choice.finish_reason == "tool_calls"
+
+
+@pytest.mark.parametrize("form", ["float", "base64"])
+async def test_embeddings(fake: FakeUpstream, client: Any, form: str) -> None:
+    vector = [0.5, -1.0] if form == "float" else "AAAAPwAAgL8="
+    row = {"object": "embedding", "index": 0, "embedding": vector}
+    fake.play(whole({"object": "list", "data": [row], "model": "m", "usage": USAGE}))
+    options = {"encoding_format": "float"} if form == "float" else {}
+    got = await client.embeddings.create(model="fake-model", input=["a"], **options)
+    assert got.data[0].embedding == [0.5, -1.0]
+    assert fake.paths == ["embeddings"]
+
+
+async def test_a_plain_completion(fake: FakeUpstream, client: Any) -> None:
+    choice = {"index": 0, "text": "Hi.", "finish_reason": "stop", "logprobs": None}
+    body = {"id": "c", "object": "text_completion", "created": 1, "model": "m"}
+    fake.play(whole({**body, "choices": [choice]}))
+    got = await client.completions.create(model="fake-model", prompt="H")
+    assert got.choices[0].text == "Hi."
+    fake.play([event({**body, "choices": [choice]}), DONE])
+    stream = await client.completions.create(model="m", prompt="H", stream=True)
+    assert [chunk.choices[0].text async for chunk in stream] == ["Hi."]
+    assert fake.paths == ["completions"] * 2
+
+
+RESPONSE: dict[str, Any] = {
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 1,
+    "model": "fake-model",
+    "status": "completed",
+    "output": [
+        {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "Hi 🌍", "annotations": []}],
+        }
+    ],
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+}
+
+
+async def test_a_response(fake: FakeUpstream, client: Any) -> None:
+    fake.play(whole(RESPONSE))
+    got = await client.responses.create(model="fake-model", input="Hi?")
+    assert got.output_text == "Hi 🌍"
+    assert fake.paths == ["responses"]
+
+
+def named(kind: str, **fields: Any) -> bytes:
+    """Write one event of a streamed response."""
+    return f"event: {kind}\n".encode() + event({"type": kind, **fields})
+
+
+async def test_a_streamed_response(fake: FakeUpstream, client: Any) -> None:
+    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    begun = {**RESPONSE, "status": "in_progress", "output": []}
+    fake.play(
+        [
+            named("response.created", sequence_number=0, response=begun),
+            *(
+                named(
+                    "response.output_text.delta",
+                    sequence_number=n,
+                    delta=text,
+                    logprobs=[],
+                    **place,
+                )
+                for n, text in enumerate(["Hi", " 🌍"], 1)
+            ),
+            named("response.completed", sequence_number=3, response=RESPONSE),
+        ]
+    )
+    stream = await client.responses.create(model="fake-model", input="Hi?", stream=True)
+    events = [event async for event in stream]
+    assert [e.type.rpartition(".")[2] for e in events] == [
+        "created",
+        "delta",
+        "delta",
+        "completed",
+    ]
+    assert "".join(e.delta for e in events[1:3]) == "Hi 🌍"
+    assert events[-1].response.output_text == "Hi 🌍"
+
+
+async def test_the_models_are_listed_and_can_be_asked(
+    fake: FakeUpstream, client: Any
+) -> None:
+    fake.play(completion({"content": "Hi."}))
+    (model,) = (await client.models.list()).data
+    assert (model.id, model.owned_by) == ("byok:fake:fake-model", "fake")
+    await client.chat.completions.create(model=model.id, messages=HI)
+    assert fake.requests[0]["model"] == "fake-model"
+
+
+# Errors
+
+ASKS: dict[str, Callable[[Any], Awaitable[Any]]] = {
+    "chat": lambda c: c.chat.completions.create(**ASK),
+    "a streamed chat": lambda c: c.chat.completions.create(**ASK, stream=True),
+    "embeddings": lambda c: c.embeddings.create(model="m", input="a"),
+    "a response": lambda c: c.responses.create(model="m", input="a"),
+}
+
+
+async def failed(ask: Awaitable[Any]) -> Any:
+    """Give the exception of a request."""
+    with pytest.raises(openai.APIError) as caught:
+        await ask
+    return caught.value
+
+
+@pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
+@pytest.mark.parametrize(
+    ("status", "kind", "code"),
+    [
+        (400, "BadRequestError", "upstream_refused"),
+        (401, "AuthenticationError", "upstream_auth"),
+        (403, "PermissionDeniedError", "upstream_auth"),
+        (404, "NotFoundError", "upstream_not_found"),
+        (409, "ConflictError", "upstream_refused"),
+        (422, "UnprocessableEntityError", "upstream_refused"),
+        (501, "UnprocessableEntityError", "upstream_refused"),
+    ],
+)
+async def test_a_refusal_is_the_clients_own_exception(
+    fake: FakeUpstream,
+    client: Any,
+    ask: Callable[[Any], Awaitable[Any]],
+    status: int,
+    kind: str,
+    code: str,
+) -> None:
+    fake.play(refusal(status, "No such luck."))
+    error = await failed(ask(client))
+    assert type(error).__name__ == kind
+    assert error.code == code
+    assert f"fake: it answered {status}: No such luck." in str(error)
+    assert len(fake.requests) == 1
+
+
+async def test_a_limit_says_when_to_come_back(fake: FakeUpstream, client: Any) -> None:
+    fake.play(refusal(429, "Slow down.", {"Retry-After": "60"}))
+    error = await failed(ASKS["chat"](client))
+    assert isinstance(error, openai.RateLimitError)
+    assert (error.code, error.type) == ("upstream_rate_limit", "rate_limit_error")
+    assert error.response.headers["Retry-After"] == "60"
+    assert "Slow down." in error.message
+
+
+async def test_a_server_that_fails_twice_is_no_reason_to_repeat(
+    fake: FakeUpstream, client: Any
+) -> None:
+    fake.play(refusal(500, "Oh no."))
+    error = await failed(ASKS["chat"](client))
+    assert isinstance(error, openai.UnprocessableEntityError)
+    assert "Oh no." in error.message
+    assert len(fake.requests) == 2  # byok itself asked once more
+
+
+async def test_the_upstreams_code_reaches_the_program(
+    fake: FakeUpstream, client: Any
+) -> None:
+    body = {"error": {"message": "Too long.", "code": "context_length_exceeded"}}
+    fake.play(Script([json.dumps(body).encode()], 400, JSON))
+    error = await failed(ASKS["chat"](client))
+    assert isinstance(error, openai.BadRequestError)
+    assert error.code == "context_length_exceeded"
+
+
+async def test_a_wrong_token_is_an_authentication_error(fake: FakeUpstream) -> None:
+    async with (
+        running(settings_for(fake.url)) as editor,
+        client_of(editor, api_key="sk-wrong") as client,
+    ):
+        errors = [await failed(ask(client)) for ask in ASKS.values()]
+        errors.append(await failed(client.models.list()))
+    for error in errors:
+        assert isinstance(error, openai.AuthenticationError)
+        assert error.code == "unauthorized"
+        assert "byok" in error.message
+    assert fake.requests == []
+
+
+async def test_what_byok_does_not_serve_is_not_found(client: Any) -> None:
+    error = await failed(client.images.generate(prompt="a cat"))
+    assert isinstance(error, openai.NotFoundError)
+    assert error.code == "not_found"
+
+
+async def test_nobody_at_the_address_is_told_in_words() -> None:
+    async with running(settings_for(dead_url())) as editor, client_of(editor) as client:
+        error = await failed(ASKS["a streamed chat"](client))
+    assert isinstance(error, openai.UnprocessableEntityError)
+    assert error.code == "upstream_connect"
+    assert "nothing answers at http://127.0.0.1:" in error.message
+
+
+# Ends
+
+
+async def test_cancelling_hangs_up_on_the_upstream(
+    fake: FakeUpstream, client: Any
+) -> None:
+    fake.play(Script([delta(content="One")], end="hang"))
+    stream = await client.chat.completions.create(**ASK, stream=True)
+    await anext(aiter(stream))
+    await stream.close()
+    await asyncio.wait_for(fake.hung_up.wait(), 0.5)
+
+
+async def test_cancelling_before_the_answer_hangs_up_too(
+    fake: FakeUpstream, client: Any
+) -> None:
+    fake.play(Script([5.0], headers=JSON))
+    asking = asyncio.ensure_future(ASKS["chat"](client))
+    await asyncio.wait_for(fake.reached.wait(), 2)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    await asyncio.wait_for(fake.hung_up.wait(), 0.5)
+
+
+@pytest.mark.parametrize("end", ["reset", "hang"])
+async def test_a_broken_stream_is_an_error_after_its_words(
+    fake: FakeUpstream, end: str
+) -> None:
+    fake.play(Script([delta(content="Half")], end=end))
+    settings = settings_for(fake.url, timeout=0.3)
+    async with running(settings) as editor, client_of(editor) as client:
+        heard: list[str] = []
+
+        async def read() -> None:
+            stream = await client.chat.completions.create(**ASK, stream=True)
+            async for chunk in stream:
+                heard.append(chunk.choices[0].delta.content)
+
+        error = await failed(read())
+    assert heard == ["Half"]
+    assert error.code == {"reset": "upstream_cut", "hang": "upstream_timeout"}[end]
+    assert error.message.startswith("fake: ")
+    assert not isinstance(error, openai.APIConnectionError)
+
+
+async def test_a_broken_response_is_an_error_too(
+    fake: FakeUpstream, client: Any
+) -> None:
+    begun = {**RESPONSE, "status": "in_progress", "output": []}
+    first = named("response.created", sequence_number=0, response=begun)
+    fake.play(Script([first], end="reset"))
+    kinds: list[str] = []
+
+    async def read() -> None:
+        stream = await client.responses.create(model="m", input="a", stream=True)
+        async for part in stream:
+            kinds.append(part.type)
+
+    error = await failed(read())
+    assert kinds == ["response.created"]
+    assert error.code == "upstream_cut"
+
+
+async def test_an_error_of_the_upstream_inside_its_stream_stays(
+    fake: FakeUpstream, client: Any
+) -> None:
+    bad = {"error": {"message": "Overloaded.", "code": "overloaded"}}
+    fake.play([delta(content="Half"), event(bad)])
+
+    async def read() -> None:
+        async for _ in await client.chat.completions.create(**ASK, stream=True):
+            pass
+
+    error = await failed(read())
+    assert (error.message, error.code) == ("Overloaded.", "overloaded")

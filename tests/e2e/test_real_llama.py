@@ -1,0 +1,203 @@
+"""A real llama-server behind byok: text, tools, cut calls, stopping.
+
+It runs with the model tiny-tools, whose answers are known: a mark such as #B at the end
+of the question chooses one.
+
+    BYOK_LLAMA_SERVER=http://127.0.0.1:8901 scripts/test tests/e2e/test_real_llama.py
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.fakes.bodies import exchange, result_node
+from tests.fakes.daemon import Editor, running, settings_for
+
+pytestmark = pytest.mark.slow
+ADDRESS = os.environ.get("BYOK_LLAMA_SERVER", "").rstrip("/")
+MODEL = "tiny-tools"
+GREETING = "Grüße, 世界 🌍👩\u200d👩\u200d👧! Done."
+PARAMETERS = {
+    "read_file": {"path": "string", "line": "integer"},
+    "list_dir": {"dir": "string"},
+    "write_file": {"path": "string", "text": "string"},
+}
+WRITING = ("write_file", {"path": "ü/λ.txt", "text": 'a\n"q"\t🌍'})
+# mark -> text as the editor sees it, calls
+ANSWERS: dict[str, tuple[str, list[tuple[str, dict[str, Any]]]]] = {
+    "#A": (GREETING, []),
+    "#B": ("", [("read_file", {"path": "src/main.py", "line": 12})]),
+    "#C": (
+        "Both:\n",
+        [("read_file", {"path": "b.txt", "line": 1}), ("list_dir", {"dir": "."})],
+    ),
+    "#D": ("Now I write.\n", [WRITING]),
+    "#E": ("Let me look.\n", [("list_dir", {"dir": "/tmp"})]),
+    "#F": ("It is 42.", []),
+}
+
+
+def schema(name: str) -> dict[str, Any]:
+    fields = {key: {"type": kind} for key, kind in PARAMETERS[name].items()}
+    return {"type": "object", "properties": fields, "required": list(fields)}
+
+
+OFFERED = [
+    {"name": name, "description": "", "input_schema_json": json.dumps(schema(name))}
+    for name in PARAMETERS
+]
+TOOLS = [
+    {"type": "function", "function": {"name": name, "parameters": schema(name)}}
+    for name in PARAMETERS
+]
+
+
+@pytest.fixture
+async def llama() -> str:
+    """The address of a server that has the model; skips where there is none."""
+    if not ADDRESS:
+        pytest.skip("no llama-server: set BYOK_LLAMA_SERVER to the address of one")
+    try:
+        async with (
+            asyncio.timeout(3),
+            aiohttp.ClientSession() as http,
+            http.get(f"{ADDRESS}/v1/models") as response,
+        ):
+            listed = await response.json()
+    except (TimeoutError, aiohttp.ClientError) as error:
+        pytest.skip(f"BYOK_LLAMA_SERVER is set, but nothing answers: {error}")
+    if MODEL not in [row["id"] for row in listed["data"]]:
+        pytest.skip(f"that llama-server runs without the model {MODEL}")
+    return ADDRESS
+
+
+@pytest.fixture
+async def editor(llama: str) -> AsyncIterator[Editor]:
+    """A client of a daemon in front of the server."""
+    async with running(settings(llama)) as made:
+        yield made
+
+
+def settings(llama: str, **fields: Any) -> dict[str, Any]:
+    return settings_for(f"{llama}/v1", type="llamacpp", temperature=0, **fields)
+
+
+def question(mark: str, **fields: Any) -> dict[str, Any]:
+    """Write a request of an OpenAI client."""
+    asked = [{"role": "user", "content": f"please do {mark}"}]
+    body = {"model": MODEL, "messages": asked, "tools": TOOLS, "temperature": 0}
+    return {**body, **fields}
+
+
+async def passed(editor: Editor, mark: str, **fields: Any) -> dict[str, Any]:
+    """Ask through /v1; give the only choice of the answer."""
+    got = await editor.post("/v1/chat/completions", question(mark, **fields))
+    assert got.status == 200
+    (choice,) = got.json["choices"]
+    return dict(choice)
+
+
+@pytest.mark.parametrize("mark", ANSWERS)
+async def test_an_editor_gets_the_models_answer(editor: Editor, mark: str) -> None:
+    text, calls = ANSWERS[mark]
+    got = await editor.chat(f"please do {mark}", tool_definitions=OFFERED)
+    found = [(u["tool_name"], json.loads(u["input_json"])) for u in got.tool_uses]
+    assert (got.text, found) == (text, calls)
+    assert got.last["stop_reason"] == (3 if calls else 1)
+    assert len({u["tool_use_id"] for u in got.tool_uses}) == len(calls)
+
+
+async def test_thoughts_are_kept_apart(editor: Editor) -> None:
+    got = await editor.chat("please do #F", tool_definitions=OFFERED)
+    (thought,) = [n["thinking"] for n in got.nodes if n["type"] == 8]
+    assert "Hm, easy." in thought["summary"]
+
+
+@pytest.mark.parametrize("mark", ["#A", "#B", "#C", "#D"])
+async def test_an_openai_client_gets_the_models_answer(
+    editor: Editor, mark: str
+) -> None:
+    text, calls = ANSWERS[mark]
+    choice = await passed(editor, mark)
+    functions = [c["function"] for c in choice["message"].get("tool_calls") or ()]
+    assert [(f["name"], json.loads(f["arguments"])) for f in functions] == calls
+    assert choice["message"]["content"] == text
+    assert choice["finish_reason"] == ("tool_calls" if calls else "stop")
+
+
+async def test_the_stream_of_an_openai_client_is_passed_on(editor: Editor) -> None:
+    got = await editor.post("/v1/chat/completions", question("#A", stream=True))
+    events = got.raw.decode().strip().split("\n\n")
+    assert events[-1] == "data: [DONE]"
+    deltas = [json.loads(e.removeprefix("data: ")) for e in events[:-1]]
+    told = [d["choices"][0]["delta"] for d in deltas if d["choices"]]
+    assert "".join(d.get("content") or "" for d in told) == GREETING
+
+
+@pytest.mark.parametrize("most", [20, 25, 30, 35, 40, 45])
+async def test_a_call_that_hits_the_limit_is_not_run(llama: str, most: int) -> None:
+    async with running(settings(llama, max_tokens=most)) as editor:
+        got = await editor.chat("please do #D", tool_definitions=OFFERED)
+        choice = await passed(editor, "#D", max_tokens=most)
+    assert choice["finish_reason"] == "length"
+    assert got.tool_uses == []
+    assert got.text.startswith("Now I write.\n")
+    assert got.last["stop_reason"] == 2
+    if choice["message"].get("tool_calls"):
+        assert "[byok] The model's call of write_file came incomplete" in got.text
+
+
+async def test_the_result_of_a_tool_is_answered(editor: Editor) -> None:
+    got = await editor.chat(
+        "",
+        tool_definitions=OFFERED,
+        chat_history=[exchange("please do #B", calls=["call_1"])],
+        nodes=[result_node("call_1", "The file says: please do #A")],
+    )
+    assert (got.text, got.last["stop_reason"]) == (GREETING, 1)
+
+
+async def test_its_error_is_told_in_its_words(editor: Editor) -> None:
+    long = {"message": "word " * 20_000}
+    got = await editor.post("/chat", long)
+    assert (got.status, got.json["error"]["code"]) == (422, "context_length")
+    assert "exceeds the available context size" in got.json["message"]
+    refused = await editor.post("/v1/embeddings", {"model": MODEL, "input": "a"})
+    assert refused.status in (400, 422)
+    assert "embedding" in refused.json["error"]["message"]
+
+
+async def test_its_models_are_listed(editor: Editor) -> None:
+    headers = {"Authorization": f"Bearer {editor.token}"}
+    url = f"{editor.daemon.url}/v1/models"
+    async with editor.http.get(url, headers=headers) as response:
+        listed = await response.json()
+    assert [row["id"] for row in listed["data"]] == [f"byok:fake:{MODEL}"]
+
+
+async def busy(editor: Editor, llama: str) -> bool:
+    """Tell whether the server generates anything."""
+    async with editor.http.get(f"{llama}/slots") as response:
+        return any(slot["is_processing"] for slot in await response.json())
+
+
+@pytest.mark.parametrize("path", ["/chat-stream", "/v1/chat/completions"])
+async def test_leaving_stops_the_model(llama: str, path: str) -> None:
+    endless = {"ignore_eos": True, "max_tokens": 3000}
+    body = {"message": "Go on.", **question("", stream=True), **endless}
+    async with running(settings(llama, extra_body=endless)) as editor:
+        headers = {"Authorization": f"Bearer {editor.token}"}
+        url = editor.daemon.url + path
+        response = await editor.http.post(url, json=body, headers=headers)
+        async with asyncio.timeout(5):
+            assert await response.content.readany()
+        assert await busy(editor, llama)
+        response.close()
+        async with asyncio.timeout(0.5):
+            while await busy(editor, llama):
+                await asyncio.sleep(0.02)
