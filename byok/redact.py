@@ -28,7 +28,7 @@ _PATTERNS = re.compile(
 # A secret behind a telling name: the name stays, the value goes.
 _NAMED = re.compile(
     r"((?:bearer\s+|[?&\"']?(?:api[_-]?key|access[_-]?token|token|secret|password|key)"
-    r"[\"']?\s*[=:]\s*[\"']?))(?=[^\s\"'&,;]{8,})([A-Za-z0-9_\-.~+/=%]{8,})",
+    r"[\"']?\s*[=:]\s*[\"']?))(?=[^\s\"'&,;]{8})([A-Za-z0-9_\-.~+/=%]{8,})",
     re.IGNORECASE,
 )
 # Some of these words are in every match; looking for them is far cheaper.

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from scripts import endpoints_page, security_page
+from scripts.case_tests import CasesError
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = {"ENDPOINTS.md": endpoints_page.page, "SECURITY.md": security_page.page}
@@ -23,4 +24,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except CasesError as error:
+        sys.exit(str(error))

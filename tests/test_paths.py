@@ -128,6 +128,7 @@ def test_a_folder_or_a_link_is_no_secret_file(tmp_path: Path) -> None:
 @pytest.mark.skipif(
     os.name == "nt" or os.geteuid() != 0, reason="only root can give a file away"
 )
+@pytest.mark.case("B103")
 def test_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "token"
     write_private(path, "secret")

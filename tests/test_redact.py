@@ -11,6 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from byok.redact import Redactor
+from tests.fuzz.target import check_linear
 
 MARK = "[redacted]"
 A40 = "Ab3" * 13 + "x"
@@ -59,6 +60,11 @@ def test_a_private_key_without_its_end_is_removed_to_the_end_of_the_text() -> No
         ("https://h/?key=abcd1234efgh&x=1", f"https://h/?key={MARK}&x=1"),
         ("access_token = abcd1234efgh", f"access_token = {MARK}"),
         ("SECRET: abcd1234efgh, next", f"SECRET: {MARK}, next"),
+        ("\u212aey: abcd1234efgh", f"\u212aey: {MARK}"),
+        ("pa\u017f\u017fword=abcd1234efgh", f"pa\u017f\u017fword={MARK}"),
+        ("https://me:abcd@host/v1", f"https://{MARK}@host/v1"),
+        ("Basic dXNlcjpwYXNz", f"Basic {MARK}"),
+        ("basic dXNlcjpwYXNz", f"basic {MARK}"),
     ],
 )
 def test_behind_a_telling_name_only_the_value_goes(text: str, kept: str) -> None:
@@ -154,3 +160,10 @@ def test_redacting_never_fails_and_a_second_time_changes_nothing(
         redactor.add(secret)
     once = redactor(text)
     assert redactor(once) == once
+
+
+@pytest.mark.parametrize(
+    "piece", ["key=sy-é", "bearer ", "sk-a", "eyJ.", "://a:", "-----"]
+)
+def test_the_time_is_linear_in_the_text(piece: str) -> None:
+    check_linear(lambda size: Redactor()(piece * size), 8000)

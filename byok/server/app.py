@@ -14,7 +14,7 @@ from byok.augment.endpoints import Generate, Local, Refused, Service
 from byok.augment.models import get_models
 from byok.augment.quiet import Quiet
 from byok.chat import Json
-from byok.errors import BadRequest, ByokError
+from byok.errors import BadRequest, ByokError, NotReady
 from byok.openai_api import Forward, ListModels, model_list
 from byok.server import challenge
 from byok.server.body import parse_request, read_body
@@ -87,6 +87,8 @@ class App:
             failure = error
         except (asyncio.CancelledError, ConnectionError):
             raise
+        except MemoryError:
+            failure = NotReady("There is no memory for this request.", code="no_memory")
         except Exception:
             _log.exception("request %s failed", exchange.request_id)
             failure = internal_error()

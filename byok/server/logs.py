@@ -35,8 +35,15 @@ class RedactingFormatter(logging.Formatter):
         return last[1]
 
 
-def _shown(char: str) -> str:
-    return char if char.isprintable() or char in "\n\t" else "?"
+class _LogFile(RotatingFileHandler):
+    """A file that turns over by its size, and begins anew where it was deleted."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        if self.stream is not None and not Path(self.baseFilename).exists():
+            self.stream.close()
+            self.stream = None  # it is opened again when needed
+        super().emit(record)
 
 
 def set_up_logging(level: str, file: Path | None, redactor: Redactor) -> None:
@@ -48,7 +55,7 @@ def set_up_logging(level: str, file: Path | None, redactor: Redactor) -> None:
         try:
             make_private(file.parent)
             handlers.append(
-                RotatingFileHandler(
+                _LogFile(
                     file, maxBytes=_FILE_BYTES, backupCount=_FILES - 1, encoding="utf-8"
                 )
             )

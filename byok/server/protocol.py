@@ -22,21 +22,24 @@ _TOLD_SECONDS = 10.0  # a flood of connections is told once in that time
 class _Connection(RequestHandler):
     """One connection. What the parser refuses is neither echoed nor logged."""
 
-    __slots__ = ("_deadline", "_head_seconds")
+    __slots__ = ("_deadline", "_server")
 
     def __init__(self, server: "HttpServer", **limits: Any) -> None:
         super().__init__(server, **limits)
-        self._head_seconds = server.head_seconds
+        self._server = server
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Give the first request head a deadline; aiohttp has none."""
         super().connection_made(transport)
-        loop = asyncio.get_running_loop()
-        self._deadline = loop.call_later(self._head_seconds, self._give_up)
+        if not transport.is_closing():
+            self._server.silent[self] = None
+            loop = asyncio.get_running_loop()
+            self._deadline = loop.call_later(self._server.head_seconds, self.give_up)
 
     def head_arrived(self) -> None:
         """Lift the deadline: the idle limit counts from here on."""
+        self._server.silent.pop(self, None)
         if self._deadline is not None:
             self._deadline.cancel()
 
@@ -45,7 +48,9 @@ class _Connection(RequestHandler):
         self.head_arrived()
         super().connection_lost(exc)
 
-    def _give_up(self) -> None:
+    def give_up(self) -> None:
+        """Close a connection that never asked for anything."""
+        self._server.silent.pop(self, None)
         if self.transport is not None:
             self.transport.abort()
 
@@ -90,6 +95,7 @@ class HttpServer(Server):
 
         super().__init__(handle, handler_cancellation=True)
         self.head_seconds = head_seconds
+        self.silent: dict[_Connection, None] = {}  # without a head yet, oldest first
         self._max_connections = max_connections
         self._told_until = float("-inf")
         self._limits: dict[str, Any] = {
@@ -105,10 +111,19 @@ class HttpServer(Server):
     def connection_made(
         self, handler: RequestHandler, transport: asyncio.Transport
     ) -> None:
-        """Take a connection, or close it at once when there are too many."""
-        if len(self.connections) < self._max_connections:
-            super().connection_made(handler, transport)
-            return
+        """Take a connection; when there are too many, one that says nothing makes room.
+
+        Where all are in use, the new one is closed at once.
+        """
+        if len(self.connections) >= self._max_connections:
+            self._tell_full()
+            if not self.silent:
+                transport.abort()
+                return
+            next(iter(self.silent)).give_up()
+        super().connection_made(handler, transport)
+
+    def _tell_full(self) -> None:
         now = asyncio.get_running_loop().time()
         if now >= self._told_until:
             self._told_until = now + _TOLD_SECONDS
@@ -116,7 +131,6 @@ class HttpServer(Server):
                 "%d connections are open: more are closed at once",
                 self._max_connections,
             )
-        transport.abort()
 
     def __call__(self) -> RequestHandler:
         """Make the handler of a new connection."""

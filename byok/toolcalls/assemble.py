@@ -24,6 +24,7 @@ from byok.wire.surrogates import joined
 
 MAX_CALLS = 64
 MAX_ARGUMENT_CHARS = 1024 * 1024
+_MOST_LOOKS = 1000  # a model's calls need a handful; it keeps the work linear
 
 
 @dataclass(slots=True)
@@ -33,6 +34,7 @@ class _OpenCall:
     name: str = ""
     pieces: list[str] = field(default_factory=list)
     size: int = 0
+    looks: int = 0  # how often it was joined only to see whether it is whole
 
     @property
     def text(self) -> str:
@@ -183,7 +185,10 @@ def _continued(calls: list[_OpenCall], delta: ToolCallDelta) -> _OpenCall | None
     if delta.index is not None and not delta.arguments.strip():
         return last  # the name repeated, with nothing new
     closed = bool(last.pieces) and last.pieces[-1].rstrip().endswith("}")
-    return None if closed and _is_whole(last.text) else last
+    if not closed or last.looks >= _MOST_LOOKS:
+        return last
+    last.looks += 1
+    return None if _is_whole(last.text) else last
 
 
 def _another(call: _OpenCall, delta: ToolCallDelta) -> bool:

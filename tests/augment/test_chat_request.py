@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.augment.chat_request import Defaults, decode_chat, model_id
 from byok.chat import ChatRequest, ImagePart, Role, Sampling, TextPart
+from byok.wire.json_body import write_json
 from tests.fakes.bodies import (
     ANYTHING,
     PNG,
@@ -16,6 +17,8 @@ from tests.fakes.bodies import (
     result_node,
     text_node,
 )
+from tests.fakes.conversations import Conversation, conversations
+from tests.fuzz.chat import check_body
 
 IDE = {"type": 4, "ide_state_node": {"workspace_folders": [{"folder_root": "/w"}]}}
 EDITS = {"type": 5, "edit_events_node": {"edit_events": [{"path": "a", "edits": [{}]}]}}
@@ -92,11 +95,13 @@ def test_a_body_that_asks_has_messages(body: dict[str, Any], expected: str) -> N
     assert roles(decode_chat(body, Defaults())) == expected.split()
 
 
+@pytest.mark.case("B85")
 def test_five_thousand_turns_are_read() -> None:
     chat = decoded(message="c", chat_history=[exchange("a", "b")] * 5000)
     assert len(chat.messages) == 10_001
 
 
+@pytest.mark.case("B85")
 def test_every_unknown_type_is_told_and_harmless() -> None:
     told: list[int] = []
     nodes = [{"id": n, "type": n} for n in range(1000)]
@@ -202,6 +207,7 @@ def test_the_client_says_what_it_can_digest(
     assert chat.client_tool_use_start is start
 
 
+@pytest.mark.case("B90")
 def test_the_users_defaults_count_and_the_clients_sampling_does_not() -> None:
     defaults = Defaults("Base.", "Added.", Sampling(temperature=0.5))
     odd = {"temperature": "hot", "stop_sequences": -1, "top_p": 3, "max_tokens": None}
@@ -221,6 +227,7 @@ def test_the_override_of_a_third_party_is_not_obeyed() -> None:
     assert "stolen-key" not in repr(chat)
 
 
+@pytest.mark.case("B86")
 def test_a_picture_of_thirty_megabytes_is_passed_on() -> None:
     data = PNG[:8] + "AAAA" * (30 * 2**20 // 4)
     [message] = decoded(nodes=[image_node(data)]).messages
@@ -281,8 +288,23 @@ BODIES = st.fixed_dictionaries(
 
 
 @given(BODIES)
+@pytest.mark.case("B85", "B45")
 def test_any_json_in_any_field_is_read(body: dict[str, Any]) -> None:
     chat = decode_chat(body, Defaults())
     said = roles(chat)
     assert said.count("system") == said[:1].count("system")
     assert not said or said[-1] in ("user", "tool")
+
+
+@settings(max_examples=40)
+@given(BODIES)
+def test_any_json_becomes_a_request_that_breaks_no_rule(body: dict[str, Any]) -> None:
+    check_body(write_json(body))
+
+
+@settings(max_examples=40)
+@given(conversations())
+def test_a_conversation_becomes_a_request_that_breaks_no_rule(
+    conversation: Conversation,
+) -> None:
+    check_body(write_json(conversation.body))

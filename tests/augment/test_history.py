@@ -299,6 +299,7 @@ ORDER: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], list[str]]] =
 
 
 @pytest.mark.parametrize("row", PAIRING.values(), ids=PAIRING)
+@pytest.mark.case("B89")
 def test_pairing(
     row: tuple[list[dict[str, Any]], list[dict[str, Any]], list[str]],
 ) -> None:
@@ -371,6 +372,7 @@ PAST = st.lists(
 
 
 @given(PAST, st.lists(IDS, max_size=3))
+@pytest.mark.case("B89")
 def test_every_call_is_followed_by_just_its_results(past: Any, results: Any) -> None:
     messages = built(*past, now=[result_node(i) for i in results])
     open_ids: list[str] = []

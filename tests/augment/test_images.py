@@ -65,6 +65,7 @@ def test_a_picture_gets_its_type(data: str, form: Any, media_type: str) -> None:
         pytest.param("http://169.254.169.254/latest", 1, id="a web address"),
     ],
 )
+@pytest.mark.case("B86")
 def test_what_is_no_picture_becomes_a_marker(data: Any, form: Any) -> None:
     assert read_image({"image_data": data, "format": form}) is None
 
@@ -83,6 +84,7 @@ def test_a_data_url_tells_its_type(data: str, media_type: str) -> None:
     assert data_url_type(data) == media_type
 
 
+@pytest.mark.case("B86")
 def test_a_data_url_of_a_foreign_type_is_no_picture() -> None:
     svg = f"data:image/svg+xml;base64,{PLAIN}"
     assert read_image({"image_data": svg, "format": 0}) is None

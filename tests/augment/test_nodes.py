@@ -88,6 +88,7 @@ def test_a_node_of_each_type_is_read(kind: RequestNode) -> None:
 
 @pytest.mark.parametrize("kind", RequestNode)
 @pytest.mark.parametrize("payload", [None, "x", [], 7, {}])
+@pytest.mark.case("B85")
 def test_a_node_without_its_payload_does_no_harm(
     kind: RequestNode, payload: Any
 ) -> None:

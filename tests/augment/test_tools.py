@@ -66,10 +66,12 @@ def test_a_wrapped_definition_is_read() -> None:
         (["a b", "a.b", "读取", "x" * 10_000], ["a b", "a.b", "读取", "x" * 10_000]),
     ],
 )
+@pytest.mark.case("B87")
 def test_only_nameless_tools_are_dropped(names: list[Any], kept: list[str]) -> None:
     assert [tool.name for tool in read(*({"name": n} for n in names))] == kept
 
 
+@pytest.mark.case("B87")
 def test_the_first_of_equal_names_wins() -> None:
     rows = [{"name": "a", "description": text} for text in ("one", "two")]
     assert [tool.description for tool in read(*rows)] == ["one"]
@@ -81,6 +83,7 @@ def test_rows_that_are_no_tools_are_left_out() -> None:
     assert read_tools({}) == ()
 
 
+@pytest.mark.case("B87")
 def test_two_thousand_tools_are_read_and_no_more() -> None:
     rows = [{"name": f"t{n}"} for n in range(MAX_TOOLS + 5)]
     assert len(read(*rows)) == MAX_TOOLS == 2000
@@ -90,6 +93,7 @@ def deep(levels: int) -> str:
     return '{"properties":{"a":' * levels + "{}" + "}}" * levels
 
 
+@pytest.mark.case("B87")
 def test_a_schema_deep_as_an_abyss_is_replaced() -> None:
     assert [tool.parameters for tool in read(
         {"name": "a", "input_schema_json": deep(100)},
@@ -98,6 +102,7 @@ def test_a_schema_deep_as_an_abyss_is_replaced() -> None:
     )] == [EMPTY] * 3  # fmt: skip
 
 
+@pytest.mark.case("B87", "B88")
 def test_references_and_patterns_pass_untouched() -> None:
     schema = {
         "type": "object",

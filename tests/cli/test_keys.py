@@ -55,6 +55,7 @@ def test_a_key_is_stored_listed_and_removed(cli: Cli) -> None:
     ids=["nothing", "empty line", "too short", "two words", "not ASCII", "too long"],
 )
 @pytest.mark.usefixtures("vault")
+@pytest.mark.case("B98")
 def test_what_is_no_key_is_not_stored_and_not_shown(
     cli: Cli, typed: str, told: str
 ) -> None:

@@ -126,6 +126,7 @@ def test_a_relative_home_is_refused(
 
 
 @pytest.mark.parametrize("command", ["token", "serve --upstream demo", "connect cli"])
+@pytest.mark.case("B104")
 def test_a_home_that_cannot_be_written_is_a_message_and_no_traceback(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str
 ) -> None:

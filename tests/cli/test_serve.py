@@ -155,6 +155,7 @@ def test_a_port_that_is_taken_is_told() -> None:
 
 
 @pytest.mark.parametrize("port", ["80", "65536", "abc", "-1", "1e4"])
+@pytest.mark.case("B99")
 def test_a_port_that_is_none_is_refused(cli: Cli, port: str) -> None:
     done = cli("serve", "--upstream", "demo", f"--port={port}")
     assert (done.code, done.out) == (78, "")
@@ -162,6 +163,7 @@ def test_a_port_that_is_none_is_refused(cli: Cli, port: str) -> None:
 
 
 @pytest.mark.parametrize("option", ["--host", "--bind", "--listen"])
+@pytest.mark.case("B99")
 def test_there_is_no_way_to_listen_beyond_this_machine(cli: Cli, option: str) -> None:
     done = cli("serve", "--upstream", "demo", option, "0.0.0.0")
     assert (done.code, done.out) == (2, "")

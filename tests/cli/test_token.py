@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from byok.paths import find_paths
 from tests.cli.conftest import Cli
 from tests.fakes.program import run_byok
@@ -40,6 +42,7 @@ def test_rotating_works_without_a_token_and_repairs_a_damaged_one(cli: Cli) -> N
     assert cli("token").code == 0
 
 
+@pytest.mark.case("B103")
 def test_a_token_that_others_can_read_is_not_used(cli: Cli) -> None:
     token = cli("token").out.strip()
     path = find_paths().token

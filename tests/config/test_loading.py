@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from byok.config import Settings, load_settings
 from byok.errors import ConfigError
 from tests.fakes.program import run_byok
+from tests.fuzz import config as fuzzing
 
 CANARY = "sk-canary0123456789abcdef"
 Write: TypeAlias = Callable[[str | bytes], Path]
@@ -47,6 +50,7 @@ def test_a_missing_file_gives_the_defaults(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "\n", "# nothing\r\n"])
+@pytest.mark.case("B97")
 def test_an_empty_file_gives_the_defaults(write: Write, content: str) -> None:
     assert load_settings(write(content)) == Settings()
 
@@ -124,6 +128,7 @@ def test_variables_alone_can_make_an_upstream(
     assert upstreams["my-box"].base_url == "https://host/v1"
 
 
+@pytest.mark.case("B97")
 def test_windows_line_ends_are_fine(write: Write) -> None:
     assert load_settings(write("[server]\r\nport = 9000\r\n")).server.port == 9000
 
@@ -150,6 +155,7 @@ def test_windows_line_ends_are_fine(write: Write) -> None:
         pytest.param(f"# {CANARY} \xe9".encode("latin-1"), "not UTF-8", id="Latin-1"),
     ],
 )
+@pytest.mark.case("B97")
 def test_a_file_that_is_no_settings_file_is_refused(
     write: Write, content: str | bytes, told: str
 ) -> None:
@@ -203,6 +209,7 @@ SECTION = '[upstreams.box]\nbase_url = "https://host"\n'
         ("[prompts]\nchat = 1", "prompts.chat", "valid string"),
     ],
 )
+@pytest.mark.case("B97")
 def test_a_wrong_setting_names_the_file_the_key_and_what_is_expected(
     write: Write, content: str, key: str, told: str
 ) -> None:
@@ -343,6 +350,7 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(write: Write, port: str) -> 
         pytest.param('[server]\nhost = "0.0.0.0"', "server.host", id="host"),
     ],
 )
+@pytest.mark.case("B97")
 def test_the_program_ends_with_exit_code_78_and_a_message(
     write: Write, content: str, told: str
 ) -> None:
@@ -351,3 +359,55 @@ def test_the_program_ends_with_exit_code_78_and_a_message(
     assert told in done.stderr
     assert "Traceback" not in done.stderr
     assert CANARY not in done.stderr
+
+
+# --- properties ---
+
+LINES = st.sampled_from(
+    [
+        *(
+            "[server]",
+            "[upstreams.a]",
+            "[upstreams.openai]",
+            "[chat]",
+            "[tools]",
+            "[x]",
+        ),
+        *("[upstreams.a.headers]", "port = 0", 'base_url = "https://CANARY/v1"'),
+        *(
+            'type = "CANARY"',
+            'type = "ollama"',
+            "timeout = -1",
+            'headers = {X = "CANARY"}',
+        ),
+        *(
+            'repair = "CANARY"',
+            "temperature = nan",
+            "models = [1]",
+            'api_key = "CANARY"',
+        ),
+        *("port = 1979-05-27", 'x = "CANARY', "a.b = 1", "= 1", "\ufeff", "[[chat]]"),
+    ]
+)
+VARIABLES = st.dictionaries(
+    st.sampled_from(
+        [
+            *("BYOK_SERVER__PORT", "BYOK_UPSTREAMS", "BYOK_UPSTREAMS__A__MODELS"),
+            *("BYOK_CHAT__HEADERS", "BYOK_LOG__LEVEL", "BYOK_X", "BYOK_SERVER"),
+        ]
+    ),
+    st.sampled_from(["", "CANARY", '["CANARY"]', '{"a": "CANARY"}', "1", "null", "[["]),
+    max_size=2,
+)
+
+
+@settings(max_examples=150)
+@given(st.lists(LINES, max_size=6), VARIABLES)
+@pytest.mark.case("B58")
+def test_any_settings_load_or_are_refused_without_their_values(
+    lines: list[str], variables: dict[str, str]
+) -> None:
+    content = "\n".join(lines).replace("CANARY", CANARY).encode()
+    fuzzing.check_settings(
+        content, {k: v.replace("CANARY", CANARY) for k, v in variables.items()}
+    )

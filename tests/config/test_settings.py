@@ -32,6 +32,7 @@ def test_every_key_is_described_in_a_sentence() -> None:
             assert text.endswith("."), f"{section.__name__}.{name} has no description"
 
 
+@pytest.mark.case("B99")
 def test_no_setting_can_make_byok_listen_elsewhere() -> None:
     assert set(type(Settings().server).model_fields) == {"port"}
 

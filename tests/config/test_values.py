@@ -42,11 +42,15 @@ def test_an_empty_path_becomes_v1_and_any_other_is_kept(given: str, kept: str) -
         pytest.param("https://host:65536", "port", id="port out of range"),
         pytest.param(f"https://[{CANARY}", "host", id="open bracket"),
         pytest.param(f"https://[{CANARY}]", "host", id="no address in brackets"),
+        pytest.param("http://[::1]n", "host", id="letters behind the brackets"),
+        pytest.param(f"http://[::1]{CANARY}:80", "host", id="a name behind them"),
+        pytest.param("https://[v1.x]", "host", id="an address of the future"),
         pytest.param(f"https://host/{CANARY}\r\nX: y", "printable", id="newline"),
         pytest.param(f" https://{CANARY}", "printable", id="space before"),
         pytest.param("https://hóst", "printable", id="not ASCII"),
     ],
 )
+@pytest.mark.case("B58")
 def test_what_is_no_plain_http_url_is_refused_without_showing_it(
     url: str, expected: str
 ) -> None:
@@ -70,6 +74,7 @@ def test_what_is_no_plain_http_url_is_refused_without_showing_it(
     ],
 )
 @pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.case("B58")
 def test_a_link_local_address_is_refused_in_every_spelling(
     scheme: str, host: str
 ) -> None:
@@ -105,11 +110,13 @@ def test_only_the_plain_spellings_count_as_this_machine(host: str, own: bool) ->
 
 
 @pytest.mark.parametrize("number", [0, 1024, 8317, 65535])
+@pytest.mark.case("B99")
 def test_zero_and_the_unprivileged_ports_are_fine(number: int) -> None:
     assert values.port(number) == number
 
 
 @pytest.mark.parametrize("number", [-1, 1, 80, 1023, 65536, 10**9])
+@pytest.mark.case("B99")
 def test_any_other_port_is_refused(number: int) -> None:
     with pytest.raises(ValueError, match="from 1024 to 65535") as caught:
         values.port(number)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.cases import case_param
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.raw import put, request
 from tests.fakes.upstream import FakeUpstream, answer
@@ -36,26 +37,26 @@ async def check_alive(editor: Editor, fake: FakeUpstream) -> None:
 
 
 BAD = [
-    pytest.param(b"{", BAD_JSON, id="B39-open"),
-    pytest.param(b"{}{}", BAD_JSON, id="B39-two"),
-    pytest.param(b"[]", NOT_AN_OBJECT, id="B39-array"),
-    pytest.param(b'"x"', NOT_AN_OBJECT, id="B39-string"),
-    pytest.param(b"null", NOT_AN_OBJECT, id="B39-null"),
-    pytest.param(b"1", NOT_AN_OBJECT, id="B39-number"),
-    pytest.param(b"\xef\xbb\xbf{}", BAD_JSON, id="B40-bom"),
-    pytest.param('{"message":"a"}'.encode("utf-16"), BAD_JSON, id="B40-utf-16"),
-    pytest.param(b'{"message":"\xff"}', BAD_JSON, id="B40-ff"),
-    pytest.param(b'{"message":"\xc0\xaf"}', BAD_JSON, id="B40-overlong"),
-    pytest.param(b'{"message":"a\x01b"}', BAD_JSON, id="B40-control"),
-    pytest.param(b'{"message":"a","x":NaN}', BAD_JSON, id="B41-nan"),
-    pytest.param(b'{"message":"a","x":Infinity}', BAD_JSON, id="B41-infinity"),
-    pytest.param(b'{"message":"a","x":-Infinity}', BAD_JSON, id="B41-minus-infinity"),
-    pytest.param(b'{"message":"a","x":1e999}', BAD_JSON, id="B41-1e999"),
-    pytest.param(nested(129), TOO_DEEP, id="B43-129"),
-    pytest.param(nested(1025), TOO_DEEP, id="B43-1025"),
-    pytest.param(b"[" * 5_000_000, BAD_JSON, id="B43-brackets"),
-    pytest.param(b'{"a":' * 400_000, TOO_DEEP, id="B43-objects"),
-    pytest.param(b'{"nodes":[%s{}]}' % (b"{}," * 1_000_000), TOO_LARGE, id="B46-nodes"),
+    case_param(b"{", BAD_JSON, id="B39-open"),
+    case_param(b"{}{}", BAD_JSON, id="B39-two"),
+    case_param(b"[]", NOT_AN_OBJECT, id="B39-array"),
+    case_param(b'"x"', NOT_AN_OBJECT, id="B39-string"),
+    case_param(b"null", NOT_AN_OBJECT, id="B39-null"),
+    case_param(b"1", NOT_AN_OBJECT, id="B39-number"),
+    case_param(b"\xef\xbb\xbf{}", BAD_JSON, id="B40-bom"),
+    case_param('{"message":"a"}'.encode("utf-16"), BAD_JSON, id="B40-utf-16"),
+    case_param(b'{"message":"\xff"}', BAD_JSON, id="B40-ff"),
+    case_param(b'{"message":"\xc0\xaf"}', BAD_JSON, id="B40-overlong"),
+    case_param(b'{"message":"a\x01b"}', BAD_JSON, id="B40-control"),
+    case_param(b'{"message":"a","x":NaN}', BAD_JSON, id="B41-nan"),
+    case_param(b'{"message":"a","x":Infinity}', BAD_JSON, id="B41-infinity"),
+    case_param(b'{"message":"a","x":-Infinity}', BAD_JSON, id="B41-minus-infinity"),
+    case_param(b'{"message":"a","x":1e999}', BAD_JSON, id="B41-1e999"),
+    case_param(nested(129), TOO_DEEP, id="B43-129"),
+    case_param(nested(1025), TOO_DEEP, id="B43-1025"),
+    case_param(b"[" * 5_000_000, BAD_JSON, id="B43-brackets"),
+    case_param(b'{"a":' * 400_000, TOO_DEEP, id="B43-objects"),
+    case_param(b'{"nodes":[%s{}]}' % (b"{}," * 1_000_000), TOO_LARGE, id="B46-nodes"),
 ]
 
 
@@ -74,11 +75,9 @@ async def test_an_unreadable_body_is_refused_in_words(
 @pytest.mark.parametrize(
     ("body", "place"),
     [
-        pytest.param(b'{"message":"\xff"}', 12, id="B40-ff"),
-        pytest.param(
-            b'{"m":"\xc3\xa9\xc3\xa9","x":NOPE}', 16, id="B40-bytes-not-chars"
-        ),
-        pytest.param(b'{"message":"a\x01b"}', 13, id="B40-control"),
+        case_param(b'{"message":"\xff"}', 12, id="B40-ff"),
+        case_param(b'{"m":"\xc3\xa9\xc3\xa9","x":NOPE}', 16, id="B40-bytes-not-chars"),
+        case_param(b'{"message":"a\x01b"}', 13, id="B40-control"),
     ],
 )
 async def test_bad_json_is_named_with_its_byte(body: bytes, place: int) -> None:
@@ -90,15 +89,15 @@ async def test_bad_json_is_named_with_its_byte(body: bytes, place: int) -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        pytest.param(rb'{"message":"a\ud800b"}', "a\ufffdb", id="B42-message"),
-        pytest.param(rb'{"message":"a\ud83d\ude00"}', "a\U0001f600", id="B42-pair"),
-        pytest.param(
+        case_param(rb'{"message":"a\ud800b"}', "a\ufffdb", id="B42-message"),
+        case_param(rb'{"message":"a\ud83d\ude00"}', "a\U0001f600", id="B42-pair"),
+        case_param(
             b'{"nodes":[{"id":1,"type":0,"text_node":{"content":"x\\udc00"}}]}',
             "x\ufffd",
             id="B42-node",
         ),
-        pytest.param(nested(128), "deep", id="B43-128"),
-        pytest.param(b'{"message":"a","message":"b"}', "b", id="B44"),
+        case_param(nested(128), "deep", id="B43-128"),
+        case_param(b'{"message":"a","message":"b"}', "b", id="B44"),
         pytest.param(b'\r\n {"message":"a"}\n', "a", id="blank-space-around"),
     ],
 )
@@ -111,6 +110,7 @@ async def test_an_odd_body_is_still_read(
     assert said(fake) == words
 
 
+@pytest.mark.case("B42")
 async def test_b42_half_an_emoji_in_a_tool_result_becomes_a_mark(
     fake: FakeUpstream,
 ) -> None:
@@ -145,6 +145,7 @@ async def test_an_empty_body_is_an_empty_object(body: bytes) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.case("B46")
 async def test_b46_a_chat_body_may_have_64_mib_and_no_byte_more() -> None:
     filler = b" " * (64 * 2**20 - 2)
     async with running(upstream="demo") as editor:
@@ -206,6 +207,7 @@ async def test_b49_sql_elsewhere_is_only_text() -> None:
         pytest.param({"litellm_params": {"api_base": "URL"}}, id="litellm_params"),
     ],
 )
+@pytest.mark.case("B55")
 async def test_b55_a_body_cannot_choose_where_a_request_goes(
     fake: FakeUpstream, fields: dict[str, Any]
 ) -> None:
@@ -222,16 +224,16 @@ async def test_b55_a_body_cannot_choose_where_a_request_goes(
 @pytest.mark.parametrize(
     "model",
     [
-        pytest.param("http://evil/x", id="B56-url"),
-        pytest.param("../x", id="B56-dots"),
-        pytest.param("a\r\nX: y", id="B56-header"),
-        pytest.param("x" * 10_000, id="B56-long"),
-        pytest.param("byok:nowhere:m", id="B56-unknown-upstream"),
-        pytest.param("byok:fake:" + "m" * 600, id="B56-over-512"),
-        pytest.param("byok:fake:", id="B56-no-model"),
-        pytest.param(None, id="B56-null"),
-        pytest.param(17, id="B56-number"),
-        pytest.param({"a": 1}, id="B56-object"),
+        case_param("http://evil/x", id="B56-url"),
+        case_param("../x", id="B56-dots"),
+        case_param("a\r\nX: y", id="B56-header"),
+        case_param("x" * 10_000, id="B56-long"),
+        case_param("byok:nowhere:m", id="B56-unknown-upstream"),
+        case_param("byok:fake:" + "m" * 600, id="B56-over-512"),
+        case_param("byok:fake:", id="B56-no-model"),
+        case_param(None, id="B56-null"),
+        case_param(17, id="B56-number"),
+        case_param({"a": 1}, id="B56-object"),
     ],
 )
 async def test_an_odd_model_is_the_default_model(
@@ -246,14 +248,15 @@ async def test_an_odd_model_is_the_default_model(
 @pytest.mark.parametrize(
     "fields",
     [
-        pytest.param({"chat_history": 2**70}, id="B45-history"),
-        pytest.param({"nodes": {"a": 1}}, id="B45-nodes"),
-        pytest.param({"tool_definitions": "none"}, id="B45-tools"),
-        pytest.param({"max_tokens": 10**30, "temperature": "hot"}, id="B45-sampling"),
-        pytest.param({"feature_detection_flags": [1]}, id="B45-flags"),
-        pytest.param({"silent": "perhaps"}, id="B45-silent"),
+        case_param({"chat_history": 2**70}, id="B45-history"),
+        case_param({"nodes": {"a": 1}}, id="B45-nodes"),
+        case_param({"tool_definitions": "none"}, id="B45-tools"),
+        case_param({"max_tokens": 10**30, "temperature": "hot"}, id="B45-sampling"),
+        case_param({"feature_detection_flags": [1]}, id="B45-flags"),
+        case_param({"silent": "perhaps"}, id="B45-silent"),
     ],
 )
+@pytest.mark.case("B45")
 async def test_b45_an_odd_optional_field_is_ignored(
     fake: FakeUpstream, fields: dict[str, Any]
 ) -> None:
@@ -263,6 +266,7 @@ async def test_b45_an_odd_optional_field_is_ignored(
     assert said(fake) == "a"
 
 
+@pytest.mark.case("B93")
 async def test_b93_the_same_request_twice_is_answered_twice(
     fake: FakeUpstream,
 ) -> None:

@@ -3,80 +3,19 @@
 import asyncio
 import base64
 import json
-import os
-import re
 import signal
 import socket
-import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from byok.server.token import rotate_token
-from tests.fakes.program import ROOT, run_byok
+from tests.fakes.process import KEY, configure, serving
+from tests.fakes.program import run_byok
 from tests.fakes.raw import ask, filled, request
 from tests.fakes.upstream import FakeUpstream, Script, answer
-
-KEY = "canary/key+0123456789-ABC_def.ghi="
-READY = re.compile(rb"byok is listening on http://127\.0\.0\.1:(\d+)\n")
-
-
-@dataclass
-class Program:
-    """A running `byok serve`."""
-
-    process: asyncio.subprocess.Process
-    home: Path
-    port: int
-    ready: bytes
-
-    @property
-    def token_file(self) -> Path:
-        return self.home / "state" / "token"
-
-    async def ended(self, *numbers: signal.Signals) -> tuple[int, bytes, bytes]:
-        """Send signals; return exit code, stdout and stderr."""
-        for number in numbers:
-            self.process.send_signal(number)
-        out, err = await asyncio.wait_for(self.process.communicate(), 10)
-        assert self.process.returncode is not None
-        return self.process.returncode, self.ready + out, err
-
-
-@asynccontextmanager
-async def serving(home: Path, *arguments: str) -> AsyncIterator[Program]:
-    """Run the daemon in a home of its own until the block ends."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "byok", "serve", "--port", "0", *arguments),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, "BYOK_HOME": str(home), "BYOK_KEY_FAKE": KEY},
-        cwd=ROOT,
-    )
-    try:
-        assert process.stdout is not None
-        ready = await asyncio.wait_for(process.stdout.readline(), 20)
-        match = READY.fullmatch(ready)
-        assert match, ready
-        yield Program(process, home, int(match[1]), ready)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.communicate()
-
-
-def configure(home: Path, url: str) -> None:
-    """Write the settings of one upstream called fake, without models."""
-    home.mkdir(mode=0o700)
-    (home / "config.toml").write_text(
-        f'[upstreams.fake]\nbase_url = "{url}"\nmodel = "m"\n[log]\nlevel = "debug"\n'
-    )
 
 
 def forms(secret: str) -> set[bytes]:
@@ -168,6 +107,7 @@ async def test_no_key_and_no_token_is_told_or_written_down(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.case("F39")
 async def test_a_signal_ends_the_program_in_peace(
     tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -227,6 +167,7 @@ def test_a_taken_port_exits_with_69() -> None:
     ],
     ids=["unknown key", "scheme", "no TOML", "key in the settings"],
 )
+@pytest.mark.case("B97", "B58")
 def test_bad_settings_exit_with_78_and_show_no_value(
     clean_environment: Path, config: str, words: str
 ) -> None:
@@ -239,6 +180,7 @@ def test_bad_settings_exit_with_78_and_show_no_value(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.case("B103")
 def test_a_token_file_open_to_others_exits_with_78(clean_environment: Path) -> None:
     token = clean_environment / "state" / "token"
     token.parent.mkdir(parents=True)

@@ -19,6 +19,7 @@ QUICK = Timing(
     [b"", b"POST /chat-stream HT", b"POST /chat HTTP/1.1\r\nHost: x\r\nX-Half: "],
     ids=["nothing", "half a line", "half a head"],
 )
+@pytest.mark.case("F17")
 async def test_half_a_head_is_closed(half: bytes) -> None:
     async with (
         running(upstream="demo", timing=QUICK) as editor,
@@ -42,6 +43,7 @@ async def test_a_connection_whose_head_came_lives_on() -> None:
         assert (await connection.answer()).status == 200
 
 
+@pytest.mark.case("F17")
 async def test_half_a_body_is_408() -> None:
     async with (
         running(upstream="demo", timing=QUICK) as editor,
@@ -53,6 +55,7 @@ async def test_half_a_body_is_408() -> None:
         assert (refused.status, refused.code) == (408, "body_timeout")
 
 
+@pytest.mark.case("F16")
 async def test_a_client_that_does_not_read_frees_its_place_and_the_upstream(
     fake: FakeUpstream,
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from byok.server.run import Timing
 from byok.wire.sse import SSEDecoder
+from tests.fakes.cases import case_param
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.raw import RawConnection, connected, filled, request
 from tests.fakes.upstream import (
@@ -68,8 +69,8 @@ async def chat(fake: FakeUpstream, script: Script | list[bytes]) -> Answer:
 @pytest.mark.parametrize(
     "first",
     [
-        pytest.param(Script(before_head=True), id="F02-before-the-head"),
-        pytest.param(Script([], end="reset"), id="F02-after-the-head"),
+        case_param(Script(before_head=True), id="F02-before-the-head"),
+        case_param(Script([], end="reset"), id="F02-after-the-head"),
     ],
 )
 async def test_a_connection_lost_before_any_text_is_made_once_more(
@@ -82,6 +83,7 @@ async def test_a_connection_lost_before_any_text_is_made_once_more(
     assert fake.requests[0] == fake.requests[1]
 
 
+@pytest.mark.case("F02")
 async def test_f02_a_connection_lost_after_text_keeps_the_text(
     fake: FakeUpstream,
 ) -> None:
@@ -92,6 +94,7 @@ async def test_f02_a_connection_lost_after_text_keeps_the_text(
     assert len(fake.requests) == 1
 
 
+@pytest.mark.case("F02")
 async def test_f02_a_connection_lost_after_the_finish_loses_nothing(
     fake: FakeUpstream,
 ) -> None:
@@ -109,9 +112,9 @@ ESCAPED = b'data: {"choices":[{"index":0,"delta":{"content":"1 \\u20ac"}}]}\n\n'
 @pytest.mark.parametrize(
     "cut",
     [
-        pytest.param(RAW_EURO[: RAW_EURO.index(b"1") + 1], id="F03-in-text"),
-        pytest.param(RAW_EURO[: RAW_EURO.index(b"\xe2") + 2], id="F03-in-a-character"),
-        pytest.param(ESCAPED[: ESCAPED.index(b"20ac")], id="F03-in-an-escape"),
+        case_param(RAW_EURO[: RAW_EURO.index(b"1") + 1], id="F03-in-text"),
+        case_param(RAW_EURO[: RAW_EURO.index(b"\xe2") + 2], id="F03-in-a-character"),
+        case_param(ESCAPED[: ESCAPED.index(b"20ac")], id="F03-in-an-escape"),
     ],
 )
 async def test_a_cut_stream_keeps_its_whole_pieces_only(
@@ -129,13 +132,13 @@ CALL_OPEN, CALL_FINISH, _ = tool_answer("view", '{"path": "a')
 @pytest.mark.parametrize(
     ("script", "code"),
     [
-        pytest.param([CALL_OPEN], "upstream_cut", id="F04-cut"),
-        pytest.param(
+        case_param([CALL_OPEN], "upstream_cut", id="F04-cut"),
+        case_param(
             [CALL_OPEN, delta(finish="length"), DONE],
             "tool_call_incomplete",
             id="F04-length",
         ),
-        pytest.param(
+        case_param(
             [CALL_OPEN, CALL_FINISH, DONE],
             "tool_call_incomplete",
             id="F04-half-finished",
@@ -153,6 +156,7 @@ async def test_a_tool_call_that_came_in_part_is_never_passed_on(
     assert reply.last["stop_reason"] != 3
 
 
+@pytest.mark.case("F04")
 async def test_f04_a_finish_without_done_is_success(fake: FakeUpstream) -> None:
     check_ended(await chat(fake, answer("Whole.")[:-1]), "Whole.")
     reply = await chat(fake, tool_answer("view", '{"path": "a"}')[:-1])
@@ -171,6 +175,7 @@ WHOLE = {
 }
 
 
+@pytest.mark.case("F11")
 async def test_f11_json_where_a_stream_was_asked_is_read(fake: FakeUpstream) -> None:
     body = json.dumps(WHOLE).encode()
     check_ended(await chat(fake, Script([body], headers=JSON)), "Whole.")
@@ -180,23 +185,23 @@ async def test_f11_json_where_a_stream_was_asked_is_read(fake: FakeUpstream) -> 
 @pytest.mark.parametrize(
     ("script", "code"),
     [
-        pytest.param(
+        case_param(
             Script([b"<!DOCTYPE html><p>Sign in</p>"], headers=HTML),
             "upstream_not_json",
             id="F11-web-page",
         ),
-        pytest.param(
-            Script([event({"error": {"message": "overloaded"}})]),
+        case_param(
+            Script([event({"error": {"message": "it crashed"}})]),
             "upstream_refused",
             id="F11-error-event",
         ),
-        pytest.param(
-            Script([b'{"error": {"message": "overloaded"}}'], headers=JSON),
+        case_param(
+            Script([b'{"error": {"message": "it crashed"}}'], headers=JSON),
             "upstream_refused",
             id="F11-error-document",
         ),
         pytest.param(Script([b"data: oops\n\n"]), "upstream_not_json", id="no-json"),
-        pytest.param(Script([DONE]), "upstream_empty", id="F12-done-first"),
+        case_param(Script([DONE]), "upstream_empty", id="F12-done-first"),
     ],
 )
 async def test_an_answer_of_the_wrong_kind_is_told_in_one_sentence(
@@ -212,13 +217,13 @@ OTHER = event({"choices": [{"index": 1, "delta": {"content": "no"}}]})
 @pytest.mark.parametrize(
     "script",
     [
-        pytest.param([*answer("Whole."), DONE], id="F12-two-dones"),
-        pytest.param([*answer("Whole."), delta(content="late")], id="F12-data-behind"),
-        pytest.param([USAGE, *answer("Whole.")], id="F12-usage-first"),
-        pytest.param([*answer("Whole.")[:-1], USAGE, DONE], id="F12-usage-behind"),
-        pytest.param([event({"choices": []}), *answer("Whole.")], id="F12-no-choices"),
-        pytest.param([event({}), *answer("Whole.")], id="F12-empty-object"),
-        pytest.param([OTHER, *answer("Whole."), OTHER], id="F12-second-choice"),
+        case_param([*answer("Whole."), DONE], id="F12-two-dones"),
+        case_param([*answer("Whole."), delta(content="late")], id="F12-data-behind"),
+        case_param([USAGE, *answer("Whole.")], id="F12-usage-first"),
+        case_param([*answer("Whole.")[:-1], USAGE, DONE], id="F12-usage-behind"),
+        case_param([event({"choices": []}), *answer("Whole.")], id="F12-no-choices"),
+        case_param([event({}), *answer("Whole.")], id="F12-empty-object"),
+        case_param([OTHER, *answer("Whole."), OTHER], id="F12-second-choice"),
         pytest.param([b": ping\n\n", *answer("Who", "le.")], id="comment"),
         pytest.param([*answer("Wh", "", "ole.")], id="nothing-between"),
     ],
@@ -251,6 +256,7 @@ TEXT = "a\u2028b\x85c"
 
 
 @pytest.mark.parametrize("ends", ENDS)
+@pytest.mark.case("F13")
 def test_f13_every_split_of_a_stream_gives_the_same_events(ends: str) -> None:
     raw = ENDS[ends]
 
@@ -267,6 +273,7 @@ def test_f13_every_split_of_a_stream_gives_the_same_events(ends: str) -> None:
 
 
 @pytest.mark.parametrize("ends", ENDS)
+@pytest.mark.case("F13")
 async def test_f13_every_line_end_gives_the_same_text(
     fake: FakeUpstream, ends: str
 ) -> None:
@@ -279,11 +286,11 @@ async def test_f13_every_line_end_gives_the_same_text(
 @pytest.mark.parametrize(
     ("pieces", "text"),
     [
-        pytest.param(["\ud83d", "\ude00!"], "\U0001f600!", id="F14-two-deltas"),
-        pytest.param(["a\ud83d", "", "\ude00"], "a\U0001f600", id="F14-one-between"),
-        pytest.param(["a\ud83d", "b"], "a\ufffdb", id="F14-high-half-only"),
-        pytest.param(["a\ude00b"], "a\ufffdb", id="F14-low-half-only"),
-        pytest.param(["a\ud83d"], "a\ufffd", id="F14-half-at-the-end"),
+        case_param(["\ud83d", "\ude00!"], "\U0001f600!", id="F14-two-deltas"),
+        case_param(["a\ud83d", "", "\ude00"], "a\U0001f600", id="F14-one-between"),
+        case_param(["a\ud83d", "b"], "a\ufffdb", id="F14-high-half-only"),
+        case_param(["a\ude00b"], "a\ufffdb", id="F14-low-half-only"),
+        case_param(["a\ud83d"], "a\ufffd", id="F14-half-at-the-end"),
     ],
 )
 async def test_an_emoji_in_halves_is_joined(
@@ -292,6 +299,7 @@ async def test_an_emoji_in_halves_is_joined(
     check_ended(await chat(fake, answer(*pieces)), text)
 
 
+@pytest.mark.case("F14")
 async def test_an_emoji_in_halves_is_joined_in_tool_arguments(
     fake: FakeUpstream,
 ) -> None:
@@ -323,6 +331,7 @@ def refusal(status: int, body: bytes = b'{"error": {"message": "no"}}') -> Scrip
         pytest.param(Script([]), "upstream_empty", 1, id="empty"),
     ],
 )
+@pytest.mark.case("F09")
 async def test_an_upstream_that_refuses_is_told_in_one_sentence(
     fake: FakeUpstream, script: Script, code: str, requests: int
 ) -> None:
@@ -332,6 +341,7 @@ async def test_an_upstream_that_refuses_is_told_in_one_sentence(
     assert "<html>" not in reply.text
 
 
+@pytest.mark.case("F01")
 async def test_an_upstream_that_is_down_is_told_in_one_sentence() -> None:
     with closing(socket.socket()) as sock:
         sock.bind(("127.0.0.1", 0))  # bound, but nobody listens
@@ -345,6 +355,7 @@ async def test_an_upstream_that_is_down_is_told_in_one_sentence() -> None:
 @pytest.mark.parametrize(
     ("pieces", "text"), [([], ""), ([delta(content="One")], "One")]
 )
+@pytest.mark.case("F05")
 async def test_an_upstream_that_hangs_is_given_up_after_its_timeout(
     fake: FakeUpstream, pieces: list[bytes], text: str
 ) -> None:
@@ -388,8 +399,8 @@ async def asking(editor: Editor) -> AsyncIterator[RawConnection]:
 @pytest.mark.parametrize(
     "script",
     [
-        pytest.param(Script([5.0, *answer("late")]), id="F15-before-the-first-byte"),
-        pytest.param(Script([delta(content="One")], end="hang"), id="F15-mid-stream"),
+        case_param(Script([5.0, *answer("late")]), id="F15-before-the-first-byte"),
+        case_param(Script([delta(content="One")], end="hang"), id="F15-mid-stream"),
     ],
 )
 async def test_the_upstream_is_let_go_within_half_a_second(
@@ -405,6 +416,7 @@ async def test_the_upstream_is_let_go_within_half_a_second(
         await asyncio.wait_for(fake.hung_up.wait(), 0.5)
 
 
+@pytest.mark.case("F15")
 async def test_the_upstream_is_let_go_while_heartbeats_are_sent(
     fake: FakeUpstream,
 ) -> None:
@@ -421,6 +433,7 @@ async def test_the_upstream_is_let_go_while_heartbeats_are_sent(
         await asyncio.wait_for(fake.hung_up.wait(), 0.5)
 
 
+@pytest.mark.case("F15")
 async def test_f15_who_leaves_the_waiting_room_never_reaches_the_upstream(
     fake: FakeUpstream,
 ) -> None:
@@ -443,6 +456,7 @@ async def test_f15_who_leaves_the_waiting_room_never_reaches_the_upstream(
 
 
 @pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.case("F15")
 async def test_retries_end_when_the_client_leaves(
     fake: FakeUpstream, status: int
 ) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import ssl
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -59,7 +60,11 @@ class Script:
 class FakeUpstream:
     """Answers each chat request with the next script, the last one for ever."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._host = host
+        self._tls = tls
         self.scripts: list[Script] = [Script()]
         self.requests: list[dict[str, Any]] = []
         self.paths: list[str] = []
@@ -89,10 +94,11 @@ class FakeUpstream:
             app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None
         )
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        site = web.TCPSite(self._runner, self._host, 0, ssl_context=self._tls)
         await site.start()
         port = self._runner.addresses[0][1]
-        self.url = f"http://127.0.0.1:{port}/v1"
+        name = f"[{self._host}]" if ":" in self._host else self._host
+        self.url = f"http{'s' if self._tls else ''}://{name}:{port}/v1"
         return self
 
     async def __aexit__(self, *_: object) -> None:

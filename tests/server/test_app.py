@@ -50,11 +50,13 @@ async def test_health_is_told_without_a_token(path: str) -> None:
 @pytest.mark.parametrize(
     "path", ["/", "/health/", "//health", "/a/health", "/health?x", "/get-models"]
 )
+@pytest.mark.case("B17")
 async def test_nothing_else_is_open(path: str) -> None:
     async with running(upstream="demo") as editor:
         assert (await put(editor, bare_get(path))).code == "unauthorized"
 
 
+@pytest.mark.case("B01")
 async def test_health_is_closed_to_a_foreign_host() -> None:
     async with running(upstream="demo") as editor:
         data = bare_get("/health").replace(b"HOST", b"evil.example")
@@ -177,17 +179,24 @@ async def test_a_row_that_is_not_served_says_why() -> None:
 class Broken(Generator):
     """A generator with a fault of byok's own."""
 
+    fault: type[Exception] = ZeroDivisionError
+
     async def answer(self, turn: Turn, request: BaseRequest) -> StreamResponse:
-        raise ZeroDivisionError("a-word-from-the-inside")
+        raise self.fault("a-word-from-the-inside")
 
 
-async def test_a_fault_of_byok_is_one_500_and_its_whole_story_in_the_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+class Full(Broken):
+    """A generator that finds no memory."""
+
+    fault = MemoryError
+
+
+async def answered_by(broken: type[Broken], folder: Path) -> StreamResponse:
+    """Ask an App whose generator is broken."""
     paths = find_paths()
     settings = load_settings(paths.config)
     ladder = KeyLadder(environ={})
-    token = TokenCheck(tmp_path / "token")
+    token = TokenCheck(folder / "token")
     guard, gate = Guard(token), Gate(1, 0, 1)
     guard.listen_on(1)
     headers = {
@@ -203,11 +212,25 @@ async def test_a_fault_of_byok_is_one_500_and_its_whole_story_in_the_log(
             services,
             guard,
             gate,
-            Broken(services, gate),
+            broken(services, gate),
             Forwarder(services, gate),
             prove=lambda body: body,
         )
-        response = await app(asked)
+        return await app(asked)
+
+
+async def test_without_memory_the_client_is_asked_to_come_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    response = await answered_by(Full, tmp_path)
+    assert (response.status, response.headers["Retry-After"]) == (503, "2")
+    assert "Traceback" not in caplog.text
+
+
+async def test_a_fault_of_byok_is_one_500_and_its_whole_story_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    response = await answered_by(Broken, tmp_path)
     assert response.status == 500
     whole = json.loads(getattr(response, "body"))  # noqa: B009 - a Response in fact
     check_error(whole)

@@ -46,6 +46,7 @@ async def test_every_part_counts() -> None:
     assert len({whole, *others}) == 5
 
 
+@pytest.mark.case("B108")
 async def test_another_token_or_instance_is_not_believed() -> None:
     async with running(upstream="demo") as editor:
         own = instance_of(editor)
@@ -80,6 +81,7 @@ def squatter() -> Iterator[socket.socket]:
         yield listening
 
 
+@pytest.mark.case("B108")
 def test_a_port_where_nobody_answers_is_not_believed() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -87,6 +89,7 @@ def test_a_port_where_nobody_answers_is_not_believed() -> None:
     assert not holds(Instance(1, port, "a", 0.0), "token")
 
 
+@pytest.mark.case("B108")
 async def test_a_squatter_never_sees_the_token(squatter: socket.socket) -> None:
     port = squatter.getsockname()[1]
     squatter.setblocking(False)

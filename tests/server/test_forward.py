@@ -168,6 +168,7 @@ async def test_the_demo_has_no_such_api() -> None:
     assert (got.status, error_of(got)["code"]) == (422, "not_served")
 
 
+@pytest.mark.case("F09")
 async def test_a_failure_before_the_answer_is_tried_again(fake: FakeUpstream) -> None:
     fake.play(Script(before_head=True), Script(answer("Hi.")))
     async with running(settings_for(fake.url)) as editor:
@@ -176,6 +177,7 @@ async def test_a_failure_before_the_answer_is_tried_again(fake: FakeUpstream) ->
     assert len(fake.requests) == 2
 
 
+@pytest.mark.case("F02")
 async def test_a_stream_that_breaks_ends_with_an_error_event(
     fake: FakeUpstream,
 ) -> None:
@@ -189,6 +191,7 @@ async def test_a_stream_that_breaks_ends_with_an_error_event(
     assert len(fake.requests) == 1
 
 
+@pytest.mark.case("F02")
 async def test_a_whole_answer_that_breaks_is_an_error(fake: FakeUpstream) -> None:
     fake.play(Script([b'{"half":'], headers=JSON, end="reset"))
     async with running(settings_for(fake.url)) as editor:
@@ -196,6 +199,7 @@ async def test_a_whole_answer_that_breaks_is_an_error(fake: FakeUpstream) -> Non
     assert (got.status, error_of(got)["code"]) == (422, "upstream_cut")
 
 
+@pytest.mark.case("F05")
 async def test_silence_in_a_stream_ends_it(fake: FakeUpstream) -> None:
     fake.play(Script([delta(content="Half")], end="hang"))
     async with running(settings_for(fake.url, timeout=0.2)) as editor:
@@ -212,6 +216,7 @@ async def _begun(editor: Editor) -> Any:
     )
 
 
+@pytest.mark.case("F15")
 async def test_a_client_that_leaves_frees_the_upstream(fake: FakeUpstream) -> None:
     fake.play(Script([delta(content="Half")], end="hang"))
     async with running(settings_for(fake.url)) as editor:
@@ -221,6 +226,7 @@ async def test_a_client_that_leaves_frees_the_upstream(fake: FakeUpstream) -> No
         await asyncio.wait_for(fake.hung_up.wait(), 0.5)
 
 
+@pytest.mark.case("F39")
 async def test_stopping_ends_a_stream_with_an_error_event(fake: FakeUpstream) -> None:
     fake.play(Script([delta(content="Half")], end="hang"))
     quick = Timing(grace=0.1, last_words=0.5)

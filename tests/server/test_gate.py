@@ -91,6 +91,7 @@ async def test_waiting_ends_after_its_time_and_frees_the_chair() -> None:
             assert caught.value.code == "too_many_streams"
 
 
+@pytest.mark.case("F15")
 async def test_who_leaves_while_waiting_frees_the_chair() -> None:
     gate = Gate(streams=1, waiting=1, seconds=5)
     first, second = Visitor(gate), Visitor(gate)

@@ -94,6 +94,7 @@ async def test_a_whole_answer_that_fails_before_any_text_is_an_error(
     assert error["message"].startswith("fake: ")
 
 
+@pytest.mark.case("F02")
 async def test_a_whole_answer_that_fails_later_keeps_its_text(
     fake: FakeUpstream,
 ) -> None:
@@ -106,6 +107,7 @@ async def test_a_whole_answer_that_fails_later_keeps_its_text(
     assert reply.json["error"]["code"] == "upstream_cut"
 
 
+@pytest.mark.case("F09")
 async def test_a_rate_limit_with_a_wait_stays_one(fake: FakeUpstream) -> None:
     fake.play(refusal(429, "slow down", **{"Retry-After": "60"}))
     async with running(settings_for(fake.url)) as editor:

@@ -36,12 +36,14 @@ def room(soft: int, hard: int, wanted: int) -> str:
         pytest.param(256, 256, 50, "50\n256\n", id="no more than wanted"),
     ],
 )
+@pytest.mark.case("F18")
 def test_connections_fit_below_the_limit_of_files(
     soft: int, hard: int, wanted: int, told: str
 ) -> None:
     assert room(soft, hard, wanted) == told
 
 
+@pytest.mark.case("F18")
 def test_too_few_files_are_told_at_once() -> None:
     assert room(100, 100, 512) == (
         "byok.server.hardening.TooFewFiles: "

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from byok.redact import Redactor
 from byok.server.logs import RedactingFormatter, set_up_logging
+from tests.fuzz import redactor as fuzzing
 
 KEY = "a-canary-of-a-key"
 
@@ -87,6 +90,7 @@ def test_records_go_to_stderr_and_to_a_private_file(
     assert file.parent.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.case("F43")
 def test_without_a_log_file_the_daemon_still_speaks(
     tmp_path: Path,
     redactor: Redactor,
@@ -98,3 +102,11 @@ def test_without_a_log_file_the_daemon_still_speaks(
     set_up_logging("warning", blocked / "byok.log", redactor)
     assert "no log file: " in capsys.readouterr().err
     assert len(root.handlers) == 1
+
+
+@settings(max_examples=150)
+@given(st.binary(min_size=40, max_size=250))
+def test_no_secret_leaves_however_it_is_spelled_and_spread_over_log_calls(
+    choices: bytes,
+) -> None:
+    fuzzing.check(choices)

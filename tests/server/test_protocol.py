@@ -86,6 +86,7 @@ async def test_one_connection_serves_one_request_after_another() -> None:
             assert (await connection.answer()).body == b"/"
 
 
+@pytest.mark.case("F15")
 async def test_the_handler_ends_when_the_client_leaves() -> None:
     handler = Handler(waits=True)
     async with serving(handler) as port:
@@ -96,6 +97,7 @@ async def test_the_handler_ends_when_the_client_leaves() -> None:
         await asyncio.wait_for(handler.cancelled.wait(), 0.5)
 
 
+@pytest.mark.case("F17")
 async def test_a_connection_too_many_is_closed_and_told_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -112,6 +114,23 @@ async def test_a_connection_too_many_is_closed_and_told_once(
             assert (await (await again.send(GET)).answer()).status == 200
 
 
+@pytest.mark.case("F17")
+async def test_connections_that_say_nothing_make_room_for_one_that_does() -> None:
+    async with (
+        serving(Handler(), 3) as port,
+        connected(port) as used,
+        connected(port) as oldest,
+        connected(port) as younger,
+    ):
+        await (await used.send(GET)).answer()
+        async with connected(port) as asking:
+            assert (await (await asking.send(GET)).answer()).status == 200
+        assert await oldest.rest() == b""
+        for connection in (younger, used):
+            assert (await (await connection.send(GET)).answer()).status == 200
+
+
+@pytest.mark.case("B28", "B29", "F17")
 async def test_the_limits_reach_the_connection() -> None:
     connection = HttpServer(Handler(), 8)()
     assert connection.keepalive_timeout == 75

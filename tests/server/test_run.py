@@ -22,6 +22,7 @@ from tests.fakes.upstream import FakeUpstream, Script, delta
 PATIENT = Timing(grace=5, last_words=0.4)
 
 
+@pytest.mark.case("F44")
 async def test_the_daemon_answers_on_ipv4_and_on_ipv6() -> None:
     async with running(upstream="demo") as editor:
         port = editor.daemon.port
@@ -39,6 +40,7 @@ async def test_a_stopped_daemon_takes_no_more_connections() -> None:
             await asyncio.open_connection("127.0.0.1", editor.daemon.port)
 
 
+@pytest.mark.case("F39")
 async def test_a_stream_that_ends_in_time_ends_as_if_nothing_were(
     fake: FakeUpstream,
 ) -> None:
@@ -70,6 +72,7 @@ async def test_an_answer_that_the_end_cuts_says_so(
         assert reply.text.startswith("\n[byok] ")
 
 
+@pytest.mark.case("F39")
 async def test_every_open_stream_gets_its_last_line(fake: FakeUpstream) -> None:
     fake.play(Script([delta(content="One")], end="hang"))
     async with running(settings_for(fake.url)) as editor:
@@ -82,6 +85,7 @@ async def test_every_open_stream_gets_its_last_line(fake: FakeUpstream) -> None:
     assert {reply.last["error"]["code"] for reply in replies} == {"shutting_down"}
 
 
+@pytest.mark.case("F39")
 async def test_a_waiting_request_is_refused_when_the_daemon_stops(
     fake: FakeUpstream,
 ) -> None:
@@ -128,6 +132,7 @@ async def test_a_token_file_open_to_others_stops_the_start() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.case("F39")
 async def test_a_signal_ends_the_daemon(number: signal.Signals) -> None:
     ready = asyncio.Event()
 
@@ -149,6 +154,7 @@ async def test_a_signal_ends_the_daemon(number: signal.Signals) -> None:
     gc.unfreeze()
 
 
+@pytest.mark.case("F39")
 async def test_a_second_signal_ends_it_at_once(fake: FakeUpstream) -> None:
     fake.play(Script([], end="hang"))
     ready: asyncio.Future[Daemon] = asyncio.get_running_loop().create_future()

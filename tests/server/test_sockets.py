@@ -1,5 +1,6 @@
 """Where byok listens: loopback only, IPv4 and IPv6 on one port."""
 
+import errno
 import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -39,6 +40,7 @@ def listening(port: int) -> Iterator[list[socket.socket]]:
 
 
 @ipv6
+@pytest.mark.case("B99")
 def test_port_0_is_one_free_port_on_both_addresses() -> None:
     with listening(0) as sockets:
         names = [sock.getsockname()[:2] for sock in sockets]
@@ -78,6 +80,7 @@ def test_a_port_is_free_again_as_soon_as_it_is_closed() -> None:
         assert again[0].getsockname()[1] == port
 
 
+@pytest.mark.case("B99")
 def test_no_module_names_an_address_of_the_network() -> None:
     modules = list(Path(byok.__file__).parent.rglob("*.py"))
     assert len(modules) > 50
@@ -85,3 +88,20 @@ def test_no_module_names_an_address_of_the_network() -> None:
         text = module.read_text(encoding="utf-8")
         assert "0.0.0.0" not in text, module
         assert '"::"' not in text, module
+
+
+@pytest.mark.case("F44")
+def test_without_ipv6_there_is_ipv4_alone_and_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Old(socket.socket):
+        def __init__(self, family: int = -1, *rest: int, **named: int) -> None:
+            if family == socket.AF_INET6:
+                raise OSError(errno.EAFNOSUPPORT, "Address family not supported")
+            super().__init__(family, *rest, **named)
+
+    monkeypatch.setattr(socket, "socket", Old)
+    [only] = listen(0)
+    with only:
+        assert only.getsockname()[0] == "127.0.0.1"
+    assert "no IPv6" in caplog.text

@@ -39,6 +39,7 @@ def test_a_token_that_is_there_already_is_kept(path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
+@pytest.mark.case("B103")
 def test_a_file_open_to_others_is_refused_with_its_cure(path: Path, mode: int) -> None:
     put(path, "a-token-of-the-user\n", mode)
     with pytest.raises(ConfigError) as caught:
@@ -52,6 +53,7 @@ def test_a_file_open_to_others_is_refused_with_its_cure(path: Path, mode: int) -
     ["", "\n", "short", "x" * 2**20, "two words and\nlines, long enough", "\x00" * 40],
     ids=["empty", "blank", "short", "1 MB", "two lines", "NUL"],
 )
+@pytest.mark.case("B103")
 def test_a_file_without_a_token_is_refused(path: Path, content: str) -> None:
     put(path, content)
     with pytest.raises(ConfigError, match="holds no token") as caught:
@@ -59,6 +61,7 @@ def test_a_file_without_a_token_is_refused(path: Path, content: str) -> None:
     assert caught.value.hint == "Run: byok token rotate"
 
 
+@pytest.mark.case("B103")
 def test_a_symlink_is_refused_and_its_target_left_alone(path: Path) -> None:
     target = path.parent.parent / "target"
     put(path, "")
@@ -73,6 +76,7 @@ def test_a_symlink_is_refused_and_its_target_left_alone(path: Path) -> None:
         read_token(path)
 
 
+@pytest.mark.case("B103")
 def test_a_directory_is_refused(path: Path) -> None:
     path.mkdir(parents=True)
     with pytest.raises(ConfigError, match="plain file"):
@@ -98,6 +102,20 @@ def test_each_token_that_counts_is_told_so_that_logs_can_hide_it(path: Path) -> 
     check("Bearer x")
     check("Bearer x")
     assert told == [first, second]
+
+
+@pytest.mark.case("B103")
+def test_a_file_that_became_open_to_others_counts_again_once_it_is_private(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    check = TokenCheck(path)
+    token = rotate_token(path)
+    path.chmod(0o644)
+    assert not check(f"Bearer {token}")
+    assert not check(f"Bearer {token}")
+    assert caplog.text.count("cannot be read") == 1
+    path.chmod(0o600)
+    assert check(f"Bearer {token}")
 
 
 def test_a_running_daemon_keeps_its_token_when_the_file_vanishes(path: Path) -> None:

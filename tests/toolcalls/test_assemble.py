@@ -29,6 +29,7 @@ from byok.toolcalls.assemble import (
 from byok.toolcalls.repair import Repair, RepairMode
 from tests.fakes.schemas import OBJECTS
 from tests.fakes.slices import CUTS, cut
+from tests.fuzz.target import check_linear
 
 Delta = ToolCallDelta
 DONE = Finish(FinishReason.TOOL_CALLS)
@@ -276,6 +277,7 @@ DELTAS = st.builds(
 
 @settings(max_examples=150)
 @given(st.lists(DELTAS, max_size=8), st.sampled_from(FinishReason))
+@pytest.mark.case("F04")
 def test_no_call_leaves_before_finish_and_none_after_a_length_stop(
     deltas: list[Delta], reason: FinishReason
 ) -> None:
@@ -325,6 +327,7 @@ def notice(events: list[StreamEvent]) -> Notice:
         ),
     ],
 )
+@pytest.mark.case("F04")
 def test_a_call_that_is_not_whole_becomes_a_notice(
     events: list[StreamEvent], names: list[str]
 ) -> None:
@@ -355,6 +358,7 @@ def test_ids_are_made_where_they_miss_or_are_taken() -> None:
     assert [c[0] for c in calls(*deltas, taken=["x", "new1"])] == ["new2", "new3", "y"]
 
 
+@pytest.mark.case("F08")
 def test_there_is_a_limit_of_calls_in_one_turn() -> None:
     deltas = [Delta(n, f"i{n}", "f") for n in range(MAX_CALLS + 2)]
     assert len(calls(*deltas[:MAX_CALLS])) == MAX_CALLS
@@ -400,3 +404,14 @@ def test_every_repair_is_told() -> None:
     assert told == [
         Repair("view", text, fixed, "single quotes; line: type made integer"),
     ]
+
+
+@pytest.mark.parametrize("piece", ["}", ' {"a"}', '{"a":1}', ""])
+@pytest.mark.parametrize(
+    "fields", [{"name": "f"}, {"index": 0, "name": "f"}, {"id": "x"}]
+)
+def test_the_time_is_linear_in_the_number_of_fragments(
+    piece: str, fields: dict[str, Any]
+) -> None:
+    delta = Delta(**fields, arguments=piece)
+    check_linear(lambda size: run([*[delta] * size, DONE]), 10_000)

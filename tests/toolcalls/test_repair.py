@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from byok.chat import Json
 from byok.toolcalls.repair import RepairMode, Unrepairable, repair_arguments
 from tests.fakes.schemas import OBJECTS, SCHEMAS
+from tests.fuzz.toolcalls import check_repair
 
 FENCE = "code fence"
 STRAY = "stray text"
@@ -321,3 +322,46 @@ def test_a_strict_prefix_is_refused_or_means_the_same(
             continue
         assert text[0] != "{"
         assert json.loads(fixed) == json.loads(whole)
+
+
+SCRAPS = st.sampled_from(
+    [
+        *("{", "}", "[", "]", ",", ":", '"', "'", "\\", "```", "```json\n", "\n", " "),
+        *("\\u00e9", "\\x41", '\\"', "\xa0", "{}", '{"a":', "5", "a"),
+    ]
+)
+ATOMS = st.sampled_from(
+    [
+        *('"a"', "'b'", '""', "a", "true", "True", "null", "None", "5", "-0", "1e3"),
+        *('"5"', '"[1]"', '"it\'s"', "'x\ny'", "1e999", "12345678901234567890", "nan"),
+    ]
+)
+KEYS = st.sampled_from(['"a"', "'b'", '"path"', '""'])
+SLOPPY = st.recursive(
+    ATOMS,
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda v: f"[{', '.join(v)}]")
+        | st.lists(st.tuples(KEYS, inner), max_size=3).map(
+            lambda v: "{" + ",".join(f"{key}: {item}" for key, item in v) + "}"
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=250)
+@given(
+    SLOPPY,
+    st.lists(st.tuples(st.integers(0, 60), SCRAPS), max_size=2),
+    st.none() | SCHEMAS,
+    st.sampled_from(RepairMode),
+)
+def test_no_text_does_more_than_be_refused_and_nothing_is_invented(
+    text: str,
+    scraps: list[tuple[int, str]],
+    schema: dict[str, Any] | None,
+    mode: RepairMode,
+) -> None:
+    for place, scrap in scraps:
+        text = text[:place] + scrap + text[place:]
+    check_repair(text, schema, mode)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from aiohttp import client_reqrep
 
 from byok.errors import ConfigError
 from byok.upstream.transport import Route, Transports, body_of, is_link_local
@@ -110,6 +111,23 @@ async def test_an_aborted_body_fails_whoever_reads_it(
     body.abort()
     with pytest.raises(httpx.HTTPError):
         await anext(reader)
+
+
+async def test_an_aborted_body_leaves_nothing_in_the_library(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    shared = client_reqrep._CONNECTION_CLOSED_EXCEPTION
+    before = shared.__traceback__
+    for _ in range(3):
+        fake.play(Script([b"first"], end="hang"))
+        request = httpx.Request("POST", f"{fake.url}/chat/completions", json={})
+        response = await transports.by(Route()).handle_async_request(request)
+        reader = aiter(body_of(response))
+        await anext(reader)
+        body_of(response).abort()
+        with pytest.raises(httpx.HTTPError):
+            await anext(reader)
+    assert shared.__traceback__ is before
 
 
 @pytest.mark.parametrize(

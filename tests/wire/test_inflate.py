@@ -57,6 +57,7 @@ def refusal(coding: str, pieces: Iterable[bytes]) -> str:
 
 
 @pytest.mark.parametrize("coding", ["br", "zstd", "gzip, gzip", "x" * 5000])
+@pytest.mark.case("F10")
 def test_another_coding_is_refused_in_few_words(coding: str) -> None:
     with pytest.raises(UpstreamGarbled) as caught:
         Inflate(coding)
@@ -66,6 +67,7 @@ def test_another_coding_is_refused_in_few_words(coding: str) -> None:
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 @pytest.mark.parametrize("sent", [b"data: plain\n\n", b"\x1f\x8b\x08 broken", b"\xff"])
+@pytest.mark.case("F10")
 def test_damaged_data_are_refused(coding: str, sent: bytes) -> None:
     damaged = sent + b"\0" * 20
     assert refusal(coding, [damaged]) == "upstream_encoding"
@@ -80,12 +82,14 @@ def test_no_bytes_do_more_than_refuse(data: bytes) -> None:
             assert error.code == "upstream_encoding"
 
 
+@pytest.mark.case("F10")
 def test_one_read_that_expands_too_far_is_refused() -> None:
     bomb = gzip.compress(b"\0" * (MAX_PER_READ + 2**16))
     assert len(bomb) < 10_000
     assert refusal("gzip", [bomb]) == "upstream_event_too_large"
 
 
+@pytest.mark.case("F10")
 def test_an_answer_that_expands_too_far_is_refused() -> None:
     packer = zlib.compressobj(1)
     step = b"\0" * (MAX_PER_READ - 2**16)
@@ -112,6 +116,7 @@ def test_several_members_in_a_row_are_one_answer(size: int) -> None:
     assert undone("gzip", pieces) == b"one two three"
 
 
+@pytest.mark.case("F10")
 def test_several_members_are_capped_together() -> None:
     member = gzip.compress(bytes(MAX_PER_READ))
     with pytest.raises(UpstreamGarbled, match="expands"):

@@ -15,6 +15,7 @@ from byok.wire.sse import (
     SSEDecoder,
 )
 from tests.fakes.slices import CUTS, cut, singles
+from tests.fuzz.sse import reference, run
 
 Event = ServerSentEvent
 BOM = b"\xef\xbb\xbf"
@@ -40,6 +41,15 @@ STREAMS: dict[str, tuple[bytes, list[ServerSentEvent]]] = {
     ),
     "BOM": (BOM + b"data: a\n\n", [Event(b"a")]),
     "a second BOM is text": (BOM + BOM + b"data: a\n\ndata: b\n\n", [Event(b"b")]),
+    "a BOM behind a blank line is text": (
+        b"\n" + BOM + b"data: a\n\ndata: b\n\n",
+        [Event(b"b")],
+    ),
+    "a second BOM behind a blank": (
+        BOM + b" \r\n" + BOM + b"data: a\n\ndata: b\n\n",
+        [Event(b"b")],
+    ),
+    "no document behind a BOM that is none": (b"\r" + BOM + b'{"a": 1}', []),
     "blank lines before the first event": (b"\r\n\ndata: a\n\n", [Event(b"a")]),
     "no space after the colon": (b"data:a\n\n", [Event(b"a")]),
     "only one space is dropped": (b"data:  a \n\n", [Event(b" a ")]),
@@ -79,6 +89,7 @@ def test_a_stream_gives_its_events(
 
 
 @TABLE
+@pytest.mark.case("F13")
 def test_a_stream_cut_once_anywhere_gives_its_events(
     stream: bytes, events: list[ServerSentEvent]
 ) -> None:
@@ -87,6 +98,7 @@ def test_a_stream_cut_once_anywhere_gives_its_events(
 
 
 @TABLE
+@pytest.mark.case("F13")
 def test_a_stream_byte_by_byte_gives_its_events(
     stream: bytes, events: list[ServerSentEvent]
 ) -> None:
@@ -114,9 +126,29 @@ TOKENS = st.sampled_from(
 @settings(max_examples=200)
 @given(st.lists(TOKENS, max_size=25).map(b"".join), CUTS)
 @example(b"\r\n\ndata: b", [9, 10])
+@pytest.mark.case("F13")
 def test_any_slicing_gives_the_same_events(stream: bytes, places: list[int]) -> None:
     stream = b"data: a\n" + stream
     assert read(cut(stream, places)) == read([stream]) == read(singles(stream))
+
+
+SLICES = st.lists(
+    (TOKENS | st.sampled_from([b"\n\n", b"data: a\n\n", b'data: {"b"'])),
+    min_size=1,
+    max_size=5,
+).map(b"".join)
+
+
+@settings(max_examples=300)
+@given(st.lists(SLICES, max_size=6))
+@pytest.mark.case("F13")
+def test_any_slices_give_what_a_plain_reader_gives(slices: list[bytes]) -> None:
+    assert run(SSEDecoder(), slices) == reference(b"".join(slices))
+
+
+def test_a_line_may_be_cut_before_what_looks_like_an_event() -> None:
+    pieces = [b"data: a\n\n", b'data: {"text": "', b'data: b"}\n\n']
+    assert read(pieces) == [Event(b"a"), Event(b'{"text": "data: b"}')]
 
 
 def test_an_event_is_given_as_soon_as_its_blank_line_came() -> None:
@@ -149,6 +181,7 @@ LINE = b"data: " + b"x" * (2**20 - 6)  # one MiB
         pytest.param([b"data: a\n\n", b"x" * (MAX_EVENT_BYTES + 1)], id="as no field"),
     ],
 )
+@pytest.mark.case("F08")
 def test_an_event_above_the_limit_is_refused(stream: list[bytes]) -> None:
     with pytest.raises(UpstreamGarbled) as caught:
         read(stream)
@@ -161,12 +194,22 @@ def test_an_event_above_the_limit_is_refused(stream: list[bytes]) -> None:
         pytest.param([LINE, b"x" * (MAX_EVENT_BYTES - len(LINE))], id="just the limit"),
         pytest.param([LINE + b"\n\n"] * 6, id="many events"),
         pytest.param([b": " + LINE + b"\n"] * 6 + [b"data: a"], id="many comments"),
+        pytest.param(
+            [LINE + b"\n"] + [b"\n" + LINE + b"\n"] * 6, id="reads end before the blank"
+        ),
+        pytest.param(
+            [LINE + b"\r\n"] + [b"\r\n" + LINE + b"\r\n"] * 6, id="the same in CRLF"
+        ),
+        pytest.param(
+            [LINE + b"\n"] + [b"id: 1\n\n" + LINE + b"\n"] * 6, id="and in a field"
+        ),
     ],
 )
 def test_no_stream_is_refused_for_its_length(stream: list[bytes]) -> None:
     assert read(stream)
 
 
+@pytest.mark.case("F08")
 def test_a_document_above_its_limit_is_refused() -> None:
     piece = b"[" * 2**20
     with pytest.raises(UpstreamGarbled) as caught:

@@ -1,0 +1,48 @@
+"""A daemon that is killed leaves nothing behind that the next one stumbles over."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.test_program import HELD, HELLO, streams
+from tests.fakes.process import configure, serving
+from tests.fakes.raw import connected
+from tests.fakes.upstream import FakeUpstream, answer
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+
+
+def files(home: Path) -> set[str]:
+    """All files but the logs."""
+    return {
+        str(path.relative_to(home))
+        for path in home.rglob("*")
+        if path.is_file() and path.suffix != ".log"
+    }
+
+
+async def test_after_a_kill_with_32_streams_the_next_start_is_clean(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    home = tmp_path / "home"
+    configure(home, fake.url)
+    fake.play(HELD)
+    async with serving(home) as program:
+        tasks = await streams(program, fake)
+        before = files(home)
+        code, _, _ = await program.ended(signal.SIGKILL)
+        await asyncio.gather(*tasks, return_exceptions=True)
+    assert code == -signal.SIGKILL
+    async with asyncio.timeout(5):
+        while fake.open:  # the upstream notices that nobody listens any more
+            await asyncio.sleep(0.02)
+    fake.play(answer("Hi."))
+    async with serving(home) as program:
+        async with connected(program.port) as connection:
+            await connection.send(program.filled(HELLO))
+            assert (await connection.answer(5)).status == 200
+        program.check_log()
+        assert files(home) == before

@@ -1,0 +1,463 @@
+"""Upstreams that lie about their name, never end, never begin, or send too much."""
+
+import asyncio
+import contextlib
+import gzip
+import json
+import socket
+import ssl
+import sys
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byok.chat import ChatRequest, Message, Role, TextPart
+from byok.dialects import DIALECTS
+from byok.errors import UpstreamError
+from byok.upstream.client import HttpUpstream
+from byok.upstream.patience import Patience
+from byok.upstream.sending import UpstreamSpec
+from byok.upstream.transport import Transports
+from tests.fakes.cases import case_param
+from tests.fakes.daemon import Answer, running, settings_for
+from tests.fakes.process import Program, configure, serving
+from tests.fakes.raw import put, request
+from tests.fakes.upstream import (
+    DONE,
+    FakeUpstream,
+    Script,
+    answer,
+    delta,
+    event,
+)
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+MIB = 2**20
+JSON = {"Content-Type": "application/json"}
+VIEW = {"name": "view", "input_schema_json": '{"type":"object","properties":{}}'}
+CHAT = request(body=b'{"message": "x"}')
+
+
+# Names and certificates.
+
+
+@pytest.fixture
+def addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Resolve every name of the .test domain to this machine, and .invalid to none."""
+    real = socket.getaddrinfo
+
+    def resolve(host: Any, *rest: Any, **named: Any) -> Any:
+        text = host.decode() if isinstance(host, bytes) else str(host)
+        if text.endswith(".invalid"):
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return real("127.0.0.1" if text.endswith(".test") else host, *rest, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+
+
+def certificate(folder: Path, name: str) -> Path:
+    """Write a certificate that vouches for itself, and its key, into one PEM file."""
+    x509 = pytest.importorskip("cryptography.x509")
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
+        .sign(key, hashes.SHA256())
+    )
+    file = folder / f"{name}.pem"
+    pem = serialization.Encoding.PEM
+    plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    file.write_bytes(made.public_bytes(pem) + key.private_bytes(pem, *plain))
+    return file
+
+
+@asynccontextmanager
+async def secure(file: Path, name: str) -> AsyncIterator[tuple[FakeUpstream, str]]:
+    """Serve with a certificate; give the upstream and its address under a name."""
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(file)
+    async with FakeUpstream(tls=tls) as upstream:
+        yield upstream, upstream.url.replace("127.0.0.1", name)
+
+
+@pytest.mark.usefixtures("addresses")
+@pytest.mark.case("F01", "F44")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # of the refused handshake
+async def test_a_certificate_that_nobody_trusts_is_refused(tmp_path: Path) -> None:
+    file = certificate(tmp_path, "model.test")
+    async with (
+        secure(file, "model.test") as (upstream, url),
+        running(settings_for(url)) as editor,
+    ):
+        reply = await asyncio.wait_for(editor.chat(), 5)
+    assert reply.last["error"]["code"] == "upstream_tls"
+    assert upstream.requests == []
+
+
+@pytest.mark.usefixtures("addresses")
+@pytest.mark.case("F01", "F44")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+async def test_a_trusted_certificate_counts_for_its_own_name_only(
+    tmp_path: Path,
+) -> None:
+    file = certificate(tmp_path, "model.test")
+    trusted = {"ca_file": str(file)}
+    async with secure(file, "model.test") as (upstream, url):
+        async with running(settings_for(url, **trusted)) as editor:
+            assert (await editor.chat()).text == "Hi."
+        other = url.replace("model.test", "other.test")
+        async with running(settings_for(other, **trusted)) as editor:
+            reply = await asyncio.wait_for(editor.chat(), 5)
+    assert reply.last["error"]["code"] == "upstream_tls"
+    assert len(upstream.requests) == 1
+
+
+@pytest.mark.usefixtures("addresses")
+@pytest.mark.case("F01")
+async def test_a_name_without_an_address_is_told() -> None:
+    async with running(settings_for("https://model.invalid/v1")) as editor:
+        reply = await asyncio.wait_for(editor.chat(), 12)
+    assert reply.last["error"]["code"] == "upstream_connect"
+    assert "model.invalid" in reply.text
+
+
+@pytest.mark.case("F44")
+async def test_an_upstream_may_be_on_ipv6_alone() -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no ::1")
+    async with (
+        FakeUpstream("::1") as upstream,
+        running(settings_for(upstream.url)) as editor,
+    ):
+        assert (await editor.chat()).text == "Hi."
+
+
+@pytest.mark.case("F44")
+async def test_a_login_page_in_between_is_told_with_a_hint(fake: FakeUpstream) -> None:
+    page = b"<!DOCTYPE html><html><title>Sign in to the hotel's network</title>"
+    fake.play(Script([page], headers={"Content-Type": "text/html"}))
+    async with running(settings_for(fake.url)) as editor:
+        refused = await put(editor, CHAT)
+        assert (refused.status, refused.code) == (422, "upstream_not_json")
+        assert refused.json["error"]["hint"]
+        assert b"hotel" not in refused.body
+
+
+# Redirects.
+
+
+@pytest.mark.case("B62")
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+@pytest.mark.parametrize("place", ["another port", "another host", "the same place"])
+async def test_no_redirect_is_followed(
+    fake: FakeUpstream, status: int, place: str
+) -> None:
+    async with FakeUpstream() as canary:
+        path = "/models" if status < 307 else "/chat/completions"
+        host = fake if place == "the same place" else canary
+        location = host.url + path
+        if place == "another host":
+            location = location.replace("127.0.0.1", "localhost")
+        fake.play(Script([], status, {"Location": location}))
+        async with running(settings_for(fake.url)) as editor:
+            refused = await put(editor, CHAT)
+            assert (refused.status, refused.code) == (422, "upstream_redirect")
+        assert canary.requests == canary.list_headers == []
+        assert len(fake.requests) == 1
+        assert len(fake.list_headers) < 2  # the list of models is asked for once
+
+
+@pytest.mark.usefixtures("addresses")
+@pytest.mark.case("B62")
+async def test_no_redirect_from_https_to_http_is_followed(
+    fake: FakeUpstream, tmp_path: Path
+) -> None:
+    file = certificate(tmp_path, "model.test")
+    location = {"Location": f"{fake.url}/chat/completions"}
+    async with secure(file, "model.test") as (upstream, url):
+        upstream.play(Script([], 308, location))
+        async with running(settings_for(url, ca_file=str(file))) as editor:
+            assert (await put(editor, CHAT)).code == "upstream_redirect"
+    assert fake.requests == []
+
+
+# Statuses.
+
+
+def busy(status: int, wait: str) -> Script:
+    return Script([b"{}"], status, {**JSON, **({"Retry-After": wait} if wait else {})})
+
+
+IN_AN_HOUR = formatdate(4102444800, usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "requests"),
+    [
+        case_param(busy(429, "3600"), 429, 1, id="F09-429-in-an-hour"),
+        case_param(busy(429, IN_AN_HOUR), 429, 1, id="F09-429-at-a-date"),
+        case_param(busy(429, "0"), 429, 3, id="F09-429-at-once"),
+        case_param(busy(500, "0"), 422, 2, id="F09-500"),
+        case_param(busy(502, "0"), 422, 3, id="F09-502"),
+        case_param(busy(503, "0"), 422, 3, id="F09-503"),
+        case_param(busy(504, "0"), 422, 3, id="F09-504"),
+        case_param(busy(529, "0"), 422, 3, id="F09-529"),
+        case_param(busy(400, ""), 422, 1, id="F09-400"),
+    ],
+)
+async def test_a_refusal_has_its_status_and_its_tries(
+    fake: FakeUpstream, script: Script, status: int, requests: int
+) -> None:
+    fake.play(script)
+    async with running(settings_for(fake.url)) as editor:
+        refused = await put(editor, CHAT)
+    assert refused.status == status
+    assert len(fake.requests) == requests
+    assert status != 429 or refused.header("retry-after")
+    assert refused.json["error"]["retryable"] is (script.status != 400)
+
+
+# Silence, and what only looks like talking.
+
+
+class NoKey:
+    """A key source without a key."""
+
+    async def get(self) -> str:
+        return ""
+
+    def forget(self) -> None:
+        """Nothing is remembered."""
+
+
+async def told(url: str, patience: Patience) -> tuple[str, UpstreamError]:
+    """Ask an upstream directly, with limits that no setting has."""
+    transports, text = Transports(), ""
+    spec = UpstreamSpec("fake", url, DIALECTS["openai_chat"], patience=patience)
+    upstream = HttpUpstream(spec, transports, NoKey())
+    chat = ChatRequest((Message(Role.USER, (TextPart("Hi?"),)),))
+    try:
+        with pytest.raises(UpstreamError) as caught:
+            async for batch in upstream.stream(chat, "m"):
+                text += "".join(getattr(e, "text", "") for e in batch)
+    finally:
+        await transports.close()
+    return text, caught.value
+
+
+@pytest.mark.case("F06")
+async def test_comments_without_end_are_given_up(fake: FakeUpstream) -> None:
+    drip = [piece for _ in range(400) for piece in (b": wait\n\n", 0.02)]
+    fake.play(Script([delta(content="One"), *drip], end="hang"))
+    patience = Patience(first=5, silence=2, comments=0.3)
+    text, error = await asyncio.wait_for(told(fake.url, patience), 5)
+    assert (text, error.code) == ("One", "upstream_timeout")
+    assert len(fake.requests) == 1
+
+
+@pytest.mark.case("F06")
+async def test_comments_before_an_answer_do_no_harm(fake: FakeUpstream) -> None:
+    drip = [piece for _ in range(10) for piece in (b": wait\n\n", 0.02)]
+    fake.play(Script([*drip, *answer("Whole.")]))
+    async with running(settings_for(fake.url)) as editor:
+        assert (await editor.chat()).text == "Whole."
+
+
+@pytest.mark.case("F05")
+async def test_an_answer_without_end_has_a_limit_in_all(fake: FakeUpstream) -> None:
+    drip = [piece for _ in range(400) for piece in (delta(content="a"), 0.02)]
+    fake.play(Script(drip))
+    text, error = await asyncio.wait_for(told(fake.url, Patience(total=0.4)), 5)
+    assert error.code == "upstream_timeout"
+    assert set(text) == {"a"}
+
+
+@pytest.mark.case("F05")
+async def test_a_connection_that_is_taken_and_never_answered_is_given_up() -> None:
+    asked = 0
+
+    async def say_nothing(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        nonlocal asked
+        asked += bool(await reader.readuntil(b"\r\n\r\n"))
+        await reader.read()  # until byok gives up
+        writer.close()
+
+    server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    async with server, running(settings_for(url, model="m", timeout=0.3)) as editor:
+        refused = await asyncio.wait_for(put(editor, CHAT), 5)
+    assert (refused.status, refused.code) == (422, "upstream_timeout")
+    assert asked <= 2  # the chat, and the list of models
+
+
+@pytest.mark.case("F05")
+async def test_silence_after_five_events_keeps_their_text(fake: FakeUpstream) -> None:
+    fake.play(Script([delta(content=f"{n} ") for n in range(5)], end="hang"))
+    async with running(settings_for(fake.url, timeout=0.3)) as editor:
+        reply = await asyncio.wait_for(editor.chat(), 5)
+    assert reply.text.startswith("0 1 2 3 4 \n[byok] fake: ")
+    assert reply.last["error"]["code"] == "upstream_timeout"
+    assert len(fake.requests) == 1
+
+
+@pytest.mark.case("F07")
+async def test_an_answer_byte_by_byte_is_the_same(fake: FakeUpstream) -> None:
+    whole = b"".join(answer("Slo", "w, né \U0001f600."))
+    slow = [p for n in range(len(whole)) for p in (whole[n : n + 1], 0.001)]
+    fake.play(Script(slow))
+    async with running(settings_for(fake.url)) as editor:
+        reply = await editor.chat()
+    assert (reply.text, reply.last["stop_reason"]) == ("Slow, né \U0001f600.", 1)
+
+
+# Too much.
+
+
+class Again:
+    """The same piece many times, without holding them."""
+
+    def __init__(self, piece: bytes, times: int) -> None:
+        self._piece, self._times = piece, times
+
+    def __iter__(self) -> Any:
+        return (self._piece for _ in range(self._times))
+
+
+def fragment(index: Any, arguments: str, **call: Any) -> bytes:
+    function = {"arguments": arguments, **call.pop("function", {})}
+    return delta(tool_calls=[{"index": index, "function": function, **call}])
+
+
+async def memory(program: Program, stop: asyncio.Event) -> int:
+    """Return the most memory that the daemon had."""
+    most = program.rss
+    with contextlib.suppress(FileNotFoundError):  # it has ended
+        while not stop.is_set():
+            most = max(most, program.rss)
+            await asyncio.sleep(0.05)
+    return most
+
+
+@linux
+@pytest.mark.parametrize(
+    ("pieces", "headers", "code"),
+    [
+        case_param(
+            Again(b"x" * MIB, 64), {}, "upstream_event_too_large", id="F08-one-line"
+        ),
+        case_param(
+            Again(b"data: x\n" * 10_000, 800),
+            {},
+            "upstream_event_too_large",
+            id="F08-one-event",
+        ),
+        case_param(
+            Again(b": x\n\n" * 10_000, 100), {}, "upstream_empty", id="F08-comments"
+        ),
+        case_param(
+            Again(event({"choices": [], "usage": {}}) * 2000, 50),
+            {},
+            "upstream_empty",
+            id="F08-events-that-tell-nothing",
+        ),
+        case_param(
+            Again(fragment(0, "x", function={"name": "view"}) * 500, 200),
+            {},
+            "upstream_cut",
+            id="F08-100000-fragments",
+        ),
+        case_param(
+            [gzip.compress(bytes(50 * MIB), 1)],
+            {"Content-Encoding": "gzip"},
+            "upstream_event_too_large",
+            id="F10-bomb",
+        ),
+    ],
+)
+async def test_a_giant_is_cut_and_costs_little_memory(
+    tmp_path: Path,
+    fake: FakeUpstream,
+    pieces: Iterable[bytes],
+    headers: dict[str, str],
+    code: str,
+) -> None:
+    configure(tmp_path / "home", fake.url)
+    async with serving(tmp_path / "home") as program:
+        await program.check_well()
+        fake.play(Script(pieces, headers=headers))
+        before, stop = program.rss, asyncio.Event()
+        measuring = asyncio.ensure_future(memory(program, stop))
+        reply = await program.ask(CHAT, 30)
+        stop.set()
+        assert reply.json["error"]["code"] == code
+        assert await measuring - before < 40 * MIB
+        fake.play(answer("Hi."))
+        await program.check_well()
+
+
+@pytest.mark.case("F08")
+async def test_a_text_without_end_is_cut(fake: FakeUpstream) -> None:
+    fake.play(Script(Again(delta(content="x" * 60_000), 1200)))  # 72 MB
+    async with running(settings_for(fake.url)) as editor:
+        reply = await editor.chat()
+    assert reply.last["error"]["code"] == "upstream_event_too_large"
+    assert len(reply.text) > 60 * MIB
+
+
+async def calls(fake: FakeUpstream, *pieces: bytes) -> Answer:
+    fake.play([*pieces, delta("tool_calls"), DONE])
+    async with running(settings_for(fake.url)) as editor:
+        return await editor.chat(tool_definitions=[VIEW])
+
+
+@pytest.mark.case("F08")
+async def test_100000_fragments_are_one_whole_call(fake: FakeUpstream) -> None:
+    opened = fragment(0, '{"path": "', id="c", function={"name": "view"})
+    rest = [fragment(0, "x") * 1000] * 100
+    reply = await calls(fake, opened, *rest, fragment(0, '"}'))
+    [use] = reply.tool_uses
+    assert json.loads(use["input_json"]) == {"path": "x" * 100_000}
+
+
+@pytest.mark.case("F08")
+@pytest.mark.parametrize("index", [10**9, -1, 1.5, "0", None, True, [0]])
+async def test_an_absurd_index_is_only_a_name_of_the_call(
+    fake: FakeUpstream, index: Any
+) -> None:
+    opened = fragment(index, '{"path":', id="c", function={"name": "view"})
+    reply = await calls(fake, opened, fragment(index, '"a"}'))
+    assert [json.loads(u["input_json"]) for u in reply.tool_uses] == [{"path": "a"}]
+    assert reply.last["stop_reason"] == 3
+
+
+@pytest.mark.case("F08")
+async def test_ten_thousand_calls_are_cut_to_those_that_anybody_means(
+    fake: FakeUpstream,
+) -> None:
+    many = b"".join(
+        fragment(n, "{}", id=f"c{n}", function={"name": "view"}) for n in range(10_000)
+    )
+    reply = await calls(fake, many)
+    assert len(reply.tool_uses) <= 64
+    assert reply.status == 200

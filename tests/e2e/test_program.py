@@ -1,0 +1,451 @@
+"""The daemon as a process in an odd world: signals, logs, folders, variables."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.process import KEY, Program, configure, serving, starting
+from tests.fakes.program import ROOT, run_byok
+from tests.fakes.raw import RawAnswer, ask, connected, filled, request
+from tests.fakes.upstream import FakeUpstream, Script, answer, delta
+
+posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+HELLO = request(body=b'{"message": "Hello."}')
+STREAM = request(target=b"/chat-stream", body=b'{"message": "Hello."}')
+HELD = Script([delta(content="One")], end="hang")
+
+
+async def streams(
+    program: Program, fake: FakeUpstream, size: int = 32
+) -> list["asyncio.Task[RawAnswer]"]:
+    """Open streams; return once the upstream answers every one of them."""
+
+    async def one() -> RawAnswer:
+        async with connected(program.port) as connection:
+            await connection.send(program.filled(STREAM))
+            return await connection.answer(20)
+
+    tasks = [asyncio.ensure_future(one()) for _ in range(size)]
+    async with asyncio.timeout(10):
+        while fake.open < size:
+            await asyncio.sleep(0.02)
+    return tasks
+
+
+async def written(program: Program, words: bytes) -> None:
+    """Wait until the daemon has written something to stderr."""
+    async with asyncio.timeout(10):
+        while words not in program.err:
+            await asyncio.sleep(0.02)
+
+
+def last(reply: RawAnswer) -> dict[str, object]:
+    """Return the last line of a stream, all of whose lines are whole."""
+    assert reply.body.endswith(b"\n")
+    lines: list[dict[str, object]] = [json.loads(x) for x in reply.body.splitlines()]
+    return lines[-1]
+
+
+# Signals.
+
+
+@posix
+@pytest.mark.case("F39")
+async def test_sigterm_lets_32_streams_end(tmp_path: Path, fake: FakeUpstream) -> None:
+    configure(tmp_path / "home", fake.url)
+    fake.play(Script([delta(content="One"), 1.0, delta("stop", content=" two.")]))
+    async with serving(tmp_path / "home") as program:
+        tasks = await streams(program, fake)
+        code, _, _ = await program.ended(signal.SIGTERM)
+        replies = await asyncio.gather(*tasks)
+        program.check_log()
+    assert code == 0
+    assert [("error" in last(r), last(r)["stop_reason"]) for r in replies] == [
+        (False, 1)
+    ] * 32
+
+
+@posix
+@pytest.mark.case("F39")
+async def test_a_second_sigterm_ends_32_streams_at_once_with_a_last_line(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    configure(tmp_path / "home", fake.url)
+    fake.play(HELD)
+    async with serving(tmp_path / "home") as program:
+        tasks = await streams(program, fake)
+        program.process.send_signal(signal.SIGTERM)
+        await written(program, b"stopping")
+        code, _, _ = await asyncio.wait_for(program.ended(signal.SIGTERM), 8)
+        replies = await asyncio.gather(*tasks)
+        program.check_log()
+    assert code == 0
+    errors = [last(reply)["error"] for reply in replies]
+    assert [e["code"] for e in errors if isinstance(e, dict)] == ["shutting_down"] * 32
+
+
+@posix
+@pytest.mark.case("F39")
+async def test_sighup_reads_keys_anew_and_disturbs_no_stream(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    home, key = tmp_path / "home", tmp_path / "key"
+    key.write_text("first-key")
+    configure(home, fake.url)
+    with (home / "config.toml").open("a") as config:
+        config.write(f"[upstreams.other]\nbase_url = '{fake.url}'\nmodel = 'm'\n")
+        config.write(f"api_key_cmd = ['cat', '{key}']\n")
+    chat = request(body=b'{"message": "x", "model": "byok:other:m"}')
+    fake.play(answer("Hi."), HELD, answer("Hi."))
+    async with serving(home) as program:
+        assert (await program.ask(chat)).status == 200
+        [held] = await streams(program, fake, 1)
+        key.write_text("second-key")
+        program.process.send_signal(signal.SIGHUP)
+        await written(program, b"anew")
+        assert (await program.ask(chat)).status == 200
+        assert not held.done()
+        keys = [h["Authorization"] for h in fake.headers]
+        assert keys[0::2] == ["Bearer first-key", "Bearer second-key"]
+        held.cancel()
+        program.check_log()
+
+
+@posix
+@pytest.mark.case("F39")
+async def test_sigint_while_starting_ends_it_and_frees_the_lock(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    async with starting(home, "--upstream", "demo") as program:
+        async with asyncio.timeout(10):
+            while not (home / "state" / "daemon.lock").exists():
+                await asyncio.sleep(0.01)
+        code, _, _ = await program.ended(signal.SIGINT)
+        program.check_log()
+    assert code in (0, 130, -signal.SIGINT)
+    async with serving(home, "--upstream", "demo") as program:
+        await program.check_well()
+
+
+@posix
+@pytest.mark.case("F41")
+async def test_a_daemon_that_was_stopped_goes_on_with_its_streams(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    configure(tmp_path / "home", fake.url)
+    texts = [f"{n} " for n in range(20)]
+    pieces: list[bytes | float] = []
+    for text in texts:
+        pieces += [delta(content=text), 0.05]
+    fake.play(Script([*pieces, delta("stop")]))
+    async with serving(tmp_path / "home") as program:
+        tasks = await streams(program, fake, 8)
+        program.process.send_signal(signal.SIGSTOP)
+        await asyncio.sleep(1.5)  # longer than the upstream talks
+        program.process.send_signal(signal.SIGCONT)
+        for reply in await asyncio.gather(*tasks):
+            assert "error" not in last(reply)
+            words = (json.loads(line)["text"] for line in reply.body.splitlines())
+            assert "".join(words) == "".join(texts)
+        fake.play(answer("Hi."))
+        await program.check_well()
+
+
+# Logs.
+
+
+@posix
+@pytest.mark.case("F43")
+async def test_a_full_disk_stops_the_log_and_not_the_daemon(tmp_path: Path) -> None:
+    odd = request(target=b"/odd/%b" % KEY.encode().replace(b"/", b"_"))
+    limit = "RLIMIT_FSIZE=12000"  # no file may grow beyond this
+    async with serving(tmp_path / "home", "--upstream", "demo", limits=limit) as p:
+        for n in range(150):
+            assert (await p.ask(odd.replace(b"/odd", b"/odd%d" % n))).status == 200
+        assert p.log_file.stat().st_size <= 12_000
+        assert len(p.err) <= 12_000
+        await p.check_well()
+        code, _, _ = await p.ended(signal.SIGTERM)
+    assert code == 0
+
+
+@posix
+@pytest.mark.case("F43")
+async def test_a_log_that_cannot_be_written_says_nothing_in_clear(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    (home / "state" / "log").mkdir(parents=True)
+    log = home / "state" / "log" / "byok.log"
+    log.write_bytes(b"\n" * 12_000)
+    limit = "RLIMIT_FSIZE=12000"
+    reader, writer = os.pipe()
+    async with serving(
+        home, "--upstream", "demo", limits=limit, stderr=writer
+    ) as program:
+        os.close(writer)
+        secret = request(target=b"/odd/TOKEN")
+        assert (await program.ask(secret)).status == 200
+        token = program.token.encode()
+        await program.ended(signal.SIGTERM)
+    with os.fdopen(reader, "rb") as pipe:
+        written = pipe.read()
+    assert b"unknown path" in written
+    assert token not in written
+    assert b"Traceback" not in written
+
+
+@posix
+@pytest.mark.case("F43")
+async def test_a_deleted_log_is_made_anew(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home", "--upstream", "demo") as program:
+        program.log_file.unlink()
+        await program.check_well()
+        assert b"POST /chat 200" in program.log_file.read_bytes()
+        assert program.log_file.stat().st_mode & 0o077 == 0
+        shutil.rmtree(program.log_file.parent)
+        await program.check_well()
+        assert program.err.count(b"POST /chat 200") == 2
+
+
+@posix
+@pytest.mark.case("F43")
+async def test_nobody_listening_to_stdout_and_stderr_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    reader, writer = os.pipe()
+    home = tmp_path / "home"
+    async with serving(home, "--upstream", "demo", stderr=writer) as program:
+        os.close(writer)
+        os.close(reader)
+        transport = getattr(program.process, "_transport")  # noqa: B009 - no other way
+        transport.get_pipe_transport(1).close()
+        await program.check_well()
+        assert b"POST /chat 200" in program.log_file.read_bytes()
+        program.process.send_signal(signal.SIGTERM)
+        await asyncio.wait_for(program.process.wait(), 10)
+    assert not (home / "state" / "daemon.json").exists()
+
+
+@posix
+@pytest.mark.case("F43")
+@pytest.mark.parametrize("lost", [">&-", "2>&-", ">/dev/full", "2>/dev/full"])
+async def test_a_daemon_starts_although_nothing_can_be_printed(
+    clean_environment: Path, lost: str
+) -> None:
+    if "full" in lost and not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    facts = clean_environment / "state" / "daemon.json"
+    serve = f"exec '{sys.executable}' -m byok serve --upstream demo --port 0 {lost}"
+    process = await asyncio.create_subprocess_shell(
+        serve, cwd=ROOT, stdout=asyncio.subprocess.DEVNULL
+    )
+    try:
+        async with asyncio.timeout(15):
+            while not facts.exists():
+                assert process.returncode is None
+                await asyncio.sleep(0.02)
+        port = json.loads(facts.read_bytes())["port"]
+        health = request(method=b"GET", target=b"/health", token=b"", body=b"")
+        assert (await ask(port, filled(health, port, ""))).status == 200
+        process.terminate()
+        assert await asyncio.wait_for(process.wait(), 10) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    log = clean_environment / "state" / "log" / "byok.log"
+    assert "Traceback" not in log.read_text()
+
+
+# The working folder.
+
+HOSTILE = (
+    "byok.toml", "config.toml", ".byok/config.toml", ".byok.toml", "byok/config.toml",
+    "state/config.toml",
+)  # fmt: skip
+
+
+@pytest.mark.case("B60")
+async def test_no_file_of_the_working_folder_redirects_anything(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    repository = tmp_path / "repository"
+    async with FakeUpstream() as canary:
+        section = f'[upstreams.fake]\nbase_url = "{canary.url}"\nmodel = "m"\n'
+        files = dict.fromkeys(HOSTILE, section)
+        files[".env"] = (
+            f"BYOK_UPSTREAMS__FAKE__BASE_URL={canary.url}\n"
+            f"OPENAI_BASE_URL={canary.url}\nBYOK_HOME={repository}\n"
+        )
+        own = {"completionURL": canary.url, "base_url": canary.url}
+        for name in (".vscode/settings.json", ".claude/settings.json"):
+            files[name] = json.dumps({"augment.advanced": own, "env": own})
+        for name, content in files.items():
+            (repository / name).parent.mkdir(parents=True, exist_ok=True)
+            (repository / name).write_text(content)
+        configure(tmp_path / "home", fake.url)
+        async with serving(tmp_path / "home", cwd=repository) as program:
+            await program.check_well()
+            await program.ask(request(target=b"/get-models"))
+        assert len(fake.requests) == 1
+        assert canary.requests == canary.list_headers == []
+
+
+@pytest.mark.case("B61")
+def test_no_code_of_the_working_folder_is_run(
+    tmp_path: Path, clean_environment: Path
+) -> None:
+    program = Path(sys.executable).with_name("byok")
+    if not program.exists():
+        pytest.skip("the program byok is not installed beside this Python")
+    repository, marker = tmp_path / "repository", tmp_path / "was-here"
+    repository.mkdir()
+    code = f"open({str(marker)!r}, 'a').write(__name__)\n"
+    names = ("sitecustomize", "usercustomize", "typer", "json", "byok", "aiohttp")
+    for name in names:
+        (repository / f"{name}.py").write_text(code)
+    (repository / "odd.pth").write_text(f"import os; {code}")
+    (repository / "pyproject.toml").write_text("[tool.byok]\nx = 1\n")
+    done = subprocess.run(
+        [program, "serve", "--upstream", "nobody"],
+        cwd=repository,
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode == 78  # it came as far as the settings
+    assert b"no upstream 'nobody'" in done.stderr
+    assert not marker.exists()
+
+
+# What is told where.
+
+
+@pytest.mark.case("B96")
+async def test_a_key_in_a_message_goes_up_and_into_no_log(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    configure(tmp_path / "home", fake.url)
+    fake.play(answer(f"Your key is {KEY}."))
+    said = f"My key is {KEY}, in short."
+    async with serving(tmp_path / "home") as program:
+        await program.ask(request(body=json.dumps({"message": said}).encode()))
+        broken = json.dumps({"message": said}).encode()[:-1]
+        await program.ask(request(body=broken))
+        await program.check_well()
+    assert fake.requests[0]["messages"][-1]["content"] == said
+
+
+LOCALES = (
+    {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    {"LC_ALL": "", "LANG": "", "PYTHONUTF8": "0", "PYTHONIOENCODING": "cp936"},
+    {"LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"},
+)
+
+
+@pytest.mark.case("B107")
+async def test_no_locale_changes_a_byte(tmp_path: Path, fake: FakeUpstream) -> None:
+    said = "né \U0001f600 検索 \u2028"
+    fake.play(answer(said))
+
+    async def answered(number: int) -> str:
+        home = tmp_path / f"home{number}"
+        configure(home, fake.url, '[chat]\nsystem_prompt = "Ответь 短く."\n')
+        async with serving(home, env=LOCALES[number]) as program:
+            body = json.dumps({"message": said}, ensure_ascii=False).encode()
+            reply = await program.ask(request(body=body))
+            odd = json.dumps({"message": "x", "model": "модель"}).encode()
+            await program.ask(request(body=odd))
+            await program.check_well()
+            assert "модель" in program.log_file.read_text("utf-8")
+        return str(reply.json["text"])
+
+    texts = await asyncio.gather(*(answered(n) for n in range(len(LOCALES))))
+    assert set(texts) == {said}
+    sent = [row["messages"] for row in fake.requests]
+    whole = [row for row in sent if row[-1]["content"] == said]
+    assert len(whole) == len(LOCALES)
+    assert all("Ответь 短く." in row[0]["content"] for row in whole)
+
+
+@pytest.mark.case("F44")
+async def test_proxy_variables_of_the_environment_are_ignored(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    hole = "http://127.0.0.1:9"
+    names = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy")
+    env = {**dict.fromkeys(names, hole), "ALL_PROXY": "socks5://127.0.0.1:9"}
+    configure(tmp_path / "home", fake.url)
+    async with serving(tmp_path / "home", env=env) as program:
+        await program.check_well()
+        assert len(fake.requests) == 1
+
+
+# Folders.
+
+
+@posix
+@pytest.mark.case("B104")
+@pytest.mark.parametrize("place", ["/proc/byok", "/sys/byok", "/dev/null/byok"])
+def test_a_home_that_cannot_be_made_is_a_message(place: str) -> None:
+    done = run_byok("serve", "--upstream", "demo", env={"BYOK_HOME": place})
+    assert (done.returncode in (1, 78), done.stdout) == (True, "")
+    assert place in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@posix
+@pytest.mark.case("B104")
+@pytest.mark.parametrize("home", [None, "/", "/no/such/folder"])
+def test_an_odd_home_of_the_user_is_no_traceback(
+    home: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BYOK_HOME")
+    monkeypatch.delenv("HOME", raising=False)
+    env = {"HOME": home} if home else {}
+    done = run_byok("config", "path", env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert Path(done.stdout.strip()).is_absolute()
+
+
+@posix
+@pytest.mark.case("B103")
+@pytest.mark.parametrize(
+    "kind", ["link", "empty", "huge", "folder", "another user's", "open"]
+)
+def test_an_odd_token_file_stops_the_start(clean_environment: Path, kind: str) -> None:
+    token = clean_environment / "state" / "token"
+    token.parent.mkdir(parents=True)
+    words = "words-of-somebody-" * 3
+    match kind:
+        case "link":
+            (token.parent / "other").write_text(words)
+            token.symlink_to(token.parent / "other")
+        case "empty":
+            token.touch(0o600)
+        case "huge":
+            token.write_text(words * 20_000)
+        case "folder":
+            token.mkdir()
+        case _:
+            token.write_text(words)
+    if kind not in ("link", "folder"):
+        token.chmod(0o640 if kind == "open" else 0o600)
+    if kind == "another user's":
+        if os.geteuid() != 0:
+            pytest.skip("only root can give a file away")
+        os.chown(token, 12345, 12345)
+    done = run_byok("serve", "--upstream", "demo", "--port", "0")
+    assert (done.returncode, done.stdout) == (78, "")
+    assert words not in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) >= 2  # what it is, and the cure

@@ -1,0 +1,157 @@
+"""`byok serve` as a process, and what must hold of it whatever happened before."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.fakes.program import ROOT
+from tests.fakes.raw import RawAnswer, ask, filled, request
+
+KEY = "canary/key+0123456789-ABC_def.ghi="
+READY = re.compile(rb"byok is listening on http://127\.0\.0\.1:(\d+)\n")
+# One second on an idle machine; tests also run where it is not.
+CONTROL_SECONDS = 4.0
+_LIMITED = """
+import os, resource, sys
+for pair in sys.argv[1].split():
+    name, value = pair.split("=")
+    resource.setrlimit(getattr(resource, name), (int(value), int(value)))
+os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
+"""
+
+
+@dataclass
+class Program:
+    """A running `byok serve`; what it writes to stderr is in a file beside its home."""
+
+    process: asyncio.subprocess.Process
+    home: Path
+    port: int
+    ready: bytes
+
+    @property
+    def token_file(self) -> Path:
+        return self.home / "state" / "token"
+
+    @property
+    def log_file(self) -> Path:
+        return self.home / "state" / "log" / "byok.log"
+
+    @property
+    def token(self) -> str:
+        return self.token_file.read_text("ascii").strip()
+
+    @property
+    def err(self) -> bytes:
+        return _stderr(self.home).read_bytes()
+
+    @property
+    def rss(self) -> int:
+        """Resident memory in bytes (Linux only)."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        found = re.search(r"^VmRSS:\s+(\d+) kB$", status, re.MULTILINE)
+        assert found
+        return int(found[1]) * 1024
+
+    def filled(self, data: bytes) -> bytes:
+        """Put this daemon's port and token into a request."""
+        return filled(data, self.port, self.token)
+
+    async def ask(self, data: bytes, patience: float = 10) -> RawAnswer:
+        """Send one request on a connection of its own."""
+        return await ask(self.port, self.filled(data), patience)
+
+    async def check_well(self) -> None:
+        """It answers a chat at once, and wrote no traceback and no secret."""
+        chat = request(body=json.dumps({"message": "Still there?"}).encode())
+        answer = await self.ask(chat, CONTROL_SECONDS)
+        assert (answer.status, answer.json["stop_reason"]) == (200, 1)
+        self.check_log()
+
+    def check_log(self) -> None:
+        """Neither stderr nor the log has a traceback or a secret."""
+        written = self.err
+        if self.log_file.is_file():
+            written += self.log_file.read_bytes()
+        assert b"Traceback" not in written
+        assert KEY.encode() not in written
+        if self.token_file.is_file():
+            assert self.token.encode() not in written
+
+    async def ended(self, *numbers: signal.Signals) -> tuple[int, bytes, bytes]:
+        """Send signals; return exit code, stdout and stderr."""
+        for number in numbers:
+            self.process.send_signal(number)
+        out, _ = await asyncio.wait_for(self.process.communicate(), 15)
+        assert self.process.returncode is not None
+        return self.process.returncode, self.ready + (out or b""), self.err
+
+
+@asynccontextmanager
+async def starting(
+    home: Path,
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    cwd: Path = ROOT,
+    limits: str = "",
+    stderr: int | None = None,
+) -> AsyncIterator[Program]:
+    """Start the daemon without waiting for it; `limits` are as "RLIMIT_NOFILE=256"."""
+    command = ["-m", "byok", "serve", "--port", "0", *arguments]
+    if limits:
+        command = ["-c", _LIMITED, limits, *command]
+    environ = {**os.environ, "BYOK_HOME": str(home), "BYOK_KEY_FAKE": KEY}
+    with _stderr(home).open("wb") as written:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, *command),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=written if stderr is None else stderr,
+            env={**environ, "PYTHONPATH": str(ROOT), **(env or {})},
+            cwd=cwd,
+        )
+    try:
+        yield Program(process, home, 0, b"")
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+@asynccontextmanager
+async def serving(
+    home: Path,
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    cwd: Path = ROOT,
+    limits: str = "",
+    stderr: int | None = None,
+) -> AsyncIterator[Program]:
+    """Run the daemon in a home of its own until the block ends."""
+    async with starting(
+        home, *arguments, env=env, cwd=cwd, limits=limits, stderr=stderr
+    ) as program:
+        assert program.process.stdout is not None
+        program.ready = await asyncio.wait_for(program.process.stdout.readline(), 20)
+        match = READY.fullmatch(program.ready)
+        assert match, (program.ready, program.err)
+        program.port = int(match[1])
+        yield program
+
+
+def configure(home: Path, url: str, more: str = "") -> None:
+    """Write the settings of one upstream called fake, without models."""
+    home.mkdir(mode=0o700, exist_ok=True)
+    fake = f'[upstreams.fake]\nbase_url = "{url}"\nmodel = "m"\n'
+    (home / "config.toml").write_text(f'{fake}[log]\nlevel = "debug"\n{more}')
+
+
+def _stderr(home: Path) -> Path:
+    return home.with_name(f"{home.name}.stderr")
