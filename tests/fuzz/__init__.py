@@ -1,0 +1,1 @@
+"""Fuzzing: `scripts/fuzz TARGET...`; one module a target."""
