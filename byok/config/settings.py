@@ -85,7 +85,7 @@ class UpstreamSettings(_RequestDefaults):
         description="Run this program (no shell); its first line is the key.",
     )
     timeout: float = Field(
-        0, ge=0, description="Longest silence in seconds; 0 means 120, local 600."
+        0, ge=0, description="Longest silence in seconds; 0 means the kind's own."
     )
     ca_file: str = Field("", description="As in [network], for this upstream.")
     proxy: _Proxy = Field("", description="As in [network], for this upstream.")
