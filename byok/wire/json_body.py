@@ -16,6 +16,7 @@ from byok.wire.surrogates import joined
 MAX_DEPTH = 128
 MAX_OBJECTS = 500_000
 _MAX_OPENERS = 1_000_000
+_LARGE, _TIMES = 2**20, 4
 
 
 def parse_json(raw: bytes, *, keep_halves: bool = False) -> Any:
@@ -49,6 +50,9 @@ def parse_body(raw: bytes) -> dict[str, Any]:
             code="body_too_large",
             status=413,
         )
+    if len(raw) >= _LARGE:
+        # Where memory ends, orjson ends the process: ask for it first, and raise.
+        bytearray(_TIMES * len(raw))
     try:
         body = parse_json(raw)
     except RecursionError as error:

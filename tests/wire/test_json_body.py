@@ -1,6 +1,8 @@
 """Request bodies: what is read, what is refused, and with which status."""
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from byok.wire.json_body import (
     parse_json,
     write_json,
 )
+from tests.fakes.program import ROOT
 from tests.fakes.values import OBJECTS
 
 
@@ -154,3 +157,26 @@ def test_halves_are_kept_for_a_stream_that_may_bring_the_other() -> None:
 @pytest.mark.parametrize("value", [{"a": 2**70}, {"a": "\ud83d"}, {"a": ["é", 1.5]}])
 def test_what_was_read_can_be_written(value: Any) -> None:
     assert json.loads(write_json(value)) == value
+
+
+LITTLE_MEMORY = """
+import resource
+from pathlib import Path
+from tests.fakes.program import ROOT
+from byok.wire.json_body import parse_body
+raw = b'{"x": "%b"}' % (b"y" * 40 * 2**20)
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+room = pages * resource.getpagesize() + 20 * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (room, room))
+try:
+    parse_body(raw)
+except MemoryError:
+    print("no memory")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
+def test_a_body_that_memory_has_no_room_for_does_not_end_the_process() -> None:
+    command = [sys.executable, "-c", LITTLE_MEMORY]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "no memory\n"), done.stderr
