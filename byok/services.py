@@ -10,8 +10,14 @@ from dataclasses import dataclass
 from byok.augment.chat_request import Defaults
 from byok.augment.models import split_id
 from byok.chat import Sampling
-from byok.config import Settings, UpstreamSettings, check_files, is_loopback
-from byok.dialects import DIALECTS
+from byok.config import (
+    Settings,
+    UpstreamSettings,
+    check_files,
+    is_loopback,
+    upstream_named,
+)
+from byok.dialects.named import DIALECTS
 from byok.dialects.presets import DEMO, PRESETS
 from byok.dialects.quirks import quirks_of
 from byok.errors import ConfigError, KeyMissing
@@ -32,7 +38,6 @@ from byok.upstream.sending import UpstreamSpec
 from byok.upstream.transport import Route, Transports
 
 _log = logging.getLogger(__name__)
-CUSTOM = "custom"
 _LOCAL_PAUSE, _REMOTE_PAUSE = 3.0, 30.0
 
 
@@ -103,42 +108,6 @@ def make_ladder(paths: Paths, environ: Mapping[str, str] = os.environ) -> KeyLad
     """Return the places where this user's keys may be."""
     vault = Vault(paths.vault, environ) if paths.vault.exists() else None
     return KeyLadder(environ=environ, vault=vault)
-
-
-def upstream_named(wanted: str, settings: Settings) -> tuple[str, UpstreamSettings]:
-    """Read `--upstream`: a name of the settings, a preset, or a URL.
-
-    Raises:
-        ConfigError: it is none of these.
-    """
-    if wanted in settings.upstreams:
-        return wanted, settings.upstreams[wanted]
-    if "://" in wanted:
-        return CUSTOM, _custom(wanted)
-    if wanted == "azure":
-        raise ConfigError(
-            "azure needs the address of your resource.",
-            hint="Add base_url under [upstreams.azure] in the file that "
-            "byok config path names.",
-        )
-    if wanted == DEMO or (wanted in PRESETS and PRESETS[wanted].base_url):
-        return wanted, UpstreamSettings(type=wanted)
-    known = [*settings.upstreams, *(n for n, p in PRESETS.items() if p.base_url), DEMO]
-    raise ConfigError(
-        f"There is no upstream {wanted!r}.",
-        hint=f"Known are: {', '.join(dict.fromkeys(known))}; or give a URL.",
-    )
-
-
-def _custom(url: str) -> UpstreamSettings:
-    try:
-        return Settings(upstreams={CUSTOM: {"base_url": url}}).upstreams[CUSTOM]
-    except ValueError as error:
-        raise ConfigError(
-            "The upstream's URL cannot be used: it must look like https://host/v1.",
-            hint="For plain http to another machine write a section in the settings, "
-            "with allow_insecure_http = true.",
-        ) from error
 
 
 async def choose_upstreams(

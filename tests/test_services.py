@@ -8,7 +8,7 @@ import pytest
 from byok.config import Settings
 from byok.dialects.presets import PRESETS
 from byok.dialects.quirks import DEFAULT, QUIRKS
-from byok.errors import ConfigError, KeyMissing
+from byok.errors import KeyMissing
 from byok.keys import KeyLadder
 from byok.keys.lookup import UpstreamKey
 from byok.paths import Paths, find_paths
@@ -20,7 +20,6 @@ from byok.services import (
     make_ladder,
     make_upstream,
     spec_of,
-    upstream_named,
 )
 from byok.upstream.patience import LOCAL, REMOTE, Patience
 from byok.upstream.transport import Route, Transports
@@ -112,36 +111,6 @@ async def test_a_url_wins_over_a_section_that_is_called_custom() -> None:
         settings, "https://other.example/v1", answering(), keys()
     )
     assert choice.upstreams["custom"].base_url == "https://other.example/v1"
-
-
-@pytest.mark.parametrize("wanted", ["olama", "azur", "", "OLLAMA", "custom"])
-def test_an_unknown_upstream_is_told_with_those_that_are_known(wanted: str) -> None:
-    settings = Settings(upstreams={"box": BOX, "ollama": {}})
-    with pytest.raises(ConfigError, match="There is no upstream") as caught:
-        upstream_named(wanted, settings)
-    known = caught.value.hint.partition("Known are: ")[2].partition(";")[0].split(", ")
-    assert known[:2] == ["box", "ollama"]
-    assert {"demo", "openai"} < set(known)
-    assert "azure" not in known, "it has no address that everybody shares"
-    assert len(known) == len(set(known))
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://canary.example/v1",
-        "https://me:canary@host/v1",
-        "https://host/v1?key=canary",
-        "file:///canary",
-        "https://169.254.169.254/canary",
-    ],
-)
-def test_a_url_of_the_command_line_is_checked_like_one_of_the_settings(
-    url: str,
-) -> None:
-    with pytest.raises(ConfigError, match="must look like https") as caught:
-        upstream_named(url, Settings())
-    assert "canary" not in f"{caught.value.sentence} {caught.value.__cause__}"
 
 
 # --- nobody chose ---

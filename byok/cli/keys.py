@@ -128,8 +128,9 @@ def remove_key(
 
 
 def _wanted(name: str, settings: "Settings") -> "KeyWanted":
+    from byok.config import upstream_named
     from byok.errors import ConfigError
-    from byok.services import key_wanted, upstream_named
+    from byok.services import key_wanted
 
     wanted = key_wanted(*upstream_named(name, settings))
     if not wanted.base_url:

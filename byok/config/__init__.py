@@ -2,6 +2,7 @@
 
 from byok.config.loading import check_files, load_settings
 from byok.config.settings import DEFAULT_PORT, Settings, UpstreamSettings
+from byok.config.upstreams import upstream_named
 from byok.config.values import is_loopback
 
 __all__ = [
@@ -11,4 +12,5 @@ __all__ = [
     "check_files",
     "is_loopback",
     "load_settings",
+    "upstream_named",
 ]

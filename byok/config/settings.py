@@ -10,10 +10,9 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from byok.augment.endpoints import ENDPOINTS, Generate
 from byok.config import values
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
-from byok.toolcalls.repair import RepairMode
+from byok.toolcalls.mode import RepairMode
 
 DEFAULT_PORT = 8317
 _Proxy = Annotated[str, AfterValidator(values.proxy)]
@@ -54,10 +53,10 @@ class _RequestDefaults(_Section):
         None, gt=0, description="Longest answer, in tokens of the model."
     )
     headers: Annotated[dict[str, str], AfterValidator(values.headers)] = Field(
-        default_factory=dict, description="Further request headers."
+        {}, description="Further request headers."
     )
     extra_body: dict[str, Any] = Field(
-        default_factory=dict, description="Further fields of every request body."
+        {}, description="Further fields of every request body."
     )
 
 
@@ -73,15 +72,13 @@ class UpstreamSettings(_RequestDefaults):
     base_url: Annotated[
         str, AfterValidator(lambda u: values.base_url(u) if u else u)
     ] = Field("", description="Where the API begins; empty means the preset's address.")
-    models: list[str] = Field(
-        default_factory=list, description="Models always offered, found or not."
-    )
+    models: list[str] = Field([], description="Models always offered, found or not.")
     model: str = Field("", description="The model to use when a client names none.")
     api_key_env: str = Field(
         "", description="Read the key from this variable and from nowhere else."
     )
     api_key_cmd: list[str] = Field(
-        default_factory=list,
+        [],
         description="Run this program (no shell); its first line is the key.",
     )
     timeout: float = Field(
@@ -145,11 +142,11 @@ class Settings(BaseSettings):
 
     server: ServerSettings = Field(default_factory=lambda: ServerSettings())
     network: NetworkSettings = Field(default_factory=lambda: NetworkSettings())
-    upstreams: dict[str, UpstreamSettings] = Field(default_factory=dict)
+    upstreams: dict[str, UpstreamSettings] = Field({})
     routing: RoutingSettings = Field(default_factory=lambda: RoutingSettings())
     chat: ChatSettings = Field(default_factory=lambda: ChatSettings())
     prompts: dict[str, str] = Field(
-        default_factory=dict,
+        {},
         description="Text added to the system message, by endpoint.",
     )
     tools: ToolSettings = Field(default_factory=lambda: ToolSettings())
@@ -176,10 +173,8 @@ class Settings(BaseSettings):
                     "32 characters at most"
                 )
             _check_upstream(name, upstream)
-        known = [row.path.lstrip("/") for row in ENDPOINTS if isinstance(row, Generate)]
-        for endpoint in self.prompts:
-            if endpoint not in known:
-                raise ValueError(f"[prompts] knows these keys: {', '.join(known)}")
+        if self.prompts:
+            _check_prompts(self.prompts)
         return self
 
     @classmethod
@@ -200,6 +195,15 @@ class Settings(BaseSettings):
             env_settings,
             InitSettingsSource(settings_cls, file),
         )
+
+
+def _check_prompts(prompts: dict[str, str]) -> None:
+    from byok.augment.endpoints import ENDPOINTS, Generate  # with the whole protocol
+
+    known = [row.path.lstrip("/") for row in ENDPOINTS if isinstance(row, Generate)]
+    for endpoint in prompts:
+        if endpoint not in known:
+            raise ValueError(f"[prompts] knows these keys: {', '.join(known)}")
 
 
 def _check_upstream(name: str, upstream: UpstreamSettings) -> None:

@@ -13,12 +13,8 @@ from dataclasses import dataclass, field
 from byok.chat import ToolCall, ToolDefinition
 from byok.events import Finish, FinishReason, Notice, StreamEvent, ToolCallDelta
 from byok.toolcalls.memory import is_memory_tool, memory_supply
-from byok.toolcalls.repair import (
-    Repair,
-    RepairMode,
-    Unrepairable,
-    repair_arguments,
-)
+from byok.toolcalls.mode import RepairMode
+from byok.toolcalls.repair import Repair, Unrepairable, repair_arguments
 from byok.wire.json_body import parse_json
 from byok.wire.surrogates import joined
 

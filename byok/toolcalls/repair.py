@@ -9,11 +9,11 @@ own string is kept, byte for byte. What was cut is refused: see `lenient_json`.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, TypeAlias
 
 from byok.chat import Json
 from byok.toolcalls.coerce import coerced, fill_missing
+from byok.toolcalls.mode import RepairMode
 from byok.wire.json_body import parse_json, write_json
 from byok.wire.lenient_json import parse_lenient
 
@@ -22,14 +22,6 @@ _FENCE_LABEL = re.compile(r"[A-Za-z0-9_-]*[ \t\r]*\Z")
 _JSON_CHARS = frozenset('{}[]"')
 _LONG_NUMBER = re.compile(r"[0-9]{19}")
 _DECODED_TWICE = 3
-
-
-class RepairMode(StrEnum):
-    """How far repair may go; FILL invents type defaults, at the user's request."""
-
-    OFF = "off"
-    LOSSLESS = "lossless"
-    FILL = "fill"
 
 
 @dataclass(frozen=True, slots=True)

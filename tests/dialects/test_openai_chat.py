@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from byok.chat import ChatRequest, Message, Role, TextPart
-from byok.dialects import DIALECTS
 from byok.dialects.base import Target
 from byok.dialects.openai_chat import OpenAIChat
 from byok.dialects.quirks import DEFAULT, QUIRKS
@@ -48,7 +47,3 @@ def test_the_key_has_its_header(vendor: str, headers: dict[str, str]) -> None:
 )
 def test_a_list_of_models_is_read(body: Any, models: list[str]) -> None:
     assert OpenAIChat().models(body) == models
-
-
-def test_the_dialect_is_known_by_its_name() -> None:
-    assert isinstance(DIALECTS["openai_chat"], OpenAIChat)

@@ -17,8 +17,8 @@ from byok.chat import (
     ToolDefinition,
     ToolResult,
 )
-from byok.dialects import DIALECTS
 from byok.dialects.base import Target
+from byok.dialects.named import DIALECTS
 from byok.dialects.presets import PRESETS
 from byok.dialects.quirks import DEFAULT, QUIRKS, Quirks
 

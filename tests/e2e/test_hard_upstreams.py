@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from byok.chat import ChatRequest, Message, Role, TextPart
-from byok.dialects import DIALECTS
+from byok.dialects.named import DIALECTS
 from byok.errors import UpstreamError
 from byok.upstream.client import HttpUpstream
 from byok.upstream.patience import Patience

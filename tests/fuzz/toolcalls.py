@@ -10,7 +10,8 @@ from typing import Any
 from byok.chat import ToolCall, ToolDefinition
 from byok.events import Finish, FinishReason, Notice, ToolCallDelta
 from byok.toolcalls.assemble import MAX_CALLS, ToolCallAssembler
-from byok.toolcalls.repair import RepairMode, Unrepairable, repair_arguments
+from byok.toolcalls.mode import RepairMode
+from byok.toolcalls.repair import Unrepairable, repair_arguments
 from tests.fuzz.target import Draw, Target, check_linear
 
 _DEEPEST = 60  # below what the lenient reader reads

@@ -26,7 +26,8 @@ from byok.toolcalls.assemble import (
     MAX_CALLS,
     ToolCallAssembler,
 )
-from byok.toolcalls.repair import Repair, RepairMode
+from byok.toolcalls.mode import RepairMode
+from byok.toolcalls.repair import Repair
 from tests.fakes.schemas import OBJECTS
 from tests.fakes.slices import CUTS, cut
 from tests.fuzz.target import check_linear

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.chat import Json
-from byok.toolcalls.repair import RepairMode, Unrepairable, repair_arguments
+from byok.toolcalls.mode import RepairMode
+from byok.toolcalls.repair import Unrepairable, repair_arguments
 from tests.fakes.schemas import OBJECTS, SCHEMAS
 from tests.fuzz.toolcalls import check_repair
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from byok.chat import ChatRequest, Message, Role, Sampling, TextPart, ToolDefinition
-from byok.dialects import DIALECTS
+from byok.dialects.named import DIALECTS
 from byok.errors import (
     KeyMissing,
     UpstreamError,

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from byok import __version__
-from byok.dialects import DIALECTS
+from byok.dialects.named import DIALECTS
 from byok.errors import NotReady, UpstreamError, UpstreamRefused, UpstreamUnreachable
 from byok.upstream.breaker import FAILURES
 from byok.upstream.patience import Patience
