@@ -6,9 +6,8 @@ are written here, in the shape that OpenAI's API reference gives them.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from byok.augment.models import ListedModel
 from byok.errors import (
     BadRequest,
     ByokError,
@@ -17,6 +16,9 @@ from byok.errors import (
     NotReady,
     UpstreamRefused,
 )
+
+if TYPE_CHECKING:
+    from byok.augment.models import ListedModel
 
 PREFIX = "/v1/"
 _MAX_BODY = 64 * 2**20
@@ -54,7 +56,12 @@ ROUTES: tuple[OpenAIRoute, ...] = (
 )
 
 
-def model_list(models: Iterable[ListedModel]) -> dict[str, Any]:
+def is_openai(raw_path: str) -> bool:
+    """Tell whether whoever asks for this path is an OpenAI client."""
+    return raw_path.startswith(PREFIX)
+
+
+def model_list(models: Iterable["ListedModel"]) -> dict[str, Any]:
     """Write the answer of `GET /v1/models`."""
     rows = [
         {"id": m.id, "object": "model", "created": 0, "owned_by": m.upstream}

@@ -1,5 +1,6 @@
 """The command line: one file a command; heavy imports happen inside commands."""
 
+import gc
 import logging
 import os
 import sys
@@ -33,6 +34,7 @@ for command in COMMANDS:
 
 def main() -> NoReturn:
     """Run a command; every ByokError becomes a message, its cure and an exit code."""
+    gc.disable()  # nothing is worth collecting until the daemon runs: it turns it on
     os.umask(0o077)  # whatever byok makes is its user's alone
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed before the start

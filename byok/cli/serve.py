@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import os
 import time
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +12,8 @@ from byok.cli.context import ConfigOption, UpstreamOption, load
 from byok.cli.output import say, tell
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from byok.config import Settings
     from byok.paths import Paths
     from byok.server.run import Daemon
@@ -50,7 +51,6 @@ def serve(
     from byok.server.hardening import keep_secrets_in_memory
     from byok.server.instance import only_instance
 
-    gc.disable()  # what is imported now stays: see run_until_signal
     os.umask(0o077)
     keep_secrets_in_memory()
     settings, paths = load(config, {"server": {"port": port}} if port else None)
@@ -58,9 +58,19 @@ def serve(
         say(f"byok is listening on {url}")
         return
     with only_instance(paths):
+        _check(settings, upstream)
         runner = asyncio.Runner(loop_factory=_loop_factory())
         with runner:
             runner.run(_serve(settings, paths, upstream, model))
+
+
+def _check(settings: "Settings", upstream: str) -> None:
+    """Tell what can be known to be wrong before a port is opened."""
+    from byok.config import check_files, upstream_named
+
+    check_files(settings)
+    if upstream:
+        upstream_named(upstream, settings)
 
 
 def _running(paths: "Paths") -> str:
@@ -86,21 +96,24 @@ async def _serve(
     from byok.server.instance import record
     from byok.server.logs import set_up_logging
     from byok.server.run import run_until_signal
-    from byok.services import open_services
 
     redactor = Redactor()
     set_up_logging(settings.log.level, paths.log, redactor)
-    async with open_services(
-        settings, paths, upstream=upstream, model=model, redactor=redactor
-    ) as services:
 
-        def ready(daemon: "Daemon") -> None:
-            record(paths, daemon.port, daemon.instance)
-            _announce(daemon.url)
-            with contextlib.suppress(OSError):  # nobody reads stderr
-                _introduce(services)
+    def services() -> "AbstractAsyncContextManager[Services]":
+        from byok.services import open_services
 
-        await run_until_signal(services, settings.server.port, ready)
+        return open_services(
+            settings, paths, upstream=upstream, model=model, redactor=redactor
+        )
+
+    def ready(daemon: "Daemon") -> None:
+        record(paths, daemon.port, daemon.instance)
+        _announce(daemon.url)
+        with contextlib.suppress(OSError):  # nobody reads stderr
+            _introduce(daemon.services)
+
+    await run_until_signal(settings, paths, redactor, services, ready)
 
 
 def _introduce(services: "Services") -> None:

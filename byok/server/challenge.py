@@ -8,12 +8,15 @@ compute it, and it names the port, so that it cannot be had from elsewhere.
 import hmac
 import http.client
 import secrets
+from typing import TYPE_CHECKING
 
 import orjson
 
-from byok.chat import Json
 from byok.errors import BadRequest
 from byok.server.instance import Instance
+
+if TYPE_CHECKING:
+    from byok.chat import Json
 
 PATH = "/health/challenge"
 MAX_BODY = 1024
@@ -27,7 +30,7 @@ def proof(token: str, nonce: str, port: int, instance: str) -> str:
     return hmac.new(token.encode(), message.encode(), "sha256").hexdigest()
 
 
-def answer(body: Json, token: str, port: int, instance: str) -> Json:
+def answer(body: "Json", token: str, port: int, instance: str) -> "Json":
     """Answer a challenge `{"nonce": 16 to 128 ASCII characters}`.
 
     Raises:

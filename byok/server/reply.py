@@ -1,14 +1,16 @@
 """Answers as HTTP responses: JSON and errors."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp.web import Response
 
 from byok import openai_api
-from byok.chat import Json
 from byok.errors import ByokError, UpstreamError, UpstreamRefused
 from byok.redact import Redactor
 from byok.wire.ndjson import encode_line
+
+if TYPE_CHECKING:
+    from byok.chat import Json
 
 COMMON = {
     "Server": "byok",
@@ -18,7 +20,7 @@ COMMON = {
 }
 
 
-def json_response(body: Json, status: int = 200) -> Response:
+def json_response(body: "Json", status: int = 200) -> Response:
     """Answer with one object."""
     return Response(
         body=encode_line(body),

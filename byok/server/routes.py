@@ -10,7 +10,7 @@ from typing import TypeAlias
 from byok.augment.endpoints import ENDPOINTS, Endpoint
 from byok.augment.quiet import CONTAINING, ENDING, Quiet
 from byok.errors import BadRequest
-from byok.openai_api import PREFIX, ROUTES, OpenAIRoute
+from byok.openai_api import ROUTES, OpenAIRoute, is_openai
 
 Row: TypeAlias = Endpoint | OpenAIRoute
 
@@ -40,11 +40,6 @@ def find_row(raw_path: str) -> tuple[Row, bool]:
     if is_openai(path):
         raise BadRequest("There is no such path.", code="not_found", status=404)
     return _unknown("/" + "/".join(segments)), False
-
-
-def is_openai(raw_path: str) -> bool:
-    """Tell whether whoever asks for this path is an OpenAI client."""
-    return raw_path.startswith(PREFIX)
 
 
 def _unknown(path: str) -> Quiet:

@@ -7,25 +7,30 @@ import logging
 import secrets
 import signal
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 from aiohttp.web import ServerRunner, SockSite
 
+from byok.config import Settings
+from byok.paths import Paths
+from byok.redact import Redactor
 from byok.server.app import App
 from byok.server.challenge import answer
-from byok.server.forward import Forwarder
 from byok.server.gate import Gate
-from byok.server.generate import Generator
 from byok.server.guard import Guard
 from byok.server.hardening import room_for_connections
 from byok.server.protocol import HttpServer
 from byok.server.sockets import listen
-from byok.server.stream import LineStream
 from byok.server.token import TokenCheck
-from byok.services import Services
 
+if TYPE_CHECKING:
+    from byok.server.endpoints import Endpoints
+    from byok.services import Services
+
+OpenServices: TypeAlias = Callable[[], AbstractAsyncContextManager["Services"]]
 _log = logging.getLogger(__name__)
 
 
@@ -47,12 +52,14 @@ class Daemon:
 
     def __init__(
         self,
+        services: "Services",
         port: int,
         instance: str,
         gate: Gate,
         sites: list[SockSite],
         timing: Timing,
     ) -> None:
+        self.services = services
         self.port = port
         self.instance = instance
         self._gate = gate
@@ -77,58 +84,94 @@ class Daemon:
 
 @asynccontextmanager
 async def listening(
-    services: Services, port: int, timing: Timing | None = None
+    settings: Settings,
+    paths: Paths,
+    redactor: Redactor,
+    open_services: OpenServices,
+    timing: Timing | None = None,
 ) -> AsyncIterator[Daemon]:
     """Serve until the block ends.
 
+    The port is opened first, so that /health is answered while everything else is
+    loaded and opened; requests that come in that time wait for it.
+
     Raises:
         PortTaken: the port cannot be had.
-        ConfigError: the token file is not private.
+        ConfigError: the token file is not private, or the services cannot be opened.
     """
     timing = timing or Timing()
-    limits = services.settings.limits
-    token = TokenCheck(services.paths.token, services.redactor.add)
+    limits = settings.limits
+    token = TokenCheck(paths.token, redactor.add)
     guard = Guard(token)
     gate = Gate(limits.streams, limits.waiting, limits.wait_seconds)
+    connections = room_for_connections(limits.connections)
+    sockets = listen(settings.server.port)
+    port: int = sockets[0].getsockname()[1]
+    instance = secrets.token_hex(8)
+    guard.listen_on(port)
+    app = App(
+        guard,
+        gate,
+        redactor,
+        prove=lambda body: answer(body, token.token, port, instance),
+        body_gap=timing.body_gap,
+    )
+    server = HttpServer(app, connections, timing.head)
+    runner = ServerRunner(server, shutdown_timeout=timing.last_words / 2)
+    await runner.setup()
+    async with AsyncExitStack() as opened:
+        try:
+            sites = [SockSite(runner, sock) for sock in sockets]
+            for site in sites:
+                await site.start()
+            await asyncio.to_thread(_import_endpoints)
+            services = await opened.enter_async_context(open_services())
+            app.open(_endpoints(services, guard, gate, timing))
+            services.catalog.refresh()
+            yield Daemon(services, port, instance, gate, sites, timing)
+        finally:
+            app.close()
+            await runner.cleanup()
+
+
+def _import_endpoints() -> None:
+    import byok.server.endpoints  # noqa: F401 - a hundred modules, which requests need
+
+
+def _endpoints(
+    services: "Services", guard: Guard, gate: Gate, timing: Timing
+) -> "Endpoints":
+    from byok.server.endpoints import Endpoints
+    from byok.server.forward import Forwarder
+    from byok.server.generate import Generator
+    from byok.server.stream import LineStream
+
     stream = partial(
         LineStream,
         beat=timing.beat,
         head_after=timing.head_after,
         patience=timing.patience,
     )
-    connections = room_for_connections(limits.connections)
-    sockets = listen(port)
-    chosen: int = sockets[0].getsockname()[1]
-    instance = secrets.token_hex(8)
-    guard.listen_on(chosen)
-    app = App(
+    return Endpoints(
         services,
         guard,
-        gate,
         Generator(services, gate, stream),
         Forwarder(services, gate, patience=timing.patience),
-        prove=lambda body: answer(body, token.token, chosen, instance),
         body_gap=timing.body_gap,
     )
-    server = HttpServer(app, connections, timing.head)
-    runner = ServerRunner(server, shutdown_timeout=timing.last_words / 2)
-    await runner.setup()
-    try:
-        sites = [SockSite(runner, sock) for sock in sockets]
-        for site in sites:
-            await site.start()
-        services.catalog.refresh()
-        yield Daemon(chosen, instance, gate, sites, timing)
-    finally:
-        await runner.cleanup()
 
 
 async def run_until_signal(
-    services: Services, port: int, on_ready: Callable[[Daemon], None]
+    settings: Settings,
+    paths: Paths,
+    redactor: Redactor,
+    open_services: OpenServices,
+    on_ready: Callable[[Daemon], None],
 ) -> None:
     """Serve until SIGTERM or SIGINT; a second signal stops at once.
 
-    SIGHUP lets every key be looked up anew.
+    SIGHUP lets every key be looked up anew. Until `on_ready` a signal does what it does
+    to any program: nothing has begun that it could break.
     """
     asked = asyncio.Event()
     again = asyncio.Event()
@@ -136,13 +179,13 @@ async def run_until_signal(
     def ask() -> None:
         (again if asked.is_set() else asked).set()
 
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with contextlib.suppress(NotImplementedError):  # Windows has KeyboardInterrupt
-            loop.add_signal_handler(number, ask)
-    if hasattr(signal, "SIGHUP"):
-        loop.add_signal_handler(signal.SIGHUP, services.forget_keys)
-    async with listening(services, port) as daemon:
+    async with listening(settings, paths, redactor, open_services) as daemon:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with contextlib.suppress(NotImplementedError):  # Windows: KeyboardInterrupt
+                loop.add_signal_handler(number, ask)
+        if hasattr(signal, "SIGHUP"):
+            loop.add_signal_handler(signal.SIGHUP, daemon.services.forget_keys)
         gc.collect()
         gc.freeze()
         gc.enable()

@@ -1,10 +1,14 @@
 """Newline-delimited JSON, as the clients read it (one object a line, LF at the end)."""
 
+from typing import TYPE_CHECKING
+
 import orjson
 
-from byok.chat import Json
 from byok.wire.json_body import write_json
 from byok.wire.surrogates import joined
+
+if TYPE_CHECKING:
+    from byok.chat import Json
 
 # Clients in Python split lines with str.splitlines, which also cuts at U+2028,
 # U+2029 and U+0085. Inside JSON these stand only in strings, so an escape is equal.
@@ -15,7 +19,7 @@ _CUTTERS = (
 )
 
 
-def encode_line(value: Json) -> bytes:
+def encode_line(value: "Json") -> bytes:
     """Write one object as one line.
 
     A lone surrogate, which UTF-8 cannot carry, becomes U+FFFD.

@@ -1,5 +1,6 @@
 """Commands run inside the test, through the program's own entry."""
 
+import gc
 import io
 import sys
 from collections.abc import Callable
@@ -31,8 +32,11 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     def run(*arguments: object, stdin: str = "") -> Done:
         monkeypatch.setattr(sys, "argv", ["byok", *map(str, arguments)])
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-        with pytest.raises(SystemExit) as caught:
-            main()
+        try:
+            with pytest.raises(SystemExit) as caught:
+                main()
+        finally:
+            gc.enable()  # only the daemon does so itself
         out, err = capsys.readouterr()
         code = caught.value.code
         assert isinstance(code, int)

@@ -154,6 +154,23 @@ def test_a_port_that_is_taken_is_told() -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_an_upstream_that_does_not_exist_is_told_before_the_port_is_tried(
+    cli: Cli,
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = cli("serve", "--upstream", "olama", "--port", port)
+    assert (done.code, done.out) == (78, "")
+
+
+def test_a_default_model_of_nobody_is_told_before_the_ready_line() -> None:
+    done = run_byok("serve", "--upstream", "demo", "--port=0", "--model", "byok:a:b")
+    assert (done.returncode, done.stdout) == (78, "")
+    assert "names no configured upstream" in done.stderr
+
+
 @pytest.mark.parametrize("port", ["80", "65536", "abc", "-1", "1e4"])
 @pytest.mark.case("B99")
 def test_a_port_that_is_none_is_refused(cli: Cli, port: str) -> None:

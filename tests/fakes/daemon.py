@@ -2,16 +2,17 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
 
-from byok.config import load_settings
+from byok.config import Settings, load_settings
 from byok.keys import KeyLadder
-from byok.paths import find_paths
-from byok.server.run import Daemon, Timing, listening
+from byok.paths import Paths, find_paths
+from byok.redact import Redactor
+from byok.server.run import Daemon, OpenServices, Timing, listening
 from byok.server.token import read_token
 from byok.services import Services, open_services
 
@@ -101,16 +102,33 @@ async def running(
 
     `settings` are sections as in config.toml; `environ` is where keys are looked for.
     """
-    paths = find_paths()
-    loaded = load_settings(paths.config, settings)
-    ladder = KeyLadder(environ=environ or {})
+    parts = parts_of(settings, upstream=upstream, environ=environ)
     async with (
-        open_services(loaded, paths, upstream=upstream, ladder=ladder) as services,
-        listening(services, 0, timing) as daemon,
+        listening(*parts, timing) as daemon,
         aiohttp.ClientSession() as http,
     ):
-        token = read_token(paths.token)
-        yield Editor(daemon, services, token, http)
+        token = read_token(find_paths().token)
+        yield Editor(daemon, daemon.services, token, http)
+
+
+def parts_of(
+    settings: Mapping[str, Any] | None = None,
+    *,
+    upstream: str = "",
+    environ: Mapping[str, str] | None = None,
+) -> tuple[Settings, Paths, Redactor, OpenServices]:
+    """Return what a daemon on a free port is made of."""
+    paths = find_paths()
+    loaded = load_settings(paths.config, {"server": {"port": 0}, **(settings or {})})
+    redactor = Redactor()
+
+    def services() -> AbstractAsyncContextManager[Services]:
+        ladder = KeyLadder(environ=environ or {})
+        return open_services(
+            loaded, paths, upstream=upstream, ladder=ladder, redactor=redactor
+        )
+
+    return loaded, paths, redactor, services
 
 
 def settings_for(url: str, **fields: Any) -> dict[str, Any]:

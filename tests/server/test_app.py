@@ -1,4 +1,4 @@
-"""From row to answer: health, models, unknown paths, faults, and the access log."""
+"""Before the endpoints: health, waiting, faults, and the access log."""
 
 import asyncio
 import json
@@ -9,22 +9,23 @@ from typing import Any
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
-from aiohttp.web import BaseRequest, StreamResponse
+from aiohttp.web import BaseRequest, Response, StreamResponse
 from multidict import CIMultiDict
 
 from byok.config import load_settings
 from byok.keys import KeyLadder
 from byok.paths import find_paths
-from byok.server.app import App
+from byok.redact import Redactor
+from byok.server.app import App, Exchange
+from byok.server.endpoints import Endpoints
 from byok.server.forward import Forwarder
 from byok.server.gate import Gate
 from byok.server.generate import Generator, Turn
 from byok.server.guard import Guard
 from byok.server.token import TokenCheck
 from byok.services import open_services
-from tests.fakes.daemon import running, settings_for
+from tests.fakes.daemon import running
 from tests.fakes.raw import check_error, connected, filled, put, request
-from tests.fakes.upstream import FakeUpstream
 
 LINE = re.compile(r"(\S+) (\S+) (\d{3}) \d+ ms [0-9a-f]{16}")
 
@@ -74,46 +75,6 @@ async def test_health_is_503_while_the_daemon_stops() -> None:
             assert (answer.status, answer.json) == (503, {"status": "stopping"})
 
 
-async def test_models_are_told_at_once_although_the_upstream_dawdles(
-    fake: FakeUpstream,
-) -> None:
-    fake.models_delay = 5
-    settings = settings_for(fake.url, models=["by-hand", "also-by-hand"])
-    async with running(settings) as editor:
-        reply = await asyncio.wait_for(editor.post("/get-models"), 2)
-    names = [model["name"] for model in reply.json["models"]]
-    assert names == ["byok:fake:by-hand", "byok:fake:also-by-hand"]
-    assert reply.json["default_model"] == "byok:fake:by-hand"
-
-
-async def test_models_are_told_at_once_although_none_is_known(
-    fake: FakeUpstream,
-) -> None:
-    fake.models_delay = 5
-    async with running(settings_for(fake.url)) as editor:
-        reply = await asyncio.wait_for(editor.post("/get-models"), 2)
-    assert [m["name"] for m in reply.json["models"]] == ["byok:fake:default"]
-
-
-async def test_models_found_stand_behind_those_listed_by_hand(
-    fake: FakeUpstream,
-) -> None:
-    fake.models = ["found", "by-hand"]
-    async with running(settings_for(fake.url, models=["by-hand"])) as editor:
-        await editor.services.catalog.settle(5)
-        reply = await editor.post("/get-models")
-    names = [model["name"] for model in reply.json["models"]]
-    assert names == ["byok:fake:by-hand", "byok:fake:found"]
-
-
-async def test_an_upstream_that_is_down_hides_no_model_listed_by_hand() -> None:
-    settings = settings_for("http://127.0.0.1:9/v1", models=["by-hand"])
-    async with running(settings) as editor:
-        await editor.services.catalog.settle(5)
-        reply = await editor.post("/get-models")
-    assert [m["name"] for m in reply.json["models"]] == ["byok:fake:by-hand"]
-
-
 @pytest.mark.parametrize(
     ("path", "body", "line"),
     [
@@ -153,27 +114,49 @@ async def test_a_request_that_is_refused_is_in_the_access_log_too(
     assert "MARK" not in caplog.text
 
 
-async def test_an_unknown_path_is_logged_once_without_its_query(
-    caplog: pytest.LogCaptureFixture,
+def asked(method: str, path: str, token: str = "") -> BaseRequest:
+    headers = {
+        "Host": "127.0.0.1:1",
+        "Authorization": f"Bearer {token}",
+        "Content-Type": "application/json",
+    }
+    return make_mocked_request(method, path, headers=CIMultiDict(headers))
+
+
+def closed_app(folder: Path) -> App:
+    """An App whose endpoints are not there yet."""
+    guard = Guard(TokenCheck(folder / "token"))
+    guard.listen_on(1)
+    return App(guard, Gate(1, 0, 1), Redactor(), prove=lambda body: body)
+
+
+async def test_health_waits_for_nothing(tmp_path: Path) -> None:
+    app = closed_app(tmp_path)
+    response = await asyncio.wait_for(app(asked("GET", "/health")), 5)
+    assert response.status == 200
+
+
+async def test_what_comes_too_early_waits_until_the_endpoints_are_there(
+    tmp_path: Path,
 ) -> None:
-    caplog.set_level(logging.INFO, "byok.server.app")
-    async with running(upstream="demo") as editor:
-        for _ in range(3):
-            assert (await editor.post("/brand/new?q=MARK", {})).json == {}
-        await editor.post("/other/new", {})
-    told = [r.getMessage() for r in caplog.records if r.name == "byok.server.app"]
-    assert told == [
-        "unknown path '/brand/new' is answered with nothing",
-        "unknown path '/other/new' is answered with nothing",
-    ]
+    async def answer(exchange: Exchange) -> StreamResponse:
+        return Response(status=204)
+
+    app = closed_app(tmp_path)
+    early = asyncio.ensure_future(app(asked("POST", "/chat")))
+    done, _ = await asyncio.wait({early}, timeout=0.02)
+    assert not done
+    app.open(answer)
+    assert (await asyncio.wait_for(early, 5)).status == 204
 
 
-async def test_a_row_that_is_not_served_says_why() -> None:
-    async with running(upstream="demo") as editor:
-        reply = await editor.post("/edit", {})
-    assert reply.status == 422
-    assert reply.json["error"]["code"] == "not_served"
-    assert "does not serve" in reply.json["message"]
+async def test_what_waits_is_told_when_nothing_will_come(tmp_path: Path) -> None:
+    app = closed_app(tmp_path)
+    early = asyncio.ensure_future(app(asked("POST", "/chat")))
+    await asyncio.sleep(0)
+    app.close()
+    response = await asyncio.wait_for(early, 5)
+    assert (response.status, response.headers["Retry-After"]) == (503, "2")
 
 
 class Broken(Generator):
@@ -199,24 +182,13 @@ async def answered_by(broken: type[Broken], folder: Path) -> StreamResponse:
     token = TokenCheck(folder / "token")
     guard, gate = Guard(token), Gate(1, 0, 1)
     guard.listen_on(1)
-    headers = {
-        "Host": "127.0.0.1:1",
-        "Authorization": f"Bearer {token.token}",
-        "Content-Type": "application/json",
-    }
-    asked = make_mocked_request("POST", "/chat", headers=CIMultiDict(headers))
     async with open_services(
         settings, paths, upstream="demo", ladder=ladder
     ) as services:
-        app = App(
-            services,
-            guard,
-            gate,
-            broken(services, gate),
-            Forwarder(services, gate),
-            prove=lambda body: body,
-        )
-        return await app(asked)
+        app = App(guard, gate, services.redactor, prove=lambda body: body)
+        generator, forwarder = broken(services, gate), Forwarder(services, gate)
+        app.open(Endpoints(services, guard, generator, forwarder))
+        return await app(asked("POST", "/chat", token.token))
 
 
 async def test_without_memory_the_client_is_asked_to_come_again(

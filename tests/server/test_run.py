@@ -1,25 +1,35 @@
 """The daemon's life: both addresses, an orderly end, signals."""
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
 import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
-from byok.config import load_settings
 from byok.errors import ConfigError
-from byok.keys import KeyLadder
 from byok.paths import find_paths
-from byok.server.run import Daemon, Timing, listening, run_until_signal
-from byok.server.sockets import PortTaken
-from byok.services import open_services
-from tests.fakes.daemon import running, settings_for
-from tests.fakes.raw import connected, filled, request
+from byok.server.run import (
+    Daemon,
+    Timing,
+    listening,
+    run_until_signal,
+)
+from byok.server.sockets import PortTaken, listen
+from byok.services import Services
+from tests.fakes.daemon import parts_of, running, settings_for
+from tests.fakes.program import ROOT
+from tests.fakes.raw import ask, connected, filled, request
 from tests.fakes.upstream import FakeUpstream, Script, delta
 
 PATIENT = Timing(grace=5, last_words=0.4)
+HEALTH = request(method=b"GET", target=b"/health", body=b"")
 
 
 @pytest.mark.case("F44")
@@ -106,19 +116,13 @@ async def test_a_waiting_request_is_refused_when_the_daemon_stops(
 
 
 async def test_a_taken_port_is_told_before_anything_is_served() -> None:
-    paths = find_paths()
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        async with open_services(
-            load_settings(paths.config),
-            paths,
-            upstream="demo",
-            ladder=KeyLadder(environ={}),
-        ) as services:
-            with pytest.raises(PortTaken):
-                async with listening(services, other.getsockname()[1]):
-                    pass
+        taken = {"server": {"port": other.getsockname()[1]}}
+        with pytest.raises(PortTaken):
+            async with running(taken, upstream="demo"):
+                pass
 
 
 async def test_a_token_file_open_to_others_stops_the_start() -> None:
@@ -138,19 +142,16 @@ async def test_a_signal_ends_the_daemon(number: signal.Signals) -> None:
 
     def on_ready(daemon: Daemon) -> None:
         assert daemon.port > 0
+        assert gc.isenabled()
         ready.set()
 
-    paths = find_paths()
-    async with open_services(
-        load_settings(paths.config),
-        paths,
-        upstream="demo",
-        ladder=KeyLadder(environ={}),
-    ) as services:
-        serving = asyncio.ensure_future(run_until_signal(services, 0, on_ready))
-        await asyncio.wait_for(ready.wait(), 5)
-        os.kill(os.getpid(), number)
-        await asyncio.wait_for(serving, 5)
+    gc.disable()  # as main() does
+
+    parts = parts_of(upstream="demo")
+    serving = asyncio.ensure_future(run_until_signal(*parts, on_ready))
+    await asyncio.wait_for(ready.wait(), 5)
+    os.kill(os.getpid(), number)
+    await asyncio.wait_for(serving, 5)
     gc.unfreeze()
 
 
@@ -158,21 +159,89 @@ async def test_a_signal_ends_the_daemon(number: signal.Signals) -> None:
 async def test_a_second_signal_ends_it_at_once(fake: FakeUpstream) -> None:
     fake.play(Script([], end="hang"))
     ready: asyncio.Future[Daemon] = asyncio.get_running_loop().create_future()
-    paths = find_paths()
-    async with open_services(
-        load_settings(paths.config, settings_for(fake.url)),
-        paths,
-        ladder=KeyLadder(environ={}),
-    ) as services:
-        serving = asyncio.ensure_future(run_until_signal(services, 0, ready.set_result))
-        port = (await asyncio.wait_for(ready, 5)).port
-        token = paths.token.read_text().strip()
-        async with connected(port) as connection:
-            chat = request(target=b"/chat-stream", body=b'{"message":"x"}')
-            await connection.send(filled(chat, port, token))
-            await asyncio.wait_for(fake.reached.wait(), 5)
-            os.kill(os.getpid(), signal.SIGTERM)
-            await asyncio.sleep(0)
-            os.kill(os.getpid(), signal.SIGTERM)
-            await asyncio.wait_for(serving, 8)  # the grace alone would be 10 s
+    parts = parts_of(settings_for(fake.url))
+    serving = asyncio.ensure_future(run_until_signal(*parts, ready.set_result))
+    port = (await asyncio.wait_for(ready, 5)).port
+    token = find_paths().token.read_text().strip()
+    async with connected(port) as connection:
+        chat = request(target=b"/chat-stream", body=b'{"message":"x"}')
+        await connection.send(filled(chat, port, token))
+        await asyncio.wait_for(fake.reached.wait(), 5)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(0)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.wait_for(serving, 8)  # the grace alone would be 10 s
     gc.unfreeze()
+
+
+LATE = ("httpx", "byok.services", "byok.augment", "byok.upstream", "byok.toolcalls.r")
+IMPORTS = (
+    "import sys, byok.cli.serve, byok.config, byok.server.run; print(*sys.modules)"
+)
+
+
+def test_what_only_requests_need_is_not_imported_before_the_port_is_open() -> None:
+    command = [sys.executable, "-c", IMPORTS]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert [name for name in done.stdout.split() if name.startswith(LATE)] == []
+
+
+class Opening:
+    """A daemon whose services are not opened before the test says so."""
+
+    def __init__(self) -> None:
+        with contextlib.ExitStack() as closed:
+            for sock in listen(0):
+                closed.enter_context(sock)
+            self.port: int = sock.getsockname()[1]
+        self.begun = asyncio.Event()
+        self.go_on: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.stop = asyncio.Event()
+        server = {"server": {"port": self.port}}
+        self._parts = parts_of(server, upstream="demo")
+
+    async def run(self) -> None:
+        settings, paths, redactor, _ = self._parts
+        async with listening(settings, paths, redactor, self._services, PATIENT):
+            await self.stop.wait()
+
+    @asynccontextmanager
+    async def _services(self) -> AsyncIterator[Services]:
+        self.begun.set()
+        await self.go_on
+        async with self._parts[3]() as services:
+            yield services
+
+    def filled(self, data: bytes) -> bytes:
+        return filled(data, self.port, self._parts[1].token.read_text().strip())
+
+
+async def test_while_the_services_are_opened_health_is_told_and_requests_wait() -> None:
+    opening = Opening()
+    serving = asyncio.ensure_future(opening.run())
+    await asyncio.wait_for(opening.begun.wait(), 10)
+    async with connected(opening.port) as client:
+        await client.send(opening.filled(request(body=b'{"message":"x"}')))
+        health = await ask(opening.port, opening.filled(HEALTH))
+        assert (health.status, health.json) == (200, {"status": "ok"})
+        opening.go_on.set_result(None)
+        assert (await client.answer()).json["stop_reason"] == 1
+    opening.stop.set()
+    await asyncio.wait_for(serving, 5)
+
+
+async def test_services_that_cannot_be_opened_end_the_start_and_free_the_port() -> None:
+    opening = Opening()
+    serving = asyncio.ensure_future(opening.run())
+    await asyncio.wait_for(opening.begun.wait(), 10)
+    async with connected(opening.port) as client:
+        await client.send(opening.filled(request()))
+        health = await ask(opening.port, opening.filled(HEALTH))
+        assert health.status == 200
+        opening.go_on.set_exception(ConfigError("There is no such upstream."))
+        refused = await client.answer()
+    assert (refused.status, refused.code) == (503, "shutting_down")
+    with pytest.raises(ConfigError, match="no such upstream"):
+        await asyncio.wait_for(serving, 5)
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", opening.port)

@@ -1,0 +1,132 @@
+"""Endpoint rows become answers: route, check, handle."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from aiohttp.web import Response, StreamResponse
+
+from byok.augment.endpoints import Generate, Local, Refused, Service
+from byok.augment.models import get_models
+from byok.augment.quiet import Quiet
+from byok.errors import BadRequest
+from byok.openai_api import Forward, ListModels, model_list
+from byok.server.app import Exchange
+from byok.server.body import parse_request, read_body
+from byok.server.forward import Forwarder
+from byok.server.generate import Generator
+from byok.server.guard import Guard
+from byok.server.large import LargeBodies, Run
+from byok.server.reply import json_response
+from byok.server.routes import Row, find_row
+from byok.server.stream import static_stream
+from byok.services import Services
+
+_log = logging.getLogger(__name__)
+_SMALL_BODY = 2**20
+_MAX_TOLD = 1000
+_FIRST_LIST_SECONDS = 0.25
+
+
+class Endpoints:
+    """Answers whatever is behind the guard."""
+
+    def __init__(
+        self,
+        services: Services,
+        guard: Guard,
+        generator: Generator,
+        forwarder: Forwarder,
+        *,
+        body_gap: float = 15.0,
+    ) -> None:
+        self._services = services
+        self._guard = guard
+        self._generator = generator
+        self._forwarder = forwarder
+        self._body_gap = body_gap
+        self._large = LargeBodies()
+        self._told: set[str] = set()
+
+    async def __call__(self, exchange: Exchange) -> StreamResponse:
+        """Route, check and handle, in the order that the guard explains."""
+        request, guard = exchange.request, self._guard
+        try:
+            row, known = find_row(request.raw_path)
+        except BadRequest:
+            guard.check_token(request.headers)
+            raise
+        exchange.route = row.path if known else "(unknown)"
+        limit = getattr(row, "max_body", _SMALL_BODY)
+        guard.check_length(request, limit)
+        guard.check_token(request.headers)
+        if not known:
+            self._tell(row.path)
+        allowed = row.method if isinstance(row, ListModels) else "POST"
+        if request.method == "POST":
+            guard.check_content(request.headers)
+        if request.method != allowed and (known or request.method != "GET"):
+            return _not_allowed(exchange, allowed)
+        length = request.content_length if request.body_exists else 0
+        async with self._large.room(length) as run:
+            work = await self._understood(row, exchange, limit, run)
+        return await work()
+
+    async def _understood(
+        self, row: Row, exchange: Exchange, limit: int, run: Run
+    ) -> Callable[[], Awaitable[StreamResponse]]:
+        """Read the body, and return what is left to do without it."""
+        request = exchange.request
+        raw = await read_body(request, limit, self._body_gap)
+        body = await run(partial(parse_request, raw))
+        match row:
+            case Generate():
+                turn = await self._generator.turn(row, body, exchange.request_id, run)
+                return partial(self._generator.answer, turn, request)
+            case Forward():
+                sent = await self._forwarder.forwarding(row, raw, body, run)
+                return partial(self._forwarder.answer, sent, request)
+            case ListModels():
+                return self._model_list
+            case Local():
+                if isinstance(row.answer, Service):
+                    return self._models
+                return partial(_ready, json_response(row.answer(body)))
+            case Quiet(stream=True):
+                return partial(static_stream, request, row.body)
+            case Quiet():
+                return partial(_ready, json_response(row.body or {}))
+            case Refused():
+                raise BadRequest(row.reason, code="not_served", status=row.status)
+
+    async def _models(self) -> Response:
+        await self._catalog_known()
+        catalog, router = self._services.catalog, self._services.router
+        return json_response(get_models(catalog.listed(), router.default()))
+
+    async def _model_list(self) -> Response:
+        await self._catalog_known()
+        return json_response(model_list(self._services.catalog.listed()))
+
+    async def _catalog_known(self) -> None:
+        """Use what is known of the models; wait a moment where that is nothing."""
+        catalog = self._services.catalog
+        catalog.refresh()
+        if not catalog.listed():
+            await catalog.settle(_FIRST_LIST_SECONDS)
+
+    def _tell(self, path: str) -> None:
+        if path not in self._told and len(self._told) < _MAX_TOLD:
+            self._told.add(path)
+            _log.info("unknown path %.200r is answered with nothing", path)
+
+
+async def _ready(response: Response) -> Response:
+    return response
+
+
+def _not_allowed(exchange: Exchange, allowed: str) -> Response:
+    error = BadRequest(f"Use {allowed} here.", code="method_not_allowed", status=405)
+    response = exchange.failed(error)
+    response.headers["Allow"] = allowed
+    return response

@@ -1,0 +1,72 @@
+"""From row to answer: models, unknown paths, what is not served."""
+
+import asyncio
+import logging
+
+import pytest
+
+from tests.fakes.daemon import running, settings_for
+from tests.fakes.upstream import FakeUpstream
+
+
+async def test_models_are_told_at_once_although_the_upstream_dawdles(
+    fake: FakeUpstream,
+) -> None:
+    fake.models_delay = 5
+    settings = settings_for(fake.url, models=["by-hand", "also-by-hand"])
+    async with running(settings) as editor:
+        reply = await asyncio.wait_for(editor.post("/get-models"), 2)
+    names = [model["name"] for model in reply.json["models"]]
+    assert names == ["byok:fake:by-hand", "byok:fake:also-by-hand"]
+    assert reply.json["default_model"] == "byok:fake:by-hand"
+
+
+async def test_models_are_told_at_once_although_none_is_known(
+    fake: FakeUpstream,
+) -> None:
+    fake.models_delay = 5
+    async with running(settings_for(fake.url)) as editor:
+        reply = await asyncio.wait_for(editor.post("/get-models"), 2)
+    assert [m["name"] for m in reply.json["models"]] == ["byok:fake:default"]
+
+
+async def test_models_found_stand_behind_those_listed_by_hand(
+    fake: FakeUpstream,
+) -> None:
+    fake.models = ["found", "by-hand"]
+    async with running(settings_for(fake.url, models=["by-hand"])) as editor:
+        await editor.services.catalog.settle(5)
+        reply = await editor.post("/get-models")
+    names = [model["name"] for model in reply.json["models"]]
+    assert names == ["byok:fake:by-hand", "byok:fake:found"]
+
+
+async def test_an_upstream_that_is_down_hides_no_model_listed_by_hand() -> None:
+    settings = settings_for("http://127.0.0.1:9/v1", models=["by-hand"])
+    async with running(settings) as editor:
+        await editor.services.catalog.settle(5)
+        reply = await editor.post("/get-models")
+    assert [m["name"] for m in reply.json["models"]] == ["byok:fake:by-hand"]
+
+
+async def test_an_unknown_path_is_logged_once_without_its_query(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "byok.server.endpoints")
+    async with running(upstream="demo") as editor:
+        for _ in range(3):
+            assert (await editor.post("/brand/new?q=MARK", {})).json == {}
+        await editor.post("/other/new", {})
+    told = [r.getMessage() for r in caplog.records if r.name == "byok.server.endpoints"]
+    assert told == [
+        "unknown path '/brand/new' is answered with nothing",
+        "unknown path '/other/new' is answered with nothing",
+    ]
+
+
+async def test_a_row_that_is_not_served_says_why() -> None:
+    async with running(upstream="demo") as editor:
+        reply = await editor.post("/edit", {})
+    assert reply.status == 422
+    assert reply.json["error"]["code"] == "not_served"
+    assert "does not serve" in reply.json["message"]
