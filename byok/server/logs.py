@@ -1,7 +1,9 @@
 """Logging: one redacted line an event, to stderr and to a file that turns over."""
 
 import logging
+import os
 import sys
+import time
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
@@ -21,6 +23,7 @@ class RedactingFormatter(logging.Formatter):
         super().__init__(_FORMAT)
         self._redactor = redactor
         self._last: tuple[logging.LogRecord, str] | None = None
+        self._second, self._time = -1, ""
 
     def format(self, record: logging.LogRecord) -> str:
         """Write one record without secrets and without control characters."""
@@ -34,16 +37,36 @@ class RedactingFormatter(logging.Formatter):
             last = self._last = (record, text)
         return last[1]
 
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        """Write the time; many records share their second."""
+        if (second := int(record.created)) != self._second:
+            self._time = time.strftime(self.default_time_format, self.converter(second))
+            self._second = second
+        return f"{self._time},{int(record.msecs):03d}"
+
 
 class _LogFile(RotatingFileHandler):
-    """A file that turns over by its size, and begins anew where it was deleted."""
+    """A file that turns over by its size, and begins anew where it was deleted.
+
+    It is looked at once a record, by its path; the base class would do so four times.
+    """
+
+    _size = 0
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record."""
-        if self.stream is not None and not Path(self.baseFilename).exists():
-            self.stream.close()
-            self.stream = None  # it is opened again when needed
+        try:
+            self._size = os.stat(self.baseFilename).st_size  # noqa: PTH116 - much faster
+        except OSError:
+            self._size = 0
+            if self.stream is not None:
+                self.stream.close()
+                self.stream = None  # it is opened again when needed
         super().emit(record)
+
+    def shouldRollover(self, record: logging.LogRecord) -> bool:
+        """Tell whether the record would make the file too large."""
+        return self._size + len(self.format(record)) >= self.maxBytes
 
 
 def set_up_logging(level: str, file: Path | None, redactor: Redactor) -> None:
@@ -66,6 +89,9 @@ def set_up_logging(level: str, file: Path | None, redactor: Redactor) -> None:
         handler.setFormatter(formatter)
     # What cannot be written would be shown with its arguments, secrets and all.
     logging.raiseExceptions = False
+    # Facts about a record that no line shows; finding them takes time.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None
     root = logging.getLogger()
     root.handlers[:] = handlers
     root.setLevel(level.upper())
