@@ -133,8 +133,7 @@ class HttpUpstream:
         with Watch(self._spec.patience, body.abort) as watch:
             try:
                 with translated(self._spec.base_url):
-                    reader = aiter(body)
-                    async for data in reader:
+                    while data := await body.read():
                         if (size := size + len(data)) > MAX_ANSWER_BYTES:
                             raise _too_large()
                         batch, failure = taken(stage, data)
@@ -145,7 +144,7 @@ class HttpUpstream:
                             raise failure
                         if batch and isinstance(batch[-1], Finish):
                             if not body.ended:
-                                await drain(reader)
+                                await drain(body.read)
                             return
             except UpstreamUnreachable as error:
                 lost = watch.failure or error
@@ -180,7 +179,7 @@ class HttpUpstream:
         with Watch(self._spec.patience, body.abort) as watch:
             try:
                 with translated(self._spec.base_url):
-                    async for data in body:
+                    while data := await body.read():
                         watch.heard(told=True)
                         yield data
             except UpstreamUnreachable as error:

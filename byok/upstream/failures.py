@@ -15,7 +15,7 @@ _NO_CONNECTION = (
 
 
 class translated:
-    """Turns httpx's errors into ours, at the one edge where they enter."""
+    """Turns the errors of httpx and aiohttp into ours, where they enter."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -24,13 +24,13 @@ class translated:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        if isinstance(error, httpx.HTTPError):
+        if isinstance(error, (httpx.HTTPError, aiohttp.ClientError)):
             raise _unreachable(error, self._url) from error
         if isinstance(error, httpx.InvalidURL):
             raise UpstreamUnreachable(f"{self._url} is no address.") from error
 
 
-def _unreachable(error: httpx.HTTPError, url: str) -> UpstreamUnreachable:
+def _unreachable(error: Exception, url: str) -> UpstreamUnreachable:
     causes: list[BaseException] = [error]
     while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
         causes.append(cause)

@@ -1,9 +1,10 @@
 """Reading an HTTP answer piece by piece, to whatever end it comes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from itertools import groupby
 
+import aiohttp
 import httpx
 
 from byok.errors import UpstreamError, UpstreamGarbled
@@ -49,13 +50,13 @@ def at_end(lost: UpstreamError | None, failure: UpstreamError) -> UpstreamError:
     return failure
 
 
-async def drain(reader: AsyncIterator[bytes]) -> None:
+async def drain(read: Callable[[], Awaitable[bytes]]) -> None:
     """Read on to the end of a finished answer, so that the connection is kept."""
     try:
         async with asyncio.timeout(_DRAIN_SECONDS):
-            async for _ in reader:
+            while await read():
                 pass
-    except (TimeoutError, httpx.HTTPError):
+    except (TimeoutError, aiohttp.ClientError):
         return  # it stays open, or broke: the answer is whole all the same
 
 

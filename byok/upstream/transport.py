@@ -8,7 +8,7 @@ used without httpx's client, whose proxy variables (they break loopback), redire
 import errno
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from ipaddress import ip_address
 
@@ -16,11 +16,7 @@ import aiohttp
 import httpx
 import truststore
 from aiohttp.abc import ResolveResult
-from httpx_aiohttp.transport import (
-    AiohttpResponseStream,
-    AiohttpTransport,
-    map_aiohttp_exceptions,
-)
+from httpx_aiohttp.transport import AiohttpResponseStream, AiohttpTransport
 
 from byok.errors import ConfigError
 
@@ -59,13 +55,14 @@ class Transports:
 
 
 class Body(AiohttpResponseStream):
-    """An answer's body; each item is all that the network has delivered."""
+    """An answer's body."""
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        content = self._aiohttp_response.content
-        with map_aiohttp_exceptions():
-            while data := await content.readany():
-                yield data
+    def read(self) -> Awaitable[bytes]:
+        """Give all that the network has delivered, b"" at the end.
+
+        Its errors are aiohttp's own.
+        """
+        return self._aiohttp_response.content.readany()
 
     @property
     def ended(self) -> bool:

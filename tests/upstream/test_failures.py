@@ -41,12 +41,13 @@ def caused(error: httpx.HTTPError, cause: BaseException) -> httpx.HTTPError:
         pytest.param(httpx.ReadTimeout("x"), "upstream_timeout", True, id="silence"),
         pytest.param(httpx.ReadError("x"), "upstream_cut", True, id="reset"),
         pytest.param(httpx.ProxyError("x"), "upstream_connect", True, id="no proxy"),
+        pytest.param(
+            aiohttp.ClientPayloadError("x"), "upstream_cut", True, id="half a body"
+        ),
     ],
 )
 @pytest.mark.case("F01")
-def test_a_failure_gets_its_code(
-    error: httpx.HTTPError, code: str, retryable: bool
-) -> None:
+def test_a_failure_gets_its_code(error: Exception, code: str, retryable: bool) -> None:
     with pytest.raises(UpstreamUnreachable) as caught, translated(URL):
         raise error
     assert (caught.value.code, caught.value.retryable) == (code, retryable)
