@@ -125,7 +125,7 @@ def _with_editor(turn: Turn, body: Json) -> Turn:
         return turn
     shown = (blocks.selection(body), blocks.diff(text(body, "diff")))
     before = [TextPart(block) for block in shown if block]
-    return replace(turn, content=(*before, *turn.content))
+    return replace(turn, content=(*before, *turn.content)) if before else turn
 
 
 def _personality(exchanges: list[Exchange], current: Turn) -> Json | None:

@@ -116,9 +116,11 @@ class Sender:
                     "GET" if content is None else "POST",
                     self._url(path),
                     headers=headers,
-                    content=content,
+                    # A stream spares httpx the headers that aiohttp adds anyway.
+                    stream=httpx.ByteStream(content or b""),
                     extensions={"timeout": {"connect": CONNECT_SECONDS}},
                 )
+                request.read()
                 transport = self._transports.by(spec.route)
                 async with asyncio.timeout(spec.patience.first):
                     response = await transport.handle_async_request(request)

@@ -54,7 +54,10 @@ async def test_a_post_has_a_type_and_a_get_has_none(
     async with asked.opened("models"):
         pass
     assert fake.requests == [{"a": 1}]
+    assert fake.headers[0]["Content-Length"] == "7"
     for headers in (fake.headers[0], fake.list_headers[0]):
+        assert headers["Host"] == fake.url.split("/")[2]
+        assert "Transfer-Encoding" not in headers
         assert headers["Authorization"] == "Bearer sk-1"
         assert headers["x-own"] == "1"
         assert headers["User-Agent"] == f"byok/{__version__}"
