@@ -62,7 +62,9 @@ class ChatReply:
     """Stage[StreamEvent, Json]: the chunks of one chat answer."""
 
     def __init__(self, chat: ChatRequest, request_id: str) -> None:
-        self._chat = chat
+        self._silent = chat.silent
+        self._parallel_tools = chat.client_parallel_tools
+        self._tool_use_start = chat.client_tool_use_start
         self._request_id = request_id
         self._origin = {tool.name: tool for tool in chat.tools}
         self._nodes = 0
@@ -89,7 +91,7 @@ class ChatReply:
             case ThinkingDelta(text=text):
                 self._thinking.append(text)
             case ToolCall():
-                if not self._calls or self._chat.client_parallel_tools:
+                if not self._calls or self._parallel_tools:
                     return self._call(event)
                 self.left_out.append(event.name)
             case Usage():
@@ -145,7 +147,7 @@ class ChatReply:
 
     def _thought(self) -> Iterator[Json]:
         thought, self._thinking = "".join(self._thinking), []
-        if thought.strip() and not self._chat.silent:
+        if thought.strip() and not self._silent:
             payload = {"summary": thought, "content": None}
             yield chunk("", self._node(ResponseNode.THINKING, thinking=payload))
 
@@ -168,7 +170,7 @@ class ChatReply:
         if tool and tool.mcp_server_name:
             use["mcp_server_name"] = tool.mcp_server_name
             use["mcp_tool_name"] = tool.mcp_tool_name
-        if self._chat.client_tool_use_start:
+        if self._tool_use_start:
             start = {**use, "is_partial": True}  # clients act on the node after it
             yield chunk("", self._node(ResponseNode.TOOL_USE_START, tool_use=start))
         yield chunk("", self._node(ResponseNode.TOOL_USE, tool_use=use))

@@ -2,9 +2,8 @@
 
 import logging
 import uuid
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
 
 from aiohttp.web import BaseRequest, StreamResponse
@@ -15,7 +14,7 @@ from byok.augment.endpoints import Generate
 from byok.augment.history import call_ids
 from byok.chat import ChatRequest, Json
 from byok.errors import ByokError
-from byok.events import StreamEvent
+from byok.events import Finish, StreamEvent
 from byok.server.gate import Gate
 from byok.server.large import Run
 from byok.server.reply import internal_error, json_response
@@ -68,36 +67,39 @@ class Generator:
 
     async def _streamed(self, turn: "Turn", request: BaseRequest) -> StreamResponse:
         async with self._stream(request) as stream:
+            end: list[Json] = []
             try:
-                async with (
-                    self._gate.ended_by_stop(),
-                    aclosing(turn.chunks()) as batches,
-                ):
-                    async for chunks in batches:
-                        await stream.write(_lines(chunks))
+                async with self._gate.ended_by_stop(), turn.events() as batches:
+                    async for batch in batches:
+                        chunks = turn.chunks(batch)
+                        if turn.ended:
+                            end = chunks
+                        elif chunks:
+                            await stream.write(_lines(chunks))
+                end = end or turn.last_chunks()
             except ByokError as error:
-                await stream.write(_lines(turn.failed(error)))
+                end = end or turn.failed(error)  # a whole answer cannot fail any more
             except ConnectionError:
                 raise  # the client is gone
             except Exception:
                 _log.exception("request %s failed", turn.request_id)
-                await stream.write(_lines(turn.failed(internal_error())))
-            await stream.finish()
+                end = end or turn.failed(internal_error())
+            await stream.finish(_lines(end))
         return stream.response
 
     async def _whole(self, turn: "Turn") -> StreamResponse:
         found: list[Json] = []
         try:
-            async with (
-                self._gate.ended_by_stop(),
-                aclosing(turn.chunks()) as batches,
-            ):
-                async for chunks in batches:
-                    found += chunks
+            async with self._gate.ended_by_stop(), turn.events() as batches:
+                async for batch in batches:
+                    found += turn.chunks(batch)
+            if not turn.ended:
+                found += turn.last_chunks()
         except ByokError as error:
-            if not turn.has_output:
-                raise
-            found += turn.failed(error)
+            if not turn.ended:
+                if not turn.has_output:
+                    raise
+                found += turn.failed(error)
         return json_response(collected(found))
 
     def _tell_node(self, kind: int) -> None:
@@ -121,38 +123,49 @@ class Turn:
         self._services = services
         self._choice = choice
         self._chat = chat
-        self._reply = ChatReply(replace(chat, messages=()), request_id)
+        self._reply = ChatReply(chat, request_id)
+        self._stage: Stage[StreamEvent, Json] = self._reply
         self.request_id = request_id
         self.streamed = streamed
+        self.ended = False  # the last chunks were given
 
     @property
     def has_output(self) -> bool:
         """Whether anything of the model's own is part of the answer."""
         return self._reply.has_output
 
-    async def chunks(self) -> AsyncGenerator[list[Json], None]:
-        """Yield the chunks of one network read together, the last ones at the end."""
-        if not self._chat.messages:
-            yield list(self._reply.flush())
-            return
-        stage = self._stage(self._chat)
-        batches = self._choice.upstream.stream(self._chat, self._choice.model)
-        self._chat = _FORGOTTEN  # it may be large, and the upstream has it now
-        async with aclosing(batches):
-            async for batch in batches:
-                if ready := [c for event in batch for c in stage.feed(event)]:
-                    yield ready
-        yield list(stage.flush())
+    def events(self) -> aclosing[AsyncGenerator[list[StreamEvent], None]]:
+        """Ask the upstream, and give the events of its answer."""
+        chat, self._chat = self._chat, _FORGOTTEN  # it may be large
+        if not chat.messages:
+            return aclosing(_nothing())
+        self._stage = self._assembling(chat)
+        return aclosing(self._choice.upstream.stream(chat, self._choice.model))
+
+    def chunks(self, batch: list[StreamEvent]) -> list[Json]:
+        """Turn the events of one network read into chunks.
+
+        The last ones come with the read that holds the upstream's own last word.
+        """
+        ready = [c for event in batch for c in self._stage.feed(event)]
+        if isinstance(batch[-1], Finish):
+            ready += self.last_chunks()
+        return ready
+
+    def last_chunks(self) -> list[Json]:
+        """End the answer."""
+        self.ended = True
         if left_out := self._reply.left_out:
             _log.info("this client takes one tool call a turn; left out: %s", left_out)
+        return list(self._stage.flush())
 
-    def failed(self, error: ByokError) -> Iterator[Json]:
+    def failed(self, error: ByokError) -> list[Json]:
         """Give the chunks that end a broken answer."""
         name = self._choice.upstream.name
         _log.warning("request %s to %s: %s", self.request_id, name, error.logged)
         error.args = (self._services.redactor(str(error)),)
         error.hint = self._services.redactor(error.hint)
-        return self._reply.fail(error)
+        return list(self._reply.fail(error))
 
     def _log_repair(self, repair: Repair) -> None:
         """Write down a repair: its rule, and the place where it began."""
@@ -166,7 +179,7 @@ class Turn:
             after,
         )
 
-    def _stage(self, chat: ChatRequest) -> Stage[StreamEvent, Json]:
+    def _assembling(self, chat: ChatRequest) -> Stage[StreamEvent, Json]:
         assembler = ToolCallAssembler(
             chat.tools,
             new_id=lambda: f"call_{uuid.uuid4().hex[:24]}",
@@ -176,6 +189,11 @@ class Turn:
             on_repair=self._log_repair,
         )
         return chain(assembler, self._reply)
+
+
+async def _nothing() -> AsyncGenerator[list[StreamEvent], None]:
+    return
+    yield []  # makes it a generator
 
 
 def _lines(chunks: Iterable[Json]) -> bytes:

@@ -76,20 +76,25 @@ class OpenStream:
     async def write(self, data: bytes) -> None:
         """Send bytes, the first ones with the head; the client sees them at once."""
         if not self._response.prepared:
-            async with self._lock:
-                if not self._response.prepared:
-                    await self._response.prepare(self._request)
-                    data = self._first + data
+            data = await self._begun(data)
         self._last = self._stuck_since = self._clock()
         await self._response.write(data)
         self._stuck_since = None
 
-    async def finish(self) -> None:
-        """End the answer."""
+    async def finish(self, data: bytes = b"") -> None:
+        """End the answer; its last bytes and the end leave in one packet."""
         if not self._response.prepared:
-            await self.write(b"")
+            data = await self._begun(data)
         self._stuck_since = self._clock()
-        await self._response.write_eof()
+        await self._response.write_eof(data)
+
+    async def _begun(self, data: bytes) -> bytes:
+        """Prepare the head; return what goes out with it."""
+        async with self._lock:
+            if not self._response.prepared:
+                await self._response.prepare(self._request)
+                data = self._first + data
+        return data
 
     def _look(self) -> None:
         """Let a client go that is stuck, else look again when it could be."""

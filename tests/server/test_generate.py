@@ -3,10 +3,24 @@
 import asyncio
 import json
 import logging
+from collections.abc import AsyncGenerator
+from dataclasses import replace
 
+import aiohttp
 import pytest
 
-from tests.fakes.daemon import running, settings_for
+from byok.chat import ChatRequest
+from byok.config import load_settings
+from byok.errors import UpstreamGarbled
+from byok.events import Finish, FinishReason, StreamEvent, TextDelta
+from byok.keys import KeyLadder
+from byok.paths import find_paths
+from byok.server.run import listening
+from byok.server.token import read_token
+from byok.services import open_services
+from byok.upstream.demo import DemoUpstream
+from byok.upstream.router import Router
+from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.raw import check_error
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta, event, tool_answer
 
@@ -21,6 +35,8 @@ READ = {
         }
     ),
 }
+
+FINISH = Finish(FinishReason.STOP)
 
 
 def refusal(status: int, message: str = "no", **headers: str) -> Script:
@@ -42,6 +58,58 @@ async def test_a_stream_that_fails_says_so_in_its_text_and_in_its_last_line(
     assert reply.last["error"]["code"] == "upstream_refused"
     assert "broke" in reply.last["error"]["message"]
     assert [n["content"] for n in reply.nodes if n["type"] == 0] == ["One"]
+
+
+class Odd(DemoUpstream):
+    """Says two things, and ends in a way of its own."""
+
+    def __init__(self, *end: StreamEvent, error: Exception | None = None) -> None:
+        super().__init__("demo")
+        self._end = end
+        self._error = error
+
+    async def stream(
+        self, chat: ChatRequest, model: str
+    ) -> AsyncGenerator[list[StreamEvent], None]:
+        yield [TextDelta("One ")]
+        yield [TextDelta("two."), *self._end]
+        if self._error is not None:
+            raise self._error
+
+
+NO_END = Odd()
+LATE_FAILURE = Odd(FINISH, error=UpstreamGarbled("late"))
+LATE_FAULT = Odd(FINISH, error=KeyError("late"))
+
+
+@pytest.mark.parametrize(
+    ("path", "upstream"),
+    [
+        pytest.param("/chat-stream", NO_END, id="streamed without a last word"),
+        pytest.param("/chat-stream", LATE_FAILURE, id="streamed with a late failure"),
+        pytest.param("/chat-stream", LATE_FAULT, id="streamed with a late fault"),
+        pytest.param("/chat", NO_END, id="whole without a last word"),
+        pytest.param("/chat", LATE_FAILURE, id="whole with a late failure"),
+    ],
+)
+async def test_an_answer_that_is_whole_ends_once_and_well(
+    path: str, upstream: Odd
+) -> None:
+    paths = find_paths()
+    settings = load_settings(paths.config, {})
+    ladder = KeyLadder(environ={})
+    async with (
+        open_services(settings, paths, upstream="demo", ladder=ladder) as services,
+        listening(
+            replace(services, router=Router({"demo": upstream}, services.catalog)), 0
+        ) as daemon,
+        aiohttp.ClientSession() as http,
+    ):
+        editor = Editor(daemon, services, read_token(paths.token), http)
+        reply = await editor.post(path, {"message": "x"})
+    assert reply.text == "One two."
+    assert [line["stop_reason"] for line in reply.lines if line["stop_reason"]] == [1]
+    assert "error" not in reply.last
 
 
 async def test_a_whole_answer_is_one_object(fake: FakeUpstream) -> None:
