@@ -93,6 +93,12 @@ def write_private(path: Path, content: str) -> None:
         raise
 
 
+def sweep(path: Path) -> None:
+    """Remove what a killed `write_private` left; for the only writer of a file."""
+    for left in path.parent.glob(f".{path.name}.*"):
+        left.unlink(missing_ok=True)
+
+
 def _sync_folder(folder: Path) -> None:
     """Make a new name last through a power cut, where the system can."""
     if not hasattr(os, "O_DIRECTORY"):

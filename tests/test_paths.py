@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from byok.errors import ConfigError
-from byok.paths import check_private, find_paths, make_private, write_private
+from byok.paths import check_private, find_paths, make_private, sweep, write_private
 
 needs_modes = pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
 
@@ -95,6 +95,13 @@ def test_a_failed_write_leaves_the_old_content_and_nothing_else(tmp_path: Path) 
 
 
 @needs_modes
+def test_what_a_killed_write_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
+    for name in (".models.json.k3j2", "models.json", ".other.json.k3j2"):
+        (tmp_path / name).touch()
+    sweep(tmp_path / "models.json")
+    assert {p.name for p in tmp_path.iterdir()} == {"models.json", ".other.json.k3j2"}
+
+
 def test_an_existing_folder_stays_as_it_is(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     folder.mkdir(mode=0o755)

@@ -10,7 +10,7 @@ import orjson
 from filelock import FileLock, Timeout
 
 from byok.errors import ByokError
-from byok.paths import Paths, make_private, write_private
+from byok.paths import Paths, make_private, sweep, write_private
 
 # Another command may hold the lock for a moment, only to look who has it.
 _LOOK_SECONDS = 0.2
@@ -64,6 +64,8 @@ def only_instance(paths: Paths) -> Iterator[None]:
         raise AlreadyRunning(
             f"byok is already running{where}.", hint="byok connect shows its settings."
         ) from None
+    for written_here_only in (paths.daemon, paths.models):
+        sweep(written_here_only)
     try:
         yield
     finally:
