@@ -44,8 +44,10 @@ def integer(body: Json, name: str, default: int = 0) -> int:
         return default
     if isinstance(found, (int, float)) and found == found // 1:
         return int(found)
-    if isinstance(found, str) and found.strip().removeprefix("-").isdecimal():
-        return int(found) if len(found) < len("9" * 19) else default
+    if isinstance(found, str):
+        digits = found.strip()
+        if digits.removeprefix("-").isdecimal() and len(digits) < len("9" * 19):
+            return int(digits)
     return default
 
 

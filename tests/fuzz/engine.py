@@ -5,6 +5,7 @@ import hashlib
 import importlib
 import json
 import os
+import signal
 import sys
 import time
 import traceback
@@ -63,6 +64,7 @@ class Hunt:
 
     def _end(self) -> NoReturn:
         spent = time.process_time() - self._started
+        signal.setitimer(signal.ITIMER_REAL, 0)  # libFuzzer's: this takes its time
         deadline = time.process_time() + _MINIMISE_SECONDS
         for key, (data, _) in list(self._findings.items()):
             for check in (self._target.check, self._target.slow):

@@ -3,24 +3,22 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import aiohttp
 import pytest
 
 from byok.chat import ChatRequest
-from byok.config import load_settings
 from byok.errors import UpstreamGarbled
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta
-from byok.keys import KeyLadder
-from byok.paths import find_paths
 from byok.server.run import listening
 from byok.server.token import read_token
-from byok.services import open_services
+from byok.services import Services
 from byok.upstream.demo import DemoUpstream
 from byok.upstream.router import Router
-from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.daemon import Editor, parts_of, running, settings_for
 from tests.fakes.raw import check_error
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta, event, tool_answer
 
@@ -95,17 +93,19 @@ LATE_FAULT = Odd(FINISH, error=KeyError("late"))
 async def test_an_answer_that_is_whole_ends_once_and_well(
     path: str, upstream: Odd
 ) -> None:
-    paths = find_paths()
-    settings = load_settings(paths.config, {})
-    ladder = KeyLadder(environ={})
+    settings, paths, redactor, open_services = parts_of(upstream="demo")
+
+    @asynccontextmanager
+    async def odd_services() -> AsyncIterator[Services]:
+        async with open_services() as services:
+            router = Router({"demo": upstream}, services.catalog)
+            yield replace(services, router=router)
+
     async with (
-        open_services(settings, paths, upstream="demo", ladder=ladder) as services,
-        listening(
-            replace(services, router=Router({"demo": upstream}, services.catalog)), 0
-        ) as daemon,
+        listening(settings, paths, redactor, odd_services) as daemon,
         aiohttp.ClientSession() as http,
     ):
-        editor = Editor(daemon, services, read_token(paths.token), http)
+        editor = Editor(daemon, daemon.services, read_token(paths.token), http)
         reply = await editor.post(path, {"message": "x"})
     assert reply.text == "One two."
     assert [line["stop_reason"] for line in reply.lines if line["stop_reason"]] == [1]
