@@ -54,6 +54,16 @@ class Paths:
         return self.state_dir / "log" / "byok.log"
 
     @property
+    def database(self) -> Path:
+        """Blobs, checkpoints and workspaces."""
+        return self.data_dir / "data.db"
+
+    @property
+    def index(self) -> Path:
+        """The lexical index, which can always be built anew."""
+        return self.data_dir / "index"
+
+    @property
     def vault(self) -> Path:
         """The encrypted keys, where the user chose that."""
         return self.data_dir / "vault.json"

@@ -4,10 +4,10 @@ import base64
 import re
 from urllib.parse import quote
 
-_MARK = "[redacted]"
+MARK = "[redacted]"
 
 # Shapes of well-known secrets. A match is replaced whole.
-_PATTERNS = re.compile(
+PATTERNS = re.compile(
     r"""
       \bsk-[A-Za-z0-9_\-]{16,}                       # OpenAI, Anthropic, OpenRouter
     | \bAIza[0-9A-Za-z_\-]{30,}                      # Google
@@ -32,7 +32,7 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 # Some of these words are in every match; looking for them is far cheaper.
-_HINTS = (
+HINTS = (
     "sk-", "AIza", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "hf_", "gsk_",
     "xai-", "xox", "AKIA", "eyJ", "://", "asic ", "-----BEGIN ",
 )  # fmt: skip
@@ -69,10 +69,10 @@ class Redactor:
         """Return the text without secrets."""
         for form in self._forms:
             if form in text:
-                text = text.replace(form, _MARK)
-        if any(hint in text for hint in _HINTS):
-            text = _PATTERNS.sub(_MARK, text)
+                text = text.replace(form, MARK)
+        if any(hint in text for hint in HINTS):
+            text = PATTERNS.sub(MARK, text)
         folded = text.casefold()
         if any(name in folded for name in _NAMES):
-            text = _NAMED.sub(rf"\1{_MARK}", text)
+            text = _NAMED.sub(rf"\1{MARK}", text)
         return text

@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from byok.augment.chat_request import Defaults
 from byok.augment.models import split_id
@@ -26,6 +27,8 @@ from byok.keys.lookup import UpstreamKey
 from byok.keys.vault import Vault
 from byok.paths import Paths
 from byok.redact import Redactor
+from byok.retrieval.code_context import CodeContext
+from byok.retrieval.opening import open_context
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.client import HttpUpstream
@@ -61,6 +64,7 @@ class Services:
     catalog: Catalog
     router: Router
     keys: Mapping[str, UpstreamKey]
+    context: CodeContext
 
     def forget_keys(self) -> None:
         """Look every key up anew when it is needed next."""
@@ -198,11 +202,13 @@ async def open_services(
     model: str = "",
     ladder: KeyLadder | None = None,
     redactor: Redactor | None = None,
+    roots: Iterable[Path] = (),
 ) -> AsyncIterator[Services]:
-    """Open everything; no upstream need be reachable.
+    """Open everything; no upstream need be reachable. `roots` are more workspaces.
 
     Raises:
         ConfigError: the chosen upstream or model does not exist.
+        NewerData, CorruptData: the files about code cannot be used.
     """
     check_files(settings)
     transports = Transports()
@@ -238,9 +244,11 @@ async def open_services(
         default = _default_id(model, settings, choice)
         router = Router(upstreams, catalog, default)
         try:
-            yield Services(
-                settings, paths, choice, redactor, upstreams, catalog, router, keys
-            )
+            async with open_context(settings, paths, roots) as context:
+                yield Services(
+                    settings, paths, choice, redactor,
+                    upstreams, catalog, router, keys, context,
+                )  # fmt: skip
         finally:
             await catalog.close()
     finally:

@@ -2,16 +2,10 @@
 
 import orjson
 
-from byok.augment.endpoints import (
-    ENDPOINTS,
-    Endpoint,
-    Generate,
-    Local,
-    Refused,
-    Service,
-)
+from byok.augment.endpoints import ENDPOINTS, Endpoint, Generate, Local, Refused
 from byok.augment.quiet import CONTAINING, ENDING, Quiet
 from byok.chat import Json
+from byok.knowledge import Service
 from byok.openai_api import ROUTES, Forward, OpenAIRoute
 
 HEAD = """# Endpoints

@@ -1,10 +1,12 @@
-"""Answers of the context endpoints while byok keeps no index of its own.
+"""Blobs on the wire: names, uploads and sets of them, tolerant in what they take.
 
-Clients stay calm when nothing is unknown and every upload is acknowledged by
-position: they then neither upload again nor show "indexing" for ever.
+A name is 64 hexadecimal digits, `sha256(path ‖ content)`. A client that makes other
+names is served too: whatever it sends is kept as an alias of the name made here.
 """
 
-import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from byok.augment.body import items, mapping, strings, text
@@ -13,41 +15,125 @@ from byok.errors import BadRequest
 
 MAX_UPLOADED = 1000
 MAX_ASKED = 2000
+_NAME = re.compile(r"[0-9a-f]{64}")
+_FOREIGN = bytes(33)  # longer than any name made here
+_LONGEST_FOREIGN = 512
 
 
-def find_missing(body: Json) -> dict[str, Any]:
-    """Say that every blob is known: `mem_object_names` and `blob_names` alike.
+@dataclass(frozen=True, slots=True)
+class BlobNames:
+    """The set of a request: `set(checkpoint) ∪ added − deleted`; names as bytes."""
+
+    checkpoint: str = ""
+    added: tuple[bytes, ...] = ()
+    deleted: tuple[bytes, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the client named no set at all."""
+        return not self.checkpoint and not self.added
+
+
+@dataclass(frozen=True, slots=True)
+class SentBlob:
+    """One uploaded file version; what is missing or unusable is empty.
+
+    It is kept all the same: a client asks for ever about a name that is not.
+    """
+
+    given: str
+    name: bytes
+    path: str
+    content: bytes
+
+
+def to_bytes(name: str) -> bytes:
+    """Return a name as it is kept: 32 bytes, or a foreign one behind zero bytes."""
+    if _NAME.fullmatch(name):
+        return bytes.fromhex(name)
+    return _FOREIGN + name[:_LONGEST_FOREIGN].encode("utf-8", "replace")
+
+
+def to_text(name: bytes) -> str:
+    """Return a kept name as its client wrote it."""
+    if name.startswith(_FOREIGN):
+        return name.removeprefix(_FOREIGN).decode("utf-8", "replace")
+    return name.hex()
+
+
+def asked_names(body: Json) -> list[str]:
+    """Return the names of `/find-missing`, under either field, each once.
 
     Raises:
         BadRequest: 422, more than 2,000 names.
     """
-    _check_count(len(strings(body, "mem_object_names", "blob_names")), MAX_ASKED)
+    names = strings(body, "mem_object_names", "blob_names")
+    _check_count(len(names), MAX_ASKED)
+    return names
+
+
+def missing_reply(unknown: Sequence[str], nonindexed: Sequence[str]) -> dict[str, Any]:
+    """Write the answer of `/find-missing` with the names of all generations."""
     return {
-        "unknown_memory_names": [],
-        "unknown_blob_names": [],
-        "nonindexed_blob_names": [],
+        "unknown_memory_names": list(unknown),
+        "unknown_blob_names": list(unknown),
+        "nonindexed_blob_names": list(nonindexed),
     }
 
 
-def batch_upload(body: Json) -> dict[str, Any]:
-    """Acknowledge each blob at its position, by the client's own name.
+def sent_blobs(body: Json) -> list[SentBlob]:
+    """Return the uploads of `/batch-upload`, one for each place of the list.
 
     Raises:
         BadRequest: 422, more than 1,000 blobs.
     """
-    _check_count(len(items(body, "blobs")), MAX_UPLOADED)
-    blobs = (b if isinstance(b, dict) else {} for b in items(body, "blobs"))
-    return {"blob_names": [text(b, "blob_name", "name") for b in blobs]}
+    blobs = items(body, "blobs")
+    _check_count(len(blobs), MAX_UPLOADED)
+    return [_sent(blob if isinstance(blob, dict) else {}) for blob in blobs]
 
 
-def checkpoint_blobs(body: Json) -> dict[str, Any]:
-    """Give an id for the set of names: equal sets of changes get equal ids."""
+def _sent(blob: Json) -> SentBlob:
+    given = text(blob, "blob_name", "name")
+    found = blob.get("content")
+    content = found.encode("utf-8", "replace") if isinstance(found, str) else b""
+    path = text(blob, "path", "relative_path")
+    return SentBlob(given, to_bytes(given) if given else b"", path, content)
+
+
+def uploaded_reply(sent: Sequence[SentBlob], names: Sequence[str]) -> dict[str, Any]:
+    """Acknowledge each blob at its place, by the client's name if it gave one."""
+    return {
+        "blob_names": [
+            blob.given or name for blob, name in zip(sent, names, strict=True)
+        ]
+    }
+
+
+def blob_names(body: Json) -> BlobNames:
+    """Return the set that the `blobs` object of any request names."""
     blobs = mapping(body, "blobs")
-    digest = hashlib.sha256(text(blobs, "checkpoint_id").encode(errors="replace"))
-    for sign, field in (("+", "added_blobs"), ("-", "deleted_blobs")):
-        for name in sorted(strings(blobs, field)):
-            digest.update(f"{sign}{name}\n".encode(errors="replace"))
-    return {"new_checkpoint_id": f"byok-{digest.hexdigest()[:32]}"}
+    return BlobNames(
+        text(blobs, "checkpoint_id"),
+        tuple(map(to_bytes, strings(blobs, "added_blobs"))),
+        tuple(map(to_bytes, strings(blobs, "deleted_blobs"))),
+    )
+
+
+def checkpoint_reply(checkpoint: str | None) -> dict[str, Any]:
+    """Give the id of a checkpoint.
+
+    Raises:
+        BadRequest: 404, its base is unknown. An id made without the base would let
+            files go missing without a word.
+    """
+    if checkpoint is None:
+        raise BadRequest(
+            "The checkpoint to start from is unknown here.",
+            code="checkpoint_not_found",
+            hint="Send all names again, with checkpoint_id null.",
+            status=404,
+        )
+    return {"new_checkpoint_id": checkpoint}
 
 
 def _check_count(count: int, limit: int) -> None:
@@ -55,16 +141,3 @@ def _check_count(count: int, limit: int) -> None:
         raise BadRequest(
             f"At most {limit:,} names at once.", code="too_many_names", status=422
         )
-
-
-def codebase_retrieval(body: Json) -> dict[str, Any]:
-    """Say in one sentence that there is no index to search."""
-    del body
-    return {
-        "formatted_retrieval": (
-            "byok has no code index set up yet, so nothing was retrieved; "
-            "use the file and search tools instead."
-        ),
-        "unknown_blob_names": [],
-        "checkpoint_not_found": False,
-    }

@@ -187,6 +187,8 @@ def collected(chunks: Iterable[Json]) -> dict[str, Any]:
     for part in chunks:
         texts.append(part["text"])
         whole["nodes"] += part["nodes"]
+        whole["unknown_blob_names"] += part["unknown_blob_names"]
+        whole["checkpoint_not_found"] |= part["checkpoint_not_found"]
         if part["stop_reason"] is not None:
             whole["stop_reason"] = part["stop_reason"]
         if error := part.get("error"):

@@ -2,19 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from byok.augment import blobs
 from byok.augment.chat_request import Defaults, decode_chat
 from byok.augment.quiet import QUIET, Quiet
 from byok.chat import ChatRequest, Json
-
-
-class Service(StrEnum):
-    """What answers a Local endpoint with state of the daemon."""
-
-    MODELS = "models"
+from byok.knowledge import Service
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +22,10 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """Answer from the daemon itself: a service, or a function of the body."""
+    """Answer from what the daemon itself knows."""
 
     path: str
-    answer: Service | Callable[[Json], dict[str, Any]]
+    answer: Service
     max_body: int = 2**20
 
 
@@ -54,10 +47,17 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Generate("/chat-stream", decode_chat, stream=True),
     Generate("/chat", decode_chat, stream=False),
     Local("/get-models", Service.MODELS),
-    Local("/find-missing", blobs.find_missing),
-    Local("/batch-upload", blobs.batch_upload, max_body=32 * 2**20),
-    Local("/checkpoint-blobs", blobs.checkpoint_blobs, max_body=32 * 2**20),
-    Local("/agents/codebase-retrieval", blobs.codebase_retrieval, 32 * 2**20),
+    Local("/find-missing", Service.FIND_MISSING),
+    Local("/batch-upload", Service.BATCH_UPLOAD, max_body=32 * 2**20),
+    Local("/checkpoint-blobs", Service.CHECKPOINT, max_body=32 * 2**20),
+    Local("/agents/codebase-retrieval", Service.RETRIEVAL, max_body=32 * 2**20),
+    # byok's own, for its command line and MCP server.
+    Local("/byok/search", Service.SEARCH),
+    Local("/byok/index/status", Service.INDEX_STATUS),
+    Local("/byok/index/add", Service.INDEX_ADD),
+    Local("/byok/index/remove", Service.INDEX_REMOVE),
+    Local("/byok/index/rebuild", Service.INDEX_REBUILD),
+    Local("/byok/index/why", Service.INDEX_WHY),
     # An empty replacement would delete the user's code.
     Refused("/edit", _NOT_YET),
     Refused("/instruction-stream", _NOT_YET),

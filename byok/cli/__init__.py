@@ -17,7 +17,13 @@ from byok.cli.output import fail
 from byok.errors import ByokError, ConfigError
 
 EXIT_CONFIG = 78
-_EXITS = {"already_running": 75, "port": 69, "files": 71}
+_EXITS = {
+    "already_running": 75,
+    "corrupt_data": 74,
+    "newer_data": 76,
+    "port": 69,
+    "files": 71,
+}
 
 app = typer.Typer(
     name="byok",

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -38,6 +39,10 @@ def serve(
             help="Port on 127.0.0.1 and ::1; 0 takes a free one.", metavar="PORT"
         ),
     ] = "",
+    workspace: Annotated[
+        list[Path] | None,
+        typer.Option(help="A folder to index and follow; may be given several times."),
+    ] = None,
     ensure: Annotated[
         bool, typer.Option("--ensure", help="Do nothing if the daemon runs already.")
     ] = False,
@@ -61,7 +66,7 @@ def serve(
         _check(settings, upstream)
         runner = asyncio.Runner(loop_factory=_loop_factory())
         with runner:
-            runner.run(_serve(settings, paths, upstream, model))
+            runner.run(_serve(settings, paths, upstream, model, workspace or []))
 
 
 def _check(settings: "Settings", upstream: str) -> None:
@@ -90,7 +95,11 @@ def _running(paths: "Paths") -> str:
 
 
 async def _serve(
-    settings: "Settings", paths: "Paths", upstream: str, model: str
+    settings: "Settings",
+    paths: "Paths",
+    upstream: str,
+    model: str,
+    workspaces: list[Path],
 ) -> None:
     from byok.redact import Redactor
     from byok.server.instance import record
@@ -104,7 +113,12 @@ async def _serve(
         from byok.services import open_services
 
         return open_services(
-            settings, paths, upstream=upstream, model=model, redactor=redactor
+            settings,
+            paths,
+            upstream=upstream,
+            model=model,
+            redactor=redactor,
+            roots=workspaces,
         )
 
     def ready(daemon: "Daemon") -> None:

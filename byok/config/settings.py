@@ -12,6 +12,7 @@ from pydantic_settings import (
 
 from byok.config import values
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
+from byok.knowledge import SearchMode
 from byok.toolcalls.mode import RepairMode
 
 DEFAULT_PORT = 8317
@@ -112,6 +113,38 @@ class ToolSettings(_Section):
     )
 
 
+class ContextSettings(_Section):
+    """Which code byok knows, and how much of it it keeps."""
+
+    workspaces: list[str] = Field([], description="Folders to index and to follow.")
+    max_files: int = Field(
+        250_000, ge=1, description="Beyond this a workspace is left to ripgrep."
+    )
+    extensions: list[str] = Field(
+        [], description="The only extensions to index; empty: all."
+    )
+    allow_secret: list[str] = Field(
+        [],
+        description="Patterns, as in .gitignore, that open files with secret names.",
+    )
+    workers: int = Field(2, ge=1, le=16, description="Processes that parse files.")
+    parse_seconds: float = Field(
+        2, gt=0, le=60, description="Longest time for one file."
+    )
+    store_mb: int = Field(
+        2048, ge=16, description="Room for uploaded files, in MiB, compressed."
+    )
+
+
+class RetrievalSettings(_Section):
+    """How questions about code are answered."""
+
+    mode: SearchMode = Field(
+        SearchMode.AUTO,
+        description="auto; index alone; ripgrep alone: a plain text search.",
+    )
+
+
 class LimitSettings(_Section):
     """How much byok takes on at once."""
 
@@ -150,6 +183,8 @@ class Settings(BaseSettings):
         description="Text added to the system message, by endpoint.",
     )
     tools: ToolSettings = Field(default_factory=lambda: ToolSettings())
+    context: ContextSettings = Field(default_factory=lambda: ContextSettings())
+    retrieval: RetrievalSettings = Field(default_factory=lambda: RetrievalSettings())
     limits: LimitSettings = Field(default_factory=lambda: LimitSettings())
     log: LogSettings = Field(default_factory=lambda: LogSettings())
 

@@ -6,10 +6,12 @@ from functools import partial
 
 from aiohttp.web import Response, StreamResponse
 
-from byok.augment.endpoints import Generate, Local, Refused, Service
+from byok.augment.endpoints import Generate, Local, Refused
 from byok.augment.models import get_models
 from byok.augment.quiet import Quiet
+from byok.chat import Json
 from byok.errors import BadRequest
+from byok.knowledge import Service
 from byok.openai_api import Forward, ListModels, model_list
 from byok.server.app import Exchange
 from byok.server.body import parse_request, read_body
@@ -89,9 +91,9 @@ class Endpoints:
             case ListModels():
                 return self._model_list
             case Local():
-                if isinstance(row.answer, Service):
+                if row.answer is Service.MODELS:
                     return self._models
-                return partial(_ready, json_response(row.answer(body)))
+                return partial(self._context, row.answer, body)
             case Quiet(stream=True):
                 return partial(static_stream, request, row.body)
             case Quiet():
@@ -103,6 +105,9 @@ class Endpoints:
         await self._catalog_known()
         catalog, router = self._services.catalog, self._services.router
         return json_response(get_models(catalog.listed(), router.default()))
+
+    async def _context(self, service: Service, body: Json) -> Response:
+        return json_response(await self._services.context.answer(service, body))
 
     async def _model_list(self) -> Response:
         await self._catalog_known()

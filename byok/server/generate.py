@@ -8,13 +8,15 @@ from functools import partial
 
 from aiohttp.web import BaseRequest, StreamResponse
 
-from byok.augment.chat_reply import ChatReply, collected
+from byok.augment.blobs import blob_names
+from byok.augment.chat_reply import ChatReply, chunk, collected
 from byok.augment.chat_request import Defaults, model_id
 from byok.augment.endpoints import Generate
 from byok.augment.history import call_ids
 from byok.chat import ChatRequest, Json
 from byok.errors import ByokError
 from byok.events import Finish, StreamEvent
+from byok.retrieval.code_context import BlobFacts
 from byok.server.gate import Gate
 from byok.server.large import Run
 from byok.server.reply import internal_error, json_response
@@ -55,8 +57,12 @@ class Generator:
         if place not in self._defaults:
             self._defaults[place] = self._services.defaults(*place)
         defaults = self._defaults[place]
+        names = blob_names(body)
         chat = await run(partial(row.decode, body, defaults, self._tell_node))
-        return Turn(self._services, choice, chat, request_id, streamed=row.stream)
+        turn = Turn(self._services, choice, chat, request_id, streamed=row.stream)
+        if not names.is_empty:
+            turn.blobs = await self._services.context.facts(names)
+        return turn
 
     async def answer(self, turn: "Turn", request: BaseRequest) -> StreamResponse:
         """Answer one request, streamed or whole."""
@@ -68,6 +74,8 @@ class Generator:
     async def _streamed(self, turn: "Turn", request: BaseRequest) -> StreamResponse:
         async with self._stream(request) as stream:
             end: list[Json] = []
+            if turn.blobs is not None:
+                stream.begin_with(_lines(turn.opening()))
             try:
                 async with self._gate.ended_by_stop(), turn.events() as batches:
                     async for batch in batches:
@@ -88,7 +96,7 @@ class Generator:
         return stream.response
 
     async def _whole(self, turn: "Turn") -> StreamResponse:
-        found: list[Json] = []
+        found: list[Json] = turn.opening()
         try:
             async with self._gate.ended_by_stop(), turn.events() as batches:
                 async for batch in batches:
@@ -128,6 +136,7 @@ class Turn:
         self.request_id = request_id
         self.streamed = streamed
         self.ended = False  # the last chunks were given
+        self.blobs: BlobFacts | None = None
 
     @property
     def has_output(self) -> bool:
@@ -166,6 +175,18 @@ class Turn:
         error.args = (self._services.redactor(str(error)),)
         error.hint = self._services.redactor(error.hint)
         return list(self._reply.fail(error))
+
+    def opening(self) -> list[Json]:
+        """Give the first chunk: what is unknown of the client's blobs, if it named any.
+
+        Each name makes a client upload, so no other chunk repeats it.
+        """
+        if self.blobs is None:
+            return []
+        first = chunk()
+        first["unknown_blob_names"] = list(self.blobs.unknown)
+        first["checkpoint_not_found"] = not self.blobs.checkpoint_found
+        return [first]
 
     def _log_repair(self, repair: Repair) -> None:
         """Write down a repair: its rule, and the place where it began."""

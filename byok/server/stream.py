@@ -73,6 +73,10 @@ class OpenStream:
     ) -> None:
         self._watch.cancel()
 
+    def begin_with(self, data: bytes) -> None:
+        """Send something else first, as long as nothing was sent."""
+        self._first = data
+
     async def write(self, data: bytes) -> None:
         """Send bytes, the first ones with the head; the client sees them at once."""
         if not self._response.prepared:

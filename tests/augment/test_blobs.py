@@ -1,74 +1,187 @@
-"""The context endpoints keep clients calm without an index."""
+"""Blobs on the wire: names, uploads, sets, and answers for clients of all ages."""
 
 from typing import Any
 
 import pytest
 
 from byok.augment import blobs
+from byok.augment.blobs import BlobNames, SentBlob
+from byok.errors import BadRequest
 
-SEEN = [f"{n:064x}" for n in range(3)]
+NAMES = [f"{n:064x}" for n in range(3)]
+EMOJI_HALF = "\ud83d"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_kept_as_32_bytes(name: str) -> None:
+    assert blobs.to_bytes(name) == bytes.fromhex(name)
+    assert blobs.to_text(blobs.to_bytes(name)) == name
+
+
+@pytest.mark.case("B63")
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("a" * 63, id="63"),
+        pytest.param("a" * 65, id="65"),
+        pytest.param("A" * 64, id="upper case"),
+        pytest.param("../../etc/passwd", id="dots"),
+        pytest.param("a/b", id="slash"),
+        pytest.param("a\0b", id="NUL"),
+        pytest.param("a" * 64 + "\n", id="newline"),
+        pytest.param("٣" * 64, id="other digits"),
+        pytest.param("", id="empty"),
+        pytest.param("x" * 31, id="as long as a hash with a byte before"),
+        pytest.param("x" * 32, id="as long as a hash"),
+    ],
+)
+def test_a_foreign_name_is_kept_apart_and_given_back(name: str) -> None:
+    kept = blobs.to_bytes(name)
+    assert len(kept) != 32
+    assert blobs.to_text(kept) == name
+
+
+def test_a_foreign_name_may_be_odd_and_long() -> None:
+    assert blobs.to_text(blobs.to_bytes(EMOJI_HALF)) == "?"
+    assert len(blobs.to_bytes("x" * 10_000)) < 1000
 
 
 @pytest.mark.parametrize(
-    "body",
-    [{"mem_object_names": SEEN}, {"blob_names": SEEN}, {"mem_object_names": 5}, {}],
+    ("body", "names"),
+    [
+        ({"mem_object_names": NAMES}, NAMES),
+        ({"blob_names": NAMES}, NAMES),
+        ({"mem_object_names": NAMES[:2], "blob_names": NAMES[1:]}, NAMES),
+        ({"memObjectNames": NAMES}, NAMES),
+        ({"blob_names": [NAMES[0]] * 3}, NAMES[:1]),
+        ({"blob_names": [5, None, {}, NAMES[0]]}, NAMES[:1]),
+        ({"blob_names": "x"}, []),
+        ({"mem_object_names": 5}, []),
+        ({}, []),
+    ],
 )
-def test_nothing_is_ever_missing(body: dict[str, Any]) -> None:
-    assert blobs.find_missing(body) == {
-        "unknown_memory_names": [],
-        "unknown_blob_names": [],
-        "nonindexed_blob_names": [],
+@pytest.mark.case("B91")
+def test_names_are_asked_for_in_either_field(
+    body: dict[str, Any], names: list[str]
+) -> None:
+    assert blobs.asked_names(body) == names
+
+
+@pytest.mark.case("B91")
+def test_no_more_than_2000_names_are_looked_up() -> None:
+    most = [f"{n:064x}" for n in range(2000)]
+    assert blobs.asked_names({"blob_names": most}) == most
+    assert blobs.asked_names({"blob_names": most * 2}) == most
+    with pytest.raises(BadRequest) as refused:
+        blobs.asked_names({"blob_names": [*most, "one more"]})
+    assert (refused.value.status, refused.value.code) == (422, "too_many_names")
+
+
+def test_missing_names_are_told_in_the_words_of_all_clients() -> None:
+    assert blobs.missing_reply(NAMES[:1], NAMES[1:]) == {
+        "unknown_memory_names": NAMES[:1],
+        "unknown_blob_names": NAMES[:1],
+        "nonindexed_blob_names": NAMES[1:],
     }
 
 
 @pytest.mark.parametrize(
-    ("uploaded", "names"),
+    ("sent", "expected"),
     [
-        pytest.param([{"blob_name": "b"}, {"blob_name": "a"}], ["b", "a"], id="order"),
-        pytest.param([{"blob_name": "a"}] * 2, ["a", "a"], id="repeats"),
-        pytest.param([{"blobName": "a"}, {"name": "b"}], ["a", "b"], id="spellings"),
-        pytest.param([{"path": "x"}, {"blob_name": "a"}], ["", "a"], id="no name"),
-        pytest.param([None, {"blob_name": "a"}, 5], ["", "a", ""], id="no objects"),
-        pytest.param("x", [], id="no list"),
-        pytest.param([], [], id="nothing"),
+        pytest.param(
+            {"blob_name": NAMES[1], "path": "a", "content": "é"},
+            SentBlob(NAMES[1], bytes.fromhex(NAMES[1]), "a", "é".encode()),
+            id="whole",
+        ),
+        pytest.param(
+            {"blobName": NAMES[1], "relativePath": "a", "content": ""},
+            SentBlob(NAMES[1], bytes.fromhex(NAMES[1]), "a", b""),
+            id="other spellings, empty",
+        ),
+        pytest.param(
+            {"path": "a", "content": EMOJI_HALF},
+            SentBlob("", b"", "a", b"?"),
+            id="half an emoji",
+        ),
+        pytest.param(
+            {"blob_name": NAMES[1], "content": "x"},
+            SentBlob(NAMES[1], bytes.fromhex(NAMES[1]), "", b"x"),
+            id="no path",
+        ),
+        pytest.param(
+            {"blob_name": NAMES[1], "path": "a", "content": 5},
+            SentBlob(NAMES[1], bytes.fromhex(NAMES[1]), "a", b""),
+            id="no text",
+        ),
+        pytest.param(None, SentBlob("", b"", "", b""), id="null"),
+        pytest.param("x", SentBlob("", b"", "", b""), id="no object"),
     ],
 )
-def test_uploads_are_acknowledged_by_position(uploaded: Any, names: list[str]) -> None:
-    assert blobs.batch_upload({"blobs": uploaded}) == {"blob_names": names}
+def test_an_upload_is_read_tolerantly(sent: Any, expected: SentBlob) -> None:
+    assert blobs.sent_blobs({"blobs": [sent]}) == [expected]
 
 
-def checkpoint(base: Any = None, added: Any = (), deleted: Any = ()) -> str:
-    changes = {"checkpoint_id": base, "added_blobs": added, "deleted_blobs": deleted}
-    answer = blobs.checkpoint_blobs({"blobs": changes})
-    assert answer.keys() == {"new_checkpoint_id"}
-    assert isinstance(answer["new_checkpoint_id"], str)
-    return answer["new_checkpoint_id"]
+@pytest.mark.parametrize("body", [{}, {"blobs": None}, {"blobs": "x"}, {"blobs": {}}])
+def test_no_uploads_are_none(body: dict[str, Any]) -> None:
+    assert blobs.sent_blobs(body) == []
 
 
-def test_equal_changes_have_equal_checkpoints() -> None:
-    assert checkpoint(None, ["a", "b"], ["c"]) == checkpoint(None, ["b", "a"], ["c"])
+def test_no_more_than_1000_uploads_come_at_once() -> None:
+    assert len(blobs.sent_blobs({"blobs": [{}] * 1000})) == 1000
+    with pytest.raises(BadRequest) as refused:
+        blobs.sent_blobs({"blobs": [{}] * 1001})
+    assert refused.value.status == 422
+
+
+def test_uploads_are_acknowledged_by_position_and_by_the_clients_name() -> None:
+    sent = blobs.sent_blobs(
+        {"blobs": [{"blob_name": "mine"}, {"path": "a", "content": "x"}, None]}
+    )
+    reply = blobs.uploaded_reply(sent, ["x", NAMES[1], ""])
+    assert reply == {"blob_names": ["mine", NAMES[1], ""]}
+
+
+def test_a_set_is_a_checkpoint_and_what_changed_since() -> None:
+    body = {
+        "blobs": {
+            "checkpoint_id": "ck",
+            "added_blobs": [NAMES[0], NAMES[0], 5],
+            "deletedBlobs": [NAMES[1]],
+        }
+    }
+    found = blobs.blob_names(body)
+    assert found == BlobNames(
+        "ck", (bytes.fromhex(NAMES[0]),), (bytes.fromhex(NAMES[1]),)
+    )
+    assert not found.is_empty
 
 
 @pytest.mark.parametrize(
-    "other",
-    [("ck", ["a"], []), (None, ["b"], []), (None, [], ["a"]), (None, [], [])],
+    "body",
+    [
+        {},
+        {"blobs": None},
+        {"blobs": [1]},
+        {"blobs": "x"},
+        {"blobs": {"checkpoint_id": None, "added_blobs": None}},
+        {"blobs": {"checkpoint_id": [], "added_blobs": "x", "deleted_blobs": 5}},
+    ],
 )
-def test_other_changes_have_other_checkpoints(other: tuple[Any, Any, Any]) -> None:
-    assert checkpoint(*other) != checkpoint(None, ["a"], [])
+def test_a_client_that_names_nothing_names_nothing(body: dict[str, Any]) -> None:
+    assert blobs.blob_names(body) == BlobNames()
+    assert blobs.blob_names(body).is_empty
 
 
-@pytest.mark.parametrize("body", [{}, {"blobs": None}, {"blobs": [1]}])
-def test_a_checkpoint_of_nothing_has_an_id(body: dict[str, Any]) -> None:
-    assert blobs.checkpoint_blobs(body)["new_checkpoint_id"].startswith("byok-")
+def test_what_is_only_deleted_is_no_set() -> None:
+    assert blobs.blob_names({"blobs": {"deleted_blobs": NAMES}}).is_empty
 
 
-def test_a_name_with_half_an_emoji_does_no_harm() -> None:
-    assert checkpoint("\ud83d", ["\ud83d"])
+def test_a_checkpoint_is_answered_by_its_id() -> None:
+    assert blobs.checkpoint_reply("byok-1") == {"new_checkpoint_id": "byok-1"}
 
 
-@pytest.mark.parametrize("body", [{}, {"information_request": "Where?"}])
-def test_a_search_is_answered_by_a_sentence(body: dict[str, Any]) -> None:
-    answer = blobs.codebase_retrieval(body)
-    assert answer["formatted_retrieval"].endswith(".")
-    assert answer["unknown_blob_names"] == []
-    assert answer["checkpoint_not_found"] is False
+def test_an_unknown_base_is_not_found() -> None:
+    with pytest.raises(BadRequest) as refused:
+        blobs.checkpoint_reply(None)
+    assert (refused.value.status, refused.value.code) == (404, "checkpoint_not_found")
+    assert refused.value.hint

@@ -8,7 +8,6 @@ from byok.augment.endpoints import (
     Generate,
     Local,
     Refused,
-    Service,
 )
 from byok.augment.quiet import CONTAINING, ENDING
 
@@ -62,18 +61,6 @@ def test_chat_asks_a_model(path: str, stream: bool) -> None:
     assert isinstance(row, Generate)
     assert row.stream is stream
     assert row.max_body == 64 * 2**20
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["/find-missing", "/batch-upload", "/checkpoint-blobs",
-     "/agents/codebase-retrieval"],
-)  # fmt: skip
-def test_the_context_endpoints_answer_an_empty_body(path: str) -> None:
-    row = ROWS[path]
-    assert isinstance(row, Local)
-    assert not isinstance(row.answer, Service)
-    assert row.answer({})
 
 
 def test_uploads_may_be_large() -> None:

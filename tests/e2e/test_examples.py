@@ -20,14 +20,6 @@ CHATS = (
     "06-chat-history-summary",
     "07-chat-sdk-minimal",
 )
-OTHERS = (
-    "18-get-models",
-    "19-find-missing-mem-object-names",
-    "20-find-missing-blob-names",
-    "21-batch-upload",
-    "22-checkpoint-blobs",
-    "23-codebase-retrieval",
-)
 ORPHAN = "[earlier tool result, call not in this conversation]"
 
 pytestmark = pytest.mark.shared
@@ -213,43 +205,73 @@ async def test_a_chat_reaches_the_upstream_as_expected(
         CHECKS[key](Sent(example, request), expected)
 
 
-def as_expected_or_calm(name: str, answer: Any, example: dict[str, Any]) -> None:
-    """Check one answer of the context engine; without an index nothing is unknown."""
-    expect = example["expect"]
-    match name.partition("-")[0]:
-        case "18":
-            flags = answer["feature_flags"]
-            for flag in expect["flags_that_must_be_json_strings"]:
-                assert isinstance(flags[flag], str)
-                assert isinstance(json.loads(flags[flag]), dict)
-            assert answer["default_model"] in [m["name"] for m in answer["models"]]
-        case "19" | "20":
-            # Once there is an index, the names that it lacks are told: see `expect`.
-            assert answer.keys() >= expect.keys() - {"precondition"}
-            assert not any(answer.values())
-        case "21":
-            assert answer["blob_names"] == expect["blob_names"]
-        case "22":
-            assert sorted(answer) == expect["keys"]
-            assert answer["new_checkpoint_id"]
-        case "23":
-            assert answer["formatted_retrieval"].endswith(".")
-            lacks = expect["formatted_retrieval_lacks"]
-            assert lacks not in answer["formatted_retrieval"]
-        case _:
-            pytest.fail(f"no check for {name}")
-
-
-@pytest.mark.parametrize("name", OTHERS)
-async def test_an_endpoint_without_a_model_answers_calmly(
-    name: str, shared: Path, fake: FakeUpstream
+async def test_get_models_has_flags_as_clients_parse_them(
+    shared: Path, fake: FakeUpstream
 ) -> None:
-    example = read_example(shared, name)
+    example = read_example(shared, "18-get-models")
     async with running(settings_for(fake.url)) as editor:
-        answer = await post(editor, example)
-    assert answer.status == 200
-    as_expected_or_calm(name, answer.json, example)
+        answer = (await post(editor, example)).json
+    for flag in example["expect"]["flags_that_must_be_json_strings"]:
+        assert isinstance(answer["feature_flags"][flag], str)
+        assert isinstance(json.loads(answer["feature_flags"][flag]), dict)
+    assert answer["default_model"] in [m["name"] for m in answer["models"]]
     assert fake.requests == []
+
+
+def lists(answer: dict[str, Any], expect: dict[str, Any]) -> None:
+    for key in expect.keys() - {"precondition"}:
+        assert answer[key] == expect[key]
+
+
+def uploaded(answer: dict[str, Any], expect: dict[str, Any]) -> None:
+    assert answer == {"blob_names": expect["blob_names"]}
+
+
+def keys(answer: dict[str, Any], expect: dict[str, Any]) -> None:
+    assert sorted(answer) == expect["keys"]
+    assert answer["new_checkpoint_id"]
+
+
+def retrieved(answer: dict[str, Any], expect: dict[str, Any]) -> None:
+    text = answer["formatted_retrieval"]
+    assert expect["formatted_retrieval_contains"] in text[:400]
+    assert expect["formatted_retrieval_lacks"] not in text
+    assert (answer["unknown_blob_names"], answer["checkpoint_not_found"]) == ([], False)
+
+
+async def test_blobs_are_uploaded_known_and_searched(
+    shared: Path, fake: FakeUpstream
+) -> None:
+    async with running(settings_for(fake.url)) as editor:
+        for name, check in CONTEXT:
+            example = read_example(shared, name)
+            answer = await post(editor, example)
+            assert answer.status == 200
+            check(answer.json, example["expect"])
+    assert fake.requests == []
+
+
+async def test_before_the_upload_every_blob_is_unknown(
+    shared: Path, fake: FakeUpstream
+) -> None:
+    asked = read_example(shared, "20-find-missing-blob-names")
+    search = read_example(shared, "23-codebase-retrieval")
+    async with running(settings_for(fake.url)) as editor:
+        answer = (await post(editor, asked)).json
+        found = (await post(editor, search)).json
+    assert answer["unknown_blob_names"] == asked["body"]["blob_names"]
+    added = search["body"]["blobs"]["added_blobs"]
+    assert sorted(found["unknown_blob_names"]) == sorted(added)
+    assert "have not been uploaded." in found["formatted_retrieval"]
+
+
+CONTEXT: tuple[tuple[str, Callable[[Any, Any], None]], ...] = (
+    ("21-batch-upload", uploaded),
+    ("19-find-missing-mem-object-names", lists),
+    ("20-find-missing-blob-names", lists),
+    ("22-checkpoint-blobs", keys),
+    ("23-codebase-retrieval", retrieved),
+)
 
 
 def test_every_chat_example_is_sent(shared: Path) -> None:

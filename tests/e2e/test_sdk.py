@@ -1,4 +1,4 @@
-"""The client's official Python SDK chats through byok."""
+"""The client's official Python SDK chats, indexes and searches through byok."""
 
 import asyncio
 from typing import Any
@@ -11,6 +11,8 @@ from tests.fakes.upstream import FakeUpstream, answer
 api_client = pytest.importorskip(
     "auggie_sdk.context.internal.api_client", reason="auggie-sdk is not installed"
 )
+
+sdk = pytest.importorskip("auggie_sdk.context", reason="auggie-sdk is not installed")
 
 
 async def ask(editor: Editor, prompt: str) -> str:
@@ -46,3 +48,71 @@ async def test_an_upstream_that_is_down_ends_in_one_readable_line(
         reply = await ask(editor, "Anybody there?")
     assert reply.strip().startswith("[byok] fake: nothing answers at")
     assert fake.requests == []
+
+
+def context_of(editor: Editor, state: Any = None) -> Any:
+    """Make the SDK's index of files, new or from a state that was exported."""
+    keys = {"api_key": editor.token, "api_url": editor.daemon.url}
+    if state is None:
+        return sdk.DirectContext.create(**keys)
+    return sdk.DirectContext.import_state(state, **keys)
+
+
+async def search(context: Any, query: str) -> str:
+    found: str = await asyncio.to_thread(context.search, query)
+    return found
+
+
+def wave(first: int, last: int) -> list[Any]:
+    return [
+        sdk.File(
+            path=f"src/ferry_{n}.py", contents=f"def sail_{n}():\n    return {n}\n"
+        )
+        for n in range(first, last)
+    ]
+
+
+async def test_the_sdk_indexes_1200_files_and_finds_them_after_a_restart(
+    fake: FakeUpstream,
+) -> None:
+    async with running(settings_for(fake.url)) as editor:
+        context = context_of(editor)
+        added = await asyncio.to_thread(context.add_to_index, wave(0, 1200))
+        assert len(added.newly_uploaded) == 1200
+        assert context.checkpoint_id
+        text = await search(context, "Where is sail_777?")
+        assert "Path: src/ferry_777.py\n     1\tdef sail_777():" in text
+
+        new = sdk.File(path="src/ferry_777.py", contents="def moor():\n    return 1\n")
+        await asyncio.to_thread(context.add_to_index, [new])
+        assert "def moor" in await search(context, "Where is moor?")
+        assert "def sail_777()" not in await search(context, "Where is sail_777?")
+
+        again = await asyncio.to_thread(context.add_to_index, wave(0, 10))
+        assert (len(again.newly_uploaded), len(again.already_uploaded)) == (0, 10)
+        await asyncio.to_thread(context.remove_from_index, ["src/ferry_5.py"])
+        assert "ferry_5.py" not in await search(context, "Where is sail_5?")
+
+        fake.play(answer("In ferry_42."))
+        asked = await asyncio.to_thread(context.search_and_ask, "Where is sail_42?")
+        assert asked == "In ferry_42."
+        assert "def sail_42()" in str(fake.requests[-1]["messages"])
+        state = context.export()
+    async with running(settings_for(fake.url)) as editor:
+        context = context_of(editor, state)
+        assert "def sail_778()" in await search(context, "Where is sail_778?")
+        assert "def moor" in await search(context, "Where is moor?")
+        assert "def sail_777()" not in await search(context, "Where is sail_777?")
+        assert "ferry_5.py" not in await search(context, "Where is sail_5?")
+        none = await asyncio.to_thread(context.add_to_index, wave(1190, 1200))
+        assert none.newly_uploaded == []
+
+
+async def test_the_sdk_hears_of_a_checkpoint_that_was_lost() -> None:
+    async with running(upstream="demo") as editor:
+        context = context_of(editor)
+        await asyncio.to_thread(context.add_to_index, wave(0, 2))
+        context.checkpoint_id = "from-elsewhere"
+        text = await search(context, "Where is sail_1?")
+    assert "def sail_1()" in text
+    assert "The checkpoint that this client named is unknown" in text

@@ -1,0 +1,1 @@
+"""Blobs, workspaces and the index over them: files and SQLite, no HTTP."""

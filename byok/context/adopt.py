@@ -1,0 +1,65 @@
+"""Files of workspaces that clients ask about are copied into the store.
+
+A name may be called known only while its content is held: a checkpoint must not point
+at a file that has changed since.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from byok.context import blobs
+from byok.context.database import selected
+from byok.context.reading import Folder, Unreadable
+from byok.context.store import Store
+from byok.context.versions import MAX_BYTES, blob_name
+
+
+def adopt(
+    store: Store, roots: Mapping[int, Path], blob_ids: Iterable[int]
+) -> frozenset[int]:
+    """Hold the blobs whose files still are that version; returns which are held.
+
+    `roots` are the folders of the workspaces. Blocks; raises sqlite3.OperationalError
+    if the disk is full.
+    """
+    with store.reading() as db:
+        places = list(
+            selected(
+                db,
+                "SELECT b.id, b.name, f.workspace_id, f.path FROM file f "
+                "JOIN blob b ON b.id = f.blob_id WHERE f.blob_id IN (?)",
+                blob_ids,
+            )
+        )
+    contents = _contents(places, roots)
+    if not contents:
+        return frozenset()
+
+    def keep(db: sqlite3.Connection) -> frozenset[int]:
+        return frozenset(i for i, c in contents.items() if blobs.hold(db, i, c))
+
+    return store.change(keep).result()
+
+
+def _contents(
+    places: Iterable[tuple[int, bytes, int, str]], roots: Mapping[int, Path]
+) -> dict[int, bytes]:
+    """Read what can be read; a walk finds out about the rest."""
+    found: dict[int, bytes] = {}
+    with ExitStack() as opened:
+        folders: dict[int, Folder] = {}
+        for blob_id, name, workspace_id, path in places:
+            if workspace_id not in roots or blob_id in found:
+                continue
+            try:
+                if workspace_id not in folders:
+                    folder = opened.enter_context(Folder(roots[workspace_id]))
+                    folders[workspace_id] = folder
+                content, _ = folders[workspace_id].read(path, MAX_BYTES)
+            except Unreadable:
+                continue
+            if blob_name(path, content) == name:
+                found[blob_id] = content
+    return found

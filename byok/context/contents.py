@@ -1,0 +1,86 @@
+"""What blobs hold, for ranking and for answers: chunks, paths, lines."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from byok.context.database import selected
+from byok.context.packing import unpack_spans
+from byok.context.reading import Folder, Unreadable
+from byok.context.secret_names import is_secret
+from byok.context.store import Store
+from byok.context.text import decode, split_lines
+from byok.context.types import SkipReason, Span
+from byok.context.versions import MAX_BYTES, blob_name
+from byok.context.workspace import Workspace
+
+
+@dataclass(slots=True)
+class Entry:
+    """A blob as ranking and answers need it; its chunks are unpacked when asked for."""
+
+    blob_id: int
+    path: str
+    packed: bytes
+    _spans: list[Span] | None = None
+
+    @property
+    def spans(self) -> list[Span]:
+        """The chunks, in order."""
+        if self._spans is None:
+            self._spans = unpack_spans(self.packed)
+        return self._spans
+
+
+class Contents:
+    """Reads from the store, and from the files of workspaces if they are unchanged."""
+
+    def __init__(
+        self,
+        store: Store,
+        workspaces: Mapping[int, Workspace],
+        *,
+        allow_secret: tuple[str, ...] = (),
+    ) -> None:
+        self._store = store
+        self._workspaces = workspaces
+        self._allow_secret = allow_secret
+
+    def entries(self, blob_ids: Iterable[int]) -> dict[int, Entry]:
+        """Return the paths and chunks of blobs; blocks for a millisecond or so."""
+        with self._store.reading() as db:
+            rows = selected(
+                db, "SELECT id, path, spans FROM blob WHERE id IN (?)", blob_ids
+            )
+            return {
+                blob_id: Entry(blob_id, path, spans) for blob_id, path, spans in rows
+            }
+
+    def lines_of(self, entry: Entry) -> list[str] | None:
+        """Return the lines of a blob, or None if its content cannot be had any more."""
+        content = self._store.content(entry.blob_id)
+        if content is None:
+            content = self._from_disk(entry)
+        text = decode(content) if content is not None else None
+        return (
+            None if text is None or isinstance(text, SkipReason) else split_lines(text)
+        )
+
+    def _from_disk(self, entry: Entry) -> bytes | None:
+        with self._store.reading() as db:
+            places = db.execute(
+                "SELECT f.workspace_id, f.path, b.name FROM file f "
+                "JOIN blob b ON b.id = f.blob_id WHERE f.blob_id = ?",
+                (entry.blob_id,),
+            ).fetchall()
+        for workspace_id, path, name in places:
+            workspace = self._workspaces.get(workspace_id)
+            if workspace is None or is_secret(path, self._allow_secret):
+                continue
+            try:
+                with Folder(workspace.root) as folder:
+                    content, _ = folder.read(path, MAX_BYTES)
+            except Unreadable:
+                continue
+            if blob_name(path, content) == name:
+                return content
+        return None

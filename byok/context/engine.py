@@ -1,0 +1,282 @@
+"""The context engine: workspaces, uploads and the index over both."""
+
+import asyncio
+import logging
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+from byok.context.batches import Written
+from byok.context.contents import Contents
+from byok.context.history import History
+from byok.context.indexer import Indexer, Workers
+from byok.context.options import Options
+from byok.context.roots import check_root, rules_of
+from byok.context.secret_names import is_secret
+from byok.context.store import Store
+from byok.context.sync import Synchroniser
+from byok.context.types import Phase, SkipReason, State
+from byok.context.uploads import Uploads
+from byok.context.workers import Pool
+from byok.context.workspace import Progress, Workspace, is_unsettled
+from byok.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+_DAY = 86_400
+_UNUSED_DAYS = 30
+
+
+class ContextEngine:
+    """Everything about code that byok knows; made by `open_engine`."""
+
+    def __init__(
+        self,
+        database: Path,
+        index: Path,
+        options: Options,
+        workers: Callable[[int], Workers],
+    ) -> None:
+        self.options = options
+        self._loop = asyncio.get_running_loop()
+        self._by_id: dict[int, Workspace] = {}
+        self._syncs: dict[int, Synchroniser] = {}
+        self._runs: dict[int, asyncio.Task[None]] = {}
+        self._opening = asyncio.Lock()
+        self.store = Store(database, index, self._written)
+        self.indexer = Indexer(
+            workers,
+            self.store,
+            size=options.workers,
+            on_flush=partial(self._soon, self._searchable),
+        )
+        self.uploads = Uploads(
+            self.store,
+            self.indexer,
+            roots=lambda: {w.id: w.root for w in self.workspaces},
+            is_secret=lambda path: is_secret(path, tuple(options.allow_secret)),
+            store_bytes=options.store_bytes,
+        )
+        self.contents = Contents(
+            self.store, self._by_id, allow_secret=tuple(options.allow_secret)
+        )
+
+    async def start(self) -> None:
+        """Go on where byok stopped, and follow the declared workspaces."""
+        self.uploads.restart()
+        for root in self.options.roots:
+            try:
+                await self._open_workspace(check_root(root), keep=False)
+            except ConfigError as error:
+                _log.warning("%s", error.sentence)
+        for root in await asyncio.to_thread(self._kept_roots):
+            await self._open_workspace(root, keep=False)  # its folder may come back
+        await asyncio.to_thread(self._forget_unused)
+
+    def _kept_roots(self) -> list[Path]:
+        with self.store.reading() as db:
+            kept = db.execute("SELECT root FROM workspace WHERE kept ORDER BY id")
+            return [Path(root) for (root,) in kept]
+
+    def _forget_unused(self) -> None:
+        old = int(time.time()) // _DAY - _UNUSED_DAYS
+        with self.store.reading() as db:
+            gone = db.execute(
+                "SELECT id FROM workspace WHERE NOT kept AND used < ?", (old,)
+            ).fetchall()
+        for (workspace_id,) in gone:
+            self.store.writing(self.store.batches.drop_workspace, workspace_id)
+        self.store.writing(self.store.batches.flush)
+
+    async def close(self) -> None:
+        """Stop following, finish the batch at hand, close the files."""
+        for run in self._runs.values():
+            run.cancel()
+        for sync in self._syncs.values():
+            sync.close()
+        await asyncio.gather(*self._runs.values(), return_exceptions=True)
+        await asyncio.to_thread(self.indexer.close)
+        await asyncio.to_thread(self.store.close)
+
+    # Workspaces
+
+    @property
+    def workspaces(self) -> list[Workspace]:
+        """The declared folders, in the order they were opened."""
+        return list(self._by_id.values())
+
+    def history_of(self, workspace: Workspace) -> History | None:
+        """Return the commits of a workspace, where they are read already."""
+        return self._syncs[workspace.id].history
+
+    async def add(self, root: Path) -> Workspace:
+        """Declare a workspace for good.
+
+        Raises:
+            ConfigError: it is no folder that may be one.
+        """
+        return await self._open_workspace(check_root(root), keep=True)
+
+    async def _open_workspace(self, root: Path, *, keep: bool) -> Workspace:
+        async with self._opening:
+            return await self._opened_workspace(root, keep=keep)
+
+    async def _opened_workspace(self, root: Path, *, keep: bool) -> Workspace:
+        for workspace in self.workspaces:
+            if workspace.root == root:
+                if keep:
+                    await self._declare(root, keep=True)
+                return workspace
+        workspace_id = await self._declare(root, keep=keep)
+        workspace = Workspace(workspace_id, root, rules_of(root, self.options))
+        if any(other.label == workspace.label for other in self.workspaces):
+            workspace.label = f"{root.parent.name}-{root.name}-{workspace_id}"
+        with self.store.reading() as db:
+            members = db.execute(
+                "SELECT path, blob_id FROM file "
+                "WHERE workspace_id = ? AND blob_id IS NOT NULL",
+                (workspace_id,),
+            )
+            workspace.load(dict(members.fetchall()))
+        sync = Synchroniser(
+            workspace,
+            self.store,
+            self.indexer,
+            max_files=self.options.max_files,
+            poll_seconds=self.options.poll_seconds,
+        )
+        self._by_id[workspace_id] = workspace
+        self._syncs[workspace_id] = sync
+        self._runs[workspace_id] = asyncio.ensure_future(self._follow(sync))
+        return workspace
+
+    async def _declare(self, root: Path, *, keep: bool) -> int:
+        day = int(time.time()) // _DAY
+
+        def work(db: sqlite3.Connection) -> int:
+            row = db.execute(
+                "INSERT INTO workspace(root, kept, used) VALUES(?, ?, ?) "
+                "ON CONFLICT(root) DO UPDATE SET kept = max(kept, excluded.kept), "
+                "used = excluded.used RETURNING id",
+                (str(root), keep, day),
+            ).fetchone()
+            return int(row[0])
+
+        return await asyncio.wrap_future(self.store.change(work))
+
+    async def _follow(self, sync: Synchroniser) -> None:
+        """Keep a workspace in step for ever; what fails is tried again."""
+        while True:
+            try:
+                await sync.run()
+            except Exception as error:
+                # Whatever it is: the daemon lives, the status says it.
+                sync.workspace.trouble = f"not in step: {error}"
+                _log.exception("%s is not in step", sync.workspace.root)
+            await asyncio.sleep(self.options.poll_seconds)
+
+    async def remove(self, root: Path) -> bool:
+        """Forget a workspace and what is indexed of it; False if it was none."""
+        for workspace in self.workspaces:
+            if workspace.root == root:
+                break
+        else:
+            return False
+        run = self._runs.pop(workspace.id)
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+        self._syncs.pop(workspace.id).close()
+        self.indexer.drop(workspace.id)
+        del self._by_id[workspace.id]
+        batches = self.store.batches
+
+        def work() -> None:
+            batches.drop_workspace(workspace.id)
+            batches.flush()
+
+        await asyncio.wrap_future(self.store.writing(work))
+        return True
+
+    async def rebuild(self) -> None:
+        """Index everything again, from the files and from what was uploaded."""
+        for workspace in self.workspaces:
+            self.indexer.drop(workspace.id)
+        await asyncio.wrap_future(self.store.writing(self.store.batches.forget_index))
+        self.uploads.restart()
+        for sync in self._syncs.values():
+            sync.workspace.rules.forget_all()
+            sync.workspace.load({})
+            sync.workspace.built = False
+            await sync.scan(everything=True)
+
+    # What the indexing thread reports
+
+    def _soon(self, work: Callable[..., None], *values: object) -> None:
+        """Run something in the loop, unless that has ended."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(work, *values)
+
+    def _written(self, written: Written) -> None:
+        workspace = self._by_id.get(written.workspace_id)
+        if workspace is not None:
+            workspace.set_member(written.path, written.blob_id)
+            settled = _is_settled(written, workspace)
+            self._soon(self._note_written, workspace.id, written.path, settled)
+
+    def _note_written(self, workspace_id: int, path: str, settled: bool) -> None:
+        if sync := self._syncs.get(workspace_id):
+            sync.done(path, settled=settled)
+
+    def _searchable(self) -> None:
+        self.uploads.searchable()
+        for sync in self._syncs.values():
+            sync.searchable()
+
+    # Telling
+
+    @property
+    def state(self) -> State:
+        """What the index as a whole is doing."""
+        if self.indexer.error:
+            return State.ERROR
+        busy = any(w.phase in (Phase.SCANNING, Phase.INDEXING) for w in self.workspaces)
+        if busy or self.indexer.open_tasks:
+            return State.INDEXING
+        return State.INDEXED if self.store.index.chunks else State.STANDBY
+
+    def progress(self) -> list[Progress]:
+        """Say how far each workspace is."""
+        return [workspace.progress for workspace in self.workspaces]
+
+
+def _is_settled(written: Written, workspace: Workspace) -> bool:
+    """Tell whether a file needs no second look."""
+    if written.facts is None:
+        return written.reason not in (None, SkipReason.UNSTABLE)
+    if is_unsettled(written.facts):
+        return False
+    # The rules may have changed while a worker had it.
+    return workspace.rules.reason(written.path) is None
+
+
+@asynccontextmanager
+async def open_engine(
+    database: Path, index: Path, options: Options
+) -> AsyncIterator[ContextEngine]:
+    """Open the engine, and close it in good order.
+
+    Raises:
+        NewerData, CorruptData, IndexInUse: the files cannot be used.
+    """
+
+    def workers(size: int) -> Workers:
+        return Pool(size, limit=options.parse_seconds)
+
+    engine = ContextEngine(database, index, options, workers)
+    try:
+        await engine.start()
+        yield engine
+    finally:
+        await engine.close()

@@ -1,0 +1,22 @@
+"""What the user can decide about the context engine."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Roots are followed from the start, byok's own folders never read."""
+
+    roots: Sequence[Path] = ()
+    max_files: int = 250_000
+    extensions: Sequence[str] = ()
+    allow_secret: Sequence[str] = ()
+    own_folders: Sequence[Path] = ()
+    workers: int = 2
+    parse_seconds: float = 2.0
+    store_bytes: int = 2048 * _MIB
+    poll_seconds: float = 60.0

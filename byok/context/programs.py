@@ -1,0 +1,52 @@
+"""Programs of the system, found and started where no repository has a say."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+_ENDING = ".exe" if sys.platform == "win32" else ""
+
+
+def find_program(
+    name: str, *, path: str | None = None, never: Iterable[Path] = ()
+) -> str | None:
+    """Return the absolute path of a program, or None.
+
+    Entries of `path` (the PATH of the environment) that are relative, that are the
+    current folder, or that lie in one of the folders `never` do not count: what is
+    there may come from a repository.
+    """
+    forbidden = [folder.resolve() for folder in never]
+    here = Path.cwd().resolve()
+    value = os.environ.get("PATH", os.defpath) if path is None else path
+    for entry in value.split(os.pathsep):
+        folder = Path(entry)
+        if not folder.is_absolute():
+            continue
+        place = folder.resolve()
+        if place == here or any(place.is_relative_to(root) for root in forbidden):
+            continue
+        program = folder / f"{name}{_ENDING}"
+        if program.is_file() and os.access(program, os.X_OK):
+            return str(program)
+    return None
+
+
+def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return an environment of PATH and language alone, and what is `extra`."""
+    kept = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
+    if "SYSTEMROOT" in os.environ:  # without it nothing starts on Windows
+        kept["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
+    return {**kept, **(extra or {})}
+
+
+def kill_group(pid: int) -> None:
+    """Kill a process that was started in a session of its own, and its children."""
+    with suppress(ProcessLookupError, PermissionError):
+        if sys.platform == "win32":
+            os.kill(pid, signal.SIGTERM)
+        else:
+            os.killpg(pid, signal.SIGKILL)

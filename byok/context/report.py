@@ -1,0 +1,65 @@
+"""What users are told of the index: why a path is left out, and how much is kept."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from byok.context.store import Store
+from byok.context.types import SkipReason
+from byok.context.workspace import Workspace
+from byok.errors import BadRequest
+
+
+def why(
+    workspaces: Iterable[Workspace], store: Store, path: Path
+) -> tuple[str, SkipReason | None]:
+    """Say what is known of a path: a word, and why it is left out if it is.
+
+    Raises:
+        BadRequest: no workspace contains it.
+    """
+    for workspace in workspaces:
+        if path.is_relative_to(workspace.root):
+            return _why(workspace, store, path.relative_to(workspace.root).as_posix())
+    raise BadRequest("No workspace contains this path.", code="no_workspace")
+
+
+def _why(
+    workspace: Workspace, store: Store, path: str
+) -> tuple[str, SkipReason | None]:
+    place = workspace.root / path
+    if reason := workspace.rules.reason(path, is_dir=place.is_dir()):
+        return "skipped", reason
+    if place.is_symlink():
+        return "skipped", SkipReason.LINK
+    if place.is_dir():
+        return "a folder that is looked into", None
+    with store.reading() as db:
+        row = db.execute(
+            "SELECT coalesce(b.reason, f.reason) FROM file f "
+            "LEFT JOIN blob b ON b.id = f.blob_id "
+            "WHERE f.workspace_id = ? AND f.path = ?",
+            (workspace.id, path),
+        ).fetchone()
+    if row and row[0]:
+        return "skipped", SkipReason(row[0])
+    if row:
+        return "indexed", None
+    return ("not indexed yet" if place.exists() else "not there"), None
+
+
+def totals(store: Store) -> dict[str, Any]:
+    """Count what is kept."""
+    with store.reading() as db:
+        held, size = db.execute(
+            "SELECT count(*), coalesce(sum(bytes), 0) FROM content"
+        ).fetchone()
+        known = db.execute("SELECT count(*) FROM blob WHERE state <> 3").fetchone()
+        checkpoints = db.execute("SELECT count(*) FROM checkpoint").fetchone()
+    return {
+        "blobs": known[0],
+        "blobs_held": held,
+        "bytes_held": size,
+        "checkpoints": checkpoints[0],
+        "chunks": store.index.chunks,
+    }

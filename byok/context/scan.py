@@ -1,0 +1,223 @@
+"""The walk over a workspace: what may be indexed, what is left out and why.
+
+A synchronous generator, driven from a thread. Folders are opened from the root's
+descriptor without following links; ignored folders are not entered, nor is anything
+that is mounted below the root.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from operator import attrgetter
+from pathlib import Path
+from time import perf_counter
+
+from byok.context.ignore import FolderRules, Rules
+from byok.context.reading import BY_DESCRIPTOR, Folder, Unreadable, facts_of
+from byok.context.types import Found, Skipped, SkipReason
+from byok.context.versions import MAX_BYTES
+
+LARGEST = MAX_BYTES
+_BATCH = 256
+
+Entry = Found | Skipped
+
+
+@dataclass(slots=True)
+class Counters:
+    """What happened to the files of a workspace; times in seconds."""
+
+    accepted: int = 0
+    not_accessible: int = 0
+    not_plain_files: int = 0
+    too_large: int = 0
+    encoding_errors: int = 0
+    ignored: int = 0
+    secret: int = 0
+    mtime_hits: int = 0
+    mtime_misses: int = 0
+    names_probed: int = 0
+    files_read: int = 0
+    blobs_uploaded: int = 0
+    walk_seconds: float = 0.0
+    stat_seconds: float = 0.0
+    read_seconds: float = 0.0
+    calculate_seconds: float = 0.0
+
+
+_COUNTED = {
+    SkipReason.NOT_ACCESSIBLE: "not_accessible",
+    SkipReason.LINK: "not_plain_files",
+    SkipReason.NOT_A_FILE: "not_plain_files",
+    SkipReason.TOO_LARGE: "too_large",
+    SkipReason.ENCODING: "encoding_errors",
+    SkipReason.IGNORED: "ignored",
+    SkipReason.EXTENSION: "ignored",
+    SkipReason.SECRET: "secret",
+}
+
+
+def walk(root: Path, rules: Rules, counters: Counters) -> Iterator[list[Entry]]:
+    """Yield what is below a root, some 256 names at a time, in a fixed order.
+
+    A folder that is left out is one entry and ends in `/`. A list may be empty.
+
+    Raises:
+        Unreadable: the root itself cannot be listed.
+    """
+    with Folder(root) as folder:
+        steps = _Walk(root, folder, rules, counters).steps()
+        while True:
+            began = perf_counter()
+            stats = counters.stat_seconds
+            batch = next(steps, None)
+            spent = perf_counter() - began
+            counters.walk_seconds += spent - (counters.stat_seconds - stats)
+            if batch is None:
+                return
+            yield batch
+
+
+class _Walk:
+    def __init__(
+        self, root: Path, folder: Folder, rules: Rules, counters: Counters
+    ) -> None:
+        self._root = root
+        self._folder = folder
+        self._rules = rules
+        self._counters = counters
+        self._stack = [""]
+
+    def steps(self) -> Iterator[list[Entry]]:
+        batch: list[Entry] = []
+        probed = 0
+        while self._stack:
+            path = self._stack.pop()
+            probed += 1
+            for names, entries in self._in_folder(path):
+                batch += entries
+                probed += names
+                if probed >= _BATCH:
+                    yield batch
+                    batch, probed = [], 0
+        yield batch
+
+    def _in_folder(self, path: str) -> Iterator[tuple[int, list[Entry]]]:
+        """List a folder in bounded steps: how many names, what became of them."""
+        entries: list[os.DirEntry[str]] = []
+        try:
+            with self._listing(path) as listing:
+                while part := list(islice(listing, _BATCH)):
+                    entries += part
+                    if len(part) == _BATCH:
+                        yield _BATCH, []
+                entries.sort(key=attrgetter("name"))
+                names = {entry.name for entry in entries if entry.name[0] == "."}
+                here = self._rules.folder(path, names)
+                below: list[str] = []
+                prefix = f"{path}/" if path else ""
+                for start in range(0, len(entries), _BATCH):
+                    part = entries[start : start + _BATCH]
+                    yield len(part), self._judged(here, prefix, part, below)
+                self._stack += reversed(below)
+        except (OSError, Unreadable) as exc:
+            if not path:
+                raise Unreadable(SkipReason.NOT_ACCESSIBLE) from exc
+            yield 0, [self._skipped(f"{path}/", SkipReason.NOT_ACCESSIBLE)]
+
+    @contextmanager
+    def _listing(self, path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+        if not BY_DESCRIPTOR:  # Windows: between check and listing a link may appear
+            with os.scandir(self._root / path) as listing:
+                yield listing
+            return
+        fd = self._folder.open_folder(path)
+        try:
+            with os.scandir(fd) as listing:
+                yield listing
+        finally:
+            os.close(fd)
+
+    def _judged(
+        self,
+        here: FolderRules,
+        prefix: str,
+        part: list[os.DirEntry[str]],
+        below: list[str],
+    ) -> list[Entry]:
+        """Judge names by rules, then what is left by what it is; fill `below`."""
+        self._counters.names_probed += len(part)
+        result: list[Entry] = []
+        wanted: list[os.DirEntry[str]] = []
+        for entry in part:
+            name = entry.name
+            is_dir = _is_folder(entry)
+            reason = None if name.isascii() or _is_text(name) else SkipReason.ENCODING
+            reason = reason or here.judge(name, is_dir=is_dir)
+            if reason is None:
+                wanted.append(entry)
+            else:
+                shown = os.fsencode(name).decode("utf-8", "backslashreplace")
+                slash = "/" if is_dir else ""
+                result.append(self._skipped(prefix + shown + slash, reason))
+        began = perf_counter()
+        for entry in wanted:
+            path = prefix + entry.name
+            judged = self._examined(path, entry)
+            if judged is None:
+                below.append(path)
+            else:
+                result.append(judged)
+        self._counters.stat_seconds += perf_counter() - began
+        return result
+
+    def _examined(self, path: str, entry: os.DirEntry[str]) -> Entry | None:
+        """Return what a name is; None for a folder to enter."""
+        try:
+            found = _stat(entry)
+        except OSError:
+            return self._skipped(path, SkipReason.NOT_ACCESSIBLE)
+        mode = found.st_mode
+        if stat.S_ISREG(mode) and found.st_dev == self._folder.device:
+            if found.st_size > LARGEST:
+                return self._skipped(path, SkipReason.TOO_LARGE)
+            self._counters.accepted += 1
+            return Found(path, facts_of(found))
+        if stat.S_ISLNK(mode):
+            return self._skipped(path, SkipReason.LINK)
+        if stat.S_ISDIR(mode):
+            if found.st_dev == self._folder.device:
+                return None
+            return self._skipped(f"{path}/", SkipReason.NOT_ACCESSIBLE)
+        if stat.S_ISREG(mode):  # one file, mounted
+            return self._skipped(path, SkipReason.NOT_ACCESSIBLE)
+        return self._skipped(path, SkipReason.NOT_A_FILE)
+
+    def _skipped(self, path: str, reason: SkipReason) -> Skipped:
+        counter = _COUNTED[reason]
+        setattr(self._counters, counter, getattr(self._counters, counter) + 1)
+        return Skipped(path, reason)
+
+
+def _stat(entry: os.DirEntry[str]) -> os.stat_result:
+    if BY_DESCRIPTOR:
+        return entry.stat(follow_symlinks=False)
+    return Path(entry.path).lstat()  # on Windows an entry knows no inode and device
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

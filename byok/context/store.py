@@ -1,0 +1,135 @@
+"""Database, lexical index and the threads that may touch them.
+
+One thread writes; reading happens on a second connection, which never waits for the
+writer (SQLite's WAL).
+"""
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from byok.context import blobs
+from byok.context.batches import Batches, Written
+from byok.context.database import Database, read_only
+from byok.context.lexical import IndexFailed, LexicalIndex
+from byok.context.types import Outcome
+from byok.errors import NotReady
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class Store:
+    """Everything that the context engine keeps, opened and recovered."""
+
+    def __init__(
+        self, database: Path, index: Path, on_written: Callable[[Written], None]
+    ) -> None:
+        """Open, or make, the files; blocks for up to a few seconds after a crash.
+
+        Raises:
+            NewerData, CorruptData: of the database.
+            IndexInUse: another process has them open.
+            IndexFailed, NotReady: the disk is full, or may not be written.
+        """
+        database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with ExitStack() as opened:
+            self.index = LexicalIndex(index)
+            opened.callback(self.index.close)
+            try:
+                self.database = Database(database)
+            except sqlite3.OperationalError as error:
+                raise NotReady(f"{database} cannot be opened: {error}.") from error
+            opened.callback(self.database.close, clean=False)
+            self.batches = Batches(self.database, self.index)
+            self.batches.recover()
+            self._reader = read_only(database)
+            opened.pop_all()
+        self._on_written = on_written
+        self._reading = threading.Lock()
+        self._writer = ThreadPoolExecutor(1, "context-writer")
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Lend the reading connection for a short while."""
+        with self._reading:
+            yield self._reader
+
+    def writing(
+        self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> Future[T]:
+        """Run some work in the writer thread, after what waits there already."""
+        return self._writer.submit(work, *args, **kwargs)
+
+    def change(self, work: Callable[[sqlite3.Connection], T]) -> Future[T]:
+        """Run some work in the writer thread as one durable transaction."""
+
+        def transaction() -> T:
+            with self.database.writing() as db:
+                return work(db)
+
+        return self._writer.submit(transaction)
+
+    def put(self, outcomes: Sequence[tuple[Outcome, int]]) -> None:
+        """Write one batch of prepared files, and wait until it is written.
+
+        Where this or `flush` fails, all batches since the last flush must be repeated.
+        """
+
+        def work() -> None:
+            for written in self.batches.put(outcomes):
+                self._on_written(written)
+
+        self._step(work)
+
+    def flush(self) -> None:
+        """Make what was written searchable, and wait."""
+        self._step(self.batches.flush)
+
+    def _step(self, work: Callable[[], None]) -> None:
+        """Run a step of indexing; it fails also if others' work lost what was put."""
+
+        def step() -> None:
+            try:
+                if self.batches.lost:
+                    raise IndexFailed("The index could not be written.")
+                work()
+            finally:
+                self.batches.lost = False
+
+        self._writer.submit(step).result()
+
+    def content(self, blob_id: int) -> bytes | None:
+        """Return held content; what is damaged is dropped, and asked for again."""
+        with self.reading() as db:
+            found = blobs.content_of(db, blob_id)
+            damaged = (
+                found is None
+                and db.execute(
+                    "SELECT 1 FROM content WHERE blob_id = ?", (blob_id,)
+                ).fetchone()
+            )
+        if damaged:
+            self.writing(self.batches.drop_blobs, [blob_id])
+        return found
+
+    def close(self) -> None:
+        """Finish what is being written, and close; what fails is mended by recovery."""
+        clean = False
+        try:
+            self._writer.submit(self.batches.flush).result()
+            self._writer.shutdown()
+            self.index.close()
+            clean = True
+        except (IndexFailed, sqlite3.Error) as error:
+            _log.error("the last files were not indexed: %s", error)
+        self._writer.shutdown()
+        with self._reading:
+            self._reader.close()
+        self.database.close(clean=clean)

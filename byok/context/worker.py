@@ -1,0 +1,149 @@
+"""The process that parses: files in, prepared chunks out, until the pipe ends.
+
+What it parses may hang or kill it. It keeps a heartbeat for the pool, and an alarm
+that ends it where nobody else can: when the daemon itself is gone.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, MutableSequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from math import ceil
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from byok.context.reading import Folder, Unreadable
+from byok.context.types import Facts, Job, Prepared, SkipReason
+from byok.context.versions import MAX_BYTES, blob_name
+
+READY = "ready"
+IDLE = -1.0
+_REPLY_BYTES = 1024 * 1024
+
+Beat = MutableSequence[float]
+"""Shared with the pool: the file's number in the batch or IDLE, then the seconds on
+the system's clock and on the process's own when it was begun."""
+
+
+class Prepare(Protocol):
+    """What makes chunks of a file version (`prepare.prepare`)."""
+
+    def __call__(self, path: str, content: bytes, *, plain: bool) -> Prepared:
+        """Return the file version, cut and tokenised."""
+
+
+class Reply(NamedTuple):
+    """An outcome on its way through the pipe; the pool still has the job."""
+
+    key: int
+    prepared: Prepared | None
+    reason: SkipReason | None
+    facts: Facts | None
+    plain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How a worker behaves: seconds until the alarm, nice value, bytes of memory."""
+
+    alarm: float = 30.0
+    nice: int = 10
+    memory: int = 2**30
+
+
+def run(connection: Connection, beat: Beat, limits: Limits) -> None:
+    """Work for a pool; the target of a new process."""
+    _settle(limits)
+    from byok.context.prepare import prepare  # loads the parser: not for the parent
+
+    work(connection, beat, limits, prepare)
+
+
+def work(connection: Connection, beat: Beat, limits: Limits, prepare: Prepare) -> None:
+    """Answer batches of jobs with lists of replies, in order, until the pipe ends."""
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        connection.send(READY)
+        while True:
+            jobs: list[Job] = connection.recv()
+            replies: list[Reply] = []
+            size = 0
+            for reply, read in _replies(jobs, beat, limits, prepare):
+                replies.append(reply)
+                size += read
+                if size > _REPLY_BYTES:
+                    connection.send(replies)
+                    replies, size = [], 0
+            if replies:
+                connection.send(replies)
+
+
+def _settle(limits: Limits) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "nice"):
+        os.nice(limits.nice)
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _replies(
+    jobs: list[Job], beat: Beat, limits: Limits, prepare: Prepare
+) -> Iterator[tuple[Reply, int]]:
+    with ExitStack() as opened:
+        folders: dict[str, Folder] = {}
+        for number, job in enumerate(jobs):
+            beat[1:] = [time.monotonic(), time.process_time()]
+            beat[0] = number
+            _alarm(limits.alarm)
+            try:
+                reply = _reply(
+                    job, lambda root: _folder(root, folders, opened), prepare
+                )
+            finally:
+                beat[0] = IDLE
+                _alarm(0)
+            yield reply
+
+
+def _alarm(seconds: float) -> None:
+    # Nothing handles it, so the system ends the process, whatever C code it is in.
+    if hasattr(signal, "alarm"):
+        signal.alarm(ceil(seconds))
+
+
+def _folder(root: str, folders: dict[str, Folder], opened: ExitStack) -> Folder:
+    if root not in folders:
+        folders[root] = opened.enter_context(Folder(Path(root)))
+    return folders[root]
+
+
+def _reply(
+    job: Job, folder: Callable[[str], Folder], prepare: Prepare
+) -> tuple[Reply, int]:
+    content, facts = job.content, None
+    if content is None:
+        try:
+            content, facts = folder(job.root).read(job.path, MAX_BYTES)
+        except Unreadable as exc:
+            return Reply(job.key, None, exc.reason, None, job.plain), 0
+    if job.known and blob_name(job.path, content) == job.known:
+        return Reply(job.key, None, None, facts, job.plain), len(content)
+    prepared, plain = _prepared(job, content, prepare)
+    reason = SkipReason.NOT_ACCESSIBLE if prepared is None else prepared.reason
+    return Reply(job.key, prepared, reason, facts, plain), len(content)
+
+
+def _prepared(
+    job: Job, content: bytes, prepare: Prepare
+) -> tuple[Prepared | None, bool]:
+    """Prepare a file, without the parser if it fails with it; None if that fails."""
+    for plain in dict.fromkeys([job.plain, True]):
+        with contextlib.suppress(Exception):
+            return prepare(job.path, content, plain=plain), plain
+    return None, True

@@ -1,0 +1,29 @@
+"""What byok itself can be asked for, and how it searches code."""
+
+from enum import StrEnum
+
+DEFAULT_LENGTH, LONGEST = 20_000, 80_000  # characters of an answer
+
+
+class Service(StrEnum):
+    """What answers a Local endpoint with state of the daemon."""
+
+    MODELS = "models"
+    FIND_MISSING = "find missing blobs"
+    BATCH_UPLOAD = "keep blobs"
+    CHECKPOINT = "make a checkpoint"
+    RETRIEVAL = "retrieve code"
+    SEARCH = "search code"
+    INDEX_STATUS = "tell of the index"
+    INDEX_ADD = "declare a workspace"
+    INDEX_REMOVE = "forget a workspace"
+    INDEX_REBUILD = "index anew"
+    INDEX_WHY = "tell of a path"
+
+
+class SearchMode(StrEnum):
+    """The index, with ripgrep until it is built; or one of them alone."""
+
+    AUTO = "auto"
+    INDEX = "index"
+    RIPGREP = "ripgrep"

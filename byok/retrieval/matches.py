@@ -1,0 +1,127 @@
+"""Lines with words of a request, as ranked files: what search without an index has.
+
+A file counts by the rarity of the words that it has, and by its kind.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from byok.context.languages import kind_of
+from byok.context.lexical import ChunkScore
+from byok.context.types import Kind, Span
+from byok.retrieval.pack import LONGEST_LINE
+from byok.retrieval.rank import RankedFile, Reasons, kind_factor
+
+LINES_A_FILE = 40
+_FILES = 100
+# A word of which not all was seen is in many files, only nobody knows in how many.
+_COMMON = 0.5
+_SATURATION = 1.5
+_CONTEXT = 2
+_USUAL_LINE = 40
+_LONGEST_GROUP = 30
+
+
+class LineMatch(NamedTuple):
+    """A line with a word of the request; `number` from 0, cut at 400 characters."""
+
+    number: int
+    text: str
+
+
+class FileMatches(NamedTuple):
+    """A file with words of the request; `lines` in order."""
+
+    path: str
+    kind: Kind
+    score: float
+    lines: tuple[LineMatch, ...]
+
+
+@dataclass
+class Found:
+    """What was found so far.
+
+    Attributes:
+        lines: path to number to text, at most 40 a file.
+        counts: word to path to how many of its lines have the word.
+        searched: how many files there are, as far as known.
+        common: words of which only some files were seen.
+    """
+
+    lines: dict[str, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    searched: int = 0
+    common: set[str] = field(default_factory=set)
+
+    def add(self, token: str, path: str, number: int, text: str) -> None:
+        """Enter a line with a word."""
+        lines = self.lines[path]
+        if number in lines or len(lines) < LINES_A_FILE:
+            lines[number] = text[:LONGEST_LINE]
+        counts = self.counts.setdefault(token, {})
+        counts[path] = counts.get(path, 0) + 1
+
+
+def by_rarity(
+    found: Found, names: frozenset[Kind] = frozenset()
+) -> tuple[FileMatches, ...]:
+    """Rank by the rarity of the words, times the factor of the file's kind."""
+    total = max([found.searched, *map(len, found.counts.values())], default=0)
+    scores: dict[str, float] = defaultdict(float)
+    for token, counts in found.counts.items():
+        files = _COMMON * total if token in found.common else len(counts)
+        rarity = math.log(1 + total / max(files, 1))
+        for path, count in counts.items():
+            scores[path] += rarity * count / (count + _SATURATION)
+    ranked = []
+    for path, score in scores.items():
+        kind = kind_of(path)
+        lines = sorted(LineMatch(n, text) for n, text in found.lines[path].items())
+        if lines:
+            score *= kind_factor(kind, names)
+            ranked.append(FileMatches(path, kind, score, tuple(lines)))
+    ranked.sort(key=lambda file: (-file.score, file.path))
+    return tuple(ranked[:_FILES])
+
+
+def as_ranked(
+    files: Iterable[FileMatches], prefix: str = ""
+) -> tuple[list[RankedFile], dict[int, list[Span]]]:
+    """Return matches as ranked files with spans, for packing.
+
+    Lines near each other are one chunk, worth as many as match. The place of a file
+    stands for its blob.
+    """
+    ranked: list[RankedFile] = []
+    spans: dict[int, list[Span]] = {}
+    for place, file in enumerate(files):
+        groups = _groups(file.lines)
+        spans[place] = [span for span, _ in groups]
+        chunks = [ChunkScore(place, n, worth) for n, (_, worth) in enumerate(groups)]
+        chunks.sort(key=lambda chunk: (-chunk.score, chunk.ordinal))
+        factor = kind_factor(file.kind)
+        why = Reasons(file.score / factor, 0.0, 0.0, factor, 0.0)
+        ranked.append(
+            RankedFile(
+                place, prefix + file.path, file.kind, file.score, tuple(chunks), why
+            )
+        )
+    return ranked, spans
+
+
+def _groups(lines: Iterable[LineMatch]) -> list[tuple[Span, int]]:
+    """Join lines whose surroundings touch; a group's worth is its number of lines."""
+    found: list[tuple[Span, int]] = []
+    for number, text in lines:
+        first, last = max(0, number - _CONTEXT), number + _CONTEXT
+        chars = len(text) + 2 * _CONTEXT * _USUAL_LINE
+        before, worth = found[-1] if found else (Span(0, -_LONGEST_GROUP, 0), 0)
+        if first <= before.last + 1 and last - before.first < _LONGEST_GROUP:
+            found[-1] = (Span(before.first, last, before.chars + chars), worth + 1)
+        else:
+            found.append((Span(first, last, chars), 1))
+    return found

@@ -1,0 +1,126 @@
+"""Which lines of which files go into an answer of a given length.
+
+Greedy: the chunk worth most next, as long as there is room. A chunk is worth
+
+    (file / best file)^3 x (chunk / best of its file) x 0.9^(already taken of the file)
+
+so that the first file is shown at length and a good second one still gets in. Measured
+against quotas for each file (docs/RETRIEVAL.md).
+"""
+
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from byok.context.types import Span
+from byok.retrieval.rank import RankedFile
+
+LONGEST_LINE = 400
+NUMBER_WIDTH = 7  # six columns and a tab
+PATH_LINE = "Path: {}\n"
+GAP_LINE = "...\n"
+_FILES = 16
+_OTHERS = 16
+_SHARE = 0.93
+_STEEPNESS = 3
+_DECAY = 0.9
+_WEAKEST = 0.05
+_NOTHING_FITS = 150
+_MERGED_GAP = 3
+
+
+class Section(NamedTuple):
+    """Lines of a file, both inclusive, counted from 0."""
+
+    first: int
+    last: int
+
+
+class PackedFile(NamedTuple):
+    """What is shown of a file: sections in order, far enough apart to be told apart."""
+
+    blob_id: int
+    path: str
+    sections: tuple[Section, ...]
+
+
+class Packed(NamedTuple):
+    """What an answer holds: files with code, and paths that are only named."""
+
+    files: tuple[PackedFile, ...]
+    others: tuple[str, ...]
+
+
+def pack(
+    ranked: Sequence[RankedFile],
+    spans_of: Callable[[int], Sequence[Span]],
+    limit: int,
+) -> Packed:
+    """Choose chunks for an answer of `limit` characters.
+
+    `spans_of` gives the spans of a blob, which the ordinals of chunks count. The first
+    chunk is taken whether it fits or not. A file that only its history brought in is
+    worth its first span.
+    """
+    taken: dict[int, list[Span]] = defaultdict(list)
+    room = limit * _SHARE
+    for place, span in _by_worth(ranked[:_FILES], spans_of):
+        cost = _cost(span)
+        if place not in taken:
+            cost += len(PATH_LINE) + len(ranked[place].path)
+        if cost <= room or not taken:
+            taken[place].append(span)
+            room -= cost
+        if room < _NOTHING_FITS:
+            break
+    files = tuple(
+        PackedFile(ranked[place].blob_id, ranked[place].path, merged(taken[place]))
+        for place in sorted(taken)
+    )
+    rest = [file.path for place, file in enumerate(ranked) if place not in taken]
+    return Packed(files, tuple(rest[:_OTHERS]))
+
+
+def _by_worth(
+    ranked: Sequence[RankedFile], spans_of: Callable[[int], Sequence[Span]]
+) -> Iterable[tuple[int, Span]]:
+    """Yield the place of a file and one of its spans, the most worth first."""
+    heap: list[tuple[float, int, int]] = []
+    for place, file in enumerate(ranked):
+        heapq.heappush(
+            heap, (-((file.score / ranked[0].score) ** _STEEPNESS), place, 0)
+        )
+    while heap:
+        worth, place, turn = heapq.heappop(heap)
+        file = ranked[place]
+        spans = spans_of(file.blob_id)
+        ordinal = file.chunks[turn].ordinal if file.chunks else 0
+        if ordinal < len(spans):
+            yield place, spans[ordinal]
+        if turn + 1 < len(file.chunks):
+            now, following = _relative(file, turn), _relative(file, turn + 1)
+            if following > _WEAKEST:
+                worth *= following / now * _DECAY
+                heapq.heappush(heap, (worth, place, turn + 1))
+
+
+def _relative(file: RankedFile, turn: int) -> float:
+    return file.chunks[turn].score / (file.chunks[0].score or 1.0)
+
+
+def _cost(span: Span) -> int:
+    lines = span.last - span.first + 1
+    return min(span.chars, lines * LONGEST_LINE) + lines * NUMBER_WIDTH + len(GAP_LINE)
+
+
+def merged(spans: Iterable[Section | Span]) -> tuple[Section, ...]:
+    """Return spans in order; those a few lines apart become one."""
+    found: list[Section] = []
+    for span in sorted(spans):
+        if found and span.first - found[-1].last - 1 <= _MERGED_GAP:
+            last = max(found[-1].last, span.last)
+            found[-1] = Section(found[-1].first, last)
+        else:
+            found.append(Section(span.first, span.last))
+    return tuple(found)

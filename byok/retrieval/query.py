@@ -1,0 +1,115 @@
+"""What is asked: words of a request become weighted terms, as in the index."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from byok.context.tokens import COMPOUND, expand, stem, words
+from byok.context.types import Kind
+
+_LONGEST = 10_000
+_MOST_TERMS = 64
+_LONGEST_TERM = 64
+_IDEOGRAPHS = "\u3040"
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(stem(word) for word in text.split())
+
+
+# Words that say nothing about code; single letters are no terms anyway.
+STOP_WORDS = _stems(
+    "an and are as at be been being but by can could did do does doing done for from "
+    "had has have having how if in into is it its me my of on onto or our shall should "
+    "so such than that the their them then there these they this those to us was we "
+    "were what when where whether which while who whom whose why will with would you "
+    "your please"
+)
+# Words about the asking rather than the thing; they count half.
+TASK_WORDS = _stems(
+    "about add added adding adds after all allow also another any because before "
+    "between change changed changes class code codebase correctly current currently "
+    "define defined different during each ensure every example explain file files "
+    "find fix fixed fixes function functions get give handle handled handles handling "
+    "help here implement implementation implemented implements instead just like "
+    "locate logic look made make makes making may method methods more most must need "
+    "needed needs new no not now off old one only other out over prevent "
+    "previously related relevant same see show some still support supported supports "
+    "sure task tell thing two under until up update updated updates use used uses "
+    "using via want wants way well within without work working works wrong"
+)
+_TASK_WEIGHT = 0.5
+
+_NAMED = (
+    (
+        Kind.TEST,
+        re.compile(
+            r"(?:[Tt]est|[Ss]pec|[Ff]ixture|[Mm]ock)s?|testing|unittests?"
+            r"|tests?_\w+|\w+_tests?|Test[A-Z]\w*|\w*[a-z]Tests?"
+        ),
+    ),
+    (
+        Kind.DOC,
+        re.compile(
+            r"docs?|documentation|documented|readme|changelog|release_?notes",
+            re.IGNORECASE,
+        ),
+    ),
+    (Kind.EXAMPLE, re.compile(r"examples?|demos?|tutorials?", re.IGNORECASE)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A request as terms.
+
+    Attributes:
+        terms: term to weight, in the order of the request; at most 64.
+        parts: the terms that are words, not whole identifiers.
+        names: the kinds of files that the request speaks of.
+    """
+
+    terms: Mapping[str, float]
+    parts: frozenset[str]
+    names: frozenset[Kind]
+
+
+def parse(text: str) -> Query:
+    """Read a request of any length and kind; what is no word adds nothing."""
+    said = words(text[:_LONGEST])
+    weights: dict[str, float] = {}
+    stopped: dict[str, float] = {}
+    for word in said:
+        for term in _terms(word):
+            if term in STOP_WORDS:
+                stopped[term] = 1.0
+            else:
+                weights[term] = _TASK_WEIGHT if term in TASK_WORDS else 1.0
+    terms = _best(weights or stopped)
+    return Query(
+        terms,
+        frozenset(term for term in terms if not term.startswith(COMPOUND)),
+        frozenset(
+            kind for kind, name in _NAMED if any(name.fullmatch(w) for w in said)
+        ),
+    )
+
+
+def _terms(word: str) -> Iterator[str]:
+    if word[0] >= _IDEOGRAPHS:
+        # The terms of a long run are many; those beyond the limit are not made.
+        word = word[: _MOST_TERMS + 1]
+    for term in expand(word):
+        if len(term.removeprefix(COMPOUND)) <= _LONGEST_TERM:
+            yield term
+
+
+def _best(weights: dict[str, float]) -> dict[str, float]:
+    """Keep the terms that say most: first whole names, then words, then task words."""
+    if len(weights) <= _MOST_TERMS:
+        return weights
+    ordered = sorted(
+        weights, key=lambda term: (-weights[term], not term.startswith(COMPOUND))
+    )
+    kept = set(ordered[:_MOST_TERMS])
+    return {term: weight for term, weight in weights.items() if term in kept}

@@ -1,0 +1,185 @@
+"""Chunk scores to ranked files.
+
+    file = sum of its five best chunks, halving          what its text says
+         + .1 of the best file x share of its name asked for
+         + BM25 of its commit messages                   what was said of it
+    x kind factor                                        tests, documents below code
+    + what it gains from files that it changes with
+
+Form and weights are measured (docs/RETRIEVAL.md); the kind factor matters most.
+"""
+
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from byok.context.lexical import ChunkScore
+from byok.context.tokens import COMPOUND, terms
+from byok.context.types import Kind
+from byok.retrieval.query import Query
+from byok.retrieval.signals import JoinedSignals, Signals
+
+_CHUNK_WEIGHTS = (1.0, 0.5, 0.25, 0.125, 0.0625)
+_NAME_WEIGHT = 0.1
+_FACTORS = {
+    Kind.CODE: 1.0,
+    Kind.CONF: 0.6,
+    Kind.GEN: 0.5,
+    Kind.EXAMPLE: 0.5,
+    Kind.TEST: 0.3,
+    Kind.DOC: 0.25,
+}
+_ASKED_FOR = 0.6
+_CHANGE_FROM = 20
+_BY_HISTORY = 100
+_MOST_FILES = 100
+
+
+class FileSignals(Protocol):
+    """What the history of files says (`signals.Signals`)."""
+
+    def text_scores(self, query: Mapping[str, float]) -> dict[str, float]:
+        """Return how well the messages about each file fit weighted terms."""
+
+    def cochange(self, top: Mapping[str, float]) -> dict[str, float]:
+        """Return what files gain from scored files that they changed with."""
+
+
+class FileEntry(NamedTuple):
+    """A file of the view; `blob_id` names the version that the index knows."""
+
+    blob_id: int
+    path: str
+    kind: Kind
+
+
+class Reasons(NamedTuple):
+    """How a score came about: `(text + name + history) x kind + cochange`."""
+
+    text: float
+    name: float
+    history: float
+    kind: float
+    cochange: float
+
+
+@dataclass(frozen=True, slots=True)
+class RankedFile:
+    """A file of the answer; `chunks` that match, the best first, perhaps none."""
+
+    blob_id: int
+    path: str
+    kind: Kind
+    score: float
+    chunks: tuple[ChunkScore, ...]
+    reasons: Reasons
+
+
+def kind_factor(kind: Kind, names: frozenset[Kind] = frozenset()) -> float:
+    """Return what a file's score is worth; files asked for by kind are lifted."""
+    factor = _FACTORS[kind]
+    return max(factor, _ASKED_FOR) if kind in names else factor
+
+
+def rank(
+    chunks: Iterable[ChunkScore],
+    by_blob: Callable[[int], FileEntry | None],
+    query: Query,
+    signals: Signals | JoinedSignals | None = None,
+    by_path: Callable[[str], FileEntry | None] = lambda _: None,
+    *,
+    limit: int = _MOST_FILES,
+) -> list[RankedFile]:
+    """Rank the files of a view, the best first; equal scores stand by path.
+
+    `by_blob` and `by_path` look up files of the view; what they do not know is left
+    out. History can bring in files whose text does not match.
+    """
+    found = _found(chunks, by_blob)
+    files = {path: entry for path, (entry, _) in found.items()}
+    text = {path: _sum(scored) for path, (_, scored) in found.items()}
+    name_worth = _NAME_WEIGHT * max(text.values(), default=0.0)
+    said = signals.text_scores(query.terms) if signals else {}
+    _look_up(_highest(said, _BY_HISTORY), files, by_path)
+
+    def reasons_for(path: str, gain: float = 0.0) -> Reasons:
+        return Reasons(
+            text.get(path, 0.0),
+            name_worth * _named(path, query.parts) if path in text else 0.0,
+            said.get(path, 0.0),
+            kind_factor(files[path].kind, query.names),
+            gain,
+        )
+
+    reasons = {path: reasons_for(path) for path in files}
+    if signals:
+        own = {path: _score(why) for path, why in reasons.items()}
+        gains = signals.cochange(_highest(own, _CHANGE_FROM))
+        _look_up(_highest(gains, _BY_HISTORY), files, by_path)
+        for path, gain in gains.items():
+            if path in files:
+                reasons[path] = reasons_for(path, gain)
+    best = _highest({path: _score(why) for path, why in reasons.items()}, limit)
+    return [
+        RankedFile(
+            files[path].blob_id,
+            path,
+            files[path].kind,
+            score,
+            tuple(found[path][1]) if path in found else (),
+            reasons[path],
+        )
+        for path, score in best.items()
+        if score > 0
+    ]
+
+
+def _found(
+    chunks: Iterable[ChunkScore], by_blob: Callable[[int], FileEntry | None]
+) -> dict[str, tuple[FileEntry, list[ChunkScore]]]:
+    """Gather the chunks of each file, the best first."""
+    of_blob: dict[int, list[ChunkScore]] = defaultdict(list)
+    for chunk in chunks:
+        of_blob[chunk.blob_id].append(chunk)
+    found = {}
+    for blob_id, scored in of_blob.items():
+        entry = by_blob(blob_id)
+        if entry is not None:
+            scored.sort(key=lambda chunk: (-chunk.score, chunk.ordinal))
+            found[entry.path] = (entry, scored)
+    return found
+
+
+def _sum(scored: list[ChunkScore]) -> float:
+    best = zip(_CHUNK_WEIGHTS, scored, strict=False)
+    return sum(weight * chunk.score for weight, chunk in best)
+
+
+def _named(path: str, parts: frozenset[str]) -> float:
+    """Return which share of the words of a file's name the query has."""
+    name = path.rpartition("/")[2]
+    stem = (name.rpartition(".")[0] or name).replace("-", " ").replace(".", " ")
+    own = {term for term in terms(stem) if not term.startswith(COMPOUND)}
+    return len(own & parts) / len(own) if own else 0.0
+
+
+def _look_up(
+    paths: Iterable[str],
+    files: dict[str, FileEntry],
+    by_path: Callable[[str], FileEntry | None],
+) -> None:
+    for path in paths:
+        if path not in files and (entry := by_path(path)) is not None:
+            files[path] = entry
+
+
+def _score(reasons: Reasons) -> float:
+    own = reasons.text + reasons.name + reasons.history
+    return own * reasons.kind + reasons.cochange
+
+
+def _highest(scores: Mapping[str, float], count: int) -> dict[str, float]:
+    best = heapq.nsmallest(count, scores.items(), key=lambda item: (-item[1], item[0]))
+    return dict(best)

@@ -1,0 +1,244 @@
+"""Answering a request for code: which scope, which way of searching, what text."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from byok.augment.blobs import BlobNames
+from byok.augment.retrieval import Retrieval, RetrievalRequest
+from byok.context.contents import Contents, Entry
+from byok.context.engine import ContextEngine
+from byok.context.languages import kind_of
+from byok.context.lexical import IndexFailed
+from byok.context.types import Phase
+from byok.context.workspace import Workspace
+from byok.knowledge import SearchMode
+from byok.retrieval import query as queries
+from byok.retrieval.commits import rank_commits, render_commits
+from byok.retrieval.pack import Packed, PackedFile, pack
+from byok.retrieval.query import Query
+from byok.retrieval.rank import FileEntry, RankedFile, rank
+from byok.retrieval.render import render
+from byok.retrieval.ripgrep import Ripgrep
+from byok.retrieval.scope import (
+    Scope,
+    behind,
+    is_usable,
+    nothing_to_search,
+    scope_of,
+)
+from byok.retrieval.signals import JoinedSignals, Signals
+
+_log = logging.getLogger(__name__)
+# Files just saved are searched in their new form, if that takes no longer.
+_SETTLE_SECONDS, _FEW = 1.0, 50
+_SMALL = 16
+
+
+class Retriever:
+    """Searches by the index, and with ripgrep where that is not finished."""
+
+    def __init__(
+        self,
+        engine: ContextEngine,
+        ripgrep: Ripgrep,
+        mode: SearchMode = SearchMode.AUTO,
+    ) -> None:
+        self._engine = engine
+        self._ripgrep = ripgrep
+        self._mode = mode
+        self._signals: dict[int, tuple[str, Signals]] = {}
+
+    async def answer(self, request: RetrievalRequest) -> Retrieval:
+        """Answer in the layout of the client's tool; never fails for lack of hits."""
+        started = time.monotonic()
+        length = request.length
+        await self._settle()
+        scope = await scope_of(self._engine, request.blobs, request.roots)
+        parts: list[str] = []
+        if request.code:
+            parts.append(await self._code(request.query, scope, length))
+        elif not request.commits:
+            parts.append("Code retrieval was disabled for this request.\n")
+        if request.commits:
+            room = length - len(parts[0]) - 1 if parts else length
+            parts.append(await self._commits(request.query, scope, room))
+        return Retrieval(
+            "\n".join(part for part in parts if part)[:length],
+            scope.unknown,
+            scope.checkpoint_found,
+            time.monotonic() - started,
+        )
+
+    async def search(
+        self, text: str, limit: int = 20, roots: Sequence[str] = ()
+    ) -> list[dict[str, Any]]:
+        """Return the best files with their scores, reasons and lines, as plain data."""
+        await self._settle()
+        scope = await scope_of(self._engine, BlobNames(), roots)
+        found, entries = await asyncio.to_thread(
+            self._ranked, queries.parse(text), scope
+        )
+        return [_hit(file, entries) for file in found[:limit]]
+
+    async def _settle(self) -> None:
+        """Let a few files that were just saved be indexed first."""
+        indexer = self._engine.indexer
+        if 0 < indexer.open_tasks < _FEW:
+            await self._engine.uploads.settled(_SETTLE_SECONDS)
+
+    async def _code(self, text: str, scope: Scope, length: int) -> str:
+        unfinished = [w for w in scope.workspaces if not is_usable(w)]
+        by_index = self._mode is SearchMode.INDEX or (
+            self._mode is SearchMode.AUTO and (scope.named or not unfinished)
+        )
+        if not scope.view.ids and (scope.named or not scope.workspaces):
+            return nothing_to_search(scope)
+        if by_index or not scope.workspaces:
+            try:
+                return await asyncio.to_thread(self._by_index, text, scope, length)
+            except IndexFailed as error:
+                _log.error("the index cannot be searched: %s", error)
+                scope.notes.append("The index is damaged: restart byok to mend it.")
+                if not scope.workspaces:
+                    return nothing_to_search(scope)
+        return await self._by_ripgrep(text, scope, unfinished, length)
+
+    def _by_index(self, text: str, scope: Scope, length: int) -> str:
+        found, entries = self._ranked(queries.parse(text), scope)
+        packed = pack(found, lambda blob_id: entries[blob_id].spans, length)
+        if not found:
+            packed = Packed((), self._all_of_few(scope))
+
+        def lines_of(file: PackedFile) -> Sequence[str] | None:
+            return self._engine.contents.lines_of(entries[file.blob_id])
+
+        return render(packed, lines_of, length, [*scope.notes, *behind(scope)]).text
+
+    def _all_of_few(self, scope: Scope) -> tuple[str, ...]:
+        """Name all files of a small scope, code first: better than "no matches"."""
+        if len(scope.view.ids) > _SMALL:
+            return ()
+        paths = [
+            scope.path_of(entry)
+            for entry in self._engine.contents.entries(scope.view.ids).values()
+            if entry.spans
+        ]
+        return tuple(sorted(paths, key=lambda path: (kind_of(path) != "code", path)))
+
+    def _ranked(
+        self, query: Query, scope: Scope
+    ) -> tuple[list[RankedFile], Mapping[int, Entry]]:
+        """Rank the files of a scope; returns the entries of all that were found."""
+        engine = self._engine
+        hits = engine.store.index.search(query.terms, scope.view)
+        entries = _Entries(engine.contents, {hit.blob_id for hit in hits})
+
+        def by_blob(blob_id: int) -> FileEntry | None:
+            entry = entries.get(blob_id)
+            if entry is None:
+                return None
+            return FileEntry(blob_id, scope.path_of(entry), kind_of(entry.path))
+
+        def by_path(path: str) -> FileEntry | None:
+            blob_id = scope.blob_of(path)
+            if blob_id is None or blob_id not in scope.view.ids:
+                return None
+            return FileEntry(blob_id, path, kind_of(path))
+
+        return rank(hits, by_blob, query, self._signals_of(scope), by_path), entries
+
+    def _signals_of(self, scope: Scope) -> JoinedSignals:
+        """Return what the histories say; read anew only when a commit came in."""
+        parts: dict[str, Signals] = {}
+        for space in scope.workspaces:
+            history = self._engine.history_of(space)
+            if history is None:
+                continue
+            known = self._signals.get(space.id)
+            if known is None or known[0] != history.head:
+                known = (history.head, Signals(history, space.paths()))
+                self._signals[space.id] = known
+            parts[scope.prefix_of(space)] = known[1]
+        return JoinedSignals(parts)
+
+    async def _by_ripgrep(
+        self,
+        text: str,
+        scope: Scope,
+        unfinished: Sequence[Workspace],
+        length: int,
+    ) -> str:
+        share = length // len(scope.workspaces)
+        notes = list(scope.notes)
+        for space in unfinished:
+            if space.phase in (Phase.SCANNING, Phase.INDEXING):
+                notes.append(
+                    f"The index of {space.root.name} is being built "
+                    f"({space.progress.percentage:.0f} %), so this is a plain text "
+                    "search; ask again later for better results."
+                )
+        answers = [
+            await self._ripgrep.answer(
+                space.root,
+                text,
+                partial(_is_open, space),
+                share - sum(map(len, notes)) // len(scope.workspaces) - len(notes) - 1,
+                prefix=scope.prefix_of(space),
+            )
+            for space in scope.workspaces
+        ]
+        return "\n".join([*answers, *notes])
+
+    async def _commits(self, text: str, scope: Scope, length: int) -> str:
+        terms = queries.parse(text).terms
+        commits = [
+            commit
+            for space in scope.workspaces
+            if (history := self._engine.history_of(space))
+            for commit in history.commits
+        ]
+        if not commits:
+            return "No commit history is at hand for this workspace.\n"
+        found = await asyncio.to_thread(rank_commits, commits, terms)
+        return render_commits(found, length)
+
+
+class _Entries(dict[int, Entry]):
+    """The entries of blobs; those that history brings in are read when needed."""
+
+    def __init__(self, contents: Contents, blob_ids: Iterable[int]) -> None:
+        super().__init__(contents.entries(blob_ids))
+        self._contents = contents
+
+    def __missing__(self, blob_id: int) -> Entry:
+        found = self._contents.entries([blob_id]).get(blob_id)
+        # It may have gone between two looks: then nothing of it is shown.
+        self[blob_id] = found or Entry(blob_id, "", b"")
+        return self[blob_id]
+
+
+def _is_open(space: Workspace, path: str) -> bool:
+    return space.rules.reason(path) is None
+
+
+def _hit(file: RankedFile, entries: Mapping[int, Entry]) -> dict[str, Any]:
+    spans = entries[file.blob_id].spans
+    return {
+        "path": file.path,
+        "score": round(file.score, 3),
+        "kind": file.kind,
+        "reasons": {k: round(v, 3) for k, v in file.reasons._asdict().items()},
+        "chunks": [
+            {
+                "first_line": spans[chunk.ordinal].first + 1,
+                "last_line": spans[chunk.ordinal].last + 1,
+                "score": round(chunk.score, 3),
+            }
+            for chunk in file.chunks[:5]
+            if chunk.ordinal < len(spans)
+        ],
+    }

@@ -1,0 +1,271 @@
+"""Search without an index: ripgrep, run so that no word and no file can steer it.
+
+Each word of the request is one run with fixed arguments; files are then ranked by how
+rare the words are that they have, and by their kind. Much weaker than the index: it
+answers while there is none.
+"""
+
+import asyncio
+import base64
+import binascii
+import os
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from byok.context.programs import clean_environment, kill_group
+from byok.context.reading import Folder, Unreadable
+from byok.context.text import decode, split_lines
+from byok.context.tokens import stem
+from byok.context.types import SkipReason
+from byok.retrieval.matches import (
+    LINES_A_FILE,
+    FileMatches,
+    Found,
+    as_ranked,
+    by_rarity,
+)
+from byok.retrieval.pack import PackedFile, pack
+from byok.retrieval.query import STOP_WORDS, TASK_WORDS, parse
+from byok.retrieval.render import render
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
+_LONGEST_QUERY = 10_000
+_LONGEST_TOKEN = 64
+_TOKENS = 8
+_BLOCK = 2**16
+_LAST_WORDS = 2.0
+_LARGEST_FILE = 2**20
+_MOST_BYTES = 2 * 2**20
+_ARGUMENTS = (
+    *("--no-config", "--json", "--fixed-strings", "--ignore-case", "--no-messages"),
+    *("--hidden", "--glob=!.git", "--no-require-git", "--max-filesize=1M"),
+    *(f"--max-count={LINES_A_FILE}", "--threads=2"),
+)
+
+UNAVAILABLE = (
+    "rg (ripgrep) is not available, so files could not be searched without the index:"
+    " install ripgrep (for example `apt install ripgrep` or `brew install ripgrep`)"
+    " and restart byok."
+)
+_GONE = "The folder of the workspace is gone."
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What was found, the best first; `notes` say what was not searched, and why."""
+
+    files: tuple[FileMatches, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def tokens_of(text: str) -> list[str]:
+    """Return what is searched for: at most eight identifiers, else the text's start.
+
+    Words that say most come first; stop words only stand in for nothing at all.
+    """
+    said: dict[str, str] = {}
+    for word in _IDENTIFIER.findall(text[:_LONGEST_QUERY]):
+        said.setdefault(word[:_LONGEST_TOKEN].lower(), word[:_LONGEST_TOKEN])
+    telling = [word for low, word in said.items() if stem(low) not in STOP_WORDS]
+    telling.sort(key=lambda word: stem(word.lower()) in TASK_WORDS)
+    if said:
+        return (telling or list(said.values()))[:_TOKENS]
+    pieces = (
+        piece.strip() for piece in re.split(r"[\x00\r\n]+", text[:_LONGEST_QUERY])
+    )
+    first = next(filter(None, pieces), "")[:_LONGEST_TOKEN]
+    return [first] if first else []
+
+
+class Ripgrep:
+    """ripgrep at a place that was found once; None where there is none."""
+
+    def __init__(
+        self,
+        program: str | None,
+        *,
+        token_seconds: float = 10.0,
+        total_seconds: float = 20.0,
+        most_bytes: int = _MOST_BYTES,
+    ) -> None:
+        self._program = program
+        self._token_seconds = token_seconds
+        self._total_seconds = total_seconds
+        self._most_bytes = most_bytes
+
+    async def answer(
+        self,
+        root: Path,
+        text: str,
+        allowed: Callable[[str], bool],
+        limit: int,
+        *,
+        prefix: str = "",
+    ) -> str:
+        """Search, and write what was found as the index would, in `limit` characters.
+
+        Paths get the prefix. Takes what `search` takes.
+        """
+        found = await self.search(root, text, allowed)
+        return await asyncio.to_thread(_written, root, found, limit, prefix)
+
+    async def search(
+        self, root: Path, text: str, allowed: Callable[[str], bool]
+    ) -> Search:
+        """Search the files below `root` for the words of a request.
+
+        `allowed` says of a path whether its lines may be shown. Never fails: what goes
+        wrong is a note, beside what was found before. Cancelling kills the process.
+        """
+        if self._program is None:
+            return Search(notes=(UNAVAILABLE,))
+        found = Found()
+        troubles: dict[str, None] = {}
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._total_seconds
+        for token in tokens_of(text):
+            seconds = min(self._token_seconds, end - loop.time())
+            if seconds <= 0:
+                troubles[_late(self._total_seconds)] = None
+                break
+            run = _Run(token, found, allowed)
+            if trouble := await self._run(run, root, seconds):
+                troubles[trouble] = None
+            if trouble in (UNAVAILABLE, _GONE):
+                break
+        names = parse(text).names
+        return Search(by_rarity(found, names), tuple(troubles))
+
+    async def _run(self, run: "_Run", root: Path, seconds: float) -> str | None:
+        """Search for one word; return what went wrong, if anything."""
+        assert self._program is not None  # noqa: S101 - `search` looked
+        command = [self._program, *_ARGUMENTS, "-e", run.token, "--", "./"]
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                cwd=root,
+                env=clean_environment(),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except (OSError, ValueError):
+            there = await asyncio.to_thread(root.is_dir)
+            return UNAVAILABLE if there else _GONE
+        try:
+            async with asyncio.timeout(seconds):
+                whole = await self._read(process, run)
+                if whole:
+                    await process.wait()
+        except TimeoutError:
+            return _late(seconds)
+        finally:
+            await _end(process)
+        if not whole:
+            run.found.common.add(run.token)
+            return f"{run.token!r} is too common: only some files were searched for it."
+        if process.returncode in (0, 1) or run.understood:
+            return None
+        return f"rg failed (exit {process.returncode}), so its results are incomplete."
+
+    async def _read(self, process: asyncio.subprocess.Process, run: "_Run") -> bool:
+        """Feed the output to `run`; whether that was all of it."""
+        assert process.stdout is not None  # noqa: S101 - asked for above
+        room = self._most_bytes
+        rest = b""
+        while block := await process.stdout.read(_BLOCK):
+            room -= len(block)
+            if room < 0:
+                return False
+            *lines, rest = (rest + block).split(b"\n")
+            for line in lines:
+                run.feed(line)
+        run.feed(rest)
+        return True
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill what still runs, with its children, and see it gone, even when cancelled."""
+    if process.returncode is None:
+        kill_group(process.pid)
+    assert process.stdout is not None  # noqa: S101 - asked for above
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LAST_WORDS):
+            while await process.stdout.read(_BLOCK):  # until then, it is not closed
+                pass
+            await process.wait()
+
+
+def _written(root: Path, found: Search, limit: int, prefix: str) -> str:
+    ranked, spans = as_ranked(found.files, prefix)
+    packed = pack(ranked, spans.__getitem__, limit)
+
+    def lines_of(file: PackedFile) -> list[str] | None:
+        try:
+            with Folder(root) as folder:
+                content, _ = folder.read(found.files[file.blob_id].path, _LARGEST_FILE)
+        except Unreadable:
+            return None
+        text = decode(content)
+        return None if isinstance(text, SkipReason) else split_lines(text)
+
+    return render(packed, lines_of, limit, found.notes).text
+
+
+def _late(seconds: float) -> str:
+    return f"rg was stopped after {seconds:.0f} s, so its results are incomplete."
+
+
+class _Run:
+    """Reads the output of one run of `rg --json`; what is no message is passed over."""
+
+    def __init__(
+        self, token: str, found: Found, allowed: Callable[[str], bool]
+    ) -> None:
+        self.token = token
+        self.found = found
+        self.understood = False
+        self._allowed = allowed
+        self._known: dict[str, bool] = {}
+
+    def feed(self, line: bytes) -> None:
+        try:
+            message = orjson.loads(line)
+            data = message["data"]
+            if message["type"] == "match":
+                self._match(_text(data["path"]), data)
+            elif message["type"] == "summary":
+                searches = data["stats"]["searches"]
+                self.found.searched = max(self.found.searched, int(searches))
+                self.understood = True
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return
+
+    def _match(self, path: str, data: dict[str, Any]) -> None:
+        path = path.removeprefix("./")
+        if path not in self._known:
+            self._known[path] = self._allowed(path)
+        if not self._known[path]:
+            return
+        number = int(data["line_number"]) - 1
+        text = _text(data["lines"]).rstrip("\r\n")
+        if number >= 0:
+            self.found.add(self.token, path, number, text)
+        self.understood = True
+
+
+def _text(value: dict[str, str]) -> str:
+    """Read what rg gives as text, or as base64 where it is no UTF-8."""
+    if "text" in value:
+        return value["text"]
+    try:
+        return os.fsdecode(base64.b64decode(value["bytes"]))
+    except binascii.Error as error:
+        raise ValueError from error

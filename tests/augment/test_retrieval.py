@@ -1,0 +1,104 @@
+"""`/agents/codebase-retrieval` on the wire."""
+
+from typing import Any
+
+import pytest
+
+from byok.augment.blobs import BlobNames, to_bytes
+from byok.augment.retrieval import (
+    Retrieval,
+    RetrievalRequest,
+    decode_retrieval,
+    encode_retrieval,
+)
+from byok.knowledge import DEFAULT_LENGTH, LONGEST
+
+NAME = "0" * 63 + "7"
+
+
+def test_a_request_is_read_whole() -> None:
+    body = {
+        "information_request": "Where?",
+        "max_output_length": 6000,
+        "blobs": {"checkpoint_id": "ck", "added_blobs": [NAME]},
+        "dialog": [],
+        "disable_codebase_retrieval": True,
+        "enable_commit_retrieval": True,
+        "enable_conversation_retrieval": True,
+    }
+    assert decode_retrieval(body) == RetrievalRequest(
+        "Where?",
+        6000,
+        BlobNames("ck", (to_bytes(NAME),)),
+        code=False,
+        commits=True,
+        roots=[],
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {
+            "information_request": None,
+            "max_output_length": None,
+            "blobs": None,
+            "dialog": 7,
+            "disable_codebase_retrieval": None,
+        },
+        {
+            "information_request": ["x"],
+            "max_output_length": "long",
+            "blobs": [1],
+            "enable_commit_retrieval": "perhaps",
+        },
+    ],
+)
+def test_what_is_missing_or_unusable_is_the_default(body: dict[str, Any]) -> None:
+    assert decode_retrieval(body) == RetrievalRequest("", roots=[])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"query": "Where?"},
+        {"informationRequest": "Where?"},
+        {"information_request": "", "query": "Where?"},
+    ],
+)
+def test_a_question_has_other_names(body: dict[str, Any]) -> None:
+    assert decode_retrieval(body).query == "Where?"
+
+
+@pytest.mark.parametrize(
+    ("given", "length"),
+    [
+        (1, 1),
+        (LONGEST, LONGEST),
+        (LONGEST + 1, LONGEST),
+        (10**30, LONGEST),
+        (0, DEFAULT_LENGTH),
+        (-5, DEFAULT_LENGTH),
+        ("300", 300),
+        (True, DEFAULT_LENGTH),
+    ],
+)
+def test_the_length_is_what_clients_may_ask_for(given: Any, length: int) -> None:
+    assert decode_retrieval({"max_output_length": given}).length == length
+
+
+def test_an_answer_tells_its_text_and_what_is_unknown() -> None:
+    found = Retrieval("Text.", (to_bytes(NAME), to_bytes("theirs")), False, 0.0123)
+    assert encode_retrieval(found) == {
+        "formatted_retrieval": "Text.",
+        "codebase_retrieval_elapsed_ms": 12,
+        "unknown_blob_names": [NAME, "theirs"],
+        "checkpoint_not_found": True,
+    }
+
+
+def test_an_answer_without_trouble_says_so() -> None:
+    answer = encode_retrieval(Retrieval("Text."))
+    assert answer["unknown_blob_names"] == []
+    assert answer["checkpoint_not_found"] is False

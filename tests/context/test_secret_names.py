@@ -1,0 +1,94 @@
+"""Names that are private, and source files that only sound so."""
+
+import time
+
+import pytest
+
+from byok.context.secret_names import is_secret
+
+PRIVATE = """
+    .env .ENV .env.local .env.production .env-prod .env.bak .env~ config/prod.env .envrc
+    .env/x.py .envs/.production/.django .dev.vars .env.vault .env.example.local
+    id_rsa id_rsa.bak id_ed25519.pub .ssh/config deploy_rsa ssh_host_ed25519_key
+    a.pem a/b.KEY c.pfx d.p12 e.p8 f.jks g.keystore h.crt i.cer j.der k.ppk l.keytab
+    m.kdbx n.ovpn o.agekey p.rdp q.har server.key.old cert.pem.bak.old
+    .git .git/config sub/.git/HEAD .hg/store .svn/entries .gnupg/x .aws/credentials
+    .azure/a .kube/config .docker/config.json .config/gh/hosts.yml .vscode-server/x
+    .netrc _netrc .netrc.gpg .pypirc .npmrc .git-credentials .pgpass .htpasswd
+    site.htpasswd .vault-token .vault_pass .token .secrets .bash_history .boto
+    credentials credentials.json credentials-prod.json aws_credentials.csv
+    credentials.toml service-account.json service_account_key.json
+    client_secret_123.json secrets.yaml k8s-secret.yml my-secrets.toml
+    secrets.properties
+    x-firebase-adminsdk-1.json accessKeys.csv
+    terraform.tfstate terraform.tfstate.backup prod.tfvars prod.tfvars.json .terraform/x
+    app.sqlite app.sqlite3 app.sqlite-wal app.db app.db-wal app.db3
+    kubeconfig kubeconfig.yaml prod.kubeconfig wp-config.php local.settings.json
+    .augment-guidelines wg0.conf cookies.txt kaggle.json
+"""
+ORDINARY = """
+    .env.example .env.sample .env.template .env.dist .env.local.example .env-example
+    example.env config/template.env .env.d.ts .envrc.example .dev.vars.example
+    env.py environment.ts environment.prod.ts vite-env.d.ts env.d.ts .environment/x.py
+    secrets.py secret_names.py secrets.go token.ts tokens.json Token.json password.rb
+    credentials.go Credentials.java credentials_test.go credentials.tsx credentials/a.py
+    keyring.py keystore.go key.py keys.ts pem.py crt.c certs/readme.md secrets/main.tf
+    id_generator.py rsa.py test_rsa.py ssh_config.go kubeconfig.go kubeconfig/a.go
+    docker/config.json
+    .docker/nginx.conf config.json database.sqlite.ts schema.sql db.py db/migrate.rb
+    app.db/readme.md main.tf tfstate.go terraform/main.tf wp-config-sample.php
+    history.py bash_history.go .gitignore .gitattributes .github/workflows/ci.yml
+    .vscode/settings.json .eslintrc.json package.json tsconfig.json .npmignore
+    .bypass.py git/config aws/credentials.py service_account.py passwords.php
+    src/token/token.go bak old.py a.bak copy.ts .prettierrc .dockerignore Dockerfile
+"""
+
+
+@pytest.mark.case("B73")
+@pytest.mark.parametrize("path", PRIVATE.split())
+def test_a_private_name_is_a_secret_in_any_case_and_folder(path: str) -> None:
+    assert is_secret(path)
+    assert is_secret(path.upper())
+    assert is_secret(f"a/b c/{path}")
+
+
+@pytest.mark.parametrize("path", ORDINARY.split())
+def test_an_ordinary_name_is_no_secret(path: str) -> None:
+    assert not is_secret(path)
+    assert not is_secret(f"a/{path}")
+
+
+@pytest.mark.parametrize("name", [".env.", ".env ", "id_rsa.", "a.pem. ."])
+def test_what_windows_drops_from_a_name_hides_nothing(name: str) -> None:
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize("name", ["credentials", "a.key", "secrets.yaml", "a.db"])
+def test_names_of_files_do_not_hide_folders(name: str) -> None:
+    assert not is_secret(name, is_dir=True)
+    assert not is_secret(f"{name}/main.py")
+
+
+def test_the_user_can_allow_names_paths_and_folders() -> None:
+    allowed = ("*.pem", "/config/prod.env", ".kube/", ".aws/config")
+    assert not is_secret("a/b.pem", allowed)
+    assert not is_secret("Config/PROD.env", allowed)
+    assert is_secret("other/config/prod.env", allowed)
+    assert not is_secret(".kube/config", allowed)
+    assert not is_secret(".aws", allowed, is_dir=True)
+    assert not is_secret(".aws/config", allowed)
+    assert is_secret(".aws/credentials", allowed)
+
+
+@pytest.mark.parametrize("path", [".git/config", "a/.hg/hgrc", ".svn", "own/x/y"])
+def test_nothing_allows_version_control_and_byok(path: str) -> None:
+    assert is_secret(path, ("*", "**", path, ".git/", "own/"), ("own/x",))
+
+
+def test_a_long_name_does_not_stall() -> None:
+    names = ["_secret" * 36, ".env" + "-example" * 30, "a_rsa" * 50, "." + "a_" * 120]
+    began = time.process_time()
+    for name in names:
+        for number in range(50):
+            is_secret(f"{name}{number}")
+    assert time.process_time() - began < 1

@@ -1,0 +1,383 @@
+"""Uploads, checkpoints and questions over HTTP: limits, losses, and odd input."""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.engines import until, written
+from tests.fakes.process import configure, serving
+from tests.fakes.raw import check_error, request
+from tests.fakes.upstream import FakeUpstream, Script, answer, delta
+
+MISSING = "0" * 64
+needs_rg = pytest.mark.skipif(not shutil.which("rg"), reason="rg is not installed")
+
+
+def blob(path: str, content: str) -> dict[str, str]:
+    name = hashlib.sha256(path.encode() + content.encode()).hexdigest()
+    return {"blob_name": name, "path": path, "content": content}
+
+
+LION = blob("src/lion.py", "def feed_lion():\n    return 'meat'\n")
+BEAR = blob("src/bear.py", "def feed_bear():\n    return 'honey'\n")
+
+
+async def upload(editor: Editor, *blobs: Any) -> list[str]:
+    reply = await editor.post("/batch-upload", {"blobs": list(blobs)})
+    assert reply.status == 200
+    names: list[str] = reply.json["blob_names"]
+    return names
+
+
+async def missing(editor: Editor, *names: Any) -> Any:
+    reply = await editor.post("/find-missing", {"mem_object_names": list(names)})
+    assert reply.status == 200
+    return reply.json
+
+
+async def retrieve(editor: Editor, query: Any, **blobs: Any) -> Any:
+    body = {"information_request": query, "blobs": blobs}
+    reply = await editor.post("/agents/codebase-retrieval", body)
+    assert reply.status == 200
+    return reply.json
+
+
+async def test_what_is_uploaded_is_searchable_before_the_client_asks_again() -> None:
+    async with running(upstream="demo") as editor:
+        names = await upload(editor, LION, BEAR)
+        assert names == [LION["blob_name"], BEAR["blob_name"]]
+        answer = await missing(editor, *names, MISSING)
+        assert answer["unknown_memory_names"] == [MISSING]
+        found = await retrieve(editor, "feed_lion", added_blobs=names)
+        assert "def feed_lion" in found["formatted_retrieval"]
+
+
+async def test_nothing_declared_is_a_sentence() -> None:
+    async with running(upstream="demo") as editor:
+        reply = await editor.post("/agents/codebase-retrieval", {"query": "Lion?"})
+        assert (await missing(editor))["unknown_blob_names"] == []
+    assert "no code to search yet" in reply.json["formatted_retrieval"]
+    assert reply.json["checkpoint_not_found"] is False
+
+
+async def test_an_unknown_checkpoint_is_told() -> None:
+    async with running(upstream="demo") as editor:
+        found = await retrieve(editor, "Lion?", checkpoint_id="lost")
+        blobs = {"blobs": {"checkpoint_id": "lost", "added_blobs": [MISSING]}}
+        refused = await editor.post("/checkpoint-blobs", blobs)
+    assert found["checkpoint_not_found"] is True
+    assert (
+        "The checkpoint that this client named is unknown"
+        in (found["formatted_retrieval"])
+    )
+    assert refused.status == 404
+    check_error(refused.json)
+    assert refused.json["error"]["code"] == "checkpoint_not_found"
+
+
+@pytest.mark.case("B92")
+async def test_checkpoints_are_the_same_for_the_same_names() -> None:
+    async with running(upstream="demo") as editor:
+        names = await upload(editor, LION, BEAR)
+
+        async def checkpoint(base: Any, added: Any, deleted: Any) -> str:
+            changes = {
+                "checkpoint_id": base, "added_blobs": added, "deleted_blobs": deleted
+            }  # fmt: skip
+            reply = await editor.post("/checkpoint-blobs", {"blobs": changes})
+            assert reply.status == 200
+            made: str = reply.json["new_checkpoint_id"]
+            return made
+
+        both = await checkpoint(None, names, [])
+        assert await checkpoint(None, names[::-1], [MISSING]) == both
+        assert await checkpoint(both, names, []) == both
+        one = await checkpoint(both, [], names[1:])
+        assert one != both
+        assert await checkpoint(None, names, names[1:]) == one
+        assert await checkpoint(None, [], []) == await checkpoint(None, [], names)
+        found = await retrieve(editor, "feed", checkpoint_id=one)
+        assert "lion.py" in found["formatted_retrieval"]
+        assert "bear.py" not in found["formatted_retrieval"]
+
+
+@pytest.mark.case("B91")
+async def test_2000_names_are_looked_up_and_not_one_more() -> None:
+    names = [f"{n:064x}" for n in range(2001)]
+    async with running(upstream="demo") as editor:
+        answer = await missing(editor, *names[:2000], *names[:5], 7, None)
+        assert answer["unknown_memory_names"] == names[:2000]
+        refused = await editor.post("/find-missing", {"blob_names": names})
+    assert refused.status == 422
+    check_error(refused.json)
+
+
+async def test_1000_blobs_are_taken_and_not_one_more() -> None:
+    blobs = [blob(f"{n}.txt", "") for n in range(1001)]
+    async with running(upstream="demo") as editor:
+        assert len(await upload(editor, *blobs[:1000])) == 1000
+        refused = await editor.post("/batch-upload", {"blobs": blobs})
+    assert refused.status == 422
+    check_error(refused.json)
+
+
+ODD: list[Any] = [None, 5, "x", [], {}, [1], [None], [[]], {"a": 1}, True]
+
+
+@pytest.mark.parametrize("value", ODD, ids=repr)
+async def test_bodies_of_odd_types_never_break_anything(value: Any) -> None:
+    bodies = {
+        "/find-missing": [{"mem_object_names": value, "blob_names": value}],
+        "/batch-upload": [
+            {"blobs": value},
+            {"blobs": [{"blob_name": value, "path": value, "content": value}]},
+            {"blobs": [{"path": "a", "content": value}]},
+        ],
+        "/checkpoint-blobs": [
+            {"blobs": value},
+            {"blobs": {"added_blobs": value, "deleted_blobs": value}},
+        ],
+        "/agents/codebase-retrieval": [
+            {"information_request": value, "blobs": value, "dialog": value},
+            {"query": "x", "max_output_length": value, "blobs": {"added_blobs": value}},
+        ],
+        "/byok/search": [{"query": value, "limit": value}],
+        "/byok/index/status": [{"x": value}],
+    }
+    async with running(upstream="demo") as editor:
+        for path, given in bodies.items():
+            for body in given:
+                assert (await editor.post(path, body)).status == 200, (path, body)
+        for path in ("/byok/index/add", "/byok/index/remove", "/byok/index/why"):
+            reply = await editor.post(path, {"root": value, "path": value})
+            assert 400 <= reply.status < 500
+            check_error(reply.json)
+
+
+@pytest.mark.case("B64")
+async def test_a_wrong_name_is_kept_as_an_alias_and_the_others_as_they_are() -> None:
+    wrong = {**LION, "blob_name": "f" * 64}
+    async with running(upstream="demo") as editor:
+        assert await upload(editor, wrong, BEAR) == ["f" * 64, BEAR["blob_name"]]
+        answer = await missing(editor, "f" * 64, LION["blob_name"], BEAR["blob_name"])
+        assert not any(answer.values())
+        found = await retrieve(editor, "feed_lion", added_blobs=["f" * 64])
+        assert "def feed_lion" in found["formatted_retrieval"]
+
+
+@pytest.mark.case("B65")
+async def test_two_files_of_one_name_leave_the_first_as_it_was() -> None:
+    first, second = blob("src/a", ".py code"), blob("src/a.py", " code")
+    assert first["blob_name"] == second["blob_name"]
+    async with running(upstream="demo") as editor:
+        assert await upload(editor, first, second) == [first["blob_name"]] * 2
+        found = await retrieve(editor, "code", added_blobs=[first["blob_name"]])
+    assert "Path: src/a\n" in found["formatted_retrieval"]
+
+
+@pytest.mark.case("B66")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc/passwd",
+        "..\\..\\x",
+        "C:\\x",
+        "C:x",
+        "\\\\srv\\s",
+        "a/../../b",
+        "a\0b",
+        "x" * 5000,
+        "CON",
+        "dot.",
+    ],
+)
+async def test_a_path_of_an_upload_is_only_a_text(path: str, tmp_path: Path) -> None:
+    async with running(upstream="demo") as editor:
+        before = {*tmp_path.rglob("*"), *Path.cwd().glob("*")}
+        sent = blob(path, "def zebra(): pass\n")
+        names = await upload(editor, sent)
+        assert names == [sent["blob_name"]]
+        found = await retrieve(editor, "zebra", added_blobs=names)
+        after = {*tmp_path.rglob("*"), *Path.cwd().glob("*")}
+    assert {p for p in after - before if "home" not in p.parts} == set()
+    assert "\0" not in found["formatted_retrieval"]
+    assert "def zebra" in found["formatted_retrieval"]
+
+
+@pytest.mark.case("B63")
+@pytest.mark.parametrize(
+    "name", ["a" * 63, "A" * 64, "../x", "a/b", "a\0b", "a" * 64 + "\n", "٣" * 64]
+)
+async def test_a_name_that_is_no_hash_is_asked_for_and_known_again(name: str) -> None:
+    async with running(upstream="demo") as editor:
+        assert (await missing(editor, name))["unknown_blob_names"] == [name]
+        assert await upload(editor, {**LION, "blob_name": name}) == [name]
+        assert (await missing(editor, name))["unknown_blob_names"] == []
+
+
+async def test_secrets_that_a_client_uploads_are_not_kept() -> None:
+    secret = blob("config/.env", "LION_PASSWORD=1")
+    async with running(upstream="demo") as editor:
+        names = await upload(editor, secret)
+        assert not any((await missing(editor, *names)).values())
+        found = await retrieve(editor, "LION_PASSWORD", added_blobs=names)
+        assert (await editor.post("/byok/index/status")).json["totals"][
+            "bytes_held"
+        ] == 0
+    assert "LION_PASSWORD=1" not in found["formatted_retrieval"]
+
+
+QUERIES = {
+    "B47": ['"', 'a" OR "', "NEAR(", "*", "-x", "{a b}:x", "hello AND", "a:b^2~"],
+    "B48": ["a\0b", "   ", "北岸的渡轮", "x" * 100_000, "😀" * 64],
+    "B49": ["'; DROP TABLE blob;--", "x' OR pg_sleep(8)--"],
+    "B50": ["--pre=./x.sh", "--files", "-f/etc/passwd", "--hostname-bin=x"],
+    "B51": ["\n", "a\nfeed_lion", "\r", "a\rb"],
+}
+
+
+@pytest.mark.case("B47", "B48", "B49", "B50", "B51")
+@pytest.mark.parametrize("mode", ["index", pytest.param("ripgrep", marks=needs_rg)])
+async def test_odd_questions_are_searched_for_as_they_stand(
+    tmp_path: Path, mode: str
+) -> None:
+    marker = tmp_path / "marker"
+    root = written(
+        tmp_path / "p",
+        {"a.py": "feed_lion = 1\n", "x.sh": f"#!/bin/sh\ntouch {marker}\n"},
+    )
+    (root / "x.sh").chmod(0o755)
+    context = {"workspaces": [str(root)]}
+    settings = {"context": context, "retrieval": {"mode": mode}}
+    async with running(settings, upstream="demo") as editor:
+        for query in [query for some in QUERIES.values() for query in some]:
+            reply = await editor.post(
+                "/agents/codebase-retrieval", {"information_request": query}
+            )
+            assert reply.status == 200
+            text = reply.json["formatted_retrieval"]
+            assert isinstance(text, str)
+            assert text
+            for word in ("SQL", "syntax", "root:", "Traceback", "usage"):
+                assert word not in text
+            hits = await editor.post("/byok/search", {"query": query})
+            assert hits.status == 200
+        name = {"blob_name": "x' OR 1=1--", "path": "'; DROP", "content": "x"}
+        assert await upload(editor, name) == ["x' OR 1=1--"]
+    assert not marker.exists()
+
+
+async def facts_of(editor: Editor, path: str, **blobs: Any) -> list[Any]:
+    body = {"message": "Hello.", "blobs": blobs}
+    reply = await editor.post(path, body)
+    assert reply.status == 200
+    lines = [reply.json] if path == "/chat" else reply.lines
+    return [
+        (line["unknown_blob_names"], line["checkpoint_not_found"]) for line in lines
+    ]
+
+
+async def test_a_chat_tells_once_what_is_unknown_of_its_blobs(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(answer("One ", "two ", "three."))
+    async with running(settings_for(fake.url)) as editor:
+        [name] = await upload(editor, LION)
+        both = {"added_blobs": [name, MISSING]}
+        first, *others = await facts_of(editor, "/chat-stream", **both)
+        assert first == ([MISSING], False)
+        assert others
+        assert all(facts == ([], False) for facts in others)
+        assert await facts_of(editor, "/chat", **both) == [([MISSING], False)]
+
+
+async def test_a_chat_tells_of_a_lost_checkpoint(fake: FakeUpstream) -> None:
+    async with running(settings_for(fake.url)) as editor:
+        first, *others = await facts_of(editor, "/chat-stream", checkpoint_id="lost")
+        assert first == ([], True)
+        assert all(facts == ([], False) for facts in others)
+        assert await facts_of(editor, "/chat", checkpoint_id="lost") == [([], True)]
+
+
+async def test_a_chat_without_blobs_opens_nothing(
+    fake: FakeUpstream, clean_environment: Path
+) -> None:
+    async with running(settings_for(fake.url)) as editor:
+        facts = await facts_of(editor, "/chat-stream")
+    assert all(fact == ([], False) for fact in facts)
+    assert not (clean_environment / "data" / "data.db").exists()
+
+
+async def test_a_chat_that_fails_tells_it_too(fake: FakeUpstream) -> None:
+    fake.play(Script([b"data: nonsense\n\n"]))
+    async with running(settings_for(fake.url)) as editor:
+        first, *others = await facts_of(
+            editor, "/chat-stream", added_blobs=[MISSING], checkpoint_id="lost"
+        )
+        assert first == ([MISSING], True)
+        assert all(facts == ([], False) for facts in others)
+        fake.play(Script([delta(content="One")]))
+        first, *others = await facts_of(editor, "/chat-stream", added_blobs=[MISSING])
+        assert first == ([MISSING], False)
+        assert all(facts == ([], False) for facts in others)
+        silent = await editor.post(
+            "/chat-stream", {"blobs": {"added_blobs": [MISSING]}}
+        )
+        assert silent.lines[0]["unknown_blob_names"] == [MISSING]
+        assert sum(bool(line["unknown_blob_names"]) for line in silent.lines) == 1
+
+
+@pytest.mark.case("B52", "B53")
+@needs_rg
+async def test_the_process_itself_indexes_answers_and_stops_in_time(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    marker = tmp_path / "marker"
+    script = f"#!/bin/sh\ntouch {marker}\n"
+    files = {f"p{n % 20}/m{n}.py": f"def work_{n}(): pass\n" for n in range(2000)}
+    root = written(tmp_path / "p", {**files, "rg": script, "pre.sh": script})
+    for name in ("rg", "pre.sh"):
+        (root / name).chmod(0o755)
+    (tmp_path / "rgrc").write_text(f"--pre={root}/pre.sh\n")
+    configure(
+        tmp_path / "program",
+        fake.url,
+        f"[context]\nworkspaces = [{json.dumps(str(root))}]\n",
+    )
+    env = {
+        "PATH": f".:{root}:{os.environ['PATH']}",
+        "RIPGREP_CONFIG_PATH": str(tmp_path / "rgrc"),
+    }
+    ask = json.dumps({"information_request": "work_1999"}).encode()
+    async with serving(tmp_path / "program", env=env) as program:
+        sent = request(target=b"/agents/codebase-retrieval", body=ask)
+        first = await program.ask(sent)  # by ripgrep
+        assert "def work_1999" in first.json["formatted_retrieval"]
+        began = time.monotonic()
+        code, _, _ = await program.ended(signal.SIGTERM)  # in the middle of indexing
+        assert code == 0
+        assert time.monotonic() - began < 14
+        program.check_log()
+    async with serving(tmp_path / "program", env=env) as program:
+
+        async def is_indexed() -> bool:
+            told = await program.ask(request(target=b"/byok/index/status"))
+            return bool(told.json["state"] == "indexed")
+
+        await until(is_indexed, 60)
+        second = await program.ask(
+            request(target=b"/agents/codebase-retrieval", body=ask)
+        )
+        assert "def work_1999" in second.json["formatted_retrieval"][:400]
+        code, _, _ = await program.ended(signal.SIGTERM)
+        assert code == 0
+        program.check_log()
+    assert not marker.exists()

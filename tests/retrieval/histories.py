@@ -1,0 +1,14 @@
+"""Histories written down for a test."""
+
+from byok.context.history import Commit, History
+
+
+def history(*commits: tuple[str, str]) -> History:
+    """Make a history of messages and files (split at spaces), the newest first."""
+    return History(
+        "0" * 40,
+        tuple(
+            Commit(f"{n:040}", n, message, tuple(files.split()), len(files.split()))
+            for n, (message, files) in enumerate(commits)
+        ),
+    )

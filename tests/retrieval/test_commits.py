@@ -1,0 +1,78 @@
+"""Answering from commits: what fits best, newest first, in the room there is."""
+
+import pytest
+
+from byok.context.history import Commit
+from byok.retrieval.commits import rank_commits, render_commits
+
+DAY = 86_400
+
+
+def commit(message: str, *files: str, time: int = DAY, touched: int = 0) -> Commit:
+    return Commit("0123456789abcdef", time, message, files, touched or len(files))
+
+
+FERRY = commit("Sell tickets for the ferry", "sales/counter.py")
+PRICE = commit("Round prices", "ferry/prices.py")
+OTHER = commit("Spelling", "README.md")
+
+
+def test_words_of_messages_and_of_paths_count() -> None:
+    assert rank_commits([OTHER, FERRY, PRICE], {"ferri": 1.0, "ticket": 1.0}) == [
+        FERRY,
+        PRICE,
+    ]
+
+
+def test_a_rare_word_says_more_than_a_common_one() -> None:
+    given = [commit("common"), commit("common"), commit("rare")]
+    assert rank_commits(given, {"common": 1.0, "rare": 1.0})[0] == given[2]
+
+
+def test_among_equals_the_newest_comes_first() -> None:
+    newest, older = commit("lion", time=2 * DAY), commit("lion", time=DAY)
+    assert rank_commits([newest, older], {"lion": 1.0}) == [newest, older]
+
+
+def test_there_is_a_limit() -> None:
+    assert len(rank_commits([commit("lion")] * 50, {"lion": 1.0}, 7)) == 7
+
+
+@pytest.mark.parametrize("query", [{}, {"none": 1.0}])
+def test_nothing_fits_nothing(query: dict[str, float]) -> None:
+    assert rank_commits([FERRY, OTHER], query) == []
+
+
+def test_a_commit_is_shown_with_its_day_subject_and_files() -> None:
+    text = render_commits([commit("Lion\n\nIt roars.", "a.py", touched=3)], 1000)
+    assert text == (
+        "The following commits were retrieved:\n"
+        "Commit: 0123456789ab 1970-01-02 Lion\n"
+        "    It roars.\n"
+        "  a.py\n"
+    )
+
+
+def test_many_files_are_counted() -> None:
+    text = render_commits(
+        [commit("x", *(f"{n}.py" for n in range(9)), touched=30)], 999
+    )
+    assert "  7.py\n  and 22 more files\n" in text
+
+
+def test_no_commits_are_a_sentence() -> None:
+    assert render_commits([], 1000).startswith("No commit was found")
+
+
+def test_only_whole_commits_are_shown() -> None:
+    assert render_commits([FERRY, PRICE], 120).count("Commit: ") == 1
+    for limit in range(200):
+        assert len(render_commits([FERRY, PRICE], limit)) <= limit
+
+
+@pytest.mark.parametrize("time", [-1, 0, 2**40])
+def test_an_odd_date_and_an_odd_name_do_no_harm(time: int) -> None:
+    text = render_commits([commit("a\x1b[31m", "new\nline", time=time)], 1000)
+    assert "\x1b" not in text
+    assert "  new\\nline\n" in text
+    assert render_commits([commit("")], 1000).startswith("The following commits")

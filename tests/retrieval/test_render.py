@@ -1,0 +1,203 @@
+"""Answers have the layout that clients know, and never more than was asked for."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.retrieval.pack import Packed, PackedFile, Section
+from byok.retrieval.render import escaped, render
+
+HEADING = "The following code sections were retrieved:\n"
+
+
+def file(path: str, *sections: tuple[int, int], blob: int = 0) -> PackedFile:
+    return PackedFile(blob, path, tuple(Section(*section) for section in sections))
+
+
+def test_the_layout_is_the_one_that_clients_know() -> None:
+    contents = {
+        "src/auth/login.py": [
+            "from .store import find_user",
+            *[""] * 39,
+            "def login():",
+            "    return find_user()",
+        ],
+        "src/auth/store.py": [*[""] * 6, "def find_user():"],
+    }
+    packed = Packed(
+        (
+            file("src/auth/login.py", (0, 0), (40, 41)),
+            file("src/auth/store.py", (6, 6)),
+        ),
+        ("src/api.py", "README.md"),
+    )
+    answer = render(packed, lambda f: contents[f.path], 20_000, ["One note."])
+    assert answer.text == (
+        "The following code sections were retrieved:\n"
+        "Path: src/auth/login.py\n"
+        "     1\tfrom .store import find_user\n"
+        "...\n"
+        "    41\tdef login():\n"
+        "    42\t    return find_user()\n"
+        "Path: src/auth/store.py\n"
+        "     7\tdef find_user():\n"
+        "\n"
+        "Other files that may be relevant:\n"
+        "Path: src/api.py\n"
+        "Path: README.md\n"
+        "\n"
+        "One note.\n"
+    )
+    assert answer.shown == ("src/auth/login.py", "src/auth/store.py")
+
+
+def test_nothing_found_is_said_in_a_sentence() -> None:
+    answer = render(Packed((), ()), lambda _: None, 500, ["It is being indexed."])
+    assert answer.text == (
+        "No code was found for this request (no matches).\n\nIt is being indexed.\n"
+    )
+
+
+def test_a_file_that_can_no_longer_be_read_is_left_out_with_a_note() -> None:
+    packed = Packed((file("gone.py", (0, 1)), file("here.py", (0, 0))), ())
+    answer = render(packed, lambda f: ["x"] if f.path == "here.py" else None, 500)
+    assert answer.shown == ("here.py",)
+    assert answer.text == (
+        f"{HEADING}Path: here.py\n     1\tx\n\n"
+        "gone.py matches too, but can no longer be read.\n"
+    )
+    answer = render(packed, lambda _: None, 500)
+    assert answer.text == (
+        "No code was found for this request (no matches).\n\n"
+        "2 more files match, but can no longer be read.\n"
+    )
+
+
+def test_a_file_that_became_shorter_shows_what_is_left() -> None:
+    packed = Packed((file("a.py", (0, 1), (5, 9)), file("b.py", (7, 9))), ())
+    answer = render(packed, lambda _: ["x"], 500)
+    assert answer.text == f"{HEADING}Path: a.py\n     1\tx\n"
+
+
+@pytest.mark.case("B74")
+def test_a_long_line_is_cut_with_a_mark() -> None:
+    answer = render(Packed((file("a", (0, 0)),), ()), lambda _: ["x" * 40_000_000], 900)
+    shown = "x" * 400 + " [line cut: 39999600 characters more]"
+    assert answer.text == f"{HEADING}Path: a\n     1\t{shown}\n"
+
+
+@pytest.mark.case("B73")
+def test_secrets_are_masked() -> None:
+    key = "-----BEGIN PRIVATE KEY-----"
+    lines = ["key: sk-abcdef1234567890abcdef", key, "A" * 64, "A" * 64]
+    packed = Packed((file("notes.txt", (0, 0), (3, 3)),), ())
+    text = render(packed, lambda _: lines, 500).text
+    assert text == (
+        f"{HEADING}Path: notes.txt\n     1\tkey: [redacted]\n...\n     4\t[redacted]\n"
+    )
+
+
+@pytest.mark.case("B54")
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("-rf", "-rf"),
+        ("--pre=sh", "--pre=sh"),
+        ("new\nline", "new\\nline"),
+        ("a\r\x1b[31m", "a\\r\\x1b[31m"),
+        ("caf\udce9.py", "caf\\xe9.py"),
+        ("a\u202eb\u2028c", "a\\u202eb\\u2028c"),
+        ("a\ud800", "a\\ud800"),
+        ("x" * 255, "x" * 255),
+        ("ünï cödé.py", "ünï cödé.py"),
+    ],
+)
+def test_odd_names_are_shown_escaped_on_one_line(name: str, shown: str) -> None:
+    packed = Packed((file(name, (0, 0)),), (name,))
+    answer = render(packed, lambda _: ["x"], 2000)
+    lines = answer.text.split("\n")
+    assert lines.count(f"Path: {shown}") == 2
+    assert len(lines) == 7
+    answer.text.encode()
+
+
+def test_control_characters_of_code_are_shown_escaped() -> None:
+    assert escaped("a\tb\x1b\x0c\x85\u2066") == "a\tb\\x1b\\x0c\\x85\\u2066"
+
+
+def test_a_section_that_does_not_fit_is_cut_at_a_line() -> None:
+    lines = [f"line {n}" for n in range(100)]
+    packed = Packed((file("a.py", (0, 9), (20, 60)), file("b.py", (0, 9))), ())
+    text = render(packed, lambda _: lines, 400).text
+    assert re.search(r"    (\d\d)\tline 3\d\n\.\.\.\n$", text)
+    assert "b.py" not in text
+    assert 380 < len(text) <= 400
+
+
+def test_a_section_of_which_little_fits_is_left_out() -> None:
+    lines = [f"line {n}" for n in range(100)]
+    packed = Packed((file("a.py", (0, 9), (20, 60)),), ())
+    text = render(packed, lambda _: lines, 250).text
+    assert text.endswith("line 9\n")
+
+
+def test_notes_and_paths_leave_room_for_code() -> None:
+    packed = Packed((file("a.py", (0, 9)),), tuple(f"{n}.py" for n in range(500)))
+    text = render(packed, lambda _: ["code"] * 10, 600, ["n" * 100] * 50).text
+    assert text.count("code\n") == 10
+    assert "Path: 0.py" in text
+    assert "nnn" in text
+    assert len(text) <= 600
+
+
+LINES = st.lists(
+    st.text(st.characters(blacklist_characters="\n"), max_size=500)
+    | st.sampled_from(["Path: forged.py", "...", "", "Other files:", "x" * 5000]),
+    max_size=30,
+)
+SECTIONS = st.lists(st.integers(0, 40), max_size=8, unique=True).map(sorted)
+
+
+@given(
+    st.lists(st.tuples(st.text(max_size=30), SECTIONS, st.none() | LINES), max_size=5),
+    st.lists(st.text(max_size=30), max_size=5),
+    st.lists(st.text(max_size=50), max_size=3),
+    st.integers(0, 4000),
+)
+def test_an_answer_fits_and_shows_only_lines_of_files_with_their_numbers(
+    contents: list[tuple[str, list[int], list[str] | None]],
+    others: list[str],
+    notes: list[str],
+    limit: int,
+) -> None:
+    files = tuple(
+        file(path, *zip(bounds[::2], bounds[1::2], strict=False), blob=n)
+        for n, (path, bounds, _) in enumerate(contents)
+    )
+    answer = render(
+        Packed(files, tuple(others)), lambda f: contents[f.blob_id][2], limit, notes
+    )
+    assert len(answer.text) <= limit
+    answer.text.encode()
+    if limit < 600:
+        return  # the heading itself may be cut
+    here = iter([f for f in files if contents[f.blob_id][2] is not None])
+    current: list[str] = []
+    wanted: set[int] = set()
+    for line in answer.text.partition("\nOther files")[0].split("\n"):
+        if row := re.fullmatch(r" *(\d+)\t(.*)", line):
+            number = int(row[1])
+            assert len(row[1]) == 6 or len(line.partition("\t")[0]) == 6
+            assert number - 1 in wanted
+            original = escaped(current[number - 1])
+            shown = row[2].partition(" [line cut")[0]
+            assert original.startswith(shown) or "[redacted]" in shown
+        elif line.startswith("Path: ") and line != "Path: forged.py":
+            named = next((f for f in here if f"Path: {escaped(f.path)}" == line), None)
+            if named is not None:
+                current = contents[named.blob_id][2] or []
+                wanted = {
+                    n for first, last in named.sections for n in range(first, last + 1)
+                }

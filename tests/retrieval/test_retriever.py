@@ -1,0 +1,348 @@
+"""Which scope, which way of searching, what text: over small real indexes."""
+
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byok.augment.blobs import BlobNames
+from byok.augment.retrieval import Retrieval, RetrievalRequest
+from byok.context.blobs import Upload
+from byok.context.engine import ContextEngine
+from byok.context.types import Phase, State
+from byok.knowledge import SearchMode
+from byok.retrieval.retriever import Retriever
+from byok.retrieval.ripgrep import UNAVAILABLE, Ripgrep
+from tests.fakes.engines import (
+    InlineWorkers,
+    complete,
+    engine,
+    project,
+    until,
+    written,
+)
+
+RG = shutil.which("rg")
+HEADING = "The following code sections were retrieved:\n"
+needs_rg = pytest.mark.skipif(RG is None, reason="rg is not installed")
+
+
+class Asker:
+    """A retriever, its engine, and the ways to ask it."""
+
+    def __init__(self, made: ContextEngine, mode: SearchMode, program: str | None):
+        self.engine = made
+        self.retriever = Retriever(made, Ripgrep(program), mode)
+
+    async def ask(self, query: str, **fields: Any) -> Retrieval:
+        return await self.retriever.answer(RetrievalRequest(query, **fields))
+
+    async def text(self, query: str, **fields: Any) -> str:
+        return (await self.ask(query, **fields)).text
+
+    async def upload(self, **files: str) -> list[bytes]:
+        uploads = [
+            Upload(b"", name.replace("___", "/").replace("__", "."), text.encode())
+            for name, text in files.items()
+        ]
+        return await self.engine.uploads.upload(uploads)
+
+
+@asynccontextmanager
+async def asking(
+    folder: Path,
+    *roots: Path,
+    mode: SearchMode = SearchMode.AUTO,
+    workers: InlineWorkers | None = None,
+    program: str | None = RG,
+    **options: Any,
+) -> AsyncIterator[Asker]:
+    async with engine(folder / "e", *roots, workers=workers, **options) as made:
+        if workers is None or workers.gate.is_set():
+            await complete(made)
+        yield Asker(made, mode, program)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return project(
+        tmp_path / "zoo",
+        lion__py="def feed_lion():\n    return 'meat'\n",
+        tiger__py="def feed_tiger():\n    return 'meat'\n",
+        docs___bird__md="# Birds\n\nParrots eat seeds.\n",
+    )
+
+
+async def test_the_best_file_comes_first_with_its_lines(
+    tmp_path: Path, root: Path
+) -> None:
+    async with asking(tmp_path, root) as asker:
+        text = await asker.text("Who feeds the lion?")
+    assert text.startswith(f"{HEADING}Path: lion.py\n     1\tdef feed_lion():\n")
+
+
+async def test_an_answer_is_as_long_as_asked_at_most(
+    tmp_path: Path, root: Path
+) -> None:
+    async with asking(tmp_path, root) as asker:
+        for mode in SearchMode:
+            asker.retriever._mode = mode
+            for length in (1, 2, 10, 50, 100, 200, 1000):
+                for fields in ({}, {"commits": True}, {"commits": True, "code": False}):
+                    text = await asker.text("lion", length=length, **fields)
+                    assert len(text) <= length
+
+
+async def test_nothing_declared_is_a_sentence_that_says_what_to_do(
+    tmp_path: Path,
+) -> None:
+    async with asking(tmp_path) as asker:
+        found = await asker.ask("Where is the lion?")
+    assert "byok index add" in found.text
+    assert found.text.endswith(".")
+    assert "lion" not in found.text
+    assert (found.unknown, found.checkpoint_found) == ((), True)
+
+
+async def test_no_hits_are_a_sentence(tmp_path: Path, root: Path) -> None:
+    written(root, {f"more/{n}.py": f"other{n}" for n in range(20)})
+    async with asking(tmp_path, root) as asker:
+        assert "no matches" in await asker.text("xylophone")
+
+
+async def test_no_hits_among_a_few_files_are_the_names_of_them_all(
+    tmp_path: Path, root: Path
+) -> None:
+    async with asking(tmp_path, root) as asker:
+        text = await asker.text("xylophone")
+    paths = [line for line in text.splitlines() if line.startswith("Path: ")]
+    assert paths == ["Path: lion.py", "Path: tiger.py", "Path: docs/bird.md"]
+
+
+async def test_code_can_be_left_out(tmp_path: Path, root: Path) -> None:
+    async with asking(tmp_path, root) as asker:
+        assert "disabled" in await asker.text("lion", code=False)
+        text = await asker.text("lion", code=False, commits=True)
+        assert text == "No commit history is at hand for this workspace.\n"
+        both = await asker.text("lion", commits=True)
+        assert "Path: lion.py" in both
+        assert both.endswith("No commit history is at hand for this workspace.\n")
+
+
+def git(root: Path, *arguments: str) -> None:
+    subprocess.run(
+        ["git", "-c", "user.name=n", "-c", "user.email=e@e", *arguments],
+        cwd=root, check=True, capture_output=True,
+    )  # fmt: skip
+
+
+async def test_commits_are_searched_where_there_is_a_history(
+    tmp_path: Path, root: Path
+) -> None:
+    git(root, "init")
+    git(root, "add", ".")
+    git(root, "commit", "-m", "Feed the giraffe too")
+    async with asking(tmp_path, root) as asker:
+        [space] = asker.engine.workspaces
+        await until(lambda: asker.engine.history_of(space) is not None)
+        text = await asker.text("giraffe", code=False, commits=True)
+        assert "Feed the giraffe too" in text
+        (root / "okapi.py").write_text("okapi")
+        git(root, "add", ".")
+        git(root, "commit", "-m", "An okapi as well")
+
+        async def found() -> bool:
+            text = await asker.text("okapi", code=False, commits=True)
+            return "An okapi as well" in text
+
+        await until(found)
+
+
+@needs_rg
+async def test_while_the_index_is_built_ripgrep_answers_and_says_so(
+    tmp_path: Path, root: Path
+) -> None:
+    written(root, {f"more/{n}.py": "other" for n in range(60)})
+    workers = InlineWorkers()
+    workers.gate.clear()
+    async with asking(tmp_path, root, workers=workers) as asker:
+        await until(lambda: asker.engine.indexer.open_tasks > 60)
+        text = await asker.text("lion")
+        assert "Path: lion.py" in text
+        assert "The index of zoo is being built (0 %)" in text
+        workers.gate.set()
+        await complete(asker.engine)
+        assert "being built" not in await asker.text("lion")
+
+
+@needs_rg
+@pytest.mark.case("F22")
+async def test_without_any_worker_ripgrep_answers_and_the_state_is_an_error(
+    tmp_path: Path, root: Path
+) -> None:
+    workers = InlineWorkers()
+    workers.failures = 1
+    async with engine(tmp_path / "e", root, workers=workers) as made:
+        asker = Asker(made, SearchMode.AUTO, RG)
+        await until(lambda: made.state is State.ERROR)
+        assert "Path: lion.py" in await asker.text("lion")
+        assert made.indexer.error == "OSError: no process can be started"
+        await complete(made)
+        assert made.state is State.INDEXED
+
+
+async def test_a_few_changes_do_not_throw_the_index_away(
+    tmp_path: Path, root: Path
+) -> None:
+    workers = InlineWorkers()
+    async with asking(tmp_path, root, workers=workers, program=None) as asker:
+        workers.gate.clear()
+        (root / "tiger.py").write_text("def feed_tiger(): return 'fish'\n")
+        [space] = asker.engine.workspaces
+        await until(lambda: space.phase is Phase.INDEXING)
+        text = await asker.text("lion")
+    assert "Path: lion.py" in text
+    assert "1 changed files were not searched: they are being indexed." in text
+
+
+async def test_a_file_just_saved_is_waited_for(tmp_path: Path, root: Path) -> None:
+    async with asking(tmp_path, root) as asker:
+        (root / "emu.py").write_text("def feed_emu(): pass\n")
+        await until(lambda: asker.engine.indexer.open_tasks > 0)
+        assert "Path: emu.py" in await asker.text("emu")
+
+
+@needs_rg
+async def test_a_workspace_too_large_for_the_index_is_searched_by_ripgrep(
+    tmp_path: Path, root: Path
+) -> None:
+    async with engine(tmp_path / "e", root, max_files=2) as made:
+        asker = Asker(made, SearchMode.AUTO, RG)
+        await until(lambda: made.workspaces[0].phase is Phase.TOO_LARGE)
+        text = await asker.text("lion")
+    assert "Path: lion.py" in text
+    assert "zoo: more than 2 files: ripgrep answers instead." in text
+
+
+@needs_rg
+async def test_ripgrep_alone_can_be_chosen(tmp_path: Path, root: Path) -> None:
+    written(root, {".env": "LION_KEY=1", ".gitignore": "cage/\n", "cage/a.py": "lion"})
+    async with asking(tmp_path, root, mode=SearchMode.RIPGREP) as asker:
+        text = await asker.text("lion")
+    assert "Path: lion.py" in text
+    assert ".env" not in text
+    assert "cage" not in text
+
+
+async def test_without_ripgrep_the_answer_says_what_to_install(
+    tmp_path: Path, root: Path
+) -> None:
+    mode = SearchMode.RIPGREP
+    async with asking(tmp_path, root, mode=mode, program=None) as asker:
+        assert UNAVAILABLE in await asker.text("lion")
+
+
+async def test_index_alone_can_be_chosen(tmp_path: Path, root: Path) -> None:
+    workers = InlineWorkers()
+    workers.gate.clear()
+    mode = SearchMode.INDEX
+    async with asking(tmp_path, root, workers=workers, mode=mode) as asker:
+        assert "no matches" in await asker.text("lion")
+
+
+async def test_several_workspaces_are_told_apart_by_their_names(
+    tmp_path: Path, root: Path
+) -> None:
+    twin = project(tmp_path / "other" / "zoo", lion__py="def groom_lion(): pass\n")
+    farm = project(tmp_path / "farm", lion__py="def ride_lion(): pass\n")
+    async with asking(tmp_path, root, twin, farm) as asker:
+        text = await asker.text("lion")
+        hits = await asker.retriever.search("lion")
+    shown = [line for line in text.splitlines() if line.endswith("/lion.py")]
+    assert len(set(shown)) == len(shown) == 3
+    assert "Path: zoo/lion.py" in shown
+    assert "Path: farm/lion.py" in shown
+    assert len({hit["path"] for hit in hits}) == 3
+
+
+async def test_a_path_in_the_question_finds_its_file(
+    tmp_path: Path, root: Path
+) -> None:
+    farm = project(tmp_path / "farm", pig__py="x = 1\n")
+    async with asking(tmp_path, root, farm) as asker:
+        assert "Path: farm/pig.py" in await asker.text("What is in farm/pig.py?")
+
+
+async def test_a_client_that_names_blobs_is_answered_from_those_alone(
+    tmp_path: Path, root: Path
+) -> None:
+    async with asking(tmp_path, root) as asker:
+        names = await asker.upload(
+            lion__py="def feed_lion():\n    return 'hay'\n", b__py="bear"
+        )
+        await complete(asker.engine)
+        text = await asker.text("lion", blobs=BlobNames("", tuple(names)))
+        assert "'hay'" in text
+        assert "'meat'" not in text
+        without = BlobNames("", tuple(names), (names[0],))
+        assert "lion.py" not in await asker.text("lion", blobs=without)
+
+
+async def test_blobs_that_are_not_here_are_told(tmp_path: Path) -> None:
+    async with asking(tmp_path) as asker:
+        names = await asker.upload(a__py="lion")
+        await complete(asker.engine)
+        missing = bytes(32)
+        found = await asker.ask("lion", blobs=BlobNames("", (*names, missing)))
+        assert found.unknown == [missing]
+        assert "Path: a.py" in found.text
+        assert "1 files of this workspace were not searched" in found.text
+        none = await asker.ask("lion", blobs=BlobNames("", (missing,)))
+        assert none.text.startswith("No code was found.")
+
+
+async def test_an_unknown_checkpoint_is_told_and_the_rest_searched(
+    tmp_path: Path,
+) -> None:
+    async with asking(tmp_path) as asker:
+        names = await asker.upload(a__py="lion")
+        await complete(asker.engine)
+        found = await asker.ask("lion", blobs=BlobNames("lost", tuple(names)))
+        assert not found.checkpoint_found
+        assert "Path: a.py" in found.text
+        assert "The checkpoint that this client named is unknown" in found.text
+
+
+async def test_uploads_that_wait_are_told(tmp_path: Path) -> None:
+    workers = InlineWorkers()
+    async with asking(tmp_path, workers=workers) as asker:
+        workers.gate.clear()
+        names = await asker.upload(a__py="lion", b__py="bear")
+        text = await asker.text("lion", blobs=BlobNames("", tuple(names)))
+    assert "2 files were not searched: they are being indexed." in text
+
+
+async def test_hits_are_plain_data_for_programs(tmp_path: Path, root: Path) -> None:
+    async with asking(tmp_path, root) as asker:
+        hits = await asker.retriever.search("feed lion", 1)
+    [hit] = hits
+    assert hit["path"] == "lion.py"
+    assert hit["kind"] == "code"
+    assert hit["chunks"][0]["first_line"] == 1
+    assert hit["score"] > 0
+
+
+async def test_a_file_that_just_went_is_never_shown(tmp_path: Path, root: Path) -> None:
+    async with asking(tmp_path, root) as asker:
+        (root / "lion.py").unlink()
+        text = await asker.text("feed_lion")
+        assert "def feed_lion" not in text
+
+        async def gone() -> bool:
+            return "lion.py" not in await asker.text("feed_lion")
+
+        await until(gone)

@@ -1,0 +1,350 @@
+"""Search without an index: nothing steers rg, and whatever it does ends in time."""
+
+import asyncio
+import base64
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.context.programs import find_program
+from byok.retrieval.ripgrep import UNAVAILABLE, Ripgrep, Search, tokens_of
+
+RG = shutil.which("rg")
+needs_rg = pytest.mark.skipif(RG is None, reason="ripgrep is not installed")
+
+
+def everything(_: str) -> bool:
+    return True
+
+
+def program(folder: Path, text: str) -> str:
+    """Write a small program that plays rg."""
+    path = folder / "fake-rg"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def write(root: Path, files: dict[str, str | bytes]) -> Path:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return root
+
+
+def paths(found: Search) -> list[str]:
+    return [file.path for file in found.files]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("where is the session cookie signed", ["session", "cookie", "signed"]),
+        ("fix parser", ["parser", "fix"]),
+        ("Parser parser PARSER", ["Parser"]),
+        ("what is it for and why", ["what", "for", "and", "why"]),
+        ("a b c", ["a b c"]),
+        ("-x", ["-x"]),
+        ("登录 问题", ["登录 问题"]),
+        ("x" * 99, ["x" * 64]),
+        ("1" * 99, ["1" * 64]),
+        ("a\x00b", ["a"]),
+        ("\n\r 1\n2", ["1"]),
+        ("", []),
+        (" \n\x00\r ", []),
+        (" ".join(f"word{chr(97 + n)}" for n in range(9)),
+         [f"word{chr(97 + n)}" for n in range(8)]),
+    ],
+)  # fmt: skip
+def test_a_request_becomes_few_tokens(text: str, tokens: list[str]) -> None:
+    assert tokens_of(text) == tokens
+
+
+@pytest.mark.case("B48", "B51")
+@given(st.text())
+def test_a_token_is_short_and_has_no_nul_and_no_end_of_line(text: str) -> None:
+    tokens = tokens_of(text)
+    assert len(tokens) <= 8
+    for token in tokens:
+        assert 0 < len(token) <= 64
+        assert not {"\x00", "\n", "\r"} & set(token)
+
+
+@needs_rg
+async def test_files_are_ranked_by_rare_words_and_kind(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "src/session.py": "def sign(cookie):\n    return session\n",
+            "src/other.py": "session = None\n",
+            "tests/test_session.py": "session cookie\n" * 9,
+            "docs/x.md": "the session",
+        },
+    )
+    found = await Ripgrep(RG).search(tmp_path, "session Cookie", everything)
+    assert paths(found)[0] == "src/session.py"
+    assert set(paths(found)[1:]) == {
+        "src/other.py", "tests/test_session.py", "docs/x.md",
+    }  # fmt: skip
+    assert [line.number for line in found.files[0].lines] == [0, 1]
+    assert found.notes == ()
+
+
+@needs_rg
+async def test_the_answer_has_the_layout_of_the_index(tmp_path: Path) -> None:
+    lines = [f"line {n}" for n in range(30)]
+    lines[9] = "def zebra():"
+    write(tmp_path, {"src/a.py": "\n".join(lines)})
+    text = await Ripgrep(RG).answer(tmp_path, "zebra", everything, 900, prefix="w/")
+    assert text == (
+        "The following code sections were retrieved:\n"
+        "Path: w/src/a.py\n"
+        "     8\tline 7\n"
+        "     9\tline 8\n"
+        "    10\tdef zebra():\n"
+        "    11\tline 10\n"
+        "    12\tline 11\n"
+    )
+    text = await Ripgrep(RG).answer(tmp_path, "giraffe", everything, 900)
+    assert text == "No code was found for this request (no matches).\n"
+
+
+@needs_rg
+@pytest.mark.case("B73")
+async def test_what_is_not_allowed_is_not_shown_and_keys_are_masked(
+    tmp_path: Path,
+) -> None:
+    key = "sk-abcdef1234567890abcdef"
+    write(tmp_path, {".env": f"zebra={key}", "notes.txt": f"zebra {key}"})
+    text = await Ripgrep(RG).answer(tmp_path, "zebra", lambda p: p != ".env", 900)
+    assert ".env" not in text
+    assert key not in text
+    assert "Path: notes.txt\n     1\tzebra [redacted]\n" in text
+
+
+@needs_rg
+@pytest.mark.case("B50")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--pre=./x.sh",
+        "--files",
+        "-f/etc/passwd",
+        "--hostname-bin=./x.sh",
+        "-x",
+        "--",
+        "-",
+    ],
+)
+async def test_options_in_a_request_are_words(tmp_path: Path, text: str) -> None:
+    marker = tmp_path / "marker"
+    root = write(tmp_path / "root", {"a.txt": f"one {text} two", "b.txt": "other"})
+    program(root, f"touch {marker}").replace("fake-rg", "x.sh")
+    (root / "fake-rg").rename(root / "x.sh")
+    found = await Ripgrep(RG).search(root, text, lambda path: path != "x.sh")
+    assert paths(found) == ["a.txt"]
+    assert not marker.exists()
+
+
+@needs_rg
+@pytest.mark.case("B52")
+async def test_the_settings_of_the_callers_rg_do_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marker = tmp_path / "marker"
+    root = write(tmp_path / "root", {"a.txt": "zebra"})
+    pre = program(tmp_path, f"touch {marker}; cat")
+    settings = tmp_path / "ripgreprc"
+    settings.write_text(f"--pre={pre}\n")
+    monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(settings))
+    assert paths(await Ripgrep(RG).search(root, "zebra", everything)) == ["a.txt"]
+    assert not marker.exists()
+
+
+@needs_rg
+@pytest.mark.case("B53")
+async def test_an_rg_in_the_workspace_is_never_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marker = tmp_path / "marker"
+    root = write(tmp_path / "root", {"a.txt": "zebra"})
+    for name in ("rg", "rg.exe", "rg.bat"):
+        shutil.copy(program(tmp_path, f"touch {marker}"), root / name)
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("PATH", f".{os.pathsep}{root}{os.pathsep}{os.environ['PATH']}")
+    rg = Ripgrep(find_program("rg", never=[root]))
+    assert paths(await rg.search(root, "zebra", everything)) == ["a.txt"]
+    assert not marker.exists()
+
+
+@needs_rg
+@pytest.mark.case("B51")
+@pytest.mark.parametrize("text", ["\n", "a\nb", "\r", "zebra\nstripe", "é\ré"])
+async def test_a_request_of_several_lines_is_searched(
+    tmp_path: Path, text: str
+) -> None:
+    write(tmp_path, {"a.txt": "a zebra stripe é"})
+    found = await Ripgrep(RG).search(tmp_path, text, everything)
+    assert found.notes == ()
+    assert paths(found) == (["a.txt"] if text.strip() else [])
+
+
+@needs_rg
+@pytest.mark.case("B54")
+async def test_odd_names_give_one_result_each(tmp_path: Path) -> None:
+    names = ["-rf", "--pre=sh", "new\nline", "caf\udce9", "x" * 255]
+    write(tmp_path, dict.fromkeys(names, "zebra"))
+    found = await Ripgrep(RG).search(tmp_path, "zebra", everything)
+    assert sorted(paths(found)) == sorted(names)
+    text = await Ripgrep(RG).answer(tmp_path, "zebra", everything, 5000)
+    shown = {line for line in text.split("\n") if line.startswith("Path: ")}
+    assert shown == {
+        "Path: -rf", "Path: --pre=sh", "Path: new\\nline", "Path: caf\\xe9",
+        f"Path: {'x' * 255}",
+    }  # fmt: skip
+    assert json.loads(json.dumps(text)) == text
+
+
+@needs_rg
+@pytest.mark.case("B74")
+async def test_large_files_are_not_read_and_long_lines_cut(tmp_path: Path) -> None:
+    line = b"zebra" + b"x" * 2**19
+    write(
+        tmp_path,
+        {
+            "exact.txt": b"zebra\n" + b"x\n" * (2**19 - 3),
+            "above.txt": b"zebra\n" + b"x\n" * (2**19 - 3) + b"y",
+            "line.txt": line,
+        },
+    )
+    found = await Ripgrep(RG).search(tmp_path, "zebra", everything)
+    assert sorted(paths(found)) == ["exact.txt", "line.txt"]
+    assert max(len(line.text) for file in found.files for line in file.lines) == 400
+
+
+@needs_rg
+async def test_links_and_pipes_and_git_are_not_searched(tmp_path: Path) -> None:
+    write(tmp_path, {"secret": "zebra", "root/.git/config": "zebra"})
+    root = write(tmp_path / "root", {".hidden/a.py": "zebra", "skipped": "zebra"})
+    (root / ".gitignore").write_text("skipped\n")
+    (root / "link").symlink_to(tmp_path / "secret")
+    (root / "folder").symlink_to(tmp_path)
+    os.mkfifo(root / "pipe")
+    found = await Ripgrep(RG).search(root, "zebra", everything)
+    assert paths(found) == [".hidden/a.py"]
+
+
+def message(path: str, number: int, text: str) -> str:
+    line = {"path": {"text": path}, "lines": {"text": text}, "line_number": number}
+    return json.dumps({"type": "match", "data": line})
+
+
+async def test_how_rg_is_run(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    root = tmp_path / "root"
+    root.mkdir()
+    text = f'printf "%s\\n" "$@" > {seen}; pwd >> {seen}; env >> {seen}; cat >> {seen}'
+    await Ripgrep(program(tmp_path, text)).search(root, "zebra", everything)
+    lines = seen.read_text().split("\n")
+    assert lines[lines.index("-e") :][:5] == ["-e", "zebra", "--", "./", str(root)]
+    assert lines[0] == "--no-config"
+    names = {line.partition("=")[0] for line in lines[lines.index(str(root)) + 1 :]}
+    assert names <= {"PATH", "LANG", "PWD", "SHLVL", "_", "OLDPWD", ""}
+
+
+async def test_names_and_lines_may_come_as_bytes(tmp_path: Path) -> None:
+    raw = {"bytes": base64.b64encode(b"caf\xe9").decode()}
+    line = {"type": "match", "data": {"path": raw, "lines": raw, "line_number": 2}}
+    rg = Ripgrep(program(tmp_path, f"echo '{json.dumps(line)}'"))
+    found = await rg.search(tmp_path, "zebra", everything)
+    assert [(f.path, f.lines) for f in found.files] == [
+        ("caf\udce9", ((1, "caf\udce9"),))
+    ]
+
+
+FOUND = f"echo '{message('./a.py', 3, 'zebra')}'"
+
+
+@pytest.mark.case("F20")
+@pytest.mark.parametrize(
+    ("text", "note", "matched"),
+    [
+        ("exit 1", None, False),
+        (f"{FOUND}; exit 2", None, True),
+        ("exit 2", "exit 2", False),
+        ("echo junk; exit 2", "exit 2", False),
+        ("kill -9 $$", "exit -9", False),
+        ("echo junk; echo '[1]'; echo '{\"type\":\"match\"}'; exit 0", None, False),
+        (f"{FOUND}; exec cat /dev/zero", "too common", True),
+        (f"{FOUND}; yes zebra", "too common", True),
+        (f"{FOUND}; exec sleep 60", "stopped after", True),
+        (f"{FOUND}; sleep 60 & exec >&-; wait", "stopped after", True),
+    ],
+    ids=["no match", "partly", "exit 2", "junk and exit 2", "killed", "junk",
+         "one endless line", "1 GB", "hangs", "hangs with its output closed"],
+)  # fmt: skip
+async def test_whatever_rg_does_the_answer_comes_in_time(
+    tmp_path: Path, text: str, note: str | None, matched: bool
+) -> None:
+    hangs = note == "stopped after"
+    rg = Ripgrep(program(tmp_path, text), token_seconds=1.0 if hangs else 10.0)
+    started = time.monotonic()
+    found = await rg.search(tmp_path, "zebra", everything)
+    assert time.monotonic() - started < 10
+    assert len(found.notes) == (note is not None)
+    assert all(note and note in said for said in found.notes)
+    assert [(f.path, f.lines) for f in found.files] == (
+        [("a.py", ((2, "zebra"),))] if matched else []
+    )
+
+
+@pytest.mark.case("F20")
+async def test_a_missing_or_broken_rg_is_said_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("not a program")
+    (tmp_path / "plain").chmod(0o644)
+    (tmp_path / "junk").write_bytes(b"\x7fELF junk")
+    (tmp_path / "junk").chmod(0o755)
+    for rg in (None, str(tmp_path / "gone"), str(tmp_path / "plain"),
+               str(tmp_path / "junk"), str(tmp_path)):  # fmt: skip
+        found = await Ripgrep(rg).search(tmp_path, "zebra stripe", everything)
+        assert found == Search(notes=(UNAVAILABLE,))
+    text = await Ripgrep(None).answer(tmp_path, "zebra", everything, 900)
+    assert "install ripgrep" in text
+
+
+async def test_a_folder_that_is_gone_is_said_in_one_sentence(tmp_path: Path) -> None:
+    rg = Ripgrep(program(tmp_path, "exit 1"))
+    text = await rg.answer(tmp_path / "gone", "zebra stripe", everything, 900)
+    assert text.count("folder of the workspace is gone") == 1
+
+
+@pytest.mark.case("F20")
+async def test_all_words_together_have_a_limit_of_time(tmp_path: Path) -> None:
+    rg = Ripgrep(program(tmp_path, "exec sleep 60"), token_seconds=9, total_seconds=1)
+    started = time.monotonic()
+    found = await rg.search(tmp_path, "one two three four five", everything)
+    assert time.monotonic() - started < 8
+    assert found.files == ()
+    assert all("stopped after" in note for note in found.notes)
+
+
+async def test_who_goes_away_takes_rg_along(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    rg = Ripgrep(
+        program(tmp_path, f"echo $$ > {pid}.new; mv {pid}.new {pid}; exec sleep 60")
+    )
+    task = asyncio.ensure_future(rg.search(tmp_path, "zebra", everything))
+    while not pid.exists():
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
