@@ -12,17 +12,31 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 import typer
 
-from byok.cli import config, connect, keys, models, serve, token, version
+from byok.cli import (
+    config,
+    connect,
+    index,
+    keys,
+    mcp,
+    models,
+    search,
+    serve,
+    status,
+    token,
+    version,
+)
 from byok.cli.output import fail
 from byok.errors import ByokError, ConfigError
 
 EXIT_CONFIG = 78
 _EXITS = {
     "already_running": 75,
+    "config": EXIT_CONFIG,  # also when the daemon says so
     "corrupt_data": 74,
+    "files": 71,
+    "index_in_use": 75,
     "newer_data": 76,
     "port": 69,
-    "files": 71,
 }
 
 app = typer.Typer(
@@ -33,7 +47,10 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-COMMANDS = (serve, token, keys, models, connect, config, version)
+COMMANDS = (
+    *(serve, status, token, keys, models, connect),
+    *(index, search, mcp, config, version),
+)
 for command in COMMANDS:
     command.register(app)
 

@@ -28,6 +28,16 @@ HELP = {
     "config check": "without starting",
     "config show": "without secrets",
     "version": "version",
+    "status": "with 3 if it does not",
+    "index": "index --estimate DIR",
+    "index status": "Say which folders are indexed",
+    "index add": "follow it from now on",
+    "index remove": "forget what is indexed",
+    "index rebuild": "Index everything anew",
+    "index why": "which rule leaves it out",
+    "index estimate": "without building anything",
+    "search": "workspace that this folder is in",
+    "mcp": "on standard input and output",
 }
 
 
@@ -46,7 +56,7 @@ def test_every_command_says_in_its_help_what_it_does(cli: Cli, name: str) -> Non
 
 def test_the_table_of_this_test_has_every_command(cli: Cli) -> None:
     top = commands(cli, "")
-    groups = {g: commands(cli, g) for g in ("token", "keys", "config")}
+    groups = {g: commands(cli, g) for g in ("token", "keys", "config", "index")}
     known = {"", *top, *(f"{g} {c}" for g, below in groups.items() for c in below)}
     assert known == set(HELP)
 
@@ -148,6 +158,10 @@ def test_a_home_that_cannot_be_written_is_a_message_and_no_traceback(
         (KeyMissing("x"), 78),
         (ByokError("x", code="already_running"), 75),
         (ByokError("x", code="port"), 69),
+        (ByokError("x", code="index_in_use"), 75),
+        (ByokError("x", code="corrupt_data"), 74),
+        (ByokError("x", code="newer_data"), 76),
+        (ByokError("x", code="config"), 78),
         (UpstreamError("x"), 1),
         (BadRequest("x"), 1),
     ],

@@ -1,0 +1,93 @@
+"""What a first build of the index takes: a walk that reads no file and makes none."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from byok.context.ignore import Rules
+from byok.context.reading import Folder, Unreadable
+from byok.context.roots import check_root
+from byok.context.scan import Counters, walk
+from byok.context.types import Found
+from byok.errors import ConfigError
+
+# Measured with two workers on two cores (docs/RETRIEVAL.md).
+_FILES_PER_SECOND, _BYTES_PER_SECOND, _MEASURED_WORKERS = 1_100, 9_000_000, 2
+_DISK_SHARE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What is in a folder, and what building its index should take."""
+
+    root: str
+    files: int
+    bytes: int
+    left_out: int
+    seconds: float
+    disk_bytes: int
+    too_large: bool
+
+    def told(self) -> dict[str, Any]:
+        """Return it for a script."""
+        return asdict(self)
+
+    def text(self) -> str:
+        """Say it in a few lines."""
+        lines = [
+            f"{self.root}: {self.files:,} files, {self.bytes / 1e6:,.1f} MB; "
+            f"{self.left_out:,} names left out",
+            f"estimated: {_duration(self.seconds)} for the first build, "
+            f"{self.disk_bytes / 1e6:,.1f} MB on disk (rates measured elsewhere: "
+            "yours may be half or twice that)",
+        ]
+        if self.too_large:
+            lines.append(
+                "That is more than context.max_files: it would not be indexed, and "
+                "ripgrep would answer instead."
+            )
+        return "\n".join(lines)
+
+
+def estimate(
+    root: Path,
+    *,
+    max_files: int,
+    workers: int = _MEASURED_WORKERS,
+    extensions: Sequence[str] = (),
+    allow_secret: Sequence[str] = (),
+) -> Estimate:
+    """Walk a folder by the rules of the index.
+
+    Raises:
+        ConfigError: it cannot be a workspace.
+    """
+    root = check_root(root)
+    files = size = names = 0
+    try:
+        with Folder(root) as folder:
+            rules = Rules(folder.load, extensions=extensions, allow_secret=allow_secret)
+            for batch in walk(root, rules, Counters()):
+                found = [entry for entry in batch if isinstance(entry, Found)]
+                names += len(batch) - len(found)
+                files += len(found)
+                size += sum(entry.facts.size for entry in found)
+    except Unreadable as error:
+        raise ConfigError(f"{root} cannot be read.") from error
+    seconds = max(files / _FILES_PER_SECOND, size / _BYTES_PER_SECOND)
+    return Estimate(
+        str(root),
+        files,
+        size,
+        names,
+        round(seconds * _MEASURED_WORKERS / min(workers, _MEASURED_WORKERS), 1),
+        round(size * _DISK_SHARE),
+        files > max_files,
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min"

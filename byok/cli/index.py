@@ -1,0 +1,196 @@
+"""byok index."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from byok.cli.asking import folders, whole, with_client
+from byok.cli.building import describe, is_settled, until_built
+from byok.cli.context import ConfigOption, JsonOption, load
+from byok.cli.output import say, say_json, say_table, tell
+from byok.knowledge import Service
+
+if TYPE_CHECKING:
+    from byok.chat import Json
+    from byok.local.client import LocalClient
+
+_SETTLE_SECONDS = 3.0
+NoWaitOption = Annotated[
+    bool,
+    typer.Option("--no-wait", help="Leave the rest to the daemon, if one runs."),
+]
+FolderArgument = Annotated[Path, typer.Argument(help="A folder.", metavar="DIR")]
+
+
+class _Group(TyperGroup):
+    """Takes `byok index --estimate DIR` for `byok index estimate DIR`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args[:1] == ["--estimate"]:
+            args = ["estimate", *args[1:]]
+        return super().parse_args(ctx, args)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command group."""
+    group = typer.Typer(
+        cls=_Group,
+        help="The index of your code: which folders, how far, what is left out. "
+        "`byok index --estimate DIR` says what a first build takes.",
+        no_args_is_help=True,
+    )
+    group.command(name="status")(status)
+    group.command(name="add")(add)
+    group.command(name="remove")(remove)
+    group.command(name="rebuild")(rebuild)
+    group.command(name="why")(why)
+    group.command(name="estimate")(estimate)
+    app.add_typer(group, name="index")
+
+
+def status(json: JsonOption = False, config: ConfigOption = None) -> None:
+    """Say which folders are indexed, and how far."""
+
+    async def work(client: "LocalClient") -> dict[str, Any]:
+        daemon = await client.daemon()
+        told = await client.ask(Service.INDEX_STATUS, {})
+        end = time.monotonic() + _SETTLE_SECONDS
+        while daemon is None and time.monotonic() < end:
+            if all(map(is_settled, told["workspaces"])):
+                break
+            await asyncio.sleep(0.1)  # it has only now begun to look
+            told = await client.ask(Service.INDEX_STATUS, {})
+        return {"daemon": daemon is not None, **told}
+
+    told = with_client(work, config=config)
+    if json:
+        say_json(told)
+        return
+    if not told["workspaces"] and not told["totals"].get("blobs"):
+        say("Nothing is indexed yet. Begin with: byok index add DIR")
+    else:
+        show_index(told)
+    if not told["daemon"]:
+        tell("byok is not running: nothing is followed until it is (byok serve).")
+
+
+def show_index(told: dict[str, Any]) -> None:
+    """Print what the index tells of itself."""
+    totals = told["totals"]
+    say(
+        f"{told['state']}: {totals['blobs']:,} file versions, "
+        f"{totals['chunks']:,} chunks; uploaded: {totals['blobs_held']:,} files, "
+        f"{totals['bytes_held'] / 1e6:,.1f} MB"
+    )
+    if told["error"]:
+        say(f"error: {told['error']}")
+    rows = [
+        (
+            space["root"],
+            space["phase"],
+            f"{space['percentage']:.0f} %",
+            f"{space['files_tracked']:,}",
+            space["note"],
+        )
+        for space in told["workspaces"]
+    ]
+    if rows:
+        say_table("workspace", "phase", "", "files", "", rows=rows)
+
+
+def add(
+    folder: FolderArgument, no_wait: NoWaitOption = False, config: ConfigOption = None
+) -> None:
+    """Index a folder and follow it from now on."""
+
+    async def work(client: "LocalClient") -> None:
+        [root] = folders([folder])
+        told = await client.ask(Service.INDEX_ADD, {"root": str(root)})
+        await _wait(client, [told["workspace"]], no_wait=no_wait)
+
+    with_client(work, config=config)
+
+
+def remove(folder: FolderArgument, config: ConfigOption = None) -> None:
+    """Follow a folder no more, and forget what is indexed of it."""
+
+    async def work(client: "LocalClient") -> None:
+        [root] = folders([folder])
+        told = await client.ask(Service.INDEX_REMOVE, {"root": str(root)})
+        say(f"{told['removed']} is forgotten; its files are untouched.")
+
+    with_client(work, config=config)
+
+
+def rebuild(no_wait: NoWaitOption = False, config: ConfigOption = None) -> None:
+    """Index everything anew, from the files."""
+
+    async def work(client: "LocalClient") -> None:
+        told = await client.ask(Service.INDEX_REBUILD, {})
+        if not told["workspaces"]:
+            say("There is no workspace. Add one: byok index add DIR")
+        await _wait(client, told["workspaces"], no_wait=no_wait)
+
+    with_client(work, config=config)
+
+
+async def _wait(
+    client: "LocalClient", spaces: Sequence[dict[str, Any]], *, no_wait: bool
+) -> None:
+    if no_wait and await client.daemon() is not None:
+        for space in spaces:
+            say(f"{space['root']}: the daemon is indexing it (byok index status).")
+        return
+    built = await until_built(client, {space["root"] for space in spaces})
+    for space in built.workspaces:
+        say(describe(space))
+    if await client.daemon() is None:
+        tell("byok is not running: changes are noticed at its next start (byok serve).")
+
+
+def why(
+    path: Annotated[Path, typer.Argument(help="A file or folder.", metavar="PATH")],
+    json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Say whether a path is indexed, and if not, which rule leaves it out."""
+
+    async def work(client: "LocalClient") -> "Json":
+        return await client.ask(Service.INDEX_WHY, {"path": str(whole(path))})
+
+    told = with_client(work, config=config)
+    if json:
+        say_json(told)
+        return
+    text = f"{told['path']}: {told['what']}"
+    if told["reason"]:
+        text += f" ({told['reason']}): {told['explanation']}"
+    say(text)
+
+
+def estimate(
+    folder: Annotated[Path, typer.Argument(help="A folder.", metavar="DIR")] = Path(),
+    json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Say what a first build takes, without building anything."""
+    from byok.cli.estimate import estimate as walked
+
+    own = load(config)[0].context
+    [root] = folders([folder])
+    found = walked(
+        root,
+        max_files=own.max_files,
+        workers=own.workers,
+        extensions=own.extensions,
+        allow_secret=own.allow_secret,
+    )
+    if json:
+        say_json(found.told())
+    else:
+        say(found.text())

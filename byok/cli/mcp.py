@@ -1,0 +1,48 @@
+"""byok mcp."""
+
+import asyncio
+import importlib.util
+import logging
+import sys
+
+import typer
+
+from byok.cli.asking import WorkspacesOption, folders, opener
+from byok.cli.context import ConfigOption
+from byok.errors import ByokError
+from byok.paths import find_paths
+
+_PATIENCE = 2.0  # an agent waits
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="mcp")(mcp)
+
+
+def mcp(workspace: WorkspacesOption = None, config: ConfigOption = None) -> None:
+    """Offer code retrieval to an MCP client, on standard input and output.
+
+    The client starts this. It asks the daemon if one runs, else it indexes the folders
+    itself; without -w it answers from all declared workspaces.
+    """
+    if None in map(importlib.util.find_spec, ("mcp", "mcp_types")):  # SDK 2 has both
+        raise ByokError(
+            "byok mcp needs the MCP SDK, which is not installed.",
+            hint="Install byok with its extra: pipx install 'byok[mcp]'",
+            code="no_mcp",
+        )
+    from byok.mcp.stdio import take_over
+
+    own = take_over()
+    from byok.local.client import asking
+    from byok.mcp.server import end_soon, serve
+
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    paths, roots = find_paths(), folders(workspace)
+
+    async def run() -> None:
+        async with asking(paths, opener(config), roots, patience=_PATIENCE) as client:
+            await serve(client, roots, own, end_soon)
+
+    asyncio.run(run())

@@ -1,0 +1,110 @@
+"""byok search."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from byok.cli.asking import WorkspacesOption, folders, with_client
+from byok.cli.building import describe, until_built
+from byok.cli.context import ConfigOption, JsonOption
+from byok.cli.output import say, say_json, tell
+from byok.knowledge import DEFAULT_LENGTH, LONGEST, Service
+
+if TYPE_CHECKING:
+    from byok.chat import Json
+    from byok.local.client import LocalClient
+
+_MOST_HITS = 100
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="search")(search)
+
+
+def search(
+    query: Annotated[
+        str, typer.Argument(help='A question, such as "where are tokens checked".')
+    ],
+    workspace: WorkspacesOption = None,
+    limit: Annotated[
+        int, typer.Option(help="Most hits, with --json.", min=1, max=_MOST_HITS)
+    ] = 10,
+    max_length: Annotated[
+        int, typer.Option(help="Characters of the answer.", min=200, max=LONGEST)
+    ] = DEFAULT_LENGTH,
+    json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Find code by a question: the text that an agent gets, or hits as JSON.
+
+    Searches the folders of -w; without them the workspace that this folder is in, else
+    all workspaces; where none was ever declared, this project.
+    """
+
+    async def work(client: "LocalClient") -> "Json":
+        roots = await _scope(client, folders(workspace))
+        if json:
+            body = {"query": query, "limit": limit, "workspaces": roots}
+            return await client.ask(Service.SEARCH, body)
+        return await client.ask(
+            Service.RETRIEVAL,
+            {
+                "information_request": query,
+                "max_output_length": max_length,
+                "workspaces": roots,
+            },
+        )
+
+    told = with_client(work, config=config)
+    if json:
+        say_json(told)
+    else:
+        say(told["formatted_retrieval"].rstrip("\n"))
+
+
+async def _scope(client: "LocalClient", given: list[Path]) -> list[str]:
+    """Return the workspaces to search, indexed; none stands for all."""
+    told = await client.ask(Service.INDEX_STATUS, {})
+    known = [space["root"] for space in told["workspaces"]]
+    if not given and known:
+        here = Path.cwd().resolve()
+        roots = [root for root in known if here.is_relative_to(root)]
+        if not roots:
+            tell(
+                f"This folder is in no workspace; searching {', '.join(known)}. "
+                "For this folder: -w ."
+            )
+        await until_built(client, roots or known)
+        return roots
+    wanted = given or [project_of(Path.cwd().resolve())]
+    await _follow(client, [root for root in wanted if str(root) not in known])
+    roots = [str(root) for root in wanted]
+    built = await until_built(client, roots)
+    for space in built.workspaces:
+        if built.seconds > 1 or space["phase"] != "complete":
+            tell(f"{describe(space)} ({built.seconds:.1f} s)")
+    return roots
+
+
+async def _follow(client: "LocalClient", roots: Iterable[Path]) -> None:
+    new = list(roots)
+    if not new:
+        return
+    await client.follow(new)
+    if await client.daemon() is not None:
+        for root in new:
+            tell(f"byok now follows {root}; to undo that: byok index remove {root}")
+
+
+def project_of(folder: Path) -> Path:
+    """Return the root of the git repository around a folder, else the folder."""
+    home = Path.home()
+    for place in (folder, *folder.parents):
+        if place == home:
+            break
+        if (place / ".git").exists():
+            return place
+    return folder

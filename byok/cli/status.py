@@ -1,0 +1,82 @@
+"""byok status."""
+
+import asyncio
+from dataclasses import asdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from byok.cli.context import JsonOption
+from byok.cli.index import show_index
+from byok.cli.output import say, say_json
+from byok.errors import ByokError
+from byok.knowledge import Service
+from byok.paths import Paths, find_paths
+
+if TYPE_CHECKING:
+    from byok.server.instance import Instance
+
+EXIT_NOT_RUNNING = 3  # as `systemctl status` has it
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="status")(status)
+
+
+def status(json: JsonOption = False) -> None:
+    """Say whether the daemon runs, which model answers, and what is indexed.
+
+    Ends with 0 if it runs, with 3 if it does not.
+    """
+    from byok.local.find import find_daemon
+
+    paths = find_paths()
+    daemon = find_daemon(paths)
+    told: dict[str, Any] = {"running": daemon is not None}
+    if daemon is not None:
+        facts = asdict(daemon)
+        del facts["instance"]
+        told |= {**facts, **asyncio.run(_asked(paths, daemon))}
+    if json:
+        say_json(told)
+    else:
+        _show(told)
+    if daemon is None:
+        raise typer.Exit(EXIT_NOT_RUNNING)
+
+
+async def _asked(paths: Paths, daemon: "Instance") -> dict[str, Any]:
+    """Ask the daemon for its model and its index; what fails is told instead."""
+    from byok.local.daemon import talking
+    from byok.server.token import read_token
+
+    told: dict[str, Any] = {"model": "", "index": None, "error": ""}
+    try:
+        async with talking(daemon, read_token(paths.token)) as door:
+            models = await door.answer(Service.MODELS, {})
+            told["model"] = models.get("default_model", "")
+            told["index"] = await door.answer(Service.INDEX_STATUS, {})
+    except ByokError as error:
+        told["error"] = error.sentence
+    return told
+
+
+def _show(told: dict[str, Any]) -> None:
+    if not told["running"]:
+        say("byok is not running. Start it: byok serve")
+        return
+    since = datetime.fromtimestamp(told["started"]).astimezone()
+    say(
+        f"byok is running: pid {told['pid']}, http://127.0.0.1:{told['port']}, "
+        f"since {since:%Y-%m-%d %H:%M}"
+    )
+    if told["model"]:
+        say(f"model: {told['model']}")
+    if told["error"]:
+        say(f"index: {told['error']}")
+    elif told["index"]["workspaces"] or told["index"]["totals"].get("blobs"):
+        show_index(told["index"])
+    else:
+        say("index: nothing is indexed (byok index add DIR)")

@@ -1,0 +1,1 @@
+"""Asking byok from another process of the same user."""

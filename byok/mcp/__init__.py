@@ -1,0 +1,1 @@
+"""byok as an MCP server over standard input and output."""

@@ -1,0 +1,104 @@
+"""Serving one MCP client until it closes its end."""
+
+import asyncio
+import contextlib
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+
+from byok import __version__
+from byok.errors import ByokError
+from byok.mcp.stdio import Descriptors, streams
+from byok.mcp.tool import TOOL, Asks, call
+
+_log = logging.getLogger(__name__)
+_END_SECONDS, _REAP_SECONDS = 1.5, 0.1
+_LOOK_SECONDS = 5.0
+
+
+class Client(Asks, Protocol):
+    """Whoever answers, and has to look who that is from time to time."""
+
+    async def look(self) -> None:
+        """Open what there is to open, or change over to a daemon that runs now."""
+
+
+async def serve(
+    client: Client,
+    roots: Sequence[Path],
+    own: Descriptors,
+    on_end: Callable[[], None] = lambda: None,
+) -> None:
+    """Answer until the client closes its end or a signal comes, told to `on_end`."""
+    async with anyio.create_task_group() as group:
+
+        def stop() -> None:
+            on_end()
+            group.cancel_scope.cancel()
+
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with contextlib.suppress(NotImplementedError):  # Windows
+                loop.add_signal_handler(number, stop)
+        async with streams(own, on_end) as (incoming, outgoing):
+            group.start_soon(_keep_up, client)
+            server = _server(client, roots)
+            options = server.create_initialization_options()
+            await server.run(incoming, outgoing, options)
+        group.cancel_scope.cancel()
+
+
+def _server(asks: Asks, roots: Sequence[Path]) -> Server[dict[str, object]]:
+    async def on_list(
+        context: ServerRequestContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[TOOL])
+
+    async def on_call(
+        context: ServerRequestContext, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        return await call(asks, params.name, params.arguments, roots)
+
+    return Server(
+        "byok", version=__version__, on_list_tools=on_list, on_call_tool=on_call
+    )
+
+
+async def _keep_up(client: Client) -> None:
+    """Begin to index before the first question; give way to a daemon that starts."""
+    told = ""
+    while True:
+        try:
+            await client.look()
+        except ByokError as error:
+            if told != error.sentence:  # a call says it too
+                told = error.sentence
+                _log.warning("%s", told)
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+def end_soon(seconds: float = _END_SECONDS) -> None:
+    """End the process in a moment, whatever still runs: the client is gone.
+
+    What is half written the index repeats at its next start.
+    """
+    timer = threading.Timer(seconds, _end)
+    timer.daemon = True
+    timer.start()
+
+
+def _end() -> None:
+    for child in multiprocessing.active_children():
+        child.kill()
+        child.join(_REAP_SECONDS)
+    os._exit(0)

@@ -1,0 +1,100 @@
+"""The one tool: `codebase-retrieval`, its description, its arguments, its answer."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import mcp_types as types
+
+from byok.chat import Json
+from byok.errors import ByokError
+from byok.knowledge import Service
+
+_log = logging.getLogger(__name__)
+NAME = "codebase-retrieval"
+FIELD = "information_request"
+LONGEST = 100_000
+TOOL = types.Tool(
+    name=NAME,
+    title="Codebase retrieval",
+    description=(
+        "Finds the code that matters for a task. Say in natural language what you want "
+        "to know or change, with English keywords and the identifiers, file names or "
+        "messages you know of. Returns the best excerpts of the workspace as it is on "
+        "disk now, with paths and line numbers. Use it before you edit code that you "
+        "have not seen, and prefer it to a text search when you do not know the exact "
+        "words."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {
+            FIELD: {
+                "type": "string",
+                "description": (
+                    "What you are looking for, for example: where are tool call "
+                    "arguments repaired, class ToolCallRepair, lenient JSON"
+                ),
+            }
+        },
+        "required": [FIELD],
+        "additionalProperties": False,
+    },
+    annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
+)
+
+
+class Asks(Protocol):
+    """Whoever answers: a client of the daemon, or this process."""
+
+    async def ask(self, service: Service, body: Json) -> Json:
+        """Answer one of the endpoints of the context."""
+
+
+async def call(
+    asks: Asks, name: str, arguments: Mapping[str, Any] | None, roots: Sequence[Path]
+) -> types.CallToolResult:
+    """Run the tool; what goes wrong is a result that the agent can read."""
+    given = dict(arguments or {})
+    if wrong := _wrong(name, given):
+        return _result(wrong, is_error=True)
+    body = {FIELD: given[FIELD], "workspaces": [str(root) for root in roots]}
+    try:
+        told = await asks.ask(Service.RETRIEVAL, body)
+        return _result(str(told["formatted_retrieval"]))
+    except ByokError as error:
+        _log.warning("%s: %s", error.code, error.logged)
+        return _result(_sentence(error), is_error=True)
+    except Exception:
+        _log.exception("the tool failed")
+        return _result("Internal error of byok; its stderr says more.", is_error=True)
+
+
+def _wrong(name: str, given: Mapping[str, Any]) -> str:
+    """Say what is wrong with a call, "" if nothing is."""
+    if name != NAME:
+        return f"There is no tool {name[:100]!r}; there is {NAME}."
+    unknown = [key for key in given if key != FIELD]
+    if unknown:
+        return f"Unknown argument {unknown[0][:100]!r}: the only one is {FIELD}."
+    request = given.get(FIELD)
+    if not isinstance(request, str) or not request.strip():
+        return f"{FIELD} must be a text that says what to look for."
+    if len(request) > LONGEST:
+        return f"{FIELD} is longer than {LONGEST:,} characters: ask in a few sentences."
+    return ""
+
+
+def _sentence(error: ByokError) -> str:
+    if error.code == "index_in_use":
+        return (
+            "Another byok process has the index open. Start the daemon once "
+            "(byok serve) and all of them share it; meanwhile use the file and "
+            "search tools."
+        )
+    return error.sentence
+
+
+def _result(text: str, *, is_error: bool = False) -> types.CallToolResult:
+    content = types.TextContent(type="text", text=text)
+    return types.CallToolResult(content=[content], is_error=is_error)

@@ -1,0 +1,124 @@
+"""byok index, with a daemon and without."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from byok.paths import find_paths
+from tests.cli.conftest import Cli
+from tests.fakes.program import serving
+from tests.fakes.project import make_project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "bakery")
+
+
+def check_index(cli: Cli, project: Path, *, daemon: bool) -> None:
+    """Add, tell, ask why, rebuild, remove."""
+    added = cli("index", "add", project)
+    assert added.code == 0
+    assert added.out.startswith(
+        f"{project}: 4 files indexed; left out: 1 ignored, 2 private"
+    )
+    assert "\x1b" not in added.out + added.err
+    assert ("byok is not running" in added.err) is not daemon
+
+    told = json.loads(cli("index", "status", "--json").out)
+    assert told["daemon"] is daemon
+    [space] = told["workspaces"]
+    assert (space["root"], space["phase"]) == (str(project), "complete")
+    assert told["totals"]["chunks"] >= 3
+    status = cli("index", "status")
+    assert str(project) in status.out
+    assert "complete" in status.out
+
+    for name, words in (
+        ("bakery/oven.py", "oven.py: indexed"),
+        (".env", "skipped (secret): its name"),
+        ("bake.log", "skipped (ignored): a rule"),
+        ("new.py", "new.py: not there"),
+    ):
+        assert words in cli("index", "why", project / name).out
+    why = json.loads(cli("index", "why", project / ".env", "--json").out)
+    assert why["reason"] == "secret"
+    outside = cli("index", "why", project.parent / "x")
+    assert (outside.code, outside.err) == (
+        1, "byok: No workspace contains this path.\n",
+    )  # fmt: skip
+
+    assert "4 files indexed" in cli("index", "rebuild").out
+    removed = cli("index", "remove", project)
+    assert (removed.code, "is forgotten" in removed.out) == (0, True)
+    again = cli("index", "remove", project)
+    assert (again.code, again.err) == (1, f"byok: {project} is no workspace.\n")
+
+
+def test_without_a_daemon_this_process_indexes(cli: Cli, project: Path) -> None:
+    check_index(cli, project, daemon=False)
+    assert "There is no workspace" in cli("index", "rebuild").out
+
+
+def test_with_a_daemon_it_indexes(cli: Cli, project: Path) -> None:
+    with serving("--upstream", "demo", "--port", "0"):
+        check_index(cli, project, daemon=True)
+        quick = cli("index", "add", project, "--no-wait")
+        assert "the daemon is indexing it" in quick.out
+
+
+def test_without_anything_status_says_so_and_makes_nothing(cli: Cli) -> None:
+    done = cli("index", "status")
+    assert done.code == 0
+    assert "Nothing is indexed yet" in done.out
+    assert "byok is not running" in done.err
+    assert not find_paths().data_dir.exists()
+
+
+def test_an_unfit_folder_is_refused_alike_with_a_daemon_and_without(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    places = (tmp_path / "missing", tmp_path, "/")
+    alone = [cli("index", "add", place) for place in places]
+    with serving("--upstream", "demo", "--port", "0"):
+        asked = [cli("index", "add", place) for place in places]
+    assert alone == asked
+    assert {done.code for done in alone} == {78}
+
+
+def test_a_folder_that_is_too_large_says_what_answers_instead(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BYOK_CONTEXT__MAX_FILES", "2")
+    done = cli("index", "add", project)
+    assert done.code == 0
+    assert "ripgrep answers instead" in done.out
+
+
+@pytest.mark.parametrize("form", [("estimate",), ("--estimate",)])
+def test_an_estimate_needs_neither_daemon_nor_index(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(project)
+    for arguments in (form, (*form, project)):
+        done = cli("index", *arguments)
+        assert done.code == 0
+        assert done.out.startswith(f"{project}: 4 files")
+        assert "estimated" in done.out
+    assert json.loads(cli("index", *form, "--json").out)["files"] == 4
+    assert not find_paths().data_dir.exists()
+
+
+def test_data_of_a_later_byok_are_not_touched(cli: Cli, project: Path) -> None:
+    import sqlite3
+
+    cli("index", "add", project)
+    database = find_paths().database
+    with sqlite3.connect(database) as db:
+        db.execute("PRAGMA user_version = 9999")
+    db.close()
+    done = cli("index", "status")
+    assert (done.code, done.out) == (76, "")
+    assert "later" in done.err or "newer" in done.err

@@ -1,0 +1,261 @@
+"""byok mcp, with the SDK's own client and with whatever else may be sent."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+from mcp import Client, StdioServerParameters, stdio_client
+from mcp.types import CallToolResult, TextContent
+
+from byok.paths import find_paths
+from byok.server.token import read_token
+from tests.cli.conftest import Cli
+from tests.fakes.process import Program
+from tests.fakes.process import serving as running
+from tests.fakes.program import ROOT, run_byok
+from tests.fakes.project import make_project
+
+pytestmark = pytest.mark.slow
+QUESTION = "where is the oven heated before baking"
+TOOL = "codebase-retrieval"
+HELLO = (
+    '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":'
+    '"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}\n'
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "bakery")
+
+
+@asynccontextmanager
+async def connected(*arguments: str | Path, cwd: Path = ROOT) -> AsyncIterator[Client]:
+    """Start `byok mcp` as a client's settings do."""
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "byok", "mcp", *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=cwd,
+    )
+    async with asyncio.timeout(30), Client(stdio_client(server)) as client:
+        yield client
+
+
+async def asked(client: Client, question: str = QUESTION) -> CallToolResult:
+    result = await client.call_tool(TOOL, {"information_request": question})
+    assert isinstance(result, CallToolResult)
+    return result
+
+
+def text_of(result: CallToolResult) -> str:
+    [content] = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+async def over_http(daemon: Program) -> str:
+    async with (
+        aiohttp.ClientSession() as http,
+        http.post(
+            f"http://127.0.0.1:{daemon.port}/agents/codebase-retrieval",
+            json={"information_request": QUESTION},
+            headers={"Authorization": f"Bearer {read_token(find_paths().token)}"},
+        ) as response,
+    ):
+        return str((await response.json())["formatted_retrieval"])
+
+
+async def complete(home: Path) -> None:
+    """Wait until the daemon has indexed everything."""
+    async with asyncio.timeout(20):
+        while True:
+            done = await asyncio.to_thread(run_byok, "index", "status", "--json")
+            spaces = json.loads(done.stdout)["workspaces"]
+            if spaces and all(w["phase"] == "complete" for w in spaces):
+                return
+
+
+async def test_the_tool_is_listed_and_answers_as_http_does(
+    clean_environment: Path, project: Path
+) -> None:
+    async with running(clean_environment, "--upstream", "demo") as daemon:
+        async with connected("-w", project) as client:
+            [tool] = (await client.list_tools()).tools
+            assert tool.name == TOOL
+            assert tool.input_schema["required"] == ["information_request"]
+            await complete(clean_environment)
+            result = await asked(client)
+        assert not result.is_error
+        assert "Path: bakery/oven.py" in text_of(result)
+        assert text_of(result) == await over_http(daemon)
+
+
+async def test_without_a_daemon_it_indexes_itself_and_answers_at_once(
+    project: Path,
+) -> None:
+    async with connected("-w", project) as client:
+        first = await asked(client)
+        assert not first.is_error
+        assert "bakery/oven.py" in text_of(first)
+        assert "not-for-anybody" not in text_of(first)
+
+
+async def test_a_daemon_that_starts_later_is_used_from_then_on(
+    clean_environment: Path, project: Path
+) -> None:
+    async with connected("-w", project) as client:
+        assert "bakery/oven.py" in text_of(await asked(client))
+        async with running(clean_environment, "--upstream", "demo") as daemon:
+            assert "bakery/oven.py" in text_of(await asked(client))
+            await complete(clean_environment)
+            assert text_of(await asked(client)) == await over_http(daemon)
+        assert "bakery/oven.py" in text_of(await asked(client))
+
+
+@pytest.mark.case("F32")
+async def test_a_second_process_without_a_daemon_says_what_to_do(
+    project: Path,
+) -> None:
+    async with connected("-w", project) as one, connected("-w", project) as two:
+        assert not (await asked(one)).is_error
+        refused = await asked(two)
+        assert refused.is_error
+        assert "byok serve" in text_of(refused)
+        assert not (await asked(one)).is_error
+
+
+@pytest.mark.case("B84")
+async def test_a_folder_that_cannot_be_one_is_a_result_that_says_so(
+    tmp_path: Path,
+) -> None:
+    async with connected("-w", tmp_path / "missing") as client:
+        result = await asked(client)
+    assert result.is_error
+    assert "cannot be opened" in text_of(result)
+
+
+@contextmanager
+def started(*arguments: str | Path) -> Iterator["subprocess.Popen[bytes]"]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "byok", "mcp", *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def greet(process: "subprocess.Popen[bytes]") -> None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(HELLO.encode())
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline())["id"] == 1
+
+
+def children_of(pid: int) -> list[str]:
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return [child for children in lists for child in children.read_text().split()]
+
+
+@pytest.mark.parametrize("ending", ["input", "input within a line", "SIGTERM"])
+@pytest.mark.case("B83")
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc")
+def test_it_ends_with_its_client_and_leaves_nobody_behind(
+    project: Path, ending: str
+) -> None:
+    for number in range(3000):
+        (project / f"f{number}.py").write_text(f"def function_{number}(): pass\n" * 9)
+    with started("-w", project) as process:
+        greet(process)
+        deadline = time.monotonic() + 15
+        while not (children := children_of(process.pid)):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert process.stdin is not None
+        began = time.monotonic()
+        if ending == "SIGTERM":
+            process.send_signal(signal.SIGTERM)
+        else:
+            process.stdin.write(b'{"jsonrpc":' if "within" in ending else b"")
+            process.stdin.close()
+            process.stdin = None
+        assert process.wait(15) == 0
+        assert time.monotonic() - began < 6  # 2 s where nobody else works
+        deadline = time.monotonic() + 5  # what a pipe's end tells to go
+        while left := [pid for pid in children if _is_alive(pid)]:
+            assert time.monotonic() < deadline, left
+            time.sleep(0.05)
+
+
+def _is_alive(pid: str) -> bool:
+    try:
+        return (
+            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        )
+    except OSError:
+        return False
+
+
+@pytest.mark.case("B82")
+def test_bad_lines_are_answered_and_nothing_else_is_printed(project: Path) -> None:
+    lines = [
+        b"x" * 5_000_000,
+        b"nonsense",
+        b"[]",
+        b'{"jsonrpc":"1.0","id":2,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":3,"method":"nope"}',
+        b'{"jsonrpc":"2.0","id":null,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":4,"method":"ping"}',
+    ]
+    expected = [-32600, -32700, -32600, -32600, -32601, -32600, None]
+    with started("-w", project) as process:
+        greet(process)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        found = []
+        for line in lines:
+            process.stdin.write(line + b"\n")
+            process.stdin.flush()
+            told = json.loads(process.stdout.readline())
+            found.append(told.get("error", {}).get("code"))
+        assert found == expected
+        out, err = process.communicate(timeout=15)
+        assert (process.returncode, out) == (0, b"")
+        assert b"Traceback" not in err
+
+
+@pytest.mark.parametrize("missing", ["mcp", "mcp_types"])
+def test_without_the_sdk_it_says_how_to_get_it(missing: str) -> None:
+    script = (
+        "import sys\n"
+        f"sys.modules[{missing!r}] = None\n"
+        "sys.argv = ['byok', 'mcp']\n"
+        "from byok.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, cwd=ROOT, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"byok[mcp]" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_help_needs_no_sdk(cli: Cli) -> None:
+    assert "codebase" not in cli("mcp", "--help").err

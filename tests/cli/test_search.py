@@ -1,0 +1,98 @@
+"""byok search, with a daemon and without."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from byok.cli.search import project_of
+from tests.cli.conftest import Cli
+from tests.fakes.program import serving
+from tests.fakes.project import make_project
+
+QUESTION = "where is the oven heated before baking"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "bakery")
+
+
+def check_answers(cli: Cli) -> None:
+    done = cli("search", QUESTION)
+    assert done.code == 0
+    assert "Path: bakery/oven.py" in done.out
+    assert "not-for-anybody" not in done.out
+    hits = json.loads(cli("search", QUESTION, "--json", "--limit", "1").out)["hits"]
+    assert [hit["path"] for hit in hits] == ["bakery/oven.py"]
+    assert {"score", "reasons", "chunks"} <= set(hits[0])
+    short = cli("search", QUESTION, "--max-length", "200")
+    assert len(short.out) <= 201
+
+
+def test_in_a_project_without_a_daemon_it_is_indexed_and_searched(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project / "bakery")
+    check_answers(cli)
+    assert json.loads(cli("index", "status", "--json").out)["workspaces"] == []
+
+
+def test_with_a_daemon_the_workspace_around_is_searched(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    with serving("--upstream", "demo", "--port", "0", "--workspace", str(project)):
+        check_answers(cli)
+        assert cli("search", QUESTION).err == ""
+        monkeypatch.chdir(project.parent)
+        elsewhere = cli("search", QUESTION)
+    assert "Path: bakery/oven.py" in elsewhere.out
+    assert "in no workspace; searching" in elsewhere.err
+
+
+def test_named_folders_are_searched_and_the_daemon_keeps_them(
+    cli: Cli, project: Path, tmp_path: Path
+) -> None:
+    with serving("--upstream", "demo", "--port", "0"):
+        done = cli("search", QUESTION, "-w", project)
+        assert "Path: bakery/oven.py" in done.out
+        assert f"byok now follows {project}" in done.err
+        assert cli("search", QUESTION, "-w", project).err == ""
+        [space] = json.loads(cli("index", "status", "--json").out)["workspaces"]
+    assert space["root"] == str(project)
+
+
+def test_one_workspace_shows_nothing_of_another(
+    cli: Cli, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_project(tmp_path / "other")
+    (other / "secret_recipe.py").write_text("def preheat_oven_slowly() -> None: ...\n")
+    for root in (project, other):
+        cli("index", "add", root)
+    monkeypatch.chdir(project)
+    done = cli("search", "preheat_oven_slowly")
+    assert "secret_recipe" not in done.out
+    assert "Path: bakery/oven.py" in done.out
+    hits = json.loads(cli("search", "preheat_oven_slowly", "--json").out)["hits"]
+    assert "secret_recipe" not in str(hits)
+    monkeypatch.chdir(tmp_path)
+    assert "other/secret_recipe.py" in cli("search", "preheat_oven_slowly").out
+
+
+def test_a_folder_that_cannot_be_searched_is_told(cli: Cli, tmp_path: Path) -> None:
+    done = cli("search", QUESTION, "-w", tmp_path / "missing")
+    assert (done.code, done.out) == (78, "")
+    assert "cannot be opened" in done.err
+
+
+def test_the_project_of_a_folder_is_its_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = make_project(tmp_path / "home" / "work")
+    assert project_of(project / "bakery") == project
+    alone = tmp_path / "home" / "alone"
+    alone.mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / ".git").mkdir()
+    assert project_of(alone) == alone

@@ -1,0 +1,48 @@
+"""byok status."""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.fakes.program import run_byok, serving
+from tests.fakes.project import make_project
+from tests.fakes.rows import daemon_rows
+
+
+def test_without_a_daemon_it_ends_with_3(cli: Cli) -> None:
+    done = cli("status")
+    assert (done.code, done.err) == (3, "")
+    assert done.out == "byok is not running. Start it: byok serve\n"
+    assert json.loads(cli("status", "--json").out) == {"running": False}
+
+
+def test_the_daemon_its_model_and_its_index_are_told(
+    cli: Cli, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    project = str(make_project(tmp_path_factory.mktemp("status") / "bakery"))
+    with serving("--upstream", "demo", "--port", "0") as (process, ready):
+        done = cli("status")
+        assert done.code == 0
+        assert f"pid {process.pid}, {ready.split()[-1]}, since 20" in done.out
+        assert "model: byok:demo:echo\n" in done.out
+        assert "nothing is indexed" in done.out
+        cli("index", "add", project)
+        assert project in cli("status").out
+        told = json.loads(cli("status", "--json").out)
+    assert (told["running"], told["pid"]) == (True, process.pid)
+    assert "instance" not in told
+    assert told["index"]["workspaces"][0]["phase"] == "complete"
+
+
+async def test_a_daemon_that_cannot_tell_of_its_index_runs_all_the_same() -> None:
+    error = {"code": "corrupt_data", "message": "It is damaged.", "hint": "Do."}
+    answers = {
+        "/get-models": {"default_model": "m"},
+        "/byok/index/status": (422, {"error": error}),
+    }
+    async with daemon_rows(answers):
+        done = await asyncio.to_thread(run_byok, "status")
+    assert done.returncode == 0
+    assert "index: It is damaged. Do.\n" in done.stdout

@@ -1,0 +1,64 @@
+"""A process that looks like the daemon to others of its user, and notes what it got."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+from byok.paths import find_paths
+from byok.server import challenge
+from byok.server.instance import only_instance, record
+from byok.server.token import read_token
+
+WORD = "0123456789abcdef"
+
+
+@dataclass
+class Rows:
+    """Answers by path; a pair of status and body, or a body alone."""
+
+    answers: dict[str, Any] = field(default_factory=dict)
+    honest: bool = True
+    port: int = 0
+    asked: list[tuple[str, Any]] = field(default_factory=list)
+    tokens: list[str] = field(default_factory=list)
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if token := request.headers.get("Authorization"):
+            self.tokens.append(token)
+        body = json.loads(await request.read())
+        if request.path == challenge.PATH:
+            token = read_token(find_paths().token) if self.honest else "a guess"
+            return web.json_response(challenge.answer(body, token, self.port, WORD))
+        self.asked.append((request.path, body))
+        given = self.answers.get(request.path, {})
+        status, told = given if isinstance(given, tuple) else (200, given)
+        if isinstance(told, bytes):
+            return web.Response(status=status, body=told)
+        return web.json_response(told, status=status)
+
+
+@asynccontextmanager
+async def daemon_rows(answers: dict[str, Any] | None = None) -> AsyncIterator[Rows]:
+    """Hold the lock, be recorded, answer."""
+    rows = Rows(answers or {})
+    runner = web.ServerRunner(web.Server(rows.handle))
+    await runner.setup()
+    paths = find_paths()
+    with only_instance(paths):
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        assert site._server is not None
+        rows.port = site._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
+        await asyncio.to_thread(record, paths, rows.port, WORD)
+        try:
+            yield rows
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                paths.daemon.unlink()
+            await runner.cleanup()

@@ -1,0 +1,138 @@
+"""A whole exchange over two pipes, and the end of it."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from byok.chat import Json
+from byok.errors import ByokError
+from byok.knowledge import Service
+from byok.mcp.server import serve
+from byok.mcp.stdio import Descriptors
+from tests.fakes.program import ROOT
+
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+class Asks:
+    async def look(self) -> None:
+        raise ByokError("Not now.")
+
+    async def ask(self, service: Service, body: Json) -> Json:
+        return {"formatted_retrieval": f"answer to {body.get('information_request')}"}
+
+
+class Exchange:
+    """A client that writes lines and reads the answers."""
+
+    def __init__(self) -> None:
+        self.source, self.write_end = os.pipe()
+        self.read_end, self.sink = os.pipe()
+        self._kept = b""
+
+    async def __aenter__(self) -> "Exchange":
+        own = Descriptors(self.source, self.sink)
+        self._serving = asyncio.ensure_future(serve(Asks(), [], own))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        os.close(self.write_end)
+        async with asyncio.timeout(10):
+            await self._serving
+        for end in (self.source, self.read_end, self.sink):
+            os.close(end)
+
+    def say(self, **fields: Any) -> None:
+        line = json.dumps({"jsonrpc": "2.0", **fields}) + "\n"
+        os.write(self.write_end, line.encode())
+
+    async def heard(self) -> Any:
+        while b"\n" not in self._kept:
+            async with asyncio.timeout(10):
+                self._kept += await asyncio.to_thread(os.read, self.read_end, 65536)
+        line, _, self._kept = self._kept.partition(b"\n")
+        return json.loads(line)
+
+    async def asked(self, id: Any, method: str, **params: Any) -> Any:
+        self.say(id=id, method=method, params=params)
+        told = await self.heard()
+        assert told["id"] == id
+        return told
+
+    async def hello(self) -> None:
+        told = await self.asked(0, "initialize", **HELLO)
+        assert told["result"]["serverInfo"]["name"] == "byok"
+        self.say(method="notifications/initialized")
+
+
+async def test_the_tool_is_listed_and_answers() -> None:
+    async with Exchange() as client:
+        await client.hello()
+        told = await client.asked(1, "tools/list")
+        assert [t["name"] for t in told["result"]["tools"]] == ["codebase-retrieval"]
+        arguments = {"information_request": "this"}
+        told = await client.asked(
+            2, "tools/call", name="codebase-retrieval", arguments=arguments
+        )
+        assert told["result"]["content"] == [{"type": "text", "text": "answer to this"}]
+
+
+@pytest.mark.case("B82")
+async def test_whatever_is_wrong_gets_an_error_and_the_next_request_its_answer() -> (
+    None
+):
+    async with Exchange() as client:
+        await client.hello()
+        told = await client.asked(1, "nope/nope")
+        assert told["error"]["code"] == -32601
+        told = await client.asked(2, "tools/call", name=5)
+        assert told["error"]["code"] == -32602
+        told = await client.asked(
+            3, "tools/call", name="codebase-retrieval", arguments=7
+        )
+        assert told["error"]["code"] == -32602
+        client.say(id=4, method="ping")
+        client.say(id=4, method="ping")
+        assert {(await client.heard())["id"], (await client.heard())["id"]} == {4}
+        assert "result" in await client.asked("5", "ping")
+
+
+async def test_a_request_before_the_greeting_is_refused() -> None:
+    async with Exchange() as client:
+        assert "error" in await client.asked(1, "tools/list")
+        await client.hello()
+        assert "result" in await client.asked(2, "tools/list")
+
+
+@pytest.mark.case("B83")
+def test_what_hangs_does_not_keep_the_process_nor_its_children() -> None:
+    script = (
+        "import multiprocessing, time\n"
+        "from byok.mcp.server import end_soon\n"
+        "if __name__ == '__main__':\n"
+        "    child = multiprocessing.get_context('fork').Process(\n"
+        "        target=time.sleep, args=(60,))\n"
+        "    child.start()\n"
+        "    end_soon(0.1)\n"
+        "    time.sleep(60)\n"
+    )
+    began = time.monotonic()
+    subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        cwd=ROOT,
+        timeout=30,
+        check=True,
+    )
+    # The child has the pipe too, which is read to its end.
+    assert time.monotonic() - began < 25

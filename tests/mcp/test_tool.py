@@ -1,0 +1,95 @@
+"""The tool: what it is told to agents, what it asks, what it answers."""
+
+from pathlib import Path
+from typing import Any
+
+import mcp_types
+import pytest
+
+from byok.chat import Json
+from byok.errors import ByokError
+from byok.knowledge import Service
+from byok.mcp.tool import LONGEST, NAME, TOOL, call
+
+
+class Asks:
+    def __init__(self, answer: Json | Exception) -> None:
+        self.answer = answer
+        self.asked: list[tuple[Service, Json]] = []
+
+    async def ask(self, service: Service, body: Json) -> Json:
+        self.asked.append((service, body))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def text_of(result: mcp_types.CallToolResult) -> str:
+    [content] = result.content
+    assert isinstance(content, mcp_types.TextContent)
+    return content.text
+
+
+def test_the_tool_tells_an_agent_how_to_ask() -> None:
+    assert TOOL.name == "codebase-retrieval"
+    assert TOOL.input_schema["required"] == ["information_request"]
+    for word in ("natural language", "English", "identifiers"):
+        assert word in (TOOL.description or "")
+
+
+async def test_the_answer_is_the_text_alone() -> None:
+    asks = Asks({"formatted_retrieval": "Path: a.py\n"})
+    root = Path("/w")
+    result = await call(asks, NAME, {"information_request": "where"}, [root])
+    assert (text_of(result), result.is_error) == ("Path: a.py\n", False)
+    body = {"information_request": "where", "workspaces": [str(root)]}
+    assert asks.asked == [(Service.RETRIEVAL, body)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (None, "must be a text"),
+        ({}, "must be a text"),
+        ({"information_request": ""}, "must be a text"),
+        ({"information_request": " \n"}, "must be a text"),
+        ({"information_request": 5}, "must be a text"),
+        ({"information_request": ["a"]}, "must be a text"),
+        ({"information_request": "a", "path": "/etc/passwd"}, "'path'"),
+        ({"information_request": "a", "k" * 10_000: 1}, "Unknown argument"),
+        ({"information_request": "x" * 10**6}, f"{LONGEST:,} characters"),
+    ],
+    ids=lambda value: repr(value)[:50],
+)
+@pytest.mark.case("B84")
+async def test_wrong_arguments_are_a_result_that_says_what_is_wrong(
+    arguments: dict[str, Any] | None, word: str
+) -> None:
+    asks = Asks({"formatted_retrieval": ""})
+    result = await call(asks, NAME, arguments, [])
+    assert result.is_error
+    assert word in text_of(result)
+    assert len(text_of(result)) < 300
+    assert asks.asked == []
+
+
+async def test_another_tool_is_unknown() -> None:
+    result = await call(Asks({}), "rm", {}, [])
+    assert result.is_error
+    assert "There is no tool 'rm'" in text_of(result)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ByokError("No.", hint="Do this."), "No. Do this."),
+        (ByokError("No.", code="index_in_use"), "byok serve"),
+        (ValueError("secret"), "Internal error"),
+    ],
+    ids=repr,
+)
+async def test_what_goes_wrong_is_a_result_too(error: Exception, words: str) -> None:
+    result = await call(Asks(error), NAME, {"information_request": "a"}, [])
+    assert result.is_error
+    assert words in text_of(result)
+    assert "secret" not in text_of(result)
