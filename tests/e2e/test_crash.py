@@ -32,7 +32,7 @@ async def test_after_a_kill_with_32_streams_the_next_start_is_clean(
     fake.play(HELD)
     async with serving(home) as program:
         tasks = await streams(program, fake)
-        before = files(home)
+        before = {name for name in files(home) if "/." not in name}
         code, _, _ = await program.ended(signal.SIGKILL)
         await asyncio.gather(*tasks, return_exceptions=True)
     assert code == -signal.SIGKILL
@@ -45,4 +45,6 @@ async def test_after_a_kill_with_32_streams_the_next_start_is_clean(
             await connection.send(program.filled(HELLO))
             assert (await connection.answer(5)).status == 200
         program.check_log()
-        assert files(home) == before
+        async with asyncio.timeout(5):  # it may be writing its own list of models
+            while files(home) != before:
+                await asyncio.sleep(0.02)
