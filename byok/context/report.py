@@ -1,9 +1,11 @@
 """What users are told of the index: why a path is left out, and how much is kept."""
 
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from byok.context.scan import LARGEST
 from byok.context.store import Store
 from byok.context.types import SkipReason
 from byok.context.workspace import Workspace
@@ -15,13 +17,20 @@ def why(
 ) -> tuple[str, SkipReason | None]:
     """Say what is known of a path: a word, and why it is left out if it is.
 
+    Where one workspace is inside another, the inner one answers.
+
     Raises:
         BadRequest: no workspace contains it.
     """
-    for workspace in workspaces:
-        if path.is_relative_to(workspace.root):
-            return _why(workspace, store, path.relative_to(workspace.root).as_posix())
-    raise BadRequest("No workspace contains this path.", code="no_workspace")
+    around = [space for space in workspaces if path.is_relative_to(space.root)]
+    if not around:
+        raise BadRequest(
+            "No workspace contains this path.",
+            hint="`byok index status` lists them, `byok index add DIR` adds one.",
+            code="no_workspace",
+        )
+    inner = max(around, key=lambda space: len(space.root.parts))
+    return _why(inner, store, path.relative_to(inner.root).as_posix())
 
 
 def _why(
@@ -45,7 +54,17 @@ def _why(
         return "skipped", SkipReason(row[0])
     if row:
         return "indexed", None
-    return ("not indexed yet" if place.exists() else "not there"), None
+    try:
+        facts = place.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return "not there", None
+    except OSError:
+        return "skipped", SkipReason.NOT_ACCESSIBLE
+    if not stat.S_ISREG(facts.st_mode):
+        return "skipped", SkipReason.NOT_A_FILE
+    if facts.st_size > LARGEST:
+        return "skipped", SkipReason.TOO_LARGE
+    return "not indexed yet", None
 
 
 def totals(store: Store) -> dict[str, Any]:

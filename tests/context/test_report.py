@@ -1,10 +1,12 @@
 """What users are told of the index."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from byok.context.report import totals, why
+from byok.context.scan import LARGEST
 from byok.context.types import SkipReason
 from byok.errors import BadRequest
 from tests.fakes.engines import complete, engine, written
@@ -32,6 +34,31 @@ async def test_it_says_why_a_path_is_left_out(tmp_path: Path) -> None:
         with pytest.raises(BadRequest):
             why(made.workspaces, made.store, tmp_path / "elsewhere")
     assert told == expected
+
+
+async def test_what_the_walk_leaves_out_is_not_called_waiting(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    written(root, {"big.py": "x" * (LARGEST + 1)})
+    os.mkfifo(root / "pipe.py")
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        told = [
+            why(made.workspaces, made.store, root / path)
+            for path in ("big.py", "pipe.py", "big.py/x.py")
+        ]
+    assert told == [
+        ("skipped", SkipReason.TOO_LARGE),
+        ("skipped", SkipReason.NOT_A_FILE),
+        ("not there", None),
+    ]
+
+
+async def test_of_nested_workspaces_the_inner_one_says_why(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    written(root, {"in/a.py": "x = 1\n", ".gitignore": "in/\n"})
+    async with engine(tmp_path / "e", root, root / "in") as made:
+        await complete(made)
+        assert why(made.workspaces, made.store, root / "in/a.py") == ("indexed", None)
 
 
 async def test_it_counts_what_is_kept(tmp_path: Path) -> None:
