@@ -253,6 +253,6 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
 def _corrupt(path: Path) -> CorruptData:
     return CorruptData(
         f"The database {path} is damaged.",
-        hint=f"Move it and {path.name}-wal away and start again: workspaces are read "
-        "anew, and clients upload what they miss.",
+        hint=f"Move it and {path.name}-wal away and start again. Then add the folders "
+        "once more (byok index add); clients upload what they miss.",
     )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from byok.context.types import Job, Outcome
+from byok.errors import ByokError
 
 _log = logging.getLogger(__name__)
 _BATCH = 64
@@ -126,7 +127,7 @@ class Indexer:
             except Exception as error:
                 # Whatever storage or workers threw: the tasks stay open, the daemon
                 # lives, the status says it, and the same is tried again.
-                self.error = f"{type(error).__name__}: {error}"[:300]
+                self.error = _told(error)[:300]
                 _log.exception("indexing failed; it is tried again in %.0f s", pause)
                 self._end_workers()
                 with self._change:
@@ -226,3 +227,9 @@ def _keyed(job: Job, task: Task) -> Job:
 
 def _replaced(outcome: Outcome, job: Job) -> Outcome:
     return Outcome(job, outcome.prepared, outcome.reason, outcome.facts, outcome.plain)
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, ByokError):
+        return error.sentence
+    return f"{type(error).__name__}: {error}"

@@ -30,6 +30,11 @@ _CANDIDATES = 400
 _LARGE_SHARE = 0.5
 _WIDE = 3200
 _VIEWS_KEPT = 8
+_LONGEST_REASON = 150
+_MEND = (
+    "If the disk is full, make room: it is tried again. Else restart byok: at its "
+    "start it mends the index."
+)
 # Weights of the fields, measured together with the ranking (docs/RETRIEVAL.md).
 _FIELDS = (("body", 1.0), ("sym", 0.3), ("path", 0.5))
 
@@ -265,12 +270,16 @@ def _translated() -> Iterator[None]:
         if "LockBusy" in str(error):
             raise IndexInUse(
                 "Another byok process is using the index.",
-                hint="Stop it, or let this command ask the running daemon.",
+                hint="Wait for it, or start the daemon (byok serve): all ask that one.",
             ) from error
-        raise IndexFailed(f"The index cannot be used: {error}") from error
+        raise IndexFailed(
+            f"The index cannot be used: {str(error)[:_LONGEST_REASON]}.", hint=_MEND
+        ) from error
     except BaseException as error:
         if type(error).__name__ == "PanicException":
-            raise IndexFailed(f"The index is damaged: {error}") from error
+            raise IndexFailed(
+                f"The index is damaged: {str(error)[:_LONGEST_REASON]}.", hint=_MEND
+            ) from error
         raise
 
 

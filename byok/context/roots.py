@@ -44,9 +44,16 @@ def check_root(root: Path) -> Path:
         real = root.expanduser().resolve(strict=True)
         facts = real.stat()
     except (OSError, RuntimeError, ValueError) as error:
-        raise ConfigError(f"The workspace {str(root)!r} cannot be opened.") from error
+        why = "there is no such folder" if isinstance(error, FileNotFoundError) else ""
+        why = why or getattr(error, "strerror", None) or "its path is broken"
+        raise ConfigError(
+            f"The workspace {str(root)!r} cannot be opened: {why}."
+        ) from error
     if not real.is_dir():
-        raise ConfigError(f"The workspace {str(root)!r} is no folder.")
+        raise ConfigError(
+            f"The workspace {str(root)!r} is no folder.",
+            hint="Name the folder that it is in.",
+        )
     if real == Path(real.anchor) or real == Path.home():
         raise ConfigError(
             f"{real} cannot be a workspace: it would take in far too much.",

@@ -198,7 +198,10 @@ class CodeContext:
         root = _path(body, "root")
         if not await engine.remove(root):
             raise BadRequest(
-                f"{root} is no workspace.", code="no_workspace", status=422
+                f"{root} is no workspace.",
+                hint="`byok index status` lists them.",
+                code="no_workspace",
+                status=422,
             )
         return {"removed": str(root)}
 

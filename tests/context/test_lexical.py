@@ -1,6 +1,7 @@
 """The lexical index: what is added is found, what is removed is not; damage."""
 
 import random
+import shutil
 import threading
 from collections import Counter
 from pathlib import Path
@@ -295,3 +296,14 @@ def test_a_panic_of_tantivy_is_an_ordinary_error(index: LexicalIndex) -> None:
     index.add(3, words("a.py", "alpha"))  # by a new writer
     index.commit()
     assert index.counts() == {1: 1, 3: 1}
+
+
+def test_a_folder_that_went_is_an_error_that_says_what_to_do(
+    index: LexicalIndex, tmp_path: Path
+) -> None:
+    shutil.rmtree(tmp_path / "index")
+    with pytest.raises(IndexFailed) as caught:
+        index.add(1, words("a.py", "alpha"))
+        index.commit()
+    assert len(str(caught.value)) < 250
+    assert "restart byok" in caught.value.hint
