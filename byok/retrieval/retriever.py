@@ -82,7 +82,7 @@ class Retriever:
         found, entries = await asyncio.to_thread(
             self._ranked, queries.parse(text), scope
         )
-        return [_hit(file, entries) for file in found[:limit]]
+        return [_hit(file, entries, scope) for file in found[:limit]]
 
     async def _settle(self) -> None:
         """Let a few files that were just saved be indexed first."""
@@ -225,10 +225,14 @@ def _is_open(space: Workspace, path: str) -> bool:
     return space.rules.reason(path) is None
 
 
-def _hit(file: RankedFile, entries: Mapping[int, Entry]) -> dict[str, Any]:
-    spans = entries[file.blob_id].spans
+def _hit(
+    file: RankedFile, entries: Mapping[int, Entry], scope: Scope
+) -> dict[str, Any]:
+    entry = entries[file.blob_id]
+    spans, space = entry.spans, scope.space_of(entry)
     return {
         "path": file.path,
+        "file": str(space.root / entry.path) if space else "",
         "score": round(file.score, 3),
         "kind": file.kind,
         "reasons": {k: round(v, 3) for k, v in file.reasons._asdict().items()},

@@ -32,11 +32,15 @@ class Scope:
 
     def path_of(self, entry: Entry) -> str:
         """Return the path of a blob as answers show it."""
-        if len(self.workspaces) > 1:
-            for space in self.workspaces:
-                if space.blob_of(entry.path) == entry.blob_id:
-                    return self.prefix_of(space) + entry.path
-        return entry.path
+        space = self.space_of(entry) if len(self.workspaces) > 1 else None
+        return self.prefix_of(space) + entry.path if space else entry.path
+
+    def space_of(self, entry: Entry) -> Workspace | None:
+        """Return the workspace that a blob is a file of, if it is one's."""
+        for space in self.workspaces:
+            if space.blob_of(entry.path) == entry.blob_id:
+                return space
+        return None
 
     def blob_of(self, path: str) -> int | None:
         """Return the blob in view that answers show under a path."""

@@ -331,6 +331,7 @@ async def test_hits_are_plain_data_for_programs(tmp_path: Path, root: Path) -> N
         hits = await asker.retriever.search("feed lion", 1)
     [hit] = hits
     assert hit["path"] == "lion.py"
+    assert hit["file"] == str(root / "lion.py")
     assert hit["kind"] == "code"
     assert hit["chunks"][0]["first_line"] == 1
     assert hit["score"] > 0
