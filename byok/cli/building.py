@@ -54,9 +54,9 @@ async def until_built(
                 if roots is None or space["root"] in roots
             ]
             seconds = time.monotonic() - began
-            show(spaces, seconds)
             if all(map(is_settled, spaces)):
                 return Built(spaces, seconds)
+            show(spaces, seconds)
             await asyncio.sleep(_POLL_SECONDS)
 
 
@@ -82,13 +82,16 @@ def describe(space: dict[str, Any]) -> str:
         for name, words in _LEFT_OUT.items()
         if space["counters"].get(name)
     ]
-    text = f"{root}: {count:,} files indexed"
+    text = f"{root}: {count:,} {'file' if count == 1 else 'files'} indexed"
     return f"{text}; left out: {', '.join(left)}" if left else text
 
 
 @contextmanager
 def _bar() -> Iterator[Any]:
-    """Give what shows progress on stderr: a bar on a terminal, nothing in a pipe."""
+    """Give what shows progress on stderr: a bar on a terminal, nothing in a pipe.
+
+    The bar appears with the first progress: what is built already shows none.
+    """
     if not sys.stderr.isatty():
         yield lambda spaces, seconds: None
         return
@@ -100,21 +103,26 @@ def _bar() -> Iterator[Any]:
         BarColumn(),
         TextColumn("{task.percentage:3.0f} %  {task.fields[files]}"),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("scanning", total=100, files="")
+    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = progress.add_task("scanning", total=100, files="")
 
-        def show(spaces: Sequence[dict[str, Any]], seconds: float) -> None:
-            done, total, share = _sums(spaces)
-            scanning = any(space["phase"] == "scanning" for space in spaces)
-            rate = done / seconds if seconds else 0
-            progress.update(
-                task,
-                description="scanning" if scanning else "indexing",
-                completed=share,
-                files=f"{done:,} of {total:,} files, {rate:,.0f}/s",
-            )
+    def show(spaces: Sequence[dict[str, Any]], seconds: float) -> None:
+        done, total, share = _sums(spaces)
+        scanning = any(space["phase"] == "scanning" for space in spaces)
+        rate = done / seconds if seconds else 0
+        progress.update(
+            task,
+            description="scanning" if scanning else "indexing",
+            completed=share,
+            files=f"{done:,} of {total:,} files, {rate:,.0f}/s",
+        )
+        progress.start()
 
+    try:
         yield show
+    finally:
+        if progress.live.is_started:
+            progress.stop()
 
 
 def _sums(spaces: Sequence[dict[str, Any]]) -> tuple[int, int, float]:

@@ -134,6 +134,7 @@ def rebuild(no_wait: NoWaitOption = False, config: ConfigOption = None) -> None:
         told = await client.ask(Service.INDEX_REBUILD, {})
         if not told["workspaces"]:
             say("There is no workspace. Add one: byok index add DIR")
+            return
         await _wait(client, told["workspaces"], no_wait=no_wait)
 
     with_client(work, config=config)

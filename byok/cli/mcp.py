@@ -9,6 +9,7 @@ import typer
 
 from byok.cli.asking import WorkspacesOption, folders, opener
 from byok.cli.context import ConfigOption
+from byok.cli.output import tell
 from byok.errors import ByokError
 from byok.paths import find_paths
 
@@ -31,6 +32,11 @@ def mcp(workspace: WorkspacesOption = None, config: ConfigOption = None) -> None
             "byok mcp needs the MCP SDK, which is not installed.",
             hint="Install byok with its extra: pipx install 'byok[mcp]'",
             code="no_mcp",
+        )
+    if sys.stdin.isatty():
+        tell(
+            "byok mcp speaks JSON-RPC with an MCP client, which starts it (README). "
+            "Ctrl-D ends it; for a question of your own: byok search"
         )
     from byok.mcp.stdio import take_over
 

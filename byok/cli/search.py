@@ -14,9 +14,10 @@ from byok.knowledge import DEFAULT_LENGTH, LONGEST, Service
 
 if TYPE_CHECKING:
     from byok.chat import Json
+    from byok.cli.building import Built
     from byok.local.client import LocalClient
 
-_MOST_HITS = 100
+_MOST_HITS, _MOST_NAMED = 100, 3
 
 
 def register(app: typer.Typer) -> None:
@@ -25,8 +26,12 @@ def register(app: typer.Typer) -> None:
 
 
 def search(
-    query: Annotated[
-        str, typer.Argument(help='A question, such as "where are tokens checked".')
+    question: Annotated[
+        list[str],
+        typer.Argument(
+            help='A question, such as "where are tokens checked".',
+            metavar="QUESTION",
+        ),
     ],
     workspace: WorkspacesOption = None,
     limit: Annotated[
@@ -43,6 +48,9 @@ def search(
     Searches the folders of -w; without them the workspace that this folder is in, else
     all workspaces; where none was ever declared, this project.
     """
+    query = " ".join(question).strip()
+    if not query:
+        raise typer.BadParameter("The question is empty.")
 
     async def work(client: "LocalClient") -> "Json":
         roots = await _scope(client, folders(workspace))
@@ -71,13 +79,14 @@ async def _scope(client: "LocalClient", given: list[Path]) -> list[str]:
     known = [space["root"] for space in told["workspaces"]]
     if not given and known:
         here = Path.cwd().resolve()
-        roots = [root for root in known if here.is_relative_to(root)]
+        around = [root for root in known if here.is_relative_to(root)]
+        roots = [max(around, key=len)] if around else []  # the innermost
         if not roots:
             tell(
-                f"This folder is in no workspace; searching {', '.join(known)}. "
+                f"This folder is in no workspace; searching {_named(known)}. "
                 "For this folder: -w ."
             )
-        await until_built(client, roots or known)
+        _tell_if_empty(await until_built(client, roots or known))
         return roots
     wanted = given or [project_of(Path.cwd().resolve())]
     await _follow(client, [root for root in wanted if str(root) not in known])
@@ -86,7 +95,20 @@ async def _scope(client: "LocalClient", given: list[Path]) -> list[str]:
     for space in built.workspaces:
         if built.seconds > 1 or space["phase"] != "complete":
             tell(f"{describe(space)} ({built.seconds:.1f} s)")
+    _tell_if_empty(built)
     return roots
+
+
+def _named(roots: list[str]) -> str:
+    if len(roots) <= _MOST_NAMED:
+        return ", ".join(roots)
+    return f"all {len(roots)} workspaces (byok index status)"
+
+
+def _tell_if_empty(built: "Built") -> None:
+    for space in built.workspaces:
+        if space["phase"] == "complete" and not space["files_tracked"]:
+            tell(f"{space['root']}: there is no file to search (byok index why PATH).")
 
 
 async def _follow(client: "LocalClient", roots: Iterable[Path]) -> None:

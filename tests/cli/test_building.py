@@ -119,3 +119,15 @@ async def test_a_terminal_gets_a_bar_with_files_and_rate(
     assert out == ""
     assert "617 of 1,234 files" in err
     assert "/s" in err
+
+
+def test_one_file_is_no_files() -> None:
+    assert describe(space("complete", files_tracked=1)) == "/w: 1 file indexed"
+
+
+async def test_what_is_built_already_shows_no_bar(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    await until_built(client([space("complete")]))
+    assert capsys.readouterr().err == ""

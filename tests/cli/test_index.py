@@ -46,19 +46,23 @@ def check_index(cli: Cli, project: Path, *, daemon: bool) -> None:
     assert why["reason"] == "secret"
     outside = cli("index", "why", project.parent / "x")
     assert (outside.code, outside.err) == (
-        1, "byok: No workspace contains this path.\n",
+        1, "byok: No workspace contains this path.\n  `byok index status` lists them, "
+        "`byok index add DIR` adds one.\n",
     )  # fmt: skip
 
     assert "4 files indexed" in cli("index", "rebuild").out
     removed = cli("index", "remove", project)
     assert (removed.code, "is forgotten" in removed.out) == (0, True)
     again = cli("index", "remove", project)
-    assert (again.code, again.err) == (1, f"byok: {project} is no workspace.\n")
+    assert again.code == 1
+    assert again.err.startswith(f"byok: {project} is no workspace.\n  `byok index")
 
 
 def test_without_a_daemon_this_process_indexes(cli: Cli, project: Path) -> None:
     check_index(cli, project, daemon=False)
-    assert "There is no workspace" in cli("index", "rebuild").out
+    rebuilt = cli("index", "rebuild")
+    assert "There is no workspace" in rebuilt.out
+    assert rebuilt.err == ""
 
 
 def test_with_a_daemon_it_indexes(cli: Cli, project: Path) -> None:

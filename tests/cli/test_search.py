@@ -83,7 +83,50 @@ def test_one_workspace_shows_nothing_of_another(
 def test_a_folder_that_cannot_be_searched_is_told(cli: Cli, tmp_path: Path) -> None:
     done = cli("search", QUESTION, "-w", tmp_path / "missing")
     assert (done.code, done.out) == (78, "")
-    assert "cannot be opened" in done.err
+    assert "cannot be opened: there is no such folder" in done.err
+
+
+def test_of_nested_workspaces_the_inner_one_is_searched(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = project / "bakery"
+    for root in (project, inner):
+        cli("index", "add", root)
+    monkeypatch.chdir(inner)
+    [first, *others] = json.loads(cli("search", QUESTION, "--json").out)["hits"]
+    assert (first["path"], first["file"]) == ("oven.py", str(inner / "oven.py"))
+    assert all(hit["file"].startswith(str(inner)) for hit in others)
+    monkeypatch.chdir(project)
+    hits = json.loads(cli("search", QUESTION, "--json").out)["hits"]
+    assert hits[0]["path"] == "bakery/oven.py"
+
+
+def test_a_question_needs_no_quotes_but_words(cli: Cli, project: Path) -> None:
+    done = cli("search", *QUESTION.split(), "-w", project)
+    assert done.out == cli("search", QUESTION, "-w", project).out
+    assert "Path: bakery/oven.py" in done.out
+    empty = cli("search", " ", "-w", project)
+    assert (empty.code, empty.out) == (2, "")
+    assert "The question is empty" in empty.err
+
+
+def test_a_workspace_without_files_is_told(cli: Cli, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = cli("search", QUESTION, "-w", empty)
+    assert done.code == 0
+    assert f"{empty}: there is no file to search" in done.err
+
+
+def test_many_workspaces_are_counted_not_listed(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abcd":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.py").write_text(f"{name} = 1\n")
+        cli("index", "add", tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    assert "searching all 4 workspaces (byok index status)" in cli("search", "x").err
 
 
 def test_the_project_of_a_folder_is_its_repository(
