@@ -28,8 +28,12 @@ def read_token(path: Path) -> str:
     except FileExistsError:
         return _existing(path)
     token = _new_token()
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(token + "\n")
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(token + "\n")
+    except OSError:  # such as a full disk: an empty file would hinder every start
+        path.unlink(missing_ok=True)
+        raise
     return token
 
 

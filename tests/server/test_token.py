@@ -1,6 +1,9 @@
 """The client token: its file, its comparison, its rotation."""
 
+import errno
+import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -155,3 +158,18 @@ def test_a_token_never_looks_like_an_option(tmp_path: Path) -> None:
     tokens = {rotate_token(tmp_path / "token") for _ in range(400)}
     assert all(token[0].isalnum() for token in tokens)
     assert len(tokens) == 400
+
+
+def test_a_full_disk_leaves_no_empty_token(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(handle: int, *_: object, **__: object) -> NoReturn:
+        os.close(handle)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fdopen", full)
+        with pytest.raises(OSError, match="No space"):
+            read_token(path)
+    assert not path.exists()
+    assert len(read_token(path)) > 20
