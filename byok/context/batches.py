@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from byok.context import recovery
 from byok.context.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE, Database
-from byok.context.lexical import IndexFailed, LexicalIndex, remove_all
+from byok.context.index_errors import IndexFailed
+from byok.context.lexical import LexicalIndex, remove_all
 from byok.context.packing import pack_spans
 from byok.context.types import Facts, Outcome, Prepared, SkipReason
 

@@ -19,8 +19,8 @@ import tantivy
 from tantivy import Occur, Query
 
 from byok.context import segments
+from byok.context.index_errors import IndexFailed, translated
 from byok.context.types import Prepared
-from byok.errors import ByokError
 
 _log = logging.getLogger(__name__)
 _WRITER_BYTES = 50_000_000
@@ -30,28 +30,8 @@ _CANDIDATES = 400
 _LARGE_SHARE = 0.5
 _WIDE = 3200
 _VIEWS_KEPT = 8
-_LONGEST_REASON = 150
-_MEND = (
-    "If the disk is full, make room: it is tried again. Else restart byok: at its "
-    "start it mends the index."
-)
 # Weights of the fields, measured together with the ranking (docs/RETRIEVAL.md).
 _FIELDS = (("body", 1.0), ("sym", 0.3), ("path", 0.5))
-
-
-class IndexInUse(ByokError):
-    """Another process has the index open for writing."""
-
-    status = 422
-    code = "index_in_use"
-
-
-class IndexFailed(ByokError):
-    """The index cannot be read or written: the disk is full, or it is damaged."""
-
-    status = 503
-    code = "index_failed"
-    retryable = True
 
 
 class ChunkScore(NamedTuple):
@@ -95,7 +75,7 @@ class LexicalIndex:
 
     def _open(self) -> None:
         """Open for writing; only who may write can say that an index is damaged."""
-        with _translated():
+        with translated():
             self._index = tantivy.Index(self._schema, path=str(self._folder))
             self._writer: tantivy.IndexWriter | None = self._new_writer()
             try:
@@ -122,7 +102,7 @@ class LexicalIndex:
     @contextmanager
     def _writing(self) -> Iterator[tantivy.IndexWriter]:
         """Lend the writer; one that failed loses what it had, and is replaced."""
-        with _translated():
+        with translated():
             try:
                 if self._writer is None:
                     self._writer = self._new_writer()
@@ -157,7 +137,7 @@ class LexicalIndex:
         """Make what was added and removed durable and visible."""
         with self._writing() as writer:
             writer.commit()
-        with _translated():
+        with translated():
             self._index.reload()
             self._searcher = self._index.searcher()
 
@@ -178,7 +158,7 @@ class LexicalIndex:
         """
         if not terms or not view.ids:
             return []
-        with _translated():
+        with translated():
             return self._search(terms, view, limit)
 
     def _search(
@@ -243,7 +223,7 @@ class LexicalIndex:
         """Return how many chunks each blob has in the index."""
         searcher = self._searcher
         everything = max(1, searcher.num_docs)
-        with _translated():
+        with translated():
             hits = searcher.search(Query.all_query(), everything, count=False).hits
             where = [address for _, address in hits]
             found = searcher.fast_field_values("blob_id", where) if where else ()
@@ -255,32 +235,10 @@ class LexicalIndex:
         if writer is None:
             return
         try:
-            with _translated():
+            with translated():
                 writer.wait_merging_threads()
         except IndexFailed as error:  # so it had failed before
             _log.warning("%s", error)
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """Turn tantivy's errors into byok's; a panic is not even an Exception."""
-    try:
-        yield
-    except ValueError as error:
-        if "LockBusy" in str(error):
-            raise IndexInUse(
-                "Another byok process is using the index.",
-                hint="Wait for it, or start the daemon (byok serve): all ask that one.",
-            ) from error
-        raise IndexFailed(
-            f"The index cannot be used: {str(error)[:_LONGEST_REASON]}.", hint=_MEND
-        ) from error
-    except BaseException as error:
-        if type(error).__name__ == "PanicException":
-            raise IndexFailed(
-                f"The index is damaged: {str(error)[:_LONGEST_REASON]}.", hint=_MEND
-            ) from error
-        raise
 
 
 def remove_all(index: LexicalIndex, blob_ids: Iterable[int]) -> None:

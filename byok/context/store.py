@@ -16,7 +16,8 @@ from typing import ParamSpec, TypeVar
 from byok.context import blobs
 from byok.context.batches import Batches, Written
 from byok.context.database import Database, read_only
-from byok.context.lexical import IndexFailed, LexicalIndex
+from byok.context.index_errors import IndexFailed
+from byok.context.lexical import LexicalIndex
 from byok.context.types import Outcome
 from byok.errors import NotReady
 

@@ -11,8 +11,8 @@ from byok.augment.blobs import BlobNames
 from byok.augment.retrieval import Retrieval, RetrievalRequest
 from byok.context.contents import Contents, Entry
 from byok.context.engine import ContextEngine
+from byok.context.index_errors import IndexFailed
 from byok.context.languages import kind_of
-from byok.context.lexical import IndexFailed
 from byok.context.types import Phase
 from byok.context.workspace import Workspace
 from byok.knowledge import SearchMode

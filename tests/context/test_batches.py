@@ -6,7 +6,7 @@ import pytest
 
 from byok.context import blobs
 from byok.context.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE
-from byok.context.lexical import IndexFailed
+from byok.context.index_errors import IndexFailed
 from byok.context.packing import unpack_spans
 from byok.context.types import Job, Outcome, Prepared, SkipReason
 from tests.context.stores import FACTS, Opened, outcome, upload, words

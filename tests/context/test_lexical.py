@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 import tantivy
 
+from byok.context.index_errors import IndexFailed, IndexInUse
 from byok.context.lexical import (
     ChunkScore,
-    IndexFailed,
-    IndexInUse,
     LexicalIndex,
     View,
     remove_all,

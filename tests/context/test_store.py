@@ -9,7 +9,8 @@ import pytest
 from byok.context import blobs
 from byok.context.blobs import known
 from byok.context.database import CorruptData, Database
-from byok.context.lexical import IndexFailed, IndexInUse, LexicalIndex
+from byok.context.index_errors import IndexFailed, IndexInUse
+from byok.context.lexical import LexicalIndex
 from byok.context.store import Store
 from byok.errors import NotReady
 from tests.context.stores import check, open_store, outcome, upload, words
