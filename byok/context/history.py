@@ -35,12 +35,12 @@ _SAFE = (
     *("-c", "core.fsmonitor=false"),
     *("-c", "core.hooksPath=/dev/null"),
     *("-c", "log.showSignature=false"),
-    *("-c", "protocol.allow=never"),
 )
 _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_ALLOW_PROTOCOL": "",  # no setting lifts it; older gits fetch without the next
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
@@ -250,7 +250,7 @@ def _commits(output: bytes, *, whole: bool) -> Iterator[Commit]:
             path = field if touched else field.removeprefix(b"\n")
             touched += 1
             if touched <= MOST_FILES:
-                files.append(path.decode("utf-8", "surrogateescape"))
+                files.append(path.decode("utf-8", "backslashreplace"))
         made = Commit(
             commit,
             min(int(seconds), _LATEST) if seconds.isdigit() else 0,
