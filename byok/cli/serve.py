@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from byok.paths import Paths
     from byok.server.run import Daemon
     from byok.services import Services
-
-_START_TRIES, _START_PAUSE = 15, 0.2  # seconds
 
 
 def register(app: typer.Typer) -> None:
@@ -80,18 +77,10 @@ def _check(settings: "Settings", upstream: str) -> None:
 
 def _running(paths: "Paths") -> str:
     """Return where the daemon of this user listens, "" where none proves to be it."""
-    from byok.server.challenge import holds
-    from byok.server.instance import is_held, running
-    from byok.server.token import read_token
+    from byok.local.find import find_daemon
 
-    for _ in range(_START_TRIES):
-        if not is_held(paths):
-            return ""
-        daemon = running(paths)
-        if daemon is not None and holds(daemon, read_token(paths.token)):
-            return f"http://127.0.0.1:{daemon.port}"
-        time.sleep(_START_PAUSE)  # it may have only just begun
-    return ""
+    daemon = find_daemon(paths)
+    return f"http://127.0.0.1:{daemon.port}" if daemon else ""
 
 
 async def _serve(

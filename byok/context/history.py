@@ -81,12 +81,6 @@ class History:
     head: str
     commits: tuple[Commit, ...]
 
-    def after(self, older: "History", limit: int = COMMITS) -> "History":
-        """Return this history with the commits of an older one behind it."""
-        known = {commit.hash for commit in self.commits}
-        rest = tuple(c for c in older.commits if c.hash not in known)
-        return History(self.head, (self.commits + rest)[:limit])
-
 
 def head(root: Path, *, git: str | None = None) -> str | None:
     """Return the commit that is checked out, or None; a few milliseconds."""
@@ -100,12 +94,11 @@ def read_history(
     root: Path,
     *,
     limit: int = COMMITS,
-    since: str | None = None,
     git: str | None = None,
     seconds: float = _SECONDS,
     most_bytes: int = _MOST_BYTES,
 ) -> History | None:
-    """Read the last commits that touched `root`, or those `since` a commit.
+    """Read the last commits that touched `root`.
 
     None where there is no git, no repository, no commit, or where git refuses; the log
     says why. What takes longer than `seconds` or is larger than `most_bytes` gives the
@@ -114,12 +107,9 @@ def read_history(
     try:
         program = git or _git()
         prefix, newest = _place(root, program)
-        if since is not None and not _NAME.fullmatch(since):
-            raise _RefusedError("no such commit")
-        span = f"{since}..{newest}" if since else newest
         # A pathspec makes git simplify the history: only where it leaves files out.
         below = ["--", "."] if prefix else ["--"]
-        command = [*_LOG, f"--max-count={limit}", span, *below]
+        command = [*_LOG, f"--max-count={limit}", newest, *below]
         ran = _run(program, command, root, seconds, most_bytes)
         commits = tuple(_commits(ran.output, whole=not ran.trouble))
         if ran.trouble and not commits:

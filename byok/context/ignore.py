@@ -14,13 +14,13 @@ from byok.context.secret_names import is_private, is_secret
 from byok.context.types import SkipReason
 
 _log = logging.getLogger(__name__)
-_EXCLUDE = ".git/info/exclude"
 _MAX_BYTES = 64 * 1024
 _MAX_LINES = 1_000
 _MAX_LINE = 1_000
 _MAX_LINES_IN_FORCE = 4_000
 _MAX_LINES_IN_ALL = 50_000  # compiling them takes seconds
 _MAX_FOLDERS = 100_000
+EXCLUDE = ".git/info/exclude"
 IGNORE_FILES = (".gitignore", ".augmentignore")
 # `!node_modules/` in an .augmentignore lifts such a line. Names that people also give
 # to folders of their own (build, dist, target) only count at the root.
@@ -160,7 +160,7 @@ class Rules:
     def _root(self, names: Collection[str] | None) -> FolderRules:
         chain: _Chain = ((self._noise, 0),)
         if names is None or ".git" in names:
-            chain = self._with(chain, _EXCLUDE, 0)
+            chain = self._with(chain, EXCLUDE, 0)
         return FolderRules(self, "", self._with_files(chain, "", names))
 
     def _below(

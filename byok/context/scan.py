@@ -20,7 +20,6 @@ from byok.context.reading import BY_DESCRIPTOR, Folder, Unreadable, facts_of
 from byok.context.types import Found, Skipped, SkipReason
 from byok.context.versions import MAX_BYTES
 
-LARGEST = MAX_BYTES
 _BATCH = 256
 
 Entry = Found | Skipped
@@ -28,7 +27,7 @@ Entry = Found | Skipped
 
 @dataclass(slots=True)
 class Counters:
-    """What happened to the files of a workspace; times in seconds."""
+    """What the last walk made of the files of a workspace; times in seconds."""
 
     accepted: int = 0
     not_accessible: int = 0
@@ -40,12 +39,8 @@ class Counters:
     mtime_hits: int = 0
     mtime_misses: int = 0
     names_probed: int = 0
-    files_read: int = 0
-    blobs_uploaded: int = 0
     walk_seconds: float = 0.0
     stat_seconds: float = 0.0
-    read_seconds: float = 0.0
-    calculate_seconds: float = 0.0
 
 
 _COUNTED = {
@@ -182,7 +177,7 @@ class _Walk:
             return self._skipped(path, SkipReason.NOT_ACCESSIBLE)
         mode = found.st_mode
         if stat.S_ISREG(mode) and found.st_dev == self._folder.device:
-            if found.st_size > LARGEST:
+            if found.st_size > MAX_BYTES:
                 return self._skipped(path, SkipReason.TOO_LARGE)
             self._counters.accepted += 1
             return Found(path, facts_of(found))

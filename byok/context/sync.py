@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import aclosing
 from functools import partial
 
@@ -16,7 +16,6 @@ from byok.context.store import Store
 from byok.context.types import Facts, Phase
 from byok.context.watch import Watch, Watcher
 from byok.context.workspace import (
-    Progress,
     TooManyFiles,
     Workspace,
     changes_rules,
@@ -41,7 +40,6 @@ class Synchroniser:
         *,
         max_files: int,
         poll_seconds: float = 60.0,
-        on_event: Callable[[Progress], None] = lambda progress: None,
         settle_seconds: float = _SETTLE_SECONDS,
         watch: Watch = watchfiles.watch,
     ) -> None:
@@ -50,7 +48,6 @@ class Synchroniser:
         self._store = store
         self._indexer = indexer
         self._max_files = max_files
-        self._on_event = on_event
         self._settle_seconds = settle_seconds
         self._watcher = Watcher(
             workspace.root, partial(is_wanted, workspace.rules),
@@ -260,7 +257,6 @@ class Synchroniser:
         if workspace.phase is not phase or phase is Phase.SCANNING:
             workspace.phase = phase
             _log.info("%s: %s", workspace.root, phase)
-        self._on_event(workspace.progress)
 
     def close(self) -> None:
         """Stop the timers, and a walk that is under way."""

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from byok.context.ignore import Rules
+from byok.context.ignore import EXCLUDE, IGNORE_FILES, Rules
 from byok.context.lexical import View
 from byok.context.scan import Counters, walk
 from byok.context.types import Facts, Found, Phase
 
 # Whatever changes within this time after a file was read may have the same time stamp.
 _SETTLES_NS = 2_000_000_000
-_IGNORE_FILES = (".gitignore", ".augmentignore")
-_GIT_MOVES = (".git/HEAD", ".git/info/exclude")
+_GIT_MOVES = (".git/HEAD", EXCLUDE)
 _GIT_LOG = ".git/logs/HEAD"
 
 
@@ -37,7 +36,7 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One event of a workspace; `percentage` of the files that were to be read."""
+    """How far a workspace is; `percentage` of the files that were to be read."""
 
     root: str
     phase: Phase
@@ -183,7 +182,7 @@ def is_unsettled(facts: Facts, now_ns: int | None = None) -> bool:
 
 def changes_rules(path: str) -> bool:
     """Tell whether a changed path may change what else is indexed."""
-    return path.rpartition("/")[2] in _IGNORE_FILES or path in _GIT_MOVES
+    return path.rpartition("/")[2] in IGNORE_FILES or path in _GIT_MOVES
 
 
 def is_commit(path: str) -> bool:

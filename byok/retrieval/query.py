@@ -4,13 +4,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from byok.context.tokens import COMPOUND, expand, stem, words
+from byok.context.tokens import COMPOUND, IDEOGRAPHS, expand, stem, words
 from byok.context.types import Kind
 
 _LONGEST = 10_000
 _MOST_TERMS = 64
 _LONGEST_TERM = 64
-_IDEOGRAPHS = "\u3040"
 
 
 def _stems(text: str) -> frozenset[str]:
@@ -96,7 +95,7 @@ def parse(text: str) -> Query:
 
 
 def _terms(word: str) -> Iterator[str]:
-    if word[0] >= _IDEOGRAPHS:
+    if word[0] >= IDEOGRAPHS:
         # The terms of a long run are many; those beyond the limit are not made.
         word = word[: _MOST_TERMS + 1]
     for term in expand(word):

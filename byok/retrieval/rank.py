@@ -19,7 +19,6 @@ from byok.context.lexical import ChunkScore
 from byok.context.tokens import COMPOUND, terms
 from byok.context.types import Kind
 from byok.retrieval.query import Query
-from byok.retrieval.signals import JoinedSignals, Signals
 
 _CHUNK_WEIGHTS = (1.0, 0.5, 0.25, 0.125, 0.0625)
 _NAME_WEIGHT = 0.1
@@ -38,7 +37,7 @@ _MOST_FILES = 100
 
 
 class FileSignals(Protocol):
-    """What the history of files says (`signals.Signals`)."""
+    """What the history of files says (`signals.JoinedSignals`)."""
 
     def text_scores(self, query: Mapping[str, float]) -> dict[str, float]:
         """Return how well the messages about each file fit weighted terms."""
@@ -87,7 +86,7 @@ def rank(
     chunks: Iterable[ChunkScore],
     by_blob: Callable[[int], FileEntry | None],
     query: Query,
-    signals: Signals | JoinedSignals | None = None,
+    signals: FileSignals | None = None,
     by_path: Callable[[str], FileEntry | None] = lambda _: None,
     *,
     limit: int = _MOST_FILES,

@@ -23,6 +23,7 @@ from byok.context.reading import Folder, Unreadable
 from byok.context.text import decode, split_lines
 from byok.context.tokens import stem
 from byok.context.types import SkipReason
+from byok.context.versions import MAX_BYTES
 from byok.retrieval.matches import (
     LINES_A_FILE,
     FileMatches,
@@ -40,7 +41,6 @@ _LONGEST_TOKEN = 64
 _TOKENS = 8
 _BLOCK = 2**16
 _LAST_WORDS = 2.0
-_LARGEST_FILE = 2**20
 _MOST_BYTES = 2 * 2**20
 _ARGUMENTS = (
     *("--no-config", "--json", "--fixed-strings", "--ignore-case", "--no-messages"),
@@ -210,7 +210,7 @@ def _written(root: Path, found: Search, limit: int, prefix: str) -> str:
     def lines_of(file: PackedFile) -> list[str] | None:
         try:
             with Folder(root) as folder:
-                content, _ = folder.read(found.files[file.blob_id].path, _LARGEST_FILE)
+                content, _ = folder.read(found.files[file.blob_id].path, MAX_BYTES)
         except Unreadable:
             return None
         text = decode(content)

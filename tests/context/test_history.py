@@ -119,27 +119,6 @@ def test_merges_are_left_out(repository: Repository) -> None:
     assert sorted(messages) == ["base", "main", "side"]
 
 
-def test_what_is_new_is_put_before_what_is_known(repository: Repository) -> None:
-    repository.commit("one", "a")
-    old = read(repository.root)
-    repository.commit("two", "a")
-    new = read_history(repository.root, since=old.head)
-    assert new is not None
-    assert [c.message for c in new.commits] == ["two"]
-    assert new.after(old) == read(repository.root)
-    assert [c.message for c in new.after(old, limit=1).commits] == ["two"]
-
-
-@pytest.mark.parametrize("since", ["--output=x", "HEAD", "0" * 40, ""])
-def test_a_commit_that_is_none_gives_nothing_or_all(
-    repository: Repository, since: str
-) -> None:
-    repository.commit("one", "a")
-    found = read_history(repository.root, since=since)
-    assert found is None
-    assert [p.name for p in repository.root.iterdir() if p.name != ".git"] == ["a"]
-
-
 def test_there_are_at_most_so_many(repository: Repository) -> None:
     for n in range(3):
         repository.commit(str(n), "a")

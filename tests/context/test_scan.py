@@ -11,8 +11,9 @@ import pytest
 
 from byok.context.ignore import Rules
 from byok.context.reading import Folder, Unreadable, facts_of
-from byok.context.scan import LARGEST, Counters, walk
+from byok.context.scan import Counters, walk
 from byok.context.types import Found, Skipped, SkipReason
+from byok.context.versions import MAX_BYTES
 
 
 def scanned(
@@ -152,7 +153,7 @@ def test_odd_names_are_names(root: Path) -> None:
 
 
 def test_a_large_file_is_left_out(root: Path) -> None:
-    for name, size in (("fits", LARGEST), ("large", LARGEST + 1)):
+    for name, size in (("fits", MAX_BYTES), ("large", MAX_BYTES + 1)):
         with (root / name).open("wb") as file:
             file.truncate(size)
     assert found(root) == ["fits"]
@@ -227,7 +228,7 @@ def next_descriptor() -> int:
 def test_counters_tell_what_happened(root: Path) -> None:
     put(root, "a.py", "b.txt", ".env", "id_rsa", "node_modules/x.js")
     (root / "link").symlink_to("a.py")
-    (root / "large.py").write_bytes(b"x" * (LARGEST + 1))
+    (root / "large.py").write_bytes(b"x" * (MAX_BYTES + 1))
     _, counters = scanned(root, extensions=("py",))
     assert (counters.accepted, counters.names_probed) == (1, 7)
     assert (counters.ignored, counters.secret) == (3, 2)

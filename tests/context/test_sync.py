@@ -19,7 +19,7 @@ from byok.context.indexer import Indexer
 from byok.context.store import Store
 from byok.context.sync import Synchroniser
 from byok.context.types import Phase
-from byok.context.workspace import Progress, Workspace
+from byok.context.workspace import Workspace
 from tests.fakes.engines import InlineWorkers, engine, project, until, written
 
 
@@ -28,7 +28,6 @@ class Bench:
 
     def __init__(self, root: Path, folder: Path, **options: Any) -> None:
         self.workers = InlineWorkers()
-        self.seen: list[Progress] = []
         self.loop = asyncio.get_running_loop()
         self.store = Store(folder / "data.db", folder / "index", self._written)
         self.indexer = Indexer(
@@ -48,7 +47,6 @@ class Bench:
             self.store,
             self.indexer,
             **{"max_files": 100, "settle_seconds": 0.05, **options},
-            on_event=self.seen.append,
         )
 
     def _soon(self, work: Any, *values: Any) -> None:
@@ -106,11 +104,20 @@ async def bench(root: Path) -> AsyncIterator[Bench]:
         yield made
 
 
-async def test_a_scan_indexes_what_is_there(bench: Bench) -> None:
+def phases(log: pytest.LogCaptureFixture) -> list[str]:
+    """Return the phases that the log tells of, in order."""
+    told = [r.getMessage() for r in log.records if r.name == "byok.context.sync"]
+    return [text.rpartition(" ")[2] for text in told]
+
+
+async def test_a_scan_indexes_what_is_there(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     await bench.sync.scan()
     await bench.idle()
     assert bench.paths == ["a.py", "src/b.py"]
-    assert [event.phase for event in bench.seen] == ["scanning", "indexing", "complete"]
+    assert phases(caplog) == ["scanning", "indexing", "complete"]
     assert bench.workspace.tracked == 2
 
 
@@ -324,7 +331,10 @@ class Played:
                 yield {(Change.modified, f"{self._root}/{path}") for path in paths}
 
 
-async def test_events_are_followed_and_a_flood_is_one_scan(root: Path) -> None:
+async def test_events_are_followed_and_a_flood_is_one_scan(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     events = Played(root)
     async with opened(root, watch=events) as bench:
         run = asyncio.ensure_future(bench.sync.run())
@@ -334,11 +344,11 @@ async def test_events_are_followed_and_a_flood_is_one_scan(root: Path) -> None:
         events.queue.put(["a.py"])
         await until(lambda: bench.workspace.blob_of("a.py") != before)
         await bench.idle()
-        scans = [event.phase for event in bench.seen].count(Phase.SCANNING)
+        scans = phases(caplog).count(Phase.SCANNING)
         (root / "c.py").write_text("new")
         events.queue.put([f"none/{n}" for n in range(501)])
         await until(lambda: "c.py" in bench.paths)
-        after = [event.phase for event in bench.seen].count(Phase.SCANNING)
+        after = phases(caplog).count(Phase.SCANNING)
         assert after == scans + 1
         written(root, {".gitignore": "c.py\n"})
         events.queue.put([".gitignore"])
