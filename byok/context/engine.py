@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+from byok.context.alone import Alone
 from byok.context.batches import Written
 from byok.context.contents import Contents
 from byok.context.history import History
@@ -21,7 +22,7 @@ from byok.context.sync import Synchroniser
 from byok.context.types import Phase, SkipReason, State
 from byok.context.uploads import Uploads
 from byok.context.workers import Pool
-from byok.context.workspace import Progress, Workspace, is_unsettled
+from byok.context.workspace import Workspace, is_unsettled
 from byok.errors import ConfigError
 
 _log = logging.getLogger(__name__)
@@ -34,8 +35,7 @@ class ContextEngine:
 
     def __init__(
         self,
-        database: Path,
-        index: Path,
+        store: Store,
         options: Options,
         workers: Callable[[int], Workers],
     ) -> None:
@@ -44,8 +44,9 @@ class ContextEngine:
         self._by_id: dict[int, Workspace] = {}
         self._syncs: dict[int, Synchroniser] = {}
         self._runs: dict[int, asyncio.Task[None]] = {}
-        self._opening = asyncio.Lock()
-        self.store = Store(database, index, self._written)
+        self._changing = Alone()
+        self.store = store
+        store.on_written = self._written
         self.indexer = Indexer(
             workers,
             self.store,
@@ -92,6 +93,7 @@ class ContextEngine:
 
     async def close(self) -> None:
         """Stop following, finish the batch at hand, close the files."""
+        await self._changing.close()
         for run in self._runs.values():
             run.cancel()
         for sync in self._syncs.values():
@@ -109,7 +111,8 @@ class ContextEngine:
 
     def history_of(self, workspace: Workspace) -> History | None:
         """Return the commits of a workspace, where they are read already."""
-        return self._syncs[workspace.id].history
+        sync = self._syncs.get(workspace.id)  # it may be forgotten meanwhile
+        return sync.history if sync else None
 
     async def add(self, root: Path) -> Workspace:
         """Declare a workspace for good.
@@ -120,8 +123,8 @@ class ContextEngine:
         return await self._open_workspace(check_root(root), keep=True)
 
     async def _open_workspace(self, root: Path, *, keep: bool) -> Workspace:
-        async with self._opening:
-            return await self._opened_workspace(root, keep=keep)
+        opening = partial(self._opened_workspace, root, keep=keep)
+        return await self._changing.run(opening)
 
     async def _opened_workspace(self, root: Path, *, keep: bool) -> Workspace:
         for workspace in self.workspaces:
@@ -179,17 +182,20 @@ class ContextEngine:
 
     async def remove(self, root: Path) -> bool:
         """Forget a workspace and what is indexed of it; False if it was none."""
+        return await self._changing.run(partial(self._removed, root))
+
+    async def _removed(self, root: Path) -> bool:
         for workspace in self.workspaces:
             if workspace.root == root:
                 break
         else:
             return False
+        del self._by_id[workspace.id]
         run = self._runs.pop(workspace.id)
         run.cancel()
         await asyncio.gather(run, return_exceptions=True)
         self._syncs.pop(workspace.id).close()
         self.indexer.drop(workspace.id)
-        del self._by_id[workspace.id]
         batches = self.store.batches
 
         def work() -> None:
@@ -201,6 +207,9 @@ class ContextEngine:
 
     async def rebuild(self) -> None:
         """Index everything again, from the files and from what was uploaded."""
+        await self._changing.run(self._rebuilt)
+
+    async def _rebuilt(self) -> None:
         for workspace in self.workspaces:
             self.indexer.drop(workspace.id)
         await asyncio.wrap_future(self.store.writing(self.store.batches.forget_index))
@@ -246,10 +255,6 @@ class ContextEngine:
             return State.INDEXING
         return State.INDEXED if self.store.index.chunks else State.STANDBY
 
-    def progress(self) -> list[Progress]:
-        """Say how far each workspace is."""
-        return [workspace.progress for workspace in self.workspaces]
-
 
 def _is_settled(written: Written, workspace: Workspace) -> bool:
     """Tell whether a file needs no second look."""
@@ -259,6 +264,11 @@ def _is_settled(written: Written, workspace: Workspace) -> bool:
         return False
     # The rules may have changed while a worker had it.
     return workspace.rules.reason(written.path) is None
+
+
+def _let_go(opening: asyncio.Task[Store]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
 
 
 @asynccontextmanager
@@ -274,7 +284,14 @@ async def open_engine(
     def workers(size: int) -> Workers:
         return Pool(size, limit=options.parse_seconds)
 
-    engine = ContextEngine(database, index, options, workers)
+    # Opening takes seconds after a crash: not in the loop.
+    opening = asyncio.ensure_future(asyncio.to_thread(Store, database, index))
+    try:
+        store = await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        opening.add_done_callback(_let_go)  # else its files stay locked
+        raise
+    engine = ContextEngine(store, options, workers)
     try:
         await engine.start()
         yield engine

@@ -27,11 +27,12 @@ P = ParamSpec("P")
 
 
 class Store:
-    """Everything that the context engine keeps, opened and recovered."""
+    """Everything that the context engine keeps, opened and recovered.
 
-    def __init__(
-        self, database: Path, index: Path, on_written: Callable[[Written], None]
-    ) -> None:
+    `on_written` is told of each file in the writer thread.
+    """
+
+    def __init__(self, database: Path, index: Path) -> None:
         """Open, or make, the files; blocks for up to a few seconds after a crash.
 
         Raises:
@@ -52,7 +53,7 @@ class Store:
             self.batches.recover()
             self._reader = read_only(database)
             opened.pop_all()
-        self._on_written = on_written
+        self.on_written: Callable[[Written], None] = lambda written: None
         self._reading = threading.Lock()
         self._writer = ThreadPoolExecutor(1, "context-writer")
 
@@ -85,7 +86,7 @@ class Store:
 
         def work() -> None:
             for written in self.batches.put(outcomes):
-                self._on_written(written)
+                self.on_written(written)
 
         self._step(work)
 

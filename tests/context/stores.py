@@ -55,7 +55,7 @@ class PlainWorkers:
 
 
 def open_store(folder: Path) -> Store:
-    return Store(folder / "data.db", folder / "index", lambda written: None)
+    return Store(folder / "data.db", folder / "index")
 
 
 class Opened:

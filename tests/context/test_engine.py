@@ -4,12 +4,14 @@ import asyncio
 import os
 import threading
 import time
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 
 from byok.context.blobs import Upload
 from byok.context.engine import ContextEngine, open_engine
+from byok.context.lexical import IndexInUse
 from byok.context.options import Options
 from byok.context.report import totals
 from byok.context.types import Phase, SkipReason, State
@@ -47,7 +49,7 @@ async def test_a_workspace_is_indexed_and_can_be_read(
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
         assert made.state is State.INDEXED
-        [progress] = made.progress()
+        progress = made.workspaces[0].progress
         assert (progress.root, progress.percentage) == (str(root), 100.0)
         assert (found(made, "src/b.py") or "").strip() == "tiger = 1"
         assert totals(made.store)["blobs"] == 2
@@ -63,7 +65,7 @@ async def test_the_real_workers_do_the_same(tmp_path: Path, root: Path) -> None:
 async def test_nothing_to_do_is_standby(tmp_path: Path) -> None:
     async with engine(tmp_path) as made:
         assert made.state is State.STANDBY
-        assert made.progress() == []
+        assert made.workspaces == []
 
 
 async def test_a_restart_reads_no_unchanged_file(tmp_path: Path, root: Path) -> None:
@@ -382,3 +384,61 @@ async def test_a_file_that_a_worker_has_when_a_rule_comes_is_left_out_in_the_end
         workers.gate.set()
         await until(lambda: space.paths() != [])  # the one that was under way
         await until(lambda: space.paths() == [])
+
+
+async def test_a_folder_forgotten_twice_at_once_is_forgotten_once(
+    tmp_path: Path, root: Path
+) -> None:
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        done = [*await asyncio.gather(made.remove(root), made.remove(root))]
+        assert done == [True, False]
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_who_hangs_up_leaves_nothing_half_done(
+    tmp_path: Path, root: Path, steps: int
+) -> None:
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        for change in (made.rebuild(), made.remove(root)):
+            task = asyncio.ensure_future(change)
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        assert not await made.remove(root) or steps == 0
+        assert made.workspaces == []
+        space = await made.add(root)
+        await complete(made)
+        assert sorted(space.paths()) == ["a.py", "src/b.py"]
+
+
+async def test_history_is_asked_of_what_was_forgotten_meanwhile(
+    tmp_path: Path, root: Path
+) -> None:
+    async with engine(tmp_path / "e", root) as made:
+        [space] = made.workspaces
+        await made.remove(root)
+        assert made.history_of(space) is None
+
+
+async def test_who_hangs_up_while_the_files_are_opened_leaves_them_free(
+    tmp_path: Path,
+) -> None:
+    def opened() -> AbstractAsyncContextManager[ContextEngine]:
+        return open_engine(tmp_path / "data.db", tmp_path / "index", Options())
+
+    task = asyncio.ensure_future(opened().__aenter__())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    async def free() -> bool:
+        try:
+            async with opened():
+                return True
+        except IndexInUse:
+            return False
+
+    await until(free)

@@ -36,11 +36,8 @@ def keep(store: Store) -> int:
 
 def test_what_is_put_is_told_and_found_after_a_flush(tmp_path: Path) -> None:
     told: list[str] = []
-    store = Store(
-        tmp_path / "data.db",
-        tmp_path / "index",
-        lambda written: told.append(written.path),
-    )
+    store = Store(tmp_path / "data.db", tmp_path / "index")
+    store.on_written = lambda written: told.append(written.path)
     store.change(lambda db: db.execute("INSERT INTO workspace VALUES(1,'x',0,0,'','')"))
     store.put([(outcome("a.py", A1), 1)])
     assert told == ["a.py"]

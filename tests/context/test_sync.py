@@ -29,7 +29,8 @@ class Bench:
     def __init__(self, root: Path, folder: Path, **options: Any) -> None:
         self.workers = InlineWorkers()
         self.loop = asyncio.get_running_loop()
-        self.store = Store(folder / "data.db", folder / "index", self._written)
+        self.store = Store(folder / "data.db", folder / "index")
+        self.store.on_written = self._written
         self.indexer = Indexer(
             lambda size: self.workers,
             self.store,

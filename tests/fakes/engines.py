@@ -12,6 +12,7 @@ from byok.context.engine import ContextEngine
 from byok.context.options import Options
 from byok.context.prepare import prepare
 from byok.context.reading import Folder, Unreadable
+from byok.context.store import Store
 from byok.context.types import Job, Outcome, Phase
 from byok.context.versions import MAX_BYTES
 
@@ -64,8 +65,7 @@ async def engine(
     """Open an engine whose files are in `folder`, and follow `roots`."""
     used = workers or InlineWorkers()
     made = ContextEngine(
-        folder / "data.db",
-        folder / "index",
+        Store(folder / "data.db", folder / "index"),
         Options(roots=roots, **options),
         lambda size: used,
     )
