@@ -5,7 +5,7 @@ at a file that has changed since.
 """
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,14 +15,21 @@ from byok.context.reading import Folder, Unreadable
 from byok.context.store import Store
 from byok.context.versions import MAX_BYTES, blob_name
 
+_AT_ONCE = 8 * 2**20
+
 
 def adopt(
-    store: Store, roots: Mapping[int, Path], blob_ids: Iterable[int]
+    store: Store,
+    roots: Mapping[int, Path],
+    blob_ids: Iterable[int],
+    *,
+    at_once: int = _AT_ONCE,
 ) -> frozenset[int]:
     """Hold the blobs whose files still are that version; returns which are held.
 
-    `roots` are the folders of the workspaces. Blocks; raises sqlite3.OperationalError
-    if the disk is full.
+    `roots` are the folders of the workspaces; some `at_once` bytes are in memory, and
+    written before others may write. Blocks; raises sqlite3.OperationalError if the disk
+    is full.
     """
     with store.reading() as db:
         places = list(
@@ -33,21 +40,33 @@ def adopt(
                 blob_ids,
             )
         )
-    contents = _contents(places, roots)
-    if not contents:
-        return frozenset()
+    held: set[int] = set()
+    some: list[tuple[int, bytes]] = []
+    size = 0
+    for blob_id, content in _contents(places, roots):
+        some.append((blob_id, content))
+        size += len(content)
+        if size >= at_once:
+            held |= _kept(store, some)
+            some, size = [], 0
+    return frozenset(held | _kept(store, some))
 
-    def keep(db: sqlite3.Connection) -> frozenset[int]:
-        return frozenset(i for i, c in contents.items() if blobs.hold(db, i, c))
+
+def _kept(store: Store, contents: list[tuple[int, bytes]]) -> set[int]:
+    if not contents:
+        return set()
+
+    def keep(db: sqlite3.Connection) -> set[int]:
+        return {i for i, content in contents if blobs.hold(db, i, content)}
 
     return store.change(keep).result()
 
 
 def _contents(
     places: Iterable[tuple[int, bytes, int, str]], roots: Mapping[int, Path]
-) -> dict[int, bytes]:
+) -> Iterator[tuple[int, bytes]]:
     """Read what can be read; a walk finds out about the rest."""
-    found: dict[int, bytes] = {}
+    found: set[int] = set()
     with ExitStack() as opened:
         folders: dict[int, Folder] = {}
         for blob_id, name, workspace_id, path in places:
@@ -61,5 +80,5 @@ def _contents(
             except Unreadable:
                 continue
             if blob_name(path, content) == name:
-                found[blob_id] = content
-    return found
+                found.add(blob_id)
+                yield blob_id, content

@@ -55,6 +55,14 @@ def test_a_file_is_held_if_it_did_not_change(store: Store, root: Path) -> None:
     assert store.content(changed) is None
 
 
+def test_many_files_are_held_a_few_at_a_time(store: Store, root: Path) -> None:
+    ids = {follow(store, root, f"{n}.py", f"content {n}") for n in range(5)}
+    assert adopt(store, {1: root}, ids, at_once=20) == ids
+    assert {store.content(blob_id) for blob_id in ids} == {
+        f"content {n}".encode() for n in range(5)
+    }
+
+
 def test_only_declared_workspaces_are_read(store: Store, root: Path) -> None:
     blob_id = follow(store, root, "a.py", "content")
     assert adopt(store, {}, [blob_id]) == adopt(store, {2: root}, [blob_id]) == set()
