@@ -131,12 +131,13 @@ def _put(
     day: int,
 ) -> Known:
     indexed = entry is not None and entry.state == INDEXED
+    path = "" if reason is SkipReason.NOT_A_FILE else upload.path  # it may be endless
     state = INDEXED if reason or indexed else TO_INDEX
     if entry is None:
         cursor = db.execute(
             "INSERT INTO blob(name, path, size, state, reason, used) "
             "VALUES(?, ?, ?, ?, ?, ?)",
-            (name, upload.path, len(upload.content), state, reason, day),
+            (name, path, len(upload.content), state, reason, day),
         )
         blob_id = int(cursor.lastrowid or 0)
         db.execute("DELETE FROM alias WHERE name = ?", (name,))  # it was a mistake
@@ -145,7 +146,7 @@ def _put(
         db.execute(
             "UPDATE blob SET path = ?, size = ?, state = ?, reason = ?, used = ?, "
             "spans = iif(state = 1, spans, x'') WHERE id = ?",
-            (upload.path, len(upload.content), state, reason, day, blob_id),
+            (path, len(upload.content), state, reason, day, blob_id),
         )
     if reason is None:
         hold(db, blob_id, upload.content)

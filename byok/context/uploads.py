@@ -20,7 +20,7 @@ from byok.context.indexer import Indexer, Task
 from byok.context.lexical import View
 from byok.context.store import Store
 from byok.context.types import SkipReason
-from byok.context.versions import MAX_BYTES
+from byok.context.versions import MAX_BYTES, is_path
 from byok.errors import NotReady
 
 _log = logging.getLogger(__name__)
@@ -149,7 +149,9 @@ class Uploads:
         await asyncio.to_thread(self._check_room)
         refused: dict[int, SkipReason] = {}
         for place, upload in enumerate(uploads):
-            if self._is_secret(upload.path):
+            if not is_path(upload.path):
+                refused[place] = SkipReason.NOT_A_FILE
+            elif self._is_secret(upload.path):
                 refused[place] = SkipReason.SECRET
             elif len(upload.content) > MAX_BYTES:
                 refused[place] = SkipReason.TOO_LARGE

@@ -1,8 +1,16 @@
-"""File versions: what they are called, and how large one may be."""
+"""File versions: what they are called, and how large one and its path may be."""
 
 from hashlib import sha256
 
 MAX_BYTES = 1024 * 1024
+_LONGEST_PATH, _LONGEST_NAME = 4096, 255  # of every system
+
+
+def is_path(path: str) -> bool:
+    """Tell whether a file can have such a path; what judges paths takes time."""
+    return len(path) <= _LONGEST_PATH and all(
+        len(name) <= _LONGEST_NAME for name in path.split("/")
+    )
 
 
 def blob_name(path: str, content: bytes) -> bytes:

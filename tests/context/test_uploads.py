@@ -60,6 +60,17 @@ async def test_nothing_asked_and_nothing_sent(tmp_path: Path) -> None:
         assert (await uploads.resolve("", [], [])).view.ids == frozenset()
 
 
+async def test_endless_paths_are_refused_at_once(tmp_path: Path) -> None:
+    async with uploading(tmp_path) as (uploads, store):
+        sent = [upload("_credentials" * 80_000, "x"), upload("a/" * 500_000, "y")]
+        async with asyncio.timeout(5):
+            names = await uploads.upload(sent)
+        assert names == [one.name for one in sent]
+        assert await uploads.find_missing(names) == NOTHING_MISSING
+        rows = store.database.rows("SELECT path, reason FROM blob")
+        assert rows == [("", "not-a-file")] * 2
+
+
 @pytest.mark.case("B91")
 async def test_names_asked_twice_are_answered_twice(tmp_path: Path) -> None:
     async with uploading(tmp_path) as (uploads, _):
