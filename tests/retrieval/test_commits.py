@@ -76,3 +76,11 @@ def test_an_odd_date_and_an_odd_name_do_no_harm(time: int) -> None:
     assert "\x1b" not in text
     assert "  new\\nline\n" in text
     assert render_commits([commit("")], 1000).startswith("The following commits")
+
+
+def test_a_key_in_a_message_is_masked() -> None:
+    key = "ghp_" + "a1B2" * 9
+    text = render_commits([commit(f"Try {key}\npassword = 'hunter22!x'", "a.py")], 999)
+    assert key not in text
+    assert "hunter22" not in text
+    assert "Try " in text
