@@ -77,7 +77,7 @@ class LocalClient:
             found = None
             self._asked += 1
             try:
-                found = await self._opened()
+                found = await self._opened(asking=1)
                 return await found.door.answer(service, body)
             except ByokError as error:
                 if error.code not in (GONE, "index_in_use"):
@@ -118,10 +118,11 @@ class LocalClient:
         """Close what was opened."""
         await self._leave(self._open)
 
-    async def _opened(self) -> _Open:
+    async def _opened(self, *, asking: int = 0) -> _Open:
+        """Open; `asking` of those who are being answered is the caller's own part."""
         async with self._opening:
             found = self._open
-            if found and found.daemon is None and self._asked <= 1:
+            if found and found.daemon is None and self._asked <= asking:
                 found = await self._rather_a_daemon(found)
             if found is None:
                 daemon = await asyncio.to_thread(

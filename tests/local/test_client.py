@@ -119,6 +119,21 @@ async def test_what_is_being_answered_is_not_interrupted_by_a_new_daemon() -> No
             assert await state(client) == "indexed"
 
 
+async def test_who_only_looks_does_not_interrupt_an_answer_either() -> None:
+    own = Own()
+    own.free.clear()
+    async with asking(find_paths(), own.open) as client, asyncio.TaskGroup() as group:
+        slow = group.create_task(state(client))
+        await own.busy.wait()
+        async with daemon_rows({STATUS: {"state": "indexed"}}):
+            await client.look()
+            assert own.closed == 0
+            own.free.set()
+            assert await slow == "own"
+            await client.look()
+            assert own.closed == 1
+
+
 async def test_an_index_in_use_is_waited_for() -> None:
     own = Own(failures=2)
     async with asking(find_paths(), own.open) as client:
