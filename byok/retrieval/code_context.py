@@ -152,7 +152,7 @@ class CodeContext:
         return wire.uploaded_reply(sent, [name.hex() for name in names])
 
     async def _checkpoint(self, body: Json) -> Json:
-        names = wire.blob_names(body)
+        names = await asyncio.to_thread(wire.blob_names, body)  # half a million
         engine = (await self._opened()).engine
         made = await engine.uploads.checkpoint(
             names.checkpoint, names.added, names.deleted
@@ -166,10 +166,9 @@ class CodeContext:
     async def _search(self, body: Json) -> Json:
         retriever = (await self._opened()).retriever
         limit = min(max(1, integer(body, "limit", _HITS)), _MOST_HITS)
-        found = await retriever.search(
+        return await retriever.search(
             first_text(body, "query"), limit, wanted_roots(body)
         )
-        return {"hits": found}
 
     # What the command line asks
 
@@ -178,7 +177,8 @@ class CodeContext:
 
         del body
         if self._open is None and not self._database.exists():
-            return {"state": "standby", "error": "", "workspaces": [], "totals": {}}
+            told = {"state": "standby", "error": "", "mode": self._mode}
+            return {**told, "workspaces": [], "totals": {}}
         engine = (await self._opened()).engine
         return {
             "state": engine.state,
@@ -229,7 +229,7 @@ class CodeContext:
 
 def _path(body: Json, field: str) -> Path:
     given = Path(first_text(body, field) or ".")
-    if not given.is_absolute():
+    if not given.is_absolute() or ".." in given.parts:
         raise BadRequest(f"{field} must be an absolute path.", status=422)
     return given
 

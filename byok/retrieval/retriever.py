@@ -75,14 +75,21 @@ class Retriever:
 
     async def search(
         self, text: str, limit: int = 20, roots: Sequence[str] = ()
-    ) -> list[dict[str, Any]]:
-        """Return the best files with their scores, reasons and lines, as plain data."""
+    ) -> dict[str, Any]:
+        """Return the best files with their scores, reasons and lines, as plain data.
+
+        This asks the index alone; `notes` say what that does not know.
+        """
         await self._settle()
         scope = await scope_of(self._engine, BlobNames(), roots)
+        building = [*map(_unfinished, _being_built(scope.workspaces))]
         found, entries = await asyncio.to_thread(
             self._ranked, queries.parse(text), scope
         )
-        return [_hit(file, entries, scope) for file in found[:limit]]
+        return {
+            "hits": [_hit(file, entries, scope) for file in found[:limit]],
+            "notes": [*scope.notes, *(building or behind(scope))],
+        }
 
     async def _settle(self) -> None:
         """Let a few files that were just saved be indexed first."""
@@ -91,9 +98,9 @@ class Retriever:
             await self._engine.uploads.settled(_SETTLE_SECONDS)
 
     async def _code(self, text: str, scope: Scope, length: int) -> str:
-        unfinished = [w for w in scope.workspaces if not is_usable(w)]
+        usable = scope.named or all(map(is_usable, scope.workspaces))
         by_index = self._mode is SearchMode.INDEX or (
-            self._mode is SearchMode.AUTO and (scope.named or not unfinished)
+            self._mode is SearchMode.AUTO and usable
         )
         if not scope.view.ids and (scope.named or not scope.workspaces):
             return nothing_to_search(scope)
@@ -105,7 +112,7 @@ class Retriever:
                 scope.notes.append("The index is damaged: restart byok to mend it.")
                 if not scope.workspaces:
                     return nothing_to_search(scope)
-        return await self._by_ripgrep(text, scope, unfinished, length)
+        return await self._by_ripgrep(text, scope, length)
 
     def _by_index(self, text: str, scope: Scope, length: int) -> str:
         found, entries = self._ranked(queries.parse(text), scope)
@@ -156,8 +163,8 @@ class Retriever:
         parts: dict[str, Signals] = {}
         for space in scope.workspaces:
             history = self._engine.history_of(space)
-            if history is None:
-                continue
+            if history is None or not space.built:
+                continue  # with half of the files it would be kept for the whole
             known = self._signals.get(space.id)
             if known is None or known[0] != history.head:
                 known = (history.head, Signals(history, space.paths()))
@@ -169,18 +176,15 @@ class Retriever:
         self,
         text: str,
         scope: Scope,
-        unfinished: Sequence[Workspace],
         length: int,
     ) -> str:
         share = length // len(scope.workspaces)
         notes = list(scope.notes)
-        for space in unfinished:
-            if space.phase in (Phase.SCANNING, Phase.INDEXING):
-                notes.append(
-                    f"The index of {space.root.name} is being built "
-                    f"({space.progress.percentage:.0f} %), so this is a plain text "
-                    "search; ask again later for better results."
-                )
+        notes += [
+            f"{_unfinished(space)} So this is a plain text search; ask again later for "
+            "better results."
+            for space in _being_built(scope.workspaces)
+        ]
         answers = [
             await self._ripgrep.answer(
                 space.root,
@@ -219,6 +223,16 @@ class _Entries(dict[int, Entry]):
         # It may have gone between two looks: then nothing of it is shown.
         self[blob_id] = found or Entry(blob_id, "", b"")
         return self[blob_id]
+
+
+def _being_built(spaces: Iterable[Workspace]) -> list[Workspace]:
+    building = (Phase.SCANNING, Phase.INDEXING)
+    return [w for w in spaces if not is_usable(w) and w.phase in building]
+
+
+def _unfinished(space: Workspace) -> str:
+    share = space.progress.percentage
+    return f"The index of {space.root.name} is being built ({share:.0f} %)."
 
 
 def _is_open(space: Workspace, path: str) -> bool:

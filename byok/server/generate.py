@@ -57,7 +57,7 @@ class Generator:
         if place not in self._defaults:
             self._defaults[place] = self._services.defaults(*place)
         defaults = self._defaults[place]
-        names = blob_names(body)
+        names = await run(partial(blob_names, body))
         chat = await run(partial(row.decode, body, defaults, self._tell_node))
         turn = Turn(self._services, choice, chat, request_id, streamed=row.stream)
         if not names.is_empty:

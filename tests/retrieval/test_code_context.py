@@ -141,7 +141,7 @@ async def test_workspaces_are_added_told_rebuilt_and_removed(
         await door.answer(Service.INDEX_REMOVE, {"root": str(root)})
 
 
-@pytest.mark.parametrize("given", [None, "", "relative", 5, "../x"])
+@pytest.mark.parametrize("given", [None, "", "relative", 5, "../x", "/tmp/../etc"])
 async def test_a_folder_must_be_named_whole(door: Door, given: Any) -> None:
     with pytest.raises(BadRequest, match="absolute"):
         await door.answer(Service.INDEX_ADD, {"root": given})

@@ -162,6 +162,25 @@ async def test_commits_are_searched_where_there_is_a_history(
         await until(found)
 
 
+async def test_the_history_is_not_read_for_half_of_the_files(
+    tmp_path: Path, root: Path
+) -> None:
+    git(root, "init", "-q")
+    git(root, "add", ".")
+    git(root, "commit", "-q", "-m", "The okapi")
+    workers = InlineWorkers()
+    workers.gate.clear()
+    async with asking(tmp_path, root, workers=workers) as asker:
+        [space] = asker.engine.workspaces
+        await until(lambda: asker.engine.history_of(space) is not None)
+        building = await asker.retriever.search("okapi")
+        assert building["notes"] == ["The index of zoo is being built (0 %)."]
+        workers.gate.set()
+        await complete(asker.engine)
+        found = await asker.retriever.search("okapi")
+        assert [hit["path"] for hit in found["hits"]][:2] == ["lion.py", "tiger.py"]
+
+
 @needs_rg
 async def test_while_the_index_is_built_ripgrep_answers_and_says_so(
     tmp_path: Path, root: Path
@@ -224,8 +243,10 @@ async def test_a_workspace_too_large_for_the_index_is_searched_by_ripgrep(
         asker = Asker(made, SearchMode.AUTO, RG)
         await until(lambda: made.workspaces[0].phase is Phase.TOO_LARGE)
         text = await asker.text("lion")
+        found = await asker.retriever.search("lion")
     assert "Path: lion.py" in text
     assert "zoo: more than 2 files: ripgrep answers instead." in text
+    assert found["notes"] == ["zoo: more than 2 files: ripgrep answers instead."]
 
 
 @needs_rg
@@ -261,7 +282,7 @@ async def test_several_workspaces_are_told_apart_by_their_names(
     farm = project(tmp_path / "farm", lion__py="def ride_lion(): pass\n")
     async with asking(tmp_path, root, twin, farm) as asker:
         text = await asker.text("lion")
-        hits = await asker.retriever.search("lion")
+        hits = (await asker.retriever.search("lion"))["hits"]
     shown = [line for line in text.splitlines() if line.endswith("/lion.py")]
     assert len(set(shown)) == len(shown) == 3
     assert "Path: zoo/lion.py" in shown
@@ -328,8 +349,9 @@ async def test_uploads_that_wait_are_told(tmp_path: Path) -> None:
 
 async def test_hits_are_plain_data_for_programs(tmp_path: Path, root: Path) -> None:
     async with asking(tmp_path, root) as asker:
-        hits = await asker.retriever.search("feed lion", 1)
-    [hit] = hits
+        found = await asker.retriever.search("feed lion", 1)
+    [hit] = found["hits"]
+    assert found["notes"] == []
     assert hit["path"] == "lion.py"
     assert hit["file"] == str(root / "lion.py")
     assert hit["kind"] == "code"
