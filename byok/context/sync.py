@@ -5,6 +5,7 @@ import logging
 from collections.abc import Iterable
 from contextlib import aclosing
 from functools import partial
+from pathlib import Path, PurePosixPath
 
 import watchfiles
 
@@ -138,6 +139,8 @@ class Synchroniser:
         changed: list[Task] = []
         gone: list[str] = []
         for path in paths:
+            if _is_behind_link(workspace.root, path):
+                continue  # the system's watches follow links
             place = workspace.root / path
             if place.is_dir() and not place.is_symlink():
                 if workspace.rules.reason(path, is_dir=True) is None:
@@ -265,3 +268,9 @@ class Synchroniser:
             self._timer.cancel()
         for task in self._tasks:
             task.cancel()
+
+
+def _is_behind_link(root: Path, path: str) -> bool:
+    return any(
+        (root / above).is_symlink() for above in PurePosixPath(path).parents[:-1]
+    )

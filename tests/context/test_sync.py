@@ -358,6 +358,21 @@ async def test_events_are_followed_and_a_flood_is_one_scan(
         await asyncio.gather(run, return_exceptions=True)
 
 
+async def test_events_from_behind_a_link_change_nothing(
+    bench: Bench, root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    written(tmp_path / "out", {"sub/x.py": "outside"})
+    (root / "link").symlink_to(tmp_path / "out")
+    await bench.sync.scan()
+    await bench.idle()
+    caplog.set_level("INFO")
+    await bench.sync.refresh(["link/sub", "link/sub/x.py"])
+    assert phases(caplog) == []
+    assert bench.store.database.rows("SELECT path FROM file WHERE path > 'l'") == [
+        ("src/b.py",)
+    ]
+
+
 @pytest.mark.case("F33")
 async def test_without_events_a_clock_looks_and_the_note_says_so(root: Path) -> None:
     def limit(*_: Any, **__: Any) -> Iterator[Any]:
