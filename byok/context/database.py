@@ -6,6 +6,7 @@ file is never replaced by an empty one; byok stops and says where it lies.
 
 import logging
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
@@ -154,6 +155,11 @@ class Database:
             _log.error("%s is checked at the next start: %s", self.path, error)
         finally:
             self._db.close()
+
+
+def today() -> int:
+    """Return the day, as the columns `used` count it."""
+    return int(time.time()) // 86_400
 
 
 def read_only(path: Path) -> sqlite3.Connection:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import sqlite3
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -12,6 +11,8 @@ from pathlib import Path
 from byok.context.alone import Alone
 from byok.context.batches import Written
 from byok.context.contents import Contents
+from byok.context.database import today
+from byok.context.eviction import tidy
 from byok.context.history import History
 from byok.context.indexer import Indexer, Workers
 from byok.context.options import Options
@@ -26,7 +27,6 @@ from byok.context.workspace import Workspace, is_unsettled
 from byok.errors import ConfigError
 
 _log = logging.getLogger(__name__)
-_DAY = 86_400
 _UNUSED_DAYS = 30
 
 
@@ -82,11 +82,11 @@ class ContextEngine:
             return [Path(root) for (root,) in kept]
 
     def _forget_unused(self) -> None:
-        old = int(time.time()) // _DAY - _UNUSED_DAYS
+        day = today()
+        self.store.writing(tidy, self.store.database, day)
         with self.store.reading() as db:
-            gone = db.execute(
-                "SELECT id FROM workspace WHERE NOT kept AND used < ?", (old,)
-            ).fetchall()
+            sql = "SELECT id FROM workspace WHERE NOT kept AND used < ?"
+            gone = db.execute(sql, (day - _UNUSED_DAYS,)).fetchall()
         for (workspace_id,) in gone:
             self.store.writing(self.store.batches.drop_workspace, workspace_id)
         self.store.writing(self.store.batches.flush)
@@ -156,7 +156,7 @@ class ContextEngine:
         return workspace
 
     async def _declare(self, root: Path, *, keep: bool) -> int:
-        day = int(time.time()) // _DAY
+        day = today()
 
         def work(db: sqlite3.Connection) -> int:
             row = db.execute(

@@ -17,6 +17,20 @@ def stored_bytes(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT coalesce(sum(bytes), 0) FROM content").fetchone()[0])
 
 
+def tidy(database: Database, day: int) -> None:
+    """Forget checkpoints and bare names that nobody used for a month."""
+    with database.writing() as db:
+        _tidied(db, day)
+
+
+def _tidied(db: sqlite3.Connection, day: int) -> set[int]:
+    """Return the blobs that the checkpoints need which are left."""
+    checkpoints.drop_old(db, day)
+    used = checkpoints.members_of_all(db)
+    checkpoints.drop_names(db, used, day)
+    return used
+
+
 def evict(database: Database, batches: Batches, limit: int, day: int) -> int:
     """Drop uploads that no live checkpoint names and nobody asked for today.
 
@@ -24,15 +38,13 @@ def evict(database: Database, batches: Batches, limit: int, day: int) -> int:
     returns how many went. Runs in the writer thread.
     """
     with database.writing() as db:
-        checkpoints.drop_old(db, day)
-        used = checkpoints.members_of_all(db)
+        used = _tidied(db, day)
         total = stored_bytes(db)
         candidates = db.execute(
             "SELECT b.id, c.bytes FROM blob b JOIN content c ON c.blob_id = b.id "
             "WHERE b.state = ? AND b.used < ? ORDER BY b.used, b.id",
             (INDEXED, day),
         ).fetchall()
-        checkpoints.drop_names(db, used, day)
     going: list[int] = []
     for blob_id, size in candidates:
         if total <= limit * _ENOUGH:

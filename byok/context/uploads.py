@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 from byok.context import blobs, checkpoints
 from byok.context.adopt import adopt
 from byok.context.blobs import Known, Upload
-from byok.context.database import NAMED, TO_INDEX, selected
+from byok.context.database import NAMED, TO_INDEX, selected, today
 from byok.context.eviction import evict, stored_bytes
 from byok.context.indexer import Indexer, Task
 from byok.context.lexical import View
@@ -25,7 +25,6 @@ from byok.errors import NotReady
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
-_DAY = 86_400
 _SETS_KEPT = 8
 _FREE_BYTES = 512 * 2**20
 # How long a question waits for the indexing of the last uploads: a client that hears
@@ -155,7 +154,7 @@ class Uploads:
                 refused[place] = SkipReason.SECRET
             elif len(upload.content) > MAX_BYTES:
                 refused[place] = SkipReason.TOO_LARGE
-        day = _today()
+        day = today()
 
         def work(db: sqlite3.Connection) -> tuple[list[bytes], list[Task]]:
             names, fresh = blobs.store(db, uploads, refused, day)
@@ -179,8 +178,8 @@ class Uploads:
         with store.reading() as db:
             stored = stored_bytes(db)
         if stored > self._store_bytes:
-            limit, today = self._store_bytes, _today()
-            store.writing(evict, store.database, store.batches, limit, today).result()
+            limit, day = self._store_bytes, today()
+            store.writing(evict, store.database, store.batches, limit, day).result()
             with store.reading() as db:
                 if stored_bytes(db) > limit:
                     raise _full()
@@ -190,7 +189,7 @@ class Uploads:
     ) -> str | None:
         """Make a checkpoint; None if the base is unknown."""
         await self.find_missing(added)  # so that files of workspaces are held
-        day = _today()
+        day = today()
         return await self._change(
             lambda db: checkpoints.make(db, base, added, deleted, day)
         )
@@ -225,7 +224,7 @@ class Uploads:
             ]
             total = db.execute("SELECT count(*) FROM blob").fetchone()[0]
             if checkpoint and base is not None:
-                day = _today()
+                day = today()
                 self._touch_checkpoint(checkpoint, day)
         pending = sum(state == TO_INDEX and i in ids for i, state in unfinished.items())
         self._touch(ids)
@@ -253,7 +252,7 @@ class Uploads:
 
     def _touch(self, ids: Iterable[int]) -> None:
         """Note, once a day for each, that blobs are in use."""
-        day = _today()
+        day = today()
         if self._touched[0] != day:
             self._touched = (day, set())
         new = set(ids) - self._touched[1]
@@ -272,10 +271,6 @@ def _tasks(db: sqlite3.Connection, ids: Iterable[int]) -> list[Task]:
             ids,
         )
     ]
-
-
-def _today() -> int:
-    return int(time.time()) // _DAY
 
 
 def _full() -> NotReady:

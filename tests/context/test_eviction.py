@@ -6,7 +6,7 @@ import pytest
 
 from byok.context import blobs, checkpoints
 from byok.context.database import INDEXED, NAMED
-from byok.context.eviction import evict, stored_bytes
+from byok.context.eviction import evict, stored_bytes, tidy
 from tests.context.stores import FACTS, Opened, outcome, upload, words
 
 TODAY = 1000
@@ -128,3 +128,14 @@ def test_everything_may_go(opened: Opened) -> None:
     assert run(opened, 0) == 29
     assert opened.index.chunks == 0
     opened.check()
+
+
+def test_what_nobody_used_for_a_month_is_tidied_though_there_is_room(
+    opened: Opened,
+) -> None:
+    with opened.database.writing() as db:
+        checkpoints.make(db, "", [b"a" * 32], [], TODAY - 31)
+        live = checkpoints.make(db, "", [b"b" * 32], [], TODAY - 30)
+    tidy(opened.database, TODAY)
+    assert opened.database.rows("SELECT id FROM checkpoint") == [(live,)]
+    assert opened.database.rows("SELECT name FROM blob") == [(b"b" * 32,)]
