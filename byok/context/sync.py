@@ -57,6 +57,7 @@ class Synchroniser:
         self._one_at_a_time = asyncio.Lock()
         self._unsettled: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._failed = False  # the last second look
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
 
@@ -226,9 +227,20 @@ class Synchroniser:
 
     def _recheck(self) -> None:
         paths, self._unsettled, self._timer = self._unsettled, set(), None
-        task = asyncio.ensure_future(self.refresh(paths))
+        look = self.scan() if self._failed else self.refresh(paths)
+        self._failed = False
+        task = asyncio.ensure_future(look)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(partial(self._rechecked, paths))
+
+    def _rechecked(self, paths: set[str], task: asyncio.Task[None]) -> None:
+        """Say what failed, and look at everything, as the engine does with `run`."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            self.workspace.trouble = f"not in step: {error}"
+            _log.error("%s: %s", self.workspace.root, error)
+            self._failed = True
+            self._look_again(paths)
 
     async def read_history(self) -> None:
         """Read git's log if there is something new in it."""

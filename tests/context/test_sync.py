@@ -5,6 +5,7 @@ import contextlib
 import os
 import queue
 import shutil
+import sqlite3
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -356,6 +357,23 @@ async def test_events_are_followed_and_a_flood_is_one_scan(
         await until(lambda: bench.paths == [".gitignore", "a.py", "src/b.py"])
         run.cancel()
         await asyncio.gather(run, return_exceptions=True)
+
+
+@pytest.mark.parametrize("path", ["src", "a.py"])
+async def test_a_second_look_that_fails_is_told_and_repeated(
+    bench: Bench, root: Path, path: str
+) -> None:
+    await bench.sync.scan()
+    await bench.idle()
+    hold = sqlite3.connect(bench.store.database.path)
+    bench.store.database._db.execute("PRAGMA busy_timeout = 10")
+    hold.execute("BEGIN IMMEDIATE")
+    (root / "a.py").unlink()
+    bench.sync._look_again([path])
+    await until(lambda: "not in step" in bench.workspace.note)
+    hold.close()
+    await until(lambda: bench.paths == ["src/b.py"] and not bench.workspace.note)
+    await bench.idle()
 
 
 async def test_events_from_behind_a_link_change_nothing(
