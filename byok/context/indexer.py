@@ -63,6 +63,7 @@ class Indexer:
         size: int = 2,
         idle: float = 60.0,
         first_pause: float = _FIRST_PAUSE,
+        flush_seconds: float = _FLUSH_SECONDS,
         on_flush: Callable[[], None] = lambda: None,
     ) -> None:
         self._make_workers = workers
@@ -70,6 +71,7 @@ class Indexer:
         self._size = size
         self._idle = idle
         self._first_pause = first_pause
+        self._flush_seconds = flush_seconds
         self._on_flush = on_flush
         self._waiting: deque[Task] = deque()
         self._change = threading.Condition()
@@ -164,11 +166,12 @@ class Indexer:
                 own = outcome.job if task.workspace_id else _keyed(outcome.job, task)
                 batch.append((_replaced(outcome, own), task.workspace_id))
                 unflushed.append(task)
-                if len(batch) >= _BATCH:
+                late = time.monotonic() - flushed > self._flush_seconds
+                due = late or len(unflushed) >= _FLUSH_FILES
+                if due or len(batch) >= _BATCH:
                     self._writer.put(batch)
                     batch = []
-                due = time.monotonic() - flushed > _FLUSH_SECONDS
-                if len(unflushed) >= _FLUSH_FILES or (due and not batch):
+                if due:
                     self._flush(unflushed)
                     flushed = time.monotonic()
                 if self._closing:

@@ -95,6 +95,37 @@ async def test_tasks_are_written_in_order_and_then_made_searchable(
     assert shelf.flushed
 
 
+async def test_slow_files_are_searchable_before_a_batch_is_full(
+    shelf: Shelf, hands: Hands
+) -> None:
+    hands.gate.clear()
+    made = Indexer(hands, shelf, flush_seconds=0)
+    made.put(tasks("a", "b", "c"))
+    hands.gate.set()
+    await done(made)
+    made.close()
+    assert [len(batch) for batch in shelf.batches] == [1, 1, 1]
+    assert shelf.flushed >= 3
+
+
+async def test_what_is_not_written_is_never_taken_for_searchable(
+    shelf: Shelf, hands: Hands
+) -> None:
+    unwritten: list[int] = []
+    made = Indexer(
+        hands,
+        shelf,
+        on_flush=lambda: unwritten.append(
+            5000 - made.open_tasks - len(shelf.paths),
+        ),
+    )
+    made.put(tasks(*map(str, range(5000))))
+    await done(made)
+    made.close()
+    assert unwritten
+    assert set(unwritten) == {0}
+
+
 async def test_a_task_is_open_until_it_is_searchable(
     indexer: Indexer, hands: Hands
 ) -> None:
