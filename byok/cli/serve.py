@@ -60,19 +60,24 @@ def serve(
         say(f"byok is listening on {url}")
         return
     with only_instance(paths):
-        _check(settings, upstream)
+        _check(settings, upstream, workspace or [])
         runner = asyncio.Runner(loop_factory=_loop_factory())
         with runner:
             runner.run(_serve(settings, paths, upstream, model, workspace or []))
 
 
-def _check(settings: "Settings", upstream: str) -> None:
+def _check(settings: "Settings", upstream: str, workspaces: list[Path]) -> None:
     """Tell what can be known to be wrong before a port is opened."""
     from byok.config import check_files, upstream_named
 
     check_files(settings)
     if upstream:
         upstream_named(upstream, settings)
+    if workspaces:
+        from byok.context.roots import check_root
+
+        for root in workspaces:
+            check_root(root)
 
 
 def _running(paths: "Paths") -> str:

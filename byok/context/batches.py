@@ -28,6 +28,8 @@ class Written(NamedTuple):
     blob_id: int | None
     facts: Facts | None
     reason: SkipReason | None = None
+    read_seconds: float = 0.0
+    calculate_seconds: float = 0.0
 
 
 class Batches:
@@ -126,7 +128,8 @@ class Batches:
         if before not in (None, blob_id):
             self._unlink(db, [before])
         told = None if facts is _UNREAD else facts
-        return Written(workspace_id, path, blob_id, told, outcome.reason)
+        spent = (outcome.read_seconds, outcome.calculate_seconds)
+        return Written(workspace_id, path, blob_id, told, outcome.reason, *spent)
 
     def _blob_of(
         self, db: sqlite3.Connection, path: str, prepared: Prepared

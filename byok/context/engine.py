@@ -20,10 +20,10 @@ from byok.context.roots import check_root, rules_of
 from byok.context.secret_names import is_secret
 from byok.context.store import Store
 from byok.context.sync import Synchroniser
-from byok.context.types import Phase, SkipReason, State
+from byok.context.types import Phase, State
 from byok.context.uploads import Uploads
 from byok.context.workers import Pool
-from byok.context.workspace import Workspace, is_unsettled
+from byok.context.workspace import Workspace
 from byok.errors import ConfigError
 
 _log = logging.getLogger(__name__)
@@ -59,6 +59,7 @@ class ContextEngine:
             roots=lambda: {w.id: w.root for w in self.workspaces},
             is_secret=lambda path: is_secret(path, tuple(options.allow_secret)),
             store_bytes=options.store_bytes,
+            on_adopted=self._adopted,
         )
         self.contents = Contents(
             self.store, self._by_id, allow_secret=tuple(options.allow_secret)
@@ -189,21 +190,35 @@ class ContextEngine:
             if workspace.root == root:
                 break
         else:
-            return False
+            return await self._forgotten(root)
         del self._by_id[workspace.id]
         run = self._runs.pop(workspace.id)
         run.cancel()
         await asyncio.gather(run, return_exceptions=True)
         self._syncs.pop(workspace.id).close()
         self.indexer.drop(workspace.id)
+        await self._drop(workspace.id)
+        return True
+
+    async def _forgotten(self, root: Path) -> bool:
+        """Forget a folder that was searched once and is not followed."""
+        with self.store.reading() as db:
+            row = db.execute(
+                "SELECT id FROM workspace WHERE root = ?", (str(root),)
+            ).fetchone()
+        if row is None:
+            return False
+        await self._drop(row[0])
+        return True
+
+    async def _drop(self, workspace_id: int) -> None:
         batches = self.store.batches
 
         def work() -> None:
-            batches.drop_workspace(workspace.id)
+            batches.drop_workspace(workspace_id)
             batches.flush()
 
         await asyncio.wrap_future(self.store.writing(work))
-        return True
 
     async def rebuild(self) -> None:
         """Index everything again, from the files and from what was uploaded."""
@@ -230,9 +245,13 @@ class ContextEngine:
     def _written(self, written: Written) -> None:
         workspace = self._by_id.get(written.workspace_id)
         if workspace is not None:
-            workspace.set_member(written.path, written.blob_id)
-            settled = _is_settled(written, workspace)
+            settled = workspace.take(written)
             self._soon(self._note_written, workspace.id, written.path, settled)
+
+    def _adopted(self, blob_ids: frozenset[int]) -> None:
+        for workspace in self.workspaces:
+            adopted = len(blob_ids & workspace.ids())
+            workspace.counters.blobs_uploaded += adopted
 
     def _note_written(self, workspace_id: int, path: str, settled: bool) -> None:
         if sync := self._syncs.get(workspace_id):
@@ -254,46 +273,3 @@ class ContextEngine:
         if busy or self.indexer.open_tasks:
             return State.INDEXING
         return State.INDEXED if self.store.index.chunks else State.STANDBY
-
-
-def _is_settled(written: Written, workspace: Workspace) -> bool:
-    """Tell whether a file needs no second look."""
-    if written.facts is None:
-        return written.reason not in (None, SkipReason.UNSTABLE)
-    if is_unsettled(written.facts):
-        return False
-    # The rules may have changed while a worker had it.
-    return workspace.rules.reason(written.path) is None
-
-
-def _let_go(opening: asyncio.Task[Store]) -> None:
-    if not opening.cancelled() and opening.exception() is None:
-        opening.result().close()
-
-
-@asynccontextmanager
-async def open_engine(
-    database: Path, index: Path, options: Options
-) -> AsyncIterator[ContextEngine]:
-    """Open the engine, and close it in good order.
-
-    Raises:
-        NewerData, CorruptData, IndexInUse: the files cannot be used.
-    """
-
-    def workers(size: int) -> Workers:
-        return Pool(size, limit=options.parse_seconds)
-
-    # Opening takes seconds after a crash: not in the loop.
-    opening = asyncio.ensure_future(asyncio.to_thread(Store, database, index))
-    try:
-        store = await asyncio.shield(opening)
-    except asyncio.CancelledError:
-        opening.add_done_callback(_let_go)  # else its files stay locked
-        raise
-    engine = ContextEngine(store, options, workers)
-    try:
-        await engine.start()
-        yield engine
-    finally:
-        await engine.close()

@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from byok.context.types import Job, Outcome
@@ -229,7 +230,7 @@ def _keyed(job: Job, task: Task) -> Job:
 
 
 def _replaced(outcome: Outcome, job: Job) -> Outcome:
-    return Outcome(job, outcome.prepared, outcome.reason, outcome.facts, outcome.plain)
+    return replace(outcome, job=job)
 
 
 def _told(error: Exception) -> str:

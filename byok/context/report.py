@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from byok.context.scan import LARGEST
 from byok.context.store import Store
 from byok.context.types import SkipReason
+from byok.context.versions import MAX_BYTES
 from byok.context.workspace import Workspace
 from byok.errors import BadRequest
 
@@ -62,7 +62,7 @@ def _why(
         return "skipped", SkipReason.NOT_ACCESSIBLE
     if not stat.S_ISREG(facts.st_mode):
         return "skipped", SkipReason.NOT_A_FILE
-    if facts.st_size > LARGEST:
+    if facts.st_size > MAX_BYTES:
         return "skipped", SkipReason.TOO_LARGE
     return "not indexed yet", None
 

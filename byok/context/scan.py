@@ -27,7 +27,11 @@ Entry = Found | Skipped
 
 @dataclass(slots=True)
 class Counters:
-    """What the last walk made of the files of a workspace; times in seconds."""
+    """What the last walk made of the files of a workspace, and what came of it.
+
+    Files are read, cut and tokenised (calculated) by workers, `blobs_uploaded` are
+    those whose content a client counts on; times in seconds.
+    """
 
     accepted: int = 0
     not_accessible: int = 0
@@ -39,8 +43,12 @@ class Counters:
     mtime_hits: int = 0
     mtime_misses: int = 0
     names_probed: int = 0
+    files_read: int = 0
+    blobs_uploaded: int = 0
     walk_seconds: float = 0.0
     stat_seconds: float = 0.0
+    read_seconds: float = 0.0
+    calculate_seconds: float = 0.0
 
 
 _COUNTED = {

@@ -137,6 +137,8 @@ class Outcome:
     reason: SkipReason | None = None
     facts: Facts | None = None
     plain: bool = False
+    read_seconds: float = 0.0
+    calculate_seconds: float = 0.0
 
 
 class State(StrEnum):

@@ -61,6 +61,7 @@ class Uploads:
         store_bytes: int,
         free_bytes: int = _FREE_BYTES,
         patience: float = _PATIENCE,
+        on_adopted: Callable[[frozenset[int]], None] = lambda blob_ids: None,
     ) -> None:
         self._store = store
         self._indexer = indexer
@@ -69,6 +70,7 @@ class Uploads:
         self._store_bytes = store_bytes
         self._free_bytes = free_bytes
         self._patience = patience
+        self._on_adopted = on_adopted
         self._searchable = asyncio.Event()
         self._touched: tuple[int, set[int]] = (0, set())
         self._sets: OrderedDict[str, frozenset[int]] = OrderedDict()
@@ -134,10 +136,12 @@ class Uploads:
         if not wanted:
             return frozenset()
         try:
-            return adopt(self._store, self._roots(), wanted)
+            adopted = adopt(self._store, self._roots(), wanted)
         except sqlite3.OperationalError as error:
             _log.warning("files of workspaces are not kept: %s", error)
             return frozenset()
+        self._on_adopted(adopted)
+        return adopted
 
     async def upload(self, uploads: Sequence[Upload]) -> list[bytes]:
         """Keep uploads durably, queue them for the index, and return their names.

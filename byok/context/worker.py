@@ -44,6 +44,8 @@ class Reply(NamedTuple):
     reason: SkipReason | None
     facts: Facts | None
     plain: bool
+    read_seconds: float = 0.0
+    calculate_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +129,20 @@ def _reply(
     job: Job, folder: Callable[[str], Folder], prepare: Prepare
 ) -> tuple[Reply, int]:
     content, facts = job.content, None
+    began = read = time.perf_counter()
     if content is None:
         try:
             content, facts = folder(job.root).read(job.path, MAX_BYTES)
         except Unreadable as exc:
             return Reply(job.key, None, exc.reason, None, job.plain), 0
+        read = time.perf_counter()
     if job.known and blob_name(job.path, content) == job.known:
-        return Reply(job.key, None, None, facts, job.plain), len(content)
+        same = Reply(job.key, None, None, facts, job.plain, read - began)
+        return same, len(content)
     prepared, plain = _prepared(job, content, prepare)
     reason = SkipReason.NOT_ACCESSIBLE if prepared is None else prepared.reason
-    return Reply(job.key, prepared, reason, facts, plain), len(content)
+    spent = (read - began, time.perf_counter() - read)
+    return Reply(job.key, prepared, reason, facts, plain, *spent), len(content)
 
 
 def _prepared(

@@ -269,8 +269,7 @@ def _outcomes(message: object, batch: list[Job]) -> list[Outcome]:
             raise ValueError("a reply to something else")
         if not isinstance(reply.prepared, Prepared | None):
             raise ValueError("not a prepared file")
-        _, prepared, reason, facts, plain = reply
-        outcomes.append(Outcome(job, prepared, reason, facts, plain))
+        outcomes.append(Outcome(job, *reply[1:]))
     return outcomes
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from byok.context.batches import Written
 from byok.context.ignore import EXCLUDE, IGNORE_FILES, Rules
 from byok.context.lexical import View
 from byok.context.scan import Counters, walk
-from byok.context.types import Facts, Found, Phase
+from byok.context.types import Facts, Found, Phase, SkipReason
 
 # Whatever changes within this time after a file was read may have the same time stamp.
 _SETTLES_NS = 2_000_000_000
@@ -106,6 +107,22 @@ class Workspace:
         with self._lock:
             self._members = dict(members)
             self._version += 1
+
+    def take(self, written: Written) -> bool:
+        """Note what became of a file; False: it needs a second look.
+
+        Called in the writer thread.
+        """
+        self.set_member(written.path, written.blob_id)
+        self.counters.files_read += 1
+        self.counters.read_seconds += written.read_seconds
+        self.counters.calculate_seconds += written.calculate_seconds
+        if written.facts is None:
+            return written.reason not in (None, SkipReason.UNSTABLE)
+        if is_unsettled(written.facts):
+            return False
+        # The rules may have changed while a worker had it.
+        return self.rules.reason(written.path) is None
 
     def set_member(self, path: str, blob_id: int | None) -> None:
         """Note which version a file has now."""

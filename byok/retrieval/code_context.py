@@ -118,7 +118,7 @@ class CodeContext:
     async def _opened(self) -> _Opened:
         async with self._opening:
             if self._open is None:
-                from byok.context.engine import open_engine
+                from byok.context.opening import open_engine
                 from byok.context.programs import find_program
                 from byok.retrieval.retriever import Retriever
                 from byok.retrieval.ripgrep import Ripgrep

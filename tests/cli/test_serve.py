@@ -201,3 +201,9 @@ async def test_the_upstream_of_the_settings_answers(
     err = await asyncio.to_thread(introduction)
     assert "upstream: fake (first of the settings)" in err
     assert "model:    big" in err
+
+
+def test_a_workspace_that_is_none_is_told_before_anything_runs(tmp_path: Path) -> None:
+    done = run_byok("serve", "--upstream", "demo", "--workspace", tmp_path / "none")
+    assert done.returncode == 78
+    assert "none" in done.stderr

@@ -4,15 +4,12 @@ import asyncio
 import os
 import threading
 import time
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 
 from byok.context.blobs import Upload
-from byok.context.engine import ContextEngine, open_engine
-from byok.context.lexical import IndexInUse
-from byok.context.options import Options
+from byok.context.engine import ContextEngine
 from byok.context.report import totals
 from byok.context.types import Phase, SkipReason, State
 from byok.context.versions import blob_name
@@ -53,13 +50,6 @@ async def test_a_workspace_is_indexed_and_can_be_read(
         assert (progress.root, progress.percentage) == (str(root), 100.0)
         assert (found(made, "src/b.py") or "").strip() == "tiger = 1"
         assert totals(made.store)["blobs"] == 2
-
-
-async def test_the_real_workers_do_the_same(tmp_path: Path, root: Path) -> None:
-    options = Options(roots=[root])
-    async with open_engine(tmp_path / "data.db", tmp_path / "index", options) as made:
-        await complete(made)
-        assert (found(made, "a.py") or "").startswith("def lion")
 
 
 async def test_nothing_to_do_is_standby(tmp_path: Path) -> None:
@@ -423,22 +413,25 @@ async def test_history_is_asked_of_what_was_forgotten_meanwhile(
         assert made.history_of(space) is None
 
 
-async def test_who_hangs_up_while_the_files_are_opened_leaves_them_free(
-    tmp_path: Path,
+async def test_a_folder_that_is_not_followed_can_be_forgotten(
+    tmp_path: Path, root: Path
 ) -> None:
-    def opened() -> AbstractAsyncContextManager[ContextEngine]:
-        return open_engine(tmp_path / "data.db", tmp_path / "index", Options())
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+    async with engine(tmp_path / "e") as made:
+        assert totals(made.store)["blobs"] == 2
+        assert await made.remove(root)
+        assert totals(made.store)["blobs"] == 0
+        assert not await made.remove(root)
 
-    task = asyncio.ensure_future(opened().__aenter__())
-    await asyncio.sleep(0)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
 
-    async def free() -> bool:
-        try:
-            async with opened():
-                return True
-        except IndexInUse:
-            return False
-
-    await until(free)
+async def test_it_counts_what_was_read_and_what_clients_count_on(
+    tmp_path: Path, root: Path
+) -> None:
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        [space] = made.workspaces
+        assert space.counters.files_read == 2
+        name = blob_name("a.py", (root / "a.py").read_bytes())
+        await made.uploads.find_missing([name])
+        assert space.counters.blobs_uploaded == 1

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from byok.context.report import totals, why
-from byok.context.scan import LARGEST
 from byok.context.types import SkipReason
+from byok.context.versions import MAX_BYTES
 from byok.errors import BadRequest
 from tests.fakes.engines import complete, engine, written
 
@@ -38,7 +38,7 @@ async def test_it_says_why_a_path_is_left_out(tmp_path: Path) -> None:
 
 async def test_what_the_walk_leaves_out_is_not_called_waiting(tmp_path: Path) -> None:
     root = tmp_path / "project"
-    written(root, {"big.py": "x" * (LARGEST + 1)})
+    written(root, {"big.py": "x" * (MAX_BYTES + 1)})
     os.mkfifo(root / "pipe.py")
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
