@@ -57,10 +57,10 @@ def _answer(row: Endpoint) -> str:
             return "NDJSON stream of chat chunks"
         case Generate():
             return "one chat object"
-        case Local(answer=Service() as service):
-            return f"the {service.value} of all configured upstreams, and feature flags"
-        case Local(answer=answer):
-            return (getattr(answer, "__doc__", "") or "").partition("\n")[0]
+        case Local(answer=Service.MODELS):
+            return "the models of all configured upstreams, and feature flags"
+        case Local(answer=service):
+            return f"of its own: {service.value}"
         case Refused(status=status, reason=reason):
             return f"{status}: {reason}"
         case Quiet(stream=True, body=None):

@@ -10,19 +10,20 @@ from byok.context.engine import ContextEngine
 from byok.context.index_errors import IndexInUse
 from byok.context.opening import open_engine
 from byok.context.options import Options
-from tests.fakes.engines import complete, project
+from tests.fakes.engines import complete, project, until
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    return project(tmp_path / "project")
+    return project(tmp_path / "project", a__py="def lion(): pass\n")
 
 
 async def test_the_real_workers_do_the_same(tmp_path: Path, root: Path) -> None:
     options = Options(roots=[root])
     async with open_engine(tmp_path / "data.db", tmp_path / "index", options) as made:
         await complete(made)
-        assert (found(made, "a.py") or "").startswith("def lion")
+        [entry] = made.contents.entries(made.workspaces[0].ids()).values()
+        assert made.contents.lines_of(entry) == ["def lion(): pass"]
 
 
 async def test_who_hangs_up_while_the_files_are_opened_leaves_them_free(
