@@ -3,8 +3,7 @@
 import asyncio
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from byok.context.store import Store
 from byok.context.sync import Synchroniser
 from byok.context.types import Phase, State
 from byok.context.uploads import Uploads
-from byok.context.workers import Pool
 from byok.context.workspace import Workspace
 from byok.errors import ConfigError
 
