@@ -165,8 +165,11 @@ class LexicalIndex:
         self, terms: Mapping[str, float], view: View, limit: int
     ) -> list[ChunkScore]:
         query = self._query(terms)
-        if view.chunks >= _LARGE_SHARE * self.chunks:
-            kept, whole = self._run(query, _WIDE, view.ids, limit)
+        share = view.chunks / max(1, self.chunks)
+        if share >= _LARGE_SHARE:
+            # The whole index needs hardly more than the limit, half of it much more.
+            count = limit + int((_WIDE - limit) * (1 - share) / (1 - _LARGE_SHARE))
+            kept, whole = self._run(query, max(count, 2 * limit), view.ids, limit)
             if whole or len(kept) == limit:
                 return kept
         both = [(Occur.Must, query), (Occur.Must, self._filter(view))]

@@ -66,9 +66,10 @@ def mask_lines(
     """
     end = len(lines) if last is None else min(last + 1, len(lines))
     before = max(0, first - _LONGEST_KEY)
-    block = "\n".join(lines[before:end])
-    hints = [hint for hint in HINTS if hint in block]
-    inside = _key_lines(lines, before, end) if _KEY_HINT in hints else ()
+    shown = "\n".join(lines[first:end])
+    hints = [hint for hint in HINTS if hint in shown]
+    may_be_inside = _KEY_HINT in hints or _KEY_HINT in "\n".join(lines[before:first])
+    inside = _key_lines(lines, before, end) if may_be_inside else ()
     return [
         MARK if n in inside else _masked(lines[n], hints) for n in range(first, end)
     ]

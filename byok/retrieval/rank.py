@@ -13,6 +13,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from byok.context.lexical import ChunkScore
@@ -158,10 +159,14 @@ def _sum(scored: list[ChunkScore]) -> float:
 
 def _named(path: str, parts: frozenset[str]) -> float:
     """Return which share of the words of a file's name the query has."""
-    name = path.rpartition("/")[2]
-    stem = (name.rpartition(".")[0] or name).replace("-", " ").replace(".", " ")
-    own = {term for term in terms(stem) if not term.startswith(COMPOUND)}
+    own = _words_of_name(path.rpartition("/")[2])
     return len(own & parts) / len(own) if own else 0.0
+
+
+@lru_cache(maxsize=8192)
+def _words_of_name(name: str) -> frozenset[str]:
+    stem = (name.rpartition(".")[0] or name).replace("-", " ").replace(".", " ")
+    return frozenset(term for term in terms(stem) if not term.startswith(COMPOUND))
 
 
 def _look_up(
