@@ -40,7 +40,8 @@ class Patterns:
         asked for first; nothing in an ignored one is asked for.
         """
         try:
-            return self._spec.check_file(f"{path}/" if is_dir else path).include
+            name = f"{path}/" if is_dir else path
+            return self._spec.check_file(name, separators=()).include
         except UnicodeError:
             return None  # a name that is no UTF-8
 

@@ -23,7 +23,7 @@ from byok.context.index_errors import IndexFailed, translated
 from byok.context.types import Prepared
 
 _log = logging.getLogger(__name__)
-_WRITER_BYTES = 50_000_000
+_WRITER_BYTES = 30_000_000
 _LOCK_PAUSES = (0.02, 0.05, 0.1, 0.2)
 _CANDIDATES = 400
 # With this share of all chunks in view, most of so many hits survive a filter.
