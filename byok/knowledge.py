@@ -21,6 +21,23 @@ class Service(StrEnum):
     INDEX_WHY = "tell of a path"
 
 
+class Purpose(StrEnum):
+    """What a model is asked for; users may choose a model for each."""
+
+    CHAT = "chat"
+    COMPLETION = "completion"
+    EDIT = "edit"
+    COMMIT = "commit"
+    TITLE = "title"
+    SUMMARY = "summary"
+    ENHANCE = "enhance"
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a small model does it well."""
+        return self not in (Purpose.CHAT, Purpose.COMPLETION, Purpose.EDIT)
+
+
 class SearchMode(StrEnum):
     """The index, with ripgrep until it is built; or one of them alone."""
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from byok.augment.chat_request import Defaults
+from byok.augment.job import Defaults
 from byok.augment.models import split_id
 from byok.chat import Sampling
 from byok.config import (
@@ -268,10 +268,16 @@ def _default_id(model: str, settings: Settings, choice: Chosen) -> str:
     if model:
         first = next(iter(choice.upstreams))
         default = model if model.startswith("byok:") else f"byok:{first}:{model}"
-    name, _ = split_id(default) or ("", "")
-    if default.startswith("byok:") and name not in choice.upstreams:
+    _check_upstream("default", default, choice)
+    for purpose, wanted in settings.routing.models:
+        _check_upstream(purpose, wanted, choice)
+    return default
+
+
+def _check_upstream(what: str, model: str, choice: Chosen) -> None:
+    name, _ = split_id(model) or ("", "")
+    if model.startswith("byok:") and name not in choice.upstreams:
         raise ConfigError(
-            f"The default model {default!r} names no configured upstream.",
+            f"The {what} model {model!r} names no configured upstream.",
             hint=f"Configured are: {', '.join(choice.upstreams)}.",
         )
-    return default

@@ -53,10 +53,8 @@ def page() -> str:
 
 def _answer(row: Endpoint) -> str:
     match row:
-        case Generate(stream=True):
-            return "NDJSON stream of chat chunks"
-        case Generate():
-            return "one chat object"
+        case Generate(stream=stream, what=what):
+            return f"NDJSON stream: {what}" if stream else what
         case Local(answer=Service.MODELS):
             return "the models of all configured upstreams, and feature flags"
         case Local(answer=service):

@@ -9,13 +9,15 @@ from pydantic import BaseModel
 
 from byok.augment.endpoints import ENDPOINTS, Generate
 from byok.config import Settings, UpstreamSettings, load_settings
+from byok.config.settings import ModelSettings
 from byok.dialects.presets import PRESETS
 
 EXAMPLE = Path(__file__).parents[1] / "config.example.toml"
 TEXT = EXAMPLE.read_text(encoding="utf-8")
 HEADER = re.compile(r"^#(\[.+\])$", re.MULTILINE)
-SETTING = re.compile(r"^#([a-z][\w-]*) = (.+)$", re.MULTILINE)
+SETTING = re.compile(r"^#(\"?[a-z][\w/-]*\"?) = (.+)$", re.MULTILINE)
 UPSTREAM = "upstreams.name"
+MODELS = "routing.models"
 NO_DEFAULT = "base_url"  # an upstream without a preset must name one
 
 
@@ -24,7 +26,7 @@ def described() -> dict[str, list[str]]:
     parts = HEADER.split(TEXT)
     names = [name.strip("[]") for name in parts[1::2]]
     assert len(names) == len(set(names)), "a section stands there twice"
-    keys = [[m[1] for m in SETTING.finditer(part)] for part in parts[2::2]]
+    keys = [[m[1].strip('"') for m in SETTING.finditer(part)] for part in parts[2::2]]
     assert not SETTING.search(parts[0]), "a setting stands above all sections"
     return dict(zip(names, keys, strict=True))
 
@@ -36,6 +38,8 @@ def existing() -> dict[str, list[str]]:
         kind: Any = field.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             sections[name] = list(kind.model_fields)
+    sections["routing"].remove("models")
+    sections[MODELS] = list(ModelSettings.model_fields)
     sections[UPSTREAM] = list(UpstreamSettings.model_fields)
     rows = (row for row in ENDPOINTS if isinstance(row, Generate))
     sections["prompts"] = [row.path.lstrip("/") for row in rows]
@@ -80,8 +84,9 @@ def test_with_its_settings_switched_on_it_gives_the_defaults(tmp_path: Path) -> 
     pairs: list[tuple[BaseModel, BaseModel]] = [
         (getattr(given, name), getattr(Settings(), name))
         for name in existing()
-        if name not in (UPSTREAM, "prompts")
+        if name not in (UPSTREAM, MODELS, "prompts")
     ]
+    pairs.append((given.routing.models, ModelSettings()))
     usual = UpstreamSettings(base_url="https://usual.example")
     pairs.append((given.upstreams["name"], usual))
     for section, default in pairs:

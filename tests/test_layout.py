@@ -13,6 +13,7 @@ LONGEST = 300
 # Vocabulary: types without behaviour, which every other test uses.
 TYPES = {
     "byok/chat.py",
+    "byok/augment/job.py",
     "byok/events.py",
     "byok/dialects/base.py",
     "byok/upstream/base.py",

@@ -35,7 +35,7 @@ class StopReason(IntEnum):
     SAFETY = 4
 
 
-_STOP = {
+STOP_REASONS = {
     FinishReason.STOP: StopReason.END_TURN,
     FinishReason.TOOL_CALLS: StopReason.END_TURN,  # without a call to show for it
     FinishReason.LENGTH: StopReason.MAX_TOKENS,
@@ -108,7 +108,7 @@ class ChatReply:
 
     def flush(self) -> Iterator[Json]:
         """Write what ends a turn that came to its end."""
-        stop = _STOP[self._finish or FinishReason.STOP]
+        stop = STOP_REASONS[self._finish or FinishReason.STOP]
         if self._calls and stop is StopReason.END_TURN:
             stop = StopReason.TOOL_USE
         notice = self._notices[0] if self._notices else None

@@ -1,12 +1,13 @@
 """Read the client's chat body."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from byok.augment import blocks
 from byok.augment.body import first_text, flag, mapping, text
 from byok.augment.exchanges import Exchange, read_exchanges
 from byok.augment.history import History
+from byok.augment.job import Defaults
 from byok.augment.nodes import Turn, read_turn
 from byok.augment.summary import rendered_turn
 from byok.augment.system import system_text
@@ -16,18 +17,8 @@ from byok.chat import (
     Json,
     Message,
     Role,
-    Sampling,
     TextPart,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Defaults:
-    """What the user configured for every request of an endpoint."""
-
-    system_prompt: str = ""
-    addition: str = ""
-    sampling: Sampling = field(default_factory=Sampling)
 
 
 def decode_chat(

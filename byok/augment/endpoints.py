@@ -1,23 +1,53 @@
 """Every path that a client may call, one row each."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from byok.augment.chat_request import Defaults, decode_chat
+from byok.augment.chat_job import chat_lines, chat_object
+from byok.augment.job import Decode, LineReply, ObjectReply
+from byok.augment.prompts import (
+    commit_message,
+    conversation_title,
+    edit,
+    edit_file,
+    instruction,
+    next_edit,
+    next_edit_loc,
+    prompt_enhancer,
+    smart_paste,
+)
 from byok.augment.quiet import QUIET, Quiet
-from byok.chat import ChatRequest, Json
-from byok.knowledge import Service
+from byok.knowledge import Purpose, Service
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """The answer is a stream of lines."""
+
+    decode: Decode[LineReply]
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The answer is one object."""
+
+    decode: Decode[ObjectReply]
 
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Ask a model; a stream, or its chunks joined into one object."""
+    """Ask a model; the purpose is what users choose models for."""
 
     path: str
-    decode: Callable[[Json, Defaults, Callable[[int], None]], ChatRequest]
-    stream: bool
+    how: Streamed | Whole
+    purpose: Purpose
+    what: str  # the answer, for the page of the endpoints
     max_body: int = 64 * 2**20
+
+    @property
+    def stream(self) -> bool:
+        """Whether the answer is a stream."""
+        return isinstance(self.how, Streamed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +70,65 @@ class Refused:
 
 Endpoint: TypeAlias = Generate | Local | Quiet | Refused
 
-_NOT_YET = "byok does not serve this endpoint yet."
 _NO_REMOTE = "byok runs no remote agents."
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Generate("/chat-stream", decode_chat, stream=True),
-    Generate("/chat", decode_chat, stream=False),
+    Generate("/chat-stream", Streamed(chat_lines), Purpose.CHAT, "chat chunks"),
+    Generate("/chat", Whole(chat_object), Purpose.CHAT, "one chat object"),
+    Generate(
+        "/prompt-enhancer",
+        Streamed(prompt_enhancer.decode),
+        Purpose.ENHANCE,
+        "chat chunks whose text is the new prompt",
+    ),
+    Generate(
+        "/generate-commit-message-stream",
+        Streamed(commit_message.decode),
+        Purpose.COMMIT,
+        "chat chunks whose text is the commit message",
+    ),
+    Generate(
+        "/generate-conversation-title",
+        Whole(conversation_title.decode),
+        Purpose.TITLE,
+        "one object on one line, the title as `text` and as `title`",
+    ),
+    Generate(
+        "/edit",
+        Whole(edit.decode),
+        Purpose.EDIT,
+        "one object with the new selection as `text`",
+    ),
+    Generate(
+        "/instruction-stream",
+        Streamed(instruction.decode),
+        Purpose.EDIT,
+        "which lines are replaced, then the new text; nothing half",
+    ),
+    Generate(
+        "/smart-paste-stream",
+        Streamed(smart_paste.decode),
+        Purpose.EDIT,
+        "which lines are replaced, then the new text; nothing half",
+    ),
+    Generate(
+        "/agents/edit-file",
+        Whole(edit_file.decode),
+        Purpose.EDIT,
+        "one object with the new contents, or the old ones and `is_error`",
+    ),
+    Generate(
+        "/next-edit-stream",
+        Streamed(next_edit.decode),
+        Purpose.EDIT,
+        "one suggestion, or none",
+    ),
+    Generate(
+        "/next_edit_loc",
+        Whole(next_edit_loc.decode),
+        Purpose.EDIT,
+        "one object with the places that the client named, the likeliest first",
+    ),
     Local("/get-models", Service.MODELS),
     Local("/find-missing", Service.FIND_MISSING),
     Local("/batch-upload", Service.BATCH_UPLOAD, max_body=32 * 2**20),
@@ -58,14 +141,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Local("/byok/index/remove", Service.INDEX_REMOVE),
     Local("/byok/index/rebuild", Service.INDEX_REBUILD),
     Local("/byok/index/why", Service.INDEX_WHY),
-    # An empty replacement would delete the user's code.
-    Refused("/edit", _NOT_YET),
-    Refused("/instruction-stream", _NOT_YET),
-    Refused("/smart-paste-stream", _NOT_YET),
-    Refused("/agents/edit-file", _NOT_YET),
-    Refused("/prompt-enhancer", _NOT_YET),
-    Refused("/generate-commit-message-stream", _NOT_YET),
-    Refused("/generate-conversation-title", _NOT_YET),
     Refused("/agents/codebase-retrieval-raw", "Not found.", status=404),
     Refused("/remote-agents/create", _NO_REMOTE, status=403),
     Refused("/remote-agents/chat", _NO_REMOTE, status=403),

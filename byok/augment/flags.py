@@ -57,14 +57,14 @@ SUMMARY: dict[str, Flag] = {
     ),
 }
 EDITING: dict[str, Flag] = {
-    "enable_instructions": False,  # /instruction-stream is not served yet
-    "enable_smart_paste": False,  # nor /smart-paste-stream
-    "enable_smart_paste_min_version": OFF,
+    "enable_instructions": True,
+    "enable_smart_paste": True,
+    "enable_smart_paste_min_version": ON,
     "smart_paste_precompute_mode": "off",
     "vscode_direct_apply_min_version": OFF,
-    "vscode_next_edit_min_version": OFF,
+    "vscode_next_edit_min_version": OFF,  # asks a model after every pause in typing
     "vscode_next_edit_bottom_panel_min_version": OFF,
-    "vscode_generate_commit_message_min_version": OFF,  # not served yet
+    "vscode_generate_commit_message_min_version": ON,
     "enable_chat_input_inline_completion": False,
     "enable_completion_file_edit_events": False,
     "bypass_language_filter": True,

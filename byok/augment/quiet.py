@@ -96,16 +96,6 @@ QUIET: tuple[Quiet, ...] = (
     # completions are not served yet; an error would leave the status bar failed
     Quiet("/completion", _NO_COMPLETION),
     Quiet("/chat-input-completion", _NO_COMPLETION),
-    Quiet("/next-edit-stream", None, stream=True),
-    Quiet(
-        "/next_edit_loc",
-        {
-            "candidate_locations": [],
-            "unknown_blob_names": [],
-            "checkpoint_not_found": False,
-            "critical_errors": [],
-        },
-    ),
     # agents
     Quiet("/agents/check-tool-safety", {"is_safe": True}),
     Quiet("/agents/list-remote-tools", {"tools": []}),

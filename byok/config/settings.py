@@ -12,7 +12,7 @@ from pydantic_settings import (
 
 from byok.config import values
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
-from byok.knowledge import SearchMode
+from byok.knowledge import Purpose, SearchMode
 from byok.toolcalls.mode import RepairMode
 
 DEFAULT_PORT = 8317
@@ -92,11 +92,34 @@ class UpstreamSettings(_RequestDefaults):
     )
 
 
+class ModelSettings(_Section):
+    """Which model does what: byok:<upstream>:<model>, or a listed model."""
+
+    chat: str = Field("", description="Chats whose client names no model.")
+    completion: str = Field("", description="Inline completions; not served yet.")
+    edit: str = Field("", description="Edits, smart paste, next edits.")
+    commit: str = Field("", description="Commit messages.")
+    title: str = Field("", description="Titles of conversations.")
+    summary: str = Field("", description="Summaries and other jobs in the background.")
+    enhance: str = Field("", description="Prompts said better.")
+    small: str = Field(
+        "", description="Whatever of commit, title, summary and enhance is not set."
+    )
+
+    def for_purpose(self, purpose: Purpose) -> str:
+        """Return the user's choice for a purpose, "" for none."""
+        chosen: str = getattr(self, purpose.value)
+        return chosen or (self.small if purpose.is_small else "")
+
+
 class RoutingSettings(_Section):
     """Which model answers."""
 
     default: str = Field(
         "", description="Default model: byok:<upstream>:<model>, or a listed model."
+    )
+    models: ModelSettings = Field(
+        default_factory=lambda: ModelSettings(), description="A model for a purpose."
     )
 
 

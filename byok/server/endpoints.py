@@ -83,8 +83,8 @@ class Endpoints:
         body = await run(partial(parse_request, raw))
         match row:
             case Generate():
-                turn = await self._generator.turn(row, body, exchange.request_id, run)
-                return partial(self._generator.answer, turn, request)
+                asked = await self._generator.asked(row, body, exchange.request_id, run)
+                return partial(self._generator.answer, asked, request)
             case Forward():
                 sent = await self._forwarder.forwarding(row, raw, body, run)
                 return partial(self._forwarder.answer, sent, request)

@@ -2,21 +2,21 @@
 
 import logging
 import uuid
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
 from functools import partial
+from typing import TypeAlias
 
 from aiohttp.web import BaseRequest, StreamResponse
 
-from byok.augment.blobs import blob_names
-from byok.augment.chat_reply import ChatReply, chunk, collected
-from byok.augment.chat_request import Defaults, model_id
-from byok.augment.endpoints import Generate
+from byok.augment.blobs import BlobNames, blob_names
+from byok.augment.endpoints import Generate, Streamed, Whole
 from byok.augment.history import call_ids
+from byok.augment.job import Defaults, Facts, LineReply, ObjectReply
 from byok.chat import ChatRequest, Json
 from byok.errors import ByokError
 from byok.events import Finish, StreamEvent
-from byok.retrieval.code_context import BlobFacts
+from byok.server.choice import choose_model
 from byok.server.gate import Gate
 from byok.server.large import Run
 from byok.server.reply import internal_error, json_response
@@ -31,6 +31,7 @@ from byok.wire.ndjson import encode_line
 _log = logging.getLogger(__name__)
 _SHOWN = 60
 _FORGOTTEN = ChatRequest(())
+Asked: TypeAlias = Callable[[BaseRequest], Awaitable[StreamResponse]]
 
 
 class Generator:
@@ -48,67 +49,105 @@ class Generator:
         self._told_nodes: set[int] = set()
         self._defaults: dict[tuple[str, str], Defaults] = {}
 
-    async def turn(
+    async def asked(
         self, row: Generate, body: Json, request_id: str, run: Run
-    ) -> "Turn":
-        """Understand a request: which model is asked what."""
-        choice = await self._services.router.choose(model_id(body))
+    ) -> Asked:
+        """Understand a request, and return what is left to do without its body."""
+        services = self._services
+        choice = await choose_model(services, row.purpose, body)
         place = (row.path, choice.upstream.name)
         if place not in self._defaults:
-            self._defaults[place] = self._services.defaults(*place)
+            self._defaults[place] = services.defaults(*place)
         defaults = self._defaults[place]
         names = await run(partial(blob_names, body))
-        chat = await run(partial(row.decode, body, defaults, self._tell_node))
-        turn = Turn(self._services, choice, chat, request_id, streamed=row.stream)
-        if not names.is_empty:
-            turn.blobs = await self._services.context.facts(names)
-        return turn
+        match row.how:
+            case Streamed(decode):
+                job = await run(partial(decode, body, defaults, self._tell_node))
+                lines = job.reply(await self._facts(names, request_id))
+                turn = Turn(services, choice, job.chat, lines, request_id)
+                return partial(self._streamed, turn, lines)
+            case Whole(decode):
+                task = await run(partial(decode, body, defaults, self._tell_node))
+                whole = task.reply(await self._facts(names, request_id))
+                turn = Turn(services, choice, task.chat, whole, request_id)
+                return partial(self._whole, turn, whole)
 
-    async def answer(self, turn: "Turn", request: BaseRequest) -> StreamResponse:
+    async def answer(self, asked: Asked, request: BaseRequest) -> StreamResponse:
         """Answer one request, streamed or whole."""
         async with self._gate.entered():
-            if turn.streamed:
-                return await self._streamed(turn, request)
-            return await self._whole(turn)
+            return await asked(request)
 
-    async def _streamed(self, turn: "Turn", request: BaseRequest) -> StreamResponse:
+    async def _facts(self, names: BlobNames, request_id: str) -> Facts:
+        if names.is_empty:
+            return Facts(request_id)
+        found = await self._services.context.facts(names)
+        return Facts(request_id, found.unknown, found.checkpoint_found)
+
+    async def _streamed(
+        self, turn: "Turn", reply: LineReply, request: BaseRequest
+    ) -> StreamResponse:
         async with self._stream(request) as stream:
-            end: list[Json] = []
-            if turn.blobs is not None:
-                stream.begin_with(_lines(turn.opening()))
+            stream.begin_with(_line(reply.first))
+            stream.beat_with(_line(reply.heartbeat))
+            begun = False
             try:
                 async with self._gate.ended_by_stop(), turn.events() as batches:
                     async for batch in batches:
-                        chunks = turn.chunks(batch)
-                        if turn.ended:
-                            end = chunks
-                        elif chunks:
-                            await stream.write(_lines(chunks))
-                end = end or turn.last_chunks()
-            except ByokError as error:
-                end = end or turn.failed(error)  # a whole answer cannot fail any more
+                        lines = turn.lines(batch)
+                        if lines and not turn.ended:
+                            begun = True
+                            await stream.write(_lines(lines))
+                if not turn.ended:
+                    turn.end()
             except ConnectionError:
                 raise  # the client is gone
-            except Exception:
-                _log.exception("request %s failed", turn.request_id)
-                end = end or turn.failed(internal_error())
-            await stream.finish(_lines(end))
+            except Exception as error:
+                failure = self._told(turn, error)
+                if not turn.ended:  # a whole answer cannot fail any more
+                    await self._broken(turn, reply, stream, failure, begun=begun)
+                    return stream.response
+            await stream.finish(_lines(turn.last))
         return stream.response
 
-    async def _whole(self, turn: "Turn") -> StreamResponse:
-        found: list[Json] = turn.opening()
+    async def _broken(
+        self,
+        turn: "Turn",
+        reply: LineReply,
+        stream: LineStream,
+        error: ByokError,
+        *,
+        begun: bool,
+    ) -> None:
+        """End a stream whose answer broke."""
+        if not reply.keeps_part and not stream.response.prepared:
+            raise error
+        end = _lines(reply.fail(turn.failed(error)))
+        if begun and not reply.keeps_part:
+            await stream.break_off(end)
+        else:
+            await stream.finish(end)
+
+    async def _whole(
+        self, turn: "Turn", reply: ObjectReply, request: BaseRequest
+    ) -> StreamResponse:
+        del request
         try:
             async with self._gate.ended_by_stop(), turn.events() as batches:
                 async for batch in batches:
-                    found += turn.chunks(batch)
+                    turn.lines(batch)
             if not turn.ended:
-                found += turn.last_chunks()
+                turn.end()
         except ByokError as error:
-            if not turn.ended:
-                if not turn.has_output:
-                    raise
-                found += turn.failed(error)
-        return json_response(collected(found))
+            if not turn.ended:  # a whole answer cannot fail any more
+                return json_response(reply.failed(turn.failed(error)))
+        return json_response(turn.last[-1])
+
+    def _told(self, turn: "Turn", error: Exception) -> ByokError:
+        """Turn a failure into an error that can be told."""
+        if isinstance(error, ByokError):
+            return error
+        _log.error("request %s failed", turn.request_id, exc_info=error)
+        return internal_error()
 
     def _tell_node(self, kind: int) -> None:
         if kind not in self._told_nodes and len(self._told_nodes) < _SHOWN:
@@ -124,24 +163,17 @@ class Turn:
         services: Services,
         choice: Destination,
         chat: ChatRequest,
+        reply: LineReply | ObjectReply,
         request_id: str,
-        *,
-        streamed: bool,
     ) -> None:
         self._services = services
         self._choice = choice
         self._chat = chat
-        self._reply = ChatReply(chat, request_id)
-        self._stage: Stage[StreamEvent, Json] = self._reply
+        self._reply = reply
+        self._stage: Stage[StreamEvent, Json] = reply
         self.request_id = request_id
-        self.streamed = streamed
-        self.ended = False  # the last chunks were given
-        self.blobs: BlobFacts | None = None
-
-    @property
-    def has_output(self) -> bool:
-        """Whether anything of the model's own is part of the answer."""
-        return self._reply.has_output
+        self.ended = False  # by the upstream's own last word
+        self.last: list[Json] = []  # the lines that came with it
 
     def events(self) -> aclosing[AsyncGenerator[list[StreamEvent], None]]:
         """Ask the upstream, and give the events of its answer."""
@@ -151,42 +183,30 @@ class Turn:
         self._stage = self._assembling(chat)
         return aclosing(self._choice.upstream.stream(chat, self._choice.model))
 
-    def chunks(self, batch: list[StreamEvent]) -> list[Json]:
-        """Turn the events of one network read into chunks.
+    def lines(self, batch: list[StreamEvent]) -> list[Json]:
+        """Turn the events of one network read into lines.
 
         The last ones come with the read that holds the upstream's own last word.
         """
         ready = [c for event in batch for c in self._stage.feed(event)]
         if isinstance(batch[-1], Finish):
-            ready += self.last_chunks()
+            self.end(ready)
         return ready
 
-    def last_chunks(self) -> list[Json]:
+    def end(self, ready: Iterable[Json] = ()) -> None:
         """End the answer."""
-        self.ended = True
+        last = [*ready, *self._stage.flush()]
+        self.ended, self.last = True, last
         if left_out := self._reply.left_out:
             _log.info("this client takes one tool call a turn; left out: %s", left_out)
-        return list(self._stage.flush())
 
-    def failed(self, error: ByokError) -> list[Json]:
-        """Give the chunks that end a broken answer."""
+    def failed(self, error: ByokError) -> ByokError:
+        """Write a failure down, and make it fit to be told."""
         name = self._choice.upstream.name
         _log.warning("request %s to %s: %s", self.request_id, name, error.logged)
         error.args = (self._services.redactor(str(error)),)
         error.hint = self._services.redactor(error.hint)
-        return list(self._reply.fail(error))
-
-    def opening(self) -> list[Json]:
-        """Give the first chunk: what is unknown of the client's blobs, if it named any.
-
-        Each name makes a client upload, so no other chunk repeats it.
-        """
-        if self.blobs is None:
-            return []
-        first = chunk()
-        first["unknown_blob_names"] = list(self.blobs.unknown)
-        first["checkpoint_not_found"] = not self.blobs.checkpoint_found
-        return [first]
+        return error
 
     def _log_repair(self, repair: Repair) -> None:
         """Write down a repair: its rule, and the place where it began."""
@@ -215,6 +235,10 @@ class Turn:
 async def _nothing() -> AsyncGenerator[list[StreamEvent], None]:
     return
     yield []  # makes it a generator
+
+
+def _line(line: Json | None) -> bytes:
+    return b"" if line is None else encode_line(line)
 
 
 def _lines(chunks: Iterable[Json]) -> bytes:

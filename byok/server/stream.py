@@ -92,6 +92,12 @@ class OpenStream:
         self._stuck_since = self._clock()
         await self._response.write_eof(data)
 
+    async def break_off(self, data: bytes) -> None:
+        """End the answer so that no client takes it for a whole one."""
+        await self.write(data)
+        if self._request.transport is not None:
+            self._request.transport.close()  # without the mark of the end
+
     async def _begun(self, data: bytes) -> bytes:
         """Prepare the head; return what goes out with it."""
         async with self._lock:
@@ -125,6 +131,7 @@ class LineStream(OpenStream):
     """
 
     _first = FACTS
+    _heartbeat = HEARTBEAT
 
     def __init__(
         self,
@@ -153,6 +160,10 @@ class LineStream(OpenStream):
                 await self._task
         await super().__aexit__(kind, error, trace)
 
+    def beat_with(self, data: bytes) -> None:
+        """Send another heartbeat, or none."""
+        self._heartbeat = data
+
     def _take_care(self) -> None:
         self._task = asyncio.ensure_future(self._keep_alive())
 
@@ -162,7 +173,9 @@ class LineStream(OpenStream):
             stuck = self._stuck_since is not None
             if not self._response.prepared:
                 await self.write(b"")
+            elif not self._heartbeat:
+                return
             elif silence >= self._beat and not stuck:
-                await self.write(HEARTBEAT)
+                await self.write(self._heartbeat)
             else:
                 await asyncio.sleep(self._beat if stuck else self._beat - silence)

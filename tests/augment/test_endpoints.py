@@ -55,12 +55,28 @@ def test_no_path_has_two_rows() -> None:
     assert len(ROWS) == len(ENDPOINTS)
 
 
-@pytest.mark.parametrize(("path", "stream"), [("/chat-stream", True), ("/chat", False)])
-def test_chat_asks_a_model(path: str, stream: bool) -> None:
+@pytest.mark.parametrize(
+    ("path", "stream"),
+    [
+        ("/chat-stream", True),
+        ("/chat", False),
+        ("/prompt-enhancer", True),
+        ("/generate-commit-message-stream", True),
+        ("/generate-conversation-title", False),
+        ("/edit", False),
+        ("/instruction-stream", True),
+        ("/smart-paste-stream", True),
+        ("/agents/edit-file", False),
+        ("/next-edit-stream", True),
+        ("/next_edit_loc", False),
+    ],
+)
+def test_a_text_endpoint_asks_a_model(path: str, stream: bool) -> None:
     row = ROWS[path]
     assert isinstance(row, Generate)
     assert row.stream is stream
     assert row.max_body == 64 * 2**20
+    assert not row.what.endswith(".")
 
 
 def test_uploads_may_be_large() -> None:
@@ -72,10 +88,6 @@ def test_uploads_may_be_large() -> None:
 @pytest.mark.parametrize(
     ("path", "status"),
     [
-        ("/edit", 422),
-        ("/instruction-stream", 422),
-        ("/smart-paste-stream", 422),
-        ("/agents/edit-file", 422),
         ("/agents/codebase-retrieval-raw", 404),
         ("/remote-agents/create", 403),
         ("/remote-agents/chat", 403),

@@ -111,6 +111,11 @@ def test_flags_are_named_in_snake_case() -> None:
         ("agent_chat_model", ""),
         ("agent_report_streamed_chat_every_chunk", 0),
         ("smart_paste_precompute_mode", "off"),  # precomputing costs model calls
+        ("vscode_next_edit_min_version", OFF),  # asks a model while one types
+        ("enable_instructions", True),
+        ("enable_smart_paste", True),
+        ("enable_smart_paste_min_version", ON),
+        ("vscode_generate_commit_message_min_version", ON),
         ("enable_apply_patch_tool", False),
         ("vscode_share_min_version", OFF),
         ("vscode_personalities_min_version", OFF),

@@ -71,9 +71,6 @@ ANSWERS: dict[str, str] = {
         '{"completion_items":[],"unknown_blob_names":[],"unknown_memory_names":[],'
         '"checkpoint_not_found":false,"suggested_prefix_char_count":8000,'
         '"suggested_suffix_char_count":4000,"completion_timeout_ms":5000}',
-    "/next_edit_loc":
-        '{"candidate_locations":[],"unknown_blob_names":[],'
-        '"checkpoint_not_found":false,"critical_errors":[]}',
 }  # fmt: skip
 
 
@@ -87,7 +84,6 @@ def test_a_constant_answer_is_the_smallest_that_is_known(path: str) -> None:
     [
         ("/remote-agents/list-stream", json.loads(NO_AGENTS)),
         ("/remote-agents/agent-history-stream", None),
-        ("/next-edit-stream", None),
     ],
 )
 def test_a_quiet_stream_has_one_line_or_none(path: str, line: Any) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.fakes.daemon import Answer, Editor, running, settings_for
-from tests.fakes.upstream import FakeUpstream
+from tests.fakes.upstream import FakeUpstream, Script
+from tests.fakes.upstream import answer as text_answer
 
 CHATS = (
     "01-chat-stream-plain",
@@ -263,6 +264,71 @@ async def test_before_the_upload_every_blob_is_unknown(
     added = search["body"]["blobs"]["added_blobs"]
     assert sorted(found["unknown_blob_names"]) == sorted(added)
     assert "have not been uploaded." in found["formatted_retrieval"]
+
+
+def edited(answer: Answer, example: dict[str, Any]) -> None:
+    assert "never empty text" in example["expect"]["on_upstream_failure"]
+    assert answer.json["text"] == "    new\n"
+
+
+def replaced(answer: Answer, example: dict[str, Any]) -> None:
+    """The lines named hold the old text, and the new one ends its lines as that."""
+    first, body = answer.lines[0], example["body"]
+    for key, line in example.get("expect", {}).get("first_chunk", {}).items():
+        assert first[key] == line
+    old = body["selected_text"] or body["target_file_content"]
+    assert first["replacement_old_text"] == old
+    new = "".join(line.get("replacement_text", "") for line in answer.lines)
+    assert new == "    new\r\n" if "\r\n" in old else "    new\n"
+    assert first["text"] == ""
+
+
+def suggested(answer: Answer, example: dict[str, Any]) -> None:
+    [line] = answer.lines
+    edit, expect, body = line["next_edit"], example["expect"], example["body"]
+    file = body["prefix"] + body["selected_text"] + body["suffix"]
+    existing = file[edit["char_start"] : edit["char_end"]]
+    assert existing == edit["existing_code"] == expect["existing_code_at_offsets"]
+    assert edit["char_start"] == expect["utf16_begin_would_be"] - 1
+    assert edit["suggested_code"] == "    new\n"
+
+
+def raw_text(answer: Answer, example: dict[str, Any]) -> None:
+    assert "expect" not in example
+    assert answer.text == "new"
+    assert answer.last["stop_reason"] == 1
+
+
+@pytest.mark.parametrize(("name", "said", "check"), [
+    ("10-edit", "```python\n    new\n```", edited),
+    ("11-instruction-stream", "```python\n    new\n```", replaced),
+    ("12-smart-paste-stream", "```python\n    new\n```", replaced),
+    ("13-next-edit-stream", "EDIT: annotate\n```\n    new\n```", suggested),
+    ("15-commit-message", "```\nnew\n```", raw_text),
+    ("17-prompt-enhancer", "\nnew\n", raw_text),
+])  # fmt: skip
+async def test_a_text_is_answered_as_expected(
+    name: str,
+    said: str,
+    check: Callable[[Answer, dict[str, Any]], None],
+    shared: Path,
+    fake: FakeUpstream,
+) -> None:
+    example = read_example(shared, name)
+    fake.play(text_answer(*said))
+    async with running(settings_for(fake.url)) as editor:
+        answer = await post(editor, example)
+    assert answer.status == 200
+    check(answer, example)
+    assert len(fake.requests) == 1
+
+
+async def test_an_edit_that_fails_has_no_text(shared: Path, fake: FakeUpstream) -> None:
+    fake.play(Script([b"no"], 500))
+    async with running(settings_for(fake.url)) as editor:
+        answer = await post(editor, read_example(shared, "10-edit"))
+    assert answer.status == 422
+    assert "text" not in answer.json
 
 
 CONTEXT: tuple[tuple[str, Callable[[Any, Any], None]], ...] = (

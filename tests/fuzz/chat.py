@@ -4,7 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from byok.augment.chat_request import Defaults, decode_chat
+from byok.augment.chat_request import decode_chat
+from byok.augment.job import Defaults
 from byok.chat import Sampling
 from byok.dialects.base import Target as ModelTarget
 from byok.dialects.openai_chat import OpenAIChat

@@ -20,7 +20,7 @@ from byok.server.app import App, Exchange
 from byok.server.endpoints import Endpoints
 from byok.server.forward import Forwarder
 from byok.server.gate import Gate
-from byok.server.generate import Generator, Turn
+from byok.server.generate import Asked, Generator
 from byok.server.guard import Guard
 from byok.server.token import TokenCheck
 from byok.services import open_services
@@ -81,7 +81,7 @@ async def test_health_is_503_while_the_daemon_stops() -> None:
         ("/chat-stream", {"message": "MARK"}, "POST /chat-stream 200"),
         ("/any/base/chat/?q=MARK", {"message": "MARK"}, "POST /chat 200"),
         ("/MARK/none?q=MARK", {"x": "MARK"}, "POST (unknown) 200"),
-        ("/edit", {"instruction": "MARK"}, "POST /edit 422"),
+        ("/edit", {"selected_text": "MARK"}, "POST /edit 422"),
         ("/..%5cMARK", {}, "POST (none) 404"),
     ],
 )
@@ -164,7 +164,7 @@ class Broken(Generator):
 
     fault: type[Exception] = ZeroDivisionError
 
-    async def answer(self, turn: Turn, request: BaseRequest) -> StreamResponse:
+    async def answer(self, asked: Asked, request: BaseRequest) -> StreamResponse:
         raise self.fault("a-word-from-the-inside")
 
 

@@ -66,7 +66,7 @@ async def test_an_unknown_path_is_logged_once_without_its_query(
 
 async def test_a_row_that_is_not_served_says_why() -> None:
     async with running(upstream="demo") as editor:
-        reply = await editor.post("/edit", {})
-    assert reply.status == 422
+        reply = await editor.post("/remote-agents/chat", {})
+    assert reply.status == 403
     assert reply.json["error"]["code"] == "not_served"
-    assert "does not serve" in reply.json["message"]
+    assert "no remote agents" in reply.json["message"]

@@ -75,7 +75,7 @@ async def test_a_quick_answer_has_the_facts_once_and_no_heartbeat(
 async def test_a_static_stream_has_one_line_or_none() -> None:
     async with running(upstream="demo") as editor:
         one = await editor.post("/remote-agents/list-stream")
-        none = await editor.post("/next-edit-stream")
+        none = await editor.post("/remote-agents/agent-history-stream")
     assert one.lines[0]["remote_agents"] == []
     assert (none.status, none.raw) == (200, b"")
     assert none.headers["Content-Type"].startswith("application/x-ndjson")

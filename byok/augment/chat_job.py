@@ -1,0 +1,75 @@
+"""A chat as a job: streamed for /chat-stream, whole for /chat."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, ClassVar
+
+from byok.augment.chat_reply import ChatReply, chunk, collected
+from byok.augment.chat_request import decode_chat
+from byok.augment.job import Defaults, Facts, Job
+from byok.chat import ChatRequest, Json
+from byok.errors import ByokError
+from byok.events import StreamEvent
+
+
+class ChatLines(ChatReply):
+    """LineReply: the chunks of one chat answer."""
+
+    keeps_part = True
+    heartbeat: ClassVar[Json | None] = chunk()
+
+    def __init__(self, chat: ChatRequest, facts: Facts) -> None:
+        super().__init__(chat, facts.request_id)
+        self._facts = facts
+
+    @property
+    def first(self) -> Json:
+        """The chunk with the retrieval facts."""
+        return {**chunk(), **self._facts.fields}
+
+
+class ChatObject:
+    """ObjectReply: the chunks of one chat answer, joined."""
+
+    def __init__(self, chat: ChatRequest, facts: Facts) -> None:
+        self._lines = ChatLines(chat, facts)
+        self._found: list[Json] = [self._lines.first]
+
+    @property
+    def left_out(self) -> list[str]:
+        """Tool calls beyond the one that the client takes."""
+        return self._lines.left_out
+
+    def feed(self, event: StreamEvent, /) -> Iterable[Json]:
+        """Collect."""
+        self._found += self._lines.feed(event)
+        return ()
+
+    def flush(self) -> Iterator[Json]:
+        """Give the whole answer."""
+        yield self._joined(self._lines.flush())
+
+    def failed(self, error: ByokError, /) -> Json:
+        """Keep what was said; an answer in which nothing was said is an error."""
+        if not self._lines.has_output:
+            raise error
+        return self._joined(self._lines.fail(error))
+
+    def _joined(self, rest: Iterable[Json]) -> dict[str, Any]:
+        return collected([*self._found, *rest])
+
+
+def chat_lines(
+    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+) -> Job[ChatLines]:
+    """Read a /chat-stream body."""
+    chat = decode_chat(body, defaults, on_node)
+    return Job(chat, partial(ChatLines, chat))
+
+
+def chat_object(
+    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+) -> Job[ChatObject]:
+    """Read a /chat body."""
+    chat = decode_chat(body, defaults, on_node)
+    return Job(chat, partial(ChatObject, chat))

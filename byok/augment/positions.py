@@ -1,0 +1,96 @@
+"""Lines and offsets of a file, whatever ends its lines.
+
+Offsets are code points, as Python counts them. CRLF, a lone CR and LF each end one
+line, as in editors; U+2028 and its like do not.
+"""
+
+import re
+from dataclasses import dataclass
+
+_BREAK = re.compile(r"\r\n|\r|\n")
+_CONTEXT = 2000  # characters around a place
+_MOST_PLACES = 2000
+INSERTION = "PURE INSERTION AFTER LINE:"
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """What is replaced: lines from 1, both inclusive, and the text that stands there.
+
+    `old` is empty for an insertion before the line `start`.
+    """
+
+    start: int
+    end: int
+    old: str
+    shown: str  # the old text as clients want it
+
+
+def normal(text: str) -> str:
+    """Return the text with LF at the end of each line."""
+    return _BREAK.sub("\n", text)
+
+
+def line_ending(*texts: str) -> str:
+    """Return what ends the lines of all the texts; "" if several things do, or none."""
+    found = {match[0] for match in _BREAK.finditer("".join(texts))}
+    return found.pop() if len(found) == 1 else ""
+
+
+def lines(text: str) -> list[str]:
+    """Cut a text into its lines, each with what ends it."""
+    ends = [match.end() for match in _BREAK.finditer(text)]
+    if not ends or ends[-1] < len(text):
+        ends.append(len(text))
+    return [text[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+
+
+def line_at(text: str, offset: int) -> int:
+    """Return the number of the line, from 1, in which an offset lies."""
+    return 1 + sum(match.end() <= offset for match in _BREAK.finditer(text))
+
+
+def region(file: str, begin: int, old: str) -> Region:
+    """Say where `old` stands, which begins at an offset of the file."""
+    start = line_at(file, begin)
+    if not old:
+        whole = lines(file)
+        before = whole[start - 2] if start > 1 else ""
+        return Region(start, start, "", INSERTION + before.rstrip())
+    end = line_at(file, begin + len(old.rstrip("\r\n")))
+    return Region(start, max(start, end), old, old)
+
+
+def find(file: str, wanted: str, prefix: str = "", suffix: str = "") -> int | None:
+    """Return where a text stands in a file, whatever ends the lines of both.
+
+    Among several places the one counts whose surroundings agree best.
+    """
+    if not wanted:
+        return None
+    text, sought = normal(file), normal(wanted)
+    before, after = normal(prefix)[-_CONTEXT:], normal(suffix)[:_CONTEXT]
+    best, best_place = -1, -1
+    place, tried = text.find(sought), 0
+    while place >= 0 and tried < _MOST_PLACES:
+        end = place + len(sought)
+        agreement = _common(text[max(0, place - _CONTEXT) : place][::-1], before[::-1])
+        agreement += _common(text[end : end + _CONTEXT], after)
+        if agreement > best:
+            best, best_place = agreement, place
+        place, tried = text.find(sought, place + 1), tried + 1
+    return original(file, best_place) if best >= 0 else None
+
+
+def original(file: str, offset: int) -> int:
+    """Turn an offset of the normal text into one of the file."""
+    for match in re.finditer("\r\n", file):
+        if match.start() >= offset:
+            break
+        offset += 1
+    return offset
+
+
+def _common(one: str, other: str) -> int:
+    length = min(len(one), len(other))
+    return next((n for n in range(length) if one[n] != other[n]), length)

@@ -1,0 +1,101 @@
+"""/generate-commit-message-stream: a commit message for a diff."""
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+from byok.augment.body import integer, mapping, strings, text
+from byok.augment.endings import Trimmed
+from byok.augment.fences import Unfenced
+from byok.augment.job import Defaults, Facts, Job
+from byok.augment.prompts.asking import NOTHING, code, question
+from byok.augment.text_reply import TextLines
+from byok.chat import Json
+from byok.stage import chain
+
+MAX_DIFF = 48_000  # characters of all files together
+MIN_FILE = 1_000  # what each file may have in any case, while there is room
+_MAX_LINE = 400
+_MAX_SAMPLES, _MAX_SAMPLE = 10, 400
+_FILE = re.compile(r"^(?=diff --git |Index: )", re.MULTILINE)
+
+_INSTRUCTIONS = """You write commit messages.
+First line: what the change does, in the imperative, 72 characters at most. If more \
+must be said, an empty line and then short lines on what changed and why.
+Say only what the diff shows. Follow the style of the sample messages if there are any.
+Reply with the commit message alone: no quotes, no code fence, no remarks."""
+
+
+def decode(
+    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+) -> Job[TextLines]:
+    """Read the diff and the sample messages; without a diff there is no message."""
+    del on_node
+    diff = text(body, "diff")
+    if not diff.strip():
+        return Job(NOTHING, partial(_reply, False))
+    inner = mapping(body, "generated_commit_message_subrequest")
+    blocks = [
+        samples(label, [*strings(body, name), *strings(inner, name)])
+        for label, name in (
+            ("earlier messages of this author", "relevant_commit_messages"),
+            ("earlier messages of this repository", "example_commit_messages"),
+        )
+    ]
+    blocks += [_counts(body), code("diff", shortened(diff), "diff")]
+    chat = question(body, defaults, _INSTRUCTIONS, blocks)
+    return Job(chat, partial(_reply, True))
+
+
+def samples(label: str, messages: list[str]) -> str:
+    """Show messages as samples of style; "" without any."""
+    kept = [m.strip()[:_MAX_SAMPLE] for m in dict.fromkeys(messages) if m.strip()]
+    return "\n---\n".join([f"[{label}]", *kept[:_MAX_SAMPLES]]) if kept else ""
+
+
+def shortened(diff: str, limit: int = MAX_DIFF) -> str:
+    """Cut a large diff: every file keeps its beginning as long as there is room."""
+    if len(diff) <= limit:
+        return diff
+    files = [part for part in _FILE.split(diff) if part]
+    share = max(MIN_FILE, limit // len(files))
+    kept: list[str] = []
+    room = limit
+    for number, file in enumerate(files):
+        part = _file(file, min(share, room))
+        room -= len(part)
+        kept.append(part)
+        if room < MIN_FILE and number + 1 < len(files):
+            kept.append(f"[{len(files) - number - 1} more files left out]\n")
+            break
+    return "".join(kept)
+
+
+def _file(diff: str, limit: int) -> str:
+    if len(diff) <= limit:
+        return diff
+    kept: list[str] = []
+    size = 0
+    for line in diff.split("\n"):
+        line = line if len(line) <= _MAX_LINE else line[:_MAX_LINE] + " […]"
+        size += len(line) + 1
+        if size > limit - 40:
+            break
+        kept.append(line)
+    return "\n".join(kept) + "\n[the rest of this file left out]\n"
+
+
+def _counts(body: Json) -> str:
+    stats = mapping(body, "changed_file_stats")
+    told = [
+        f"{count} {kind}"
+        for kind in ("added", "modified", "deleted")
+        if (
+            count := integer(mapping(stats, f"{kind}_file_stats"), "changed_file_count")
+        )
+    ]
+    return f"[files changed: {', '.join(told)}]" if told else ""
+
+
+def _reply(asked: bool, facts: Facts) -> TextLines:
+    return TextLines(chain(Unfenced(), Trimmed()), facts, asked=asked)

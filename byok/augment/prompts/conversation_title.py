@@ -1,0 +1,90 @@
+"""/generate-conversation-title: one short line for a thread.
+
+Clients read it as the line of a stream or as an object: `text` and `title` are one.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from byok.augment.body import first_text
+from byok.augment.endings import Trimmed
+from byok.augment.job import Defaults, Facts, Job
+from byok.augment.nodes import read_turn
+from byok.augment.prompts.asking import NOTHING, conversation, question
+from byok.augment.text_reply import WholeText, said_nothing
+from byok.chat import Json
+from byok.errors import ByokError
+
+MAX_WORDS, MAX_CHARS = 8, 60
+_QUOTES = "\"'`“”„‘’«»* \t"
+_LABEL = re.compile(r"(?i)^(?:title|titel|titre|título|标题)\s*[:：]\s*")
+_PERIODS = ".。"
+
+_INSTRUCTIONS = """You name conversations.
+Reply with one title of 3 to 8 words in the user's language that says what the \
+conversation is about: no quotes, no period at the end, nothing else."""
+
+
+def decode(
+    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+) -> Job["TitleObject"]:
+    """Read the conversation; one in which nothing was said has no title."""
+    turn = read_turn(body, first_text(body, "message", "prompt"))
+    for kind in turn.unknown_types:
+        on_node(kind)
+    newest = f"User: {turn.words[:4000]}" if turn.words else ""
+    blocks = [block for block in (conversation(body), newest) if block]
+    if not blocks:
+        return Job(NOTHING, partial(TitleObject, False))
+    chat = question(body, defaults, _INSTRUCTIONS, blocks)
+    return Job(chat, partial(TitleObject, True))
+
+
+class TitleObject(WholeText):
+    """ObjectReply: the title, under both of its names."""
+
+    def __init__(self, asked: bool, facts: Facts) -> None:
+        super().__init__(Trimmed())
+        self._asked = asked
+        del facts
+
+    def flush(self) -> Iterator[Json]:
+        """Give the title.
+
+        Raises:
+            UpstreamGarbled: the model gave none.
+        """
+        title = tidy(self.so_far())
+        if self._asked and not title:
+            raise said_nothing()
+        yield self._written(title)
+
+    def failed(self, error: ByokError, /) -> Json:
+        """Raise the error: the client has a title of its own."""
+        raise error
+
+    def _written(self, title: str) -> dict[str, Any]:
+        return {"text": title, "title": title}
+
+
+def tidy(answer: str) -> str:
+    """Return the first line that says something, without what surrounds a title."""
+    for line in answer.splitlines():
+        if line.lstrip().startswith(("```", "~~~")):
+            continue
+        bare = _LABEL.sub("", line.lstrip("# ").strip(_QUOTES)).strip(_QUOTES)
+        bare = bare.rstrip(_PERIODS + _QUOTES)
+        if bare:
+            return _short(" ".join(bare.split()))
+    return ""
+
+
+def _short(title: str) -> str:
+    words = title.split(" ")
+    title = " ".join(words[:MAX_WORDS])
+    if len(title) <= MAX_CHARS:
+        return title
+    cut = title[:MAX_CHARS]
+    return cut.rpartition(" ")[0] or cut

@@ -1,0 +1,44 @@
+"""/edit: the selection, rewritten as the user wishes."""
+
+from collections.abc import Callable
+from functools import partial
+
+from byok.augment.body import text
+from byok.augment.job import Defaults, Job
+from byok.augment.prompts.asking import code, conversation, question
+from byok.augment.prompts.editing import RAW, around, cleaning, selected, wish
+from byok.augment.text_reply import WholeObject
+from byok.chat import ChatRequest, Json
+from byok.stage import Stage
+
+_INSTRUCTIONS = f"""You edit code in an editor. You are shown a file and the part \
+of it that is selected. Write what is to stand in place of the selection, as a whole; \
+where nothing is selected, write what is to be inserted there.
+{RAW}"""
+
+
+def decode(
+    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+) -> Job[WholeObject]:
+    """Read a selection and what is to become of it."""
+    del on_node
+    return Job(asked(body, defaults), partial(WholeObject, clean(body)))
+
+
+def asked(body: Json, defaults: Defaults) -> ChatRequest:
+    """Ask for a new selection."""
+    name, before, after = around(body)
+    blocks = (
+        conversation(body),
+        name,
+        before,
+        code("the selection", selected(body), text(body, "lang")),
+        after,
+        f"[what to do]\n{wish(body)}",
+    )
+    return question(body, defaults, _INSTRUCTIONS, blocks)
+
+
+def clean(body: Json) -> Stage[str, str]:
+    """Return the stage that makes the answer fit the selection."""
+    return cleaning(body, selected(body), text(body, "prefix"), text(body, "suffix"))

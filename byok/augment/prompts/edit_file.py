@@ -1,0 +1,76 @@
+"""/agents/edit-file: a file, changed as an agent describes."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from byok.augment.body import first_text, text
+from byok.augment.job import Defaults, Facts, Job
+from byok.augment.prompts.asking import NOTHING, code, question
+from byok.augment.prompts.editing import RAW, cleaning, file_of, named
+from byok.augment.text_reply import WholeText
+from byok.chat import Json
+from byok.errors import ByokError
+
+_INSTRUCTIONS = f"""You edit files for a coding agent. You are shown a file and a \
+description of the change. Write the whole file as it is afterwards, with everything \
+that stays.
+{RAW}"""
+
+
+class EditedFile(WholeText):
+    """ObjectReply: the new contents; after a failure the old ones, marked as such."""
+
+    def __init__(self, body: Json, problem: str, facts: Facts) -> None:
+        self._contents = file_of(body, "file_contents") or ""
+        super().__init__(cleaning(body, self._contents))
+        self._problem = problem
+        del facts
+
+    def flush(self) -> Iterator[Json]:
+        """Give the new contents.
+
+        Raises:
+            UpstreamGarbled: the text is cut, or there is none.
+        """
+        if self._problem:
+            yield self._unchanged(self._problem)
+        else:
+            yield {"modified_file_contents": self.whole(), "is_error": False}
+
+    def failed(self, error: ByokError, /) -> Json:
+        """Give the old contents."""
+        return self._unchanged(error.sentence)
+
+    def _unchanged(self, why: str) -> dict[str, Any]:
+        return {
+            "modified_file_contents": self._contents,
+            "is_error": True,
+            "error_message": why,
+        }
+
+
+def decode(
+    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+) -> Job[EditedFile]:
+    """Read a file and the change."""
+    del on_node
+    contents = file_of(body, "file_contents")
+    summary = text(body, "edit_summary").strip()
+    details = first_text(body, "detailed_edit_description", "instruction").strip()
+    if contents is None:
+        return _not_asked(body, "file_contents is missing: the file to change.")
+    if not (summary or details):
+        return _not_asked(body, "detailed_edit_description is missing: what to do.")
+    blocks = (
+        named(body, "file_path", "path"),
+        code("the file", contents, text(body, "lang")),
+        f"[summary of the change]\n{summary}" if summary else "",
+        f"[the change]\n{details}" if details else "",
+    )
+    chat = question(body, defaults, _INSTRUCTIONS, blocks)
+    return Job(chat, partial(EditedFile, body, ""))
+
+
+def _not_asked(body: Json, problem: str) -> Job[EditedFile]:
+    return Job(NOTHING, partial(EditedFile, body, problem))

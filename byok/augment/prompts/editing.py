@@ -1,0 +1,98 @@
+"""What all requests to change code have in common."""
+
+from byok.augment import positions
+from byok.augment.body import first_text, integer, text, value
+from byok.augment.endings import Endings
+from byok.augment.fences import MARKDOWN, Unfenced
+from byok.augment.positions import Region
+from byok.augment.prompts.asking import code
+from byok.chat import Json
+from byok.errors import BadRequest
+from byok.stage import Stage, chain
+
+MAX_PREFIX, MAX_SUFFIX = 20_000, 10_000
+RAW = """Keep to the style, the indentation and the language of the file, and change \
+nothing that you were not asked to change.
+Reply with the text itself and nothing else: no explanation, no code fence, no "..." \
+in place of code."""
+
+
+def wish(body: Json) -> str:
+    """Return what the user wants done.
+
+    Raises:
+        BadRequest: 422, nothing.
+    """
+    found = first_text(body, "instruction", "edit_instruction", "message")
+    if not found.strip():
+        raise missing("instruction", "what to do with the code")
+    return found
+
+
+def missing(name: str, meaning: str) -> BadRequest:
+    """Return the error for a field without which nothing can be done."""
+    return BadRequest(f"{name} is missing: {meaning}.", code="bad_field", status=422)
+
+
+def selected(body: Json) -> str:
+    """Return the selection, which may be empty."""
+    return text(body, "selected_text", "selected_code")
+
+
+def file_of(body: Json, name: str = "target_file_content") -> str | None:
+    """Return a file's content; None, which differs from "", if there is none."""
+    found = value(body, name)
+    return found if isinstance(found, str) else None
+
+
+def selection_region(body: Json) -> Region:
+    """Say which lines of the whole file are selected.
+
+    Raises:
+        BadRequest: 422, the beginning of the file is unknown.
+    """
+    prefix, old = text(body, "prefix"), selected(body)
+    seen = prefix + old + text(body, "suffix")
+    if integer(body, "prefix_begin") <= 0:
+        return positions.region(seen, len(prefix), old)
+    file = file_of(body)
+    if file is not None:
+        start = positions.find(file, seen)
+        if start is not None:
+            return positions.region(file[:start] + seen, start + len(prefix), old)
+        begin = positions.find(file, old, prefix, text(body, "suffix"))
+        if begin is not None:
+            return positions.region(file[:begin] + old, begin, old)
+    raise BadRequest(
+        "The file begins before the text that was sent, so its lines have no numbers.",
+        code="file_start_unknown",
+        hint="Save the file, so that the client uploads it, and try again.",
+        status=422,
+    )
+
+
+def cleaning(body: Json, old: str, *around: str) -> Stage[str, str]:
+    """Make a model's text fit where `old` stands: no fence, the file's line ends."""
+    last = old.endswith(("\n", "\r")) if old else None
+    endings = Endings(positions.line_ending(old, *around), last)
+    path = first_text(body, "target_file_path", "path", "file_path")
+    language = text(body, "lang").lower()
+    markdown = language in MARKDOWN or path.lower().endswith((".md", ".mdx"))
+    return chain(Unfenced(MARKDOWN if markdown else None), endings)
+
+
+def around(body: Json) -> tuple[str, str, str]:
+    """Show the file's name, what stands before the selection, and what behind."""
+    language = text(body, "lang")
+    prefix, suffix = text(body, "prefix"), text(body, "suffix")
+    return (
+        named(body),
+        code("before it", prefix[-MAX_PREFIX:], language) if prefix else "",
+        code("after it", suffix[:MAX_SUFFIX], language) if suffix else "",
+    )
+
+
+def named(body: Json, *names: str) -> str:
+    """Show the path of the file; "" where a client gives none."""
+    path = first_text(body, *(names or ("path",)))
+    return f"[file: {path[:500]}]" if path else ""

@@ -1,0 +1,20 @@
+"""/instruction-stream: the selection, rewritten while the user watches."""
+
+from collections.abc import Callable
+from functools import partial
+
+from byok.augment.job import Defaults, Job
+from byok.augment.prompts.edit import asked, clean
+from byok.augment.prompts.editing import selection_region
+from byok.augment.replacement import ReplacementLines
+from byok.chat import Json
+
+
+def decode(
+    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+) -> Job[ReplacementLines]:
+    """Read a selection, its lines, and what is to become of it."""
+    del on_node
+    chat = asked(body, defaults)
+    region = selection_region(body)
+    return Job(chat, partial(ReplacementLines, clean(body), region))

@@ -1,0 +1,171 @@
+"""/next-edit-stream: one suggestion for what the user may change next."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from byok.augment.blocks import edit_events
+from byok.augment.body import integer, text, value
+from byok.augment.fences import Unfenced
+from byok.augment.job import Defaults, Facts, Job
+from byok.augment.positions import lines
+from byok.augment.prompts.asking import NOTHING, as_json, code, question
+from byok.augment.prompts.editing import RAW, around, cleaning, selected
+from byok.augment.text_reply import WholeText
+from byok.chat import Json
+from byok.errors import ByokError
+from byok.stage import drain
+
+_NEAR = 10  # lines on either side of a cursor
+_HEAD = re.compile(r"\s*EDIT:[ \t]*([^\r\n]*)(?:\r\n|\r|\n)")
+_MAX_DESCRIPTION = 120
+
+_INSTRUCTIONS = f"""You foresee a programmer's next edit. From the recent edits, the \
+diagnostics and the code, judge whether the marked part should change now. If not, or \
+if you are not sure, reply with the single word NONE.
+Else reply with a first line "EDIT: " and what changes in a few words, and below it \
+the whole marked part as it should be.
+{RAW}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """The part of the file that may change; `begin` is its offset, in code points."""
+
+    begin: int
+    before: str
+    old: str
+    after: str
+    path: str
+    blob_name: str
+
+
+class NextEditLines(WholeText):
+    """LineReply: one suggestion, or none."""
+
+    keeps_part = False
+    heartbeat: ClassVar[Json | None] = None  # every line is read as a suggestion
+    first: ClassVar[Json | None] = None
+
+    def __init__(self, body: Json, spot: Spot, facts: Facts) -> None:
+        super().__init__(_Plain())
+        self._body = {"path": spot.path, "lang": text(body, "lang")}
+        self._spot = spot
+        self._facts = facts
+
+    def flush(self) -> list[Json]:
+        """Give the suggestion.
+
+        Raises:
+            UpstreamGarbled: the answer is cut.
+        """
+        said = self.so_far()
+        if not said.strip():
+            return []
+        said = self.whole()
+        bare = "".join(drain(Unfenced(), [said]))
+        head = _HEAD.match(said) or _HEAD.match(bare)
+        if head is None:
+            return []
+        spot = self._spot
+        clean = cleaning(self._body, spot.old, spot.before, spot.after)
+        body = head.string[head.end() :]
+        new = "".join(drain(clean, [body]))
+        changed = difference(spot.old, new) if new.strip() else None
+        return [self._suggestion(*changed, head[1].strip())] if changed else []
+
+    def fail(self, error: ByokError, /) -> list[Json]:
+        """Suggest nothing."""
+        del error
+        return []
+
+    def _suggestion(self, start: int, old: str, new: str, description: str) -> Json:
+        begin = self._spot.begin + start
+        suggestion = {
+            "suggestion_id": f"{self._facts.request_id}-1",
+            "path": self._spot.path,
+            "blob_name": self._spot.blob_name,
+            "char_start": begin,
+            "char_end": begin + len(old),
+            "existing_code": old,
+            "suggested_code": new,
+            "change_description": description[:_MAX_DESCRIPTION],
+            "editing_score": 1,
+            "localization_score": 1,
+            "editing_score_threshold": 1,
+        }
+        return {**self._facts.fields, "next_edit": suggestion}
+
+
+class _Plain:
+    """Stage[str, str]: text as it is."""
+
+    def feed(self, text: str, /) -> tuple[str]:
+        return (text,)
+
+    def flush(self) -> tuple[()]:
+        return ()
+
+
+def decode(
+    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+) -> Job[NextEditLines]:
+    """Read the code around the cursor and what happened before."""
+    del on_node
+    spot = spot_of(body)
+    reply = partial(NextEditLines, body, spot)
+    if not (spot.before + spot.old + spot.after).strip():
+        return Job(NOTHING, reply)
+    shown = {**body, "prefix": spot.before, "suffix": spot.after, "path": spot.path}
+    name, before, after = around(shown)
+    wish = text(body, "instruction").strip()
+    blocks = (
+        name,
+        before,
+        code("the marked part", spot.old, text(body, "lang")),
+        after,
+        edit_events({"edit_events": value(body, "edit_events")}),
+        as_json("recent changes", value(body, "recent_changes")),
+        as_json("diagnostics", value(body, "diagnostics")),
+        as_json("not to be changed", value(body, "blocked_locations")),
+        f"[what the user wants]\n{wish}" if wish else "",
+    )
+    return Job(question(body, defaults, _INSTRUCTIONS, blocks), reply)
+
+
+def spot_of(body: Json) -> Spot:
+    """Return the selection, or the lines around the cursor where that is empty."""
+    prefix, old, suffix = text(body, "prefix"), selected(body), text(body, "suffix")
+    begin = integer(body, "selection_begin_char", -1)
+    if begin < 0:
+        begin = max(0, integer(body, "prefix_begin")) + len(prefix)
+    if not old:
+        above, below = lines(prefix)[-_NEAR:], lines(suffix)[:_NEAR]
+        lead, tail = "".join(above), "".join(below)
+        old, begin = lead + tail, max(0, begin - len(lead))
+        prefix, suffix = prefix[: len(prefix) - len(lead)], suffix[len(tail) :]
+    return Spot(begin, prefix, old, suffix, text(body, "path"), text(body, "blob_name"))
+
+
+def difference(old: str, new: str) -> tuple[int, str, str] | None:
+    """Return where two texts differ, by whole lines: the offset, old and new lines.
+
+    New lines alone take the line before them along, so that there is old code.
+    """
+    if old == new:
+        return None
+    one, other = lines(old), lines(new)
+    short = min(len(one), len(other))
+    head = next((n for n in range(short) if one[n] != other[n]), short)
+    rest = short - head
+    tail = next((n for n in range(rest) if one[-1 - n] != other[-1 - n]), rest)
+    if head + tail == len(one):
+        head, tail = (head - 1, tail) if head else (head, max(0, tail - 1))
+    start = sum(map(len, one[:head]))
+    return (
+        start,
+        "".join(one[head : len(one) - tail]),
+        "".join(other[head : len(other) - tail]),
+    )

@@ -1,0 +1,133 @@
+"""/next_edit_loc: where the next edit may go, among the places that the client names.
+
+The model only puts them in order, so that no place is made up and lines count as the
+client counts them.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from byok.augment.blocks import edit_events
+from byok.augment.body import flag, integer, mapping, objects, text, value
+from byok.augment.endings import Trimmed
+from byok.augment.job import Defaults, Facts, Job
+from byok.augment.prompts.asking import NOTHING, as_json, question
+from byok.augment.text_reply import WholeText
+from byok.chat import Json
+from byok.errors import ByokError
+
+MAX_RESULTS = 6
+_MAX_PLACES = 40
+
+_INSTRUCTIONS = """You foresee where a programmer edits next. You are shown numbered \
+places, recent edits and maybe a wish. Reply with the numbers of the places that \
+should change now, the likeliest first, with commas between them, and nothing \
+else; or with NONE."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place as the client counts lines; `stop` is behind the last line."""
+
+    path: str
+    start: int
+    stop: int
+    why: str
+
+
+class Candidates(WholeText):
+    """ObjectReply: the places in the model's order; after a failure none."""
+
+    def __init__(self, places: list[Location], most: int, facts: Facts) -> None:
+        super().__init__(Trimmed())
+        self._places = places
+        self._most = most
+        self._facts = facts
+
+    def flush(self) -> Iterator[Json]:
+        """Give the places that the model named."""
+        yield self._written(chosen(self.so_far(), self._places)[: self._most])
+
+    def failed(self, error: ByokError, /) -> Json:
+        """Give none: nobody waits for them."""
+        del error
+        return self._written([])
+
+    def _written(self, found: list[Location]) -> dict[str, Any]:
+        candidates = [
+            {
+                "item": {
+                    "path": place.path,
+                    "range": {"start": place.start, "stop": place.stop},
+                },
+                "score": 1,
+                "debug_info": place.why,
+            }
+            for place in found
+        ]
+        return {
+            "candidate_locations": candidates,
+            **self._facts.fields,
+            "critical_errors": [],
+        }
+
+
+def decode(
+    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+) -> Job[Candidates]:
+    """Read the places and what happened before."""
+    del on_node
+    places = places_of(body)
+    most = integer(body, "num_results", MAX_RESULTS)
+    most = min(most, MAX_RESULTS) if most > 0 else MAX_RESULTS
+    reply = partial(Candidates, places, most)
+    if not places:
+        return Job(NOTHING, reply)
+    numbered = "\n".join(
+        f"{number}. {place.path}:{place.start} {place.why}".rstrip()
+        for number, place in enumerate(places, 1)
+    )
+    wish = text(body, "instruction").strip()
+    blocks = (
+        f"[places]\n{numbered}",
+        edit_events({"edit_events": value(body, "edit_events")}),
+        as_json("recent changes", value(body, "recent_changes")),
+        as_json("uncommitted changes", value(body, "vcs_change")),
+        f"[what the user wants]\n{wish}" if wish else "",
+    )
+    return Job(question(body, defaults, _INSTRUCTIONS, blocks), reply)
+
+
+def places_of(body: Json) -> list[Location]:
+    """Return the places of the diagnostics and of the recent edits, each once."""
+    found: dict[tuple[str, int], Location] = {}
+    own = text(body, "path")
+    for place in _named(body, own):
+        wanted = not flag(body, "is_single_file") or not own or place.path == own
+        if place.path and place.start >= 0 and wanted:
+            found.setdefault((place.path, place.start), place)
+    return list(found.values())[:_MAX_PLACES]
+
+
+def chosen(answer: str, places: list[Location]) -> list[Location]:
+    """Return the places whose numbers an answer holds, in its order."""
+    numbers = [int(n) for n in re.findall(r"\b\d{1,4}\b", answer, re.ASCII)]
+    return [places[n - 1] for n in dict.fromkeys(numbers) if 0 < n <= len(places)]
+
+
+def _named(body: Json, own: str) -> Iterator[Location]:
+    for diagnostic in objects(body, "diagnostics"):
+        where = mapping(diagnostic, "location")
+        start = integer(where, "line_start", -1)
+        stop = max(start, integer(where, "line_end", start)) + 1
+        why = " ".join(text(diagnostic, "message").split())[:200]
+        yield Location(text(where, "path") or own, start, stop, why)
+    for event in objects(body, "edit_events"):
+        for edit in objects(event, "edits"):
+            start = integer(edit, "after_line_start", -1)
+            stop = max(start, integer(edit, "after_line_end", start)) + 1
+            path = text(event, "path") or own
+            yield Location(path, start, stop, "was just edited")

@@ -1,0 +1,41 @@
+"""/prompt-enhancer: the user's prompt, said better."""
+
+from collections.abc import Callable
+from functools import partial
+
+from byok.augment.body import first_text
+from byok.augment.endings import Trimmed
+from byok.augment.fences import MARKDOWN, Unfenced
+from byok.augment.job import Defaults, Facts, Job
+from byok.augment.nodes import read_turn
+from byok.augment.prompts.asking import NOTHING, conversation, question
+from byok.augment.text_reply import TextLines
+from byok.chat import Json
+from byok.stage import chain
+
+_INSTRUCTIONS = """You rewrite prompts for a coding assistant.
+Say what the user wants clearly, completely and no longer than needed. Keep every \
+requirement, name, path and code of the original; add nothing that it does not imply.
+Write in the user's language and from the user's point of view. Do not answer it.
+Reply with the new prompt alone: no introduction, no quotes, no code fence around it."""
+
+
+def decode(
+    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+) -> Job[TextLines]:
+    """Read the prompt, and what was said before it."""
+    turn = read_turn(body, first_text(body, "message", "prompt", "instruction"))
+    for kind in turn.unknown_types:
+        on_node(kind)
+    words = turn.words
+    if not words:
+        return Job(NOTHING, partial(_reply, ""))
+    blocks = (conversation(body), f"[prompt to rewrite]\n{words}")
+    chat = question(body, defaults, _INSTRUCTIONS, blocks)
+    return Job(chat, partial(_reply, words))
+
+
+def _reply(words: str, facts: Facts) -> TextLines:
+    """Clean the answer; a broken one leaves the user's own prompt."""
+    clean = chain(Unfenced(MARKDOWN), Trimmed())
+    return TextLines(clean, facts, asked=bool(words), instead=words)

@@ -1,0 +1,81 @@
+"""/smart-paste-stream: a code block of a chat, worked into a file."""
+
+from collections.abc import Callable
+from functools import partial
+
+from byok.augment import positions
+from byok.augment.body import first_text, integer, text
+from byok.augment.job import Defaults, Job
+from byok.augment.positions import Region
+from byok.augment.prompts.asking import code, conversation, question
+from byok.augment.prompts.editing import (
+    RAW,
+    around,
+    cleaning,
+    file_of,
+    missing,
+    named,
+    selected,
+    selection_region,
+)
+from byok.augment.replacement import ReplacementLines
+from byok.chat import Json
+
+_FILE = f"""You work code from a chat into a file. You are shown both. Write \
+the whole file as it is afterwards, with everything that stays.
+{RAW}"""
+_SELECTION = f"""You work code from a chat into the selected part of a file. You are \
+shown both. Write what is to stand in place of the selection, as a whole.
+{RAW}"""
+
+
+def decode(
+    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+) -> Job[ReplacementLines]:
+    """Read a code block and where it belongs: in the selection, else in the file."""
+    del on_node
+    block = first_text(body, "code_block", "clipboard_text")
+    if not block.strip():
+        raise missing("code_block", "the code to work into the file")
+    language, wish = text(body, "lang"), text(body, "instruction").strip()
+    last = (
+        code("the code from the chat", block, language),
+        f"[what to do]\n{wish}" if wish else "",
+    )
+    if part := _selection(body):
+        name, before, after = around(body)
+        shown = code("the selection", selected(body), language)
+        parts = (conversation(body), name, before, shown, after, *last)
+        chat = question(body, defaults, _SELECTION, parts)
+        file = file_of(body) or text(body, "prefix") + text(body, "suffix")
+        clean = cleaning(body, part.old, file)
+        return Job(chat, partial(ReplacementLines, clean, part))
+    file = _whole_file(body)
+    name = named(body, "target_file_path", "path")
+    blocks = (conversation(body), name, code("the file", file, language), *last)
+    chat = question(body, defaults, _FILE, blocks)
+    region = positions.region(file, 0, file)
+    return Job(chat, partial(ReplacementLines, cleaning(body, file), region))
+
+
+def _selection(body: Json) -> Region | None:
+    """Return what is selected; None where that is nothing, or not of the target."""
+    old, file = selected(body), file_of(body)
+    if not old:
+        return None
+    if file is None:
+        return selection_region(body)
+    begin = positions.find(file, old, text(body, "prefix"), text(body, "suffix"))
+    if begin is None:
+        return None
+    length = positions.original(file[begin:], len(positions.normal(old)))
+    return positions.region(file, begin, file[begin : begin + length])
+
+
+def _whole_file(body: Json) -> str:
+    file = file_of(body)
+    if file is not None:
+        return file
+    if integer(body, "prefix_begin") > 0:
+        raise missing("target_file_content", "the file to work the code into")
+    return text(body, "prefix") + selected(body) + text(body, "suffix")

@@ -1,0 +1,83 @@
+"""A region of a file written anew, as the lines of a stream."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from byok.augment.job import Facts
+from byok.augment.positions import Region
+from byok.augment.text_reply import said_nothing, was_cut
+from byok.chat import Json
+from byok.errors import ByokError
+from byok.events import Finish, FinishReason, StreamEvent, TextDelta
+from byok.stage import Stage
+
+
+class ReplacementLines:
+    """LineReply: first where it goes, then the new text as it comes.
+
+    Nothing leaves before the model said something: a position without a text would
+    delete the user's code, and so would a part of the text.
+    """
+
+    keeps_part = False
+    heartbeat: ClassVar[Json | None] = {"text": ""}
+    first: ClassVar[Json | None] = None
+    left_out = ()
+
+    def __init__(self, clean: Stage[str, str], region: Region, facts: Facts) -> None:
+        self._clean = clean
+        self._region = region
+        self._facts = facts
+        self._blank: list[str] = []  # white space before the first word
+        self._begun = False
+        self._finish: FinishReason | None = None
+
+    def feed(self, event: StreamEvent, /) -> list[Json]:
+        """Write one event."""
+        match event:
+            case TextDelta(text=text):
+                return self._chunks(self._clean.feed(text))
+            case Finish(reason=reason):
+                self._finish = reason
+            case _:
+                pass
+        return []
+
+    def flush(self) -> list[Json]:
+        """Write the rest.
+
+        Raises:
+            UpstreamGarbled: the text is cut, or there is none.
+        """
+        if self._finish is not FinishReason.STOP:
+            raise was_cut(self._finish)
+        rest = self._chunks(self._clean.flush())
+        if not self._begun:
+            raise said_nothing()
+        return rest
+
+    def fail(self, error: ByokError, /) -> list[Json]:
+        """Write the error, and no text."""
+        return [{"text": "", "error": self._facts.error(error)}]
+
+    def _chunks(self, texts: Iterable[str]) -> list[Json]:
+        found: list[Json] = []
+        for text in texts:
+            if not self._begun:
+                self._blank.append(text)
+                if not text.strip():
+                    continue
+                self._begun = True
+                text = "".join(self._blank)
+                found.append(self._position())
+            found.append({"text": text, "replacement_text": text})
+        return found
+
+    def _position(self) -> Json:
+        return {
+            "text": "",
+            "replacement_start_line": self._region.start,
+            "replacement_end_line": self._region.end,
+            "replacement_old_text": self._region.shown,
+            **self._facts.fields,
+        }

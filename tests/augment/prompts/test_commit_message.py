@@ -1,0 +1,102 @@
+"""Commit messages: what of a diff is shown, and what is kept of the answer."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.augment.prompts.commit_message import (
+    MAX_DIFF,
+    MIN_FILE,
+    decode,
+    samples,
+    shortened,
+)
+from byok.chat import Role
+from byok.events import FinishReason
+from tests.fakes.jobs import PLAIN, events, ignore, streamed, texts
+
+DIFF = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
+
+
+def asked(**body: Any) -> str:
+    return texts(decode(body, PLAIN, ignore).chat)
+
+
+def test_the_diff_the_counts_and_the_samples_are_shown() -> None:
+    shown = asked(
+        diff=DIFF,
+        changed_file_stats={"modified_file_stats": {"changed_file_count": 1}},
+        relevant_commit_messages=["x: add y"],
+        generatedCommitMessageSubrequest={"example_commit_messages": ["docs: z"]},
+    )
+    assert DIFF in shown
+    assert "1 modified" in shown
+    assert shown.index("x: add y") < shown.index("docs: z") < shown.index("+b")
+
+
+@pytest.mark.parametrize("diff", ["", " \n", None, [], {}])
+def test_without_a_diff_nobody_is_asked_and_nothing_said(diff: Any) -> None:
+    job = decode({"diff": diff}, PLAIN, ignore)
+    assert job.chat.messages == ()
+    ran = streamed(decode, {"diff": ""}, [])
+    assert (ran.text, ran.error) == ("", None)
+    assert ran.lines[-1]["stop_reason"] == 1
+
+
+def test_the_answer_is_raw_and_trimmed() -> None:
+    ran = streamed(
+        decode, {"diff": DIFF}, events("```\n\nFix ", "x\n\n", "- y\n``", "`")
+    )
+    assert ran.text == "Fix x\n\n- y"
+
+
+def test_a_long_answer_is_kept_as_far_as_it_came() -> None:
+    answer = events("Fix", finish=FinishReason.LENGTH)
+    ran = streamed(decode, {"diff": DIFF}, answer)
+    assert (ran.text, ran.lines[-1]["stop_reason"]) == ("Fix", 2)
+
+
+def test_an_empty_answer_is_an_error() -> None:
+    ran = streamed(decode, {"diff": DIFF}, events(" \n"))
+    assert ran.lines[-1]["error"]["code"] == "upstream_empty"
+    assert ran.text == ""
+
+
+def test_it_is_told_to_be_brief_and_cool() -> None:
+    chat = decode({"diff": DIFF}, PLAIN, ignore).chat
+    assert "commit message alone" in texts(chat, Role.SYSTEM)
+    assert chat.sampling.temperature == 0.2
+    assert chat.tools == ()
+
+
+def test_a_large_diff_shows_the_beginning_of_each_file() -> None:
+    files = [f"diff --git a/{n} b/{n}\n" + f"+{n}\n" * 20_000 for n in range(4)]
+    shown = shortened("".join(files))
+    assert len(shown) <= MAX_DIFF + 100
+    assert [f"diff --git a/{n} " in shown for n in range(4)] == [True] * 4
+    assert shown.count("[the rest of this file left out]") == 4
+
+
+def test_too_many_files_are_counted() -> None:
+    diff = "".join(f"diff --git a/{n} b/{n}\n" + "+x\n" * 500 for n in range(200))
+    assert "more files left out]" in shortened(diff)
+
+
+def test_endless_lines_are_cut() -> None:
+    shown = shortened("diff --git a b\n+" + "x" * 100_000 + "\n+y\n")
+    assert "+y" in shown
+    assert len(shown) < 1000
+
+
+@given(st.text(alphabet="dif -gI:+x\n", max_size=400), st.integers(50, 200))
+def test_no_diff_outgrows_its_limit(diff: str, limit: int) -> None:
+    shown = shortened("diff --git " + diff * 20, limit)
+    assert len(shown) <= limit + MIN_FILE
+
+
+def test_samples_are_few_and_short() -> None:
+    shown = samples("label", [str(n) * 1000 for n in range(30)])
+    assert len(shown) < 5000
+    assert samples("label", ["", " "]) == ""

@@ -1,0 +1,60 @@
+"""Titles are one short line."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.augment.prompts.conversation_title import MAX_CHARS, decode, tidy
+from byok.errors import UpstreamGarbled
+from tests.fakes.bodies import exchange
+from tests.fakes.jobs import PLAIN, events, ignore, texts, whole
+
+BODY = {"chat_history": [exchange("Why is the ferry late?", "Fog.")]}
+
+
+@pytest.mark.parametrize(
+    ("answer", "title"),
+    [
+        ("Ferry delays in fog", "Ferry delays in fog"),
+        ('"Ferry delays in fog."\n\nbecause', "Ferry delays in fog"),
+        ("**Title: Ferry delays**", "Ferry delays"),
+        ("# Ferry delays", "Ferry delays"),
+        ("```\nFerry\n```", "Ferry"),
+        ("Learning C#", "Learning C#"),
+        ("Fähren im Nebel。", "Fähren im Nebel"),
+        (" ".join("abcdefghi"), " ".join("abcdefgh")),
+        ("x" * 100, "x" * 60),
+        (" \n", ""),
+    ],
+)
+def test_a_title_is_tidied(answer: str, title: str) -> None:
+    assert tidy(answer) == title
+
+
+@given(st.text(max_size=200))
+def test_a_title_is_always_one_short_line(answer: str) -> None:
+    title = tidy(answer)
+    assert len(title) <= MAX_CHARS
+    assert len(title.splitlines()) <= 1
+    assert title == title.strip()
+
+
+def test_it_stands_under_both_names() -> None:
+    title = "Ferry delays"
+    assert whole(decode, BODY, events(title)) == {"text": title, "title": title}
+
+
+def test_the_conversation_is_shown() -> None:
+    shown = texts(decode(BODY, PLAIN, ignore).chat)
+    assert "Why is the ferry late?" in shown
+    assert "Fog." in shown
+
+
+def test_where_nothing_was_said_nobody_is_asked() -> None:
+    assert decode({}, PLAIN, ignore).chat.messages == ()
+    assert whole(decode, {}, []) == {"text": "", "title": ""}
+
+
+def test_a_model_that_says_nothing_fails() -> None:
+    with pytest.raises(UpstreamGarbled, match="nothing"):
+        whole(decode, BODY, events("```"))

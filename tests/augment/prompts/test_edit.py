@@ -1,0 +1,99 @@
+"""A selection is rewritten as a whole, or not at all."""
+
+from typing import Any
+
+import pytest
+
+from byok.augment.job import Facts
+from byok.augment.prompts.edit import decode
+from byok.errors import BadRequest, UpstreamGarbled
+from byok.events import FinishReason
+from tests.fakes.jobs import PLAIN, events, ignore, texts, whole
+
+BODY: dict[str, Any] = {
+    "instruction": "raise an error",
+    "prefix": "def f():\n",
+    "selected_text": "    return 1\n",
+    "suffix": "x = 2\n",
+    "path": "a.py",
+    "lang": "python",
+}
+
+
+def edited(answer: str, **body: Any) -> str:
+    found: str = whole(decode, {**BODY, **body}, events(*answer))["text"]
+    return found
+
+
+def test_the_model_sees_the_selection_its_surroundings_and_the_wish() -> None:
+    shown = texts(decode(BODY, PLAIN, ignore).chat)
+    places = [
+        shown.index(part)
+        for part in ("a.py", "def f()", "return 1", "x = 2", "raise an error")
+    ]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("name", ["instruction", "edit_instruction", "message"])
+def test_the_wish_has_several_names(name: str) -> None:
+    body = {name: "raise", "selectedCode": "y"}
+    shown = texts(decode(body, PLAIN, ignore).chat)
+    assert "raise" in shown
+    assert "y" in shown
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("    raise X\n", "    raise X\n"),
+        ("    raise X", "    raise X\n"),
+        ("```python\n    raise X\n```", "    raise X\n"),
+        ("    raise X\n\n", "    raise X\n\n"),
+    ],
+)
+def test_the_text_fits_where_the_selection_stands(answer: str, text: str) -> None:
+    assert edited(answer) == text
+
+
+def test_line_ends_are_those_of_the_file() -> None:
+    assert edited("a\nb", prefix="\r\n", selected_text="x", suffix="\r\n") == "a\r\nb"
+    assert edited("a\nb\n", selected_text="x", suffix="") == "a\nb"
+
+
+def test_markdown_keeps_its_fences() -> None:
+    assert edited("```py\nx\n```\n", path="a.md") == "```py\nx\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "finish"),
+    [
+        ("", FinishReason.STOP),
+        ("```\n```", FinishReason.STOP),
+        ("    raise", FinishReason.LENGTH),
+        ("    raise", FinishReason.CONTENT_FILTER),
+    ],
+)
+def test_an_answer_that_is_not_whole_is_an_error(
+    answer: str, finish: FinishReason
+) -> None:
+    with pytest.raises(UpstreamGarbled):
+        whole(decode, BODY, events(answer, finish=finish))
+
+
+@pytest.mark.parametrize("wish", [None, "", " ", [], {}, True])
+def test_without_a_wish_nothing_is_asked(wish: Any) -> None:
+    with pytest.raises(BadRequest) as caught:
+        decode({**BODY, "instruction": wish}, PLAIN, ignore)
+    assert (caught.value.status, caught.value.code) == (422, "bad_field")
+
+
+def test_an_empty_selection_is_a_place_to_insert() -> None:
+    assert edited("y\n", selected_text="", selected_code="not this") == "y\n"
+    shown = texts(decode({**BODY, "selected_text": ""}, PLAIN, ignore).chat)
+    assert "[the selection: empty]" in shown
+
+
+def test_unknown_blobs_are_told() -> None:
+    found = whole(decode, BODY, events("x"), Facts("r", ("b",), False))
+    assert found["unknown_blob_names"] == ["b"]
+    assert found["checkpoint_not_found"] is True

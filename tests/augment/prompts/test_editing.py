@@ -1,0 +1,64 @@
+"""Where a selection stands in its file."""
+
+from typing import Any
+
+import pytest
+
+from byok.augment.positions import INSERTION
+from byok.augment.prompts.editing import cleaning, file_of, named, selection_region
+from byok.errors import BadRequest
+from byok.stage import drain
+
+FILE = "".join(f"line {n}\r\n" for n in range(1, 21))
+BODY: dict[str, Any] = {
+    "prefix": "line 9\nline 10\n",
+    "selected_text": "line 11\n",
+    "suffix": "line 12\n",
+    "prefix_begin": 77,
+}
+
+
+def test_the_beginning_of_a_file_is_counted() -> None:
+    found = selection_region({**BODY, "prefix_begin": 0})
+    assert (found.start, found.end, found.shown) == (3, 3, "line 11\n")
+
+
+def test_a_cut_prefix_is_looked_for_in_the_file() -> None:
+    found = selection_region({**BODY, "target_file_content": FILE})
+    assert (found.start, found.end) == (11, 11)
+
+
+def test_a_selection_is_found_although_its_surroundings_changed() -> None:
+    body = {**BODY, "prefix": "line 9!\n", "target_file_content": FILE}
+    assert selection_region(body).start == 11
+
+
+def test_an_insertion_in_a_cut_file_names_the_line_before() -> None:
+    body = {**BODY, "selected_text": "", "suffix": "line 11\n"}
+    found = selection_region({**body, "target_file_content": FILE})
+    assert (found.start, found.end) == (11, 11)
+    assert found.shown == f"{INSERTION}line 10"
+
+
+@pytest.mark.parametrize("file", [None, "other", 7])
+def test_lines_that_cannot_be_known_are_not_made_up(file: Any) -> None:
+    with pytest.raises(BadRequest) as caught:
+        selection_region({**BODY, "target_file_content": file})
+    assert (caught.value.status, caught.value.code) == (422, "file_start_unknown")
+
+
+def test_an_empty_file_is_not_a_missing_one() -> None:
+    assert file_of({"target_file_content": ""}) == ""
+    assert file_of({"targetFileContent": "x"}) == "x"
+    assert file_of({"target_file_content": None}) is None
+    assert file_of({}) is None
+
+
+def test_an_insertion_keeps_its_end_as_it_came() -> None:
+    for said in ("x", "x\n"):
+        assert "".join(drain(cleaning({}, ""), said)) == said
+
+
+def test_a_path_is_only_a_label() -> None:
+    assert named({"path": "../../etc/passwd"}) == "[file: ../../etc/passwd]"
+    assert named({}) == ""

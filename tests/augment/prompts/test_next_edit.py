@@ -1,0 +1,107 @@
+"""A next edit names its place in code points, and only what changes."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.augment.prompts.next_edit import decode, difference, spot_of
+from byok.events import FinishReason
+from tests.fakes.jobs import PLAIN, events, ignore, streamed, texts
+
+PREFIX, OLD, SUFFIX = 'G = "🚢 ahoy"\n\n\n', "def f(k):\n", "    return k\n"
+BODY: dict[str, Any] = {
+    "prefix": PREFIX,
+    "selected_text": OLD,
+    "suffix": SUFFIX,
+    "selection_begin_char": len(PREFIX),
+    "selection_end_char": len(PREFIX + OLD),
+    "path": "a.py",
+    "blob_name": "b1",
+    "diagnostics": [{"message": "no annotation"}],
+    "blocked_locations": [{"odd": 1}],
+}
+TEXTS = st.text(alphabet="ab🚢\r\n", max_size=30)
+
+
+def test_a_suggestion_has_its_code_point_offsets() -> None:
+    ran = streamed(decode, BODY, events("EDIT: annotate k\ndef f(k: str):\n"))
+    [line] = ran.lines
+    edit = line["next_edit"]
+    file = PREFIX + OLD + SUFFIX
+    assert file[edit["char_start"] : edit["char_end"]] == edit["existing_code"] == OLD
+    assert edit["suggested_code"] == "def f(k: str):\n"
+    assert edit["change_description"] == "annotate k"
+    assert (edit["path"], edit["blob_name"]) == ("a.py", "b1")
+    assert edit["suggestion_id"] == "r-1-1"
+    assert line["unknown_blob_names"] == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "NONE",
+        "",
+        "No change is needed here.",
+        "EDIT: nothing\n" + OLD,
+        "EDIT: delete it\n",
+        "EDIT: delete it\n```\n```",
+    ],
+)
+def test_no_suggestion_is_an_empty_stream(answer: str) -> None:
+    ran = streamed(decode, BODY, events(answer))
+    assert (ran.lines, ran.error) == ([], None)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "EDIT: x\n```py\ndef g(k):\n```",
+        "```\nEDIT: x\ndef g(k):\n```",
+        "EDIT: x\r\ndef g(k):",
+    ],
+)
+def test_a_fence_is_no_part_of_a_suggestion(answer: str) -> None:
+    [line] = streamed(decode, BODY, events(*answer)).lines
+    assert line["next_edit"]["suggested_code"] == "def g(k):\n"
+
+
+def test_a_cut_answer_is_no_suggestion() -> None:
+    answer = events("EDIT: x\ndef g(", finish=FinishReason.LENGTH)
+    ran = streamed(decode, BODY, answer)
+    assert ran.lines == []
+    assert ran.error is not None
+
+
+def test_a_cursor_stands_for_the_lines_around_it() -> None:
+    prefix = "".join(f"a{n}\n" for n in range(30)) + "xy"
+    suffix = "z\n" + "".join(f"b{n}\n" for n in range(30))
+    spot = spot_of({"prefix": prefix, "suffix": suffix})
+    assert (prefix + suffix)[spot.begin : spot.begin + len(spot.old)] == spot.old
+    assert spot.old.startswith("a21\n")
+    assert spot.old.endswith("b8\n")
+    assert spot.before + spot.old + spot.after == prefix + suffix
+
+
+def test_the_model_sees_what_the_client_sent() -> None:
+    shown = texts(decode(BODY, PLAIN, ignore).chat)
+    for part in ("ahoy", "def f(k)", "return k", "no annotation", '"odd"'):
+        assert part in shown
+
+
+def test_without_code_nobody_is_asked() -> None:
+    assert decode({}, PLAIN, ignore).chat.messages == ()
+    assert streamed(decode, {}, []).lines == []
+
+
+@given(TEXTS, TEXTS)
+def test_a_difference_put_in_place_gives_the_new_text(old: str, new: str) -> None:
+    found = difference(old, new)
+    if found is None:
+        assert old == new
+        return
+    start, before, after = found
+    assert old[start : start + len(before)] == before
+    assert old[:start] + after + old[start + len(before) :] == new
+    assert before or not old

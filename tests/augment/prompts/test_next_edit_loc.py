@@ -1,0 +1,72 @@
+"""Places for the next edit are those that the client named."""
+
+from typing import Any
+
+import pytest
+
+from byok.augment.prompts.next_edit_loc import decode, places_of
+from byok.errors import UpstreamGarbled
+from tests.fakes.jobs import FACTS, PLAIN, events, ignore, texts, whole
+
+BODY: dict[str, Any] = {
+    "path": "a.py",
+    "instruction": "annotate",
+    "diagnostics": [
+        {"location": {"path": "a.py", "line_start": 3, "line_end": 4}, "message": "m"},
+        {"location": {"path": "b.py", "line_start": 7}, "message": "n"},
+    ],
+    "edit_events": [{"path": "c.py", "edits": [{"after_line_start": 1}]}],
+}
+EMPTY = {
+    "candidate_locations": [],
+    "unknown_blob_names": [],
+    "checkpoint_not_found": False,
+    "critical_errors": [],
+}
+
+
+def found(answer: str, **body: Any) -> list[tuple[str, int, int]]:
+    reply = whole(decode, {**BODY, **body}, events(answer))
+    items = [c["item"] for c in reply["candidate_locations"]]
+    return [(i["path"], i["range"]["start"], i["range"]["stop"]) for i in items]
+
+
+def test_the_model_puts_them_in_order() -> None:
+    assert found("2, 1") == [("b.py", 7, 8), ("a.py", 3, 5)]
+    assert found("3") == [("c.py", 1, 2)]
+
+
+def test_what_was_not_named_is_no_place() -> None:
+    assert found("0, 9, 99999, NONE, -2, 2") == [("b.py", 7, 8)]
+    assert found("NONE") == []
+
+
+def test_there_are_at_most_as_many_as_asked_for() -> None:
+    many = [{"location": {"path": "x", "line_start": n}} for n in range(20)]
+    numbers = ",".join(map(str, range(1, 20)))
+    assert len(found(numbers, diagnostics=many)) == 6
+    assert len(found(numbers, diagnostics=many, num_results=2)) == 2
+    assert len(found(numbers, diagnostics=many, num_results=-1)) == 6
+
+
+def test_a_single_file_has_places_of_its_own_only() -> None:
+    assert found("1,2,3", is_single_file=True) == [("a.py", 3, 5)]
+
+
+def test_the_model_sees_the_places_by_number() -> None:
+    shown = texts(decode(BODY, PLAIN, ignore).chat)
+    assert "1. a.py:3 m" in shown
+    assert "annotate" in shown
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"diagnostics": [{}, {"location": {"line_start": -4, "path": "x"}}]}]
+)
+def test_without_places_nobody_is_asked(body: dict[str, Any]) -> None:
+    assert places_of(body) == []
+    assert whole(decode, body, []) == EMPTY
+
+
+def test_a_failure_is_no_place_and_no_error() -> None:
+    reply = decode(BODY, PLAIN, ignore).reply(FACTS)
+    assert reply.failed(UpstreamGarbled("x")) == EMPTY

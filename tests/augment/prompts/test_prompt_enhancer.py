@@ -1,0 +1,64 @@
+"""The enhanced prompt is all of the text, and never less than the user's own."""
+
+from typing import Any
+
+from byok.augment.prompts.prompt_enhancer import decode
+from byok.chat import Role
+from byok.events import FinishReason
+from tests.fakes.bodies import exchange, text_node
+from tests.fakes.jobs import PLAIN, events, ignore, streamed, texts
+
+BODY: dict[str, Any] = {
+    "message": "make fares faster",
+    "nodes": [text_node("make fares faster")],
+    "chat_history": [exchange("what is slow?", "The loop.")],
+    "user_guidelines": "Write British English.",
+    "mode": "AGENT",
+}
+
+
+def test_the_prompt_is_shown_once_behind_what_was_said() -> None:
+    chat = decode(BODY, PLAIN, ignore).chat
+    shown = texts(chat)
+    assert shown.count("make fares faster") == 1
+    assert shown.index("what is slow?") < shown.index("The loop.")
+    assert shown.endswith("make fares faster")
+    assert "British" in texts(chat, Role.SYSTEM)
+    assert "tools you are given" not in texts(chat, Role.SYSTEM)
+
+
+def test_a_prompt_in_nodes_alone_is_one() -> None:
+    chat = decode({"nodes": [text_node("faster")]}, PLAIN, ignore).chat
+    assert texts(chat).endswith("faster")
+
+
+def test_the_text_is_the_new_prompt_and_nothing_else() -> None:
+    ran = streamed(decode, BODY, events("\n", "Make `fare()`", " faster. \n"))
+    assert ran.text == "Make `fare()` faster."
+    assert ran.lines[-1]["stop_reason"] == 1
+
+
+def test_code_in_the_new_prompt_keeps_its_fence() -> None:
+    said = "```py\nx\n```\nis slow"
+    assert streamed(decode, BODY, events(said)).text == said
+    assert streamed(decode, BODY, events("```md\nfaster\n```")).text == "faster"
+
+
+def test_an_answer_that_fails_leaves_the_users_prompt() -> None:
+    ran = streamed(decode, BODY, events("", finish=FinishReason.CONTENT_FILTER))
+    assert ran.text == "make fares faster"
+    assert ran.lines[-1]["error"]["code"] == "upstream_empty"
+    assert ran.lines[-1]["error"]["request_id"] == "r-1"
+
+
+def test_nothing_to_rewrite_is_nothing() -> None:
+    assert decode({"message": "..."}, PLAIN, ignore).chat.messages != ()
+    assert decode({}, PLAIN, ignore).chat.messages == ()
+    ran = streamed(decode, {}, [])
+    assert (ran.text, ran.error) == ("", None)
+
+
+def test_an_unknown_node_is_told() -> None:
+    told: list[int] = []
+    decode({"message": "x", "nodes": [{"id": 1, "type": 77}]}, PLAIN, told.append)
+    assert told == [77]

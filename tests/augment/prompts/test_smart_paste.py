@@ -1,0 +1,70 @@
+"""Smart paste works a block into a file, or into what is selected of it."""
+
+from typing import Any
+
+import pytest
+
+from byok.augment.positions import INSERTION
+from byok.augment.prompts.smart_paste import decode
+from byok.errors import BadRequest
+from tests.fakes.jobs import PLAIN, events, ignore, streamed, texts
+
+FILE = "a = 1\r\nb = 2\r\nc = 3\r\n"
+BODY: dict[str, Any] = {
+    "code_block": "b = 3\n",
+    "target_file_path": "x.py",
+    "target_file_content": FILE,
+    "selected_text": "",
+}
+
+
+def pasted(answer: str, **body: Any) -> tuple[tuple[int, int, str], str]:
+    ran = streamed(decode, {**BODY, **body}, events(*answer))
+    assert ran.error is None
+    first = ran.lines[0]
+    place = tuple(
+        first[f"replacement_{name}"] for name in ("start_line", "end_line", "old_text")
+    )
+    return place, ran.text
+
+
+def test_without_a_selection_the_file_is_written_anew() -> None:
+    place, text = pasted("```py\na = 1\nb = 3\nc = 3\n```")
+    assert place == (1, 3, FILE)
+    assert text == "a = 1\r\nb = 3\r\nc = 3\r\n"
+
+
+def test_a_selection_is_found_in_the_file() -> None:
+    place, text = pasted("b = 3", selected_text="b = 2\n", prefix="a = 1\n")
+    assert place == (2, 2, "b = 2\r\n")
+    assert text == "b = 3\r\n"
+
+
+def test_a_selection_of_another_file_does_not_count() -> None:
+    assert pasted("x", selected_text="not there")[0] == (1, 3, FILE)
+
+
+def test_an_empty_file_is_filled() -> None:
+    place, text = pasted("b = 3\n", target_file_content="", prefix="x", suffix="y")
+    assert place == (1, 1, INSERTION)
+    assert text == "b = 3\n"
+
+
+def test_without_the_file_the_text_around_the_cursor_is_the_file() -> None:
+    place, _ = pasted("x", target_file_content=None, prefix="x\n", suffix="y")
+    assert place == (1, 2, "x\ny")
+    body = {**BODY, "target_file_content": None, "prefix": "y", "prefix_begin": 9}
+    with pytest.raises(BadRequest, match="target_file_content"):
+        decode(body, PLAIN, ignore)
+
+
+def test_the_model_sees_both() -> None:
+    shown = texts(decode({**BODY, "instruction": "carefully"}, PLAIN, ignore).chat)
+    for part in ("x.py", "a = 1", "b = 3", "carefully"):
+        assert part in shown
+
+
+@pytest.mark.parametrize("block", [None, "", " \n", [], {}])
+def test_without_a_block_nothing_is_asked(block: Any) -> None:
+    with pytest.raises(BadRequest, match="code_block"):
+        decode({**BODY, "code_block": block}, PLAIN, ignore)

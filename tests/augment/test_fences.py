@@ -1,0 +1,97 @@
+"""Outer fences go, everything else stays, however the text is cut."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.augment.fences import MARKDOWN, Unfenced
+from byok.stage import drain
+from tests.fakes.slices import CUTS, cut
+
+CODE = st.text(alphabet="`~ \n\rab:é🚢#-", max_size=40)
+
+
+def unfenced(*pieces: str, names: frozenset[str] | None = None) -> str:
+    return "".join(drain(Unfenced(names), pieces))
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("```python\nx = 1\n```", "x = 1\n"),
+        ("```\nx\n```\n\n", "x\n"),
+        ("\n\n  ```py title=a.py\r\nx\r\n  ```\r\n", "x\r\n"),
+        ("~~~~\nx\n```\n~~~~", "x\n```\n"),
+        ("````md\n```py\nx\n```\n````", "```py\nx\n```\n"),
+        ("```\n    indented\n```", "    indented\n"),
+        ("```py\nx\n```\nThat is all.", "x\n```\nThat is all."),
+        ("```py\nx = '```'\ny\n```", "x = '```'\ny\n"),
+        ("```py\nnever closed", "never closed"),
+        ("```py", ""),
+        ("```\n```", ""),
+        ("``` a ` b\nx", "``` a ` b\nx"),
+        ("  x\n```\ny\n```\n", "  x\n```\ny\n```\n"),
+        ("``not three``", "``not three``"),
+        ("``", "``"),
+        ("", ""),
+        (" \n ", " \n "),
+    ],
+)
+def test_an_outer_fence_is_taken_away(answer: str, text: str) -> None:
+    assert unfenced(answer) == text
+    assert unfenced(*answer) == text
+
+
+@given(CODE, CUTS)
+def test_text_without_a_fence_is_not_altered(text: str, places: list[int]) -> None:
+    if re.match(r"\s*(`{3}|~{3})", text):
+        text = "x" + text
+    assert unfenced(*cut(text, places)) == text
+
+
+@given(CODE, st.sampled_from(["", "py", "c++"]), CUTS)
+def test_a_fenced_text_comes_out_as_it_went_in(
+    text: str, name: str, places: list[int]
+) -> None:
+    answer = f"`````{name}\n{text}\n`````\n"
+    if not re.search("`{5}", text):
+        assert unfenced(*cut(answer, places)) == text + "\n"
+
+
+@given(st.sampled_from(["```", "```py\n", "~~~\n", ""]), CODE, CUTS)
+def test_where_the_answer_is_cut_makes_no_difference(
+    head: str, text: str, places: list[int]
+) -> None:
+    assert unfenced(*cut(head + text, places)) == unfenced(head + text)
+
+
+@given(CODE)
+def test_what_is_given_early_holds_no_part_of_a_fence(text: str) -> None:
+    stage = Unfenced()
+    early = [p for letter in f"```py\nq{text}\n```" for p in stage.feed(letter)]
+    assert "".join(early).startswith("q")
+
+
+def test_code_leaves_before_the_answer_ends() -> None:
+    stage = Unfenced()
+    assert "".join(p for t in ("```py\n", "x = 1\ny") for p in stage.feed(t)) == (
+        "x = 1\ny"
+    )
+
+
+def test_markdown_keeps_the_fences_of_other_languages() -> None:
+    code = "```py\nx\n```\n"
+    assert unfenced(code, names=MARKDOWN) == code
+    assert unfenced(f"````markdown\n{code}````", names=MARKDOWN) == code
+    assert unfenced("```py", names=MARKDOWN) == "```py"
+
+
+@pytest.mark.parametrize("flood", ["`", " ", "\n", "```x"])
+def test_a_flood_is_not_held_for_ever(flood: str) -> None:
+    stage = Unfenced()
+    assert any(piece for _ in range(6000) for piece in stage.feed(flood))
+    inside = Unfenced()
+    list(inside.feed("```\n"))
+    assert any(piece for _ in range(6000) for piece in inside.feed(flood))

@@ -1,0 +1,304 @@
+"""The endpoints that ask for one text: whole, fenced, broken, left, and hostile."""
+
+import asyncio
+import json
+from typing import Any
+
+import aiohttp
+import pytest
+
+from byok.server.run import Timing
+from tests.fakes.bodies import exchange
+from tests.fakes.cases import case_param
+from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.raw import check_error, connected, filled, request
+from tests.fakes.upstream import FakeUpstream, Script, answer, delta, event
+
+EDIT = {
+    "instruction": "raise",
+    "prefix": "a\n",
+    "selected_text": "b\n",
+    "suffix": "c\n",
+}
+BODIES: dict[str, dict[str, Any]] = {
+    "/prompt-enhancer": {"message": "mine"},
+    "/generate-commit-message-stream": {"diff": "diff --git a b\n+x\n"},
+    "/generate-conversation-title": {"chat_history": [exchange("Fog?", "Yes.")]},
+    "/edit": EDIT,
+    "/instruction-stream": EDIT,
+    "/smart-paste-stream": {"code_block": "x", "target_file_content": "a\n"},
+    "/agents/edit-file": {"file_contents": "old\n", "edit_summary": "new"},
+    "/next-edit-stream": {**EDIT, "path": "a.py"},
+    "/next_edit_loc": {
+        "diagnostics": [{"location": {"path": "a.py", "line_start": 1}}]
+    },
+}
+REPLACING = ("/instruction-stream", "/smart-paste-stream")
+BROKE = event({"error": {"message": "broke"}})
+
+
+async def ask(fake: FakeUpstream, path: str, **body: Any) -> Any:
+    async with running(settings_for(fake.url)) as editor:
+        return await editor.post(path, {**BODIES[path], **body})
+
+
+async def test_streams_are_streamed_without_their_fence(fake: FakeUpstream) -> None:
+    fake.play(answer("```", "\nOne", " two", "\n``", "`\n"))
+    for path in ("/generate-commit-message-stream", *REPLACING):
+        reply = await ask(fake, path)
+        assert reply.status == 200
+        assert reply.headers["Content-Type"].startswith("application/x-ndjson")
+        assert reply.text.strip() == "One two"
+        assert not any("`" in line["text"] for line in reply.lines)
+
+
+async def test_the_first_words_leave_before_the_last_came(fake: FakeUpstream) -> None:
+    fake.play(Script([delta(content="One two")], end="hang"))
+    async with running(settings_for(fake.url)) as editor:
+        response = await asyncio.wait_for(
+            editor.http.post(
+                editor.daemon.url + "/instruction-stream",
+                json=EDIT,
+                headers={"Authorization": f"Bearer {editor.token}"},
+            ),
+            5,
+        )
+        lines = [await asyncio.wait_for(response.content.readline(), 5) for _ in "12"]
+        response.close()
+    assert json.loads(lines[0])["replacement_start_line"] == 2
+    assert json.loads(lines[1])["replacement_text"] == "One two"
+
+
+async def test_objects_have_their_shapes(fake: FakeUpstream) -> None:
+    fake.play(answer("```py\nnew", "\n```"))
+    assert (await ask(fake, "/edit")).json == {
+        "text": "new\n",
+        "unknown_blob_names": [],
+        "checkpoint_not_found": False,
+    }
+    changed = (await ask(fake, "/agents/edit-file")).json
+    assert changed == {"modified_file_contents": "new\n", "is_error": False}
+    fake.play(answer('"Fog on the river."'))
+    title = await ask(fake, "/generate-conversation-title")
+    assert title.lines == [{"text": "Fog on the river", "title": "Fog on the river"}]
+    fake.play(answer("1"))
+    [place] = (await ask(fake, "/next_edit_loc")).json["candidate_locations"]
+    assert place["item"] == {"path": "a.py", "range": {"start": 1, "stop": 2}}
+
+
+@pytest.mark.parametrize("path", ["/edit", "/generate-conversation-title", *REPLACING])
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(Script([BROKE]), id="an error"),
+        pytest.param(Script([b"no"], 500), id="a status"),
+        pytest.param(answer(" \n"), id="nothing said"),
+    ],
+)
+async def test_a_failure_before_any_text_is_a_lasting_error(
+    fake: FakeUpstream, path: str, script: Script | list[bytes]
+) -> None:
+    fake.play(script)
+    reply = await ask(fake, path)
+    assert reply.status == 422
+    check_error(reply.json)
+
+
+@pytest.mark.parametrize("script", [[delta(content="x"), BROKE], [BROKE]])
+async def test_a_failure_leaves_a_file_as_it_was(
+    fake: FakeUpstream, script: list[bytes]
+) -> None:
+    fake.play(Script(script))
+    found = (await ask(fake, "/agents/edit-file")).json
+    assert (found["modified_file_contents"], found["is_error"]) == ("old\n", True)
+    assert found["error_message"]
+
+
+async def test_an_edit_that_breaks_off_is_an_error_and_no_half_text(
+    fake: FakeUpstream,
+) -> None:
+    for script in (
+        [delta(content="half"), BROKE],
+        answer("half", finish="length"),
+        [delta(content="half")],
+    ):
+        fake.play(Script(script))
+        reply = await ask(fake, "/edit")
+        assert reply.status == 422
+        assert b"half" not in reply.raw
+
+
+@pytest.mark.parametrize("path", REPLACING)
+@pytest.mark.parametrize(
+    "script", [[delta(content="half"), 0.1, BROKE], [delta(content="half"), 0.1]]
+)
+async def test_a_replacement_that_breaks_off_cannot_pass_for_a_whole_one(
+    fake: FakeUpstream, path: str, script: list[bytes | float]
+) -> None:
+    fake.play(Script(script))
+    got = b""
+    async with running(settings_for(fake.url)) as editor:
+        with pytest.raises(aiohttp.ClientError):
+            async with editor.http.post(
+                editor.daemon.url + path,
+                json=BODIES[path],
+                headers={"Authorization": f"Bearer {editor.token}"},
+            ) as response:
+                async for line in response.content:
+                    got += line
+        assert (await editor.chat()).status == 200
+    last = json.loads(got.splitlines()[-1])
+    assert last["text"] == ""
+    assert set(last["error"]) == {"code", "message", "request_id"}
+
+
+async def test_a_commit_message_that_breaks_off_is_kept(fake: FakeUpstream) -> None:
+    fake.play(Script([delta(content="Fix x"), BROKE]))
+    reply = await ask(fake, "/generate-commit-message-stream")
+    assert (reply.status, reply.text) == (200, "Fix x")
+    assert reply.last["stop_reason"] == 0
+    assert "broke" in reply.last["error"]["message"]
+
+
+async def test_a_prompt_is_never_lost(fake: FakeUpstream) -> None:
+    fake.play(Script([b"no"], 401))
+    reply = await ask(fake, "/prompt-enhancer")
+    assert (reply.status, reply.text) == (200, "mine")
+    assert reply.last["error"]["code"] == "upstream_auth"
+
+
+async def test_who_waits_for_no_suggestion_gets_none(fake: FakeUpstream) -> None:
+    fake.play(answer("NONE"))
+    reply = await ask(fake, "/next-edit-stream")
+    assert (reply.status, reply.raw) == (200, b"")
+    fake.play(Script([b"no"], 500))
+    places = await ask(fake, "/next_edit_loc")
+    assert (places.status, places.json["candidate_locations"]) == (200, [])
+
+
+RESTLESS = Timing(beat=0.02, head_after=0.01, grace=0.1, last_words=0.2)
+
+
+async def test_silence_is_filled_where_the_shape_has_room(fake: FakeUpstream) -> None:
+    fake.play(Script([0.2, *answer("EDIT: x\nnew")]))
+    async with running(settings_for(fake.url), timing=RESTLESS) as editor:
+        changed = await editor.post("/instruction-stream", EDIT)
+        edits = await editor.post("/next-edit-stream", EDIT)
+    assert changed.lines[0] == {"text": ""}
+    places = [line for line in changed.lines if "replacement_start_line" in line]
+    assert len(places) == 1
+    assert [list(line)[-1] for line in edits.lines] == ["next_edit"]
+
+
+async def test_after_the_head_a_failure_is_a_last_line(fake: FakeUpstream) -> None:
+    fake.play(Script([0.1, BROKE]))
+    async with running(settings_for(fake.url), timing=RESTLESS) as editor:
+        changed = await editor.post("/instruction-stream", EDIT)
+        edits = await editor.post("/next-edit-stream", EDIT)
+    assert changed.status == 200
+    assert "error" in changed.last
+    assert not any("replacement_text" in line for line in changed.lines)
+    assert (edits.status, edits.raw) == (200, b"")
+
+
+@pytest.mark.parametrize("path", BODIES)
+async def test_the_upstream_is_let_go_when_the_client_leaves(
+    fake: FakeUpstream, path: str
+) -> None:
+    fake.play(Script([delta(content="One")], end="hang"))
+    async with (
+        running(settings_for(fake.url)) as editor,
+        connected(editor.daemon.port) as client,
+    ):
+        raw = request(target=path.encode(), body=json.dumps(BODIES[path]).encode())
+        await client.send(filled(raw, editor.daemon.port, editor.token))
+        await asyncio.wait_for(fake.reached.wait(), 5)
+        client.abort()
+        await asyncio.wait_for(fake.hung_up.wait(), 2)
+
+
+FIELDS = [
+    "model",
+    "message",
+    "nodes",
+    "chat_history",
+    "diff",
+    "changed_file_stats",
+    "relevant_commit_messages",
+    "example_commit_messages",
+    "generatedCommitMessageSubrequest",
+    "instruction",
+    "prefix",
+    "selected_text",
+    "suffix",
+    "path",
+    "lang",
+    "blob_name",
+    "prefix_begin",
+    "suffix_end",
+    "blobs",
+    "code_block",
+    "target_file_path",
+    "target_file_content",
+    "selection_begin_char",
+    "selection_end_char",
+    "recent_changes",
+    "edit_events",
+    "diagnostics",
+    "blocked_locations",
+    "num_results",
+    "file_path",
+    "edit_summary",
+    "detailed_edit_description",
+    "file_contents",
+    "user_guidelines",
+    "rules",
+]
+
+
+@pytest.mark.parametrize("path", BODIES)
+@pytest.mark.parametrize(
+    "odd",
+    [
+        case_param(None, id="B85-null"),
+        case_param("x", id="B85-text"),
+        case_param("", id="B85-empty"),
+        case_param(2**70, id="B45-number"),
+        case_param(-1, id="B45-negative"),
+        case_param(["x", None, {"x": 1}], id="B45-list"),
+        case_param({"x": [1]}, id="B45-object"),
+        case_param("\ud800'; DROP TABLE x;--\x00", id="B49-hostile"),
+    ],
+)
+async def test_no_field_of_any_kind_is_a_fault(
+    fake: FakeUpstream, path: str, odd: Any
+) -> None:
+    fake.play(answer("EDIT: x\n1"))
+    async with running(settings_for(fake.url)) as editor:
+        await check(editor, path, dict.fromkeys(FIELDS, odd))
+        for field in FIELDS:
+            await check(editor, path, {**BODIES[path], field: odd})
+
+
+async def check(editor: Editor, path: str, body: dict[str, Any]) -> None:
+    reply = await editor.post(path, body)
+    assert reply.status in (200, 422), reply.raw
+    if reply.status == 422:
+        check_error(reply.json)
+        assert reply.json["error"]["code"] in ("bad_field", "file_start_unknown")
+
+
+async def test_the_users_own_texts_reach_the_model(fake: FakeUpstream) -> None:
+    settings = {
+        **settings_for(fake.url, system_prompt="BASE", temperature=1.5),
+        "prompts": {"agents/edit-file": "ADDED"},
+        "routing": {"models": {"edit": "byok:fake:editor"}},
+    }
+    async with running(settings) as editor:
+        await editor.post("/agents/edit-file", BODIES["/agents/edit-file"])
+    [sent] = fake.requests
+    assert (sent["model"], sent["temperature"]) == ("editor", 0.2)
+    system = sent["messages"][0]["content"]
+    assert system.startswith("BASE")
+    assert system.endswith("ADDED")
+    assert "tools" not in sent

@@ -1,0 +1,88 @@
+"""Run a text endpoint's pure part: what is asked, and what is made of an answer."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from byok.augment.job import Decode, Defaults, Facts, LineReply, ObjectReply
+from byok.chat import ChatRequest, Json, Role, TextPart
+from byok.errors import ByokError
+from byok.events import Finish, FinishReason, StreamEvent, TextDelta
+
+FACTS = Facts("r-1")
+PLAIN = Defaults()
+
+
+def ignore(kind: int) -> None:
+    """Take no note of an unknown node."""
+
+
+def texts(chat: ChatRequest, role: Role = Role.USER) -> str:
+    """Return all text of a request's messages of one role."""
+    return "\n".join(
+        part.text
+        for message in chat.messages
+        if message.role is role
+        for part in message.parts
+        if isinstance(part, TextPart)
+    )
+
+
+def events(*said: str, finish: FinishReason = FinishReason.STOP) -> list[StreamEvent]:
+    """Write the events of an answer."""
+    return [*map(TextDelta, said), Finish(finish)]
+
+
+@dataclass
+class Ran:
+    """What became of an answer: the lines, or the error that ended it."""
+
+    lines: list[Any]
+    error: ByokError | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(line["text"] for line in self.lines)
+
+
+def streamed(
+    decode: Decode[LineReply],
+    body: Json,
+    answer: Iterable[StreamEvent],
+    facts: Facts = FACTS,
+) -> Ran:
+    """Feed an answer to the reply of a streamed endpoint."""
+    reply = decode(body, PLAIN, ignore).reply(facts)
+    lines = [line for event in answer for line in reply.feed(event)]
+    try:
+        return Ran([*lines, *reply.flush()])
+    except ByokError as error:
+        return Ran([*lines, *reply.fail(error)], error)
+
+
+def whole(
+    decode: Decode[ObjectReply],
+    body: Json,
+    answer: Iterable[StreamEvent],
+    facts: Facts = FACTS,
+) -> Any:
+    """Feed an answer to the reply of a whole one; raises what it raises."""
+    reply = decode(body, PLAIN, ignore).reply(facts)
+    for event in answer:
+        assert not list(reply.feed(event))
+    try:
+        [found] = reply.flush()
+    except ByokError as error:
+        return reply.failed(error)
+    return found
+
+
+def never_fails(decode: Callable[..., Any], body: Json) -> None:
+    """Read an odd body: an error is one of the body, and not lasting as a 5xx."""
+    try:
+        job = decode(body, PLAIN, ignore)
+    except ByokError as error:
+        assert error.status == 422
+    else:
+        reply = job.reply(FACTS)
+        assert list(reply.feed(TextDelta("x"))) is not None

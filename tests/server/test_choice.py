@@ -1,0 +1,69 @@
+"""Which model is asked: the user's choice for the purpose, then the client's."""
+
+from typing import Any
+
+import pytest
+
+from byok.config import Settings
+from byok.errors import ConfigError
+from byok.knowledge import Purpose
+from byok.server.choice import choose_model
+from tests.fakes.daemon import running, settings_for
+from tests.fakes.upstream import FakeUpstream
+
+MODELS = {"edit": "byok:fake:editor", "small": "byok:fake:tiny", "title": "listed"}
+ASKED = {"model": "byok:fake:asked"}
+
+
+@pytest.mark.parametrize(
+    ("purpose", "body", "model"),
+    [
+        (Purpose.EDIT, ASKED, "editor"),
+        (Purpose.COMMIT, ASKED, "tiny"),
+        (Purpose.ENHANCE, {}, "tiny"),
+        (Purpose.TITLE, {}, "listed"),
+        (Purpose.COMPLETION, ASKED, "asked"),
+        (Purpose.CHAT, ASKED, "asked"),
+        (Purpose.CHAT, {}, "usual"),
+        (Purpose.CHAT, {**ASKED, "silent": True}, "tiny"),
+    ],
+)
+async def test_a_purpose_has_its_model(
+    fake: FakeUpstream, purpose: Purpose, body: dict[str, Any], model: str
+) -> None:
+    fake.models = []
+    upstreams = settings_for(fake.url, models=["usual", "listed"])
+    async with running({**upstreams, "routing": {"models": MODELS}}) as editor:
+        found = await choose_model(editor.services, purpose, body)
+    assert found.model == model
+
+
+async def test_a_chat_that_names_no_model_has_one_too(fake: FakeUpstream) -> None:
+    routing = {"models": {"chat": "byok:fake:talker"}}
+    async with running({**settings_for(fake.url), "routing": routing}) as editor:
+        found = await choose_model(editor.services, Purpose.CHAT, {})
+        silent = await choose_model(editor.services, Purpose.CHAT, {"silent": True})
+    assert found.model == "talker"
+    assert silent.model == "fake-model"
+
+
+async def test_without_a_choice_the_clients_counts(fake: FakeUpstream) -> None:
+    async with running(settings_for(fake.url)) as editor:
+        found = await choose_model(editor.services, Purpose.EDIT, ASKED)
+    assert found.model == "asked"
+
+
+async def test_a_model_of_no_upstream_is_told_at_the_start(fake: FakeUpstream) -> None:
+    routing = {"models": {"edit": "byok:none:x"}}
+    with pytest.raises(ConfigError, match="edit model 'byok:none:x'"):
+        async with running({**settings_for(fake.url), "routing": routing}):
+            pass
+
+
+@pytest.mark.parametrize("purpose", Purpose)
+def test_every_purpose_has_a_setting(purpose: Purpose) -> None:
+    routing: Any = {"models": {"small": "s", purpose.value: "own"}}
+    assert Settings(routing=routing).routing.models.for_purpose(purpose) == "own"
+    small: Any = {"models": {"small": "s"}}
+    wanted = Settings(routing=small).routing.models.for_purpose(purpose)
+    assert wanted == ("s" if purpose.is_small else "")
