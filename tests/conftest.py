@@ -27,6 +27,11 @@ def shared_folder() -> Path:
     return Path(os.environ.get("BYOK_SHARED", str(beside)))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run write the golden files anew."""
+    parser.addoption("--update-golden", action="store_true", help="write tests/golden")
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The recorded streams and example requests; skips where there are none."""

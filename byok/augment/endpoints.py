@@ -22,9 +22,10 @@ from byok.knowledge import Purpose, Service
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """The answer is a stream of lines."""
+    """The answer is a stream of lines; `in_file` if it counts those of a file."""
 
     decode: Decode[LineReply]
+    in_file: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Generate(
         "/instruction-stream",
-        Streamed(instruction.decode),
+        Streamed(instruction.decode, in_file=True),
         Purpose.EDIT,
         "which lines are replaced, then the new text; nothing half",
     ),

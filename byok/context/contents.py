@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from byok.context.blobs import known
 from byok.context.database import selected
 from byok.context.packing import unpack_spans
 from byok.context.reading import Folder, Unreadable
@@ -64,6 +65,16 @@ class Contents:
         return (
             None if text is None or isinstance(text, SkipReason) else split_lines(text)
         )
+
+    def text_of(self, name: bytes) -> str | None:
+        """Return the text of a named blob, its lines ended by LF; None without it."""
+        with self._store.reading() as db:
+            found = known(db, [name]).get(name)
+        if found is None:
+            return None
+        entry = self.entries([found.id]).get(found.id)
+        lines = None if entry is None else self.lines_of(entry)
+        return None if lines is None else "\n".join(lines) + "\n"
 
     def _from_disk(self, entry: Entry) -> bytes | None:
         with self._store.reading() as db:

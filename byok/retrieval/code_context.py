@@ -115,6 +115,15 @@ class CodeContext:
             tuple(map(wire.to_text, found.unknown)), found.checkpoint_found
         )
 
+    async def text_of(self, name: str) -> str | None:
+        """Return the text of a blob that a client names; None if it is not here."""
+        try:
+            engine = (await self._opened()).engine
+        except ByokError as error:
+            _log.warning("%s", error.sentence)
+            return None
+        return await asyncio.to_thread(engine.contents.text_of, wire.to_bytes(name))
+
     async def _opened(self) -> _Opened:
         async with self._opening:
             if self._open is None:

@@ -13,6 +13,7 @@ from byok.augment.blobs import BlobNames, blob_names
 from byok.augment.endpoints import Generate, Streamed, Whole
 from byok.augment.history import call_ids
 from byok.augment.job import Defaults, Facts, LineReply, ObjectReply
+from byok.augment.prompts.editing import cut_file
 from byok.chat import ChatRequest, Json
 from byok.errors import ByokError
 from byok.events import Finish, StreamEvent
@@ -61,7 +62,8 @@ class Generator:
         defaults = self._defaults[place]
         names = await run(partial(blob_names, body))
         match row.how:
-            case Streamed(decode):
+            case Streamed(decode, in_file=in_file):
+                body = await self._with_file(body) if in_file else body
                 job = await run(partial(decode, body, defaults, self._tell_node))
                 lines = job.reply(await self._facts(names, request_id))
                 turn = Turn(services, choice, job.chat, lines, request_id)
@@ -76,6 +78,13 @@ class Generator:
         """Answer one request, streamed or whole."""
         async with self._gate.entered():
             return await asked(request)
+
+    async def _with_file(self, body: Json) -> Json:
+        """Add the file that a client uploaded but sent only a part of."""
+        if name := cut_file(body):
+            file = await self._services.context.text_of(name)
+            return {**body, "target_file_content": file}
+        return body
 
     async def _facts(self, names: BlobNames, request_id: str) -> Facts:
         if names.is_empty:

@@ -31,6 +31,14 @@ async def test_lines_of_an_upload_come_from_the_store(tmp_path: Path) -> None:
         assert made.contents.lines_of(entry) == ["b = 1"]
 
 
+async def test_a_blob_is_read_by_its_name(tmp_path: Path) -> None:
+    name = blob_name("b.py", b"a\r\nb\r\n")
+    async with engine(tmp_path / "e") as made:
+        assert made.contents.text_of(name) is None
+        await made.uploads.upload([Upload(name, "b.py", b"a\r\nb\r\n")])
+        assert made.contents.text_of(name) == "a\nb\n"
+
+
 async def test_what_is_no_text_has_no_lines(tmp_path: Path) -> None:
     name = blob_name("b.py", b"\0\0")
     async with engine(tmp_path / "e") as made:

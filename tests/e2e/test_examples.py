@@ -279,7 +279,7 @@ def replaced(answer: Answer, example: dict[str, Any]) -> None:
     old = body["selected_text"] or body["target_file_content"]
     assert first["replacement_old_text"] == old
     new = "".join(line.get("replacement_text", "") for line in answer.lines)
-    assert new == "    new\r\n" if "\r\n" in old else "    new\n"
+    assert new == ("    new\r\n" if "\r\n" in old else "    new\n")
     assert first["text"] == ""
 
 

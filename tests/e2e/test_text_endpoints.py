@@ -1,6 +1,7 @@
 """The endpoints that ask for one text: whole, fenced, broken, left, and hostile."""
 
 import asyncio
+import hashlib
 import json
 from typing import Any
 
@@ -174,6 +175,24 @@ async def test_who_waits_for_no_suggestion_gets_none(fake: FakeUpstream) -> None
     fake.play(Script([b"no"], 500))
     places = await ask(fake, "/next_edit_loc")
     assert (places.status, places.json["candidate_locations"]) == (200, [])
+
+
+async def test_lines_of_a_cut_file_are_counted_in_what_was_uploaded(
+    fake: FakeUpstream,
+) -> None:
+    file = "".join(f"line {n}\n" for n in range(1, 9))
+    name = hashlib.sha256(b"a.py" + file.encode()).hexdigest()
+    blob = {"blob_name": name, "path": "a.py", "content": file}
+    part = {"prefix": "line 5\r\n", "selected_text": "line 6\r\n", "suffix": ""}
+    body = {**EDIT, **part, "prefix_begin": 28, "blob_name": name}
+    async with running(settings_for(fake.url)) as editor:
+        unknown = await editor.post("/instruction-stream", body)
+        await editor.post("/batch-upload", {"blobs": [blob]})
+        known = await editor.post("/instruction-stream", body)
+    assert unknown.status == 422
+    assert unknown.json["error"]["code"] == "file_start_unknown"
+    assert known.lines[0]["replacement_start_line"] == 6
+    assert known.lines[0]["replacement_old_text"] == "line 6\r\n"
 
 
 RESTLESS = Timing(beat=0.02, head_after=0.01, grace=0.1, last_words=0.2)

@@ -45,6 +45,13 @@ def file_of(body: Json, name: str = "target_file_content") -> str | None:
     return found if isinstance(found, str) else None
 
 
+def cut_file(body: Json) -> str:
+    """Return the name of the file's blob where the file begins before the prefix."""
+    if integer(body, "prefix_begin") <= 0 or file_of(body) is not None:
+        return ""
+    return text(body, "blob_name")
+
+
 def selection_region(body: Json) -> Region:
     """Say which lines of the whole file are selected.
 

@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 
 from byok.augment.positions import INSERTION
-from byok.augment.prompts.editing import cleaning, file_of, named, selection_region
+from byok.augment.prompts.editing import (
+    cleaning,
+    cut_file,
+    file_of,
+    named,
+    selection_region,
+)
 from byok.errors import BadRequest
 from byok.stage import drain
 
@@ -45,6 +51,13 @@ def test_lines_that_cannot_be_known_are_not_made_up(file: Any) -> None:
     with pytest.raises(BadRequest) as caught:
         selection_region({**BODY, "target_file_content": file})
     assert (caught.value.status, caught.value.code) == (422, "file_start_unknown")
+
+
+def test_the_file_is_wanted_where_its_beginning_is_missing() -> None:
+    assert cut_file({**BODY, "blob_name": "b"}) == "b"
+    assert cut_file({**BODY, "blob_name": None}) == ""
+    assert cut_file({**BODY, "blob_name": "b", "prefix_begin": 0}) == ""
+    assert cut_file({**BODY, "blob_name": "b", "target_file_content": ""}) == ""
 
 
 def test_an_empty_file_is_not_a_missing_one() -> None:
