@@ -97,13 +97,15 @@ class ChatRequest:
 
     No messages means that there is nothing to answer. `own_words` are the user's newest
     ones, without any context around them. `silent` marks a background
-    job of the client; the two `client_` flags say what its reader can digest.
+    job of the client; an answer that is taken `verbatim` becomes the user's code
+    or words as it is; the two `client_` flags say what its reader can digest.
     """
 
     messages: tuple[Message, ...]
     tools: tuple[ToolDefinition, ...] = ()
     own_words: str = ""
     silent: bool = False
+    verbatim: bool = False
     client_parallel_tools: bool = False
     client_tool_use_start: bool = False
     sampling: Sampling = field(default_factory=Sampling)

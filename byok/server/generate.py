@@ -128,9 +128,10 @@ class Generator:
         begun: bool,
     ) -> None:
         """End a stream whose answer broke."""
+        error = turn.failed(error)
         if not reply.keeps_part and not stream.response.prepared:
             raise error
-        end = _lines(reply.fail(turn.failed(error)))
+        end = _lines(reply.fail(error))
         if begun and not reply.keeps_part:
             await stream.break_off(end)
         else:

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
 
 from byok.chat import ChatRequest, Message, Role, TextPart, ToolDefinition, ToolResult
-from byok.errors import BadRequest
+from byok.errors import BadRequest, UpstreamError
 from byok.events import (
     Finish,
     FinishReason,
@@ -58,6 +58,12 @@ class DemoUpstream:
     ) -> AsyncGenerator[list[StreamEvent], None]:
         """Answer word by word."""
         del model
+        if chat.verbatim:
+            raise UpstreamError(
+                "The demo is no model: it writes nothing into your code.",
+                code="not_served",
+                hint="Choose a model with byok serve --upstream NAME.",
+            )
         text, call = _script(chat)
         for word in re.findall(r"\S+\s*|\s+", text):
             yield [TextDelta(word)]

@@ -195,6 +195,17 @@ async def test_lines_of_a_cut_file_are_counted_in_what_was_uploaded(
     assert known.lines[0]["replacement_old_text"] == "line 6\r\n"
 
 
+async def test_the_demo_writes_nothing_into_the_users_code() -> None:
+    async with running(upstream="demo") as editor:
+        for path in ("/edit", *REPLACING):
+            reply = await editor.post(path, BODIES[path])
+            assert (reply.status, reply.json["error"]["code"]) == (422, "not_served")
+        path = "/agents/edit-file"
+        changed = (await editor.post(path, BODIES[path])).json
+    assert changed["modified_file_contents"] == "old\n"
+    assert changed["is_error"] is True
+
+
 RESTLESS = Timing(beat=0.02, head_after=0.01, grace=0.1, last_words=0.2)
 
 

@@ -13,6 +13,7 @@ from byok.chat import (
     ToolDefinition,
     ToolResult,
 )
+from byok.errors import UpstreamError
 from byok.events import (
     Finish,
     FinishReason,
@@ -112,3 +113,10 @@ async def test_it_has_a_name_and_one_model() -> None:
     demo = DemoUpstream("mine")
     assert demo.name == "mine"
     assert await demo.models() == [MODEL]
+
+
+async def test_it_writes_nothing_that_is_taken_as_it_is() -> None:
+    chat = ChatRequest((user("x"),), verbatim=True)
+    with pytest.raises(UpstreamError, match="no model"):
+        async for _ in DemoUpstream(pause=0).stream(chat, MODEL):
+            pass

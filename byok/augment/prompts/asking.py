@@ -35,6 +35,7 @@ def question(
             Message(Role.USER, (TextPart(asked),)),
         ),
         silent=True,
+        verbatim=True,
         sampling=replace(defaults.sampling, temperature=cool),
     )
 
