@@ -71,6 +71,10 @@ def test_what_stands_in_a_file_is_found_there(a: str, b: str, c: str) -> None:
     assert place == len(a)
 
 
+def test_between_cr_and_lf_the_line_has_not_ended() -> None:
+    assert [line_at("a\r\nb", offset) for offset in range(5)] == [1, 1, 1, 2, 2]
+
+
 def test_among_equals_the_surroundings_decide() -> None:
     file = "a\r\nx\r\nb\r\nx\r\nc"
     assert find(file, "x\n", "b\n", "c") == 9

@@ -28,7 +28,10 @@ FOREIGN_PAGE = (403, "origin_not_allowed")
 NO_TOKEN = (401, "unauthorized")
 NOT_FOUND = (404, "not_found")
 NOT_JSON_TYPE = (415, "content_type")
-NEEDING = ("/edit", "/instruction-stream", "/smart-paste-stream")  # a wish, or code
+NEEDING = (  # without these they have nothing to work on: a wish, code, a folder
+    "/edit", "/instruction-stream", "/smart-paste-stream",
+    "/byok/index/add", "/byok/index/remove", "/byok/index/why",
+)  # fmt: skip
 TOO_LARGE = (413, "body_too_large")
 SECOND = request(target=b"/get-models")  # pipelined behind a broken request
 CHUNKED = b"Transfer-Encoding: chunked"

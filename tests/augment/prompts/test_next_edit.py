@@ -38,6 +38,15 @@ def test_a_suggestion_has_its_code_point_offsets() -> None:
     assert line["unknown_blob_names"] == []
 
 
+def test_only_the_lines_that_change_are_suggested() -> None:
+    body = {**BODY, "selected_text": "é = 1\n🚢 = 2\nz = 3\n"}
+    ran = streamed(decode, body, events("EDIT: x\né = 1\n🚢 = 4\nz = 3\n"))
+    edit = ran.lines[0]["next_edit"]
+    assert (edit["existing_code"], edit["suggested_code"]) == ("🚢 = 2\n", "🚢 = 4\n")
+    assert edit["char_start"] == len(PREFIX) + len("é = 1\n")
+    assert edit["char_end"] == edit["char_start"] + len("🚢 = 2\n")
+
+
 @pytest.mark.parametrize(
     "answer",
     [
