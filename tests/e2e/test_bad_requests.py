@@ -356,9 +356,6 @@ async def test_b17_without_a_token_no_row_reads_a_body() -> None:
             assert b"token" in answer.body
 
 
-WANT_A_PATH = {f"/byok/index/{what}" for what in ("add", "remove", "why")}
-
-
 @pytest.mark.case("B20")
 async def test_b20_no_row_sets_a_cookie_or_a_cors_header() -> None:
     async with running(upstream="demo") as editor:
