@@ -209,7 +209,8 @@ async def test_a_path_of_an_upload_is_only_a_text(path: str, tmp_path: Path) -> 
         after = {*tmp_path.rglob("*"), *Path.cwd().glob("*")}
     assert {p for p in after - before if "home" not in p.parts} == set()
     assert "\0" not in found["formatted_retrieval"]
-    assert "def zebra" in found["formatted_retrieval"]
+    # No file can have a name that long, so there is nothing to search in it.
+    assert ("def zebra" in found["formatted_retrieval"]) == (len(path) < 5000)
 
 
 @pytest.mark.case("B63")
