@@ -260,7 +260,7 @@ async def test_odd_dates_are_indexed_once_and_not_again_and_again(
         [space] = made.workspaces
         assert sorted(space.paths()) == ["a.py", "c.py", "src/b.py"]
         [sync] = made._syncs.values()
-        await until(lambda: sync._timer is None and not made.indexer.open_tasks)
+        await until(lambda: not (sync._timer or sync._tasks or made.indexer.open_tasks))
         count = len(workers.prepared)
         assert count <= 6  # each once more, because it was only just written
         await sync.scan()
