@@ -58,7 +58,7 @@ class Batches:
             for outcome, workspace_id in outcomes:
                 if workspace_id not in spaces:
                     continue  # it was forgotten while a worker had the file
-                if outcome.plain and not outcome.job.plain and outcome.prepared:
+                if outcome.plain and outcome.prepared:
                     db.execute(
                         "INSERT OR IGNORE INTO killer VALUES(?)",
                         (outcome.prepared.name,),

@@ -26,7 +26,6 @@ class Task(NamedTuple):
     path: str
     root: str = ""
     blob_id: int = 0
-    plain: bool = False
     known: bytes = b""
 
 
@@ -51,6 +50,9 @@ class Writer(Protocol):
 
     def content(self, blob_id: int) -> bytes | None:
         """Return the content of an upload."""
+
+    def killers(self) -> frozenset[bytes]:
+        """Return the file versions that parsers died of."""
 
 
 class Indexer:
@@ -203,6 +205,7 @@ class Indexer:
 
     def _jobs(self, taken: dict[int, Task]) -> Iterator[Job]:
         key = 0
+        killers = self._writer.killers()
         while True:
             with self._change:
                 if not self._waiting or self._closing:
@@ -212,7 +215,7 @@ class Indexer:
             if task.workspace_id:
                 taken[key] = task
                 yield Job(
-                    key, task.path, root=task.root, plain=task.plain, known=task.known
+                    key, task.path, root=task.root, known=task.known, killers=killers
                 )
                 continue
             content = self._writer.content(task.blob_id)
@@ -221,7 +224,7 @@ class Indexer:
                     self._open[0] -= 1
                 continue
             taken[key] = task
-            yield Job(key, task.path, content=content, plain=task.plain)
+            yield Job(key, task.path, content=content, killers=killers)
 
 
 def _keyed(job: Job, task: Task) -> Job:

@@ -7,7 +7,6 @@ from pathlib import Path
 from byok.context.ignore import Rules
 from byok.context.options import Options
 from byok.context.reading import Folder, Unreadable
-from byok.context.versions import MAX_BYTES
 from byok.errors import ConfigError
 
 
@@ -29,7 +28,7 @@ def _ignore_file(root: Path, path: str) -> bytes | None:
     """Read an ignore file of a workspace, if there is one."""
     try:
         with Folder(root) as folder:
-            return folder.read(path, MAX_BYTES)[0]
+            return folder.load(path)
     except Unreadable:
         return None
 

@@ -121,6 +121,11 @@ class Store:
             self.writing(self.batches.drop_blobs, [blob_id])
         return found
 
+    def killers(self) -> frozenset[bytes]:
+        """Return the file versions that parsers died of."""
+        with self.reading() as db:
+            return frozenset(name for (name,) in db.execute("SELECT name FROM killer"))
+
     def close(self) -> None:
         """Finish what is being written, and close; what fails is mended by recovery."""
         clean = False

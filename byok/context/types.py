@@ -113,8 +113,9 @@ class Prepared:
 class Job:
     """A file version to prepare: `content`, or the file below `root`.
 
-    `key` comes back with the result. `plain` leaves the parser out: it died of this
-    file before. A file that still is the version `known` need not be prepared.
+    `key` comes back with the result. A file that still is the version `known` need not
+    be prepared. `plain` leaves the parser out, and so do the versions in `killers`:
+    parsers died of them.
     """
 
     key: int
@@ -123,6 +124,7 @@ class Job:
     content: bytes | None = None
     plain: bool = False
     known: bytes = b""
+    killers: frozenset[bytes] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

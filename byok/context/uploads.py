@@ -267,12 +267,9 @@ class Uploads:
 
 def _tasks(db: sqlite3.Connection, ids: Iterable[int]) -> list[Task]:
     return [
-        Task(0, path, blob_id=blob_id, plain=bool(plain))
-        for blob_id, path, plain in selected(
-            db,
-            "SELECT id, path, EXISTS(SELECT 1 FROM killer k WHERE k.name = blob.name) "
-            "FROM blob WHERE id IN (?)",
-            ids,
+        Task(0, path, blob_id=blob_id)
+        for blob_id, path in selected(
+            db, "SELECT id, path FROM blob WHERE id IN (?)", ids
         )
     ]
 

@@ -136,20 +136,22 @@ def _reply(
         except Unreadable as exc:
             return Reply(job.key, None, exc.reason, None, job.plain), 0
         read = time.perf_counter()
-    if job.known and blob_name(job.path, content) == job.known:
+    name = blob_name(job.path, content) if job.known or job.killers else b""
+    if job.known and name == job.known:
         same = Reply(job.key, None, None, facts, job.plain, read - began)
         return same, len(content)
-    prepared, plain = _prepared(job, content, prepare)
+    plain = job.plain or name in job.killers
+    prepared, plain = _prepared(job.path, content, prepare, plain=plain)
     reason = SkipReason.NOT_ACCESSIBLE if prepared is None else prepared.reason
     spent = (read - began, time.perf_counter() - read)
     return Reply(job.key, prepared, reason, facts, plain, *spent), len(content)
 
 
 def _prepared(
-    job: Job, content: bytes, prepare: Prepare
+    path: str, content: bytes, prepare: Prepare, *, plain: bool
 ) -> tuple[Prepared | None, bool]:
     """Prepare a file, without the parser if it fails with it; None if that fails."""
-    for plain in dict.fromkeys([job.plain, True]):
+    for without in dict.fromkeys([plain, True]):
         with contextlib.suppress(Exception):
-            return prepare(job.path, content, plain=plain), plain
+            return prepare(path, content, plain=without), without
     return None, True

@@ -152,9 +152,7 @@ class Retriever:
 
         def by_path(path: str) -> FileEntry | None:
             blob_id = scope.blob_of(path)
-            if blob_id is None or blob_id not in scope.view.ids:
-                return None
-            return FileEntry(blob_id, path, kind_of(path))
+            return FileEntry(blob_id, path, kind_of(path)) if blob_id else None
 
         return rank(hits, by_blob, query, self._signals_of(scope), by_path), entries
 

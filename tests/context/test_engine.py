@@ -4,6 +4,8 @@ import asyncio
 import os
 import threading
 import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from byok.context.blobs import Upload
 from byok.context.engine import ContextEngine
 from byok.context.report import totals
-from byok.context.types import Phase, SkipReason, State
+from byok.context.types import Job, Outcome, Phase, SkipReason, State
 from byok.context.versions import blob_name
 from tests.fakes.engines import (
     InlineWorkers,
@@ -435,3 +437,34 @@ async def test_it_counts_what_was_read_and_what_clients_count_on(
         name = blob_name("a.py", (root / "a.py").read_bytes())
         await made.uploads.find_missing([name])
         assert space.counters.blobs_uploaded == 1
+
+
+class Dying(InlineWorkers):
+    """Workers whose parser dies of every file once, as the pool tells it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spared: list[str] = []
+
+    def prepare(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+        for told in super().prepare(jobs):
+            job, made = told.job, told.prepared
+            if made is not None and made.name in job.killers:
+                self.spared.append(job.path)
+            yield replace(told, job=replace(job, plain=True), plain=True)
+
+
+@pytest.mark.case("B77")
+async def test_what_a_parser_died_of_is_spared_it_also_after_a_rebuild(
+    tmp_path: Path, root: Path
+) -> None:
+    workers = Dying()
+    async with engine(tmp_path / "e", root, workers=workers) as made:
+        await complete(made)
+        assert workers.spared == []
+        await made.rebuild()
+        await complete(made)
+        assert sorted(set(workers.spared)) == ["a.py", "src/b.py"]
+        (root / "a.py").write_text("def mended(): pass\n")
+        await until(lambda: (found(made, "a.py") or "").startswith("def mended"))
+        assert workers.spared.count("a.py") == 1

@@ -31,6 +31,9 @@ class Shelf:
     def content(self, blob_id: int) -> bytes | None:
         return self.contents.get(blob_id)
 
+    def killers(self) -> frozenset[bytes]:
+        return frozenset()
+
     @property
     def paths(self) -> list[str]:
         return [path for batch in self.batches for path, _, _ in batch]

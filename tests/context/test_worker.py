@@ -95,3 +95,17 @@ def test_a_file_that_is_the_known_version_is_not_prepared(tmp_path: Path) -> Non
     assert (same.prepared, same.reason) == (None, None)
     assert same.facts is not None
     assert changed.prepared is not None
+
+
+def test_a_version_that_killed_a_parser_is_not_parsed_again(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_bytes(b"x = 1\n")
+    killers = frozenset([blob_name("a.py", b"x = 1\n")])
+    job = Job(1, "a.py", root=str(tmp_path), killers=killers)
+    with working() as (pipe, _):
+        pipe.send([job])
+        [same] = pipe.recv()
+        (tmp_path / "a.py").write_bytes(b"x = 2\n")
+        pipe.send([job])
+        [mended] = pipe.recv()
+    assert (same.plain, mended.plain) == (True, False)
+    assert same.prepared is not None
