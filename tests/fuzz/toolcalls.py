@@ -1,7 +1,6 @@
 """Z2: fragments of tool calls to whole calls, repaired without inventing anything."""
 
 import contextlib
-import json
 import re
 from collections.abc import Iterator
 from itertools import count
@@ -12,6 +11,7 @@ from byok.events import Finish, FinishReason, Notice, ToolCallDelta
 from byok.toolcalls.assemble import MAX_CALLS, ToolCallAssembler
 from byok.toolcalls.mode import RepairMode
 from byok.toolcalls.repair import Unrepairable, repair_arguments
+from tests.fakes.lossless import lossless, strict
 from tests.fuzz.target import Draw, Target, check_linear
 
 _DEEPEST = 60  # below what the lenient reader reads
@@ -84,25 +84,6 @@ def _check_changes(
             assert not after[key]
 
 
-def strict(text: str) -> Any:
-    """Read JSON as RFC 8259 has it; None where it is not, or is null."""
-    try:
-        text.encode()
-        return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)
-
-
-def _finite(digits: str) -> float:
-    if abs(number := float(digits)) == float("inf"):
-        raise ValueError(digits)
-    return number
-
-
 def _readable(raw: str, value: Any) -> bool:
     """Tell an object of which nothing says that it may be refused."""
     return isinstance(value, dict) and raw.count("{") + raw.count("[") < _DEEPEST
@@ -125,25 +106,6 @@ def _leaves(value: Any) -> Iterator[str]:
             yield str(value)
         case _:
             pass
-
-
-def lossless(before: Any, after: Any) -> bool:
-    """Tell whether the one is the other, or its one certain reading."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        return before.keys() == after.keys() and all(
-            lossless(before[key], after[key]) for key in before
-        )
-    if isinstance(before, list) and isinstance(after, list):
-        return len(before) == len(after) and all(map(lossless, before, after))
-    if type(before) is type(after):
-        return bool(before == after)
-    if isinstance(before, str) and isinstance(after, bool):
-        return before.strip().lower() == str(after).lower()
-    if isinstance(before, str):
-        return lossless(strict(before), after)
-    if isinstance(before, int) and isinstance(after, str):
-        return after == str(before)
-    return isinstance(before, float) and isinstance(after, int) and before == after
 
 
 _IDS = ("", "x", "y", "call_1")

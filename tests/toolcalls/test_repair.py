@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from byok.chat import Json
 from byok.toolcalls.mode import RepairMode
 from byok.toolcalls.repair import Unrepairable, repair_arguments
+from tests.fakes.lossless import lossless
 from tests.fakes.schemas import OBJECTS, SCHEMAS
 from tests.fuzz.toolcalls import check_repair
 
@@ -246,25 +247,6 @@ WRITTEN = st.sampled_from(
         lambda value: f"I will call it: {json.dumps(value)}",
     ]
 )
-
-
-def lossless(before: Any, after: Any) -> bool:
-    """Tell whether the one is the other, or its one certain reading."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        return before.keys() == after.keys() and all(
-            lossless(before[key], after[key]) for key in before
-        )
-    if isinstance(before, list) and isinstance(after, list):
-        return len(before) == len(after) and all(map(lossless, before, after))
-    if type(before) is type(after):
-        return bool(before == after)
-    if isinstance(before, str) and isinstance(after, bool):
-        return before.strip().lower() == str(after).lower()
-    if isinstance(before, str):
-        return lossless(json.loads(before), after)
-    if isinstance(before, int) and isinstance(after, str):
-        return after == str(before)
-    return isinstance(before, float) and isinstance(after, int) and before == after
 
 
 @settings(max_examples=150)
