@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from byok.augment.endpoints import ENDPOINTS, Generate
 from byok.config import Settings, UpstreamSettings, load_settings
-from byok.config.settings import ModelSettings
+from byok.config.sections import ModelSettings
 from byok.dialects.presets import PRESETS
 
 EXAMPLE = Path(__file__).parents[1] / "config.example.toml"

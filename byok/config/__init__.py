@@ -1,7 +1,8 @@
 """What the user wants."""
 
 from byok.config.loading import check_files, load_settings
-from byok.config.settings import DEFAULT_PORT, Settings, UpstreamSettings
+from byok.config.sections import DEFAULT_PORT, UpstreamSettings
+from byok.config.settings import Settings
 from byok.config.upstreams import upstream_named
 from byok.config.values import is_loopback
 

@@ -14,7 +14,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import SettingsError
 
-from byok.config.settings import Settings, UpstreamSettings
+from byok.config.sections import UpstreamSettings
+from byok.config.settings import Settings
 from byok.errors import ConfigError
 
 _MAX_FILE = 2**16  # tomllib needs quadratic time for deep tables

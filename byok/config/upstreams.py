@@ -1,6 +1,7 @@
 """Which upstream `--upstream` means: of the settings, of the presets, or a URL."""
 
-from byok.config.settings import Settings, UpstreamSettings
+from byok.config.sections import UpstreamSettings
+from byok.config.settings import Settings
 from byok.dialects.presets import DEMO, PRESETS
 from byok.errors import ConfigError
 

@@ -1,9 +1,7 @@
 """Ask a model and write its answer: the one place where client and upstream meet."""
 
 import logging
-import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TypeAlias
 
@@ -11,27 +9,21 @@ from aiohttp.web import BaseRequest, StreamResponse
 
 from byok.augment.blobs import BlobNames, blob_names
 from byok.augment.endpoints import Generate, Streamed, Whole
-from byok.augment.history import call_ids
 from byok.augment.job import Defaults, Facts, LineReply, ObjectReply
 from byok.augment.prompts.editing import cut_file
-from byok.chat import ChatRequest, Json
+from byok.chat import Json
 from byok.errors import ByokError
-from byok.events import Finish, StreamEvent
 from byok.server.choice import choose_model
 from byok.server.gate import Gate
 from byok.server.large import Run
 from byok.server.reply import internal_error, json_response
 from byok.server.stream import LineStream
+from byok.server.turn import Turn
 from byok.services import Services
-from byok.stage import Stage, chain
-from byok.toolcalls.assemble import ToolCallAssembler
-from byok.toolcalls.repair import Repair
-from byok.upstream.router import Destination
 from byok.wire.ndjson import encode_line
 
 _log = logging.getLogger(__name__)
 _SHOWN = 60
-_FORGOTTEN = ChatRequest(())
 Asked: TypeAlias = Callable[[BaseRequest], Awaitable[StreamResponse]]
 
 
@@ -93,7 +85,7 @@ class Generator:
         return Facts(request_id, found.unknown, found.checkpoint_found)
 
     async def _streamed(
-        self, turn: "Turn", reply: LineReply, request: BaseRequest
+        self, turn: Turn, reply: LineReply, request: BaseRequest
     ) -> StreamResponse:
         async with self._stream(request) as stream:
             stream.begin_with(_line(reply.first))
@@ -120,7 +112,7 @@ class Generator:
 
     async def _broken(
         self,
-        turn: "Turn",
+        turn: Turn,
         reply: LineReply,
         stream: LineStream,
         error: ByokError,
@@ -138,7 +130,7 @@ class Generator:
             await stream.finish(end)
 
     async def _whole(
-        self, turn: "Turn", reply: ObjectReply, request: BaseRequest
+        self, turn: Turn, reply: ObjectReply, request: BaseRequest
     ) -> StreamResponse:
         del request
         try:
@@ -152,7 +144,7 @@ class Generator:
                 return json_response(reply.failed(turn.failed(error)))
         return json_response(turn.last[-1])
 
-    def _told(self, turn: "Turn", error: Exception) -> ByokError:
+    def _told(self, turn: Turn, error: Exception) -> ByokError:
         """Turn a failure into an error that can be told."""
         if isinstance(error, ByokError):
             return error
@@ -165,102 +157,9 @@ class Generator:
             _log.warning("request nodes of type %d are unknown and left out", kind)
 
 
-class Turn:
-    """One answer on its way from the upstream to the client."""
-
-    def __init__(
-        self,
-        services: Services,
-        choice: Destination,
-        chat: ChatRequest,
-        reply: LineReply | ObjectReply,
-        request_id: str,
-    ) -> None:
-        self._services = services
-        self._choice = choice
-        self._chat = chat
-        self._reply = reply
-        self._stage: Stage[StreamEvent, Json] = reply
-        self.request_id = request_id
-        self.ended = False  # by the upstream's own last word
-        self.last: list[Json] = []  # the lines that came with it
-
-    def events(self) -> aclosing[AsyncGenerator[list[StreamEvent], None]]:
-        """Ask the upstream, and give the events of its answer."""
-        chat, self._chat = self._chat, _FORGOTTEN  # it may be large
-        if not chat.messages:
-            return aclosing(_nothing())
-        self._stage = self._assembling(chat)
-        return aclosing(self._choice.upstream.stream(chat, self._choice.model))
-
-    def lines(self, batch: list[StreamEvent]) -> list[Json]:
-        """Turn the events of one network read into lines.
-
-        The last ones come with the read that holds the upstream's own last word.
-        """
-        ready = [c for event in batch for c in self._stage.feed(event)]
-        if isinstance(batch[-1], Finish):
-            self.end(ready)
-        return ready
-
-    def end(self, ready: Iterable[Json] = ()) -> None:
-        """End the answer."""
-        last = [*ready, *self._stage.flush()]
-        self.ended, self.last = True, last
-        if left_out := self._reply.left_out:
-            _log.info("this client takes one tool call a turn; left out: %s", left_out)
-
-    def failed(self, error: ByokError) -> ByokError:
-        """Write a failure down, and make it fit to be told."""
-        name = self._choice.upstream.name
-        _log.warning("request %s to %s: %s", self.request_id, name, error.logged)
-        error.args = (self._services.redactor(str(error)),)
-        error.hint = self._services.redactor(error.hint)
-        return error
-
-    def _log_repair(self, repair: Repair) -> None:
-        """Write down a repair: its rule, and the place where it began."""
-        redactor = self._services.redactor
-        before, after = _difference(redactor(repair.before), redactor(repair.after))
-        _log.info(
-            "tool call of %s repaired (%s): %s -> %s",
-            repair.tool,
-            repair.rule,
-            before,
-            after,
-        )
-
-    def _assembling(self, chat: ChatRequest) -> Stage[StreamEvent, Json]:
-        assembler = ToolCallAssembler(
-            chat.tools,
-            new_id=lambda: f"call_{uuid.uuid4().hex[:24]}",
-            mode=self._services.settings.tools.repair,
-            user_text=chat.own_words,
-            taken=call_ids(chat.messages),
-            on_repair=self._log_repair,
-        )
-        return chain(assembler, self._reply)
-
-
-async def _nothing() -> AsyncGenerator[list[StreamEvent], None]:
-    return
-    yield []  # makes it a generator
-
-
 def _line(line: Json | None) -> bytes:
     return b"" if line is None else encode_line(line)
 
 
 def _lines(chunks: Iterable[Json]) -> bytes:
     return b"".join(map(encode_line, chunks))
-
-
-def _difference(before: str, after: str) -> tuple[str, str]:
-    """Cut two texts around their first difference: code is not kept in logs whole."""
-    same = 0
-    for one, other in zip(before, after, strict=False):
-        if one != other:
-            break
-        same += 1
-    start = max(0, same - _SHOWN // 3)
-    return repr(before[start : start + _SHOWN]), repr(after[start : start + _SHOWN])

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -20,19 +19,7 @@ from byok.upstream.demo import DemoUpstream
 from byok.upstream.router import Router
 from tests.fakes.daemon import Editor, parts_of, running, settings_for
 from tests.fakes.raw import check_error
-from tests.fakes.upstream import FakeUpstream, Script, answer, delta, event, tool_answer
-
-READ = {
-    "name": "read",
-    "description": "Read lines of a file.",
-    "input_schema_json": json.dumps(
-        {
-            "type": "object",
-            "properties": {"path": {"type": "string"}, "line": {"type": "integer"}},
-            "required": ["path"],
-        }
-    ),
-}
+from tests.fakes.upstream import FakeUpstream, Script, answer, delta, event
 
 FINISH = Finish(FinishReason.STOP)
 
@@ -196,45 +183,6 @@ async def test_nothing_to_answer_is_an_empty_turn_without_an_upstream(
     assert (stream.text, stream.last["stop_reason"]) == ("", 1)
     assert (whole.json["text"], whole.json["stop_reason"]) == ("", 1)
     assert fake.requests == []
-
-
-async def test_a_repair_is_logged_with_before_after_and_rule(
-    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "byok.server.generate")
-    fake.play(tool_answer("read", '{"path": "a.py", "line": "5"}'))
-    async with running(settings_for(fake.url)) as editor:
-        reply = await editor.chat(tool_definitions=[READ])
-    [use] = reply.tool_uses
-    assert json.loads(use["input_json"]) == {"path": "a.py", "line": 5}
-    [told] = [r.getMessage() for r in caplog.records if "repaired" in r.getMessage()]
-    assert told.startswith("tool call of read repaired (")
-    before, _, after = told.partition(" -> ")
-    assert '"5"' in before
-    assert ":5}" in after
-
-
-async def test_a_call_that_needs_no_repair_is_not_logged(
-    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "byok.server.generate")
-    fake.play(tool_answer("read", '{"path": "a.py"}'))
-    async with running(settings_for(fake.url)) as editor:
-        await editor.chat(tool_definitions=[READ])
-    assert "repaired" not in caplog.text
-
-
-async def test_only_the_place_of_a_repair_is_logged(
-    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "byok.server.generate")
-    code = "SECRET-CODE " * 100
-    arguments = json.dumps({"path": code, "line": "5"})
-    fake.play(tool_answer("read", arguments))
-    async with running(settings_for(fake.url)) as editor:
-        await editor.chat(tool_definitions=[READ])
-    assert "repaired" in caplog.text
-    assert caplog.text.count("SECRET-CODE") < 20
 
 
 async def test_an_unknown_kind_of_node_is_told_once(
