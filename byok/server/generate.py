@@ -1,19 +1,23 @@
 """Ask a model and write its answer: the one place where client and upstream meet."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TypeAlias
 
 from aiohttp.web import BaseRequest, StreamResponse
 
 from byok.augment.blobs import BlobNames, blob_names
+from byok.augment.conversation import place_of
 from byok.augment.endpoints import Generate, Streamed, Whole
 from byok.augment.job import Defaults, Facts, LineReply, ObjectReply
 from byok.augment.prompts.editing import cut_file
 from byok.chat import Json
 from byok.errors import ByokError
+from byok.knowledge import Purpose
 from byok.server.choice import choose_model
+from byok.server.conversations import Conversations
 from byok.server.gate import Gate
 from byok.server.large import Run
 from byok.server.reply import internal_error, json_response
@@ -39,6 +43,7 @@ class Generator:
         self._services = services
         self._gate = gate
         self._stream = stream
+        self._conversations = Conversations()
         self._told_nodes: set[int] = set()
         self._defaults: dict[tuple[str, str], Defaults] = {}
 
@@ -48,22 +53,23 @@ class Generator:
         """Understand a request, and return what is left to do without its body."""
         services = self._services
         choice = await choose_model(services, row.purpose, body)
-        place = (row.path, choice.upstream.name)
-        if place not in self._defaults:
-            self._defaults[place] = services.defaults(*place)
-        defaults = self._defaults[place]
+        asker = (row.path, choice.upstream.name)
+        if asker not in self._defaults:
+            self._defaults[asker] = services.defaults(*asker)
+        defaults = self._defaults[asker]
+        place = place_of(body) if row.purpose is Purpose.CHAT else None
         names = await run(partial(blob_names, body))
         match row.how:
             case Streamed(decode, in_file=in_file):
                 body = await self._with_file(body) if in_file else body
                 job = await run(partial(decode, body, defaults, self._tell_node))
                 lines = job.reply(await self._facts(names, request_id))
-                turn = Turn(services, choice, job.chat, lines, request_id)
+                turn = Turn(services, choice, job.chat, lines, request_id, place)
                 return partial(self._streamed, turn, lines)
             case Whole(decode):
                 task = await run(partial(decode, body, defaults, self._tell_node))
                 whole = task.reply(await self._facts(names, request_id))
-                turn = Turn(services, choice, task.chat, whole, request_id)
+                turn = Turn(services, choice, task.chat, whole, request_id, place)
                 return partial(self._whole, turn, whole)
 
     async def answer(self, asked: Asked, request: BaseRequest) -> StreamResponse:
@@ -92,7 +98,7 @@ class Generator:
             stream.beat_with(_line(reply.heartbeat))
             begun = False
             try:
-                async with self._gate.ended_by_stop(), turn.events() as batches:
+                async with self._in_order(turn), turn.events() as batches:
                     async for batch in batches:
                         lines = turn.lines(batch)
                         if lines and not turn.ended:
@@ -134,7 +140,7 @@ class Generator:
     ) -> StreamResponse:
         del request
         try:
-            async with self._gate.ended_by_stop(), turn.events() as batches:
+            async with self._in_order(turn), turn.events() as batches:
                 async for batch in batches:
                     turn.lines(batch)
             if not turn.ended:
@@ -143,6 +149,12 @@ class Generator:
             if not turn.ended:  # a whole answer cannot fail any more
                 return json_response(reply.failed(turn.failed(error)))
         return json_response(turn.last[-1])
+
+    @asynccontextmanager
+    async def _in_order(self, turn: Turn) -> AsyncIterator[None]:
+        """Wait for the turn of an answer, which byok's own end or a newer one ends."""
+        async with self._gate.ended_by_stop(), self._conversations.turn(turn.place):
+            yield
 
     def _told(self, turn: Turn, error: Exception) -> ByokError:
         """Turn a failure into an error that can be told."""

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
+from byok.augment.conversation import Place
 from byok.augment.history import call_ids
 from byok.augment.job import LineReply, ObjectReply
 from byok.chat import ChatRequest, Json
@@ -31,6 +32,7 @@ class Turn:
         chat: ChatRequest,
         reply: LineReply | ObjectReply,
         request_id: str,
+        place: Place | None = None,
     ) -> None:
         self._services = services
         self._choice = choice
@@ -38,6 +40,7 @@ class Turn:
         self._reply = reply
         self._stage: Stage[StreamEvent, Json] = reply
         self.request_id = request_id
+        self.place = place  # in its conversation
         self.ended = False  # by the upstream's own last word
         self.last: list[Json] = []  # the lines that came with it
 

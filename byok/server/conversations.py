@@ -1,0 +1,78 @@
+"""One answer at a time in each conversation, in the order of the requests."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from byok.augment.conversation import Place
+from byok.errors import BadRequest
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class _Answer:
+    place: Place
+    scope: asyncio.Timeout
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Conversations:
+    """Lets the requests of a conversation in one after another.
+
+    Different conversations do not wait for each other, and sub-agents have their own.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[str, list[_Answer]] = {}
+
+    @asynccontextmanager
+    async def turn(self, place: Place | None) -> AsyncIterator[None]:
+        """Wait for the earlier answers of the conversation, and hold back later ones.
+
+        Raises:
+            BadRequest: 409, a newer request took this one's place; raised while it
+                waits or in the middle of the body.
+        """
+        if place is None:
+            yield
+            return
+        line = self._open.setdefault(place.conversation, [])
+        earlier = [answer for answer in line if not _ended(answer, place)]
+        try:
+            async with asyncio.timeout(None) as scope:
+                mine = _Answer(place, scope)
+                line.append(mine)
+                try:
+                    if earlier:
+                        _log.info("a request waits for the turn before it")
+                    for answer in earlier:
+                        await answer.over.wait()
+                    yield
+                finally:
+                    mine.over.set()
+                    line.remove(mine)
+                    if not line:
+                        del self._open[place.conversation]
+        except TimeoutError as error:
+            if not scope.expired():
+                raise
+            raise _taken_over() from error
+
+
+def _ended(answer: _Answer, by: Place) -> bool:
+    """End an answer that a newer request makes useless."""
+    if not by.takes_over(answer.place):
+        return False
+    answer.scope.reschedule(asyncio.get_running_loop().time())
+    return True
+
+
+def _taken_over() -> BadRequest:
+    return BadRequest(
+        "A newer request of this conversation took the place of this one.",
+        code="superseded",
+        status=409,
+    )

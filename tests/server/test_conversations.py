@@ -1,0 +1,145 @@
+"""The order of a conversation: who waits, who is let go, who is not concerned."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from byok.augment.conversation import Place
+from byok.errors import BadRequest
+from byok.server.conversations import Conversations
+from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.upstream import FakeUpstream, Script, answer, delta
+
+HISTORY = [{"request_id": "r1", "request_message": "Hi", "response_text": "Hello."}]
+
+
+class Stage:
+    """Answers that end when they are told to, and the order in which they ran."""
+
+    def __init__(self) -> None:
+        self.conversations = Conversations()
+        self.begun: list[str] = []
+        self.ends: dict[str, asyncio.Event] = {}
+
+    async def answer(self, name: str, place: Place | None) -> None:
+        self.ends[name] = asyncio.Event()
+        async with self.conversations.turn(place):
+            self.begun.append(name)
+            await self.ends[name].wait()
+
+    @asynccontextmanager
+    async def under_way(
+        self, **places: Place | None
+    ) -> AsyncIterator[dict[str, asyncio.Task[None]]]:
+        """Start an answer after the other."""
+        tasks = {}
+        for name, place in places.items():
+            tasks[name] = asyncio.ensure_future(self.answer(name, place))
+            await settled()
+        yield tasks
+        for task in tasks.values():
+            task.cancel()
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+
+async def settled() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_the_turns_of_a_conversation_come_one_after_another() -> None:
+    stage = Stage()
+    places = {"one": Place("c"), "two": Place("c", "1"), "three": Place("c", "2")}
+    async with stage.under_way(**places):
+        assert stage.begun == ["one"]
+        stage.ends["one"].set()
+        await settled()
+        assert stage.begun == ["one", "two"]
+        stage.ends["two"].set()
+        await settled()
+        assert stage.begun == ["one", "two", "three"]
+
+
+async def test_a_turn_that_gives_up_waiting_lets_nobody_past() -> None:
+    stage = Stage()
+    places = {"one": Place("c"), "two": Place("c", "1"), "three": Place("c", "2")}
+    async with stage.under_way(**places) as tasks:
+        tasks["two"].cancel()
+        await settled()
+        assert stage.begun == ["one"]
+        stage.ends["one"].set()
+        await settled()
+        assert stage.begun == ["one", "three"]
+
+
+async def test_conversations_and_silent_jobs_do_not_wait_for_each_other() -> None:
+    stage = Stage()
+    async with stage.under_way(a=Place("a"), b=Place("b"), silent=None):
+        assert stage.begun == ["a", "b", "silent"]
+
+
+async def test_a_newer_request_for_the_same_place_ends_the_older() -> None:
+    stage = Stage()
+    async with stage.under_way(old=Place("c", "1"), new=Place("c", "1")) as tasks:
+        with pytest.raises(BadRequest) as caught:
+            await tasks["old"]
+        assert (caught.value.code, caught.value.status) == ("superseded", 409)
+        assert stage.begun == ["old", "new"]
+
+
+async def test_one_that_waits_can_lose_its_place_too() -> None:
+    stage = Stage()
+    places = {"one": Place("c"), "old": Place("c", "1"), "new": Place("c", "1")}
+    async with stage.under_way(**places) as tasks:
+        with pytest.raises(BadRequest):
+            await tasks["old"]
+        assert stage.begun == ["one"]
+        stage.ends["one"].set()
+        await settled()
+        assert stage.begun == ["one", "new"]
+
+
+async def test_a_time_out_of_an_answer_itself_stays_one() -> None:
+    with pytest.raises(TimeoutError):
+        async with Conversations().turn(Place("c")):
+            raise TimeoutError
+
+
+async def test_nothing_is_kept_of_a_conversation_that_is_over() -> None:
+    conversations = Conversations()
+    async with conversations.turn(Place("c")):
+        pass
+    assert not conversations._open
+
+
+async def both(editor: Editor, fake: FakeUpstream, **second: object) -> list[str]:
+    """Ask twice in one conversation, the second before the first is answered."""
+    fields = {"conversation_id": "c", "chat_history": HISTORY}
+    first = asyncio.ensure_future(editor.chat("one", **fields))
+    await asyncio.wait_for(fake.reached.wait(), 5)
+    answers = [editor.chat("two", **{**fields, **second}), first]
+    two, one = await asyncio.gather(*answers)
+    return [one.text, two.text]
+
+
+async def test_a_second_turn_is_asked_when_the_first_is_answered(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([delta(content="1"), 0.2, *answer("st")]), answer("2nd"))
+    later = [*HISTORY, {"request_id": "r2"}]
+    async with running(settings_for(fake.url)) as editor:
+        assert await both(editor, fake, chat_history=later) == ["1st", "2nd"]
+    assert [r["messages"][-1]["content"] for r in fake.requests] == ["one", "two"]
+
+
+async def test_a_question_that_is_asked_anew_hangs_up_the_old_one(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([delta(content="1")], end="hang"), answer("2nd"))
+    async with running(settings_for(fake.url)) as editor:
+        old, new = await both(editor, fake)
+        await asyncio.wait_for(fake.hung_up.wait(), 5)
+    assert new == "2nd"
+    assert old.startswith("1\n[byok] A newer request of this conversation")
