@@ -15,6 +15,9 @@ from typing import Any
 import aiohttp
 import pytest
 
+from byok.augment.job import Defaults
+from byok.augment.prompts import commit_message
+from byok.chat import TextPart
 from tests.fakes.bodies import exchange, result_node
 from tests.fakes.daemon import Editor, running, settings_for
 
@@ -201,3 +204,55 @@ async def test_leaving_stops_the_model(llama: str, path: str) -> None:
         async with asyncio.timeout(0.5):
             while await busy(editor, llama):
                 await asyncio.sleep(0.02)
+
+
+EDIT = {
+    "instruction": "please do #A",
+    "path": "a.py",
+    "prefix": "one\n",
+    "selected_text": "two\n",
+    "suffix": "three\n",
+}
+
+
+async def test_a_selection_is_rewritten(editor: Editor) -> None:
+    got = await editor.post("/edit", EDIT)
+    assert (got.status, got.json["text"]) == (200, f"{GREETING}\n")
+
+
+async def test_lines_are_replaced_while_the_model_writes(editor: Editor) -> None:
+    got = await editor.post("/instruction-stream", EDIT)
+    first, *rest = got.lines
+    assert (first["replacement_start_line"], first["replacement_end_line"]) == (2, 2)
+    assert first["replacement_old_text"] == "two\n"
+    assert "".join(line["replacement_text"] for line in rest) == f"{GREETING}\n"
+    assert len(rest) > 3  # as the words come, not all at the end
+
+
+async def test_a_conversation_gets_a_title(editor: Editor) -> None:
+    said = [exchange("Hello.", "Hi.")]
+    body = {"chat_history": said, "message": "please do #A"}
+    got = await editor.post("/generate-conversation-title", body)
+    [line] = got.lines
+    assert line["title"] == line["text"] == GREETING.rstrip(".")
+
+
+async def test_a_commit_message_is_what_the_model_says(
+    editor: Editor, llama: str
+) -> None:
+    body = {"diff": "diff --git a/notes b/notes\n+please do #A"}
+    asked = commit_message.decode(body, Defaults(), lambda kind: None).chat
+    messages = [
+        {"role": m.role, "content": p.text}
+        for m in asked.messages
+        for p in m.parts
+        if isinstance(p, TextPart)
+    ]
+    sent = {"model": MODEL, "messages": messages, "temperature": 0}
+    async with editor.http.post(f"{llama}/v1/chat/completions", json=sent) as response:
+        direct = (await response.json())["choices"][0]["message"]["content"]
+    got = await editor.post("/generate-commit-message-stream", body)
+    assert direct.strip()
+    assert got.text == direct.strip()
+    assert got.last["stop_reason"] == 1
+    assert len(got.lines) > 3
