@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from byok.errors import ByokError
 
 _LONGEST = 150  # of its own words
-_MEND = "A full disk needs room. Else restart byok: at its start it mends the index."
+_MEND = "A full disk needs room; `byok index rebuild` mends a damaged index."
 
 
 class IndexInUse(ByokError):

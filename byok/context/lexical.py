@@ -142,11 +142,16 @@ class LexicalIndex:
             self._searcher = self._index.searcher()
 
     def clear(self) -> None:
-        """Remove everything, also what is not committed."""
-        with self._writing() as writer:
-            writer.rollback()  # `delete_all_documents` leaves those out
-            writer.delete_all_documents()
-        self.commit()
+        """Remove everything, also what is not committed; a broken one is replaced."""
+        try:
+            with self._writing() as writer:
+                writer.rollback()  # `delete_all_documents` leaves those out
+                writer.delete_all_documents()
+            self.commit()
+        except IndexFailed as error:
+            self.close()
+            _set_aside(self._folder, error)
+            self._open()
 
     def search(
         self, terms: Mapping[str, float], view: View, limit: int = _CANDIDATES
@@ -265,6 +270,7 @@ def _set_aside(folder: Path, error: Exception) -> None:
     """Keep one damaged index for a look, and make room for a new one."""
     kept = folder.with_name(f"{folder.name}.corrupt")
     shutil.rmtree(kept, ignore_errors=True)
-    folder.rename(kept)
-    folder.mkdir(mode=0o700)
+    if folder.exists():
+        folder.rename(kept)
+    folder.mkdir(mode=0o700, parents=True)
     _log.error("the index could not be opened, so it is built anew: %s", error)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -175,6 +176,21 @@ async def test_a_rebuild_brings_everything_again(tmp_path: Path, root: Path) -> 
         assert made.store.index.chunks == chunks
         assert (found(made, "a.py") or "").startswith("def lion")
         assert await made.uploads.find_missing([name]) == ([], [])
+
+
+async def test_a_rebuild_mends_an_index_whose_folder_went(
+    tmp_path: Path, root: Path
+) -> None:
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        shutil.rmtree(tmp_path / "e" / "index")
+        await made.rebuild()
+        await complete(made)
+        assert (found(made, "a.py") or "").startswith("def lion")
+        assert made.store.index.chunks
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        assert made.store.index.chunks
 
 
 async def test_a_rebuild_in_the_middle_of_indexing_ends_complete(

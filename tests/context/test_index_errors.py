@@ -9,7 +9,7 @@ def test_a_failure_is_short_and_says_what_to_do() -> None:
     with pytest.raises(IndexFailed, match="no room") as caught, translated():
         raise ValueError("no room" + "x" * 1000)
     assert len(str(caught.value)) < 250
-    assert "restart byok" in caught.value.hint
+    assert "index rebuild" in caught.value.hint
 
 
 def test_an_index_in_use_names_the_daemon_as_the_way_out() -> None:

@@ -305,4 +305,4 @@ def test_a_folder_that_went_is_an_error_that_says_what_to_do(
         index.add(1, words("a.py", "alpha"))
         index.commit()
     assert len(str(caught.value)) < 250
-    assert "restart byok" in caught.value.hint
+    assert "index rebuild" in caught.value.hint
