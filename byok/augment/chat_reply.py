@@ -43,6 +43,11 @@ STOP_REASONS = {
 }
 
 
+_NOTHING = Notice(
+    "The model answered with nothing. Try again, or another model.", "upstream_empty"
+)
+
+
 def chunk(
     text: str = "", *nodes: Json, stop: StopReason | None = None
 ) -> dict[str, Any]:
@@ -63,6 +68,7 @@ class ChatReply:
 
     def __init__(self, chat: ChatRequest, request_id: str) -> None:
         self._silent = chat.silent
+        self._asked = bool(chat.messages)
         self._parallel_tools = chat.client_parallel_tools
         self._tool_use_start = chat.client_tool_use_start
         self._request_id = request_id
@@ -80,6 +86,12 @@ class ChatReply:
     def has_output(self) -> bool:
         """Whether anything of the model's own was written or is held."""
         return bool(self._text or self._thinking or self._calls)
+
+    @property
+    def _is_blank(self) -> bool:
+        """Whether the user would see an answer without a word."""
+        said = self._calls or self._notices or any(map(str.strip, self._text))
+        return self._asked and not self._silent and not said
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
         """Write one event."""
@@ -111,6 +123,8 @@ class ChatReply:
         stop = STOP_REASONS[self._finish or FinishReason.STOP]
         if self._calls and stop is StopReason.END_TURN:
             stop = StopReason.TOOL_USE
+        if self._is_blank and stop is StopReason.END_TURN:
+            self._notices.append(_NOTHING)
         notice = self._notices[0] if self._notices else None
         error = (notice.code, notice.text) if notice else None
         yield from self._end(stop, error)

@@ -1,13 +1,22 @@
 """The chunks of an answer: order, ids, stop reasons, and what stays out."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from byok.augment.chat_reply import ChatReply, chunk, collected
 from byok.augment.exchanges import read_reply
-from byok.chat import ChatRequest, Json, ToolCall, ToolDefinition
+from byok.chat import (
+    ChatRequest,
+    Json,
+    Message,
+    Role,
+    TextPart,
+    ToolCall,
+    ToolDefinition,
+)
 from byok.errors import BadRequest, ByokError, UpstreamUnreachable
 from byok.events import (
     Finish,
@@ -208,6 +217,37 @@ def test_nodes_appear_only_for_what_there_was(
     events: tuple[StreamEvent, ...], expected: list[int]
 ) -> None:
     assert types(written(*events)) == expected
+
+
+ASKED = ChatRequest((Message(Role.USER, (TextPart("Hi"),)),))
+
+
+@pytest.mark.parametrize(
+    "events", [(), (STOP,), (ThinkingDelta("Hm."), STOP), (TextDelta(" \n"), STOP)]
+)
+def test_an_answer_without_a_word_says_so(events: tuple[StreamEvent, ...]) -> None:
+    chunks = written(*events, chat=ASKED)
+    assert texts(chunks)[-1].startswith("\n[byok] The model answered with nothing.")
+    assert chunks[-1]["error"]["code"] == "upstream_empty"
+    assert chunks[-1]["stop_reason"] == 1
+
+
+@pytest.mark.parametrize(
+    ("events", "chat"),
+    [
+        ((TextDelta("a"), STOP), ASKED),
+        ((CALL, TOOLS), ASKED),
+        ((LENGTH,), ASKED),
+        ((STOP,), replace(ASKED, silent=True)),
+        ((), ChatRequest(())),
+    ],
+)
+def test_nothing_is_said_where_there_is_an_answer_or_nobody_reads_it(
+    events: tuple[StreamEvent, ...], chat: ChatRequest
+) -> None:
+    chunks = written(*events, chat=chat)
+    assert "error" not in chunks[-1]
+    assert "[byok]" not in "".join(texts(chunks))
 
 
 def test_output_of_the_model_is_known() -> None:
