@@ -42,6 +42,7 @@ class ContextEngine:
         self._by_id: dict[int, Workspace] = {}
         self._syncs: dict[int, Synchroniser] = {}
         self._runs: dict[int, asyncio.Task[None]] = {}
+        self._awaited: list[asyncio.Task[None]] = []
         self._changing = Alone()
         self.store = store
         store.on_written = self._written
@@ -71,9 +72,24 @@ class ContextEngine:
                 await self._open_workspace(check_root(root), keep=False)
             except ConfigError as error:
                 _log.warning("%s", error.sentence)
+                self._awaited.append(asyncio.ensure_future(self._when_it_comes(root)))
         for root in await asyncio.to_thread(self._kept_roots):
             await self._open_workspace(root, keep=False)  # its folder may come back
         await asyncio.to_thread(self._forget_unused)
+
+    async def _when_it_comes(self, root: Path) -> None:
+        """Follow a folder of the settings that was not there at the start."""
+        while True:
+            await asyncio.sleep(self.options.poll_seconds)
+            try:
+                await self._open_workspace(check_root(root), keep=False)
+            except ConfigError:
+                continue  # told at the start
+            except sqlite3.Error as error:
+                _log.warning("%s is not followed yet: %s", root, error)
+                continue
+            _log.info("%s is there now", root)
+            return
 
     def _kept_roots(self) -> list[Path]:
         with self.store.reading() as db:
@@ -93,11 +109,12 @@ class ContextEngine:
     async def close(self) -> None:
         """Stop following, finish the batch at hand, close the files."""
         await self._changing.close()
-        for run in self._runs.values():
-            run.cancel()
+        running = [*self._runs.values(), *self._awaited]
+        for task in running:
+            task.cancel()
         for sync in self._syncs.values():
             sync.close()
-        await asyncio.gather(*self._runs.values(), return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)
         await asyncio.to_thread(self.indexer.close)
         await asyncio.to_thread(self.store.close)
 

@@ -238,6 +238,17 @@ async def test_a_workspace_that_cannot_be_opened_does_not_stop_the_others(
     assert "cannot be opened" in caplog.text
 
 
+async def test_a_folder_of_the_settings_that_comes_later_is_followed(
+    tmp_path: Path,
+) -> None:
+    late = tmp_path / "late"
+    async with engine(tmp_path / "e", late, poll_seconds=0.02) as made:
+        assert made.workspaces == []
+        written(late, {"a.py": "def lynx(): pass\n"})
+        await until(lambda: bool(made.workspaces))
+        await until(lambda: "lynx" in (found(made, "a.py") or ""))
+
+
 async def test_closing_in_the_middle_of_everything_is_quick_and_leaves_no_thread(
     tmp_path: Path, root: Path
 ) -> None:
