@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from byok.augment.body import first_text
-from byok.errors import ByokError, UpstreamGarbled
+from byok.errors import ByokError
 from byok.openai_api import Forward, error_body
 from byok.server.gate import Gate
 from byok.server.large import Run
@@ -17,6 +17,7 @@ from byok.server.reply import COMMON
 from byok.server.stream import OpenStream
 from byok.services import Services
 from byok.upstream.base import Forwarded, Upstream
+from byok.upstream.reading import joined
 from byok.wire.json_body import write_json
 from byok.wire.json_splice import with_string
 
@@ -62,7 +63,8 @@ class Forwarder:
                 answer = await stack.enter_async_context(begun)
                 headers = {**COMMON, **_JSON, **answer.headers}
                 if not headers[_TYPE].startswith("text/event-stream"):
-                    return Response(body=await _whole(answer), headers=headers)
+                    whole = await joined(answer.reads, _MAX_WHOLE)
+                    return Response(body=whole, headers=headers)
             return await self._streamed(request, headers, answer)
 
     async def _streamed(
@@ -83,14 +85,3 @@ class Forwarder:
         _log.warning("a stream passed on broke: %s", error.logged)
         error.args = (self._services.redactor(str(error)),)
         return b"\n\ndata: " + write_json(error_body(error)) + b"\n\n"
-
-
-async def _whole(answer: Forwarded) -> bytes:
-    pieces: list[bytes] = []
-    size = 0
-    async for data in answer.reads:
-        size += len(data)
-        if size > _MAX_WHOLE:
-            raise UpstreamGarbled("its answer is too large.")
-        pieces.append(data)
-    return b"".join(pieces)

@@ -18,6 +18,7 @@ class Forwarded:
 
     headers: Mapping[str, str]
     reads: AsyncIterator[bytes]
+    status: int = 200
 
 
 class Upstream(Protocol):

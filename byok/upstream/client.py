@@ -18,11 +18,19 @@ from byok.errors import (
 from byok.events import Finish, StreamEvent
 from byok.stage import Stage, chain
 from byok.upstream.base import Forwarded
+from byok.upstream.calling import KeySource
 from byok.upstream.failures import translated
 from byok.upstream.patience import Watch
-from byok.upstream.reading import at_end, drain, limited, taken
+from byok.upstream.reading import (
+    at_end,
+    described,
+    drain,
+    limited,
+    passed_on,
+    taken,
+)
 from byok.upstream.retry import RetryPolicy
-from byok.upstream.sending import KeySource, Sender, UpstreamSpec
+from byok.upstream.sending import Sender, UpstreamSpec
 from byok.upstream.transport import Transports, body_of
 from byok.wire.inflate import inflated
 from byok.wire.json_body import parse_json, write_json
@@ -169,23 +177,10 @@ class HttpUpstream:
                         error.args = (f"{self.name}: {error}",)
                         raise
                     attempt += 1
-            names = ("content-type", "content-encoding")
-            headers = {n: response.headers[n] for n in names if n in response.headers}
-            async with aclosing(self._reads(response)) as reads:
-                yield Forwarded(headers, reads)
-
-    async def _reads(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
-        body = body_of(response)
-        with Watch(self._spec.patience, body.abort) as watch:
-            try:
-                with translated(self._spec.base_url):
-                    while data := await body.read():
-                        watch.heard(told=True)
-                        yield data
-            except UpstreamUnreachable as error:
-                failure = watch.failure or error
-                failure.args = (f"{self.name}: {failure}",)
-                raise failure from error
+            spec = self._spec
+            reads = passed_on(response, spec.name, spec.base_url, spec.patience)
+            async with aclosing(reads):
+                yield Forwarded(described(response), reads)
 
     def _left_out(self, error: UpstreamError, model: str, content: bytes) -> bytes:
         """Remember a parameter that the model refused by name.

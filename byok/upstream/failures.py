@@ -17,7 +17,7 @@ _NO_CONNECTION = (
 class translated:
     """Turns the errors of httpx and aiohttp into ours, where they enter."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str | httpx.URL) -> None:
         self._url = url
 
     def __enter__(self) -> None:
@@ -25,7 +25,7 @@ class translated:
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
         if isinstance(error, (httpx.HTTPError, aiohttp.ClientError)):
-            raise _unreachable(error, self._url) from error
+            raise _unreachable(error, str(self._url)) from error
         if isinstance(error, httpx.InvalidURL):
             raise UpstreamUnreachable(f"{self._url} is no address.") from error
 

@@ -1,15 +1,18 @@
 """Reading an HTTP answer piece by piece, to whatever end it comes."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from itertools import groupby
 
 import aiohttp
 import httpx
 
-from byok.errors import UpstreamError, UpstreamGarbled
+from byok.errors import UpstreamError, UpstreamGarbled, UpstreamUnreachable
 from byok.events import StreamEvent, TextDelta
 from byok.stage import Stage
+from byok.upstream.failures import translated
+from byok.upstream.patience import Patience, Watch
+from byok.upstream.transport import body_of
 from byok.wire.inflate import Inflate
 
 _DRAIN_SECONDS = 0.02
@@ -84,3 +87,46 @@ async def limited(response: httpx.Response, limit: int, *, cut: bool = False) ->
                 break
             raise UpstreamGarbled("its answer is too large.")
     return bytes(raw[:limit])
+
+
+def described(response: httpx.Response) -> dict[str, str]:
+    """Return the headers that say how to read an answer which is passed on."""
+    names = ("content-type", "content-encoding")
+    return {n: response.headers[n] for n in names if n in response.headers}
+
+
+async def passed_on(
+    response: httpx.Response, name: str, url: str, patience: Patience
+) -> AsyncGenerator[bytes, None]:
+    """Give the reads of an answer as they come; `name` and `url` are for errors.
+
+    Raises:
+        UpstreamUnreachable: it broke off, or fell silent.
+    """
+    body = body_of(response)
+    with Watch(patience, body.abort) as watch:
+        try:
+            with translated(url):
+                while data := await body.read():
+                    watch.heard(told=True)
+                    yield data
+        except UpstreamUnreachable as error:
+            failure = watch.failure or error
+            failure.args = (f"{name}: {failure}",)
+            raise failure from error
+
+
+async def joined(reads: AsyncIterator[bytes], limit: int) -> bytes:
+    """Read an answer that is passed on to its end.
+
+    Raises:
+        UpstreamGarbled: it is larger than `limit` bytes.
+    """
+    pieces: list[bytes] = []
+    size = 0
+    async for data in reads:
+        size += len(data)
+        if size > limit:
+            raise UpstreamGarbled("its answer is too large.")
+        pieces.append(data)
+    return b"".join(pieces)

@@ -1,4 +1,4 @@
-"""One HTTP exchange with an upstream: key, deadlines, refusals in our words."""
+"""One HTTP exchange with an upstream: its head, and refusals in our words."""
 
 import asyncio
 import contextlib
@@ -6,7 +6,8 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import httpx
 
@@ -14,13 +15,13 @@ from byok import __version__
 from byok.chat import Json
 from byok.dialects.base import Dialect
 from byok.dialects.quirks import DEFAULT, Quirks
-from byok.errors import NotReady, UpstreamRefused, UpstreamUnreachable
-from byok.upstream.breaker import Breaker
+from byok.errors import UpstreamRefused
+from byok.upstream.calling import Callee, Caller, KeySource, redirected
 from byok.upstream.failures import translated
-from byok.upstream.patience import REMOTE, Patience, too_slow
-from byok.upstream.reading import hang_up, limited
+from byok.upstream.patience import REMOTE, Patience
+from byok.upstream.reading import limited
 from byok.upstream.retry import parse_retry_after
-from byok.upstream.transport import CONNECT_SECONDS, Route, Transports
+from byok.upstream.transport import Route, Transports
 from byok.wire.json_body import parse_json
 
 _MAX_ERROR_BYTES = 64 * 1024
@@ -45,21 +46,11 @@ class UpstreamSpec:
     extra_body: Json = field(default_factory=dict)
     route: Route = field(default_factory=Route)
 
-
-class KeySource(Protocol):
-    """Where the key of an upstream comes from."""
-
-    async def get(self) -> str:
-        """Return the key, "" where none is needed.
-
-        Raises:
-            KeyMissing: one is needed and none was found.
-        """
-        ...
-
-    def forget(self) -> None:
-        """Look the key up anew next time: the upstream refused it."""
-        ...
+    @property
+    def callee(self) -> Callee:
+        """What HTTP needs to know of it."""
+        first, pause = self.patience.first, self.breaker_pause
+        return Callee(self.name, self.base_url, first, pause, self.route)
 
 
 class Sender:
@@ -69,9 +60,7 @@ class Sender:
         self, spec: UpstreamSpec, transports: Transports, key: KeySource
     ) -> None:
         self._spec = spec
-        self._transports = transports
-        self._key = key
-        self._breaker = Breaker(spec.breaker_pause)
+        self._caller = Caller(spec.callee, transports, key)
         self._urls: dict[str, httpx.URL] = {}
         self._heads: dict[bool, httpx.Headers] = {}
         self._heads_of = ""
@@ -88,50 +77,11 @@ class Sender:
             UpstreamError: no connection, no head in time, or another status.
             NotReady: the upstream is left alone for the moment.
         """
-        key = await self._key.get()
-        response = await self._sent(path, content, key)
-        try:
-            if response.status_code == 401:
-                self._key.forget()
-                if (other := await self._key.get()) != key:  # changed meanwhile
-                    await hang_up(response)
-                    response = await self._sent(path, content, other)
+        head = partial(self._headers, has_content=content is not None)
+        async with self._caller.called(self._url(path), content, head) as response:
             if not response.is_success:
                 raise await self._refusal(response)
             yield response
-        finally:
-            await hang_up(response)
-
-    async def _sent(self, path: str, content: bytes | None, key: str) -> httpx.Response:
-        spec = self._spec
-        headers = self._headers(key, has_content=content is not None)
-        try:
-            self._breaker.check()
-        except NotReady as error:
-            error.args = (f"{spec.name}: {error}",)
-            raise
-        try:
-            with translated(f"{spec.base_url}/{path}"):
-                request = httpx.Request(
-                    "GET" if content is None else "POST",
-                    self._url(path),
-                    headers=headers,
-                    # A stream spares httpx the headers that aiohttp adds anyway.
-                    stream=httpx.ByteStream(content or b""),
-                    extensions={"timeout": {"connect": CONNECT_SECONDS}},
-                )
-                request.read()
-                transport = self._transports.by(spec.route)
-                async with asyncio.timeout(spec.patience.first):
-                    response = await transport.handle_async_request(request)
-        except TimeoutError as error:
-            raise too_slow("it did not begin to answer in time.") from error
-        except UpstreamUnreachable as error:
-            if error.code == "upstream_connect":
-                self._breaker.failed()
-            raise
-        self._breaker.connected()
-        return response
 
     def _headers(self, key: str, *, has_content: bool) -> httpx.Headers:
         """Return the head of a request; it changes only with the key."""
@@ -155,18 +105,15 @@ class Sender:
     def _url(self, path: str) -> httpx.URL:
         """Return the whole address; parsing it costs more than one would think."""
         if path not in self._urls:
-            self._urls[path] = httpx.URL(f"{self._spec.base_url}/{path}")
+            url = f"{self._spec.base_url}/{path}"
+            with translated(url):
+                self._urls[path] = httpx.URL(url)
         return self._urls[path]
 
     async def _refusal(self, response: httpx.Response) -> UpstreamRefused:
         status = response.status_code
         if response.is_redirect:
-            return UpstreamRefused(
-                f"it answered {status}, a redirect, which is never followed.",
-                upstream_status=status,
-                code="upstream_redirect",
-                hint="Put the final address into base_url.",
-            )
+            return redirected(status)
         raw, seconds = b"", min(self._spec.patience.silence, _ERROR_SECONDS)
         with translated(self._spec.base_url), contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):

@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.fakes.upstream import FakeUpstream, Script, answer, tool_answer
+from tests.fakes.upstream import FakeUpstream, Script, answer, play, tool_answer
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _ID = re.compile(r"[ -~]{1,40}\Z")
@@ -51,7 +51,7 @@ class StrictUpstream(FakeUpstream):
             if tools
             else answer("Fine.")
         )
-        return await self._play(request, Script(pieces))
+        return await play(request, Script(pieces))
 
 
 def broken_rules(body: Any) -> list[str]:

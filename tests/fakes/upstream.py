@@ -124,35 +124,37 @@ class FakeUpstream:
         self.reached.set()
         self.open += 1
         try:
-            return await self._play(request, script)
+            return await play(request, script)
         except (ConnectionResetError, asyncio.CancelledError):
             self.hung_up.set()
             raise
         finally:
             self.open -= 1
 
-    async def _play(self, request: web.Request, script: Script) -> web.StreamResponse:
-        if script.before_head:
-            _reset(request)
-            return web.Response()
-        out = web.StreamResponse(status=script.status, headers=script.headers)
-        await out.prepare(request)
-        for piece in script.pieces:
-            if isinstance(piece, bytes):
-                await out.write(piece)
-            else:
-                await asyncio.sleep(piece)
-        if script.end == "reset":
-            await asyncio.sleep(0.05)
-            _reset(request)
-            return out
-        while script.end == "hang":
-            await asyncio.sleep(0.05)
-        await out.write_eof()
+
+async def play(request: web.BaseRequest, script: Script) -> web.StreamResponse:
+    """Give the answer of a script."""
+    if script.before_head:
+        _reset(request)
+        return web.Response()
+    out = web.StreamResponse(status=script.status, headers=script.headers)
+    await out.prepare(request)
+    for piece in script.pieces:
+        if isinstance(piece, bytes):
+            await out.write(piece)
+        else:
+            await asyncio.sleep(piece)
+    if script.end == "reset":
+        await asyncio.sleep(0.05)
+        _reset(request)
         return out
+    while script.end == "hang":
+        await asyncio.sleep(0.05)
+    await out.write_eof()
+    return out
 
 
-def _reset(request: web.Request) -> None:
+def _reset(request: web.BaseRequest) -> None:
     assert request.transport is not None
     sock = request.transport.get_extra_info("socket")
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -8,7 +8,19 @@ import pytest
 
 from byok.errors import UpstreamError, UpstreamGarbled, UpstreamUnreachable
 from byok.events import StreamEvent, TextDelta
-from byok.upstream.reading import at_end, drain, limited, taken
+from byok.upstream.patience import Patience
+from byok.upstream.reading import (
+    at_end,
+    described,
+    drain,
+    hang_up,
+    joined,
+    limited,
+    passed_on,
+    taken,
+)
+from byok.upstream.transport import Route, Transports
+from tests.fakes.upstream import FakeUpstream, Script
 
 
 class Broken:
@@ -73,3 +85,51 @@ async def test_a_body_is_read_to_its_limit_or_refused() -> None:
     response = httpx.Response(200, content=body(b"x" * 10, b"y" * 10))
     with pytest.raises(UpstreamGarbled, match="too large"):
         await limited(response, 12)
+
+
+def test_an_answer_that_is_passed_on_says_how_to_read_it_and_no_more() -> None:
+    headers = {"CONTENT-TYPE": "a/b", "Content-Encoding": "br", "Set-Cookie": "c=d"}
+    given = described(httpx.Response(200, headers=headers))
+    assert given == {"content-type": "a/b", "content-encoding": "br"}
+    assert described(httpx.Response(200)) == {}
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        (Script([b"one", 0.05, b"two"]), ""),
+        (Script([b"one", 0.05, b"two"], end="reset"), "box: the connection"),
+        (Script([b"one", 0.05, b"two"], end="hang"), "box: it fell silent"),
+    ],
+    ids=["whole", "broken", "silent"],
+)
+async def test_reads_come_as_they_are_until_the_answer_breaks(
+    fake: FakeUpstream, script: Script, told: str
+) -> None:
+    fake.play(script)
+    transports, reads = Transports(), []
+    request = httpx.Request("POST", f"{fake.url}/x", content=b"{}")
+    response = await transports.by(Route()).handle_async_request(request)
+    failure = ""
+    try:
+        async for data in passed_on(response, "box", fake.url, Patience(silence=0.2)):
+            reads.append(data)
+    except UpstreamUnreachable as error:
+        failure = str(error)
+    await hang_up(response)
+    await transports.close()
+    assert reads == [b"one", b"two"]
+    assert failure.startswith(told)
+    assert bool(failure) is bool(told)
+
+
+async def _reads(*pieces: bytes) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+async def test_reads_are_joined_up_to_a_limit() -> None:
+    assert await joined(_reads(), 0) == b""
+    assert await joined(_reads(b"ab", b"cd"), 4) == b"abcd"
+    with pytest.raises(UpstreamGarbled, match="too large"):
+        await joined(_reads(b"ab", b"cd", b"e"), 4)

@@ -1,0 +1,123 @@
+"""Call one HTTP server: its key, a deadline for the head, a pause where it is down."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import httpx
+
+from byok.errors import NotReady, UpstreamRefused, UpstreamUnreachable
+from byok.upstream.breaker import Breaker
+from byok.upstream.failures import translated
+from byok.upstream.patience import too_slow
+from byok.upstream.reading import hang_up
+from byok.upstream.transport import CONNECT_SECONDS, Route, Transports
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """Who is called; `first` is how many seconds the head of an answer may take."""
+
+    name: str
+    base_url: str
+    first: float
+    breaker_pause: float = 30.0
+    route: Route = field(default_factory=Route)
+
+
+class KeySource(Protocol):
+    """Where the key of an upstream comes from."""
+
+    async def get(self) -> str:
+        """Return the key, "" where none is needed.
+
+        Raises:
+            KeyMissing: one is needed and none was found.
+        """
+        ...
+
+    def forget(self) -> None:
+        """Look the key up anew next time: the upstream refused it."""
+        ...
+
+
+class Caller:
+    """Calls one server. No redirect is followed: the head would go elsewhere."""
+
+    def __init__(self, callee: Callee, transports: Transports, key: KeySource) -> None:
+        self._callee = callee
+        self._transports = transports
+        self._key = key
+        self._breaker = Breaker(callee.breaker_pause)
+
+    @asynccontextmanager
+    async def called(
+        self,
+        url: httpx.URL,
+        content: bytes | None,
+        head: Callable[[str], httpx.Headers],
+    ) -> AsyncIterator[httpx.Response]:
+        """Send a request and give the response, whatever its status.
+
+        With content it is a POST, else a GET; `head` writes the headers for a key.
+        A refused key is looked up anew, and tried if it was changed meanwhile.
+
+        Raises:
+            UpstreamUnreachable: no connection, or no head in time.
+            NotReady: the server is left alone for the moment.
+        """
+        key = await self._key.get()
+        response = await self._sent(url, content, head(key))
+        try:
+            if response.status_code == 401:
+                self._key.forget()
+                if (other := await self._key.get()) != key:
+                    await hang_up(response)
+                    response = await self._sent(url, content, head(other))
+            yield response
+        finally:
+            await hang_up(response)
+
+    async def _sent(
+        self, url: httpx.URL, content: bytes | None, headers: httpx.Headers
+    ) -> httpx.Response:
+        callee = self._callee
+        try:
+            self._breaker.check()
+        except NotReady as error:
+            error.args = (f"{callee.name}: {error}",)
+            raise
+        try:
+            with translated(url):
+                request = httpx.Request(
+                    "GET" if content is None else "POST",
+                    url,
+                    headers=headers,
+                    # A stream spares httpx the headers that aiohttp adds anyway.
+                    stream=httpx.ByteStream(content or b""),
+                    extensions={"timeout": {"connect": CONNECT_SECONDS}},
+                )
+                request.read()
+                transport = self._transports.by(callee.route)
+                async with asyncio.timeout(callee.first):
+                    response = await transport.handle_async_request(request)
+        except TimeoutError as error:
+            raise too_slow("it did not begin to answer in time.") from error
+        except UpstreamUnreachable as error:
+            if error.code == "upstream_connect":
+                self._breaker.failed()
+            raise
+        self._breaker.connected()
+        return response
+
+
+def redirected(status: int) -> UpstreamRefused:
+    """Return the error for a redirect."""
+    return UpstreamRefused(
+        f"it answered {status}, a redirect, which is never followed.",
+        upstream_status=status,
+        code="upstream_redirect",
+        hint="Put the final address into base_url.",
+    )
