@@ -1,7 +1,8 @@
-"""What byok itself can be asked for, and how it searches code."""
+"""What byok itself can be asked for, how it searches code, and who else may answer."""
 
 from enum import StrEnum
 
+OFFICIAL = "official"  # the service of the clients' vendor, where a name is needed
 DEFAULT_LENGTH, LONGEST = 20_000, 80_000  # characters of an answer
 
 
@@ -19,6 +20,7 @@ class Service(StrEnum):
     INDEX_REMOVE = "forget a workspace"
     INDEX_REBUILD = "index anew"
     INDEX_WHY = "tell of a path"
+    OFFICIAL = "tell of the official service"
 
 
 class Purpose(StrEnum):
@@ -44,3 +46,24 @@ class SearchMode(StrEnum):
     AUTO = "auto"
     INDEX = "index"
     RIPGREP = "ripgrep"
+
+
+class Group(StrEnum):
+    """Endpoints that users send to the official service together."""
+
+    MODELS = "models"
+    CONTEXT = "context"
+    COMPLETION = "completion"
+    EDIT = "edit"
+    CHAT = "chat"
+    AGENTS = "agents"
+    ACCOUNT = "account"
+    TELEMETRY = "telemetry"
+
+
+class Where(StrEnum):
+    """Where a group is answered: here, by the official service, or nowhere."""
+
+    LOCAL = "local"
+    OFFICIAL = "official"
+    OFF = "off"

@@ -1,8 +1,6 @@
 """Settings become everything that runs; opened and closed here and nowhere else."""
 
-import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,20 +9,22 @@ from pathlib import Path
 from byok.augment.job import Defaults
 from byok.augment.models import split_id
 from byok.chat import Sampling
-from byok.config import (
-    Settings,
-    UpstreamSettings,
-    check_files,
-    is_loopback,
-    upstream_named,
+from byok.choosing import (
+    Chosen,
+    base_url_of,
+    choose_upstreams,
+    key_wanted,
+    make_ladder,
+    official_wanted,
 )
+from byok.config import Settings, UpstreamSettings, check_files, is_loopback
 from byok.dialects.named import DIALECTS
-from byok.dialects.presets import DEMO, PRESETS
+from byok.dialects.presets import DEMO
 from byok.dialects.quirks import quirks_of
-from byok.errors import ConfigError, KeyMissing
-from byok.keys import KeyLadder, KeyWanted
+from byok.errors import ConfigError
+from byok.keys import KeyLadder
 from byok.keys.lookup import UpstreamKey
-from byok.keys.vault import Vault
+from byok.knowledge import OFFICIAL, Group, Where
 from byok.paths import Paths
 from byok.redact import Redactor
 from byok.retrieval.code_context import CodeContext
@@ -34,7 +34,7 @@ from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.client import HttpUpstream
 from byok.upstream.demo import MODEL as DEMO_MODEL
 from byok.upstream.demo import DemoUpstream
-from byok.upstream.discover import answering
+from byok.upstream.official import OfficialService
 from byok.upstream.patience import LOCAL, REMOTE
 from byok.upstream.router import Router
 from byok.upstream.sending import UpstreamSpec
@@ -42,14 +42,6 @@ from byok.upstream.transport import Route, Transports
 
 _log = logging.getLogger(__name__)
 _LOCAL_PAUSE, _REMOTE_PAUSE = 3.0, 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """The upstreams in their order, the first answers by default; and why."""
-
-    upstreams: Mapping[str, UpstreamSettings]
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +56,13 @@ class Services:
     catalog: Catalog
     router: Router
     keys: Mapping[str, UpstreamKey]
+    official: OfficialService
     context: CodeContext
+
+    @property
+    def keeps_uploads(self) -> bool:
+        """Whether the code that clients upload comes here."""
+        return self.settings.routing.official.where(Group.CONTEXT) is Where.LOCAL
 
     def forget_keys(self) -> None:
         """Look every key up anew when it is needed next."""
@@ -84,76 +82,6 @@ class Services:
         )  # fmt: skip
         addition = self.settings.prompts.get(endpoint.lstrip("/"), "")
         return Defaults(own.system_prompt or chat.system_prompt, addition, sampling)
-
-
-def key_wanted(name: str, settings: UpstreamSettings) -> KeyWanted:
-    """Say for whom a key is looked for.
-
-    The vendor's own variable counts for the vendor's own address only.
-    """
-    preset = PRESETS.get(settings.type)
-    base_url = base_url_of(settings)
-    return KeyWanted(
-        name,
-        base_url,
-        preset_env=preset.key_env if preset and preset.is_at(base_url) else "",
-        named_env=settings.api_key_env,
-        command=tuple(settings.api_key_cmd),
-    )
-
-
-def base_url_of(settings: UpstreamSettings) -> str:
-    """Return where an upstream is; "" for the demo."""
-    preset = PRESETS.get(settings.type)
-    return settings.base_url or (preset.base_url if preset else "")
-
-
-def make_ladder(paths: Paths, environ: Mapping[str, str] = os.environ) -> KeyLadder:
-    """Return the places where this user's keys may be."""
-    vault = Vault(paths.vault, environ) if paths.vault.exists() else None
-    return KeyLadder(environ=environ, vault=vault)
-
-
-async def choose_upstreams(
-    settings: Settings,
-    wanted: str,
-    transports: Transports,
-    ladder: KeyLadder,
-) -> Chosen:
-    """Decide which upstreams there are, and which comes first.
-
-    Without any choice of the user: the first local server that answers, else an
-    upstream whose key is found, else the demo.
-    """
-    if wanted:
-        name, chosen = upstream_named(wanted, settings)
-        others = {n: u for n, u in settings.upstreams.items() if n != name}
-        return Chosen({name: chosen, **others}, "chosen by --upstream")
-    if settings.upstreams:
-        return Chosen(settings.upstreams, "first of the settings")
-    local = {n: p.base_url for n, p in PRESETS.items() if p.local}
-    if found := await answering(transports, local):
-        chosen = UpstreamSettings(type=found[0])
-        return Chosen({found[0]: chosen}, f"it answers at {local[found[0]]}")
-    hosted = [n for n, p in PRESETS.items() if not p.local and p.base_url]
-    if hit := await asyncio.to_thread(_first_key, ladder, hosted):
-        return Chosen(
-            {hit[0]: UpstreamSettings(type=hit[0])}, f"its key is in {hit[1]}"
-        )
-    reason = "no local server answers and no key was found; choose with --upstream"
-    return Chosen({DEMO: UpstreamSettings(type=DEMO)}, reason)
-
-
-def _first_key(ladder: KeyLadder, names: Iterable[str]) -> tuple[str, str] | None:
-    for name in names:
-        wanted = key_wanted(name, UpstreamSettings(type=name))
-        try:
-            return name, ladder.find(wanted).source
-        except KeyMissing:
-            continue
-        except ConfigError as error:
-            _log.warning("%s is left out: %s", name, error)
-    return None
 
 
 def spec_of(name: str, settings: UpstreamSettings, common: Settings) -> UpstreamSpec:
@@ -191,6 +119,16 @@ def make_upstream(
     if settings.type == DEMO:
         return DemoUpstream(name)
     return HttpUpstream(spec_of(name, settings, common), transports, key)
+
+
+def make_official(
+    settings: Settings, transports: Transports, key: UpstreamKey, redactor: Redactor
+) -> OfficialService:
+    """Return the official service; without an address nothing is sent to it."""
+    url, network = settings.routing.official.base_url, settings.network
+    proxy = "" if is_loopback(url) else network.proxy
+    route = Route(proxy, network.ca_file)
+    return OfficialService(url, transports, key, redactor, route=route)
 
 
 @asynccontextmanager
@@ -234,6 +172,8 @@ async def open_services(
             )
             for name, section in choice.upstreams.items()
         }
+        keys[OFFICIAL] = UpstreamKey(ladder, official_wanted(settings), redactor)
+        official = make_official(settings, transports, keys[OFFICIAL], redactor)
         catalog = Catalog(
             (
                 CatalogEntry(upstreams[name], *_models(section), base_url_of(section))
@@ -247,7 +187,7 @@ async def open_services(
             async with open_context(settings, paths, roots) as context:
                 yield Services(
                     settings, paths, choice, redactor,
-                    upstreams, catalog, router, keys, context,
+                    upstreams, catalog, router, keys, official, context,
                 )  # fmt: skip
         finally:
             await catalog.close()

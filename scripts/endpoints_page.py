@@ -1,8 +1,11 @@
 """The page of the endpoints, made from their tables."""
 
+from collections.abc import Iterable
+
 import orjson
 
 from byok.augment.endpoints import ENDPOINTS, Endpoint, Generate, Local, Refused
+from byok.augment.groups import PATHS
 from byok.augment.quiet import CONTAINING, ENDING, Quiet
 from byok.chat import Json
 from byok.knowledge import Service
@@ -28,6 +31,14 @@ anything else for the default model. Errors have OpenAI's shape.
 | path | answer |
 |---|---|
 """
+GROUPS = """## Groups
+
+What `[routing.official]` can send to the official service or switch off. What is in no
+group is always byok's own.
+
+| group | paths |
+|---|---|
+"""
 
 
 def page() -> str:
@@ -47,7 +58,9 @@ def page() -> str:
     families = [f"| `…{p}…` | {_code(b)} |" for p, b in CONTAINING]
     families += [f"| `…{s}` | {_code(b)} |" for s, b in ENDING]
     parts.append("## Families\n\n| path | answer |\n|---|---|\n")
-    parts.append("\n".join(families) + "\n")
+    parts.append("\n".join(families) + "\n\n" + GROUPS)
+    groups = [f"| `{group}` | {_paths(paths)} |" for group, paths in PATHS.items()]
+    parts.append("\n".join(groups) + "\n")
     return "".join(parts)
 
 
@@ -71,6 +84,10 @@ def _openai(row: OpenAIRoute) -> str:
     if isinstance(row, Forward):
         return f"the upstream's own `{row.upstream_path}`, where it has it"
     return "`GET`: the models of all configured upstreams"
+
+
+def _paths(paths: Iterable[str]) -> str:
+    return " ".join(f"`{path}`" for path in paths)
 
 
 def _code(body: Json) -> str:

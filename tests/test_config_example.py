@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from byok.augment.endpoints import ENDPOINTS, Generate
 from byok.config import Settings, UpstreamSettings, load_settings
-from byok.config.sections import ModelSettings
+from byok.config.sections import ModelSettings, OfficialSettings
 from byok.dialects.presets import PRESETS
 
 EXAMPLE = Path(__file__).parents[1] / "config.example.toml"
@@ -17,7 +17,7 @@ TEXT = EXAMPLE.read_text(encoding="utf-8")
 HEADER = re.compile(r"^#(\[.+\])$", re.MULTILINE)
 SETTING = re.compile(r"^#(\"?[a-z][\w/-]*\"?) = (.+)$", re.MULTILINE)
 UPSTREAM = "upstreams.name"
-MODELS = "routing.models"
+MODELS, OFFICIAL = "routing.models", "routing.official"
 NO_DEFAULT = "base_url"  # an upstream without a preset must name one
 
 
@@ -38,8 +38,9 @@ def existing() -> dict[str, list[str]]:
         kind: Any = field.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             sections[name] = list(kind.model_fields)
-    sections["routing"].remove("models")
+    sections["routing"] = ["default"]
     sections[MODELS] = list(ModelSettings.model_fields)
+    sections[OFFICIAL] = list(OfficialSettings.model_fields)
     sections[UPSTREAM] = list(UpstreamSettings.model_fields)
     rows = (row for row in ENDPOINTS if isinstance(row, Generate))
     sections["prompts"] = [row.path.lstrip("/") for row in rows]
@@ -84,9 +85,10 @@ def test_with_its_settings_switched_on_it_gives_the_defaults(tmp_path: Path) -> 
     pairs: list[tuple[BaseModel, BaseModel]] = [
         (getattr(given, name), getattr(Settings(), name))
         for name in existing()
-        if name not in (UPSTREAM, MODELS, "prompts")
+        if name not in (UPSTREAM, MODELS, OFFICIAL, "prompts")
     ]
     pairs.append((given.routing.models, ModelSettings()))
+    pairs.append((given.routing.official, OfficialSettings()))
     usual = UpstreamSettings(base_url="https://usual.example")
     pairs.append((given.upstreams["name"], usual))
     for section, default in pairs:

@@ -1,229 +1,21 @@
-"""Which upstreams there are, in which order, and what each is made of."""
+"""What an upstream is made of, by its section and by what is common to all."""
 
 from typing import Any
 
-import httpx
 import pytest
 
+from byok.choosing import key_wanted, official_wanted
 from byok.config import Settings
-from byok.dialects.presets import PRESETS
 from byok.dialects.quirks import DEFAULT, QUIRKS
-from byok.errors import KeyMissing
+from byok.errors import UpstreamUnreachable
 from byok.keys import KeyLadder
 from byok.keys.lookup import UpstreamKey
-from byok.paths import Paths, find_paths
 from byok.redact import Redactor
-from byok.services import (
-    base_url_of,
-    choose_upstreams,
-    key_wanted,
-    make_ladder,
-    make_upstream,
-    spec_of,
-)
+from byok.services import make_official, make_upstream, spec_of
 from byok.upstream.patience import LOCAL, REMOTE, Patience
-from byok.upstream.transport import Route, Transports
-from tests.fakes.lister import CannedTransport
+from byok.upstream.transport import Route
+from tests.fakes.lister import FakeTransports, listing
 from tests.fakes.ring import FakeRing, store_of
-
-BOX = {"base_url": "https://box.example/v1"}
-
-
-def listing() -> httpx.Response:
-    """The answer of an upstream that has one model."""
-    return httpx.Response(200, stream=httpx.ByteStream(b'{"data": [{"id": "m"}]}'))
-
-
-class FakeTransports(Transports):
-    """Answers `GET .../models` of some hosts, and notes who was asked how."""
-
-    def __init__(self, answers: dict[str, httpx.Response] | None = None) -> None:
-        super().__init__()
-        self.requests: list[httpx.Request] = []
-        self.routes: list[Route] = []
-        self._answers = answers or {}
-
-    def by(self, route: Route) -> httpx.AsyncBaseTransport:
-        self.routes.append(route)
-        return CannedTransport(self._answer)
-
-    def _answer(self, request: httpx.Request) -> httpx.Response:
-        self.requests.append(request)
-        base = str(request.url).removesuffix("/models")
-        if base in self._answers:
-            return self._answers[base]
-        raise httpx.ConnectError("refused")
-
-
-def answering(*names: str) -> FakeTransports:
-    """Transports on which these local presets answer."""
-    urls = (PRESETS[name].base_url for name in names)
-    return FakeTransports({url: listing() for url in urls})
-
-
-def keys(**environ: str) -> KeyLadder:
-    return KeyLadder(environ=environ, keyring=store_of(FakeRing()))
-
-
-@pytest.fixture
-def paths() -> Paths:
-    return find_paths()
-
-
-# --- the user chose ---
-
-
-async def test_the_settings_come_first_and_nothing_is_looked_for() -> None:
-    settings = Settings(upstreams={"box": BOX, "openai": {}})
-    transports = answering("ollama")
-    choice = await choose_upstreams(settings, "", transports, keys())
-    assert list(choice.upstreams) == ["box", "openai"]
-    assert choice.reason == "first of the settings"
-    assert transports.requests == []
-
-
-@pytest.mark.parametrize(
-    ("wanted", "order", "base_url"),
-    [
-        ("openai", ["openai", "box"], PRESETS["openai"].base_url),
-        ("box", ["box", "openai"], "https://box.example/v1"),
-        ("groq", ["groq", "box", "openai"], PRESETS["groq"].base_url),
-        ("demo", ["demo", "box", "openai"], ""),
-        ("http://127.0.0.1:9", ["custom", "box", "openai"], "http://127.0.0.1:9/v1"),
-    ],
-)
-async def test_the_upstream_of_the_command_line_comes_before_those_of_the_settings(
-    wanted: str, order: list[str], base_url: str
-) -> None:
-    settings = Settings(upstreams={"box": BOX, "openai": {"model": "own"}})
-    transports = answering("ollama")
-    choice = await choose_upstreams(settings, wanted, transports, keys())
-    assert list(choice.upstreams) == order
-    assert base_url_of(choice.upstreams[order[0]]) == base_url
-    assert choice.upstreams["openai"].model == "own"
-    assert choice.reason == "chosen by --upstream"
-    assert transports.requests == []
-
-
-async def test_a_url_wins_over_a_section_that_is_called_custom() -> None:
-    settings = Settings(upstreams={"custom": BOX})
-    choice = await choose_upstreams(
-        settings, "https://other.example/v1", answering(), keys()
-    )
-    assert choice.upstreams["custom"].base_url == "https://other.example/v1"
-
-
-# --- nobody chose ---
-
-
-async def test_the_first_local_server_that_answers_is_taken() -> None:
-    transports = answering("vllm", "lmstudio")
-    choice = await choose_upstreams(
-        Settings(), "", transports, keys(OPENAI_API_KEY="sk-x")
-    )
-    assert list(choice.upstreams) == ["lmstudio"]
-    assert choice.reason == f"it answers at {PRESETS['lmstudio'].base_url}"
-    asked = {str(request.url.host) for request in transports.requests}
-    assert asked == {"127.0.0.1"}, "nobody beyond this machine is asked"
-
-
-@pytest.mark.parametrize(
-    "response",
-    [
-        httpx.Response(404, content=b"{}"),
-        httpx.Response(200, content=b"<html>"),
-        httpx.Response(302, headers={"Location": "http://127.0.0.1:9/"}),
-        httpx.Response(200, content=b""),
-    ],
-    ids=["404", "a web page", "redirect", "empty"],
-)
-async def test_another_program_on_a_usual_port_is_no_upstream(
-    response: httpx.Response,
-) -> None:
-    transports = FakeTransports({PRESETS["ollama"].base_url: response})
-    choice = await choose_upstreams(Settings(), "", transports, keys())
-    assert list(choice.upstreams) == ["demo"]
-
-
-@pytest.mark.parametrize(
-    ("environ", "name", "source"),
-    [
-        ({"OPENAI_API_KEY": "sk-x"}, "openai", "OPENAI_API_KEY"),
-        ({"BYOK_KEY_GROQ": "sk-x"}, "groq", "BYOK_KEY_GROQ"),
-        ({"XAI_API_KEY": "k", "OPENAI_API_KEY": "k"}, "openai", "OPENAI_API_KEY"),
-    ],
-)
-async def test_without_a_local_server_an_upstream_with_a_key_is_taken(
-    environ: dict[str, str], name: str, source: str
-) -> None:
-    choice = await choose_upstreams(Settings(), "", answering(), keys(**environ))
-    assert list(choice.upstreams) == [name]
-    assert choice.reason == f"its key is in {source}"
-
-
-async def test_without_anything_the_demo_answers_and_the_reason_says_so() -> None:
-    choice = await choose_upstreams(Settings(), "", answering(), keys())
-    assert {n: u.type for n, u in choice.upstreams.items()} == {"demo": "demo"}
-    assert "no local server answers" in choice.reason
-    assert "no key was found" in choice.reason
-    assert "--upstream" in choice.reason
-
-
-async def test_a_keyring_that_fails_does_not_stop_the_start() -> None:
-    ladder = KeyLadder(environ={}, keyring=store_of(FakeRing(error=RuntimeError("x"))))
-    choice = await choose_upstreams(Settings(), "", answering(), ladder)
-    assert list(choice.upstreams) == ["demo"]
-
-
-# --- keys ---
-
-
-def test_for_whom_a_key_is_looked_for() -> None:
-    section = {"api_key_env": "TEAM", "api_key_cmd": ["pass", "x"]}
-    settings = Settings(upstreams={"openai": section})
-    wanted = key_wanted("openai", settings.upstreams["openai"])
-    assert wanted.entry == "openai@https://api.openai.com"
-    assert wanted.preset_env == "OPENAI_API_KEY"
-    assert (wanted.named_env, wanted.command) == ("TEAM", ("pass", "x"))
-
-
-def test_the_vault_is_a_rung_only_where_there_is_one(paths: Paths) -> None:
-    assert make_ladder(paths, {}).vault is None
-    paths.vault.parent.mkdir(parents=True)
-    paths.vault.touch()
-    assert make_ladder(paths, {}).vault is not None
-
-
-def upstream_key(environ: dict[str, str], redactor: Redactor, name: str) -> UpstreamKey:
-    section = Settings(upstreams={"box": BOX, "openai": {}}).upstreams[name]
-    ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
-    return UpstreamKey(ladder, key_wanted(name, section), redactor)
-
-
-async def test_a_key_is_looked_up_once_and_again_after_it_was_refused() -> None:
-    environ = {"OPENAI_API_KEY": "first-key"}
-    key = upstream_key(environ, Redactor(), "openai")
-    assert await key.get() == "first-key"
-    environ["OPENAI_API_KEY"] = "second-key"
-    assert await key.get() == "first-key"
-    key.forget()
-    assert await key.get() == "second-key"
-
-
-async def test_a_key_in_use_is_known_to_the_redactor() -> None:
-    redactor = Redactor()
-    await upstream_key({"OPENAI_API_KEY": "first-key"}, redactor, "openai").get()
-    assert redactor("my first-key here") == "my [redacted] here"
-
-
-async def test_only_an_upstream_that_needs_no_key_works_without() -> None:
-    assert await upstream_key({}, Redactor(), "box").get() == ""
-    with pytest.raises(KeyMissing, match="OPENAI_API_KEY"):
-        await upstream_key({}, Redactor(), "openai").get()
-
-
-# --- what an upstream is made of ---
-
 
 LONGER = {"first": 900.0, "silence": 900.0, "comments": 900.0, "total": 1800.0}
 
@@ -283,10 +75,38 @@ def test_a_vendors_quirks_follow_its_type_or_its_address(
 async def test_an_upstream_is_asked_by_its_route() -> None:
     box = Settings(upstreams={"box": {"base_url": "https://h/v1"}}).upstreams["box"]
     transports = FakeTransports({box.base_url: listing()})
-    key = UpstreamKey(keys(BYOK_KEY_BOX="some-key"), key_wanted("box", box), Redactor())
+    environ = {"BYOK_KEY_BOX": "some-key"}
+    ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
+    key = UpstreamKey(ladder, key_wanted("box", box), Redactor())
     upstream = make_upstream(
         "box", box, common=Settings(), transports=transports, key=key
     )
     assert await upstream.models() == ["m"]
     assert transports.routes == [Route()]
     assert transports.requests[0].headers["Authorization"] == "Bearer some-key"
+
+
+@pytest.mark.parametrize(
+    ("base_url", "route"),
+    [
+        ("https://h.example/base", ("http://common:1", "common.pem")),
+        ("http://127.0.0.1:9", ("", "common.pem")),
+    ],
+)
+async def test_the_official_service_is_asked_by_its_route(
+    base_url: str, route: tuple[str, str]
+) -> None:
+    network = {"proxy": "http://common:1", "ca_file": "common.pem"}
+    settings = Settings(network=network, routing={"official": {"base_url": base_url}})
+    transports = FakeTransports()
+    environ = {"BYOK_KEY_OFFICIAL": "some-token", "BYOK_KEY_BOX": "some-key"}
+    ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
+    key = UpstreamKey(ladder, official_wanted(settings), Redactor())
+    official = make_official(settings, transports, key, Redactor())
+    with pytest.raises(UpstreamUnreachable):
+        async with official.asked("/chat", b"{}", {}, 5):
+            pass
+    assert transports.routes == [Route(*route)]
+    [request] = transports.requests
+    assert str(request.url) == f"{base_url}/chat"
+    assert request.headers["Authorization"] == "Bearer some-token"

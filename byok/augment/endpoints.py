@@ -135,7 +135,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Local("/batch-upload", Service.BATCH_UPLOAD, max_body=32 * 2**20),
     Local("/checkpoint-blobs", Service.CHECKPOINT, max_body=32 * 2**20),
     Local("/agents/codebase-retrieval", Service.RETRIEVAL, max_body=32 * 2**20),
-    # byok's own, for its command line and MCP server.
+    # byok's own, for its command line and MCP server: they mean this machine, wherever
+    # the user sends what clients ask.
+    Local("/byok/models", Service.MODELS),
+    Local("/byok/retrieval", Service.RETRIEVAL),
+    Local("/byok/official", Service.OFFICIAL),
     Local("/byok/search", Service.SEARCH),
     Local("/byok/index/status", Service.INDEX_STATUS),
     Local("/byok/index/add", Service.INDEX_ADD),

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from byok.services import Services
 
 NameArgument = Annotated[
-    str, typer.Argument(help="An upstream: a preset or a name of the settings.")
+    str,
+    typer.Argument(help="A preset, an upstream of the settings, or official."),
 ]
+_JSON = {"Content-Type": "application/json"}
+_ASK_SECONDS = 12.0
 
 
 class Store(StrEnum):
@@ -70,21 +73,25 @@ def set_key(
 
 def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
     """Show for each upstream where its key comes from, and a fingerprint of it."""
+    from byok.choosing import make_ladder
     from byok.dialects.presets import PRESETS
     from byok.errors import ConfigError, KeyMissing
     from byok.keys import fingerprint
-    from byok.services import make_ladder
+    from byok.knowledge import OFFICIAL
 
     settings, paths = load(config)
     ladder = make_ladder(paths)
     hosted = [n for n, p in PRESETS.items() if p.key_env and p.base_url]
     rows: list[tuple[str, str, str]] = []
-    for name in dict.fromkeys((*settings.upstreams, *hosted)):
+    configured = list(settings.upstreams)
+    if settings.routing.official.base_url:
+        configured.append(OFFICIAL)
+    for name in dict.fromkeys((*configured, *hosted)):
         try:
             found = ladder.find(_wanted(name, settings))
             rows.append((name, found.source, fingerprint(found.value)))
         except KeyMissing:
-            if name in settings.upstreams:
+            if name in configured:
                 rows.append((name, "none", ""))
         except ConfigError as error:
             rows.append((name, str(error), ""))
@@ -99,8 +106,14 @@ def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
 
 def test_key(name: NameArgument, config: ConfigOption = None) -> None:
     """Ask the upstream for its models with the key, and say what it answers."""
+    from byok.knowledge import OFFICIAL
+
     settings, _ = load(config)
     wanted = _wanted(name, settings)
+    if name == OFFICIAL:
+        with_services(_test_official, config=config)
+        say(f"The official service took the token for {wanted.origin}.")
+        return
 
     async def work(services: "Services") -> int:
         services.forget_keys()  # so that the keyring counts for a local server too
@@ -110,6 +123,12 @@ def test_key(name: NameArgument, config: ConfigOption = None) -> None:
     count = with_services(work, config=config, upstream=name)
     say(f"{name} listed {count} model(s) for the key of {wanted.origin}.")
     tell("A few providers list their models for any key; a first chat is the proof.")
+
+
+async def _test_official(services: "Services") -> None:
+    asked = services.official.asked("/get-models", b"{}", _JSON, _ASK_SECONDS)
+    async with asked:
+        pass  # it began to answer, so it took the token
 
 
 def remove_key(
@@ -128,10 +147,19 @@ def remove_key(
 
 
 def _wanted(name: str, settings: "Settings") -> "KeyWanted":
+    from byok.choosing import key_wanted, official_wanted
     from byok.config import upstream_named
     from byok.errors import ConfigError
-    from byok.services import key_wanted
+    from byok.knowledge import OFFICIAL
 
+    if name == OFFICIAL:
+        wanted = official_wanted(settings)
+        if not wanted.base_url:
+            raise ConfigError(
+                "The official service has no address to which a token could belong.",
+                hint="Set base_url under [routing.official] first.",
+            )
+        return wanted
     wanted = key_wanted(*upstream_named(name, settings))
     if not wanted.base_url:
         raise ConfigError(f"{name} needs no key.")

@@ -52,11 +52,12 @@ async def _asked(paths: Paths, daemon: "Instance") -> dict[str, Any]:
     from byok.local.daemon import talking
     from byok.server.token import read_token
 
-    told: dict[str, Any] = {"model": "", "index": None, "error": ""}
+    told: dict[str, Any] = {"model": "", "official": {}, "index": None, "error": ""}
     try:
         async with talking(daemon, read_token(paths.token)) as door:
             models = await door.answer(Service.MODELS, {})
             told["model"] = models.get("default_model", "")
+            told["official"] = await door.answer(Service.OFFICIAL, {})
             told["index"] = await door.answer(Service.INDEX_STATUS, {})
     except ByokError as error:
         told["error"] = error.sentence
@@ -74,9 +75,20 @@ def _show(told: dict[str, Any]) -> None:
     )
     if told["model"]:
         say(f"model: {told['model']}")
+    if told["official"].get("base_url"):
+        _show_official(told["official"])
     if told["error"]:
         say(f"index: {told['error']}")
     elif told["index"]["workspaces"] or told["index"]["totals"].get("blobs"):
         show_index(told["index"])
     else:
         say("index: nothing is indexed (byok index add DIR)")
+
+
+def _show_official(told: dict[str, Any]) -> None:
+    """Say what the official service answers, and what it fails to."""
+    groups = [group for group, place in told["groups"].items() if place == "official"]
+    asked = f"asked for {', '.join(groups)}" if groups else "not asked"
+    say(f"official service: {told['base_url']}, {asked}")
+    for what, trouble in told["troubles"].items():
+        say(f"  {what}: {trouble}")

@@ -141,11 +141,13 @@ def _explained(path: str, row: Any) -> str:
 
 
 def _known_keys(place: list[str]) -> list[str]:
-    if not place:
-        return list(Settings.model_fields)
-    if place[0] == "upstreams":
+    if place[:1] == ["upstreams"]:
         return list(UpstreamSettings.model_fields)
-    field = Settings.model_fields.get(place[0])
-    section = field.annotation if field else None
-    is_section = isinstance(section, type) and issubclass(section, BaseModel)
-    return list(section.model_fields) if is_section else []  # type: ignore[union-attr]
+    section: type[BaseModel] = Settings
+    for name in place:
+        field = section.model_fields.get(name)
+        kind = field.annotation if field else None
+        if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+            return []
+        section = kind
+    return list(section.model_fields)

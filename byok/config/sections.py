@@ -2,11 +2,11 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from byok.config import values
 from byok.dialects.presets import OPENAI_COMPATIBLE
-from byok.knowledge import Purpose, SearchMode
+from byok.knowledge import Group, Purpose, SearchMode, Where
 from byok.toolcalls.mode import RepairMode
 
 DEFAULT_PORT = 8317
@@ -106,14 +106,62 @@ class ModelSettings(_Section):
         return chosen or (self.small if purpose.is_small else "")
 
 
+class OfficialSettings(_Section):
+    """Which groups of endpoints the official service answers: local, official, off."""
+
+    base_url: Annotated[str, AfterValidator(values.official_url)] = Field(
+        "", description="Where it is; empty means that byok never asks it."
+    )
+    models: Where = Field(
+        Where.LOCAL, description="The list of models and flags; never off."
+    )
+    context: Where = Field(Where.LOCAL, description="Uploads and code retrieval.")
+    completion: Where = Field(Where.LOCAL, description="Inline completions.")
+    edit: Where = Field(Where.LOCAL, description="Edits, next edits, commit messages.")
+    chat: Where = Field(Where.LOCAL, description="Chats and agents, titles, prompts.")
+    agents: Where = Field(Where.LOCAL, description="Remote tools and remote agents.")
+    account: Where = Field(Where.LOCAL, description="Credit, notices, repositories.")
+    telemetry: Where = Field(
+        Where.OFF, description="Events, metrics, feedback; swallowed unless official."
+    )
+
+    @field_validator("models")
+    @classmethod
+    def _not_off(cls, wanted: Where) -> Where:
+        if wanted is Where.OFF:
+            raise ValueError("must be local or official: no client starts without it")
+        return wanted
+
+    def where(self, group: Group) -> Where:
+        """Return where a group is answered."""
+        wanted: Where = getattr(self, group.value)
+        unknown = wanted is Where.OFFICIAL and not self.base_url
+        return Where.LOCAL if unknown else wanted
+
+    @property
+    def lacks_address(self) -> bool:
+        """Whether a group is to go to a service whose address is not set."""
+        wanted = any(getattr(self, g.value) is Where.OFFICIAL for g in Group)
+        return wanted and not self.base_url
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups that the service answers."""
+        return tuple(g for g in Group if self.where(g) is Where.OFFICIAL)
+
+
 class RoutingSettings(_Section):
-    """Which model answers."""
+    """Which model answers, and what the official service does."""
 
     default: str = Field(
         "", description="Default model: byok:<upstream>:<model>, or a listed model."
     )
     models: ModelSettings = Field(
         default_factory=lambda: ModelSettings(), description="A model for a purpose."
+    )
+    official: OfficialSettings = Field(
+        default_factory=lambda: OfficialSettings(),
+        description="What the official service answers.",
     )
 
 

@@ -24,6 +24,7 @@ from byok.config.sections import (
     UpstreamSettings,
 )
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
+from byok.knowledge import OFFICIAL
 
 
 class Settings(BaseSettings):
@@ -70,6 +71,11 @@ class Settings(BaseSettings):
                 raise ValueError(
                     f"the upstream name {name[:40]!r} must be a-z, 0-9, _ and -, "
                     "32 characters at most"
+                )
+            if name == OFFICIAL:
+                raise ValueError(
+                    f"the name {OFFICIAL} is that of the official service: its address "
+                    "belongs under [routing.official]"
                 )
             _check_upstream(name, upstream)
         if self.prompts:

@@ -20,7 +20,21 @@ def is_loopback(url: str) -> bool:
 
 
 def base_url(url: str) -> str:
-    """Check a base URL; an empty path gets /v1, any other is kept."""
+    """Check an upstream's base URL; an empty path gets /v1, any other is kept."""
+    url = address(url)
+    return url if urlsplit(url).path else f"{url}/v1"
+
+
+def official_url(url: str) -> str:
+    """Check where the official service is: plain http only on this machine."""
+    url = address(url) if url else url
+    if url.lower().startswith("http:") and not is_loopback(url):
+        raise ValueError("must begin with https://, or its token could be read")
+    return url
+
+
+def address(url: str) -> str:
+    """Check an address of HTTP; slashes at its end are dropped."""
     if not all("!" <= char <= "~" for char in url):
         raise ValueError("must hold printable ASCII characters only, and no space")
     try:
@@ -36,7 +50,7 @@ def base_url(url: str) -> str:
         raise ValueError("must hold no user, password, query or fragment")
     if _is_link_local(parts.hostname):
         raise ValueError("must not be a link-local address")
-    return url.rstrip("/") if parts.path.strip("/") else f"{url.rstrip('/')}/v1"
+    return url.rstrip("/")
 
 
 def _is_link_local(host: str) -> bool:

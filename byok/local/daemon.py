@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 GONE = "daemon_gone"
-_PATHS: Mapping[Service, str] = {
+_PATHS: Mapping[Service, str] = {  # of two paths the later one, byok's own
     row.answer: row.path for row in ENDPOINTS if isinstance(row, Local)
 }
 _CONNECT_SECONDS, _ANSWER_SECONDS = 5.0, 300.0

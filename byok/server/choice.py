@@ -1,11 +1,53 @@
-"""Which model answers a request: the user's choice for the purpose, or the client's."""
+"""Who answers a request: byok, the official service or nobody; and which model."""
+
+from dataclasses import dataclass
 
 from byok.augment.body import flag
 from byok.augment.chat_request import model_id
+from byok.augment.endpoints import Endpoint, Generate, Refused
+from byok.augment.groups import group_of
+from byok.augment.models import split_id
+from byok.augment.quiet import Quiet
 from byok.chat import Json
-from byok.knowledge import Purpose
+from byok.knowledge import Group, Purpose, Where
+from byok.openai_api import Forward, ListModels
+from byok.server.routes import Row
 from byok.services import Services
 from byok.upstream.router import Destination
+
+_UNREAD, _PASSED_ON = 2**20, 32 * 2**20  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A request that byok does not answer itself: Where.OFFICIAL or Where.OFF."""
+
+    row: Endpoint
+    group: Group
+    where: Where
+
+
+def longest_body(services: Services, row: Row) -> int:
+    """Return how large a body may be; what nobody reads here may be large elsewhere."""
+    if isinstance(row, (Quiet, Refused, ListModels)):
+        groups = services.settings.routing.official.groups
+        return _PASSED_ON if group_of(row.path) in groups else _UNREAD
+    return row.max_body
+
+
+def choose_where(services: Services, row: Row, body: Json) -> Elsewhere | None:
+    """Return where the user wants a request to go; None means that byok answers.
+
+    Whoever names a model of a configured upstream wants that upstream.
+    """
+    if isinstance(row, (Forward, ListModels)) or not (group := group_of(row.path)):
+        return None
+    where = services.settings.routing.official.where(group)
+    if where is Where.OFFICIAL and isinstance(row, Generate):
+        name, _ = split_id(model_id(body)) or ("", "")
+        if name in services.upstreams:
+            return None
+    return None if where is Where.LOCAL else Elsewhere(row, group, where)
 
 
 async def choose_model(services: Services, purpose: Purpose, body: Json) -> Destination:

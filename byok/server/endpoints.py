@@ -3,29 +3,33 @@
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any, TypeAlias
 
-from aiohttp.web import Response, StreamResponse
+from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from byok.augment.endpoints import Generate, Local, Refused
 from byok.augment.models import get_models
+from byok.augment.off import off_answer
 from byok.augment.quiet import Quiet
 from byok.chat import Json
 from byok.errors import BadRequest
-from byok.knowledge import Service
+from byok.knowledge import Group, Service, Where
 from byok.openai_api import Forward, ListModels, model_list
 from byok.server.app import Exchange
 from byok.server.body import parse_request, read_body
+from byok.server.choice import Elsewhere, choose_where, longest_body
 from byok.server.forward import Forwarder
 from byok.server.generate import Generator
 from byok.server.guard import Guard
 from byok.server.large import LargeBodies, Run
+from byok.server.official import Relay
 from byok.server.reply import json_response
 from byok.server.routes import Row, find_row
 from byok.server.stream import static_stream
 from byok.services import Services
 
 _log = logging.getLogger(__name__)
-_SMALL_BODY = 2**20
+Work: TypeAlias = Callable[[], Awaitable[StreamResponse]]
 _MAX_TOLD = 1000
 _FIRST_LIST_SECONDS = 0.25
 
@@ -39,6 +43,7 @@ class Endpoints:
         guard: Guard,
         generator: Generator,
         forwarder: Forwarder,
+        relay: Relay,
         *,
         body_gap: float = 15.0,
     ) -> None:
@@ -46,6 +51,7 @@ class Endpoints:
         self._guard = guard
         self._generator = generator
         self._forwarder = forwarder
+        self._relay = relay
         self._body_gap = body_gap
         self._large = LargeBodies()
         self._told: set[str] = set()
@@ -59,7 +65,7 @@ class Endpoints:
             guard.check_token(request.headers)
             raise
         exchange.route = row.path if known else "(unknown)"
-        limit = getattr(row, "max_body", _SMALL_BODY)
+        limit = longest_body(self._services, row)
         guard.check_length(request, limit)
         guard.check_token(request.headers)
         if not known:
@@ -71,16 +77,57 @@ class Endpoints:
             return _not_allowed(exchange, allowed)
         length = request.content_length if request.body_exists else 0
         async with self._large.room(length) as run:
-            work = await self._understood(row, exchange, limit, run)
+            work = await self._work(row, exchange, limit, run)
         return await work()
 
-    async def _understood(
-        self, row: Row, exchange: Exchange, limit: int, run: Run
-    ) -> Callable[[], Awaitable[StreamResponse]]:
+    async def _work(self, row: Row, exchange: Exchange, limit: int, run: Run) -> Work:
         """Read the body, and return what is left to do without it."""
         request = exchange.request
         raw = await read_body(request, limit, self._body_gap)
         body = await run(partial(parse_request, raw))
+        elsewhere = choose_where(self._services, row, body)
+        match elsewhere:
+            case None:
+                return await self._understood(row, exchange, raw, body, run)
+            case Elsewhere(where=Where.OFF):
+                return await self._switched_off(elsewhere, exchange, body, run)
+            case Elsewhere(group=Group.MODELS):
+                return partial(self._merged_models, raw, request)
+            case Elsewhere(row=endpoint, group=group):
+                locally = partial(self._locally, row, exchange, raw)
+                return partial(
+                    self._relay.answer, endpoint, group, raw, request, locally
+                )
+
+    async def _locally(
+        self, row: Row, exchange: Exchange, raw: bytes
+    ) -> StreamResponse:
+        """Answer what the official service did not."""
+        async with self._large.room(len(raw)) as run:
+            body = await run(partial(parse_request, raw))
+            work = await self._understood(row, exchange, raw, body, run)
+            del body
+        return await work()
+
+    async def _switched_off(
+        self, elsewhere: Elsewhere, exchange: Exchange, body: Json, run: Run
+    ) -> Work:
+        row, group = elsewhere.row, elsewhere.group
+        off = await run(partial(off_answer, row, group, body, exchange.request_id))
+        if off.stream:
+            return partial(static_stream, exchange.request, *off.lines)
+        return partial(_ready, json_response(off.lines[0]))
+
+    async def _understood(
+        self,
+        row: Row,
+        exchange: Exchange,
+        raw: bytes,
+        body: dict[str, Any],
+        run: Run,
+    ) -> Work:
+        """Return what is left to do of an answer of byok's own."""
+        request = exchange.request
         match row:
             case Generate():
                 asked = await self._generator.asked(row, body, exchange.request_id, run)
@@ -91,20 +138,35 @@ class Endpoints:
             case ListModels():
                 return self._model_list
             case Local():
-                if row.answer is Service.MODELS:
-                    return self._models
-                return partial(self._context, row.answer, body)
+                return self._of_its_own(row.answer, body)
             case Quiet(stream=True):
-                return partial(static_stream, request, row.body)
+                lines = () if row.body is None else (row.body,)
+                return partial(static_stream, request, *lines)
             case Quiet():
                 return partial(_ready, json_response(row.body or {}))
             case Refused():
                 raise BadRequest(row.reason, code="not_served", status=row.status)
 
+    def _of_its_own(self, service: Service, body: Json) -> Work:
+        match service:
+            case Service.MODELS:
+                return self._models
+            case Service.OFFICIAL:
+                return partial(_ready, json_response(self._relay.told()))
+            case _:
+                return partial(self._context, service, body)
+
     async def _models(self) -> Response:
+        return json_response(await self._own_models())
+
+    async def _merged_models(self, raw: bytes, request: BaseRequest) -> Response:
+        ours = await self._own_models()
+        return json_response(await self._relay.models(raw, request, ours))
+
+    async def _own_models(self) -> Json:
         await self._catalog_known()
         catalog, router = self._services.catalog, self._services.router
-        return json_response(get_models(catalog.listed(), router.default()))
+        return get_models(catalog.listed(), router.default())
 
     async def _context(self, service: Service, body: Json) -> Response:
         return json_response(await self._services.context.answer(service, body))

@@ -85,8 +85,8 @@ class Generator:
         return body
 
     async def _facts(self, names: BlobNames, request_id: str) -> Facts:
-        if names.is_empty:
-            return Facts(request_id)
+        if names.is_empty or not self._services.keeps_uploads:
+            return Facts(request_id)  # what is told unknown is uploaded at once
         found = await self._services.context.facts(names)
         return Facts(request_id, found.unknown, found.checkpoint_found)
 

@@ -45,6 +45,11 @@ class Timing:
     head: float = 10.0  # until a request's head is whole
     body_gap: float = 15.0  # between two pieces of a body
     patience: float = 30.0  # with a client that does not read
+    # With the official service: byok/server/official.py says what for.
+    official_models: float = 12.0
+    official_completion: float = 2.0
+    official_first: float = 45.0
+    official_pause: float = 60.0
 
 
 class Daemon:
@@ -144,6 +149,7 @@ def _endpoints(
     from byok.server.endpoints import Endpoints
     from byok.server.forward import Forwarder
     from byok.server.generate import Generator
+    from byok.server.official import Limits, Relay
     from byok.server.stream import LineStream
 
     stream = partial(
@@ -152,11 +158,18 @@ def _endpoints(
         head_after=timing.head_after,
         patience=timing.patience,
     )
+    limits = Limits(
+        models=timing.official_models,
+        completion=timing.official_completion,
+        first=timing.official_first,
+        pause=timing.official_pause,
+    )
     return Endpoints(
         services,
         guard,
         Generator(services, gate, stream),
         Forwarder(services, gate, patience=timing.patience),
+        Relay(services, gate, limits=limits, patience=timing.patience),
         body_gap=timing.body_gap,
     )
 

@@ -29,11 +29,11 @@ class _Response(StreamResponse):
     _send_headers_immediately = False
 
 
-async def static_stream(request: BaseRequest, line: Json | None) -> StreamResponse:
-    """Answer with a stream of one line, or of none."""
+async def static_stream(request: BaseRequest, *lines: Json) -> StreamResponse:
+    """Answer with a stream whose lines are known."""
     response = _Response(headers=LINES)
     await response.prepare(request)
-    if line is not None:
+    for line in lines:
         await response.write(encode_line(line))
     await response.write_eof()
     return response
@@ -45,11 +45,16 @@ class OpenStream:
     _first = b""
 
     def __init__(
-        self, request: BaseRequest, headers: Mapping[str, str], *, patience: float
+        self,
+        request: BaseRequest,
+        headers: Mapping[str, str],
+        *,
+        patience: float,
+        status: int = 200,
     ) -> None:
         loop = asyncio.get_running_loop()
         self._request = request
-        self._response = _Response(headers=headers)
+        self._response = _Response(status=status, headers=headers)
         self._patience = patience
         self._clock: Callable[[], float] = loop.time
         self._last = self._clock()

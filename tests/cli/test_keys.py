@@ -9,6 +9,7 @@ from byok.keys import fingerprint
 from byok.keys import vault as vault_module
 from byok.paths import find_paths
 from tests.cli.conftest import Cli
+from tests.fakes.official import TOKEN, FakeOfficial, whole
 from tests.fakes.program import run_byok
 from tests.fakes.upstream import FakeUpstream, Script
 
@@ -137,6 +138,62 @@ async def test_a_key_that_an_upstream_repeats_is_not_printed(
     done = await asyncio.to_thread(run_byok, *command)
     assert "bad one" in done.stdout + done.stderr
     assert odd not in done.stdout + done.stderr
+
+
+@pytest.fixture
+def official_url(monkeypatch: pytest.MonkeyPatch) -> str:
+    """An address in the settings."""
+    url = "https://tenant.example/base"
+    monkeypatch.setenv("BYOK_ROUTING__OFFICIAL__BASE_URL", url)
+    return url
+
+
+@pytest.mark.usefixtures("vault", "official_url")
+def test_the_token_of_the_official_service_is_kept_like_a_key(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    none = {"upstream": "official", "source": "none", "fingerprint": ""}
+    assert json.loads(cli("keys", "list", "--json").out) == [none]
+    done = cli("keys", "set", "official", "--store", "vault", stdin=f"{KEY}\n")
+    assert (done.code, done.err) == (0, "")
+    assert "official for https://tenant.example (" in done.out
+    [row] = json.loads(cli("keys", "list", "--json").out)
+    assert row == {**none, "source": "vault", "fingerprint": fingerprint(KEY)}
+    monkeypatch.setenv("BYOK_ROUTING__OFFICIAL__BASE_URL", "https://other.example")
+    assert json.loads(cli("keys", "list", "--json").out) == [none]
+    monkeypatch.setenv("BYOK_ROUTING__OFFICIAL__BASE_URL", "https://tenant.example")
+    assert cli("keys", "remove", "official", "--store", "vault").code == 0
+    assert json.loads(cli("keys", "list", "--json").out) == [none]
+
+
+@pytest.mark.parametrize("command", ["set", "test", "remove"])
+def test_a_token_without_an_address_is_refused(cli: Cli, command: str) -> None:
+    done = cli("keys", command, "official", stdin=f"{KEY}\n")
+    assert (done.code, done.out) == (78, "")
+    assert "[routing.official]" in done.err
+
+
+@pytest.mark.parametrize(
+    ("token", "code", "told"),
+    [
+        (TOKEN, 0, "The official service took the token for http://127.0.0.1:"),
+        (f"{TOKEN}x", 1, "official: it answered 401."),
+        ("", 78, "byok keys set official"),
+    ],
+)
+async def test_the_token_of_the_official_service_is_tried(
+    monkeypatch: pytest.MonkeyPatch, token: str, code: int, told: str
+) -> None:
+    async with FakeOfficial("/base", token) as official:
+        script = whole() if code == 0 else whole(b"", 401)
+        official.expect("/get-models", b"{}", script)
+        monkeypatch.setenv("BYOK_ROUTING__OFFICIAL__BASE_URL", official.url)
+        if token:
+            monkeypatch.setenv("BYOK_KEY_OFFICIAL", token)
+        done = await asyncio.to_thread(run_byok, "keys", "test", "official")
+    assert done.returncode == code
+    assert told in done.stdout + done.stderr
+    assert TOKEN not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

@@ -39,10 +39,31 @@ def test_the_daemon_its_model_and_its_index_are_told(
 async def test_a_daemon_that_cannot_tell_of_its_index_runs_all_the_same() -> None:
     error = {"code": "corrupt_data", "message": "It is damaged.", "hint": "Do."}
     answers = {
-        "/get-models": {"default_model": "m"},
+        "/byok/models": {"default_model": "m"},
+        "/byok/official": {"base_url": ""},
         "/byok/index/status": (422, {"error": error}),
     }
     async with daemon_rows(answers):
         done = await asyncio.to_thread(run_byok, "status")
     assert done.returncode == 0
     assert "index: It is damaged. Do.\n" in done.stdout
+
+
+async def test_the_official_service_and_its_troubles_are_told() -> None:
+    told = {
+        "base_url": "https://h.example",
+        "groups": {"chat": "official", "edit": "official", "telemetry": "off"},
+        "troubles": {"chat": "it answered 402."},
+    }
+    answers = {
+        "/byok/models": {"default_model": "m"},
+        "/byok/official": told,
+        "/byok/index/status": {"workspaces": [], "totals": {}},
+    }
+    async with daemon_rows(answers) as rows:
+        done = await asyncio.to_thread(run_byok, "status")
+        rows.answers["/byok/official"] = {**told, "groups": {}, "troubles": {}}
+        unused = await asyncio.to_thread(run_byok, "status")
+    lines = "official service: https://h.example, asked for chat, edit\n"
+    assert lines + "  chat: it answered 402.\n" in done.stdout
+    assert "official service: https://h.example, not asked\n" in unused.stdout

@@ -179,6 +179,8 @@ SECTION = '[upstreams.box]\nbase_url = "https://host"\n'
         ('[server]\nhost = "0.0.0.0"', "server.host", "no known key"),
         ('[server]\nhost = "::"', "server.host", "no known key"),
         (f'[server]\nprot = "{CANARY}"', "server.prot", "Did you mean port?"),
+        ("[routing.official]\nmodle = 1", "official.modle", "Did you mean models?"),
+        (f'[routing.models]\nedti = "{CANARY}"', "models.edti", "Did you mean edit?"),
         (f'[sever]\nport = "{CANARY}"', "sever", "Did you mean server?"),
         (f'server = "{CANARY}"', "server", "valid dictionary"),
         (f'upstreams = "{CANARY}"', "upstreams", "valid dictionary"),

@@ -6,6 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from byok.config import Settings
+from byok.config.sections import OfficialSettings
+from byok.knowledge import Group, Where
 
 
 def test_every_key_is_described_in_a_sentence() -> None:
@@ -32,9 +34,39 @@ def test_every_key_is_described_in_a_sentence() -> None:
         {"log": {"level": "loud"}},
         {"tools": {"repair": "more"}},
         {"upstreams": {"demo": {"timeout": -1}}},
+        {"routing": {"official": {"chat": "elsewhere"}}},
+        {"routing": {"official": {"models": "off"}}},
+        {"routing": {"official": {"token": "x"}}},
     ],
     ids=str,
 )
 def test_a_value_out_of_range_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Settings(**given)
+
+
+URL = "https://h.example"
+
+
+def test_without_a_choice_byok_answers_and_telemetry_goes_nowhere() -> None:
+    for official in (OfficialSettings(), OfficialSettings(base_url=URL)):
+        places = {group: official.where(group) for group in Group}
+        assert places.pop(Group.TELEMETRY) is Where.OFF
+        assert set(places.values()) == {Where.LOCAL}
+        assert official.groups == ()
+        assert not official.lacks_address
+
+
+@pytest.mark.parametrize("group", Group)
+def test_every_group_has_its_setting(group: Group) -> None:
+    official = OfficialSettings.model_validate({"base_url": URL, group: "official"})
+    assert official.groups == (group,)
+    assert official.where(group) is Where.OFFICIAL
+
+
+def test_without_an_address_nothing_goes_there() -> None:
+    official = OfficialSettings(chat=Where.OFFICIAL, edit=Where.OFF)
+    assert official.lacks_address
+    assert official.groups == ()
+    assert official.where(Group.CHAT) is Where.LOCAL
+    assert official.where(Group.EDIT) is Where.OFF

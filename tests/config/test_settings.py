@@ -91,3 +91,8 @@ def test_prompts_knows_the_endpoints_that_ask_a_model() -> None:
 def test_settings_cannot_be_changed_afterwards() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         Settings().server.port = 9000  # type: ignore[misc]
+
+
+def test_an_upstream_cannot_be_called_like_the_official_service() -> None:
+    with pytest.raises(ValidationError, match=r"belongs under \[routing.official\]"):
+        Settings(upstreams={"official": {"base_url": HOST}})

@@ -24,6 +24,41 @@ def test_an_empty_path_becomes_v1_and_any_other_is_kept(given: str, kept: str) -
 
 
 @pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("", ""),
+        ("https://tenant.example.com/", "https://tenant.example.com"),
+        ("https://example.com/tenant/7//", "https://example.com/tenant/7"),
+        ("http://127.0.0.1:9", "http://127.0.0.1:9"),
+        ("http://[::1]:9/x", "http://[::1]:9/x"),
+        ("HTTP://localhost:9", "HTTP://localhost:9"),
+    ],
+)
+def test_the_address_of_the_official_service_is_kept(given: str, kept: str) -> None:
+    assert values.official_url(given) == kept
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"http://{CANARY}.example",
+        f"HTTP://{CANARY}.example",
+        f"http://127.1/{CANARY}",
+        f"http://127.0.0.1.{CANARY}",
+        f"https://user:{CANARY}@h.example",
+        f"https://h.example/?{CANARY}",
+        f"https://169.254.169.254/{CANARY}",
+        f"ftp://{CANARY}",
+        CANARY,
+    ],
+)
+def test_an_address_where_a_token_could_be_read_is_refused(url: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        values.official_url(url)
+    assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("url", "expected"),
     [
         pytest.param(f"file:///etc/{CANARY}", "https://host/v1", id="file"),

@@ -1,4 +1,4 @@
-"""Fixtures of the tests that replay recorded streams."""
+"""Fixtures: a replay of recorded streams, and an official service."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.daemon import Editor, running
+from tests.fakes.official import FakeOfficial
 from tests.fakes.replay import answering, replaying
+
+
+@pytest.fixture
+async def official() -> AsyncIterator[FakeOfficial]:
+    """The service; the test fails if anything came that it did not expect."""
+    async with FakeOfficial() as service:
+        yield service
 
 
 @pytest.fixture(scope="module")

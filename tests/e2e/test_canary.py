@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from byok.server.token import rotate_token
+from tests.fakes.official import ENVIRON, TOKEN, FakeOfficial, whole
 from tests.fakes.process import KEY, configure, serving
 from tests.fakes.program import run_byok
 from tests.fakes.raw import ask, filled, request
@@ -53,19 +54,24 @@ REQUESTS = [
     request(body=body(model=f"byok:{KEY}:m")),
     request(body=body(model=KEY)),
     request(target=b"/batch-upload", body=body(blobs=KEY)),
+    request(target=b"/get-credit-info", body=b"{}"),
+    request(b"X-Mode: TOKEN", b"X-Request-Id: KEY", target=b"/get-credit-info"),
 ]
 
 
+@pytest.mark.case("B109")
 async def test_no_key_and_no_token_is_told_or_written_down(
-    tmp_path: Path, fake: FakeUpstream
+    tmp_path: Path, fake: FakeUpstream, official: FakeOfficial
 ) -> None:
     home = tmp_path / "home"
-    configure(home, fake.url)
+    account = f'[routing.official]\nbase_url = "{official.url}"\naccount = "official"\n'
+    configure(home, fake.url, account)
+    official.expect("/get-credit-info", script=whole(f"bad {TOKEN}".encode(), 401))
     echo = json.dumps({"error": {"message": f"Incorrect key: Bearer {KEY}."}})
     refused = Script([echo.encode()], 401, {"Content-Type": "application/json"})
     midway = Script([b"data: " + echo.encode() + b"\n\n"])
     replies: list[bytes] = []
-    async with serving(home, "--upstream", "fake") as program:
+    async with serving(home, "--upstream", "fake", env=ENVIRON) as program:
         first = program.token_file.read_text().strip()
         tokens = [first, rotate_token(program.token_file)]
         for script in (answer("Hi."), refused, midway):
@@ -82,6 +88,11 @@ async def test_no_key_and_no_token_is_told_or_written_down(
     assert code == 0
     assert {h["Authorization"] for h in fake.headers} == {f"Bearer {KEY}"}
     assert b"Incorrect key: Bearer [redacted]" in b"".join(replies)
+    assert {h["authorization"] for h in official.headers} == {f"Bearer {TOKEN}"}
+    to_official = b"".join(official.raw)
+    to_upstream = b"".join(fake.bodies) + repr(fake.headers).encode()
+    assert not any(form in to_upstream for form in forms(TOKEN))
+    assert not any(form in to_official for s in (KEY, *tokens) for form in forms(s))
     places = {
         "stdout": out,
         "stderr": err,
@@ -98,7 +109,7 @@ async def test_no_key_and_no_token_is_told_or_written_down(
     assert b"Traceback" not in err
     found = [
         (place, form)
-        for secret in (KEY, *tokens)
+        for secret in (KEY, TOKEN, *tokens)
         for form in forms(secret)
         for place, content in places.items()
         if form in content

@@ -79,3 +79,29 @@ class Canned(Transports):
     def by(self, route: Route) -> httpx.AsyncBaseTransport:
         del route
         return self._transport
+
+
+def listing() -> httpx.Response:
+    """The answer of an upstream that has one model."""
+    return httpx.Response(200, stream=httpx.ByteStream(b'{"data": [{"id": "m"}]}'))
+
+
+class FakeTransports(Transports):
+    """Answers `GET .../models` of some hosts, and notes who was asked how."""
+
+    def __init__(self, answers: dict[str, httpx.Response] | None = None) -> None:
+        super().__init__()
+        self.requests: list[httpx.Request] = []
+        self.routes: list[Route] = []
+        self._answers = answers or {}
+
+    def by(self, route: Route) -> httpx.AsyncBaseTransport:
+        self.routes.append(route)
+        return CannedTransport(self._answer)
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        base = str(request.url).removesuffix("/models")
+        if base in self._answers:
+            return self._answers[base]
+        raise httpx.ConnectError("refused")

@@ -22,6 +22,7 @@ from byok.server.forward import Forwarder
 from byok.server.gate import Gate
 from byok.server.generate import Asked, Generator
 from byok.server.guard import Guard
+from byok.server.official import Relay
 from byok.server.token import TokenCheck
 from byok.services import open_services
 from tests.fakes.daemon import running
@@ -187,7 +188,8 @@ async def answered_by(broken: type[Broken], folder: Path) -> StreamResponse:
     ) as services:
         app = App(guard, gate, services.redactor, prove=lambda body: body)
         generator, forwarder = broken(services, gate), Forwarder(services, gate)
-        app.open(Endpoints(services, guard, generator, forwarder))
+        relay = Relay(services, gate)
+        app.open(Endpoints(services, guard, generator, forwarder, relay))
         return await app(asked("POST", "/chat", token.token))
 
 

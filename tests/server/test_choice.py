@@ -1,4 +1,4 @@
-"""Which model is asked: the user's choice for the purpose, then the client's."""
+"""Who answers, and which model: the user's choice first, then the client's."""
 
 from typing import Any
 
@@ -6,8 +6,9 @@ import pytest
 
 from byok.config import Settings
 from byok.errors import ConfigError
-from byok.knowledge import Purpose
-from byok.server.choice import choose_model
+from byok.knowledge import Group, Purpose, Where
+from byok.server.choice import choose_model, choose_where
+from byok.server.routes import find_row
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.upstream import FakeUpstream
 
@@ -67,3 +68,43 @@ def test_every_purpose_has_a_setting(purpose: Purpose) -> None:
     small: Any = {"models": {"small": "s"}}
     wanted = Settings(routing=small).routing.models.for_purpose(purpose)
     assert wanted == ("s" if purpose.is_small else "")
+
+
+OFFICIAL = {"base_url": "https://h.example", "chat": "official", "context": "official"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "where"),
+    [
+        ("/chat", {}, Where.OFFICIAL),
+        ("/chat", {"model": "claude"}, Where.OFFICIAL),
+        ("/chat", {"model": "byok:none:m"}, Where.OFFICIAL),
+        ("/chat", ASKED, None),
+        ("/chat", {"modelId": "byok:fake:x"}, None),
+        ("/save-chat", ASKED, Where.OFFICIAL),
+        ("/find-missing", ASKED, Where.OFFICIAL),
+        ("/edit", {}, None),
+        ("/client-metrics", {}, Where.OFF),
+        ("/token", {}, None),
+        ("/no/such", {}, None),
+        ("/byok/retrieval", {}, None),
+        ("/v1/chat/completions", {}, None),
+        ("/v1/models", {}, None),
+    ],
+)
+async def test_a_request_has_its_place(
+    fake: FakeUpstream, path: str, body: dict[str, Any], where: Where | None
+) -> None:
+    settings = {**settings_for(fake.url), "routing": {"official": OFFICIAL}}
+    async with running(settings) as editor:
+        found = choose_where(editor.services, find_row(path)[0], body)
+    assert (found.where if found else None) is where
+    assert found is None or found.row.path == path
+
+
+async def test_what_is_off_is_off_for_every_model(fake: FakeUpstream) -> None:
+    settings = {**settings_for(fake.url), "routing": {"official": {"chat": "off"}}}
+    async with running(settings) as editor:
+        found = choose_where(editor.services, find_row("/chat")[0], ASKED)
+    assert found is not None
+    assert (found.group, found.where) == (Group.CHAT, Where.OFF)

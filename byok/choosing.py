@@ -1,0 +1,102 @@
+"""Which upstreams there are, which comes first, and for whom keys are looked for."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from byok.config import Settings, UpstreamSettings, upstream_named
+from byok.dialects.presets import DEMO, PRESETS
+from byok.errors import ConfigError, KeyMissing
+from byok.keys import KeyLadder, KeyWanted
+from byok.keys.vault import Vault
+from byok.knowledge import OFFICIAL
+from byok.paths import Paths
+from byok.upstream.discover import answering
+from byok.upstream.transport import Transports
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The upstreams in their order, the first answers by default; and why."""
+
+    upstreams: Mapping[str, UpstreamSettings]
+    reason: str
+
+
+def key_wanted(name: str, settings: UpstreamSettings) -> KeyWanted:
+    """Say for whom a key is looked for.
+
+    The vendor's own variable counts for the vendor's own address only.
+    """
+    preset = PRESETS.get(settings.type)
+    base_url = base_url_of(settings)
+    return KeyWanted(
+        name,
+        base_url,
+        preset_env=preset.key_env if preset and preset.is_at(base_url) else "",
+        named_env=settings.api_key_env,
+        command=tuple(settings.api_key_cmd),
+    )
+
+
+def official_wanted(settings: Settings) -> KeyWanted:
+    """Say for whom the token of the official service is looked for."""
+    return KeyWanted(OFFICIAL, settings.routing.official.base_url)
+
+
+def base_url_of(settings: UpstreamSettings) -> str:
+    """Return where an upstream is; "" for the demo."""
+    preset = PRESETS.get(settings.type)
+    return settings.base_url or (preset.base_url if preset else "")
+
+
+def make_ladder(paths: Paths, environ: Mapping[str, str] = os.environ) -> KeyLadder:
+    """Return the places where this user's keys may be."""
+    vault = Vault(paths.vault, environ) if paths.vault.exists() else None
+    return KeyLadder(environ=environ, vault=vault)
+
+
+async def choose_upstreams(
+    settings: Settings,
+    wanted: str,
+    transports: Transports,
+    ladder: KeyLadder,
+) -> Chosen:
+    """Decide which upstreams there are, and which comes first.
+
+    Without any choice of the user: the first local server that answers, else an
+    upstream whose key is found, else the demo.
+    """
+    if wanted:
+        name, chosen = upstream_named(wanted, settings)
+        others = {n: u for n, u in settings.upstreams.items() if n != name}
+        return Chosen({name: chosen, **others}, "chosen by --upstream")
+    if settings.upstreams:
+        return Chosen(settings.upstreams, "first of the settings")
+    local = {n: p.base_url for n, p in PRESETS.items() if p.local}
+    if found := await answering(transports, local):
+        chosen = UpstreamSettings(type=found[0])
+        return Chosen({found[0]: chosen}, f"it answers at {local[found[0]]}")
+    hosted = [n for n, p in PRESETS.items() if not p.local and p.base_url]
+    if hit := await asyncio.to_thread(_first_key, ladder, hosted):
+        return Chosen(
+            {hit[0]: UpstreamSettings(type=hit[0])}, f"its key is in {hit[1]}"
+        )
+    reason = "no local server answers and no key was found; choose with --upstream"
+    return Chosen({DEMO: UpstreamSettings(type=DEMO)}, reason)
+
+
+def _first_key(ladder: KeyLadder, names: Iterable[str]) -> tuple[str, str] | None:
+    for name in names:
+        wanted = key_wanted(name, UpstreamSettings(type=name))
+        try:
+            return name, ladder.find(wanted).source
+        except KeyMissing:
+            continue
+        except ConfigError as error:
+            _log.warning("%s is left out: %s", name, error)
+    return None

@@ -1,0 +1,178 @@
+"""Send an endpoint to the official service; byok answers itself where that fails."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp.web import BaseRequest, Response, StreamResponse
+
+from byok.augment.endpoints import Endpoint
+from byok.augment.merging import merged_models
+from byok.chat import Json
+from byok.errors import ByokError, UpstreamGarbled
+from byok.knowledge import Group, Where
+from byok.server.gate import Gate
+from byok.server.reply import COMMON
+from byok.server.stream import LINES, OpenStream
+from byok.server.troubles import Troubles
+from byok.services import Services
+from byok.upstream.base import Forwarded
+from byok.upstream.official import too_late
+from byok.upstream.reading import joined
+from byok.wire.inflate import Inflate
+from byok.wire.json_body import parse_json
+
+_log = logging.getLogger(__name__)
+_MAX_WHOLE = 64 * 2**20
+_MAX_LIST = 16 * 2**20
+_TYPE, _ENCODING = "Content-Type", "Content-Encoding"
+_MODELS = "/get-models"
+_BUSY = ("too_many_streams", "shutting_down")  # byok itself, not the service
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds: for the list of models in all, else until the first byte comes.
+
+    Clients give a completion a few seconds, and anything else one minute. A group that
+    waited in vain is answered here for the `pause`.
+    """
+
+    models: float = 12.0
+    completion: float = 2.0
+    first: float = 45.0
+    pause: float = 60.0
+
+    def of(self, group: Group) -> float:
+        """Return how long a group waits."""
+        known = {Group.MODELS: self.models, Group.COMPLETION: self.completion}
+        return known.get(group, self.first)
+
+
+class Relay:
+    """Passes requests on to the official service."""
+
+    def __init__(
+        self,
+        services: Services,
+        gate: Gate,
+        *,
+        limits: Limits | None = None,
+        patience: float = 30.0,
+    ) -> None:
+        self._service = services.official
+        self._settings = services.settings.routing.official
+        self._gate = gate
+        self._limits = limits or Limits()
+        self._patience = patience
+        self._troubles = Troubles(self._limits.pause)
+        if groups := self._settings.groups:
+            url = self._settings.base_url
+            _log.info("the official service at %s answers: %s", url, ", ".join(groups))
+        elif self._settings.lacks_address:
+            _log.warning("[routing.official] has no base_url: byok answers every group")
+
+    async def answer(
+        self,
+        row: Endpoint,
+        group: Group,
+        content: bytes,
+        request: BaseRequest,
+        locally: Callable[[], Awaitable[StreamResponse]],
+    ) -> StreamResponse:
+        """Answer as the service does, byte for byte; `locally` where it does not.
+
+        An answer in one piece is used whole or not at all.
+        """
+        if self._troubles.left_alone(group):
+            return await locally()
+        stream = getattr(row, "stream", False)
+        try:
+            async with self._gate.entered(), AsyncExitStack() as stack:
+                async with self._gate.ended_by_stop():
+                    asked = self._asked(row.path, group, content, request)
+                    answer = await stack.enter_async_context(asked)
+                    whole = b"" if stream else await joined(answer.reads, _MAX_WHOLE)
+                self._troubles.over(group, row.path)
+                if stream:
+                    return await self._streamed(request, answer)
+                headers = _headers({**COMMON, _TYPE: "application/json"}, answer)
+                return Response(body=whole, status=answer.status, headers=headers)
+        except ByokError as error:
+            if error.code not in _BUSY:
+                self._troubles.met(group, row.path, error)
+        return await locally()
+
+    async def models(self, content: bytes, request: BaseRequest, ours: Json) -> Json:
+        """Return the service's models and flags with ours in them, else ours alone."""
+        group = Group.MODELS
+        if self._troubles.left_alone(group):
+            return ours
+        try:
+            theirs = await self._list(content, request)
+            merged = merged_models(theirs, ours, self._settings.groups)
+        except ByokError as error:
+            self._troubles.met(group, _MODELS, error)
+            return ours
+        self._troubles.over(group, _MODELS)
+        return merged
+
+    def told(self) -> dict[str, Any]:
+        """Tell which groups go to the service, and what is wrong with that."""
+        places = {group: self._settings.where(group) for group in Group}
+        return {
+            "base_url": self._settings.base_url,
+            "groups": {g: p for g, p in places.items() if p is not Where.LOCAL},
+            "troubles": self._troubles.told,
+        }
+
+    def _asked(
+        self, path: str, group: Group, content: bytes, request: BaseRequest
+    ) -> AbstractAsyncContextManager[Forwarded]:
+        seconds = self._limits.of(group)
+        return self._service.asked(path, content, request.headers, seconds)
+
+    async def _list(self, content: bytes, request: BaseRequest) -> Json:
+        asked = self._asked(_MODELS, Group.MODELS, content, request)
+        try:
+            async with asyncio.timeout(self._limits.models), asked as answer:
+                raw = await joined(answer.reads, _MAX_LIST)
+        except TimeoutError as error:
+            raise too_late() from error
+        coding = {k.title(): v for k, v in answer.headers.items()}.get(_ENCODING, "")
+        try:
+            found = parse_json(b"".join(Inflate(coding).feed(raw)))
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise UpstreamGarbled("its list of models is no JSON object.")
+        return found
+
+    async def _streamed(
+        self, request: BaseRequest, answer: Forwarded
+    ) -> StreamResponse:
+        """Pass a stream on as it comes; one that breaks has no mark of its end."""
+        async with OpenStream(
+            request,
+            _headers(LINES, answer),
+            status=answer.status,
+            patience=self._patience,
+        ) as stream:
+            try:
+                async with self._gate.ended_by_stop():
+                    async for data in answer.reads:
+                        await stream.write(data)
+            except ByokError as error:
+                _log.warning("a stream of the official service broke: %s", error.logged)
+                await stream.break_off(b"")
+            else:
+                await stream.finish()
+        return stream.response
+
+
+def _headers(own: Json, answer: Forwarded) -> dict[str, str]:
+    """Describe the body in the service's words, whatever their case."""
+    return {**own, **{name.title(): value for name, value in answer.headers.items()}}

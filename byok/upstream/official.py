@@ -1,0 +1,142 @@
+"""The official service, asked with the user's own token for it.
+
+What goes there is the body as the client wrote it and a short list of headers; never
+the token of byok, a key of an upstream or a cookie. Its own token goes nowhere else.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+
+import httpx
+
+from byok import __version__
+from byok.errors import (
+    KeyMissing,
+    UpstreamGarbled,
+    UpstreamRefused,
+    UpstreamUnreachable,
+)
+from byok.knowledge import OFFICIAL
+from byok.redact import Redactor
+from byok.upstream.base import Forwarded
+from byok.upstream.calling import Callee, Caller, KeySource, redirected
+from byok.upstream.patience import REMOTE, Patience
+from byok.upstream.reading import described, passed_on
+from byok.upstream.transport import Route, Transports
+
+_PASSED = (
+    "Content-Type",
+    "User-Agent",
+    "X-Request-Id",
+    "X-Request-Session-Id",
+    "X-Mode",
+    "x-api-version",
+    "conversation-id",
+)
+_HINTS = {
+    401: "Store its token again: byok keys set official",
+    402: "Its credit is used up.",
+    403: "Its token may not do this.",
+}
+
+
+class OfficialService:
+    """Asks the official service; what it gives begins with the answer's first byte."""
+
+    def __init__(
+        self,
+        base_url: str,
+        transports: Transports,
+        key: KeySource,
+        redactor: Redactor,
+        *,
+        route: Route | None = None,
+        patience: Patience = REMOTE,
+    ) -> None:
+        callee = Callee(OFFICIAL, base_url, patience.first, route=route or Route())
+        self._caller = Caller(callee, transports, key)
+        self._redactor = redactor
+        self._patience = patience
+        self.base_url = base_url
+
+    @asynccontextmanager
+    async def asked(
+        self, path: str, content: bytes, headers: Mapping[str, str], seconds: float
+    ) -> AsyncIterator[Forwarded]:
+        """Send a client's request and give the answer, once its first byte is here.
+
+        Leaving the context hangs up.
+
+        Raises:
+            ByokError: there is no token, no connection, no byte within `seconds`, or
+                the service refused; reading raises where the answer breaks off.
+        """
+        url = httpx.URL(self.base_url + path)
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(seconds):
+                    called = self._caller.called(
+                        url, content, lambda key: self._head(headers, key)
+                    )
+                    response = await stack.enter_async_context(called)
+                    _check(response)
+                    reads = passed_on(response, OFFICIAL, str(url), self._patience)
+                    await stack.enter_async_context(aclosing(reads))
+                    first = await anext(reads, b"")
+            except TimeoutError as error:
+                raise too_late() from error
+            whole = _all(first, reads)
+            yield Forwarded(described(response), whole, response.status_code)
+
+    def _head(self, given: Mapping[str, str], key: str) -> httpx.Headers:
+        """Write the head, from what the client sent and may be passed on."""
+        if not key:
+            raise KeyMissing(
+                "There is no token for the official service.",
+                hint=f"Run: byok keys set {OFFICIAL}",
+            )
+        passed = {name: given[name] for name in _PASSED if name in given}
+        return httpx.Headers(
+            {
+                "Accept": "*/*",
+                "Accept-Encoding": "identity",
+                "User-Agent": f"byok/{__version__}",
+                **{n: value for n, value in passed.items() if self._is_fit(value)},
+                "Authorization": f"Bearer {key}",
+            }
+        )
+
+    def _is_fit(self, value: str) -> bool:
+        """Tell a header that may be passed on from one that holds a secret."""
+        plain = value.isascii() and value.isprintable()
+        return plain and self._redactor(value) == value
+
+
+def too_late() -> UpstreamUnreachable:
+    """Return the error for an answer that nobody waits for any longer."""
+    return UpstreamUnreachable("it did not answer in time.", code="upstream_timeout")
+
+
+def _check(response: httpx.Response) -> None:
+    status = response.status_code
+    if response.is_redirect:
+        raise redirected(status)
+    if not response.is_success:
+        raise UpstreamRefused(
+            f"{OFFICIAL}: it answered {status}.",
+            upstream_status=status,
+            hint=_HINTS.get(status, ""),
+        )
+    if response.headers.get("content-type", "").startswith("text/html"):
+        raise UpstreamGarbled(
+            f"{OFFICIAL}: it answered with a web page.",
+            hint="Is base_url right, or is a login page in between?",
+        )
+
+
+async def _all(first: bytes, rest: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    if first:
+        yield first
+    async for data in rest:
+        yield data

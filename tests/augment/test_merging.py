@@ -1,0 +1,127 @@
+"""One list of models out of two."""
+
+import json
+from typing import Any
+
+import pytest
+
+from byok.augment.merging import merged_models
+from byok.augment.models import ListedModel, get_models
+from byok.errors import UpstreamGarbled
+from byok.knowledge import Group
+
+REGISTRIES = ("additional_chat_models", "model_registry", "model_info_registry")
+MODELS = [ListedModel("home", "qwen"), ListedModel("work", "Sonnet")]
+OURS = get_models(MODELS, MODELS[0])
+IDS = ["byok:home:qwen", "byok:work:Sonnet"]
+CHAT = (Group.MODELS, Group.CHAT)
+
+
+def official(**flags: Any) -> dict[str, Any]:
+    """An answer of the service with three models."""
+    info = {
+        "late": {"displayName": "Late", "priority": 9},
+        "sonnet": {"displayName": "Sonnet", "priority": 2, "isDefault": True},
+        "odd": "no object",
+    }
+    names = {"Sonnet": "sonnet", "Late": "late"}
+    return {
+        "default_model": "sonnet",
+        "models": [{"name": "sonnet", "x": 1}, {"name": IDS[0]}, {"name": ""}, "odd"],
+        "languages": [{"name": "Theirs"}],
+        "feature_flags": {
+            "additional_chat_models": json.dumps(names),
+            "model_registry": json.dumps(names),
+            "model_info_registry": json.dumps(info),
+            "enable_model_registry": False,
+            "elo_model_configuration": '{"highPriorityModels": ["sonnet"]}',
+            **flags,
+        },
+        "user": {"id": "their-user"},
+    }
+
+
+def registry(answer: Any, name: str) -> dict[str, Any]:
+    text = answer["feature_flags"][name]
+    assert isinstance(text, str), "a flag of another type discards all of them"
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def test_their_models_go_where_nobody_could_serve_them() -> None:
+    merged = merged_models(official(), OURS, [Group.MODELS])
+    assert [model["name"] for model in merged["models"]] == IDS
+    assert merged["default_model"] == IDS[0]
+    for flag in (*REGISTRIES, "enable_model_registry", "elo_model_configuration"):
+        assert merged["feature_flags"][flag] == OURS["feature_flags"][flag]
+    assert "sonnet" not in json.dumps(merged)
+
+
+def test_their_models_stand_behind_ours_where_they_can_be_served() -> None:
+    merged = merged_models(official(), OURS, CHAT)
+    assert [model["name"] for model in merged["models"]] == [*IDS, "sonnet"]
+    assert merged["models"][2]["x"] == 1
+    assert merged["default_model"] == IDS[0]
+    names = {"qwen": IDS[0], "Sonnet": IDS[1]}
+    names |= {"Sonnet (official)": "sonnet", "Late": "late"}
+    assert registry(merged, "model_registry") == names
+    assert registry(merged, "additional_chat_models") == names
+    info = registry(merged, "model_info_registry")
+    assert list(info) == [*IDS, "sonnet", "late"]
+    assert [entry["priority"] for entry in info.values()] == [1, 2, 3, 4]
+    assert [entry["isDefault"] for entry in info.values()] == [True, *[False] * 3]
+    assert info["sonnet"]["displayName"] == "Sonnet (official)"
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[]", "null", 7, None, "[" * 100_000])
+def test_a_registry_of_theirs_that_cannot_be_read_is_an_empty_one(text: Any) -> None:
+    flags = dict.fromkeys(REGISTRIES, text)
+    merged = merged_models(official(**flags), OURS, CHAT)
+    for name in REGISTRIES:
+        assert registry(merged, name) == registry(OURS, name)
+
+
+def test_everything_else_is_theirs_and_what_they_leave_open_is_ours() -> None:
+    merged = merged_models(official(enable_chat=False, new_flag="1.0"), OURS, CHAT)
+    assert merged["user"] == {"id": "their-user"}
+    assert merged["languages"] == [{"name": "Theirs"}]
+    assert merged["user_tier"] == OURS["user_tier"]
+    flags = merged["feature_flags"]
+    assert (flags["enable_chat"], flags["new_flag"]) == (False, "1.0")
+    assert flags["enable_agent_mode"] is True
+
+
+@pytest.mark.parametrize(
+    ("flag", "theirs", "group"),
+    [
+        ("enable_sentry", True, Group.TELEMETRY),
+        ("beachhead_enable_sentry", True, Group.TELEMETRY),
+        ("enable_hindsight", True, Group.TELEMETRY),
+        ("agent_chat_model", "sonnet", Group.CHAT),
+        ("enable_context_canvas", True, Group.CHAT),
+        ("enable_commit_indexing", True, Group.CONTEXT),
+        ("vscode_background_agents_min_version", "1.0.0", Group.AGENTS),
+        ("notification_polling_interval_ms", 1000, Group.ACCOUNT),
+    ],
+)
+def test_a_flag_that_needs_a_group_is_theirs_only_with_it(
+    flag: str, theirs: Any, group: Group
+) -> None:
+    answer = official(**{flag: theirs})
+    without = merged_models(answer, OURS, set(Group) - {group})
+    assert without["feature_flags"][flag] == OURS["feature_flags"][flag]
+    assert theirs != OURS["feature_flags"][flag]
+    assert merged_models(answer, OURS, set(Group))["feature_flags"][flag] == theirs
+
+
+@pytest.mark.parametrize("flag", ["vscode_sentry_rate", "new_telemetry_endpoint"])
+def test_a_flag_of_telemetry_that_is_new_is_left_out(flag: str) -> None:
+    answer = official(**{flag: "x"})
+    assert flag not in merged_models(answer, OURS, CHAT)["feature_flags"]
+    assert merged_models(answer, OURS, set(Group))["feature_flags"][flag] == "x"
+
+
+@pytest.mark.parametrize("answer", [{}, {"feature_flags": None}, {"feature_flags": []}])
+def test_what_is_no_list_of_models_is_an_error(answer: dict[str, Any]) -> None:
+    with pytest.raises(UpstreamGarbled):
+        merged_models(answer, OURS, CHAT)

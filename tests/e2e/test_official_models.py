@@ -1,0 +1,125 @@
+"""/get-models where the official service has its say."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from byok.server.run import Timing
+from tests.fakes.official import (
+    FakeOfficial,
+    between,
+    told,
+    whole,
+)
+from tests.fakes.upstream import FakeUpstream, Script
+
+HASTY = Timing(
+    grace=0.3,
+    last_words=0.4,
+    official_models=0.4,
+    official_completion=0.3,
+    official_first=0.5,
+)
+
+THEIRS: dict[str, Any] = {
+    "default_model": "claude-sonnet",
+    "models": [{"name": "claude-sonnet"}, {"name": "gpt-5"}],
+    "feature_flags": {
+        "enable_chat": True,
+        "brand_new_flag": "1.2.3",
+        "enable_sentry": True,
+        "model_info_registry": '{"claude-sonnet": {"displayName": "Sonnet"}}',
+        "additional_chat_models": '{"Sonnet": "claude-sonnet"}',
+        "model_registry": '{"Sonnet": "claude-sonnet"}',
+    },
+    "user_tier": "THEIR_TIER",
+    "user": {"id": "their-user"},
+}
+
+
+async def models_of(
+    official: FakeOfficial, fake: FakeUpstream, **groups: str
+) -> dict[str, Any]:
+    async with between(official, fake, {"models": "official", **groups}) as editor:
+        await editor.services.catalog.settle(5)
+        got = await editor.post("/get-models")
+    assert got.status == 200
+    merged: dict[str, Any] = got.json
+    return merged
+
+
+def ids_everywhere(merged: dict[str, Any]) -> list[list[str]]:
+    flags = merged["feature_flags"]
+    return [
+        [model["name"] for model in merged["models"]],
+        list(json.loads(flags["model_info_registry"])),
+        list(json.loads(flags["model_registry"]).values()),
+        list(json.loads(flags["additional_chat_models"]).values()),
+    ]
+
+
+async def test_their_list_is_the_base_and_their_models_go(
+    official: FakeOfficial, fake: FakeUpstream
+) -> None:
+    official.expect("/get-models", b"{}", whole(json.dumps(THEIRS).encode()))
+    merged = await models_of(official, fake)
+    assert merged["default_model"] == "byok:fake:m"
+    ours = ["byok:fake:m", "byok:fake:fake-model"]
+    assert ids_everywhere(merged) == [ours] * 4
+    assert merged["user_tier"] == "THEIR_TIER"
+    assert merged["feature_flags"]["brand_new_flag"] == "1.2.3"
+    assert merged["feature_flags"]["enable_sentry"] is False
+
+
+async def test_their_models_stay_behind_ours_where_they_answer_chats(
+    official: FakeOfficial, fake: FakeUpstream
+) -> None:
+    official.expect("/get-models", b"{}", whole(json.dumps(THEIRS).encode()))
+    merged = await models_of(official, fake, chat="official", telemetry="official")
+    assert merged["default_model"] == "byok:fake:m"
+    names, *registries = ids_everywhere(merged)
+    ours = ["byok:fake:m", "byok:fake:fake-model"]
+    assert names == [*ours, "claude-sonnet", "gpt-5"]
+    assert registries == [[*ours, "claude-sonnet"]] * 3
+    assert merged["feature_flags"]["enable_sentry"] is True
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        whole(b"not JSON"),
+        whole(b"[]"),
+        whole(b"{}"),
+        whole(b"", 500),
+        whole(b"", 401),
+        Script([b'{"default'], end="reset"),
+        Script([b'{"default_model": "x"', 5.0]),
+    ],
+    ids=["no JSON", "a list", "no flags", "500", "401", "cut", "slow"],
+)
+async def test_where_their_list_fails_ours_stands_alone(
+    official: FakeOfficial,
+    fake: FakeUpstream,
+    script: Script,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    official.expect("/get-models", b"{}", script)
+    groups = {"models": "official", "chat": "official"}
+    async with between(official, fake, groups, timing=HASTY) as editor:
+        await editor.services.catalog.settle(5)
+        got = await asyncio.wait_for(editor.post("/get-models"), 3)
+        own = await editor.post("/byok/models")
+    assert got.json == own.json
+    assert got.json["default_model"] == "byok:fake:m"
+    assert len(told(caplog)) == 1
+
+
+async def test_a_silent_service_holds_the_list_up_no_longer_than_its_limit(
+    official: FakeOfficial, fake: FakeUpstream
+) -> None:
+    official.expect("/get-models", silent=True)
+    async with between(official, fake, {"models": "official"}, timing=HASTY) as editor:
+        got = await asyncio.wait_for(editor.post("/get-models"), 3)
+    assert got.json["default_model"] == "byok:fake:m"

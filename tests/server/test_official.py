@@ -1,0 +1,81 @@
+"""The relay: its limits, its place behind the gate, what it tells of itself."""
+
+import asyncio
+
+import pytest
+
+from byok.knowledge import Group
+from byok.server.official import Limits
+from byok.server.run import Timing
+from tests.fakes.daemon import running
+from tests.fakes.official import ENVIRON, FakeOfficial, whole
+from tests.fakes.upstream import Script
+
+NDJSON = {"Content-Type": "application/x-ndjson"}
+
+
+def test_each_group_has_its_time() -> None:
+    limits, timing = Limits(), Timing()
+    assert limits.of(Group.MODELS) == 12.0
+    assert limits.of(Group.COMPLETION) < 5.0
+    others = {limits.of(g) for g in Group if g not in (Group.MODELS, Group.COMPLETION)}
+    assert max(others) < 60.0
+    assert limits == Limits(
+        timing.official_models,
+        timing.official_completion,
+        timing.official_first,
+        timing.official_pause,
+    )
+
+
+async def test_where_byok_is_full_it_says_so_and_not_that_the_service_failed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with FakeOfficial() as official:
+        script = Script([b"{}\n"], headers=NDJSON, end="hang")
+        official.expect("/chat-stream", b"{}", script)
+        settings = official.settings(chat="official", account="official")
+        limits = {"streams": 1, "waiting": 0, "wait_seconds": 0}
+        async with running(
+            {**settings, "limits": limits}, upstream="demo", environ=ENVIRON
+        ) as editor:
+            first = asyncio.ensure_future(editor.post("/chat-stream"))
+            await asyncio.wait_for(official.reached.wait(), 5)
+            second = await editor.post("/chat-stream")
+            credit = await editor.post("/get-credit-info")
+            first.cancel()
+            await asyncio.wait_for(official.hung_up.wait(), 5)
+    assert (second.status, second.json["error"]["code"]) == (503, "too_many_streams")
+    assert credit.status == 200, "byok's own answer needs no place"
+    assert "does not answer" not in caplog.text
+
+
+async def test_a_stream_without_a_type_is_one_of_lines() -> None:
+    async with FakeOfficial() as official:
+        official.expect("/chat-stream", b"{}", Script([b"{}\n"], 201, {"X-Other": "1"}))
+        official.expect("/chat", b"{}", whole(b"{}", 201, Via="x"))
+        settings = official.settings(chat="official")
+        async with running(settings, upstream="demo", environ=ENVIRON) as editor:
+            stream = await editor.post("/chat-stream")
+            unary = await editor.post("/chat")
+    assert (stream.status, unary.status) == (201, 201)
+    assert stream.headers.getall("Cache-Control") == ["no-cache"]  # type: ignore[attr-defined]
+    assert len(unary.headers.getall("Content-Type")) == 1  # type: ignore[attr-defined]
+    assert "X-Other" not in stream.headers
+    assert "Via" not in unary.headers
+
+
+async def test_what_goes_where_is_said_at_the_start_and_when_asked(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "byok.server.official")
+    routing = {"base_url": "https://h.example/x/", "chat": "official", "edit": "off"}
+    settings = {"routing": {"official": routing}}
+    async with running(settings, upstream="demo") as editor:
+        told = await editor.post("/byok/official")
+    assert "https://h.example/x answers: chat" in caplog.text
+    assert told.json == {
+        "base_url": "https://h.example/x",
+        "groups": {"chat": "official", "edit": "off", "telemetry": "off"},
+        "troubles": {},
+    }
