@@ -27,7 +27,6 @@ from byok.wire.json_body import parse_json
 
 _log = logging.getLogger(__name__)
 _MAX_WHOLE = 64 * 2**20
-_MAX_LIST = 16 * 2**20
 _TYPE, _ENCODING = "Content-Type", "Content-Encoding"
 _MODELS = "/get-models"
 _BUSY = ("too_many_streams", "shutting_down")  # byok itself, not the service
@@ -35,7 +34,7 @@ _BUSY = ("too_many_streams", "shutting_down")  # byok itself, not the service
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds: for the list of models in all, else until the first byte comes.
+    """Seconds: for the list of models and a completion in all, else to the first byte.
 
     Clients give a completion a few seconds, and anything else one minute. A group that
     waited in vain is answered here for the `pause`.
@@ -46,10 +45,14 @@ class Limits:
     first: float = 45.0
     pause: float = 60.0
 
-    def of(self, group: Group) -> float:
-        """Return how long a group waits."""
+    def until_first(self, group: Group) -> float:
+        """Return how long a group waits for the first byte."""
+        return self.in_all(group) or self.first
+
+    def in_all(self, group: Group) -> float | None:
+        """Return how long a group waits for a whole answer; None: while bytes come."""
         known = {Group.MODELS: self.models, Group.COMPLETION: self.completion}
-        return known.get(group, self.first)
+        return known.get(group)
 
 
 class Relay:
@@ -89,18 +92,10 @@ class Relay:
         """
         if self._troubles.left_alone(group):
             return await locally()
-        stream = getattr(row, "stream", False)
+        answered = self._streamed if getattr(row, "stream", False) else self._in_one
         try:
-            async with self._gate.entered(), AsyncExitStack() as stack:
-                async with self._gate.ended_by_stop():
-                    asked = self._asked(row.path, group, content, request)
-                    answer = await stack.enter_async_context(asked)
-                    whole = b"" if stream else await joined(answer.reads, _MAX_WHOLE)
-                self._troubles.over(group, row.path)
-                if stream:
-                    return await self._streamed(request, answer)
-                headers = _headers({**COMMON, _TYPE: "application/json"}, answer)
-                return Response(body=whole, status=answer.status, headers=headers)
+            async with self._gate.entered():
+                return await answered(row.path, group, content, request)
         except ByokError as error:
             if error.code not in _BUSY:
                 self._troubles.met(group, row.path, error)
@@ -112,7 +107,8 @@ class Relay:
         if self._troubles.left_alone(group):
             return ours
         try:
-            theirs = await self._list(content, request)
+            answer, raw = await self._whole(_MODELS, group, content, request)
+            theirs = _object(answer, raw)
             merged = merged_models(theirs, ours, self._settings.groups)
         except ByokError as error:
             self._troubles.met(group, _MODELS, error)
@@ -132,29 +128,43 @@ class Relay:
     def _asked(
         self, path: str, group: Group, content: bytes, request: BaseRequest
     ) -> AbstractAsyncContextManager[Forwarded]:
-        seconds = self._limits.of(group)
+        seconds = self._limits.until_first(group)
         return self._service.asked(path, content, request.headers, seconds)
 
-    async def _list(self, content: bytes, request: BaseRequest) -> Json:
-        asked = self._asked(_MODELS, Group.MODELS, content, request)
+    async def _whole(
+        self, path: str, group: Group, content: bytes, request: BaseRequest
+    ) -> tuple[Forwarded, bytes]:
+        asked = self._asked(path, group, content, request)
         try:
-            async with asyncio.timeout(self._limits.models), asked as answer:
-                raw = await joined(answer.reads, _MAX_LIST)
+            async with asyncio.timeout(self._limits.in_all(group)), asked as answer:
+                return answer, await joined(answer.reads, _MAX_WHOLE)
         except TimeoutError as error:
             raise too_late() from error
-        coding = {k.title(): v for k, v in answer.headers.items()}.get(_ENCODING, "")
-        try:
-            found = parse_json(b"".join(Inflate(coding).feed(raw)))
-        except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
-            raise UpstreamGarbled("its list of models is no JSON object.")
-        return found
+
+    async def _in_one(
+        self, path: str, group: Group, content: bytes, request: BaseRequest
+    ) -> StreamResponse:
+        """Pass an answer in one piece on, once all of it is here."""
+        async with self._gate.ended_by_stop():
+            answer, raw = await self._whole(path, group, content, request)
+        self._troubles.over(group, path)
+        headers = _headers({**COMMON, _TYPE: "application/json"}, answer)
+        return Response(body=raw, status=answer.status, headers=headers)
 
     async def _streamed(
-        self, request: BaseRequest, answer: Forwarded
+        self, path: str, group: Group, content: bytes, request: BaseRequest
     ) -> StreamResponse:
         """Pass a stream on as it comes; one that breaks has no mark of its end."""
+        async with AsyncExitStack() as stack:
+            async with self._gate.ended_by_stop():
+                asked = self._asked(path, group, content, request)
+                answer = await stack.enter_async_context(asked)
+            self._troubles.over(group, path)
+            return await self._passed_on(request, answer)
+
+    async def _passed_on(
+        self, request: BaseRequest, answer: Forwarded
+    ) -> StreamResponse:
         async with OpenStream(
             request,
             _headers(LINES, answer),
@@ -176,3 +186,14 @@ class Relay:
 def _headers(own: Json, answer: Forwarded) -> dict[str, str]:
     """Describe the body in the service's words, whatever their case."""
     return {**own, **{name.title(): value for name, value in answer.headers.items()}}
+
+
+def _object(answer: Forwarded, raw: bytes) -> Json:
+    coding = _headers({}, answer).get(_ENCODING, "")
+    try:
+        found = parse_json(b"".join(Inflate(coding).feed(raw)))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise UpstreamGarbled("its list of models is no JSON object.")
+    return found

@@ -136,7 +136,6 @@ def _check(response: httpx.Response) -> None:
 
 
 async def _all(first: bytes, rest: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    if first:
-        yield first
+    yield first
     async for data in rest:
         yield data

@@ -1,5 +1,6 @@
 """The official service fails: byok answers itself, and says so once."""
 
+import asyncio
 import json
 import logging
 
@@ -122,6 +123,16 @@ async def test_a_silent_service_is_waited_for_once(
             assert (await editor.post("/completion", raw=BODY)).status == 200
     assert sorted(official.paths) == ["/chat-stream", "/completion"]
     assert len(told(caplog)) == 2
+
+
+async def test_a_completion_that_dawdles_is_not_waited_for(
+    official: FakeOfficial, fake: FakeUpstream
+) -> None:
+    official.expect("/completion", BODY, Script([b'{"text":', 5.0, b'"x"}']))
+    groups = {"completion": "official"}
+    async with between(official, fake, groups, timing=HASTY) as editor:
+        got = await asyncio.wait_for(editor.post("/completion", raw=BODY), 3)
+    assert got.json["completion_items"] == []
 
 
 @pytest.mark.parametrize("before_head", [True, False])

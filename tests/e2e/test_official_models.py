@@ -122,4 +122,6 @@ async def test_a_silent_service_holds_the_list_up_no_longer_than_its_limit(
     official.expect("/get-models", silent=True)
     async with between(official, fake, {"models": "official"}, timing=HASTY) as editor:
         got = await asyncio.wait_for(editor.post("/get-models"), 3)
-    assert got.json["default_model"] == "byok:fake:m"
+        again = await editor.post("/get-models")
+    assert got.json["default_model"] == again.json["default_model"] == "byok:fake:m"
+    assert official.paths == ["/get-models"], "it is not waited for twice"

@@ -16,10 +16,12 @@ NDJSON = {"Content-Type": "application/x-ndjson"}
 
 def test_each_group_has_its_time() -> None:
     limits, timing = Limits(), Timing()
-    assert limits.of(Group.MODELS) == 12.0
-    assert limits.of(Group.COMPLETION) < 5.0
-    others = {limits.of(g) for g in Group if g not in (Group.MODELS, Group.COMPLETION)}
-    assert max(others) < 60.0
+    assert limits.until_first(Group.MODELS) == limits.in_all(Group.MODELS) == 12.0
+    assert limits.until_first(Group.COMPLETION) < 5.0
+    assert limits.in_all(Group.COMPLETION) == limits.until_first(Group.COMPLETION)
+    for group in set(Group) - {Group.MODELS, Group.COMPLETION}:
+        assert limits.until_first(group) < 60.0
+        assert limits.in_all(group) is None
     assert limits == Limits(
         timing.official_models,
         timing.official_completion,
