@@ -41,7 +41,7 @@ class Limits:
     """
 
     models: float = 12.0
-    completion: float = 2.0
+    completion: float = 1.5
     first: float = 45.0
     pause: float = 60.0
 

@@ -47,7 +47,7 @@ class Timing:
     patience: float = 30.0  # with a client that does not read
     # With the official service: byok/server/official.py says what for.
     official_models: float = 12.0
-    official_completion: float = 2.0
+    official_completion: float = 1.5
     official_first: float = 45.0
     official_pause: float = 60.0
 

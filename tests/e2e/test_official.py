@@ -42,7 +42,7 @@ UNARY = {
 }
 LOCAL: dict[Group, dict[str, Any]] = {
     Group.CONTEXT: {"unknown_memory_names": []},
-    Group.COMPLETION: {"completion_items": []},
+    Group.COMPLETION: {"checkpoint_not_found": False},
     Group.EDIT: {"text": "Hi."},
     Group.CHAT: {"text": "Hi.", "stop_reason": 1},
     Group.AGENTS: {"tools": []},
@@ -97,6 +97,7 @@ async def test_one_groups_place_says_nothing_of_anothers(
 
 OFF: dict[Group, dict[str, Any]] = {
     **LOCAL,
+    Group.COMPLETION: {"completion_items": []},
     Group.CONTEXT: {
         "unknown_memory_names": [],
         "unknown_blob_names": [],
