@@ -96,7 +96,8 @@ class ChatRequest:
     """Everything needed to ask a model for one turn.
 
     No messages means that there is nothing to answer. `own_words` are the user's newest
-    ones, without any context around them. `silent` marks a background
+    ones, without any context around them; `question` those that came with this very
+    request, "" if it only goes on with tool results. `silent` marks a background
     job of the client; an answer that is taken `verbatim` becomes the user's code
     or words as it is; the two `client_` flags say what its reader can digest.
     """
@@ -104,6 +105,7 @@ class ChatRequest:
     messages: tuple[Message, ...]
     tools: tuple[ToolDefinition, ...] = ()
     own_words: str = ""
+    question: str = ""
     silent: bool = False
     verbatim: bool = False
     client_parallel_tools: bool = False

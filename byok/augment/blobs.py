@@ -15,6 +15,7 @@ from byok.errors import BadRequest
 
 MAX_UPLOADED = 1000
 MAX_ASKED = 2000
+_MOST_GUIDED = 1000
 _NAME = re.compile(r"[0-9a-f]{64}")
 _FOREIGN = bytes(33)  # longer than any name made here
 _LONGEST_FOREIGN = 512
@@ -117,6 +118,12 @@ def blob_names(body: Json) -> BlobNames:
         tuple(map(to_bytes, strings(blobs, "added_blobs"))),
         tuple(map(to_bytes, strings(blobs, "deleted_blobs"))),
     )
+
+
+def guided_names(body: Json) -> tuple[bytes, ...]:
+    """Return the blobs that the user attached to a question, up to 1,000."""
+    names = strings(body, "user_guided_blobs", "user_specified_files")
+    return tuple(map(to_bytes, filter(None, names[:_MOST_GUIDED])))
 
 
 def checkpoint_reply(checkpoint: str | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from byok.augment.chat_reply import ChatReply, chunk, collected
 from byok.augment.chat_request import decode_chat
+from byok.augment.grounding import wanted
 from byok.augment.job import Defaults, Facts, Job
 from byok.chat import ChatRequest, Json
 from byok.errors import ByokError
@@ -24,8 +25,9 @@ class ChatLines(ChatReply):
 
     @property
     def first(self) -> Json:
-        """The chunk with the retrieval facts."""
-        return {**chunk(), **self._facts.fields}
+        """The chunk with the retrieval facts: what was shown, and what is unknown."""
+        shown = [part.fields for part in self._facts.chunks]
+        return {**chunk(), **self._facts.fields, "workspace_file_chunks": shown}
 
 
 class ChatObject:
@@ -64,7 +66,7 @@ def chat_lines(
 ) -> Job[ChatLines]:
     """Read a /chat-stream body."""
     chat = decode_chat(body, defaults, on_node)
-    return Job(chat, partial(ChatLines, chat))
+    return Job(chat, partial(ChatLines, chat), wanted(body, chat))
 
 
 def chat_object(
@@ -72,4 +74,4 @@ def chat_object(
 ) -> Job[ChatObject]:
     """Read a /chat body."""
     chat = decode_chat(body, defaults, on_node)
-    return Job(chat, partial(ChatObject, chat))
+    return Job(chat, partial(ChatObject, chat), wanted(body, chat))

@@ -202,6 +202,7 @@ def collected(chunks: Iterable[Json]) -> dict[str, Any]:
         texts.append(part["text"])
         whole["nodes"] += part["nodes"]
         whole["unknown_blob_names"] += part["unknown_blob_names"]
+        whole["workspace_file_chunks"] += part["workspace_file_chunks"]
         whole["checkpoint_not_found"] |= part["checkpoint_not_found"]
         if part["stop_reason"] is not None:
             whole["stop_reason"] = part["stop_reason"]

@@ -63,6 +63,7 @@ def decode_chat(
         messages,
         tools=() if silent else read_tools(body),
         own_words=_own_words(exchanges, current),
+        question="" if current.results else current.words,
         silent=silent,
         client_parallel_tools=flag(flags, "support_parallel_tool_use"),
         client_tool_use_start=flag(flags, "support_tool_use_start"),

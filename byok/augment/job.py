@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+from byok.augment.grounding import FileChunk, Wanted
 from byok.chat import ChatRequest, Json, Sampling
 from byok.errors import ByokError
 from byok.events import StreamEvent
@@ -25,6 +26,7 @@ class Facts:
     request_id: str = ""
     unknown: tuple[str, ...] = ()
     checkpoint_found: bool = True
+    chunks: tuple[FileChunk, ...] = ()
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -93,10 +95,14 @@ Reply = TypeVar("Reply", bound=_Reply, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[Reply]):
-    """A question without messages is not asked: its answer is empty."""
+    """A question without messages is not asked: its answer is empty.
+
+    `wanted` says about which code it is, where code shall be added to it.
+    """
 
     chat: ChatRequest
     reply: Callable[[Facts], Reply]
+    wanted: Wanted | None = None
 
 
 class Decode(Protocol[Reply]):

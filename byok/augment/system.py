@@ -38,7 +38,7 @@ def system_text(
     silent = flag(body, "silent")
     kind = integer(personality or {}, "personality_type")
     persona = _PERSONAS.get(kind) or _PERSONAS.get(integer(body, "persona_type"), "")
-    agent = not silent and "AGENT" in text(body, "mode").upper()
+    agent = not silent and is_agent(body)
     parts = [
         _replaced(text(body, "system_prompt") or base, body),
         "" if silent else persona,
@@ -55,6 +55,11 @@ def system_text(
     ]
     kept = dict.fromkeys(part.strip() for part in parts if part.strip())
     return "\n\n".join(kept)
+
+
+def is_agent(body: Json) -> bool:
+    """Tell whether the model acts by itself, in one of the agent modes."""
+    return "AGENT" in text(body, "mode").upper()
 
 
 def _replaced(prompt: str, body: Json) -> str:

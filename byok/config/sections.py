@@ -6,7 +6,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from byok.config import values
 from byok.dialects.presets import OPENAI_COMPATIBLE
-from byok.knowledge import Group, Purpose, SearchMode, Where
+from byok.knowledge import DEFAULT_LENGTH, Group, Purpose, SearchMode, Where
 from byok.toolcalls.mode import RepairMode
 
 DEFAULT_PORT = 8317
@@ -167,6 +167,13 @@ class RoutingSettings(_Section):
 
 class ChatSettings(_RequestDefaults):
     """Defaults of every chat request, where the upstream sets none."""
+
+    retrieval: bool = Field(
+        True, description="Add code that a client names to its questions."
+    )
+    context_chars: int = Field(
+        DEFAULT_LENGTH, ge=1000, le=400_000, description="How much code, in characters."
+    )
 
 
 class ToolSettings(_Section):

@@ -63,6 +63,23 @@ def _exactly(db: sqlite3.Connection, names: Iterable[bytes]) -> dict[bytes, Know
     return {name: Known(*rest) for name, *rest in rows}
 
 
+def names_of(db: sqlite3.Connection, blob_ids: Iterable[int]) -> dict[int, list[bytes]]:
+    """Return the names of blobs, our own before those that clients made otherwise."""
+    wanted = list(blob_ids)
+    found = {
+        blob_id: [name]
+        for blob_id, name in selected(
+            db, "SELECT id, name FROM blob WHERE id IN (?)", wanted
+        )
+    }
+    for blob_id, name in selected(
+        db, "SELECT blob_id, name FROM alias WHERE blob_id IN (?)", wanted
+    ):
+        if blob_id in found:
+            found[blob_id].append(name)
+    return found
+
+
 def settled(db: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
     """Replace names that became aliases after a checkpoint took them in."""
     moved = dict(

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from byok.context.blobs import known
+from byok.context.blobs import Known, known, names_of
 from byok.context.database import selected
 from byok.context.packing import unpack_spans
 from byok.context.reading import Folder, Unreadable
 from byok.context.secret_names import is_secret
 from byok.context.store import Store
-from byok.context.text import decode, split_lines
+from byok.context.text import lines_in
 from byok.context.types import SkipReason, Span
 from byok.context.versions import MAX_BYTES, blob_name
 from byok.context.workspace import Workspace
@@ -56,20 +56,48 @@ class Contents:
                 blob_id: Entry(blob_id, path, spans) for blob_id, path, spans in rows
             }
 
-    def lines_of(self, entry: Entry) -> list[str] | None:
-        """Return the lines of a blob, or None if its content cannot be had any more."""
+    def known(self, names: Iterable[bytes]) -> dict[bytes, Known]:
+        """Return what is known of names, also of those that clients made otherwise."""
+        with self._store.reading() as db:
+            return known(db, names)
+
+    def names_of(
+        self, blob_ids: Iterable[int], said: Iterable[bytes]
+    ) -> dict[int, bytes]:
+        """Return blobs' names as their client has them.
+
+        That is the one `said` in its request. Where a checkpoint stands for it, it is
+        the one that came with an upload, if that was another than ours.
+        """
+        with self._store.reading() as db:
+            found = names_of(db, blob_ids)
+        every = {name for names in found.values() for name in names}
+        mentioned = every.intersection(said)
+        return {
+            blob_id: next((name for name in names if name in mentioned), names[-1])
+            for blob_id, names in found.items()
+        }
+
+    def is_private(self, entry: Entry) -> bool:
+        """Whether a blob's path is one of a secret file, which is never shown."""
+        return is_secret(entry.path, self._allow_secret)
+
+    def content_of(self, entry: Entry) -> bytes | None:
+        """Return the bytes of a blob, or None if they cannot be had any more."""
+        if self.is_private(entry):
+            return None
         content = self._store.content(entry.blob_id)
-        if content is None:
-            content = self._from_disk(entry)
-        text = decode(content) if content is not None else None
-        return (
-            None if text is None or isinstance(text, SkipReason) else split_lines(text)
-        )
+        return self._from_disk(entry) if content is None else content
+
+    def lines_of(self, entry: Entry) -> list[str] | None:
+        """Return the lines of a blob, or None if it cannot be shown any more."""
+        content = self.content_of(entry)
+        lines = None if content is None else lines_in(content)
+        return None if isinstance(lines, SkipReason) else lines
 
     def text_of(self, name: bytes) -> str | None:
         """Return the text of a named blob, its lines ended by LF; None without it."""
-        with self._store.reading() as db:
-            found = known(db, [name]).get(name)
+        found = self.known([name]).get(name)
         if found is None:
             return None
         entry = self.entries([found.id]).get(found.id)

@@ -20,6 +20,7 @@ _MARKS = (
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b\b")) + b"\x7f"
 _ASCII = bytes(range(128))
 _RETURNS = re.compile(r"\r\n?")
+_LINE_ENDS = re.compile(r"\r\n?|\n")
 
 
 def decode(content: bytes) -> str | SkipReason:
@@ -51,6 +52,28 @@ def split_lines(text: str) -> list[str]:
     if not lines[-1]:
         lines.pop()
     return lines
+
+
+def lines_in(content: bytes) -> list[str] | SkipReason:
+    """Return the lines of a file."""
+    text = decode(content)
+    return text if isinstance(text, SkipReason) else split_lines(text)
+
+
+def line_starts(content: bytes) -> list[int]:
+    """Return where each line begins, and where the last one ends, in code points.
+
+    Counted as clients do, in what the bytes say and not in what `decode` makes of it:
+    CR LF counts two, a byte order mark one.
+    """
+    text = _decoded(content)
+    if isinstance(text, SkipReason):
+        return []
+    first = int(any(content.startswith(mark) for mark, _ in _MARKS))
+    starts = [first, *(first + end.end() for end in _LINE_ENDS.finditer(text))]
+    if starts[-1] < first + len(text):
+        starts.append(first + len(text))
+    return starts
 
 
 def _decoded(content: bytes) -> str | SkipReason:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from byok.augment import blobs as wire
 from byok.augment.blobs import BlobNames
 from byok.augment.body import first_text, integer
+from byok.augment.grounding import Passages, Wanted
 from byok.augment.retrieval import decode_retrieval, encode_retrieval, wanted_roots
 from byok.chat import Json
 from byok.context.options import Options
@@ -24,6 +25,7 @@ from byok.knowledge import SearchMode, Service
 if TYPE_CHECKING:
     from byok.context.engine import ContextEngine
     from byok.context.workspace import Workspace
+    from byok.retrieval.passages import PassageFinder
     from byok.retrieval.retriever import Retriever
 
 _log = logging.getLogger(__name__)
@@ -41,6 +43,7 @@ class BlobFacts:
 class _Opened(NamedTuple):
     engine: "ContextEngine"
     retriever: "Retriever"
+    passages: "PassageFinder"
 
 
 class CodeContext:
@@ -115,6 +118,14 @@ class CodeContext:
             tuple(map(wire.to_text, found.unknown)), found.checkpoint_found
         )
 
+    async def passages(self, wanted: Wanted, length: int) -> Passages:
+        """Return code for a chat, at most `length` characters of it.
+
+        Raises:
+            ByokError: the files about code cannot be used.
+        """
+        return await (await self._opened()).passages.find(wanted, length)
+
     async def text_of(self, name: str) -> str | None:
         """Return the text of a blob that a client names; None if it is not here."""
         try:
@@ -129,6 +140,7 @@ class CodeContext:
             if self._open is None:
                 from byok.context.opening import open_engine
                 from byok.context.programs import find_program
+                from byok.retrieval.passages import PassageFinder
                 from byok.retrieval.retriever import Retriever
                 from byok.retrieval.ripgrep import Ripgrep
 
@@ -136,7 +148,9 @@ class CodeContext:
                     open_engine(self._database, self._index, self._options)
                 )
                 ripgrep = Ripgrep(find_program("rg", never=self._options.roots))
-                self._open = _Opened(engine, Retriever(engine, ripgrep, self._mode))
+                retriever = Retriever(engine, ripgrep, self._mode)
+                finder = PassageFinder(engine, retriever.ranker, self._mode)
+                self._open = _Opened(engine, retriever, finder)
             return self._open
 
     # What clients ask

@@ -15,11 +15,19 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from byok.retrieval.masking import mask_lines
-from byok.retrieval.pack import GAP_LINE, LONGEST_LINE, PATH_LINE, Packed, PackedFile
+from byok.retrieval.pack import (
+    GAP_LINE,
+    LONGEST_LINE,
+    PATH_LINE,
+    Packed,
+    PackedFile,
+    Section,
+)
 
-_HEADING = "The following code sections were retrieved:\n"
+HEADING = "The following code sections were retrieved:\n"
 _OTHERS = "\nOther files that may be relevant:\n"
 _NOTHING = "No code was found for this request (no matches).\n"
+_TOO_SHORT = "Code was found, but none of it fits into an answer of this length.\n"
 _CUT = " [line cut: {} characters more]"
 # A section that does not fit is cut, if so many of its lines do.
 _WORTH_CUTTING = 5
@@ -30,10 +38,18 @@ _ODD = re.compile(
 
 
 class Answer(NamedTuple):
-    """The text, and the paths whose code it shows."""
+    """The text, and what it shows of which files, in its order."""
 
     text: str
-    shown: tuple[str, ...]
+    shown: tuple[PackedFile, ...]
+
+
+class Block(NamedTuple):
+    """What fits of a file: its text, "" for none of it, and which sections that is."""
+
+    text: str
+    shown: PackedFile
+    whole: bool
 
 
 def escaped(text: str) -> str:
@@ -55,60 +71,75 @@ def render(
     lines_of: Callable[[PackedFile], Sequence[str] | None],
     limit: int,
     notes: Iterable[str] = (),
+    *,
+    heading: str = HEADING,
 ) -> Answer:
     """Write the answer, at most `limit` characters.
 
     `lines_of` gives the lines of a file as they are now, None where it can no longer be
-    shown; a note then says so. Code is cut before paths and notes are, at line ends.
+    shown; a note then says so. Code is cut before paths and notes are, at line ends; a
+    file of which nothing fits is named.
     """
     contents = [(file, lines_of(file)) for file in packed.files]
     gone = [file.path for file, lines in contents if lines is None]
-    end = _named(_OTHERS, map(PATH_LINE.format, packed.others), limit // 4)
     said = [*notes, _gone(gone)] if gone else list(notes)
-    end += _named("\n", (f"{note}\n" for note in said), limit // 3)
-    room = limit - len(_HEADING) - len(end)
-    blocks: list[str] = []
-    shown: list[str] = []
+    notes_text = _named("\n", (f"{note}\n" for note in said), limit // 3)
+    others_text = _others(packed.others, limit // 4)
+    room = limit - len(heading) - len(others_text) - len(notes_text)
+    blocks: list[Block] = []
+    left: list[str] = []
+    full = False
     for file, lines in contents:
         if lines is None:
             continue
-        block, whole = _block(file, lines, room)
-        if block:
-            blocks.append(block)
-            shown.append(file.path)
-            room -= len(block)
+        found = Block("", file, whole=False) if full else block(file, lines, room)
+        full = not found.whole
+        room -= len(found.text)
+        if found.text:
+            blocks.append(found)
+        elif full:
+            left.append(file.path)
+    start = heading if blocks else ""
+    code = "".join(found.text for found in blocks)
+    if left:
+        room = limit - len(start) - len(code) - len(notes_text)
+        others_text = _others([*left, *packed.others], room)
+    if not blocks and not others_text:
+        start = _TOO_SHORT if left else _NOTHING
+    text = start + code + others_text + notes_text
+    return Answer(text[: max(0, limit)], tuple(found.shown for found in blocks))
+
+
+def block(
+    file: PackedFile, lines: Sequence[str], room: int, least: int = _WORTH_CUTTING
+) -> Block:
+    """Write what fits of a file; of a section that does not, `least` lines or none."""
+    text = PATH_LINE.format(escaped(file.path))
+    shown: list[Section] = []
+    whole = True
+    for first, last in file.sections:
+        gap = GAP_LINE if shown else ""
+        rows = _rows(lines, first, last)
+        if len(text) + len(gap) + sum(map(len, rows)) > room:
+            whole = False
+            left = room - len(text) - len(gap) - len(GAP_LINE)
+            rows = _fitting(rows, left, least)
+        if rows:
+            text += gap + "".join(rows) + ("" if whole else GAP_LINE)
+            shown.append(Section(first, first + len(rows) - 1))
         if not whole:
             break
-    start = _HEADING if blocks else "" if packed.others else _NOTHING
-    return Answer((start + "".join(blocks) + end)[: max(0, limit)], tuple(shown))
+    return Block(text if shown else "", file._replace(sections=(*shown,)), whole)
 
 
-def _block(file: PackedFile, lines: Sequence[str], room: int) -> tuple[str, bool]:
-    """Return what fits of a file, and whether that is all of it."""
-    block = PATH_LINE.format(escaped(file.path))
-    empty = len(block)
-    for first, last in file.sections:
-        gap = GAP_LINE if len(block) > empty else ""
-        rows = _rows(lines, first, last)
-        text = gap + "".join(rows)
-        if len(block) + len(text) > room:
-            fitting = _fitting(rows, room - len(block) - len(gap) - len(GAP_LINE))
-            if fitting:
-                block += gap + "".join(fitting) + GAP_LINE
-            return (block if len(block) > empty else ""), False
-        if rows:
-            block += text
-    return (block if len(block) > empty else ""), True
-
-
-def _fitting(rows: Sequence[str], room: int) -> Sequence[str]:
+def _fitting(rows: list[str], room: int, least: int) -> list[str]:
     count = 0
     for row in rows:
         room -= len(row)
         if room < 0:
             break
         count += 1
-    return rows[:count] if count >= _WORTH_CUTTING or count == len(rows) else ()
+    return rows[:count] if count >= least or count == len(rows) else []
 
 
 def _rows(lines: Sequence[str], first: int, last: int) -> list[str]:
@@ -123,6 +154,10 @@ def _line(line: str, beyond: int) -> str:
     if len(line) > LONGEST_LINE:
         line = line[:LONGEST_LINE] + _CUT.format(beyond)
     return escaped(line)
+
+
+def _others(paths: Iterable[str], room: int) -> str:
+    return _named(_OTHERS, map(PATH_LINE.format, paths), room)
 
 
 def _named(heading: str, rows: Iterable[str], room: int) -> str:

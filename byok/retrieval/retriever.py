@@ -9,7 +9,7 @@ from typing import Any
 
 from byok.augment.blobs import BlobNames
 from byok.augment.retrieval import Retrieval, RetrievalRequest
-from byok.context.contents import Contents, Entry
+from byok.context.contents import Entry
 from byok.context.engine import ContextEngine
 from byok.context.index_errors import IndexFailed
 from byok.context.languages import kind_of
@@ -19,8 +19,8 @@ from byok.knowledge import SearchMode
 from byok.retrieval import query as queries
 from byok.retrieval.commits import rank_commits, render_commits
 from byok.retrieval.pack import Packed, PackedFile, pack
-from byok.retrieval.query import Query
-from byok.retrieval.rank import FileEntry, RankedFile, rank
+from byok.retrieval.rank import RankedFile
+from byok.retrieval.ranker import Ranker
 from byok.retrieval.render import render
 from byok.retrieval.ripgrep import Ripgrep
 from byok.retrieval.scope import (
@@ -30,11 +30,10 @@ from byok.retrieval.scope import (
     nothing_to_search,
     scope_of,
 )
-from byok.retrieval.signals import JoinedSignals, Signals
 
 _log = logging.getLogger(__name__)
 # Files just saved are searched in their new form, if that takes no longer.
-_SETTLE_SECONDS, _FEW = 1.0, 50
+_SETTLE_SECONDS = 1.0
 _SMALL = 16
 
 
@@ -50,13 +49,13 @@ class Retriever:
         self._engine = engine
         self._ripgrep = ripgrep
         self._mode = mode
-        self._signals: dict[int, tuple[str, Signals]] = {}
+        self.ranker = Ranker(engine)
 
     async def answer(self, request: RetrievalRequest) -> Retrieval:
         """Answer in the layout of the client's tool; never fails for lack of hits."""
         started = time.monotonic()
         length = request.length
-        await self._settle()
+        await self.ranker.settled(_SETTLE_SECONDS)
         scope = await scope_of(self._engine, request.blobs, request.roots)
         parts: list[str] = []
         if request.code:
@@ -80,22 +79,16 @@ class Retriever:
 
         This asks the index alone; `notes` say what that does not know.
         """
-        await self._settle()
+        await self.ranker.settled(_SETTLE_SECONDS)
         scope = await scope_of(self._engine, BlobNames(), roots)
         building = [*map(_unfinished, _being_built(scope.workspaces))]
         found, entries = await asyncio.to_thread(
-            self._ranked, queries.parse(text), scope
+            self.ranker.ranked, queries.parse(text), scope
         )
         return {
             "hits": [_hit(file, entries, scope) for file in found[:limit]],
             "notes": [*scope.notes, *(building or behind(scope))],
         }
-
-    async def _settle(self) -> None:
-        """Let a few files that were just saved be indexed first."""
-        indexer = self._engine.indexer
-        if 0 < indexer.open_tasks < _FEW:
-            await self._engine.uploads.settled(_SETTLE_SECONDS)
 
     async def _code(self, text: str, scope: Scope, length: int) -> str:
         usable = scope.named or all(map(is_usable, scope.workspaces))
@@ -115,7 +108,7 @@ class Retriever:
         return await self._by_ripgrep(text, scope, length)
 
     def _by_index(self, text: str, scope: Scope, length: int) -> str:
-        found, entries = self._ranked(queries.parse(text), scope)
+        found, entries = self.ranker.ranked(queries.parse(text), scope)
         packed = pack(found, lambda blob_id: entries[blob_id].spans, length)
         if not found:
             packed = Packed((), self._all_of_few(scope))
@@ -135,40 +128,6 @@ class Retriever:
             if entry.spans
         ]
         return tuple(sorted(paths, key=lambda path: (kind_of(path) != "code", path)))
-
-    def _ranked(
-        self, query: Query, scope: Scope
-    ) -> tuple[list[RankedFile], Mapping[int, Entry]]:
-        """Rank the files of a scope; returns the entries of all that were found."""
-        engine = self._engine
-        hits = engine.store.index.search(query.terms, scope.view)
-        entries = _Entries(engine.contents, {hit.blob_id for hit in hits})
-
-        def by_blob(blob_id: int) -> FileEntry | None:
-            entry = entries.get(blob_id)
-            if entry is None:
-                return None
-            return FileEntry(blob_id, scope.path_of(entry), kind_of(entry.path))
-
-        def by_path(path: str) -> FileEntry | None:
-            blob_id = scope.blob_of(path)
-            return FileEntry(blob_id, path, kind_of(path)) if blob_id else None
-
-        return rank(hits, by_blob, query, self._signals_of(scope), by_path), entries
-
-    def _signals_of(self, scope: Scope) -> JoinedSignals:
-        """Return what the histories say; read anew only when a commit came in."""
-        parts: dict[str, Signals] = {}
-        for space in scope.workspaces:
-            history = self._engine.history_of(space)
-            if history is None or not space.built:
-                continue  # with half of the files it would be kept for the whole
-            known = self._signals.get(space.id)
-            if known is None or known[0] != history.head:
-                known = (history.head, Signals(history, space.paths()))
-                self._signals[space.id] = known
-            parts[scope.prefix_of(space)] = known[1]
-        return JoinedSignals(parts)
 
     async def _by_ripgrep(
         self,
@@ -207,20 +166,6 @@ class Retriever:
             return "No commit history is at hand for this workspace.\n"
         found = await asyncio.to_thread(rank_commits, commits, terms)
         return render_commits(found, length)
-
-
-class _Entries(dict[int, Entry]):
-    """The entries of blobs; those that history brings in are read when needed."""
-
-    def __init__(self, contents: Contents, blob_ids: Iterable[int]) -> None:
-        super().__init__(contents.entries(blob_ids))
-        self._contents = contents
-
-    def __missing__(self, blob_id: int) -> Entry:
-        found = self._contents.entries([blob_id]).get(blob_id)
-        # It may have gone between two looks: then nothing of it is shown.
-        self[blob_id] = found or Entry(blob_id, "", b"")
-        return self[blob_id]
 
 
 def _being_built(spaces: Iterable[Workspace]) -> list[Workspace]:

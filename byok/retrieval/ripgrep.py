@@ -20,7 +20,7 @@ import orjson
 
 from byok.context.programs import clean_environment, kill_group
 from byok.context.reading import Folder, Unreadable
-from byok.context.text import decode, split_lines
+from byok.context.text import lines_in
 from byok.context.tokens import stem
 from byok.context.types import SkipReason
 from byok.context.versions import MAX_BYTES
@@ -213,8 +213,8 @@ def _written(root: Path, found: Search, limit: int, prefix: str) -> str:
                 content, _ = folder.read(found.files[file.blob_id].path, MAX_BYTES)
         except Unreadable:
             return None
-        text = decode(content)
-        return None if isinstance(text, SkipReason) else split_lines(text)
+        lines = lines_in(content)
+        return None if isinstance(lines, SkipReason) else lines
 
     return render(packed, lines_of, limit, found.notes).text
 

@@ -8,10 +8,9 @@ from typing import TypeAlias
 
 from aiohttp.web import BaseRequest, StreamResponse
 
-from byok.augment.blobs import BlobNames, blob_names
 from byok.augment.conversation import place_of
 from byok.augment.endpoints import Generate, Streamed, Whole
-from byok.augment.job import Defaults, Facts, LineReply, ObjectReply
+from byok.augment.job import Defaults, LineReply, ObjectReply
 from byok.augment.prompts.editing import cut_file
 from byok.chat import Json
 from byok.errors import ByokError
@@ -19,6 +18,7 @@ from byok.knowledge import Purpose
 from byok.server.choice import choose_model
 from byok.server.conversations import Conversations
 from byok.server.gate import Gate
+from byok.server.grounding import Grounding
 from byok.server.large import Run
 from byok.server.reply import internal_error, json_response
 from byok.server.stream import LineStream
@@ -41,6 +41,11 @@ class Generator:
         stream: Callable[[BaseRequest], LineStream] = LineStream,
     ) -> None:
         self._services = services
+        self._grounding = Grounding(
+            services.context,
+            services.settings.chat,
+            keeps_uploads=services.keeps_uploads,
+        )
         self._gate = gate
         self._stream = stream
         self._conversations = Conversations()
@@ -58,18 +63,20 @@ class Generator:
             self._defaults[asker] = services.defaults(*asker)
         defaults = self._defaults[asker]
         place = place_of(body) if row.purpose is Purpose.CHAT else None
-        names = await run(partial(blob_names, body))
+        ground = self._grounding.grounded
         match row.how:
             case Streamed(decode, in_file=in_file):
                 body = await self._with_file(body) if in_file else body
                 job = await run(partial(decode, body, defaults, self._tell_node))
-                lines = job.reply(await self._facts(names, request_id))
-                turn = Turn(services, choice, job.chat, lines, request_id, place)
+                chat, facts = await ground(job, body, request_id, run)
+                lines = job.reply(facts)
+                turn = Turn(services, choice, chat, lines, request_id, place)
                 return partial(self._streamed, turn, lines)
             case Whole(decode):
                 task = await run(partial(decode, body, defaults, self._tell_node))
-                whole = task.reply(await self._facts(names, request_id))
-                turn = Turn(services, choice, task.chat, whole, request_id, place)
+                chat, facts = await ground(task, body, request_id, run)
+                whole = task.reply(facts)
+                turn = Turn(services, choice, chat, whole, request_id, place)
                 return partial(self._whole, turn, whole)
 
     async def answer(self, asked: Asked, request: BaseRequest) -> StreamResponse:
@@ -83,12 +90,6 @@ class Generator:
             file = await self._services.context.text_of(name)
             return {**body, "target_file_content": file}
         return body
-
-    async def _facts(self, names: BlobNames, request_id: str) -> Facts:
-        if names.is_empty or not self._services.keeps_uploads:
-            return Facts(request_id)  # what is told unknown is uploaded at once
-        found = await self._services.context.facts(names)
-        return Facts(request_id, found.unknown, found.checkpoint_found)
 
     async def _streamed(
         self, turn: Turn, reply: LineReply, request: BaseRequest

@@ -185,3 +185,9 @@ def test_an_unknown_base_is_not_found() -> None:
         blobs.checkpoint_reply(None)
     assert (refused.value.status, refused.value.code) == (404, "checkpoint_not_found")
     assert refused.value.hint
+
+
+def test_attached_files_are_named_under_either_field_each_once() -> None:
+    body = {"user_guided_blobs": [NAMES[0], "odd", ""], "userSpecifiedFiles": NAMES[:2]}
+    found = [blobs.to_text(name) for name in blobs.guided_names(body)]
+    assert found == [NAMES[0], "odd", NAMES[1]]

@@ -1,9 +1,12 @@
 """A chat is streamed or whole; both begin with what is unknown of the blobs."""
 
+from typing import Any
+
 import pytest
 
 from byok.augment.chat_job import chat_lines, chat_object
 from byok.augment.chat_reply import chunk
+from byok.augment.grounding import FileChunk
 from byok.augment.job import Facts
 from byok.errors import UpstreamGarbled
 from byok.events import TextDelta
@@ -39,3 +42,19 @@ def test_a_whole_answer_that_broke_keeps_its_text_if_there_is_any() -> None:
     assert found["text"] == "One\n[byok] broke"
     assert found["stop_reason"] == 0
     assert reply.left_out == []
+
+
+def test_the_first_line_says_where_what_was_shown_stands() -> None:
+    facts = Facts("r", chunks=(FileChunk("b", 1, 5),))
+    chunks = [{"char_start": 1, "char_end": 5, "blob_name": "b"}]
+    reply = chat_lines(BODY, PLAIN, ignore).reply(facts)
+    assert reply.first == {**chunk(), "workspace_file_chunks": chunks}
+    found = whole(chat_object, BODY, events("One."), facts)
+    assert found["workspace_file_chunks"] == chunks
+
+
+@pytest.mark.parametrize("decode", [chat_lines, chat_object])
+def test_a_chat_says_which_code_it_is_about(decode: Any) -> None:
+    body = {"message": "Where?", "user_guided_blobs": ["b"]}
+    assert decode(body, PLAIN, ignore).wanted.question == "Where?"
+    assert decode(BODY, PLAIN, ignore).wanted is None

@@ -27,6 +27,8 @@ def test_every_key_is_described_in_a_sentence() -> None:
         {"chat": {"temperature": float("nan")}},
         {"chat": {"top_p": 0}},
         {"chat": {"max_tokens": 0}},
+        {"chat": {"context_chars": 999}},
+        {"chat": {"context_chars": 400_001}},
         {"limits": {"streams": 0}},
         {"limits": {"connections": 7}},
         {"limits": {"waiting": -1}},

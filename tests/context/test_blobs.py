@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from byok.context import blobs
-from byok.context.blobs import content_of, known, register, settled, store, touch
+from byok.context.blobs import (
+    content_of,
+    known,
+    names_of,
+    register,
+    settled,
+    store,
+    touch,
+)
 from byok.context.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE, Database
 from byok.context.types import SkipReason
 from tests.context.stores import upload
@@ -188,3 +196,14 @@ def test_days_of_use_only_move_forward(db: sqlite3.Connection) -> None:
     touch(db, ids[:1], 8)
     touch(db, [ids[1], 99], 10)
     assert db.execute("SELECT used FROM blob ORDER BY id").fetchall() == [(9,), (10,)]
+
+
+def test_a_blob_has_its_own_name_before_those_that_clients_made(
+    db: sqlite3.Connection,
+) -> None:
+    odd = upload("src/a.py", "one", name=b"odd")
+    _, fresh = store(db, [odd, B], {}, 7)
+    assert names_of(db, [*fresh, 10**6]) == {
+        fresh[0]: [A.name, b"odd"],
+        fresh[1]: [B.name],
+    }

@@ -46,3 +46,33 @@ async def test_what_is_no_text_has_no_lines(tmp_path: Path) -> None:
         found = await made.uploads.resolve("", [name], [])
         [entry] = made.contents.entries(found.view.ids).values()
         assert made.contents.lines_of(entry) is None
+
+
+async def test_a_secret_name_is_never_shown_even_if_it_was_kept_once(
+    tmp_path: Path,
+) -> None:
+    name = blob_name(".env", b"KEY=1\n")
+    async with engine(tmp_path / "e", allow_secret=[".env"]) as made:
+        await made.uploads.upload([Upload(name, ".env", b"KEY=1\n")])
+        assert made.contents.text_of(name) == "KEY=1\n"
+    async with engine(tmp_path / "e") as made:
+        [known] = made.contents.known([name]).values()
+        [entry] = made.contents.entries([known.id]).values()
+        assert made.contents.is_private(entry)
+        assert made.contents.content_of(entry) is None
+        assert made.contents.text_of(name) is None
+
+
+async def test_a_blob_is_called_as_its_client_calls_it(tmp_path: Path) -> None:
+    own, other, odd = blob_name("b.py", b"b"), blob_name("c.py", b"c"), b"odd"
+    async with engine(tmp_path / "e") as made:
+        contents = made.contents
+        uploads = [Upload(odd, "b.py", b"b"), Upload(other, "c.py", b"c")]
+        await made.uploads.upload(uploads)
+        ids = {name: found.id for name, found in contents.known([own, other]).items()}
+        assert contents.known([odd])[odd].id == ids[own]
+        both = {ids[own], ids[other]}
+        assert contents.names_of(both, [own]) == {ids[own]: own, ids[other]: other}
+        assert contents.names_of(both, [odd, other])[ids[own]] == odd
+        assert contents.names_of(both, [])[ids[own]] == odd
+        assert contents.names_of([0], [odd]) == {}

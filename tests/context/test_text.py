@@ -3,8 +3,10 @@
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from byok.context.text import decode, split_lines
+from byok.context.text import decode, line_starts, lines_in, split_lines
 from byok.context.types import SkipReason
 
 TEXT = "first = 'é'\n\nsecond\n"
@@ -85,3 +87,58 @@ def test_long_lines_in_the_mean_are_minified_beyond_20_000_characters() -> None:
     assert decode(b"x" * 20_000) == "x" * 20_000
     assert decode((b"x" * 399 + b"\n") * 100) == ("x" * 399 + "\n") * 100
     assert decode((b"x" * 410 + b"\r") * 100) is SkipReason.MINIFIED
+
+
+@pytest.mark.parametrize(
+    ("content", "starts"),
+    [
+        (b"", [0]),
+        (b"a\nbc", [0, 2, 4]),
+        (b"a\nbc\n", [0, 2, 5]),
+        (b"a\r\nb\rc\n\r\n", [0, 3, 5, 7, 9]),
+        (b"\xef\xbb\xbfa\nb", [1, 3, 4]),
+        ("é😀\n北".encode(), [0, 3, 4]),
+        ("\ufeffé\n".encode("utf-16-le"), [1, 3]),
+        (b"caf\xe9 au lait\nb", [0, 13, 14]),
+        (b"a\0b", []),
+    ],
+)
+def test_lines_begin_where_the_clients_text_has_them(
+    content: bytes, starts: list[int]
+) -> None:
+    assert line_starts(content) == starts
+
+
+PIECES = st.sampled_from(
+    ["\n", "\r\n", "\r", "\ufeff", "😀", "e\u0301", "\u2028", "\x0b", "\x85", "x", " "]
+)
+
+
+@given(
+    st.text() | st.lists(PIECES).map("".join),
+    st.sampled_from(["utf-8", "utf-16-le", "utf-16-be"]),
+    st.booleans(),
+)
+def test_every_run_of_lines_is_found_again_in_the_clients_text(
+    text: str, encoding: str, mark: bool
+) -> None:
+    if mark or encoding != "utf-8":
+        text = "\ufeff" + text
+    content = text.encode(encoding)
+    lines = lines_in(content)
+    if isinstance(lines, SkipReason):
+        assert "\0" in text
+        return
+    starts = line_starts(content)
+    assert len(starts) == len(lines) + 1
+    assert text[starts[0] :].encode(encoding) in content
+    assert starts[-1] == len(text)
+    for first in range(len(lines)):
+        for last in range(first, len(lines)):
+            part = text[starts[first] : starts[last + 1]]
+            assert split_lines(part) == lines[first : last + 1]
+
+
+def test_what_is_no_text_has_no_lines() -> None:
+    assert lines_in(b"a\0b") is SkipReason.BINARY
+    assert lines_in(b"a\r\nb") == ["a", "b"]

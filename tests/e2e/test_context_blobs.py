@@ -1,6 +1,5 @@
 """Uploads, checkpoints and questions over HTTP: limits, losses, and odd input."""
 
-import hashlib
 import json
 import os
 import shutil
@@ -11,30 +10,18 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.blobs import MISSING, blob, upload
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.engines import until, written
 from tests.fakes.process import configure, serving
 from tests.fakes.raw import check_error, request
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 
-MISSING = "0" * 64
 needs_rg = pytest.mark.skipif(not shutil.which("rg"), reason="rg is not installed")
-
-
-def blob(path: str, content: str) -> dict[str, str]:
-    name = hashlib.sha256(path.encode() + content.encode()).hexdigest()
-    return {"blob_name": name, "path": path, "content": content}
 
 
 LION = blob("src/lion.py", "def feed_lion():\n    return 'meat'\n")
 BEAR = blob("src/bear.py", "def feed_bear():\n    return 'honey'\n")
-
-
-async def upload(editor: Editor, *blobs: Any) -> list[str]:
-    reply = await editor.post("/batch-upload", {"blobs": list(blobs)})
-    assert reply.status == 200
-    names: list[str] = reply.json["blob_names"]
-    return names
 
 
 async def missing(editor: Editor, *names: Any) -> Any:

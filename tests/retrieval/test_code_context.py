@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from byok.augment.blobs import BlobNames, to_bytes
+from byok.augment.grounding import Wanted
 from byok.chat import Json
 from byok.context.options import Options
 from byok.context.versions import blob_name
@@ -189,3 +190,13 @@ async def test_it_opens_at_the_start_where_there_is_something(tmp_path: Path) ->
     await two.start()
     await two.indexed()
     await two.close()
+
+
+async def test_a_chat_gets_code_by_the_same_door(door: Door) -> None:
+    [name] = await door.upload(lion__py="def feed_lion(): pass")
+    await door.indexed()
+    wanted = Wanted("lion?", BlobNames("", (to_bytes(name),)), (to_bytes("odd"),))
+    found = await door.passages(wanted, 1000)
+    assert "Path: lion.py\n     1\tdef feed_lion(): pass\n" in found.text
+    assert found.chunks == ((name, 0, 21),)
+    assert found.unknown == ("odd",)

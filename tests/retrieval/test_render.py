@@ -50,7 +50,7 @@ def test_the_layout_is_the_one_that_clients_know() -> None:
         "\n"
         "One note.\n"
     )
-    assert answer.shown == ("src/auth/login.py", "src/auth/store.py")
+    assert answer.shown == packed.files
 
 
 def test_nothing_found_is_said_in_a_sentence() -> None:
@@ -63,7 +63,7 @@ def test_nothing_found_is_said_in_a_sentence() -> None:
 def test_a_file_that_can_no_longer_be_read_is_left_out_with_a_note() -> None:
     packed = Packed((file("gone.py", (0, 1)), file("here.py", (0, 0))), ())
     answer = render(packed, lambda f: ["x"] if f.path == "here.py" else None, 500)
-    assert answer.shown == ("here.py",)
+    assert answer.shown == (packed.files[1],)
     assert answer.text == (
         f"{HEADING}Path: here.py\n     1\tx\n\n"
         "gone.py matches too, but can no longer be read.\n"
@@ -79,6 +79,7 @@ def test_a_file_that_became_shorter_shows_what_is_left() -> None:
     packed = Packed((file("a.py", (0, 1), (5, 9)), file("b.py", (7, 9))), ())
     answer = render(packed, lambda _: ["x"], 500)
     assert answer.text == f"{HEADING}Path: a.py\n     1\tx\n"
+    assert answer.shown == (file("a.py", (0, 0)),)
 
 
 @pytest.mark.case("B74")
@@ -130,10 +131,36 @@ def test_control_characters_of_code_are_shown_escaped() -> None:
 def test_a_section_that_does_not_fit_is_cut_at_a_line() -> None:
     lines = [f"line {n}" for n in range(100)]
     packed = Packed((file("a.py", (0, 9), (20, 60)), file("b.py", (0, 9))), ())
-    text = render(packed, lambda _: lines, 400).text
-    assert re.search(r"    (\d\d)\tline 3\d\n\.\.\.\n$", text)
-    assert "b.py" not in text
-    assert 380 < len(text) <= 400
+    answer = render(packed, lambda _: lines, 400)
+    assert "b.py" not in answer.text  # there is not even room for its name
+    assert 380 < len(answer.text) <= 400
+    [(_, _, (whole, cut))] = answer.shown
+    assert (whole, cut.first) == (Section(0, 9), 20)
+    assert answer.text.endswith(f"    {cut.last + 1}\tline {cut.last}\n...\n")
+
+
+def test_files_of_which_nothing_fits_are_named_the_best_first() -> None:
+    packed = Packed((file("a.py", (0, 9)), file("b.py", (0, 9))), ("c.py",))
+    answer = render(packed, lambda _: ["x" * 60] * 10, 300, ["One note."])
+    assert answer.text == (
+        "\nOther files that may be relevant:\n"
+        "Path: a.py\nPath: b.py\nPath: c.py\n\nOne note.\n"
+    )
+    assert answer.shown == ()
+
+
+def test_where_not_even_a_path_fits_a_sentence_says_so() -> None:
+    packed = Packed((file("a" * 200, (0, 9)),), ())
+    text = render(packed, lambda _: ["x" * 60] * 10, 100).text
+    assert (
+        text == "Code was found, but none of it fits into an answer of this length.\n"
+    )
+
+
+def test_another_heading_can_stand_above_the_code() -> None:
+    packed = Packed((file("a.py", (0, 0)),), ())
+    answer = render(packed, lambda _: ["x"], 500, heading="[code]\n")
+    assert answer.text == "[code]\nPath: a.py\n     1\tx\n"
 
 
 def test_a_section_of_which_little_fits_is_left_out() -> None:

@@ -1,0 +1,188 @@
+"""Code for a chat: what the user attached to it, and what its question finds.
+
+The client is told which characters of its files the model was shown, and which of the
+blobs it named are unknown here.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from byok.augment.blobs import to_text
+from byok.augment.grounding import FileChunk, Passages, Wanted
+from byok.context.contents import Contents, Entry
+from byok.context.database import NAMED
+from byok.context.engine import ContextEngine
+from byok.context.index_errors import IndexFailed
+from byok.context.text import line_starts, lines_in
+from byok.context.types import SkipReason
+from byok.errors import NotReady
+from byok.knowledge import SearchMode
+from byok.retrieval import query as queries
+from byok.retrieval.attached import Attached, most_attached, render_attached
+from byok.retrieval.pack import PackedFile, pack
+from byok.retrieval.query import STOP_WORDS
+from byok.retrieval.ranker import Ranker
+from byok.retrieval.render import Answer, render
+from byok.retrieval.scope import Scope, scope_of
+
+_log = logging.getLogger(__name__)
+_HEADING = "[code of the workspace that may be relevant]\n"
+_WORTH_ASKING = 400
+# A chat waits less than a tool does, also for files that were just saved.
+_SECONDS, _SETTLE_SECONDS = 5.0, 0.25
+_NOTHING = Answer("", ())
+
+
+class PassageFinder:
+    """Finds the code that goes into a chat."""
+
+    def __init__(
+        self,
+        engine: ContextEngine,
+        ranker: Ranker,
+        mode: SearchMode = SearchMode.AUTO,
+        *,
+        seconds: float = _SECONDS,
+    ) -> None:
+        self._engine = engine
+        self._ranker = ranker
+        self._mode = mode
+        self._seconds = seconds
+
+    async def find(self, wanted: Wanted, length: int) -> Passages:
+        """Return passages of at most `length` characters; attached files come first.
+
+        Only the index is asked: ripgrep would take longer than a chat can wait.
+
+        Raises:
+            NotReady: this machine is too busy.
+        """
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._ranker.settled(_SETTLE_SECONDS)
+                scope = None
+                if not wanted.blobs.is_empty:
+                    scope = await scope_of(self._engine, wanted.blobs, ())
+                return await asyncio.to_thread(self._gathered, wanted, scope, length)
+        except TimeoutError as error:
+            raise NotReady(f"No code was found in {self._seconds:g} s.") from error
+
+    def _gathered(self, wanted: Wanted, scope: Scope | None, length: int) -> Passages:
+        files = _Files(self._engine.contents)
+        attached = _attachments(files, wanted.guided, most_attached(length))
+        first = render_attached(attached.files, length, attached.notes)
+        room = length - len(first.text) - bool(first.text)
+        second = _NOTHING
+        if scope is not None and room >= _WORTH_ASKING:
+            second = self._found(wanted.question, scope, files, first.shown, room)
+        said = (*wanted.blobs.added, *wanted.guided)
+        unknown = [*(scope.unknown if scope else ()), *attached.unknown]
+        return Passages(
+            "\n".join(filter(None, (first.text, second.text))),
+            tuple(files.chunks((*first.shown, *second.shown), said)),
+            tuple(map(to_text, dict.fromkeys(unknown))),
+            scope is None or scope.checkpoint_found,
+        )
+
+    def _found(
+        self,
+        question: str,
+        scope: Scope,
+        files: "_Files",
+        shown: Iterable[PackedFile],
+        room: int,
+    ) -> Answer:
+        """Write what the question finds in a set, without what is shown already."""
+        query = queries.parse(question)
+        if self._mode is SearchMode.RIPGREP or query.terms.keys() <= STOP_WORDS:
+            return _NOTHING
+        try:
+            ranked, entries = self._ranker.ranked(query, scope)
+        except IndexFailed as error:
+            _log.error("a chat goes on without the index: %s", error.sentence)
+            return _NOTHING
+        # An attached file may be there in another version, too.
+        known = {file.path for file in shown}
+        fresh = [file for file in ranked if file.path not in known]
+        packed = pack(fresh, lambda blob_id: entries[blob_id].spans, room)
+
+        def lines_of(file: PackedFile) -> Sequence[str] | None:
+            lines = files.lines(entries[file.blob_id])
+            return lines if isinstance(lines, list) else None
+
+        answer = render(packed, lines_of, room, heading=_HEADING)
+        return answer if answer.shown else _NOTHING
+
+
+class _Files:
+    """The files that an answer looks at, each as it was read."""
+
+    def __init__(self, contents: Contents) -> None:
+        self.contents = contents
+        self._read: dict[int, bytes] = {}
+
+    def lines(self, entry: Entry) -> list[str] | SkipReason | None:
+        """Return lines, the reason why there are none, or None: the content is gone."""
+        if self.contents.is_private(entry):
+            return SkipReason.SECRET
+        content = self.contents.content_of(entry)
+        if content is None:
+            return None
+        self._read[entry.blob_id] = content
+        return lines_in(content)
+
+    def chunks(
+        self, shown: Sequence[PackedFile], said: Iterable[bytes]
+    ) -> Iterator[FileChunk]:
+        """Say where in the client's files it stands; `said` are names of theirs."""
+        names = self.contents.names_of([file.blob_id for file in shown], said)
+        for file in shown:
+            if file.blob_id in names:
+                name = to_text(names[file.blob_id])
+                starts = line_starts(self._read[file.blob_id])
+                for first, last in file.sections:
+                    yield FileChunk(name, starts[first], starts[last + 1])
+
+
+class _Attachments(NamedTuple):
+    """The attached files to show, names unknown here, and notes on the rest."""
+
+    files: list[Attached]
+    unknown: list[bytes]
+    notes: list[str]
+
+
+def _attachments(files: "_Files", names: Sequence[bytes], most: int) -> _Attachments:
+    """Look up what the user attached; each file counts once."""
+    found = _Attachments([], [], [])
+    known = files.contents.known(names)
+    here = {entry.id for entry in known.values() if entry.state != NAMED}
+    entries = files.contents.entries(here)
+    beyond = 0
+    for name in names:
+        entry = entries.get(known[name].id) if name in known else None
+        if entry is None:
+            found.unknown.append(name)
+        elif entry.blob_id not in here:
+            continue
+        elif len(found.files) == most:
+            beyond += 1
+        else:
+            here.remove(entry.blob_id)
+            lines, reason = files.lines(entry), known[name].reason
+            if lines is None and reason is not None:
+                lines = SkipReason(reason)
+            if lines is None:
+                found.unknown.append(name)
+            elif isinstance(lines, SkipReason):
+                found.notes.append(
+                    f"{entry.path or 'A file'} is attached too, but not shown: "
+                    f"{lines.explanation}."
+                )
+            else:
+                found.files.append(Attached(entry.blob_id, entry.path, lines))
+    if beyond:
+        found.notes.append(f"{beyond} more files are attached, but there is no room.")
+    return found

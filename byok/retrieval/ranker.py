@@ -1,0 +1,78 @@
+"""Ranks the files of a scope: the index, the paths and the histories together."""
+
+from collections.abc import Iterable, Mapping
+
+from byok.context.contents import Contents, Entry
+from byok.context.engine import ContextEngine
+from byok.context.languages import kind_of
+from byok.retrieval.query import Query
+from byok.retrieval.rank import FileEntry, RankedFile, rank
+from byok.retrieval.scope import Scope
+from byok.retrieval.signals import JoinedSignals, Signals
+
+_FEW = 50
+
+
+class Ranker:
+    """What the ways of answering share; it keeps what the histories say."""
+
+    def __init__(self, engine: ContextEngine) -> None:
+        self._engine = engine
+        self._signals: dict[int, tuple[str, Signals]] = {}
+
+    async def settled(self, seconds: float) -> None:
+        """Let a few files that were just saved be indexed first."""
+        if 0 < self._engine.indexer.open_tasks < _FEW:
+            await self._engine.uploads.settled(seconds)
+
+    def ranked(
+        self, query: Query, scope: Scope
+    ) -> tuple[list[RankedFile], Mapping[int, Entry]]:
+        """Rank the files of a scope; returns the entries of all that were found.
+
+        Raises:
+            IndexFailed: it cannot be searched.
+        """
+        engine = self._engine
+        hits = engine.store.index.search(query.terms, scope.view)
+        entries = _Entries(engine.contents, {hit.blob_id for hit in hits})
+
+        def by_blob(blob_id: int) -> FileEntry | None:
+            entry = entries.get(blob_id)
+            if entry is None:
+                return None
+            return FileEntry(blob_id, scope.path_of(entry), kind_of(entry.path))
+
+        def by_path(path: str) -> FileEntry | None:
+            blob_id = scope.blob_of(path)
+            return FileEntry(blob_id, path, kind_of(path)) if blob_id else None
+
+        return rank(hits, by_blob, query, self._signals_of(scope), by_path), entries
+
+    def _signals_of(self, scope: Scope) -> JoinedSignals:
+        """Return what the histories say; read anew only when a commit came in."""
+        parts: dict[str, Signals] = {}
+        for space in scope.workspaces:
+            history = self._engine.history_of(space)
+            if history is None or not space.built:
+                continue  # with half of the files it would be kept for the whole
+            known = self._signals.get(space.id)
+            if known is None or known[0] != history.head:
+                known = (history.head, Signals(history, space.paths()))
+                self._signals[space.id] = known
+            parts[scope.prefix_of(space)] = known[1]
+        return JoinedSignals(parts)
+
+
+class _Entries(dict[int, Entry]):
+    """The entries of blobs; those that history brings in are read when needed."""
+
+    def __init__(self, contents: Contents, blob_ids: Iterable[int]) -> None:
+        super().__init__(contents.entries(blob_ids))
+        self._contents = contents
+
+    def __missing__(self, blob_id: int) -> Entry:
+        found = self._contents.entries([blob_id]).get(blob_id)
+        # It may have gone between two looks: then nothing of it is shown.
+        self[blob_id] = found or Entry(blob_id, "", b"")
+        return self[blob_id]

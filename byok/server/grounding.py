@@ -1,0 +1,63 @@
+"""Puts code into a chat before it is asked, and says what is unknown of it here."""
+
+import logging
+from functools import partial
+
+from byok.augment.blobs import blob_names
+from byok.augment.grounding import Passages, Wanted, with_passages
+from byok.augment.job import Facts, Job, LineReply, ObjectReply
+from byok.chat import ChatRequest, Json
+from byok.config.sections import ChatSettings
+from byok.errors import ByokError
+from byok.retrieval.code_context import CodeContext
+from byok.server.large import Run
+
+_log = logging.getLogger(__name__)
+
+
+class Grounding:
+    """Looks up what the jobs of clients are about.
+
+    Where uploads do not come here (`keeps_uploads`), there is nothing to find, and
+    nothing is called unknown: a client would upload it at once.
+    """
+
+    def __init__(
+        self, context: CodeContext, settings: ChatSettings, *, keeps_uploads: bool
+    ) -> None:
+        self._context = context
+        self._settings = settings
+        self._keeps_uploads = keeps_uploads
+
+    async def grounded(
+        self,
+        job: Job[LineReply] | Job[ObjectReply],
+        body: Json,
+        request_id: str,
+        run: Run,
+    ) -> tuple[ChatRequest, Facts]:
+        """Return what is asked, with code where that is wanted, and the facts of it."""
+        if not self._keeps_uploads:
+            return job.chat, Facts(request_id)
+        wanted = job.wanted
+        if wanted is not None and self._settings.retrieval:
+            found = await self._found(wanted)
+            facts = Facts(
+                request_id, found.unknown, found.checkpoint_found, found.chunks
+            )
+            return with_passages(job.chat, found.text), facts
+        names = wanted.blobs if wanted else await run(partial(blob_names, body))
+        if names.is_empty:
+            return job.chat, Facts(request_id)
+        known = await self._context.facts(names)
+        return job.chat, Facts(request_id, known.unknown, known.checkpoint_found)
+
+    async def _found(self, wanted: Wanted) -> Passages:
+        """Find code; a chat goes on without, whatever hinders that."""
+        try:
+            return await self._context.passages(wanted, self._settings.context_chars)
+        except ByokError as error:
+            _log.warning("a chat goes on without code: %s", error.sentence)
+        except Exception:
+            _log.exception("a chat goes on without code")
+        return Passages()

@@ -1,0 +1,153 @@
+"""Attached files are shown whole, or each from its start for its share."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.retrieval.attached import Attached, most_attached, render_attached, shares
+from byok.retrieval.pack import PackedFile, Section
+
+HEADING = "[files that the user attached]\n"
+
+
+def file(blob: int, *lines: str) -> Attached:
+    return Attached(blob, f"{blob}.py", lines)
+
+
+def test_files_that_fit_are_shown_whole_in_their_order() -> None:
+    found = render_attached([file(2, "two", "deux"), file(1, "one")], 1000)
+    assert found.text == (
+        f"{HEADING}Path: 2.py\n     1\ttwo\n     2\tdeux\nPath: 1.py\n     1\tone\n"
+    )
+    assert found.shown == (
+        PackedFile(2, "2.py", (Section(0, 1),)),
+        PackedFile(1, "1.py", (Section(0, 0),)),
+    )
+
+
+def test_a_large_file_is_cut_at_a_line_and_leaves_the_small_ones_whole() -> None:
+    large = file(1, *(f"line {n}" for n in range(1000)))
+    small = file(2, *(f"small {n}" for n in range(20)))
+    found = render_attached([large, small], 2000)
+    assert 1960 < len(found.text) <= 2000
+    [(_, _, (start,)), whole] = found.shown
+    assert whole == PackedFile(2, "2.py", (Section(0, 19),))
+    assert start.first == 0
+    cut = f"{start.last + 1:6}\tline {start.last}\n...\nPath: 2.py\n"
+    assert cut in found.text
+
+
+def test_large_files_get_equal_shares() -> None:
+    files = [file(n, *(f"line {m}" for m in range(1000))) for n in range(4)]
+    found = render_attached(files, 4000)
+    ends = [sections[-1].last for _, _, sections in found.shown]
+    assert len(ends) == 4
+    assert max(ends) - min(ends) <= 1
+
+
+def test_a_million_lines_cost_no_more_than_the_few_that_fit() -> None:
+    class Counted(list[str]):
+        seen = 0
+
+        def __getitem__(self, at):  # type: ignore[no-untyped-def]
+            found = super().__getitem__(at)
+            self.seen += len(found) if isinstance(at, slice) else 1
+            return found
+
+    lines = Counted(["some line"] * 1_000_000)
+    found = render_attached([Attached(1, "a.py", lines)], 1000)
+    assert found.text.endswith("\tsome line\n...\n")
+    assert lines.seen < 1000
+
+
+def test_lines_that_masks_made_short_do_not_hide_that_the_file_goes_on() -> None:
+    key = "sk-" + "a1" * 150
+    found = render_attached([file(1, *[key] * 100)], 1000)
+    assert key not in found.text
+    assert found.text.endswith("...\n")
+    [(_, _, (start,))] = found.shown
+    assert start.last < 99
+
+
+def test_an_empty_file_is_said_to_be_empty() -> None:
+    found = render_attached([file(1)], 1000)
+    assert found.text == f"{HEADING}Path: 1.py\n(the file is empty)\n"
+    assert found.shown == (PackedFile(1, "1.py", ()),)
+
+
+def test_notes_stand_below_and_are_escaped() -> None:
+    found = render_attached([file(1, "x")], 1000, ["a\nb.py is private."])
+    assert found.text.endswith("\tx\n(a\\nb.py is private.)\n")
+    alone = render_attached([], 1000, ["It is private."])
+    assert alone.text == f"{HEADING}(It is private.)\n"
+
+
+def test_notes_take_a_quarter_at_most() -> None:
+    notes = [f"{n}.py is private." for n in range(1000)]
+    found = render_attached([file(1, *["x" * 80] * 100)], 2000, notes)
+    assert 300 < found.text.count("is private") * len("(10.py is private.)\n") <= 500
+    assert found.text.count("x" * 80) > 10
+    assert len(found.text) <= 2000
+
+
+def test_a_few_long_lines_are_better_than_none() -> None:
+    found = render_attached([file(1, *["x" * 390] * 9)], 1000)
+    assert found.shown == (PackedFile(1, "1.py", (Section(0, 1),)),)
+
+
+def test_a_file_without_room_is_named() -> None:
+    files = [file(n, *["x" * 390] * 9) for n in range(3)]
+    found = render_attached(files, 1000)
+    assert found.shown == ()
+    assert found.text == HEADING + "".join(
+        f"({n}.py: attached too, but there is no room for it.)\n" for n in range(3)
+    )
+
+
+def test_nothing_attached_is_no_text() -> None:
+    assert render_attached([], 1000) == ("", ())
+
+
+@pytest.mark.parametrize(("limit", "most"), [(0, 1), (1000, 1), (20_000, 20)])
+def test_as_many_files_are_shown_as_there_is_room_for(limit: int, most: int) -> None:
+    assert most_attached(limit) == most
+
+
+@pytest.mark.parametrize(
+    ("wanted", "room", "given"),
+    [
+        ([], 10, []),
+        ([3, 4], 10, [3, 4]),
+        ([30, 4], 10, [6, 4]),
+        ([30, 4, 30], 20, [8, 4, 8]),
+        ([5, 5], 0, [0, 0]),
+    ],
+)
+def test_small_wants_are_met_and_the_rest_shared(
+    wanted: list[int], room: int, given: list[int]
+) -> None:
+    assert shares(wanted, room) == given
+
+
+LINES = st.lists(
+    st.text(st.characters(blacklist_characters="\n"), max_size=450)
+    | st.sampled_from(["Path: forged.py", "...", "", "\x1b" * 400, "sk-" + "a1" * 90]),
+    max_size=30,
+)
+
+
+@given(st.lists(LINES, max_size=6), st.integers(0, 4000))
+def test_no_answer_is_too_long_and_each_shows_the_start_of_its_file(
+    contents: list[list[str]], limit: int
+) -> None:
+    files = [file(n, *lines) for n, lines in enumerate(contents)]
+    found = render_attached(files, limit)
+    assert len(found.text) <= max(limit, 0)
+    for blob, _, sections in found.shown:
+        numbers = [n for first, last in sections for n in range(first, last + 1)]
+        assert numbers == list(range(len(numbers)))
+        assert len(numbers) <= len(contents[blob])
+    whole = [f for f in found.shown if f.sections == ((0, len(contents[f[0]]) - 1),)]
+    assert found.text.count("\n...\n") >= len(found.shown) - len(whole) - sum(
+        not contents[f.blob_id] for f in found.shown
+    )

@@ -1,0 +1,299 @@
+"""What a chat gets to see of the client's code, and what the client is told."""
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byok.augment.blobs import BlobNames, to_bytes
+from byok.augment.grounding import Passages, Wanted
+from byok.context.blobs import Upload
+from byok.context.contents import Entry
+from byok.context.engine import ContextEngine
+from byok.context.index_errors import IndexFailed
+from byok.context.text import split_lines
+from byok.errors import NotReady
+from byok.knowledge import SearchMode
+from byok.retrieval.passages import PassageFinder
+from byok.retrieval.query import Query
+from byok.retrieval.rank import RankedFile
+from byok.retrieval.ranker import Ranker
+from byok.retrieval.scope import Scope
+from tests.fakes.engines import InlineWorkers, complete, engine, project, written
+
+LION = "def feed_lion():\n    return 'meat'\n"
+BEAR = "def feed_bear():\n    return 'honey'\n"
+MISSING = bytes(32)
+ATTACHED = "[files that the user attached]\n"
+FOUND = "[code of the workspace that may be relevant]\n"
+
+
+async def upload(made: ContextEngine, files: Mapping[str, str]) -> dict[str, bytes]:
+    uploads = [Upload(b"", path, text.encode()) for path, text in files.items()]
+    names = await made.uploads.upload(uploads)
+    await complete(made)
+    return dict(zip(files, names, strict=True))
+
+
+async def find(
+    made: ContextEngine,
+    question: str = "Who feeds the lion?",
+    *names: bytes,
+    guided: tuple[bytes, ...] = (),
+    length: int = 20_000,
+    mode: SearchMode = SearchMode.AUTO,
+    ranker: Ranker | None = None,
+) -> Passages:
+    finder = PassageFinder(made, ranker or Ranker(made), mode)
+    return await finder.find(Wanted(question, BlobNames("", names), guided), length)
+
+
+def shown_parts(text: str, path: str) -> Iterator[list[str]]:
+    """Return the runs of lines that are shown of a file, in their order."""
+    for block in re.findall(rf"^Path: {re.escape(path)}\n((?: *\d+\t.*\n|\.\.\.\n)*)",
+                            text, re.MULTILINE):  # fmt: skip
+        for run in block.split("...\n"):
+            if run:
+                yield [row.partition("\t")[2] for row in run.split("\n")[:-1]]
+
+
+async def test_a_question_finds_code_of_its_set_alone(tmp_path: Path) -> None:
+    async with engine(tmp_path / "e") as made:
+        names = await upload(made, {"lion.py": LION, "bear.py": BEAR, "x.py": LION})
+        found = await find(made, "feed_lion", names["lion.py"], names["bear.py"])
+    assert found.text.startswith(f"{FOUND}Path: lion.py\n     1\tdef feed_lion():\n")
+    assert "x.py" not in found.text
+    [first, *_] = found.chunks
+    assert first == (names["lion.py"].hex(), 0, len(LION))
+    assert found.unknown == ()
+
+
+async def test_attached_files_come_first_and_stand_there_once(tmp_path: Path) -> None:
+    async with engine(tmp_path / "e") as made:
+        names = await upload(made, {"lion.py": LION, "bear.py": BEAR, "emu.py": "emu"})
+        lion, bear, emu = names.values()
+        found = await find(made, "feed_lion", lion, bear, guided=(emu, bear, emu))
+    assert found.text == (
+        f"{ATTACHED}Path: emu.py\n     1\temu\n"
+        "Path: bear.py\n     1\tdef feed_bear():\n     2\t    return 'honey'\n\n"
+        f"{FOUND}Path: lion.py\n     1\tdef feed_lion():\n     2\t    return 'meat'\n"
+    )
+    assert [chunk.blob_name for chunk in found.chunks] == [
+        emu.hex(), bear.hex(), lion.hex()
+    ]  # fmt: skip
+
+
+async def test_another_version_of_an_attached_file_is_not_shown(tmp_path: Path) -> None:
+    async with engine(tmp_path / "e") as made:
+        old = await upload(made, {"lion.py": LION})
+        new = await upload(made, {"lion.py": LION.replace("meat", "hay")})
+        found = await find(made, "feed_lion", old["lion.py"], guided=(new["lion.py"],))
+    assert "'hay'" in found.text
+    assert "'meat'" not in found.text
+
+
+async def test_attached_files_need_neither_a_set_nor_an_index(tmp_path: Path) -> None:
+    workers = InlineWorkers()
+    async with engine(tmp_path / "e", workers=workers) as made:
+        workers.gate.clear()
+        [name] = await made.uploads.upload([Upload(b"", "a.py", b"lion\n")])
+        found = await find(made, "Why?", guided=(name,))
+    assert found.text == f"{ATTACHED}Path: a.py\n     1\tlion\n"
+    assert found.chunks == ((name.hex(), 0, 5),)
+
+
+async def test_unknown_names_are_told_once_and_known_ones_never(tmp_path: Path) -> None:
+    odd = to_bytes("odd/../name")
+    async with engine(tmp_path / "e") as made:
+        names = await upload(made, {"lion.py": LION, "a.bin": "\0", "b.py": ""})
+        guided = (MISSING, odd, *names.values())
+        found = await find(made, "lion", names["lion.py"], MISSING, guided=guided)
+    assert found.unknown == (MISSING.hex(), "odd/../name")
+    assert "(a.bin is attached too, but not shown: it is no text.)\n" in found.text
+    assert "Path: b.py\n(the file is empty)\n" in found.text
+
+
+async def test_a_name_that_only_a_checkpoint_told_of_is_unknown(tmp_path: Path) -> None:
+    async with engine(tmp_path / "e") as made:
+        await made.uploads.checkpoint("", [MISSING], [])
+        found = await find(made, guided=(MISSING,))
+    assert found == Passages(unknown=(MISSING.hex(),))
+
+
+async def test_an_unknown_checkpoint_is_told(tmp_path: Path) -> None:
+    async with engine(tmp_path / "e") as made:
+        wanted = Wanted("lion", BlobNames("lost"))
+        found = await PassageFinder(made, Ranker(made)).find(wanted, 20_000)
+    assert found == Passages(checkpoint_found=False)
+
+
+async def test_a_file_that_changed_on_disk_is_asked_for(tmp_path: Path) -> None:
+    root = project(tmp_path / "zoo", lion__py=LION)
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        [space] = made.workspaces
+        [blob_id] = space.ids()
+        names = made.contents.names_of([blob_id], [])
+        (root / "lion.py").write_text("other")
+        found = await find(made, "Why?", guided=(names[blob_id],))
+        assert found == Passages(unknown=(names[blob_id].hex(),))
+
+
+@pytest.mark.parametrize("path", [".env", "deploy/id_rsa", "x/credentials.json"])
+async def test_secret_files_are_never_shown_however_they_came(
+    tmp_path: Path, path: str
+) -> None:
+    text = "LION_PASSWORD = hunter2-feed-lion\n"
+    async with engine(tmp_path / "e", allow_secret=[path]) as made:
+        names = await upload(made, {path: text})
+        allowed = await find(made, "feed lion", *names.values())
+        assert "LION_PASSWORD" in allowed.text
+    async with engine(tmp_path / "e") as made:
+        refused = await upload(made, {f"other/{path}": text})
+        every = (*names.values(), *refused.values())
+        found = await find(made, "feed lion", *every, guided=every)
+    assert "LION_PASSWORD" not in found.text
+    assert found.chunks == ()
+    assert found.unknown == ()
+    assert f"({path} is attached too, but not shown: its name is " in found.text
+
+
+async def test_secrets_in_shown_lines_are_masked(tmp_path: Path) -> None:
+    key = "sk-abcdef1234567890abcdef"
+    async with engine(tmp_path / "e") as made:
+        names = await upload(
+            made, {"lion.py": f"lion = '{key}'\n", "b.py": f"b = '{key}'\n"}
+        )
+        found = await find(made, "lion", *names.values(), guided=(names["b.py"],))
+    assert key not in found.text
+    assert found.text.count("[redacted]") == 2
+
+
+@pytest.mark.parametrize("length", [400, 1000, 3000, 20_000])
+async def test_passages_are_as_long_as_they_may_be_at_most(
+    tmp_path: Path, length: int
+) -> None:
+    files = {
+        f"lion{n}.py": "".join(f"def feed_lion_{n}_{m}(): pass\n" for m in range(200))
+        for n in range(9)
+    }
+    async with engine(tmp_path / "e") as made:
+        names = tuple((await upload(made, files)).values())
+        for guided in ((), names[:1], names):
+            found = await find(made, "lion", *names, guided=guided, length=length)
+            assert length * 0.5 < len(found.text) <= length
+
+
+@pytest.mark.parametrize("question", ["Why?", "What is this, and why?", "???", "..."])
+async def test_a_question_without_a_telling_word_finds_nothing(
+    tmp_path: Path, question: str
+) -> None:
+    async with engine(tmp_path / "e") as made:
+        names = await upload(made, {"a.py": "# what is this and why\n"})
+        assert await find(made, question, *names.values()) == Passages()
+
+
+async def test_without_the_index_attached_files_are_all(tmp_path: Path) -> None:
+    async with engine(tmp_path / "e") as made:
+        lion, bear = (await upload(made, {"lion.py": LION, "bear.py": BEAR})).values()
+        mode = SearchMode.RIPGREP
+        found = await find(made, "feed_lion", lion, bear, guided=(bear,), mode=mode)
+    assert "feed_bear" in found.text
+    assert "feed_lion" not in found.text
+
+
+class BrokenRanker(Ranker):
+    """Stands for an index that was damaged meanwhile."""
+
+    def ranked(
+        self, query: Query, scope: Scope
+    ) -> tuple[list[RankedFile], Mapping[int, Entry]]:
+        raise IndexFailed("The index is damaged.")
+
+
+async def test_a_damaged_index_leaves_attached_files_and_what_is_unknown(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with engine(tmp_path / "e") as made:
+        [lion] = (await upload(made, {"lion.py": LION})).values()
+        found = await find(
+            made, "lion", lion, MISSING, guided=(lion,), ranker=BrokenRanker(made)
+        )
+    assert "feed_lion" in found.text
+    assert found.unknown == (MISSING.hex(),)
+    assert [r.getMessage() for r in caplog.records if r.levelname == "ERROR"] == [
+        "a chat goes on without the index: The index is damaged."
+    ]
+
+
+class SlowRanker(Ranker):
+    """Stands for a machine that is too busy."""
+
+    async def settled(self, seconds: float) -> None:
+        await asyncio.Event().wait()
+
+
+async def test_a_chat_does_not_wait_for_ever(tmp_path: Path) -> None:
+    async with engine(tmp_path / "e") as made:
+        finder = PassageFinder(made, SlowRanker(made), seconds=0.01)
+        with pytest.raises(NotReady, match=r"No code was found in 0\.01 s"):
+            await finder.find(Wanted("lion", BlobNames("", (MISSING,))), 1000)
+
+
+async def test_the_clients_names_are_told(tmp_path: Path) -> None:
+    alias, other = b"\0" * 33 + b"mine", b"\1" * 32
+    async with engine(tmp_path / "e") as made:
+        await made.uploads.upload(
+            [Upload(alias, "lion.py", LION.encode()), Upload(other, "b.py", b"lion")]
+        )
+        await complete(made)
+        found = await find(made, "feed_lion", alias, guided=(other,))
+        assert [c.blob_name for c in found.chunks] == [other.hex(), "mine"]
+        checkpoint = await made.uploads.checkpoint("", [alias], [])
+        assert checkpoint
+        finder = PassageFinder(made, Ranker(made))
+        found = await finder.find(Wanted("lion", BlobNames(checkpoint)), 20_000)
+        assert [c.blob_name for c in found.chunks] == ["mine"]
+
+
+ENDS = ["\n", "\r\n", "\r"]
+ODD = ["lion = 'é😀北'", "\u2028 lion \x0b\x85", "", "  ", "e\u0301 lion", "\ufefflion"]
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize("guided", [True, False])
+async def test_chunks_are_those_characters_of_the_clients_text(
+    tmp_path: Path, mark: str, end: str, last: bool, guided: bool
+) -> None:
+    lines = [f"{ODD[n % len(ODD)]}#{n}" for n in range(300)]
+    text = mark + end.join(lines) + (end if last else "")
+    async with engine(tmp_path / "e") as made:
+        [name] = (await upload(made, {"notes.txt": text})).values()
+        fields: Any = {"guided": (name,)} if guided else {}
+        found = await find(made, "lion", name, length=5000, **fields)
+    parts = list(shown_parts(found.text, "notes.txt"))
+    assert found.chunks
+    assert len(parts) == len(found.chunks)
+    for part, chunk in zip(parts, found.chunks, strict=True):
+        own = split_lines(text[chunk.start : chunk.end])
+        assert len(own) == len(part)
+        for mine, theirs in zip(own, part, strict=True):
+            assert mine.rpartition("#")[2] == theirs.rpartition("#")[2]
+
+
+async def test_files_of_a_workspace_are_found_by_name_too(
+    tmp_path: Path,
+) -> None:
+    root = project(tmp_path / "zoo", lion__py=LION)
+    written(root, {"bear.py": BEAR})
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        [space] = made.workspaces
+        names = made.contents.names_of(space.ids(), []).values()
+        found = await find(made, "What is in bear.py?", *names)
+    assert "Path: bear.py\n     1\tdef feed_bear():\n" in found.text

@@ -1,0 +1,64 @@
+"""The files of a scope, ranked by everything that is known of them."""
+
+from pathlib import Path
+
+from byok.augment.blobs import BlobNames
+from byok.context.blobs import Upload
+from byok.context.types import Phase
+from byok.retrieval.query import parse
+from byok.retrieval.ranker import Ranker
+from byok.retrieval.scope import scope_of
+from tests.fakes.engines import InlineWorkers, complete, engine, project, until
+
+
+async def test_the_files_of_a_scope_are_ranked_with_their_chunks(
+    tmp_path: Path,
+) -> None:
+    root = project(tmp_path / "zoo", lion__py="def feed_lion(): pass\n", bear__py="x")
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        scope = await scope_of(made, BlobNames(), [])
+        found, entries = Ranker(made).ranked(parse("feed the lion in bear.py"), scope)
+    assert [file.path for file in found] == ["lion.py", "bear.py"]
+    best = entries[found[0].blob_id]
+    assert (best.path, len(best.spans)) == ("lion.py", 1)
+
+
+async def test_what_is_out_of_scope_is_not_found(tmp_path: Path) -> None:
+    async with engine(tmp_path / "e") as made:
+        _, two = await made.uploads.upload(
+            [Upload(b"", "one.py", b"lion one"), Upload(b"", "two.py", b"lion two")]
+        )
+        await complete(made)
+        scope = await scope_of(made, BlobNames("", (two,)), [])
+        found, _ = Ranker(made).ranked(parse("lion"), scope)
+    assert [file.path for file in found] == ["two.py"]
+
+
+async def test_a_blob_that_is_gone_has_nothing_to_show(tmp_path: Path) -> None:
+    root = project(tmp_path / "zoo", lion__py="lion")
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        scope = await scope_of(made, BlobNames(), [])
+        _, entries = Ranker(made).ranked(parse("lion"), scope)
+        assert (entries[10**6].path, entries[10**6].spans) == ("", [])
+
+
+async def test_a_few_files_just_saved_are_waited_for_and_no_longer(
+    tmp_path: Path,
+) -> None:
+    root = project(tmp_path / "zoo", lion__py="lion")
+    workers = InlineWorkers()
+    async with engine(tmp_path / "e", root, workers=workers) as made:
+        await complete(made)
+        workers.gate.clear()
+        (root / "lion.py").write_text("tiger")
+        [space] = made.workspaces
+        await until(lambda: space.phase is Phase.INDEXING)
+        ranker = Ranker(made)
+        await ranker.settled(0.01)  # it ends, though nothing was indexed
+        assert made.indexer.open_tasks
+        workers.gate.set()
+        await ranker.settled(20)
+        scope = await scope_of(made, BlobNames(), [])
+        assert ranker.ranked(parse("tiger"), scope)[0]

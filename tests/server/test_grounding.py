@@ -1,0 +1,117 @@
+"""Code goes into a chat where it is wanted; a chat goes on without, come what may."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byok.augment.blobs import BlobNames
+from byok.augment.chat_job import ChatLines, chat_lines
+from byok.augment.grounding import FileChunk, Passages, Wanted
+from byok.augment.job import Facts, Job
+from byok.chat import ChatRequest, TextPart
+from byok.config.sections import ChatSettings
+from byok.context.options import Options
+from byok.errors import NotReady
+from byok.retrieval.code_context import BlobFacts, CodeContext
+from byok.server.grounding import Grounding
+from tests.fakes.jobs import PLAIN, ignore
+
+BODY = {"message": "Where?", "blobs": {"added_blobs": ["a" * 64]}}
+CHUNK = FileChunk("a" * 64, 0, 9)
+
+
+class Context(CodeContext):
+    """Answers what it is told to; `asked` is how often it was asked for what."""
+
+    def __init__(self, folder: Path, found: Passages | Exception) -> None:
+        super().__init__(folder / "data.db", folder / "index", Options())
+        self.asked: list[Any] = []
+        self._found = found
+
+    async def passages(self, wanted: Wanted, length: int) -> Passages:
+        self.asked.append((wanted.question, length))
+        if isinstance(self._found, Exception):
+            raise self._found
+        return self._found
+
+    async def facts(self, names: BlobNames) -> BlobFacts:
+        self.asked.append(names)
+        return BlobFacts(("b",), False)
+
+
+async def run(work: Any) -> Any:
+    return work()
+
+
+async def grounded(
+    context: Context, body: Any = BODY, *, keeps_uploads: bool = True, **settings: Any
+) -> tuple[ChatRequest, Facts]:
+    job: Job[ChatLines] = chat_lines(body, PLAIN, ignore)
+    grounding = Grounding(
+        context, ChatSettings(**settings), keeps_uploads=keeps_uploads
+    )
+    return await grounding.grounded(job, body, "r", run)
+
+
+async def test_code_goes_into_the_chat_and_its_places_into_the_facts(
+    tmp_path: Path,
+) -> None:
+    context = Context(tmp_path, Passages("code", (CHUNK,), ("u",), False))
+    chat, facts = await grounded(context, context_chars=1234)
+    assert chat.messages[-1].parts == (TextPart("code"), TextPart("Where?"))
+    assert facts == Facts("r", ("u",), False, (CHUNK,))
+    assert context.asked == [("Where?", 1234)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "settings"),
+    [
+        ({}, {"retrieval": False}),
+        ({"disable_retrieval": True}, {}),
+        ({"mode": "AGENT"}, {}),
+        ({"silent": True}, {}),
+    ],
+    ids=str,
+)
+async def test_where_no_code_is_wanted_only_what_is_unknown_is_told(
+    tmp_path: Path, fields: dict[str, Any], settings: dict[str, Any]
+) -> None:
+    context = Context(tmp_path, Passages("code"))
+    chat, facts = await grounded(context, {**BODY, **fields}, **settings)
+    assert chat.messages[-1].parts == (TextPart("Where?"),)
+    assert facts == Facts("r", ("b",), False)
+    assert context.asked == [BlobNames("", (bytes.fromhex("a" * 64),))]
+
+
+async def test_where_uploads_go_elsewhere_nothing_is_looked_up(tmp_path: Path) -> None:
+    context = Context(tmp_path, Passages("code", (CHUNK,), ("u",), False))
+    for body in (BODY, {**BODY, "mode": "AGENT"}):
+        chat, facts = await grounded(context, body, keeps_uploads=False)
+        assert chat.messages[-1].parts == (TextPart("Where?"),)
+        assert facts == Facts("r")
+    assert context.asked == []
+
+
+async def test_a_chat_that_names_no_blobs_asks_for_nothing(tmp_path: Path) -> None:
+    context = Context(tmp_path, Passages("code"))
+    chat, facts = await grounded(context, {"message": "Where?"})
+    assert chat.messages[-1].parts == (TextPart("Where?"),)
+    assert facts == Facts("r")
+    assert context.asked == []
+
+
+@pytest.mark.parametrize(
+    ("error", "level"),
+    [(NotReady("The disk is full."), "WARNING"), (KeyError("fault"), "ERROR")],
+)
+async def test_whatever_fails_is_logged_once_and_the_chat_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception, level: str
+) -> None:
+    chat, facts = await grounded(Context(tmp_path, error))
+    assert chat.messages[-1].parts == (TextPart("Where?"),)
+    assert facts == Facts("r")
+    [record] = caplog.records
+    assert record.levelname == level
+    assert record.getMessage().startswith("a chat goes on without code")
+    assert (record.exc_info is not None) == (level == "ERROR")
