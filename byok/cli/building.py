@@ -14,6 +14,7 @@ from byok.knowledge import Service
 if TYPE_CHECKING:
     from byok.local.client import LocalClient
 
+FAILED = "index_failed"
 _POLL_SECONDS = 0.2
 _DONE = ("complete", "workspace-too-large")
 _LEFT_OUT = {
@@ -47,7 +48,7 @@ async def until_built(
         while True:
             told = await client.ask(Service.INDEX_STATUS, {})
             if told["state"] == "error":
-                raise NotReady(f"Indexing failed: {told['error']}", code="index_failed")
+                raise NotReady(f"Indexing failed: {told['error']}", code=FAILED)
             spaces = [
                 space
                 for space in told["workspaces"]

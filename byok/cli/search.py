@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from byok.cli.asking import WorkspacesOption, folders, with_client
-from byok.cli.building import describe, until_built
+from byok.cli.building import FAILED, Built, describe, until_built
 from byok.cli.context import ConfigOption, JsonOption
 from byok.cli.output import say, say_json, tell
+from byok.errors import NotReady
 from byok.knowledge import DEFAULT_LENGTH, LONGEST, Service
 
 if TYPE_CHECKING:
     from byok.chat import Json
-    from byok.cli.building import Built
     from byok.local.client import LocalClient
 
 _MOST_HITS, _MOST_NAMED = 100, 3
@@ -86,17 +86,28 @@ async def _scope(client: "LocalClient", given: list[Path]) -> list[str]:
                 f"This folder is in no workspace; searching {_named(known)}. "
                 "For this folder: -w ."
             )
-        _tell_if_empty(await until_built(client, roots or known))
+        _tell_if_empty(await built_as_far_as_it_goes(client, roots or known))
         return roots
     wanted = given or [project_of(Path.cwd().resolve())]
     await _follow(client, [root for root in wanted if str(root) not in known])
     roots = [str(root) for root in wanted]
-    built = await until_built(client, roots)
+    built = await built_as_far_as_it_goes(client, roots)
     for space in built.workspaces:
         if built.seconds > 1 or space["phase"] != "complete":
             tell(f"{describe(space)} ({built.seconds:.1f} s)")
     _tell_if_empty(built)
     return roots
+
+
+async def built_as_far_as_it_goes(client: "LocalClient", roots: list[str]) -> Built:
+    """Wait for workspaces; where indexing fails, what there is can be searched."""
+    try:
+        return await until_built(client, roots)
+    except NotReady as error:
+        if error.code != FAILED:
+            raise
+        tell(f"{error.sentence} Without a whole index, ripgrep searches.")
+        return Built((), 0.0)
 
 
 def _named(roots: list[str]) -> str:
@@ -105,7 +116,7 @@ def _named(roots: list[str]) -> str:
     return f"all {len(roots)} workspaces (byok index status)"
 
 
-def _tell_if_empty(built: "Built") -> None:
+def _tell_if_empty(built: Built) -> None:
     for space in built.workspaces:
         if space["phase"] == "complete" and not space["files_tracked"]:
             tell(f"{space['root']}: there is no file to search (byok index why PATH).")

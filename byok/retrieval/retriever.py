@@ -82,6 +82,8 @@ class Retriever:
         await self.ranker.settled(_SETTLE_SECONDS)
         scope = await scope_of(self._engine, BlobNames(), roots)
         building = [*map(_unfinished, _being_built(scope.workspaces))]
+        if trouble := self._engine.indexer.error:
+            building.append(f"Indexing failed, so hits may be missing: {trouble}")
         found, entries = await asyncio.to_thread(
             self.ranker.ranked, queries.parse(text), scope
         )
@@ -102,7 +104,7 @@ class Retriever:
                 return await asyncio.to_thread(self._by_index, text, scope, length)
             except IndexFailed as error:
                 _log.error("the index cannot be searched: %s", error)
-                scope.notes.append("The index is damaged: restart byok to mend it.")
+                scope.notes.append(f"The index was not searched. {error.sentence}")
                 if not scope.workspaces:
                     return nothing_to_search(scope)
         return await self._by_ripgrep(text, scope, length)

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from byok.cli.search import project_of
+from byok.cli.search import built_as_far_as_it_goes, project_of
 from tests.cli.conftest import Cli
+from tests.cli.test_building import client, space
 from tests.fakes.program import serving
 from tests.fakes.project import make_project
 
@@ -61,6 +62,17 @@ def test_named_folders_are_searched_and_the_daemon_keeps_them(
         assert cli("search", QUESTION, "-w", project).err == ""
         [space] = json.loads(cli("index", "status", "--json").out)["workspaces"]
     assert space["root"] == str(project)
+
+
+async def test_where_indexing_failed_the_search_goes_on_and_says_why(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    broken = client([space("indexing")], error="The disk is full.")
+    assert (await built_as_far_as_it_goes(broken, ["/zoo"])).workspaces == ()
+    told = " ".join(capsys.readouterr().err.split())
+    assert told == (
+        "Indexing failed: The disk is full. Without a whole index, ripgrep searches."
+    )
 
 
 def test_one_workspace_shows_nothing_of_another(

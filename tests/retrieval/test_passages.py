@@ -187,6 +187,42 @@ async def test_passages_are_as_long_as_they_may_be_at_most(
             assert length * 0.5 < len(found.text) <= length
 
 
+async def test_not_one_character_is_too_much(tmp_path: Path) -> None:
+    text = "".join(f"def feed_lion_{n:03}(): pass\n" for n in range(200))
+    async with engine(tmp_path / "e") as made:
+        lion, bear = (await upload(made, {"lion.py": text, "bear.py": BEAR})).values()
+        lengths = set()
+        for length in range(1200, 1240):
+            found = await find(made, "lion", lion, guided=(bear,), length=length)
+            lengths.add(length - len(found.text))
+    assert min(lengths) == 0
+    assert FOUND in found.text
+
+
+async def test_beyond_what_there_is_room_for_files_are_counted(tmp_path: Path) -> None:
+    async with engine(tmp_path / "e") as made:
+        await made.uploads.checkpoint("", [MISSING], [])
+        names = await upload(made, {"lion.py": LION, "bear.py": BEAR, "emu.py": "emu"})
+        guided = (*names.values(), MISSING)
+        found = await find(made, "Why?", guided=guided, length=1999)
+    assert found.text == (
+        f"{ATTACHED}Path: lion.py\n"
+        "     1\tdef feed_lion():\n     2\t    return 'meat'\n"
+        "(2 more files are attached, but there is no room.)\n"
+    )
+    assert found.unknown == (MISSING.hex(),)
+
+
+async def test_a_file_that_is_not_kept_is_not_asked_for_again(tmp_path: Path) -> None:
+    async with engine(tmp_path / "e") as made:
+        names = await upload(made, {"big.py": "x" * (2**20 + 1)})
+        found = await find(made, "Why?", guided=tuple(names.values()))
+    assert found.text == (
+        f"{ATTACHED}(big.py is attached too, but not shown: it is larger than 1 MiB.)\n"
+    )
+    assert found.unknown == ()
+
+
 @pytest.mark.parametrize("question", ["Why?", "What is this, and why?", "???", "..."])
 async def test_a_question_without_a_telling_word_finds_nothing(
     tmp_path: Path, question: str

@@ -2,7 +2,7 @@
 
 import shutil
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,17 @@ import pytest
 from byok.augment.blobs import BlobNames
 from byok.augment.retrieval import Retrieval, RetrievalRequest
 from byok.context.blobs import Upload
+from byok.context.contents import Entry
 from byok.context.engine import ContextEngine
+from byok.context.index_errors import IndexFailed
 from byok.context.types import Phase, State
 from byok.knowledge import SearchMode
+from byok.retrieval.query import Query
+from byok.retrieval.rank import RankedFile
+from byok.retrieval.ranker import Ranker
 from byok.retrieval.retriever import Retriever
 from byok.retrieval.ripgrep import UNAVAILABLE, Ripgrep
+from byok.retrieval.scope import Scope
 from tests.fakes.engines import (
     InlineWorkers,
     complete,
@@ -29,6 +35,15 @@ from tests.fakes.engines import (
 RG = shutil.which("rg")
 HEADING = "The following code sections were retrieved:\n"
 needs_rg = pytest.mark.skipif(RG is None, reason="rg is not installed")
+
+
+class BrokenRanker(Ranker):
+    """Stands for an index that was damaged meanwhile."""
+
+    def ranked(
+        self, query: Query, scope: Scope
+    ) -> tuple[list[RankedFile], Mapping[int, Entry]]:
+        raise IndexFailed("The index is damaged.", hint="Mend it.")
 
 
 class Asker:
@@ -275,6 +290,32 @@ async def test_index_alone_can_be_chosen(tmp_path: Path, root: Path) -> None:
     mode = SearchMode.INDEX
     async with asking(tmp_path, root, workers=workers, mode=mode) as asker:
         assert "no matches" in await asker.text("lion")
+
+
+async def test_hits_that_a_failure_leaves_out_are_told(
+    tmp_path: Path, root: Path
+) -> None:
+    written(root, {f"more/{n}.py": "other" for n in range(60)})
+    workers = InlineWorkers()
+    workers.failures = 1000
+    async with engine(tmp_path / "e", root, workers=workers) as made:
+        await until(lambda: made.state is State.ERROR and made.indexer.open_tasks > 60)
+        found = await Asker(made, SearchMode.AUTO, None).retriever.search("lion")
+    assert found["notes"] == [
+        "The index of zoo is being built (0 %).",
+        "Indexing failed, so hits may be missing: OSError: no process can be started",
+    ]
+
+
+@needs_rg
+async def test_where_the_index_is_damaged_ripgrep_answers_and_says_what_to_do(
+    tmp_path: Path, root: Path
+) -> None:
+    async with asking(tmp_path, root) as asker:
+        asker.retriever.ranker = BrokenRanker(asker.engine)
+        text = await asker.text("lion")
+    assert "Path: lion.py" in text
+    assert "The index was not searched. The index is damaged. Mend it." in text
 
 
 async def test_several_workspaces_are_told_apart_by_their_names(
