@@ -25,6 +25,11 @@ class TextPart:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextPart(TextPart):
+    """Code that byok found for a question: the first to go where room is short."""
+
+
+@dataclass(frozen=True, slots=True)
 class ImagePart:
     """A picture: its media type (`image/png`) and its bytes in base64."""
 

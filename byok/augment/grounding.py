@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from byok.augment.blobs import BlobNames, blob_names, guided_names
 from byok.augment.body import flag
 from byok.augment.system import is_agent
-from byok.chat import ChatRequest, Json, Role, TextPart
+from byok.chat import ChatRequest, ContextPart, Json, Role
 
 
 class FileChunk(NamedTuple):
@@ -71,5 +71,5 @@ def with_passages(chat: ChatRequest, text: str) -> ChatRequest:
     if not text or not chat.messages or chat.messages[-1].role is not Role.USER:
         return chat
     *before, last = chat.messages
-    asked = replace(last, parts=(TextPart(text), *last.parts))
+    asked = replace(last, parts=(ContextPart(text), *last.parts))
     return replace(chat, messages=(*before, asked))

@@ -7,7 +7,7 @@ import pytest
 from byok.augment.blobs import BlobNames, to_bytes
 from byok.augment.chat_request import decode_chat
 from byok.augment.grounding import FileChunk, Passages, Wanted, wanted, with_passages
-from byok.chat import ChatRequest, ImagePart, Message, Role, TextPart
+from byok.chat import ChatRequest, ContextPart, ImagePart, Message, Role, TextPart
 from tests.fakes.jobs import PLAIN
 
 NAME = "a" * 64
@@ -104,7 +104,8 @@ def test_code_stands_first_in_the_last_message_and_nothing_else_changes() -> Non
     assert found.messages[:-1] == CHAT.messages[:-1]
     last = found.messages[-1]
     assert last.role is Role.USER
-    assert last.parts == (TextPart("code"), *CHAT.messages[-1].parts)
+    assert last.parts == (ContextPart("code"), *CHAT.messages[-1].parts)
+    assert isinstance(last.parts[0], TextPart)  # so upstreams write it as text
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from byok.augment.blobs import BlobNames
 from byok.augment.chat_job import ChatLines, chat_lines
 from byok.augment.grounding import FileChunk, Passages, Wanted
 from byok.augment.job import Facts, Job
-from byok.chat import ChatRequest, TextPart
+from byok.chat import ChatRequest, ContextPart, TextPart
 from byok.config.sections import ChatSettings
 from byok.context.options import Options
 from byok.errors import NotReady
@@ -59,7 +59,7 @@ async def test_code_goes_into_the_chat_and_its_places_into_the_facts(
 ) -> None:
     context = Context(tmp_path, Passages("code", (CHUNK,), ("u",), False))
     chat, facts = await grounded(context, context_chars=1234)
-    assert chat.messages[-1].parts == (TextPart("code"), TextPart("Where?"))
+    assert chat.messages[-1].parts == (ContextPart("code"), TextPart("Where?"))
     assert facts == Facts("r", ("u",), False, (CHUNK,))
     assert context.asked == [("Where?", 1234)]
 
