@@ -1,11 +1,12 @@
-"""The files that a user attached to a question: whole if they fit, else their starts.
+"""The files that a user attached to a question.
 
-What there is room for is shared equally, and what a small file leaves goes to the
-larger ones.
+They are shown whole if they fit. Else they share the room equally, and what a small
+file leaves goes to the larger ones; of those the parts are shown that the question is
+about, and as much of the start as there is room for.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeAlias
 
 from byok.retrieval.pack import (
     GAP_LINE,
@@ -14,6 +15,7 @@ from byok.retrieval.pack import (
     PATH_LINE,
     PackedFile,
     Section,
+    merged,
 )
 from byok.retrieval.render import Answer, Block, block, escaped
 
@@ -22,6 +24,9 @@ _EMPTY = "(the file is empty)\n"
 _NO_ROOM = "attached too, but there is no room for it."
 _LEAST = 1000
 _NOTES_SHARE = 4
+
+# What to show of a blob in so many characters; nothing means its start.
+Parts: TypeAlias = Callable[[int, int], Sequence[Section]]
 
 
 class Attached(NamedTuple):
@@ -38,15 +43,21 @@ def most_attached(limit: int) -> int:
 
 
 def render_attached(
-    files: Sequence[Attached], limit: int, notes: Iterable[str] = ()
+    files: Sequence[Attached],
+    limit: int,
+    notes: Iterable[str] = (),
+    parts: Parts = lambda blob_id, room: (),
 ) -> Answer:
     """Write files, and notes about others, in at most `limit` characters."""
     said = _written(notes, limit // _NOTES_SHARE)
     room = max(0, limit - len(_HEADING) - len(said))
     blocks = [_start(file, room) for file in files]
-    given = shares([len(found.text) for found in blocks], room)
+    wanted = [len(found.text) if found.whole else room for found in blocks]
+    given = shares(wanted, room)
     fitting = [
-        found if len(found.text) <= share else _start(file, share)
+        found
+        if len(found.text) <= share and found.whole
+        else _parts(file, share, parts) or _start(file, share)
         for file, found, share in zip(files, blocks, given, strict=True)
     ]
     text = "".join(found.text for found in fitting) + said
@@ -76,21 +87,48 @@ def _written(notes: Iterable[str], room: int) -> str:
     return text
 
 
+def _parts(file: Attached, room: int, parts: Parts) -> Block | None:
+    """Write those parts of a file that the question is about, if any are known.
+
+    What they leave is filled with the start, where imports and comments are.
+    """
+    room -= len(GAP_LINE)
+    sections = tuple(parts(file.blob_id, room))
+    found = _sections(file, sections, room)
+    if not found.text:
+        return None
+    start = _lines_within(file.lines, room - len(found.text) - len(GAP_LINE)) - 1
+    if start > 0:
+        more = _sections(file, merged((Section(0, start - 1), *sections)), room)
+        found = more if more.whole else found
+    return _ended(found, file)
+
+
+def _sections(file: Attached, sections: tuple[Section, ...], room: int) -> Block:
+    part = PackedFile(file.blob_id, file.path, sections)
+    return block(part, file.lines, room, least=1)
+
+
 def _start(file: Attached, room: int) -> Block:
     """Write a file from its first line on."""
-    path = PATH_LINE.format(escaped(file.path))
-    nothing = PackedFile(file.blob_id, file.path, ())
     if not file.lines:
-        text = path + _EMPTY
+        nothing = PackedFile(file.blob_id, file.path, ())
+        text = PATH_LINE.format(escaped(file.path)) + _EMPTY
         return Block(text if len(text) <= room else "", nothing, whole=True)
     count = _lines_within(file.lines, room)
-    part = nothing._replace(sections=(Section(0, count - 1),))
+    start = (Section(0, count - 1),)
     if count == len(file.lines):
-        return block(part, file.lines, room, least=1)
-    found = block(part, file.lines, room - len(GAP_LINE), least=1)
-    if found.whole:  # masks made long lines short
-        return found._replace(text=found.text + GAP_LINE, whole=False)
-    return found
+        return _sections(file, start, room)
+    return _ended(_sections(file, start, room - len(GAP_LINE)), file)
+
+
+def _ended(found: Block, file: Attached) -> Block:
+    """Mark that a file goes on below what is shown of it."""
+    text, shown = found.text, found.shown.sections
+    below = text and shown[-1].last < len(file.lines) - 1
+    if below and not text.endswith("\n" + GAP_LINE):
+        text += GAP_LINE
+    return found._replace(text=text, whole=False)
 
 
 def _lines_within(lines: Sequence[str], room: int) -> int:

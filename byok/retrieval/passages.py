@@ -6,8 +6,8 @@ blobs it named are unknown here.
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from byok.augment.blobs import to_text
 from byok.augment.grounding import FileChunk, Passages, Wanted
@@ -15,14 +15,16 @@ from byok.context.contents import Contents, Entry
 from byok.context.database import NAMED
 from byok.context.engine import ContextEngine
 from byok.context.index_errors import IndexFailed
+from byok.context.lexical import View
 from byok.context.text import line_starts, lines_in
 from byok.context.types import SkipReason
 from byok.errors import NotReady
 from byok.knowledge import SearchMode
 from byok.retrieval import query as queries
 from byok.retrieval.attached import Attached, most_attached, render_attached
-from byok.retrieval.pack import PackedFile, pack
-from byok.retrieval.query import STOP_WORDS
+from byok.retrieval.pack import PackedFile, Section, pack
+from byok.retrieval.query import STOP_WORDS, TASK_WORDS, Query
+from byok.retrieval.rank import RankedFile
 from byok.retrieval.ranker import Ranker
 from byok.retrieval.render import Answer, render
 from byok.retrieval.scope import Scope, scope_of
@@ -33,6 +35,7 @@ _WORTH_ASKING = 400
 # A chat waits less than a tool does, also for files that were just saved.
 _SECONDS, _SETTLE_SECONDS = 5.0, 0.25
 _NOTHING = Answer("", ())
+_Ranked: TypeAlias = tuple[list[RankedFile], Mapping[int, Entry]]
 
 
 class PassageFinder:
@@ -72,11 +75,13 @@ class PassageFinder:
     def _gathered(self, wanted: Wanted, scope: Scope | None, length: int) -> Passages:
         files = _Files(self._engine.contents)
         attached = _attachments(files, wanted.guided, most_attached(length))
-        first = render_attached(attached.files, length, attached.notes)
+        query = queries.parse(wanted.question)
+        parts = _Parts(self._ranked, query, [file.blob_id for file in attached.files])
+        first = render_attached(attached.files, length, attached.notes, parts)
         room = length - len(first.text) - bool(first.text)
         second = _NOTHING
         if scope is not None and room >= _WORTH_ASKING:
-            second = self._found(wanted.question, scope, files, first.shown, room)
+            second = self._found(query, scope, files, first.shown, room)
         said = (*wanted.blobs.added, *wanted.guided)
         unknown = [*(scope.unknown if scope else ()), *attached.unknown]
         return Passages(
@@ -88,21 +93,16 @@ class PassageFinder:
 
     def _found(
         self,
-        question: str,
+        query: Query,
         scope: Scope,
         files: "_Files",
         shown: Iterable[PackedFile],
         room: int,
     ) -> Answer:
         """Write what the question finds in a set, without what is shown already."""
-        query = queries.parse(question)
-        if self._mode is SearchMode.RIPGREP or query.terms.keys() <= STOP_WORDS:
+        if query.terms.keys() <= STOP_WORDS:
             return _NOTHING
-        try:
-            ranked, entries = self._ranker.ranked(query, scope)
-        except IndexFailed as error:
-            _log.error("a chat goes on without the index: %s", error.sentence)
-            return _NOTHING
+        ranked, entries = self._ranked(query, scope)
         # An attached file may be there in another version, too.
         known = {file.path for file in shown}
         fresh = [file for file in ranked if file.path not in known]
@@ -114,6 +114,45 @@ class PassageFinder:
 
         answer = render(packed, lines_of, room, heading=_HEADING)
         return answer if answer.shown else _NOTHING
+
+    def _ranked(self, query: Query, scope: Scope) -> _Ranked:
+        """Rank files by the index, where that is wanted and whole."""
+        if self._mode is not SearchMode.RIPGREP:
+            try:
+                return self._ranker.ranked(query, scope)
+            except IndexFailed as error:
+                _log.error("a chat goes on without the index: %s", error.sentence)
+        return [], {}
+
+
+class _Parts:
+    """The parts of attached files that a question is about.
+
+    They are looked up when the first file does not fit. A question about no thing, such
+    as "Explain this file", is about none of them.
+    """
+
+    def __init__(
+        self,
+        rank: Callable[[Query, Scope], _Ranked],
+        query: Query,
+        blob_ids: Iterable[int],
+    ) -> None:
+        self._rank = rank
+        self._query = query
+        self._ids = frozenset(blob_ids)
+        self._found: _Ranked | None = None
+
+    def __call__(self, blob_id: int, room: int) -> Sequence[Section]:
+        if self._query.terms.keys() <= STOP_WORDS | TASK_WORDS:
+            return ()
+        if self._found is None:
+            view = View(f"attached.{hash(self._ids):x}", self._ids, chunks=0)
+            self._found = self._rank(self._query, Scope(view, ()))
+        ranked, entries = self._found
+        file = [file for file in ranked if file.blob_id == blob_id]
+        packed = pack(file, lambda blob_id: entries[blob_id].spans, room)
+        return packed.files[0].sections if packed.files else ()
 
 
 class _Files:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.retrieval.attached import Attached, most_attached, render_attached, shares
-from byok.retrieval.pack import PackedFile, Section
+from byok.retrieval.pack import PackedFile, Section, merged
 
 HEADING = "[files that the user attached]\n"
 
@@ -67,6 +67,52 @@ def test_lines_that_masks_made_short_do_not_hide_that_the_file_goes_on() -> None
     assert found.text.endswith("...\n")
     [(_, _, (start,))] = found.shown
     assert start.last < 99
+
+
+def test_of_a_file_that_does_not_fit_the_parts_asked_for_are_shown() -> None:
+    large = file(1, *(f"line {n}" for n in range(1000)))
+    asked: list[tuple[int, int]] = []
+
+    def parts(blob_id: int, room: int) -> list[Section]:
+        asked.append((blob_id, room))
+        return [Section(100, 101), Section(900, 900)] if blob_id == 1 else []
+
+    other = large._replace(blob_id=2)
+    found = render_attached([large, other, file(3, "x")], 3000, parts=parts)
+    assert [blob_id for blob_id, _ in asked] == [1, 2]  # the last one fits
+    assert all(1400 < room < 1500 for _, room in asked)
+    one, two, three = found.shown
+    assert found.text.startswith(f"{HEADING}Path: 1.py\n     1\tline 0\n")
+    assert (
+        "...\n   101\tline 100\n   102\tline 101\n...\n"
+        "   901\tline 900\n...\nPath: 1.py\n     1\tline 0\n"
+    ) in found.text
+    assert one.sections[1:] == (Section(100, 101), Section(900, 900))
+    assert 60 < one.sections[0].last < two.sections[0].last < 100
+    assert three.sections == (Section(0, 0),)
+    assert 2900 < len(found.text) <= 3000
+
+
+def test_a_start_that_is_longer_than_it_seems_does_not_push_out_the_parts() -> None:
+    large = file(1, *["\x1b" * 30] * 100, *["line"] * 100)
+    part = [Section(150, 160)]
+    found = render_attached([large], 1000, parts=lambda blob_id, room: part)
+    assert found.shown == (PackedFile(1, "1.py", (Section(150, 160),)),)
+
+
+def test_a_part_that_is_the_end_has_no_mark_behind_it() -> None:
+    large = file(1, *(f"line {n}" for n in range(1000)))
+    end = [Section(998, 999)]
+    found = render_attached([large], 1000, parts=lambda blob_id, room: end)
+    assert found.text.endswith("\n...\n   999\tline 998\n  1000\tline 999\n")
+    assert found.text.startswith(f"{HEADING}Path: 1.py\n     1\tline 0\n")
+
+
+@pytest.mark.parametrize("sections", [[Section(2000, 2001)], []])
+def test_parts_that_are_no_more_leave_the_start(sections: list[Section]) -> None:
+    large = file(1, *(f"line {n}" for n in range(1000)))
+    found = render_attached([large], 1000, parts=lambda blob_id, room: sections)
+    assert found.text.startswith(f"{HEADING}Path: 1.py\n     1\tline 0\n")
 
 
 def test_an_empty_file_is_said_to_be_empty() -> None:
@@ -151,3 +197,19 @@ def test_no_answer_is_too_long_and_each_shows_the_start_of_its_file(
     assert found.text.count("\n...\n") >= len(found.shown) - len(whole) - sum(
         not contents[f.blob_id] for f in found.shown
     )
+
+
+SECTIONS = st.lists(st.integers(0, 40), max_size=6, unique=True).map(sorted)
+
+
+@given(st.lists(LINES, max_size=4), SECTIONS, st.integers(0, 3000))
+def test_parts_and_starts_together_are_no_longer_than_they_may_be(
+    contents: list[list[str]], bounds: list[int], limit: int
+) -> None:
+    files = [file(n, *lines) for n, lines in enumerate(contents)]
+    parts = merged(map(Section, bounds[::2], bounds[1::2]))
+    found = render_attached(files, limit, parts=lambda blob_id, room: parts)
+    assert len(found.text) <= limit
+    for blob, _, sections in found.shown:
+        assert merged(sections) == sections  # in order, none twice
+        assert all(last < len(contents[blob]) for _, last in sections)

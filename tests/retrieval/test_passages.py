@@ -95,6 +95,47 @@ async def test_another_version_of_an_attached_file_is_not_shown(tmp_path: Path) 
     assert "'meat'" not in found.text
 
 
+MUCH = "".join(f"def groom_{n}():\n    return {n}\n\n\n" for n in range(400))
+LARGE = f"{MUCH}# this explains the file\n{LION}"
+
+
+@pytest.mark.parametrize(
+    ("question", "mode", "is_asked_for"),
+    [
+        ("Who feeds the lion?", SearchMode.AUTO, True),
+        ("Who feeds the lion?", SearchMode.RIPGREP, False),
+        ("Explain this file, please!", SearchMode.AUTO, False),
+        ("What of the xylophone?", SearchMode.AUTO, False),
+    ],
+)
+async def test_of_a_large_attached_file_the_right_part_is_shown_or_the_start(
+    tmp_path: Path, question: str, mode: SearchMode, is_asked_for: bool
+) -> None:
+    async with engine(tmp_path / "e") as made:
+        [name] = (await upload(made, {"zoo.py": LARGE})).values()
+        found = await find(made, question, name, guided=(name,), length=2000, mode=mode)
+    assert ("def feed_lion" in found.text) == is_asked_for
+    shown_from_start = found.chunks[0].end - found.chunks[0].start
+    assert (shown_from_start > 1000) != is_asked_for
+    assert found.text.count("Path: zoo.py") == 1
+    parts = list(shown_parts(found.text, "zoo.py"))
+    told = [split_lines(LARGE[chunk.start : chunk.end]) for chunk in found.chunks]
+    assert told == parts
+
+
+async def test_each_large_attached_file_shows_its_own_part(tmp_path: Path) -> None:
+    files = {"zoo.py": LARGE, "pen.py": MUCH + LARGE.replace("meat", "hay")}
+    async with engine(tmp_path / "e") as made:
+        names = tuple((await upload(made, files)).values())
+        found = await find(made, "feed_lion", guided=names, length=6000)
+    zoo, pen = (
+        [line for part in shown_parts(found.text, path) for line in part]
+        for path in files
+    )
+    assert "    return 'meat'" in zoo
+    assert "    return 'hay'" in pen
+
+
 async def test_attached_files_need_neither_a_set_nor_an_index(tmp_path: Path) -> None:
     workers = InlineWorkers()
     async with engine(tmp_path / "e", workers=workers) as made:
