@@ -103,7 +103,8 @@ class UpstreamRefused(UpstreamError):
 
     `upstream_status` is its HTTP status (0 for an error inside a stream),
     `upstream_code` its own code or type ("" for none), `retry_after` the seconds it
-    asked to wait, or None.
+    asked to wait, or None. Of a conversation that is too long it may tell `window`, the
+    most tokens it takes, and `counted`, those that it was sent.
     """
 
     code = "upstream_refused"
@@ -115,6 +116,8 @@ class UpstreamRefused(UpstreamError):
         upstream_status: int = 0,
         upstream_code: str = "",
         retry_after: float | None = None,
+        window: int | None = None,
+        counted: int | None = None,
         code: str = "",
         hint: str = "",
         status: int = 0,
@@ -126,6 +129,8 @@ class UpstreamRefused(UpstreamError):
         self.upstream_status = upstream_status
         self.upstream_code = upstream_code
         self.retry_after = retry_after
+        self.window = window
+        self.counted = counted
 
     @property
     def logged(self) -> str:

@@ -70,3 +70,7 @@ class Dialect(Protocol):
     def models(self, body: Any) -> list[str]:
         """Read the ids out of the upstream's model list."""
         ...
+
+    def windows(self, body: Any) -> dict[str, int]:
+        """Read how many tokens the models take, as far as the list tells."""
+        ...

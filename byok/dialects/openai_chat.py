@@ -7,6 +7,7 @@ from byok.chat import ChatRequest, Json
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.openai_answer import OpenAIAnswer
 from byok.dialects.openai_errors import refusal_of
+from byok.dialects.openai_models import model_ids, model_windows
 from byok.dialects.openai_refused import refused_parameter, without
 from byok.dialects.openai_request import encode_request
 from byok.dialects.quirks import Quirks
@@ -49,11 +50,9 @@ class OpenAIChat:
         return without(body, refused)
 
     def models(self, body: Any) -> list[str]:
-        """Read `GET models`: `{"data": [{"id"}]}`, or the bare array some send."""
-        rows = body.get("data") if isinstance(body, dict) else body
-        ids = (
-            [row.get("id") for row in rows or () if isinstance(row, dict)]
-            if isinstance(rows, list)
-            else []
-        )
-        return [i for i in ids if isinstance(i, str) and i]
+        """Read the names in a list of models."""
+        return model_ids(body)
+
+    def windows(self, body: Any) -> dict[str, int]:
+        """Read the windows that a list of models tells."""
+        return model_windows(body)

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from byok.chat import Json
+from byok.dialects.overflow import Overflow, overflow_of
 from byok.dialects.refusals import class_of
 from byok.errors import UpstreamRefused
 from byok.wire.json_body import parse_json
@@ -41,11 +42,15 @@ def refusal_of(
     code = kinds.get("code", "") if known else error_text(body)[1]
     said = f"it answered {status}" if status else "it broke off with an error"
     reason = _short(message or " ".join(words)) or "no reason given"
+    too_long = refusal.code == "context_length"
+    told_of = overflow_of(message, _inner(body)) if too_long else Overflow()
     return UpstreamRefused(
         _sentence(f"{said}: {reason}"),
         upstream_status=status,
         upstream_code="" if _STATUS.match(code) else _short(code),
         retry_after=retry_after,
+        window=told_of.window,
+        counted=told_of.counted,
         code=refusal.code,
         hint=refusal.hint,
         status=429 if status == 429 and retry_after is not None else 0,
@@ -53,14 +58,26 @@ def refusal_of(
     )
 
 
-def _read(body: Any) -> tuple[str, dict[str, str]]:
-    """Return the message, and every field that names the kind of error."""
+def _first(body: Any) -> Any:
+    """Take the error out of a list (Gemini)."""
     while isinstance(body, list) and body:
         body = body[0]
+    return body
+
+
+def _inner(body: Any) -> Any:
+    """Return the object that holds the fields of an error."""
+    body = _first(body)
+    error = body.get("error") if isinstance(body, dict) else None
+    return error if isinstance(error, dict) else body
+
+
+def _read(body: Any) -> tuple[str, dict[str, str]]:
+    """Return the message, and every field that names the kind of error."""
+    body, inner = _first(body), _inner(body)
     if not isinstance(body, dict):
         return (_line(body) if isinstance(body, str) else ""), {}
     error = body.get("error")
-    inner = error if isinstance(error, dict) else body
     message = _line(_message(error, body))
     if message.lower() == _ROUTERS_OWN:
         message = _line(_passed_on(inner.get("metadata"))) or message

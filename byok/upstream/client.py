@@ -66,6 +66,7 @@ class HttpUpstream:
         self._retry = retry or RetryPolicy()
         self._sleep = sleep
         self._refused: dict[str, set[str]] = {}  # model -> parameters it dislikes
+        self._windows: dict[str, int] = {}
 
     @property
     def name(self) -> str:
@@ -122,11 +123,17 @@ class HttpUpstream:
             error.args = (f"{self.name}: {error}",)
             raise
         try:
-            return self._spec.dialect.models(parse_json(raw))
+            body = parse_json(raw)
+            self._windows = self._spec.dialect.windows(body)
+            return self._spec.dialect.models(body)
         except (ValueError, RecursionError) as error:
             raise UpstreamGarbled(
                 f"{self.name}: its list of models is not JSON."
             ) from error
+
+    def window_of(self, model: str) -> int:
+        """Return how many tokens a model takes by the list fetched last, or 0."""
+        return self._windows.get(model, 0)
 
     async def _batches(
         self, response: httpx.Response, stage: Stage[bytes, StreamEvent]

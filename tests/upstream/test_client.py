@@ -545,6 +545,14 @@ async def test_models_are_listed(fake: FakeUpstream, asker: Asker) -> None:
     assert fake.list_headers[0]["Authorization"] == "Bearer sk-1"
 
 
+async def test_a_list_may_tell_windows() -> None:
+    rows = b'{"data": [{"id": "a", "context_length": 32768}, {"id": "b"}]}'
+    upstream = Asker(canned(200, rows), "http://fake.test/v1").upstream
+    assert upstream.window_of("a") == 0
+    await upstream.models()
+    assert [upstream.window_of(m) for m in ("a", "b", "c")] == [32_768, 0, 0]
+
+
 @pytest.mark.parametrize(
     ("status", "body", "code"),
     [

@@ -1,0 +1,44 @@
+"""OpenAI's list of models: their names, and the windows that some vendors add."""
+
+from typing import Any
+
+# Where a vendor tells the window; what a model was trained with (llama.cpp's
+# `n_ctx_train`) says nothing about what its server takes.
+_WINDOWS = (
+    "max_model_len",  # vLLM
+    "context_window",  # Groq
+    "context_length",  # OpenRouter, Together
+    "max_context_length",  # Mistral
+    "max_input_tokens",  # Anthropic
+)
+_SANE = range(512, 2**31)
+
+
+def model_ids(body: Any) -> list[str]:
+    """Read `GET models`: `{"data": [{"id"}]}`, or the bare array some send."""
+    return [row["id"] for row in _rows(body)]
+
+
+def model_windows(body: Any) -> dict[str, int]:
+    """Read how many tokens the models take, as far as the list tells."""
+    told = {row["id"]: _window(row) for row in _rows(body)}
+    return {name: window for name, window in told.items() if window}
+
+
+def _rows(body: Any) -> list[dict[str, Any]]:
+    rows = body.get("data") if isinstance(body, dict) else body
+    if not isinstance(rows, list):
+        return []
+    return [
+        row
+        for row in rows
+        if isinstance(row, dict) and isinstance(row.get("id"), str) and row["id"]
+    ]
+
+
+def _window(row: dict[str, Any]) -> int:
+    """Return the smallest window told: a router's best host may have less."""
+    best = row.get("top_provider")
+    places = (row, best) if isinstance(best, dict) else (row,)
+    found = [place.get(name) for place in places for name in _WINDOWS]
+    return min((n for n in found if type(n) is int and n in _SANE), default=0)

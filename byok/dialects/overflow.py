@@ -1,0 +1,83 @@
+"""The numbers that upstreams name when a conversation is too long, as data.
+
+Read only from refusals whose class is `context_length`: other texts speak of tokens
+too. The first row that matches decides; text is in lower case.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+_N = r"(\d[\d,_]*)"
+# The most tokens that the model takes.
+_WINDOW = (
+    rf"context length (?:is|of)(?: only)? {_N}",  # OpenAI, vLLM, DeepSeek, LM Studio
+    rf"context length \({_N}",  # Together, SGLang
+    rf"with {_N} maximum context length",  # Mistral
+    rf"tokens > {_N} maximum",  # Anthropic
+    rf"context limit: {_N} \+ {_N} > {_N}",
+    rf"maximum number of tokens allowed \({_N}",  # Gemini
+    rf"only supports up to {_N}",
+    rf"maximum prompt length is {_N}",  # xAI
+    rf"available context size \({_N}",  # llama.cpp
+    rf"\bn_ctx: ?{_N}",  # LM Studio
+    rf"context window of {_N}",  # llama-cpp-python
+    rf"token limit: ?{_N}",  # Moonshot
+    rf"limit for this model is {_N}",  # Cohere
+    rf"exceeds the limit of {_N}",  # Copilot
+    rf"range of input length should be \[\d+, ?{_N}",  # DashScope
+)
+# The tokens of what was sent, without those that are kept for the answer.
+_COUNTED = (
+    rf"messages resulted in {_N}",  # OpenAI
+    rf"\({_N} in the messages",
+    rf"\({_N} of text input",  # OpenRouter
+    rf"contains at least {_N} input tokens",  # vLLM
+    rf"request has {_N} input tokens",
+    rf"context limit: {_N}",  # Anthropic
+    rf"prompt is too long: {_N}",
+    rf"input token count \({_N}",  # Gemini
+    rf"(?:input|request) \({_N} tokens\)",  # Together, llama.cpp
+    rf"prompt contains {_N} tokens",  # Mistral
+    rf"request contains {_N}",  # xAI
+    rf"requested tokens \({_N}",  # llama-cpp-python
+    rf"prompt token count of {_N}",  # Copilot
+)
+_FIELDS = ("n_ctx", "n_prompt_tokens")  # llama.cpp
+_SANE = range(64, 2**31)
+
+
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """What a refusal tells: the model's window, and the tokens it was sent."""
+
+    window: int | None = None
+    counted: int | None = None
+
+
+def overflow_of(message: str, error: Any) -> Overflow:
+    """Read the numbers out of a refusal's text, or out of the fields of its error."""
+    fields = error if isinstance(error, dict) else {}
+    text = message.lower()
+    window, counted = (_sane(fields.get(name)) for name in _FIELDS)
+    return Overflow(window or _found(_WINDOWS, text), counted or _found(_COUNTS, text))
+
+
+def _compiled(rows: Iterable[str]) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(row) for row in rows)
+
+
+_WINDOWS, _COUNTS = _compiled(_WINDOW), _compiled(_COUNTED)
+
+
+def _found(rows: Iterable[re.Pattern[str]], text: str) -> int | None:
+    """Return the last number of the first row that is found."""
+    for row in rows:
+        if match := row.search(text):
+            return _sane(int(re.sub(r"[,_]", "", match.groups()[-1][:20])))
+    return None
+
+
+def _sane(value: Any) -> int | None:
+    return value if type(value) is int and value in _SANE else None

@@ -1,0 +1,215 @@
+"""The numbers in the refusals of conversations that are too long."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.dialects import overflow
+from byok.dialects.openai_errors import refusal_of
+from byok.dialects.overflow import Overflow, overflow_of
+from tests.fakes.replay import bytes_of, recorded
+from tests.fakes.values import VALUES
+
+W, C = 32_768, 40_123
+# What upstreams say of a window of 32,768 tokens and a prompt of 40,123 tokens.
+TOLD: dict[str, tuple[str, Overflow]] = {
+    "OpenAI": (
+        "This model's maximum context length is 32768 tokens. However, your messages "
+        "resulted in 40123 tokens (39000 in the messages, 1123 in the functions). "
+        "Please reduce the length of the messages or functions.",
+        Overflow(W, C),
+    ),
+    "OpenAI, without tools": (
+        "This model's maximum context length is 32768 tokens. However, your messages "
+        "resulted in 40123 tokens.",
+        Overflow(W, C),
+    ),
+    "OpenAI, with the answer": (
+        "This model's maximum context length is 32768 tokens. However, you requested "
+        "44123 tokens (40123 in the messages, 4000 in the completion).",
+        Overflow(W, C),
+    ),
+    "OpenAI, without numbers": (
+        "Your input exceeds the context window of this model. Please adjust it.",
+        Overflow(),
+    ),
+    "vLLM": (
+        "This model's maximum context length is 32768 tokens. However, you requested "
+        "4096 output tokens and your prompt contains at least 40123 input tokens, for "
+        "a total of at least 44219 tokens.",
+        Overflow(W, C),
+    ),
+    "vLLM, cap": (
+        "'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's "
+        "maximum context length is 32768 tokens and your request has 40123 input "
+        "tokens (4096 > 32768 - 40123).",
+        Overflow(W, C),
+    ),
+    "OpenRouter": (
+        "This endpoint's maximum context length is 32768 tokens. However, you "
+        "requested about 44123 tokens (40123 of text input, 4000 in the output).",
+        Overflow(W, C),
+    ),
+    "DeepSeek": (
+        "This model's maximum context length is 32768 tokens. However, you requested "
+        "44123 tokens (40123 in the messages, 4000 in the completion).",
+        Overflow(W, C),
+    ),
+    "Anthropic": ("prompt is too long: 40123 tokens > 32768 maximum", Overflow(W, C)),
+    "Anthropic, with the answer": (
+        "input length and `max_tokens` exceed context limit: 40123 + 8192 > 32768, "
+        "decrease input length or `max_tokens` and try again",
+        Overflow(W, C),
+    ),
+    "Gemini": (
+        "The input token count (40123) exceeds the maximum number of tokens allowed "
+        "(32768).",
+        Overflow(W, C),
+    ),
+    "Gemini, older": (
+        "The input token count exceeds the limit: the model only supports up to 32768",
+        Overflow(W),
+    ),
+    "Mistral": (
+        "Prompt contains 40123 tokens and 0 draft tokens, too large for model with "
+        "32768 maximum context length",
+        Overflow(W, C),
+    ),
+    "Together": (
+        "The input (40123 tokens) is longer than the model's context length (32768 "
+        "tokens).",
+        Overflow(W, C),
+    ),
+    "SGLang": (
+        "Requested token count exceeds the model's maximum context length of 32768 "
+        "tokens.",
+        Overflow(W),
+    ),
+    "xAI": (
+        "This model's maximum prompt length is 32768 but the request contains 40123 "
+        "tokens.",
+        Overflow(W, C),
+    ),
+    "Kimi": (
+        "Invalid request: Your request exceeded model token limit: 32768",
+        Overflow(W),
+    ),
+    "DashScope": ("Range of input length should be [1, 32768]", Overflow(W)),
+    "Copilot": (
+        "prompt token count of 40123 exceeds the limit of 32768",
+        Overflow(W, C),
+    ),
+    "Cohere": (
+        "too many tokens: size limit exceeded by 7355 tokens. Try using shorter or "
+        "fewer inputs. The limit for this model is 32768 tokens.",
+        Overflow(W),
+    ),
+    "llama.cpp": (
+        "request (40123 tokens) exceeds the available context size (32768 tokens), "
+        "try increasing it",
+        Overflow(W, C),
+    ),
+    "llama-cpp-python": (
+        "Requested tokens (40123) exceed context window of 32768",
+        Overflow(W, C),
+    ),
+    "LM Studio": (
+        "The number of tokens to keep from the initial prompt is greater than the "
+        "context length (n_keep: 40123>= n_ctx: 32768). Try a larger context length.",
+        Overflow(W),
+    ),
+    "LM Studio, loaded": (
+        "Trying to keep the first 40123 tokens when context the overflows. However, "
+        "the model is loaded with context length of only 32768 tokens",
+        Overflow(W),
+    ),
+    "commas": ("maximum context length is 32,768 tokens", Overflow(W)),
+    # Here is no number to be read, or one that means something else.
+    "Ollama": ("input length exceeds the context length", Overflow()),
+    "Ollama, not cut": (
+        "prompt too long; exceeded max context length by 7355 tokens",
+        Overflow(),
+    ),
+    "Groq": ("Please reduce the length of the messages or completion.", Overflow()),
+    "GLM": ("model_context_window_exceeded", Overflow()),
+    "MiniMax": ("invalid params, context window exceeds limit (2013)", Overflow()),
+    "Bedrock": ("Input is too long for requested model.", Overflow()),
+    "a batch": ("increase the physical batch size (current: 512)", Overflow()),
+    "nonsense": ("maximum context length is 7 tokens", Overflow()),
+    "a long number": (f"maximum context length is {'9' * 3000} tokens", Overflow()),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), TOLD.values(), ids=TOLD)
+def test_the_numbers_of_a_text_are_read(text: str, told: Overflow) -> None:
+    assert overflow_of(text, None) == told
+
+
+@pytest.mark.parametrize(("text", "told"), TOLD.values(), ids=TOLD)
+def test_a_refusal_carries_them(text: str, told: Overflow) -> None:
+    error = refusal_of({"error": {"message": text}}, 400)
+    assert error.code == "context_length"
+    assert (error.window, error.counted) == (told.window, told.counted)
+
+
+def test_fields_tell_more_than_words() -> None:
+    error = {"message": "Too long.", "n_ctx": W, "n_prompt_tokens": C}
+    told = refusal_of({"error": {**error, "type": "exceed_context_size_error"}}, 400)
+    assert (told.window, told.counted) == (W, C)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Rate limit reached on tokens per min: maximum context length is 32768 tokens",
+        "The model does not exist; context window of 32768",
+    ],
+)
+def test_numbers_of_other_refusals_are_not_read(text: str) -> None:
+    error = refusal_of({"error": {"message": text}}, 429)
+    if error.code != "context_length":
+        assert (error.window, error.counted) == (None, None)
+
+
+@given(VALUES, VALUES)
+def test_any_field_may_hold_anything(one: Any, other: Any) -> None:
+    told = overflow_of("", {"n_ctx": one, "n_prompt_tokens": other})
+    assert all(n is None or 64 <= n < 2**31 for n in (told.window, told.counted))
+
+
+@given(st.text("0123456789,_ >()[]:", max_size=80))
+def test_any_text_may_be_read(text: str) -> None:
+    overflow_of(f"prompt is too long: {text} tokens > {text} maximum", None)
+
+
+ROWS = [(name, row) for name in ("_WINDOW", "_COUNTED") for row in vars(overflow)[name]]
+
+
+@pytest.mark.parametrize(("table", "row"), ROWS, ids=[row for _, row in ROWS])
+def test_every_pattern_is_needed(table: str, row: str) -> None:
+    others = [other for other in vars(overflow)[table] if other != row]
+    found = [text.lower() for text, _ in TOLD.values() if re.search(row, text.lower())]
+    assert [t for t in found if not any(re.search(o, t) for o in others)]
+
+
+@pytest.mark.shared
+def test_recorded_overflows_tell_their_windows(shared: Path) -> None:
+    expected = {
+        "anthropic": (200_000, 3_333_404),
+        "cohere": (288_000, None),
+        "llamacpp": (512, 2009),
+        "openai": (None, None),
+        "vertex": (1_048_576, 1_250_074),
+    }
+    found = {}
+    for item in recorded(shared, "error"):
+        if "context-length" in item["id"] or "context-overflow" in item["id"]:
+            error = refusal_of(json.loads(bytes_of(shared, item)), item["status"])
+            found[item["provider"]] = (error.window, error.counted)
+    assert found == {name: expected[name] for name in found}
+    assert len(found) >= 4
