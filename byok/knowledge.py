@@ -67,3 +67,13 @@ class Where(StrEnum):
     LOCAL = "local"
     OFFICIAL = "official"
     OFF = "off"
+
+
+# What a summary of a conversation must hold, whoever asks a model for it.
+SUMMARY_HOLDS = (
+    "Keep what the user wants, with every condition and preference; what was decided "
+    "and why; the files that were read or changed, by their paths, and what is in them "
+    "that matters; the commands that ran and how they ended; errors and how they were "
+    "solved; what is done and what is still to do, in that order. Keep names, paths, "
+    "numbers and error messages as they are."
+)

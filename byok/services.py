@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from byok.augment.job import Defaults
@@ -24,7 +25,7 @@ from byok.dialects.quirks import quirks_of
 from byok.errors import ConfigError
 from byok.keys import KeyLadder
 from byok.keys.lookup import UpstreamKey
-from byok.knowledge import OFFICIAL, Group, Where
+from byok.knowledge import OFFICIAL, Group, Purpose, Where
 from byok.paths import Paths
 from byok.redact import Redactor
 from byok.retrieval.code_context import CodeContext
@@ -34,10 +35,12 @@ from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.client import HttpUpstream
 from byok.upstream.demo import MODEL as DEMO_MODEL
 from byok.upstream.demo import DemoUpstream
+from byok.upstream.fitted import FittedUpstream, Window
 from byok.upstream.official import OfficialService
 from byok.upstream.patience import LOCAL, REMOTE
 from byok.upstream.router import Router
 from byok.upstream.sending import UpstreamSpec
+from byok.upstream.summaries import Summarise, Summariser
 from byok.upstream.transport import Route, Transports
 
 _log = logging.getLogger(__name__)
@@ -114,11 +117,16 @@ def make_upstream(
     common: Settings,
     transports: Transports,
     key: UpstreamKey,
+    summarise: Summarise,
 ) -> Upstream:
     """Turn one section of the settings into an upstream."""
     if settings.type == DEMO:
         return DemoUpstream(name)
-    return HttpUpstream(spec_of(name, settings, common), transports, key)
+    spec = spec_of(name, settings, common)
+    http = HttpUpstream(spec, transports, key)
+    reasoning = spec.quirks.wants_reasoning
+    window = Window(settings.context_window, http.window_of, reasoning)
+    return FittedUpstream(http, summarise, window)
 
 
 def make_official(
@@ -166,10 +174,16 @@ async def open_services(
             )
             for name, section in choice.upstreams.items()
         }
+        wanted = settings.routing.models.for_purpose(Purpose.SUMMARY)
+        summarise = Summariser(wanted, lambda model: router.choose_listed(model))
+        make = partial(
+            make_upstream,
+            common=settings,
+            transports=transports,
+            summarise=summarise,
+        )
         upstreams = {
-            name: make_upstream(
-                name, section, common=settings, transports=transports, key=keys[name]
-            )
+            name: make(name, section, key=keys[name])
             for name, section in choice.upstreams.items()
         }
         keys[OFFICIAL] = UpstreamKey(ladder, official_wanted(settings), redactor)

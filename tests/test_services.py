@@ -13,6 +13,8 @@ from byok.keys.lookup import UpstreamKey
 from byok.redact import Redactor
 from byok.services import make_official, make_upstream, spec_of
 from byok.upstream.patience import LOCAL, REMOTE, Patience
+from byok.upstream.router import Destination
+from byok.upstream.summaries import Summariser
 from byok.upstream.transport import Route
 from tests.fakes.lister import FakeTransports, listing
 from tests.fakes.ring import FakeRing, store_of
@@ -72,6 +74,10 @@ def test_a_vendors_quirks_follow_its_type_or_its_address(
     assert spec.quirks == (QUIRKS[vendor] if vendor else DEFAULT)
 
 
+async def _nowhere(model: str) -> Destination:
+    raise AssertionError(model)
+
+
 async def test_an_upstream_is_asked_by_its_route() -> None:
     box = Settings(upstreams={"box": {"base_url": "https://h/v1"}}).upstreams["box"]
     transports = FakeTransports({box.base_url: listing()})
@@ -79,7 +85,12 @@ async def test_an_upstream_is_asked_by_its_route() -> None:
     ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
     key = UpstreamKey(ladder, key_wanted("box", box), Redactor())
     upstream = make_upstream(
-        "box", box, common=Settings(), transports=transports, key=key
+        "box",
+        box,
+        common=Settings(),
+        transports=transports,
+        key=key,
+        summarise=Summariser("", _nowhere),
     )
     assert await upstream.models() == ["m"]
     assert transports.routes == [Route()]

@@ -6,6 +6,9 @@ may make a client discard every flag, so the types are tested.
 
 from typing import TypeAlias
 
+from byok.knowledge import SUMMARY_HOLDS
+from byok.wire.json_body import write_json
+
 Flag: TypeAlias = bool | int | str
 
 ON, OFF = "0.0.0", ""
@@ -51,10 +54,17 @@ CHAT: dict[str, Flag] = {
 }
 SUMMARY: dict[str, Flag] = {
     "history_summary_min_version": ON,
-    "history_summary_params": (
-        '{"prompt":"","history_tail_size_tokens_to_exclude":10000,'
-        '"max_history_chars":400000,"input_budget_trigger_ratio":0.7}'
-    ),
+    "history_summary_params": write_json(
+        {
+            # Some clients send it as it is, so that an empty one would ask for nothing.
+            "prompt": "Please write a clear and concise summary of our conversation "
+            f"so far, from which the work can go on. {SUMMARY_HOLDS} Write plain text, "
+            "call no tool, and do not go on with the work itself.",
+            "history_tail_size_tokens_to_exclude": 10_000,
+            "max_history_chars": 400_000,
+            "input_budget_trigger_ratio": 0.7,
+        }
+    ).decode(),
 }
 EDITING: dict[str, Flag] = {
     "enable_instructions": True,

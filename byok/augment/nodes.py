@@ -62,7 +62,8 @@ class Turn:
 
     `content` is everything for the model in its order; `asks` tells whether any of
     it is the user's own words or pictures, and not only context. `summary` and
-    `personality` are the payloads of those nodes, `words` what the user wrote.
+    `personality` are the payloads of those nodes, `words` what the user wrote;
+    `before_summary` is how much of the content stands before the summary.
     """
 
     content: tuple[Part, ...] = ()
@@ -72,6 +73,7 @@ class Turn:
     personality: Json | None = None
     unknown_types: tuple[int, ...] = ()
     words: str = ""
+    before_summary: int = 0
 
 
 _CARRIERS = ("nodes", "structured_request_nodes", "request_nodes")
@@ -151,6 +153,7 @@ class _Reader:
         self._words: list[str] = []
         self._asks = False
         self._summary: Json | None = None
+        self._before_summary = 0
         self._personality: Json | None = None
         self._unknown: list[int] = []
 
@@ -164,6 +167,7 @@ class _Reader:
             self._personality,
             tuple(self._unknown),
             "\n".join(self._words),
+            self._before_summary,
         )
 
     def read(self, node: Json, *, skip_placeholder: bool) -> None:
@@ -181,6 +185,7 @@ class _Reader:
                 self._file(mapping(node, "file_node"))
             case RequestNode.HISTORY_SUMMARY:
                 self._summary = mapping(node, "history_summary_node")
+                self._before_summary = len(self._parts)
                 self._asks = True
             case RequestNode.CHANGE_PERSONALITY:
                 self._personality = mapping(node, "change_personality_node")

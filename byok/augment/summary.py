@@ -25,7 +25,7 @@ _TEMPLATE = """<earlier_conversation>
 
 
 def rendered_turn(turn: Turn) -> Turn:
-    """Put the summary's text where its node stands: before the user's words.
+    """Put the summary's text where its node stands.
 
     Results lying beside the node answer calls that are text now; they are rendered
     as a further exchange instead of as tool messages.
@@ -35,9 +35,10 @@ def rendered_turn(turn: Turn) -> Turn:
     beside = Exchange(Turn(results=turn.results), Reply())
     extra = [beside] if turn.results else []
     shown = render(turn.summary, extra)
-    first: tuple[Part, ...] = (TextPart(shown),) if shown.strip() else ()
+    text: tuple[Part, ...] = (TextPart(shown),) if shown.strip() else ()
     pictures = [image for result in turn.results for image in result.images]
-    content = (*first, *pictures, *turn.content)
+    before = turn.before_summary
+    content = (*turn.content[:before], *text, *pictures, *turn.content[before:])
     return replace(turn, content=content, results=(), asks=True)
 
 

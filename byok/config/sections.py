@@ -79,6 +79,9 @@ class UpstreamSettings(_RequestDefaults):
     timeout: float = Field(
         0, ge=0, description="Longest silence in seconds; 0 means the kind's own."
     )
+    context_window: int = Field(
+        0, ge=0, description="Tokens that fit, answer included; 0: find out."
+    )
     ca_file: str = Field("", description="As in [network], for this upstream.")
     proxy: _Proxy = Field("", description="As in [network], for this upstream.")
     allow_insecure_http: bool = Field(

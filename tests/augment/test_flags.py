@@ -5,6 +5,7 @@ import json
 import pytest
 
 from byok.augment.flags import FLAGS, OFF, ON
+from byok.knowledge import SUMMARY_HOLDS
 
 BOOLS = """
     enable_chat enable_chat_with_tools enable_agent_mode enable_agent_auto_mode
@@ -92,6 +93,16 @@ def test_a_json_flag_is_a_text_that_parses(name: str, keys: set[str]) -> None:
     value = FLAGS[name]
     assert isinstance(value, str)
     assert json.loads(value).keys() == keys
+
+
+def test_clients_are_told_what_to_ask_for_in_a_summary() -> None:
+    value = FLAGS["history_summary_params"]
+    assert isinstance(value, str)
+    prompt = json.loads(value)["prompt"]
+    # By these words a summary is known among the silent jobs.
+    assert "a clear and concise summary of our conversation so far" in prompt
+    assert SUMMARY_HOLDS in prompt
+    assert "'" not in value, "one client reads a flag's JSON with the quotes swapped"
 
 
 def test_flags_are_named_in_snake_case() -> None:

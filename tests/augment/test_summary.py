@@ -107,6 +107,13 @@ def test_the_users_words_follow_the_summary() -> None:
     assert texts == ["S: Lexer done.", "Go."]
 
 
+def test_the_summary_stands_where_its_node_stood() -> None:
+    summary = {**summary_node(message_template="S: {summary}"), "id": 2}
+    nodes = (text_node("Before.", 1), summary, text_node("After.", 3))
+    assert shown(*nodes) == ["Before.", "S: Lexer done.", "After."]
+    assert shown(*reversed(nodes)) == ["Before.", "S: Lexer done.", "After."]
+
+
 def test_a_turn_without_a_summary_stays_as_it_is() -> None:
     turn = read_turn({"nodes": [text_node("Hi?")]}, "")
     assert rendered_turn(turn) is turn

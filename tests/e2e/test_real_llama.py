@@ -18,7 +18,7 @@ import pytest
 from byok.augment.job import Defaults
 from byok.augment.prompts import commit_message
 from byok.chat import TextPart
-from tests.fakes.bodies import exchange, result_node
+from tests.fakes.bodies import call_node, exchange, result_node
 from tests.fakes.daemon import Editor, running, settings_for
 
 pytestmark = pytest.mark.slow
@@ -256,3 +256,21 @@ async def test_a_commit_message_is_what_the_model_says(
     assert got.text == direct.strip()
     assert got.last["stop_reason"] == 1
     assert len(got.lines) > 3
+
+
+async def test_a_conversation_larger_than_its_window_is_answered(llama: str) -> None:
+    """The server's own refusal teaches the window, in the fields of its error."""
+    past = [exchange("Look around.", "I look.", calls=["call_0"])]
+    for number in range(40):
+        result = result_node(f"call_{number}", f"{number} words " * 300)
+        call = call_node(f"call_{number + 1}", "list_dir", '{"dir": "."}')
+        past.append(exchange(nodes=[result], calls=[call]))
+    last = result_node("call_40", "The directory says: please do #A")
+    async with running(settings(llama)) as editor:
+        for _ in range(2):
+            got = await editor.chat(
+                "", tool_definitions=OFFERED, chat_history=past, nodes=[last]
+            )
+            assert "error" not in got.last
+            assert got.text, "what so small a model says after so much is its own"
+            assert "[byok]" not in got.text

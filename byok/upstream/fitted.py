@@ -1,0 +1,205 @@
+"""An upstream that is never sent more than its model's window holds.
+
+What fits is passed on untouched. What does not is compacted (`byok/window`), on every
+later turn in the same way, so that the upstream's prompt cache keeps working. A refusal
+teaches the window, and a shorter request follows it while nobody has seen an answer.
+"""
+
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import dataclass, replace
+from itertools import count
+
+from byok.chat import ChatRequest, Message, Role
+from byok.dialects.refusals import class_of
+from byok.errors import UpstreamRefused
+from byok.events import Finish, FinishReason, StreamEvent, Usage
+from byok.upstream.base import Forwarded, Upstream
+from byok.upstream.router import Destination
+from byok.upstream.summaries import Summarise
+from byok.window.compaction import LOW_WATER, plan
+from byok.window.estimate import has_pictures, weigh, weigh_said, weigh_tools
+from byok.window.limits import Limits
+from byok.window.memory import Compaction, Compactions
+
+_log = logging.getLogger(__name__)
+_MAX_MODELS = 200
+_TRIES = 3  # of shorter requests where refusals name no number; else it is one
+_FORGOTTEN = ChatRequest(())
+_NOTHING = Compaction(0, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What is known of an upstream's windows before it is asked.
+
+    `configured` holds for all its models, `told` is what its list says of one; 0 means
+    unknown. `reasoning` tells that it is sent the model's old thoughts.
+    """
+
+    configured: int = 0
+    told: Callable[[str], int] = lambda model: 0
+    reasoning: bool = False
+
+
+class FittedUpstream:
+    """Upstream around another one."""
+
+    def __init__(
+        self, inner: Upstream, summarise: Summarise, window: Window | None = None
+    ) -> None:
+        self._inner = inner
+        self._summarise = summarise
+        self._window = window or Window()
+        self._weigh = weigh if self._window.reasoning else weigh_said
+        self._models: OrderedDict[str, Limits] = OrderedDict()
+        self._compactions = Compactions()
+        self._suspected: set[str] = set()
+
+    @property
+    def name(self) -> str:
+        """The name in the user's settings."""
+        return self._inner.name
+
+    async def models(self) -> list[str]:
+        """See Upstream.models."""
+        return await self._inner.models()
+
+    def forwarded(
+        self, path: str, content: bytes
+    ) -> AbstractAsyncContextManager[Forwarded]:
+        """See Upstream.forwarded: another API's clients count for themselves."""
+        return self._inner.forwarded(path, content)
+
+    async def stream(
+        self, chat: ChatRequest, model: str
+    ) -> AsyncGenerator[list[StreamEvent], None]:
+        """See Upstream.stream."""
+        limits = self._limits(model)
+        sent, weight = await self._fitted(chat, model, limits)
+        for attempt in count(1):
+            begun, teaches = False, not has_pictures(sent.messages)
+            try:
+                async with aclosing(self._inner.stream(sent, model)) as batches:
+                    async for batch in batches:
+                        if not begun:
+                            _check_room(batch)
+                            begun = True
+                            chat = sent = _FORGOTTEN  # they may be large
+                        if teaches and isinstance(batch[-1], Finish):
+                            self._learn(model, limits, weight, batch)
+                        yield batch
+                return
+            except UpstreamRefused as error:
+                if begun or error.code != "context_length":
+                    raise
+                limits.refused(weight, error.window, error.counted)
+                _log.info(
+                    "%s takes %d tokens of %.80s", self.name, limits.learned, model
+                )
+                if attempt > (1 if error.window else _TRIES):
+                    raise
+                sent, lighter = await self._fitted(chat, model, limits)
+                if lighter >= weight:
+                    raise
+                weight = lighter
+
+    async def _fitted(
+        self, chat: ChatRequest, model: str, limits: Limits
+    ) -> tuple[ChatRequest, int]:
+        """Return what is sent, and its weight.
+
+        Below the low-water mark nothing was ever compacted; above it a conversation
+        that once was stays so, even if it would fit again by what was learned since.
+        """
+        first = 1 if chat.messages and chat.messages[0].role is Role.SYSTEM else 0
+        system, body = chat.messages[:first], chat.messages[first:]
+        fixed = weigh_tools(chat.tools) + self._sum(system)
+        weight = self._sum(body)
+        told = self._window.told(model)
+        room = limits.room(told, chat.sampling.max_tokens) - fixed
+        if room <= 0 or weight <= room * LOW_WATER:
+            return chat, fixed + weight
+        if weight <= room and not self._compactions.knows(model):
+            return chat, fixed + weight
+        known = self._compactions.find(model, body) or _NOTHING
+        now = known.applied(body)
+        if self._sum(now) > room:
+            compaction = await self._compacted(chat, model, body, known, room)
+            now = compaction.applied(body)
+        return replace(chat, messages=(*system, *now)), fixed + self._sum(now)
+
+    async def _compacted(
+        self,
+        chat: ChatRequest,
+        model: str,
+        body: Sequence[Message],
+        known: Compaction,
+        room: int,
+    ) -> Compaction:
+        """Compact a conversation further than it is known to be, and remember that.
+
+        What would not fit even then is left alone: the upstream says so best itself.
+        """
+        now = known.applied(body)
+        made = plan(now, room, self._weigh, chat.own_words)
+        if made is None or made.weight > room:
+            return known
+        summary = ""
+        if made.cut:
+            asker = Destination(self, model)
+            dropped = now[: made.cut]
+            summary = await self._summarise(asker, dropped, room, made.longest)
+        compaction = known.further(made, summary)
+        self._compactions.keep(model, body, compaction, self._sum(compaction.messages))
+        _log.info(
+            "a conversation of %d messages is sent to %s as %d, to fit its window",
+            len(body),
+            self.name,
+            len(compaction.applied(body)),
+        )
+        return compaction
+
+    def _learn(
+        self, model: str, limits: Limits, weight: int, batch: list[StreamEvent]
+    ) -> None:
+        """Learn from the count of the prompt, which comes with the last word."""
+        counts = (event.input_tokens for event in batch if isinstance(event, Usage))
+        tokens = next(counts, 0)
+        if limits.answered(weight, tokens) or model in self._suspected:
+            return
+        self._suspected.add(model)
+        _log.warning(
+            "%s counted %d tokens of a prompt of %d bytes: it seems to cut what is "
+            "too long for it. Set context_window for this upstream.",
+            self.name,
+            tokens,
+            weight,
+        )
+
+    def _limits(self, model: str) -> Limits:
+        if model not in self._models:
+            self._models[model] = Limits(self._window.configured)
+            if len(self._models) > _MAX_MODELS:
+                self._models.popitem(last=False)
+        return self._models[model]
+
+    def _sum(self, messages: Sequence[Message]) -> int:
+        return sum(map(self._weigh, messages))
+
+
+def _check_room(batch: list[StreamEvent]) -> None:
+    """Take an answer that ends before its first token for what it is (GLM)."""
+    match batch:
+        case [Usage(input_tokens=read, output_tokens=0), Finish(FinishReason.LENGTH)]:
+            raise UpstreamRefused(
+                "the conversation left it no room for an answer.",
+                code="context_length",
+                hint=class_of("context_length", 0).hint,
+                window=read or None,
+                counted=read or None,
+            )
+        case _:
+            pass

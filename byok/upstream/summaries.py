@@ -1,0 +1,120 @@
+"""Ask a model for the summary of what no longer fits; do without one if it fails."""
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import TypeAlias
+
+from byok.chat import ChatRequest, Message, Role, TextPart
+from byok.errors import ByokError, UpstreamGarbled, UpstreamRefused
+from byok.events import TextDelta
+from byok.upstream.router import Destination
+from byok.window.shorten import capped
+from byok.window.transcript import instruction, outline, transcript
+
+_log = logging.getLogger(__name__)
+_MAX_KEPT = 64
+_INPUT = 0.75  # of the room that the conversation's own model has
+_TRIES = 3
+
+# Called with who answers the conversation, what is left out of it, how heavy its
+# model's prompts may be in bytes, and the longest summary in characters.
+Summarise: TypeAlias = Callable[
+    [Destination, Sequence[Message], int, int], Awaitable[str]
+]
+
+
+class Summariser:
+    """Makes summaries; the same messages are never paid for twice.
+
+    They are written by the model `wanted`, which `find` knows where to ask for, else by
+    the conversation's own. After a failure no model is asked for `pause` seconds:
+    nobody should wait for it each time.
+    """
+
+    def __init__(
+        self,
+        wanted: str,
+        find: Callable[[str], Awaitable[Destination]],
+        *,
+        seconds: float = 60.0,
+        pause: float = 300.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._wanted = wanted
+        self._find = find
+        self._seconds = seconds
+        self._pause = pause
+        self._clock = clock
+        self._asked_again = float("-inf")
+        self._kept: OrderedDict[bytes, str] = OrderedDict()
+
+    async def __call__(
+        self, asker: Destination, dropped: Sequence[Message], room: int, longest: int
+    ) -> str:
+        """Return a summary of at most `longest` characters; see Summarise."""
+        room = int(room * _INPUT)
+        key = _digest(transcript(dropped, room))
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        if self._clock() < self._asked_again:
+            return outline(dropped, longest)
+        try:
+            async with asyncio.timeout(self._seconds):
+                writer = await self._find(self._wanted) if self._wanted else asker
+                said = await _written(writer, dropped, room, longest)
+        except (ByokError, TimeoutError) as error:
+            self._asked_again = self._clock() + self._pause
+            reason = error.logged if isinstance(error, ByokError) else "too slow"
+            _log.warning("no model summarises long conversations for now: %s", reason)
+            return outline(dropped, longest)
+        summary = self._kept[key] = capped(said, longest)
+        if len(self._kept) > _MAX_KEPT:
+            self._kept.popitem(last=False)
+        return summary
+
+
+async def _written(
+    writer: Destination, dropped: Sequence[Message], room: int, longest: int
+) -> str:
+    """Ask for a summary, of less where the writer's own window is smaller."""
+    for left in reversed(range(_TRIES)):
+        try:
+            return await _answer(writer, transcript(dropped, room), longest)
+        except UpstreamRefused as error:
+            if error.code != "context_length" or not left:
+                raise
+            # Two bytes a token are fewer than any text has.
+            room = min(room // 2, 2 * error.window if error.window else room)
+    raise AssertionError("the last try returns or raises")
+
+
+async def _answer(writer: Destination, text: str, longest: int) -> str:
+    """Ask one question.
+
+    It is one message of the user: there is nothing in it to leave out, so that an
+    upstream that fits what it sends cannot ask for a summary of it in turn.
+    """
+    chat = ChatRequest(
+        (
+            Message(Role.SYSTEM, (TextPart(instruction(longest)),)),
+            Message(Role.USER, (TextPart(text),)),
+        ),
+        silent=True,
+    )
+    said: list[str] = []
+    async with aclosing(writer.upstream.stream(chat, writer.model)) as batches:
+        async for batch in batches:
+            said += [event.text for event in batch if isinstance(event, TextDelta)]
+    if not (summary := "".join(said).strip()):
+        raise UpstreamGarbled(f"{writer.upstream.name}: it wrote no summary.")
+    return summary
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass")).digest()

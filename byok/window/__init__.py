@@ -1,0 +1,1 @@
+"""Keeping a long conversation within a model's window; pure."""

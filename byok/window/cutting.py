@@ -1,0 +1,77 @@
+"""Where a conversation may be cut, and what must outlive a cut.
+
+A cut lies before a message of the assistant: results stay beside their calls, and what
+goes in front of it may be a message of the user, as every upstream wants it.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+from byok.chat import ImagePart, Message, Part, Role, TextPart
+from byok.window.estimate import PICTURE
+from byok.window.shorten import NO_PICTURE, capped, fair_cap
+from byok.window.stand_in import without_summary
+
+_NEWEST = 0.25  # of the room is for what was said last
+_LAST_WORDS = 0.5  # or more, to reach back to the user's last words
+
+
+def cut_points(body: Sequence[Message]) -> list[int]:
+    """Return the places before which everything may be left out."""
+    return [n for n, m in enumerate(body) if n and m.role is Role.ASSISTANT]
+
+
+def newest_from(
+    body: Sequence[Message], points: Sequence[int], weights: Sequence[int], room: int
+) -> int:
+    """Return the cut point behind which nothing is touched.
+
+    Behind it lie the last step in any case, and the user's last words where what
+    followed them is not too much.
+    """
+    behind = list(accumulate(reversed(weights), initial=0))[::-1]
+    start = next((p for p in points if behind[p] <= room * _NEWEST), points[-1])
+    question = question_before(body, len(body))
+    last = max((p for p in points if p < question), default=points[-1])
+    return min(start, last) if behind[last] <= room * _LAST_WORDS else start
+
+
+def question_before(body: Sequence[Message], stop: int) -> int:
+    """Return the place of the last question before a place, -1 without one."""
+    return next((n for n in reversed(range(stop)) if is_question(body, n)), -1)
+
+
+def is_question(body: Sequence[Message], place: int) -> bool:
+    """Tell a user's message that does not just accompany the results of tools."""
+    if body[place].role is not Role.USER:
+        return False
+    return place == 0 or body[place - 1].role is not Role.TOOL
+
+
+def task_of(
+    dropped: Sequence[Message], own_words: str, longest: int
+) -> tuple[Part, ...]:
+    """Return the user's last request among what is left out, word for word.
+
+    `own_words` are found also where they came along with the results of tools. Only
+    what is huge is cut, in the middle; pictures stay where there is room for them.
+    """
+    start = max(question_before(dropped, len(dropped)), 0)
+    parts = list(without_summary(dropped[start])) if dropped else []
+    for before, message in pairwise(dropped[start:]):
+        if message.role is Role.USER and before.role is Role.TOOL:
+            parts += (
+                p
+                for p in message.parts
+                if isinstance(p, TextPart) and p.text.strip()
+                if p.text.strip() in own_words
+            )
+    texts = [len(p.text) for p in parts if isinstance(p, TextPart)]
+    cap = max(fair_cap(texts, longest), 200)
+    pictures = sum(isinstance(p, ImagePart) for p in parts)
+    return tuple(
+        TextPart(capped(p.text, cap))
+        if isinstance(p, TextPart)
+        else (p if pictures * PICTURE <= longest else NO_PICTURE)
+        for p in parts
+    )

@@ -1,0 +1,70 @@
+"""How heavy a conversation is: in bytes, of which a model's token has three or four.
+
+Bytes and not characters: a Chinese character is a token of its own, and three bytes.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from byok.chat import (
+    ImagePart,
+    Message,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+)
+from byok.wire.json_body import write_json
+
+PICTURE = 5_000  # a picture is some 1,400 tokens, whatever its bytes are
+_MESSAGE = 12  # what a chat template puts around a message
+_CALL = 24  # and around a call
+
+Weigh: TypeAlias = Callable[[Message], int]
+
+
+def weigh(message: Message) -> int:
+    """Return the weight of a message for an upstream that wants reasoning back."""
+    thoughts = (p.text for p in message.parts if isinstance(p, ThinkingPart))
+    return weigh_said(message) + sum(map(_bytes, thoughts))
+
+
+def weigh_said(message: Message) -> int:
+    """Return the weight of a message without its reasoning, which few upstreams get."""
+    total = _MESSAGE
+    for part in message.parts:
+        match part:
+            case TextPart(text=text):
+                total += _bytes(text)
+            case ToolResult(content=content):
+                total += _CALL + len(part.call_id) + _bytes(content)
+            case ToolCall(arguments=arguments):
+                total += _CALL + len(part.id) + len(part.name) + _bytes(arguments)
+            case ImagePart():
+                total += PICTURE
+            case ThinkingPart():
+                pass
+    return total
+
+
+def weigh_tools(tools: Iterable[ToolDefinition]) -> int:
+    """Return the weight of the tools that are offered: they are read like a text."""
+    return sum(
+        _MESSAGE
+        + _bytes(t.name)
+        + _bytes(t.description)
+        + len(write_json(t.parameters))
+        for t in tools
+    )
+
+
+def has_pictures(messages: Iterable[Message]) -> bool:
+    """Tell whether any picture is among the messages."""
+    return any(isinstance(part, ImagePart) for m in messages for part in m.parts)
+
+
+def _bytes(text: str) -> int:
+    if text.isascii():  # known without a look at the characters
+        return len(text)
+    return len(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,114 @@
+"""What was made of long conversations, so that their prefix stays the same.
+
+A compaction is found again by the digest of what it replaced: whoever edits an old
+message, or begins another conversation, finds none and is right.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from byok.chat import (
+    ImagePart,
+    Message,
+    Part,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolResult,
+)
+from byok.window.compaction import Plan
+
+_ROOM = 16 * 2**20  # bytes of everything that is kept
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What stands for the first `length` messages, the system message not counted."""
+
+    length: int
+    messages: tuple[Message, ...]
+
+    def applied(self, body: Sequence[Message]) -> tuple[Message, ...]:
+        """Return a conversation with its beginning replaced."""
+        return (*self.messages, *body[self.length :])
+
+    def further(self, made: Plan, summary: str) -> "Compaction":
+        """Return the compaction that a plan for the outcome of this one leads to."""
+        length = max(made.length, len(self.messages))
+        return Compaction(
+            length - len(self.messages) + self.length, made.front(summary, length)
+        )
+
+
+class Compactions:
+    """The compactions made lately; those that were not used for longest go first."""
+
+    def __init__(self, room: int = _ROOM) -> None:
+        self._room = room
+        self._kept: OrderedDict[tuple[str, bytes], tuple[Compaction, int]] = (
+            OrderedDict()
+        )
+
+    def knows(self, model: str) -> bool:
+        """Tell whether anything was kept for a model."""
+        return any(name == model for name, _ in self._kept)
+
+    def find(self, model: str, body: Sequence[Message]) -> Compaction | None:
+        """Return the longest compaction that was made of this conversation."""
+        lengths = {
+            c.length for (name, _), (c, _) in self._kept.items() if name == model
+        }
+        found = None
+        for digest in _digests(body, lengths):
+            if (model, digest) in self._kept:
+                found = (model, digest)
+        if found is None:
+            return None
+        self._kept.move_to_end(found)
+        return self._kept[found][0]
+
+    def keep(
+        self, model: str, body: Sequence[Message], compaction: Compaction, weight: int
+    ) -> None:
+        """Keep what was made of a conversation; `weight` is about its bytes."""
+        (digest,) = _digests(body, {compaction.length})
+        self._kept[model, digest] = (compaction, weight)
+        self._kept.move_to_end((model, digest))
+        total = sum(weight for _, weight in self._kept.values())
+        while total > self._room and len(self._kept) > 1:
+            _, (_, weight) = self._kept.popitem(last=False)
+            total -= weight
+
+
+def _digests(body: Sequence[Message], lengths: Iterable[int]) -> Iterator[bytes]:
+    """Give the digests of beginnings of these lengths, the shortest first."""
+    state, done = hashlib.blake2b(digest_size=16), 0
+    for length in sorted(lengths):
+        if length > len(body):
+            return
+        for message in body[done:length]:
+            state.update(b"%d %s" % (len(message.parts), message.role.encode()))
+            for part in message.parts:
+                for text in _texts(part):
+                    raw = text.encode("utf-8", "surrogatepass")
+                    state.update(b"|%d|" % len(raw))
+                    state.update(raw)
+        done = length
+        yield state.copy().digest()
+
+
+def _texts(part: Part) -> tuple[str, ...]:
+    """Return everything that a part consists of, and what it is."""
+    match part:
+        case TextPart(text=text):
+            return ("text", text)
+        case ThinkingPart(text=text):
+            return ("thinking", text)
+        case ImagePart(media_type=media_type, data=data):
+            return ("image", media_type, data)
+        case ToolCall(id=id_, name=name, arguments=arguments):
+            return ("call", id_, name, arguments)
+        case ToolResult(call_id=call_id, name=name, content=content):
+            return ("result", call_id, name, content)

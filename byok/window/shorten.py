@@ -1,0 +1,56 @@
+"""Less of what is least needed: the middle of old results, and old pictures."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from byok.chat import ImagePart, Message, Part, Role, TextPart, ToolResult
+
+LEFT_OUT = "\n[… the middle was left out to save room …]\n"
+NO_PICTURE = TextPart("[a picture stood here; it was left out to save room]")
+# Characters kept at both ends, in the order in which room is sought. The end of a
+# result may hold the id by which a client finds the whole of it.
+LEVELS = ((1500, 500), (100, 300))
+
+
+def middle_left_out(text: str, head: int, tail: int) -> str:
+    """Keep both ends of a text; one that would not become shorter stays."""
+    if len(text) <= head + len(LEFT_OUT) + tail:
+        return text
+    return text[:head] + LEFT_OUT + text[len(text) - tail :]
+
+
+def shortened(message: Message, head: int, tail: int) -> Message:
+    """Shorten a tool's result, or take the pictures out of a user's message.
+
+    What has nothing to give is returned as it is.
+    """
+    if message.role not in (Role.TOOL, Role.USER):
+        return message
+    parts = tuple(_shorter(part, head, tail) for part in message.parts)
+    return message if parts == message.parts else replace(message, parts=parts)
+
+
+def _shorter(part: Part, head: int, tail: int) -> Part:
+    if isinstance(part, ImagePart):
+        return NO_PICTURE
+    if isinstance(part, ToolResult):
+        content = middle_left_out(part.content, head, tail)
+        return part if content is part.content else replace(part, content=content)
+    return part
+
+
+def capped(text: str, limit: int) -> str:
+    """Cut a text in the middle to about `limit` characters."""
+    tail = min(500, limit // 3)
+    return middle_left_out(text, max(limit - tail - len(LEFT_OUT), 0), tail)
+
+
+def fair_cap(sizes: Sequence[int], room: int) -> int:
+    """Return the cap with which all sizes fit into the room; small ones stay whole."""
+    left = len(sizes)
+    for size in sorted(sizes):
+        if size * left > room:
+            return max(room, 0) // left
+        room -= size
+        left -= 1
+    return max(sizes, default=0)

@@ -1,0 +1,63 @@
+"""An upstream in memory that answers by a function, and notes what it was asked."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager
+
+from byok.chat import ChatRequest
+from byok.errors import UpstreamRefused
+from byok.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
+from byok.upstream.base import Forwarded
+
+Answer = list[list[StreamEvent]]
+
+
+def said(text: str = "Fine.", tokens: int = 0) -> Answer:
+    """An answer in two reads; `tokens` is the count of the prompt, 0 for none."""
+    counted: list[StreamEvent] = [Usage(tokens, 2)] if tokens else []
+    return [[TextDelta(text)], [*counted, Finish(FinishReason.STOP)]]
+
+
+def too_long(window: int | None = None, counted: int | None = None) -> UpstreamRefused:
+    """The refusal of a conversation that is too long."""
+    return UpstreamRefused(
+        "It is too long.", code="context_length", window=window, counted=counted
+    )
+
+
+class Scripted:
+    """Upstream whose answers a function gives; it may raise instead."""
+
+    def __init__(
+        self, answer: Callable[[ChatRequest], Answer] = lambda chat: said()
+    ) -> None:
+        self.answer = answer
+        self.asked: list[tuple[ChatRequest, str]] = []
+        self.closed = 0
+
+    @property
+    def name(self) -> str:
+        return "box"
+
+    @property
+    def chats(self) -> list[ChatRequest]:
+        """What was asked, without the model's name."""
+        return [chat for chat, _ in self.asked]
+
+    async def models(self) -> list[str]:
+        return ["m"]
+
+    async def stream(
+        self, chat: ChatRequest, model: str
+    ) -> AsyncGenerator[list[StreamEvent], None]:
+        self.asked.append((chat, model))
+        del chat
+        try:
+            for batch in self.answer(self.asked[-1][0]):
+                yield batch
+        finally:
+            self.closed += 1
+
+    def forwarded(
+        self, path: str, content: bytes
+    ) -> AbstractAsyncContextManager[Forwarded]:
+        raise NotImplementedError(f"{path} {content!r}")

@@ -1,0 +1,306 @@
+"""Whatever is compacted: legal, smaller, nothing of the newest lost, and for good."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byok.chat import Message, Role, TextPart, ToolCall, ToolResult
+from byok.window.compaction import LOW_WATER, Plan, plan
+from byok.window.cutting import cut_points, newest_from
+from byok.window.estimate import weigh
+from byok.window.memory import Compaction, Compactions
+from byok.window.shorten import LEFT_OUT
+from byok.window.stand_in import summary_of
+from tests.fakes.histories import (
+    PNG,
+    agent,
+    histories,
+    results,
+    rules_broken_by,
+    step,
+    user,
+)
+
+ROOMS = st.sampled_from([300, 1000, 3000, 8000, 20_000, 60_000])
+SUMMARY = "Summary. "
+
+
+def total(messages: tuple[Message, ...]) -> int:
+    return sum(map(weigh, messages))
+
+
+def outcome(made: Plan, body: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Carry a plan out, with the longest summary that it allows."""
+    summary = (SUMMARY * made.longest)[: made.longest]
+    return (*made.front(summary, made.length), *body[made.length :])
+
+
+def planned(body: tuple[Message, ...], room: int, own_words: str = "") -> Plan:
+    made = plan(body, room, weigh, own_words)
+    assert made is not None
+    return made
+
+
+def newest(body: tuple[Message, ...], room: int) -> int:
+    return newest_from(body, cut_points(body), [weigh(m) for m in body], room)
+
+
+# --- whatever the conversation ---
+
+
+@settings(max_examples=100)
+@given(histories(), ROOMS)
+def test_what_comes_out_is_legal_and_lighter(
+    body: tuple[Message, ...], room: int
+) -> None:
+    assert rules_broken_by(body) == []
+    if made := plan(body, room, weigh):
+        now = outcome(made, body)
+        assert rules_broken_by(now) == []
+        assert total(now) <= made.weight + 40
+        if total(body) > room:
+            assert total(now) < total(body)
+
+
+@settings(max_examples=100)
+@given(histories(), ROOMS)
+def test_nothing_new_is_touched_unless_nothing_else_helps(
+    body: tuple[Message, ...], room: int
+) -> None:
+    if made := plan(body, room, weigh):
+        start = newest(body, room)
+        assert made.cut <= start
+        assert made.messages[made.length :] == body[made.length :]
+        if made.messages[start:] != body[start:]:
+            untouched = (*made.front("", start), *body[start:])
+            summary = made.longest if made.cut else 0
+            assert total(untouched) + summary > room
+        elif made.length < len(body):
+            assert body[made.length].role is Role.ASSISTANT
+
+
+@settings(max_examples=100)
+@given(histories(), ROOMS)
+def test_results_are_only_ever_shortened_in_the_middle(
+    body: tuple[Message, ...], room: int
+) -> None:
+    if made := plan(body, room, weigh):
+        before = results(body)
+        for call_id, content in results(outcome(made, body)).items():
+            if content != before[call_id]:
+                head, note, tail = content.partition(LEFT_OUT)
+                assert note
+                assert before[call_id].startswith(head)
+                assert before[call_id].endswith(tail)
+                assert len(content) < len(before[call_id])
+
+
+@settings(max_examples=100)
+@given(histories(), histories(), ROOMS, st.lists(ROOMS, max_size=3))
+def test_later_turns_begin_with_the_same_bytes(
+    body: tuple[Message, ...],
+    more: tuple[Message, ...],
+    room: int,
+    rooms: list[int],
+) -> None:
+    """Also where it is compacted again and again, each time on top of the last."""
+    kept = Compactions()
+    for next_room in [room, *rooms]:
+        known = kept.find("m", body) or Compaction(0, ())
+        now = known.applied(body)
+        if not (made := plan(now, next_room, weigh)):
+            continue
+        kept.keep("m", body, known.further(made, SUMMARY), 1)
+        answer = Message(Role.ASSISTANT, (TextPart("Yes."),))
+        longer = (*body, answer, *more)
+        found = kept.find("m", longer)
+        assert found is not None
+        sent = found.applied(body)
+        assert sent == made.front(SUMMARY, len(now)), "as it was planned"
+        assert found.applied(longer)[: len(sent)] == sent
+        assert rules_broken_by(sent) == rules_broken_by(found.applied(longer)) == []
+
+
+@settings(max_examples=100)
+@given(histories(), ROOMS)
+def test_the_last_question_is_always_there(
+    body: tuple[Message, ...], room: int
+) -> None:
+    """The one that the newest messages work on; only what is huge is cut."""
+    if made := plan(body, room, weigh):
+        asked = [
+            n
+            for n, m in enumerate(body[: made.cut + 1] if made.cut else body)
+            if m.role is Role.USER and (n == 0 or body[n - 1].role is not Role.TOOL)
+        ]
+        first = body[asked[-1]].parts[0]
+        assert isinstance(first, TextPart)
+        texts = [
+            p.text
+            for m in outcome(made, body)
+            for p in m.parts
+            if isinstance(p, TextPart)
+        ]
+        mark = first.text.partition(" ")[0]
+        assert any(text.startswith(mark) for text in texts)
+
+
+# --- in which order ---
+
+
+def test_what_is_light_enough_loses_nothing() -> None:
+    body = agent(10, 100)
+    assert plan(body, 100_000, weigh) is None
+
+
+def test_a_single_question_cannot_become_shorter() -> None:
+    assert plan((user("x" * 9000),), 1000, weigh) is None
+
+
+def test_the_oldest_results_are_shortened_first_and_no_more_than_needed() -> None:
+    body = agent(20, 5000)
+    room = 130_000
+    made = planned(body, room)
+    assert made.cut == 0
+    sizes = [len(content) for content in results(made.messages).values()]
+    assert sizes == sorted(sizes)
+    assert sizes[-1] == 5000
+    assert sizes[0] > 1900, "the first level was enough"
+    assert room * LOW_WATER - 3500 < made.weight <= room * LOW_WATER
+    assert body[made.length].role is Role.ASSISTANT
+    assert made.length == 1 + 2 * sum(size < 5000 for size in sizes)
+
+
+def test_they_are_shortened_once_more_before_anything_is_left_out() -> None:
+    body = agent(20, 5000)
+    made = planned(body, 60_000)
+    assert made.cut == 0
+    sizes = [len(content) for content in results(made.messages).values()]
+    assert min(sizes) < 500 < 1900 < max(sizes)
+
+
+def test_whole_steps_go_behind_a_summary() -> None:
+    body = agent(200, 5000, task="Port it, and never touch vendor/.")
+    room = 40_000
+    made = planned(body, room)
+    now = outcome(made, body)
+    assert summary_of(now[0])
+    assert now[0].parts[1:] == body[0].parts
+    assert total(now) <= room * LOW_WATER
+    assert total(now) > room * LOW_WATER - 1000, "no more than needed"
+    assert now[-2:] == body[-2:]
+
+
+def test_old_pictures_go_before_any_step_does() -> None:
+    shot = Message(Role.USER, (TextPart("Image 1:"), PNG))
+    steps = [m for n in range(9) for m in (*step(n, "ok"), shot)]
+    made = planned((user("Click."), *steps), 40_000)
+    assert made.cut == 0
+    pictures = [n for n, m in enumerate(made.messages) if PNG in m.parts]
+    assert 1 <= len(pictures) <= 5
+    assert pictures[-1] == len(made.messages) - 1
+
+
+def test_a_picture_of_the_last_question_stays_with_it() -> None:
+    asked = Message(Role.USER, (TextPart("Make it look so."), PNG))
+    old = (asked, Message(Role.ASSISTANT, (TextPart("Done."),)))
+    body = (*old, asked, *agent(200, 5000)[1:])
+    for room in (400_000, 60_000):
+        made = planned(body, room)
+        now = outcome(made, body)
+        assert bool(made.cut) is (room == 60_000)
+        assert [PNG in m.parts for m in now].count(True) == 1
+
+
+def test_thoughts_stay_beside_their_calls() -> None:
+    """Some upstreams refuse a call without them."""
+    body = agent(20, 5000)
+    thinking = tuple(
+        replace(m, parts=(TextPart("Hm."), *m.parts)) if m.role is Role.ASSISTANT else m
+        for m in body
+    )
+    made = planned(thinking, 60_000)
+    for message in made.messages[1::2]:
+        assert message.parts[0] == TextPart("Hm.")
+
+
+# --- hard cases ---
+
+
+@pytest.mark.parametrize("steps", [1, 2, 30])
+def test_one_last_result_larger_than_the_window_is_cut(steps: int) -> None:
+    head = agent(steps - 1, 3000)
+    body = (*head, *step(99, "begins " + "x" * 500_000 + " reference id: 77"))
+    room = 40_000
+    made = planned(body, room)
+    now = outcome(made, body)
+    assert total(now) <= room * LOW_WATER + 100
+    last = results(now)["call_99"]
+    assert last.startswith("begins ")
+    assert last.endswith(" reference id: 77")
+    assert len(last) > room * 0.3, "it is what the model waits for"
+    assert made.length == len(body)
+
+
+def test_of_several_new_results_only_large_ones_are_cut() -> None:
+    calls = tuple(ToolCall(f"c{n}", "view", "{}") for n in range(3))
+    sizes = (100, 90_000, 50_000)
+    found = [
+        Message(Role.TOOL, (ToolResult(c.id, c.name, "é" * n),))
+        for c, n in zip(calls, sizes, strict=True)
+    ]
+    body = (user("Look."), Message(Role.ASSISTANT, calls), *found)
+    made = planned(body, 40_000)
+    small, large, other = results(outcome(made, body)).values()
+    assert len(small) == 100
+    assert len(large) == pytest.approx(len(other), abs=5)
+    assert made.weight <= 24_100
+
+
+def test_however_many_there_are_each_result_keeps_its_ends() -> None:
+    calls = tuple(ToolCall(f"c{n}", "view", "{}") for n in range(60))
+    found = [
+        Message(Role.TOOL, (ToolResult(c.id, c.name, "begins" + "x" * 900 + "ends"),))
+        for c in calls
+    ]
+    body = (user("Look."), Message(Role.ASSISTANT, calls), *found)
+    for content in results(planned(body, 4000).messages).values():
+        assert content.startswith("begins")
+        assert content.endswith("ends")
+
+
+def test_a_beginning_that_is_no_heavier_than_its_summary_stays() -> None:
+    body = (user("Hi."), *step(1, "y" * 90_000))
+    made = planned(body, 20_000)
+    assert made.cut == 0
+
+
+def test_a_huge_answer_that_cannot_be_cut_leaves_the_plan_too_heavy() -> None:
+    call = ToolCall("c", "save", '{"text": "' + "x" * 90_000 + '"}')
+    body = (
+        *agent(5, 2000),
+        Message(Role.ASSISTANT, (call,)),
+        Message(Role.TOOL, (ToolResult("c", "save", "saved"),)),
+    )
+    assert planned(body, 20_000).weight > 90_000
+
+
+def test_own_words_between_results_outlive_the_cut() -> None:
+    words = Message(Role.USER, (TextPart("And keep the tests."),))
+    body = (*agent(30, 900), words, *agent(60, 900)[1:])
+    made = planned(body, 15_000, "And keep the tests.")
+    front = made.front("s", made.length)[0]
+    assert TextPart("And keep the tests.") in front.parts
+    assert TextPart("Port it.") in front.parts
+
+
+def test_a_second_cut_carries_the_first_summary_into_what_is_summarised() -> None:
+    body = agent(200, 2000)
+    first = outcome(planned(body, 40_000), body)
+    again = (*first, *agent(60, 2000)[1:])
+    made = planned(again, 40_000)
+    assert made.cut
+    assert SUMMARY.strip() in summary_of(again[0])
+    assert made.task == (TextPart("Port it."),)

@@ -1,0 +1,75 @@
+"""Weights: bytes and not characters, whatever a message is made of."""
+
+import pytest
+
+from byok.chat import (
+    ImagePart,
+    Message,
+    Part,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+)
+from byok.window.estimate import (
+    PICTURE,
+    has_pictures,
+    weigh,
+    weigh_said,
+    weigh_tools,
+)
+from tests.fakes.histories import PNG, user
+
+EMPTY = weigh(user(""))
+
+
+def weight(part: Part) -> int:
+    return weigh(Message(Role.USER, (part,))) - EMPTY
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("", 0), ("abc", 3), ("编译", 6), ("é", 2), ("😀", 4), ("\ud83d", 3)],
+)
+def test_a_text_weighs_its_bytes(text: str, expected: int) -> None:
+    assert weight(TextPart(text)) == expected
+    assert weight(ThinkingPart(text)) == expected
+    result = weight(ToolResult("id", "view", text)) - weight(ToolResult("id", "v", ""))
+    assert result == expected
+    call = weight(ToolCall("id", "view", text)) - weight(ToolCall("id", "view", ""))
+    assert call == expected
+
+
+def test_names_and_ids_weigh_something() -> None:
+    short, long = ToolCall("i", "n", "{}"), ToolCall("i" * 9, "n" * 9, "{}")
+    assert weight(long) - weight(short) == 16
+    assert weight(short) > len("in{}")
+
+
+def test_a_message_is_more_than_its_parts() -> None:
+    one, two = user("ab"), (user("a"), user("b"))
+    assert sum(map(weigh, two)) > weigh(one)
+
+
+def test_a_picture_weighs_the_same_however_large_it_is() -> None:
+    large = ImagePart("image/png", PNG.data * 1000)
+    assert weight(PNG) == weight(large) == PICTURE
+    assert has_pictures([user("a"), Message(Role.USER, (TextPart("b"), PNG))])
+    assert not has_pictures([user("a"), user("b")])
+
+
+def test_thoughts_weigh_nothing_where_they_are_not_sent() -> None:
+    thinking = Message(Role.ASSISTANT, (ThinkingPart("Hm." * 9), TextPart("Yes.")))
+    silent = Message(Role.ASSISTANT, (TextPart("Yes."),))
+    assert weigh_said(thinking) == weigh_said(silent) == weigh(silent)
+    assert weigh(thinking) == weigh(silent) + 27
+
+
+def test_tools_weigh_their_schemas() -> None:
+    small = ToolDefinition("view", "Shows.", {"type": "object"})
+    large = ToolDefinition("view", "Shows.", {"type": "object", "title": "x" * 500})
+    assert weigh_tools([]) == 0
+    assert 500 < weigh_tools([large]) - weigh_tools([small]) < 520
+    assert weigh_tools([small, small]) == 2 * weigh_tools([small])

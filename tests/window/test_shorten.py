@@ -1,0 +1,94 @@
+"""Only the middle goes, and only of what is old: results and pictures."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.chat import Message, Role, TextPart, ToolCall, ToolResult
+from byok.window.shorten import (
+    LEFT_OUT,
+    LEVELS,
+    NO_PICTURE,
+    capped,
+    fair_cap,
+    middle_left_out,
+    shortened,
+)
+from tests.fakes.histories import PNG, user
+
+LETTERS = st.text("abc\n", max_size=400)
+
+
+@given(LETTERS, st.integers(0, 60), st.integers(0, 60))
+def test_both_ends_are_kept(text: str, head: int, tail: int) -> None:
+    cut = middle_left_out(text, head, tail)
+    if cut == text:
+        assert len(text) <= head + len(LEFT_OUT) + tail
+    else:
+        assert len(cut) < len(text)
+        assert cut == text[:head] + LEFT_OUT + (text[-tail:] if tail else "")
+
+
+@given(LETTERS, st.integers(60, 500))
+def test_a_text_is_cut_to_a_length(text: str, limit: int) -> None:
+    cut = capped(text, limit)
+    assert len(cut) <= limit
+    assert (cut == text) is (len(text) <= limit)
+
+
+@given(LETTERS, st.integers(0, 60))
+def test_no_limit_is_too_small(text: str, limit: int) -> None:
+    assert len(capped(text, limit)) <= max(len(LEFT_OUT) + 20, limit)
+
+
+@pytest.mark.parametrize(("head", "tail"), LEVELS)
+def test_a_result_keeps_its_end_where_its_id_stands(head: int, tail: int) -> None:
+    content = "begins " + "x" * 9000 + "\nreference id: 77"
+    message = Message(Role.TOOL, (ToolResult("c", "view", content),))
+    cut = shortened(message, head, tail).parts[0]
+    assert isinstance(cut, ToolResult)
+    assert (cut.call_id, cut.name) == ("c", "view")
+    assert cut.content.startswith("begins ")
+    assert cut.content.endswith("reference id: 77")
+    assert len(cut.content) == head + len(LEFT_OUT) + tail
+
+
+def test_each_level_takes_more_than_the_one_before() -> None:
+    totals = [head + tail for head, tail in LEVELS]
+    assert totals == sorted(totals, reverse=True)
+    assert 300 <= totals[-1] < totals[0] <= 2000
+
+
+def test_old_pictures_become_a_line() -> None:
+    message = Message(Role.USER, (TextPart("Look:"), PNG, PNG))
+    assert shortened(message, 9, 9).parts == (TextPart("Look:"), NO_PICTURE, NO_PICTURE)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        user("words " * 5000),
+        Message(Role.ASSISTANT, (TextPart("x" * 5000),)),
+        Message(
+            Role.ASSISTANT, (ToolCall("c", "save", '{"a": "' + "x" * 9000 + '"}'),)
+        ),
+        Message(Role.TOOL, (ToolResult("c", "view", "short"),)),
+        Message(Role.SYSTEM, (TextPart("x" * 5000),)),
+    ],
+    ids=["words", "an answer", "a call", "a short result", "the system message"],
+)
+def test_everything_else_stays_the_same_object(message: Message) -> None:
+    assert shortened(message, *LEVELS[-1]) is message
+
+
+@given(st.lists(st.integers(0, 1000), max_size=30), st.integers(0, 20_000))
+def test_a_fair_cap_fills_the_room_and_no_more(sizes: list[int], room: int) -> None:
+    cap = fair_cap(sizes, room)
+    taken = sum(min(size, cap) for size in sizes)
+    assert taken <= room
+    larger = sum(min(size, cap + 1) for size in sizes)
+    assert larger > room or cap >= max(sizes, default=0)
+
+
+def test_without_room_the_cap_is_nothing() -> None:
+    assert fair_cap([5, 9], -3) == 0

@@ -1,0 +1,97 @@
+"""A conversation as text: everything in it, and never longer than wanted."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byok.chat import Message, Role, TextPart, ThinkingPart, ToolCall
+from byok.knowledge import SUMMARY_HOLDS
+from byok.window.stand_in import summary_message
+from byok.window.transcript import instruction, outline, transcript
+from tests.fakes.histories import PNG, agent, histories, step, user
+
+TALK = (
+    Message(Role.USER, (TextPart("Fix it."), PNG)),
+    Message(
+        Role.ASSISTANT,
+        (ThinkingPart("Hm."), TextPart("I look."), ToolCall("c", "view", '{"a": 1}')),
+    ),
+    *step(7, "2 failed"),
+)
+
+
+def test_everybody_is_named_with_what_they_said_and_did() -> None:
+    assert transcript(TALK, 5000).splitlines() == [
+        "User: Fix it.",
+        "User: (a picture)",
+        "Assistant: I look.",
+        'Assistant calls view: {"a": 1}',
+        'Assistant calls view: {"path": "src/7.rs"}',
+        "Result of view: 2 failed",
+    ]
+
+
+def test_an_earlier_summary_is_told_as_one() -> None:
+    message = summary_message("The lexer is done.", (TextPart("Port it."),))
+    assert transcript([message], 5000).splitlines() == [
+        "Summary of what was before: The lexer is done.",
+        "User: Port it.",
+    ]
+
+
+def test_a_result_is_shown_by_its_ends() -> None:
+    shown = transcript(step(1, "begins " + "x" * 90_000 + " ends"), 50_000)
+    assert "begins" in shown
+    assert shown.endswith(" ends")
+    assert len(shown) < 2000
+
+
+@settings(max_examples=150)
+@given(histories(), st.integers(2000, 20_000))
+def test_it_is_about_as_long_as_wanted(body: tuple[Message, ...], longest: int) -> None:
+    assert len(transcript(body, longest)) <= longest
+    assert len(outline(body, longest)) <= longest
+
+
+def test_small_entries_stay_whole_where_large_ones_must_give() -> None:
+    shown = transcript((user("w" * 3000), *agent(9, 1100)[1:], user("Why?")), 6000)
+    assert shown.endswith("User: Why?")
+    assert len(shown) <= 6000
+
+
+def test_of_too_many_steps_the_first_and_most_of_the_last_are_told() -> None:
+    shown = transcript(agent(300, 900), 12_000).splitlines()
+    assert shown[0] == "User: Port it."
+    assert any(line.startswith("Result of view: 299 ") for line in shown[-3:])
+    assert 80 < len(shown) <= 3 * 100  # a result is on up to three lines
+    assert sum("left out here" in line for line in shown) == 1
+    assert max(map(len, shown)) < 150
+
+
+def test_the_instruction_says_what_a_summary_holds_and_how_long_it_is() -> None:
+    told = instruction(7000)
+    assert SUMMARY_HOLDS in told
+    assert "at most 1000 words" in told
+
+
+def test_without_a_model_it_tells_what_was_said_and_which_tools_ran() -> None:
+    body = (*agent(3, 10, task="Port  it\nnow."), *TALK)
+    assert outline(body, 5000) == (
+        "The user said:\n- Port it now.\n- Fix it.\n\n"
+        "The assistant called these tools: view (5)."
+    )
+
+
+def test_an_outline_keeps_the_summary_before_it() -> None:
+    message = summary_message("The lexer is done.", (TextPart("Port it."),))
+    shown = outline([message, *step(1, "r")], 5000)
+    assert shown.startswith("The lexer is done.\n\nThe user said:\n- Port it.")
+
+
+def test_an_outline_of_long_words_is_short() -> None:
+    said = [user("Please " + "do " * 900 + "it.") for _ in range(200)]
+    assert len(outline(said, 5000)) <= 5000
+    assert len(outline(said[:1], 5000)) < 400
+
+
+def test_nothing_gives_nothing() -> None:
+    assert transcript([], 100) == outline([], 100) == ""
