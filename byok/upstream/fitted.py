@@ -23,6 +23,7 @@ from byok.window.compaction import LOW_WATER, plan
 from byok.window.estimate import has_pictures, weigh, weigh_said, weigh_tools
 from byok.window.limits import Limits
 from byok.window.memory import Compaction, Compactions
+from byok.window.shorten import less_context, without_context
 
 _log = logging.getLogger(__name__)
 _MAX_MODELS = 200
@@ -113,6 +114,7 @@ class FittedUpstream:
 
         Below the low-water mark nothing was ever compacted; above it a conversation
         that once was stays so, even if it would fit again by what was learned since.
+        The code that byok added to the question has the room that is left.
         """
         first = 1 if chat.messages and chat.messages[0].role is Role.SYSTEM else 0
         system, body = chat.messages[:first], chat.messages[first:]
@@ -126,9 +128,12 @@ class FittedUpstream:
             return chat, fixed + weight
         known = self._compactions.find(model, body) or _NOTHING
         now = known.applied(body)
-        if self._sum(now) > room:
-            compaction = await self._compacted(chat, model, body, known, room)
+        bare = without_context(body)
+        if self._sum(known.applied(bare)) > room:
+            compaction = await self._compacted(chat, model, bare, known, room)
             now = compaction.applied(body)
+        if (excess := self._sum(now) - room) > 0:
+            now = less_context(now, excess)
         return replace(chat, messages=(*system, *now)), fixed + self._sum(now)
 
     async def _compacted(

@@ -1,15 +1,25 @@
-"""Less of what is least needed: the middle of old results, and old pictures."""
+"""Less of what is least needed: added code, the middle of old results, pictures."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from byok.chat import ImagePart, Message, Part, Role, TextPart, ToolResult
+from byok.chat import (
+    ContextPart,
+    ImagePart,
+    Message,
+    Part,
+    Role,
+    TextPart,
+    ToolResult,
+)
 
 LEFT_OUT = "\n[… the middle was left out to save room …]\n"
 NO_PICTURE = TextPart("[a picture stood here; it was left out to save room]")
 # Characters kept at both ends, in the order in which room is sought. The end of a
 # result may hold the id by which a client finds the whole of it.
 LEVELS = ((1500, 500), (100, 300))
+_WORTH_SHOWING = 1000  # bytes of code
 
 
 def middle_left_out(text: str, head: int, tail: int) -> str:
@@ -37,6 +47,32 @@ def _shorter(part: Part, head: int, tail: int) -> Part:
         content = middle_left_out(part.content, head, tail)
         return part if content is part.content else replace(part, content=content)
     return part
+
+
+def less_context(messages: Sequence[Message], excess: int) -> tuple[Message, ...]:
+    """Take bytes off the code that byok added to the last message, from its end.
+
+    What it found best stands first; a small rest of it is left out as well.
+    """
+    if not messages:
+        return ()
+    *before, last = messages
+    parts: list[Part] = []
+    for part in last.parts:
+        if isinstance(part, ContextPart):
+            raw = part.text.encode("utf-8", "replace")
+            kept = raw[: max(0, len(raw) - excess)].rpartition(b"\n")[0]
+            excess -= len(raw) - len(kept)
+            if len(kept) >= _WORTH_SHOWING:
+                parts.append(ContextPart(kept.decode("utf-8", "replace")))
+        else:
+            parts.append(part)
+    return (*before, replace(last, parts=tuple(parts)))
+
+
+def without_context(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return a conversation without any code that byok added to its last message."""
+    return less_context(messages, sys.maxsize)
 
 
 def capped(text: str, limit: int) -> str:

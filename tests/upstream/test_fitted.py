@@ -4,11 +4,13 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
 import pytest
 
 from byok.chat import (
     ChatRequest,
+    ContextPart,
     Message,
     Role,
     Sampling,
@@ -191,6 +193,39 @@ async def test_the_same_request_again_needs_no_new_plan() -> None:
     await bench.ask(chat(100))
     assert model.taken[0].messages == model.taken[1].messages
     assert len(bench.dropped) == 1
+
+
+def asking(steps: int, code: int) -> ChatRequest:
+    """Make a conversation whose last question comes with so many bytes of code."""
+    parts = (ContextPart("x = 1\n" * (code // 6)), TextPart("Why?"))
+    request = chat(steps)
+    return replace(
+        request,
+        messages=(*request.messages, Message(Role.USER, parts)),
+        question="Why?",
+    )
+
+
+def code_in(request: ChatRequest) -> int:
+    parts = request.messages[-1].parts
+    return sum(len(p.text) for p in parts if isinstance(p, ContextPart))
+
+
+async def test_code_that_byok_added_has_the_room_that_is_left() -> None:
+    bench = Bench(Model(10 * K), Window(10 * K))
+    await bench.ask(asking(5, 60 * K))
+    [sent] = bench.model.chats
+    assert sent.messages[:-1] == asking(5, 0).messages[:-1]  # nothing else gave way
+    assert K < code_in(sent) < 20 * K
+
+
+async def test_a_compacted_conversation_has_room_for_added_code_again() -> None:
+    bench = Bench(Model(10 * K), Window(10 * K))
+    await bench.ask(asking(60, 20 * K))
+    [sent] = bench.model.chats
+    assert len(sent.messages) < len(asking(60, 0).messages)
+    assert code_in(sent) > K
+    assert sent.messages[-1].parts[-1] == TextPart("Why?")
 
 
 async def test_another_history_gets_no_others_summary() -> None:

@@ -4,15 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.chat import Message, Role, TextPart, ToolCall, ToolResult
+from byok.chat import ContextPart, Message, Role, TextPart, ToolCall, ToolResult
 from byok.window.shorten import (
     LEFT_OUT,
     LEVELS,
     NO_PICTURE,
     capped,
     fair_cap,
+    less_context,
     middle_left_out,
     shortened,
+    without_context,
 )
 from tests.fakes.histories import PNG, user
 
@@ -92,3 +94,34 @@ def test_a_fair_cap_fills_the_room_and_no_more(sizes: list[int], room: int) -> N
 
 def test_without_room_the_cap_is_nothing() -> None:
     assert fair_cap([5, 9], -3) == 0
+
+
+QUESTION = TextPart("Why?")
+
+
+def asked(code: str) -> tuple[Message, ...]:
+    parts = (ContextPart(code), QUESTION)
+    return (user("Hi"), Message(Role.ASSISTANT, (TextPart("Yes?"),)),
+            Message(Role.USER, parts))  # fmt: skip
+
+
+@given(st.lists(st.text("aü🌍 ", max_size=60), max_size=200), st.integers(0, 9000))
+def test_added_code_gives_way_at_its_end_by_whole_lines(
+    lines: list[str], excess: int
+) -> None:
+    code = "".join(line + "\n" for line in lines)
+    *before, last = less_context(asked(code), excess)
+    assert tuple(before) == asked(code)[:-1]
+    assert last.parts[-1] == QUESTION
+    for part in last.parts[:-1]:
+        assert isinstance(part, ContextPart)
+        assert f"{code}".startswith(f"{part.text}\n")
+        assert len(code.encode()) - len(part.text.encode()) >= excess
+        assert len(part.text.encode()) >= 1000
+
+
+def test_without_added_code_nothing_changes() -> None:
+    plain = (user("Hi"),)
+    assert without_context(plain) == less_context(plain, 10) == plain
+    assert less_context((), 10) == ()
+    assert without_context(asked("x\n" * 9000))[-1].parts == (QUESTION,)
