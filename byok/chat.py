@@ -97,6 +97,18 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
+class FillRequest:
+    """What stands around a gap in a file; lines end in LF.
+
+    Where it is `one_line`, nothing after a line break is of use.
+    """
+
+    prefix: str
+    suffix: str
+    one_line: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ChatRequest:
     """Everything needed to ask a model for one turn.
 
@@ -104,7 +116,9 @@ class ChatRequest:
     ones, without any context around them; `question` those that came with this very
     request, "" if it only goes on with tool results. `silent` marks a background
     job of the client; an answer that is taken `verbatim` becomes the user's code
-    or words as it is; the two `client_` flags say what its reader can digest.
+    or words as it is; the two `client_` flags say what its reader can digest. With
+    `fill` the messages ask for what belongs into a gap: an upstream that can fill gaps
+    gets that instead of them.
     """
 
     messages: tuple[Message, ...]
@@ -116,3 +130,4 @@ class ChatRequest:
     client_parallel_tools: bool = False
     client_tool_use_start: bool = False
     sampling: Sampling = field(default_factory=Sampling)
+    fill: FillRequest | None = None

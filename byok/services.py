@@ -19,6 +19,8 @@ from byok.choosing import (
     official_wanted,
 )
 from byok.config import Settings, UpstreamSettings, check_files, is_loopback
+from byok.config.values import AUTO
+from byok.dialects.fill_style import FillStyle
 from byok.dialects.named import DIALECTS
 from byok.dialects.presets import DEMO
 from byok.dialects.quirks import quirks_of
@@ -89,8 +91,9 @@ class Services:
 
 def spec_of(name: str, settings: UpstreamSettings, common: Settings) -> UpstreamSpec:
     """Say what an upstream is, by its section and by what is common to all."""
-    chat, network = common.chat, common.network
+    chat, network, way = common.chat, common.network, common.completion.way
     base_url = base_url_of(settings)
+    quirks = quirks_of(settings.type, base_url)
     local = is_loopback(base_url)
     proxy = "" if local else settings.proxy or network.proxy
     patience = LOCAL if local else REMOTE
@@ -100,13 +103,14 @@ def spec_of(name: str, settings: UpstreamSettings, common: Settings) -> Upstream
         name=name,
         base_url=base_url,
         dialect=DIALECTS[settings.dialect or "openai_chat"],
-        quirks=quirks_of(settings.type, base_url),
+        quirks=quirks,
         patience=patience,
         # A local server may be started any moment: it is not left alone for long.
         breaker_pause=_LOCAL_PAUSE if local else _REMOTE_PAUSE,
         headers={**chat.headers, **settings.headers},
         extra_body={**chat.extra_body, **settings.extra_body},
         route=Route(proxy, settings.ca_file or network.ca_file),
+        fill=quirks.fill if way == AUTO else (FillStyle(way),),
     )
 
 

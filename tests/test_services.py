@@ -6,6 +6,7 @@ import pytest
 
 from byok.choosing import key_wanted, official_wanted
 from byok.config import Settings
+from byok.dialects.fill_style import FillStyle
 from byok.dialects.quirks import DEFAULT, QUIRKS
 from byok.errors import UpstreamUnreachable
 from byok.keys import KeyLadder
@@ -62,8 +63,11 @@ def test_how_an_upstream_is_reached(
         ({"base_url": "https://api.deepseek.com/v1"}, "deepseek"),
         ({"base_url": "https://me.openai.azure.com/openai/v1"}, "azure"),
         ({"base_url": "https://h/v1", "type": "mistral"}, "mistral"),
-        ({"base_url": "http://127.0.0.1:11434/v1"}, ""),
-        ({"base_url": "https://h/v1"}, ""),
+        ({"base_url": "http://127.0.0.1:11434/v1"}, "openai_compatible"),
+        ({"base_url": "https://h/v1"}, "openai_compatible"),
+        ({"type": "groq"}, "groq"),
+        ({"type": "gemini", "base_url": "https://h/v1"}, "gemini"),
+        ({"type": "openrouter"}, ""),
     ],
 )
 def test_a_vendors_quirks_follow_its_type_or_its_address(
@@ -72,6 +76,15 @@ def test_a_vendors_quirks_follow_its_type_or_its_address(
     settings = Settings(upstreams={"box": section})
     spec = spec_of("box", settings.upstreams["box"], settings)
     assert spec.quirks == (QUIRKS[vendor] if vendor else DEFAULT)
+    assert spec.fill == spec.quirks.fill
+
+
+def test_a_way_to_fill_gaps_that_the_user_chose_is_the_only_one() -> None:
+    settings = Settings(
+        upstreams={"box": {"type": "llamacpp"}}, completion={"way": "template"}
+    )
+    spec = spec_of("box", settings.upstreams["box"], settings)
+    assert spec.fill == (FillStyle.TEMPLATE,)
 
 
 async def _nowhere(model: str) -> Destination:

@@ -4,9 +4,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from byok.augment.chat_job import chat_lines, chat_object
+from byok.augment.completion.reply import CompletionObject
 from byok.augment.job import Decode, LineReply, ObjectReply
 from byok.augment.prompts import (
+    chat_input,
     commit_message,
+    completion,
     conversation_title,
     edit,
     edit_file,
@@ -33,6 +36,13 @@ class Whole:
     """The answer is one object."""
 
     decode: Decode[ObjectReply]
+
+
+@dataclass(frozen=True, slots=True)
+class Completing(Whole):
+    """The answer is one object, which comes in time or is empty."""
+
+    decode: Decode[CompletionObject]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +139,20 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         Whole(next_edit_loc.decode),
         Purpose.EDIT,
         "one object with the places that the client named, the likeliest first",
+    ),
+    Generate(
+        "/completion",
+        Completing(completion.decode),
+        Purpose.COMPLETION,
+        "one object with what belongs at the cursor, or without items; never an error",
+        max_body=8 * 2**20,
+    ),
+    Generate(
+        "/chat-input-completion",
+        Completing(chat_input.decode),
+        Purpose.COMPLETION,
+        "the same for the input box of the chat, on one line",
+        max_body=8 * 2**20,
     ),
     Local("/get-models", Service.MODELS),
     Local("/find-missing", Service.FIND_MISSING),

@@ -75,8 +75,8 @@ EDITING: dict[str, Flag] = {
     "vscode_next_edit_min_version": OFF,  # asks a model after every pause in typing
     "vscode_next_edit_bottom_panel_min_version": OFF,
     "vscode_generate_commit_message_min_version": ON,
-    "enable_chat_input_inline_completion": False,
-    "enable_completion_file_edit_events": False,
+    "enable_chat_input_inline_completion": False,  # asks after every pause, too
+    "enable_completion_file_edit_events": True,
     "bypass_language_filter": True,
     "enable_prompt_enhancer": True,  # newer clients enhance through a silent chat
     "agent_edit_tool_enable_fuzzy_matching": True,

@@ -16,15 +16,6 @@ class Quiet:
 
 
 _EMPTY: dict[str, Any] = {}
-_NO_COMPLETION = {
-    "completion_items": [],
-    "unknown_blob_names": [],
-    "unknown_memory_names": [],
-    "checkpoint_not_found": False,
-    "suggested_prefix_char_count": 8000,
-    "suggested_suffix_char_count": 4000,
-    "completion_timeout_ms": 5000,
-}
 _NO_REMOTE_AGENTS = {
     "remote_agents": [],
     "max_remote_agents": 0,
@@ -93,9 +84,6 @@ _SWALLOWED = (
 
 QUIET: tuple[Quiet, ...] = (
     *(Quiet(path, _EMPTY) for path in _SWALLOWED),
-    # completions are not served yet; an error would leave the status bar failed
-    Quiet("/completion", _NO_COMPLETION),
-    Quiet("/chat-input-completion", _NO_COMPLETION),
     # agents
     Quiet("/agents/check-tool-safety", {"is_safe": True}),
     Quiet("/agents/list-remote-tools", {"tools": []}),

@@ -93,7 +93,7 @@ class ModelSettings(_Section):
     """Which model does what: byok:<upstream>:<model>, or a listed model."""
 
     chat: str = Field("", description="Chats whose client names no model.")
-    completion: str = Field("", description="Inline completions; not served yet.")
+    completion: str = Field("", description="Inline completions.")
     edit: str = Field("", description="Edits, smart paste, next edits.")
     commit: str = Field("", description="Commit messages.")
     title: str = Field("", description="Titles of conversations.")
@@ -176,6 +176,22 @@ class ChatSettings(_RequestDefaults):
     )
     context_chars: int = Field(
         DEFAULT_LENGTH, ge=1000, le=400_000, description="How much code, in characters."
+    )
+
+
+class CompletionSettings(_Section):
+    """How inline completions are made."""
+
+    way: Annotated[str, AfterValidator(values.fill_way)] = Field(
+        values.AUTO,
+        description="auto takes the upstream's best; else infill, suffix, fim, "
+        "template or chat alone.",
+    )
+    timeout_ms: int = Field(
+        3000, ge=100, le=60_000, description="What came until then is given."
+    )
+    max_tokens: int = Field(
+        256, ge=1, le=4096, description="Longest completion, in tokens of the model."
     )
 
 

@@ -13,6 +13,7 @@ from pydantic_settings import (
 from byok.config import values
 from byok.config.sections import (
     ChatSettings,
+    CompletionSettings,
     ContextSettings,
     LimitSettings,
     LogSettings,
@@ -43,6 +44,7 @@ class Settings(BaseSettings):
     upstreams: dict[str, UpstreamSettings] = Field({})
     routing: RoutingSettings = Field(default_factory=lambda: RoutingSettings())
     chat: ChatSettings = Field(default_factory=lambda: ChatSettings())
+    completion: CompletionSettings = Field(default_factory=lambda: CompletionSettings())
     prompts: dict[str, str] = Field(
         {},
         description="Text added to the system message, by endpoint.",

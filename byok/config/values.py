@@ -6,12 +6,14 @@ import re
 import socket
 from urllib.parse import urlsplit
 
+from byok.dialects.fill_style import FillStyle
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+\Z")
 UPSTREAM_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 TYPES = (OPENAI_COMPATIBLE, DEMO, *PRESETS)
+AUTO = "auto"
 
 
 def is_loopback(url: str) -> bool:
@@ -86,6 +88,13 @@ def dialect(name: str) -> str:
 
     if name not in DIALECTS:
         raise ValueError(f"must be one of: {', '.join(DIALECTS)}")
+    return name
+
+
+def fill_way(name: str) -> str:
+    """Check a way to fill gaps in code."""
+    if name not in (AUTO, *FillStyle):
+        raise ValueError(f"must be one of: {', '.join((AUTO, *FillStyle))}")
     return name
 
 

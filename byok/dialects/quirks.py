@@ -5,6 +5,7 @@ A row names only what differs from the default, which is what most servers accep
 
 from dataclasses import dataclass
 
+from byok.dialects.fill_style import FillStyle
 from byok.dialects.presets import OPENAI_COMPATIBLE, PRESETS
 
 
@@ -25,6 +26,8 @@ class Quirks:
         strict_roles: a user message may not follow a tool message directly.
         wants_reasoning: `reasoning_content` must come back beside tool calls;
             `empty_reasoning` means: even where nothing is known of it.
+        fill: the ways to fill a gap in code, the best first.
+        suffix_path: where the way `suffix` is served.
     """
 
     output_cap: str = "max_tokens"
@@ -40,9 +43,14 @@ class Quirks:
     strict_roles: bool = False
     wants_reasoning: bool = False
     empty_reasoning: bool = False
+    fill: tuple[FillStyle, ...] = (FillStyle.CHAT,)
+    suffix_path: str = "completions"
 
 
 DEFAULT = Quirks()
+# Raw prompts reach the model as they are. The way `suffix` is left out where a server
+# is not known to have it: several ignore the field without a word.
+_RAW = (FillStyle.TEMPLATE, FillStyle.CHAT)
 
 # Sources: the vendors' public API references and the issue threads of other bridges.
 QUIRKS: dict[str, Quirks] = {
@@ -57,8 +65,15 @@ QUIRKS: dict[str, Quirks] = {
         tool_id_length=9,
         exact_tool_ids=True,
         strict_roles=True,
+        fill=(FillStyle.FIM, FillStyle.CHAT),
     ),
-    "deepseek": Quirks(null_content=False, wants_reasoning=True, empty_reasoning=True),
+    "deepseek": Quirks(
+        null_content=False,
+        wants_reasoning=True,
+        empty_reasoning=True,
+        fill=(FillStyle.SUFFIX, FillStyle.CHAT),
+        suffix_path="/beta/completions",
+    ),
     "zai": Quirks(
         null_content=False,
         tool_choice=False,
@@ -66,9 +81,23 @@ QUIRKS: dict[str, Quirks] = {
         wants_reasoning=True,
     ),
     "moonshot": Quirks(wants_reasoning=True),
-    "ollama": Quirks(tool_choice=False, parallel_tool_calls=False),
+    "ollama": Quirks(
+        tool_choice=False,
+        parallel_tool_calls=False,
+        # it puts a raw prompt into the chat template, but knows how models fill
+        fill=(FillStyle.SUFFIX, FillStyle.CHAT),
+    ),
     # llama-cpp-python, whose server is its relative, answers nothing to `auto`.
-    "llamacpp": Quirks(null_content=False, tool_choice=False),
+    "llamacpp": Quirks(
+        null_content=False,
+        tool_choice=False,
+        fill=(FillStyle.INFILL, *_RAW),
+    ),
+    "vllm": Quirks(fill=_RAW),
+    "sglang": Quirks(fill=_RAW),
+    "lmstudio": Quirks(fill=_RAW),
+    "together": Quirks(fill=_RAW),
+    OPENAI_COMPATIBLE: Quirks(fill=_RAW),
     "anthropic": Quirks(parallel_tool_calls=False, plain_tool_ids=True),
     "gemini": Quirks(parallel_tool_calls=False, narrow_schemas=True),
 }

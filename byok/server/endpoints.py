@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
-from byok.augment.endpoints import Generate, Local, Refused
+from byok.augment.endpoints import Completing, Generate, Local, Refused
 from byok.augment.models import get_models
 from byok.augment.off import off_answer
 from byok.augment.quiet import Quiet
@@ -18,6 +18,7 @@ from byok.openai_api import Forward, ListModels, model_list
 from byok.server.app import Exchange
 from byok.server.body import parse_request, read_body
 from byok.server.choice import Elsewhere, choose_where, longest_body
+from byok.server.completions import Completer
 from byok.server.forward import Forwarder
 from byok.server.generate import Generator
 from byok.server.guard import Guard
@@ -42,6 +43,7 @@ class Endpoints:
         services: Services,
         guard: Guard,
         generator: Generator,
+        completer: Completer,
         forwarder: Forwarder,
         relay: Relay,
         *,
@@ -50,6 +52,7 @@ class Endpoints:
         self._services = services
         self._guard = guard
         self._generator = generator
+        self._completer = completer
         self._forwarder = forwarder
         self._relay = relay
         self._body_gap = body_gap
@@ -129,6 +132,8 @@ class Endpoints:
         """Return what is left to do of an answer of byok's own."""
         request = exchange.request
         match row:
+            case Generate(how=Completing(decode)):
+                return await self._completer.asked(row, decode, body, exchange, run)
             case Generate():
                 asked = await self._generator.asked(row, body, exchange.request_id, run)
                 return partial(self._generator.answer, asked, request)

@@ -21,15 +21,15 @@ class Gate:
         self.stopping = False
 
     @asynccontextmanager
-    async def entered(self) -> AsyncIterator[None]:
-        """Hold a place while an answer is made.
+    async def entered(self, *, wait: bool = True) -> AsyncIterator[None]:
+        """Hold a place while an answer is made; `wait` for one that gets free.
 
         Raises:
             NotReady: there was no place in time, or byok is stopping.
         """
         if self.stopping:
             raise shutting_down()
-        await self._enter()
+        await self._enter(wait=wait)
         try:
             if self.stopping:  # it began while this one waited
                 raise shutting_down()
@@ -72,11 +72,11 @@ class Gate:
             async with asyncio.timeout(seconds):
                 await self._idle.wait()
 
-    async def _enter(self) -> None:
+    async def _enter(self, *, wait: bool) -> None:
         if not self._slots.locked():
             await self._slots.acquire()
             return
-        if self._room <= 0:
+        if self._room <= 0 or not wait:
             raise _too_many()
         self._room -= 1
         try:

@@ -3,7 +3,7 @@
 import logging
 from functools import partial
 
-from byok.augment.blobs import blob_names
+from byok.augment.blobs import BlobNames, blob_names
 from byok.augment.grounding import Passages, Wanted, with_passages
 from byok.augment.job import Facts, Job, LineReply, ObjectReply
 from byok.chat import ChatRequest, Json
@@ -47,10 +47,14 @@ class Grounding:
             )
             return with_passages(job.chat, found.text), facts
         names = wanted.blobs if wanted else await run(partial(blob_names, body))
-        if names.is_empty:
-            return job.chat, Facts(request_id)
+        return job.chat, await self.facts(names, request_id)
+
+    async def facts(self, names: BlobNames, request_id: str) -> Facts:
+        """Say what is unknown here of the blobs that a request names."""
+        if names.is_empty or not self._keeps_uploads:
+            return Facts(request_id)
         known = await self._context.facts(names)
-        return job.chat, Facts(request_id, known.unknown, known.checkpoint_found)
+        return Facts(request_id, known.unknown, known.checkpoint_found)
 
     async def _found(self, wanted: Wanted) -> Passages:
         """Find code; a chat goes on without, whatever hinders that."""

@@ -146,6 +146,7 @@ def _import_endpoints() -> None:
 def _endpoints(
     services: "Services", guard: Guard, gate: Gate, timing: Timing
 ) -> "Endpoints":
+    from byok.server.completions import Completer
     from byok.server.endpoints import Endpoints
     from byok.server.forward import Forwarder
     from byok.server.generate import Generator
@@ -168,6 +169,7 @@ def _endpoints(
         services,
         guard,
         Generator(services, gate, stream),
+        Completer(services, gate),
         Forwarder(services, gate, patience=timing.patience),
         Relay(services, gate, limits=limits, patience=timing.patience),
         body_gap=timing.body_gap,

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 import httpx
 
 from byok.chat import ChatRequest
-from byok.dialects.base import Target
+from byok.dialects.base import Dialect, Target
 from byok.errors import (
     UpstreamError,
     UpstreamGarbled,
@@ -20,6 +20,7 @@ from byok.stage import Stage, chain
 from byok.upstream.base import Forwarded
 from byok.upstream.calling import KeySource
 from byok.upstream.failures import translated
+from byok.upstream.filling import Filler
 from byok.upstream.patience import Watch
 from byok.upstream.reading import (
     at_end,
@@ -67,22 +68,31 @@ class HttpUpstream:
         self._sleep = sleep
         self._refused: dict[str, set[str]] = {}  # model -> parameters it dislikes
         self._windows: dict[str, int] = {}
+        self._filler = Filler(spec.name, spec.fill, spec.dialect, self._answered)
 
     @property
     def name(self) -> str:
         """The name in the user's settings."""
         return self._spec.name
 
-    async def stream(
+    def stream(
         self, chat: ChatRequest, model: str
     ) -> AsyncGenerator[list[StreamEvent], None]:
-        """See Upstream.stream; repeats only while nothing was yielded."""
+        """See Upstream.stream."""
+        if chat.fill is not None:
+            return self._filler.stream(chat, model)
+        return self._answered(self._spec.dialect, chat, model)
+
+    async def _answered(
+        self, dialect: Dialect, chat: ChatRequest, model: str
+    ) -> AsyncGenerator[list[StreamEvent], None]:
+        """Ask in a dialect; repeats only while nothing was yielded."""
         spec = self._spec
         target = Target(model, spec.quirks, spec.extra_body)
-        request = spec.dialect.encode(chat, target)
+        request = dialect.encode(chat, target)
         path, tool_names = request.path, request.tool_names
         refused = self._refused.get(model, ())
-        content = write_json(spec.dialect.without(request.body, refused))
+        content = write_json(dialect.without(request.body, refused))
         del chat, request  # they may be large; the bytes are all that is needed
         attempt = 1
         while True:
@@ -91,7 +101,7 @@ class HttpUpstream:
                 async with self._sender.opened(path, content) as response:
                     stage = inflated(
                         response.headers.get("content-encoding", ""),
-                        chain(SSEDecoder(), spec.dialect.decoder(tool_names)),
+                        chain(SSEDecoder(), dialect.decoder(tool_names)),
                     )
                     async with aclosing(self._batches(response, stage)) as batches:
                         async for batch in batches:

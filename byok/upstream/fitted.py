@@ -81,7 +81,7 @@ class FittedUpstream:
         limits = self._limits(model)
         sent, weight = await self._fitted(chat, model, limits)
         for attempt in count(1):
-            begun, teaches = False, not has_pictures(sent.messages)
+            begun, teaches = False, _is_what_is_weighed(sent)
             try:
                 async with aclosing(self._inner.stream(sent, model)) as batches:
                     async for batch in batches:
@@ -193,6 +193,11 @@ class FittedUpstream:
 
     def _sum(self, messages: Sequence[Message]) -> int:
         return sum(map(self._weigh, messages))
+
+
+def _is_what_is_weighed(chat: ChatRequest) -> bool:
+    """Tell whether the upstream counts the texts of the messages, and nothing else."""
+    return chat.fill is None and not has_pictures(chat.messages)
 
 
 def _check_room(batch: list[StreamEvent]) -> None:

@@ -14,6 +14,7 @@ import httpx
 from byok import __version__
 from byok.chat import Json
 from byok.dialects.base import Dialect
+from byok.dialects.fill_style import FillStyle
 from byok.dialects.quirks import DEFAULT, Quirks
 from byok.errors import UpstreamRefused
 from byok.upstream.calling import Callee, Caller, KeySource, redirected
@@ -33,7 +34,8 @@ _STREAM_OR_JSON = "text/event-stream, application/json"
 class UpstreamSpec:
     """Everything about an upstream but its key.
 
-    `breaker_pause` is for how many seconds one that is down is left alone.
+    `breaker_pause` is for how many seconds one that is down is left alone, `fill` the
+    ways to fill gaps that are tried in turn.
     """
 
     name: str
@@ -45,6 +47,13 @@ class UpstreamSpec:
     headers: Mapping[str, str] = field(default_factory=dict)
     extra_body: Json = field(default_factory=dict)
     route: Route = field(default_factory=Route)
+    fill: tuple[FillStyle, ...] = (FillStyle.CHAT,)
+
+    def address(self, path: str) -> str:
+        """Return the address of a path; one with "/" in front stands beside /v1."""
+        if path.startswith("/"):
+            return self.base_url.removesuffix("/v1") + path
+        return f"{self.base_url}/{path}"
 
     @property
     def callee(self) -> Callee:
@@ -105,7 +114,7 @@ class Sender:
     def _url(self, path: str) -> httpx.URL:
         """Return the whole address; parsing it costs more than one would think."""
         if path not in self._urls:
-            url = f"{self._spec.base_url}/{path}"
+            url = self._spec.address(path)
             with translated(url):
                 self._urls[path] = httpx.URL(url)
         return self._urls[path]

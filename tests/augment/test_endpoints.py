@@ -4,6 +4,7 @@ import pytest
 
 from byok.augment.endpoints import (
     ENDPOINTS,
+    Completing,
     Endpoint,
     Generate,
     Local,
@@ -69,13 +70,17 @@ def test_no_path_has_two_rows() -> None:
         ("/agents/edit-file", False),
         ("/next-edit-stream", True),
         ("/next_edit_loc", False),
+        ("/completion", False),
+        ("/chat-input-completion", False),
     ],
 )
 def test_a_text_endpoint_asks_a_model(path: str, stream: bool) -> None:
     row = ROWS[path]
     assert isinstance(row, Generate)
     assert row.stream is stream
-    assert row.max_body == 64 * 2**20
+    completing = isinstance(row.how, Completing)
+    assert row.max_body == (8 if completing else 64) * 2**20
+    assert completing is ("completion" in path)
     assert not row.what.endswith(".")
 
 

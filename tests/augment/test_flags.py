@@ -123,6 +123,9 @@ def test_flags_are_named_in_snake_case() -> None:
         ("agent_report_streamed_chat_every_chunk", 0),
         ("smart_paste_precompute_mode", "off"),  # precomputing costs model calls
         ("vscode_next_edit_min_version", OFF),  # asks a model while one types
+        ("enable_chat_input_inline_completion", False),  # so does this
+        ("bypass_language_filter", True),  # else some files have no completions
+        ("enable_completion_file_edit_events", True),
         ("enable_instructions", True),
         ("enable_smart_paste", True),
         ("enable_smart_paste_min_version", ON),

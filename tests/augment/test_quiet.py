@@ -67,10 +67,6 @@ ANSWERS: dict[str, str] = {
     "/cloud-agents/agents/list": '{"agents":[],"next_page_token":""}',
     "/cloud-agents/agents/get-messages": '{"messages":[]}',
     "/cloud-agents/agents/batch-get-message-counts": '{"message_counts":[]}',
-    "/completion":
-        '{"completion_items":[],"unknown_blob_names":[],"unknown_memory_names":[],'
-        '"checkpoint_not_found":false,"suggested_prefix_char_count":8000,'
-        '"suggested_suffix_char_count":4000,"completion_timeout_ms":5000}',
 }  # fmt: skip
 
 
@@ -92,10 +88,6 @@ def test_a_quiet_stream_has_one_line_or_none(path: str, line: Any) -> None:
 
 def test_only_streams_are_streamed() -> None:
     assert [p for p, row in ROWS.items() if row.stream != p.endswith("-stream")] == []
-
-
-def test_a_completion_in_the_chat_box_is_as_quiet_as_one_in_code() -> None:
-    assert ROWS["/chat-input-completion"].body == ROWS["/completion"].body
 
 
 def test_a_remote_tool_fails_with_a_sentence() -> None:

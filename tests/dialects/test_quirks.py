@@ -19,8 +19,8 @@ from byok.chat import (
 )
 from byok.dialects.base import Target
 from byok.dialects.named import DIALECTS
-from byok.dialects.presets import PRESETS
-from byok.dialects.quirks import DEFAULT, QUIRKS, Quirks
+from byok.dialects.presets import OPENAI_COMPATIBLE, PRESETS
+from byok.dialects.quirks import DEFAULT, QUIRKS, Quirks, quirks_of
 
 LONG = "functions.view:0-" + "x" * 40
 SCHEMA = {
@@ -171,6 +171,21 @@ def test_the_key_is_in_the_vendors_header() -> None:
     assert odd == {"azure": "api-key"}
 
 
+def test_gaps_are_filled_as_the_vendor_can() -> None:
+    ways = {n: ", ".join(quirks_of(n, "").fill) for n in (*PRESETS, OPENAI_COMPATIBLE)}
+    assert {n: way for n, way in ways.items() if way != "chat"} == {
+        "ollama": "suffix, chat",
+        "deepseek": "suffix, chat",
+        "mistral": "fim, chat",
+        "llamacpp": "infill, template, chat",
+        **dict.fromkeys(
+            ("lmstudio", "vllm", "sglang", "together", OPENAI_COMPATIBLE),
+            "template, chat",
+        ),
+    }
+    assert quirks_of(OPENAI_COMPATIBLE, PRESETS["mistral"].base_url).fill[0] == "fim"
+
+
 @pytest.mark.parametrize("vendor", PRESETS)
 def test_nobody_gets_what_some_refuse(vendor: str) -> None:
     body = body_for(vendor)
@@ -183,7 +198,7 @@ def test_nobody_gets_what_some_refuse(vendor: str) -> None:
 
 @pytest.mark.parametrize("name", QUIRKS)
 def test_a_row_is_for_a_preset_and_says_something(name: str) -> None:
-    assert name in PRESETS
+    assert name in (*PRESETS, OPENAI_COMPATIBLE)
     assert QUIRKS[name] != DEFAULT
 
 

@@ -61,12 +61,15 @@ BAD = [
 
 
 @pytest.mark.parametrize(("body", "expected"), BAD)
+@pytest.mark.parametrize(
+    "target", [b"/chat-stream", b"/completion", b"/chat-input-completion"]
+)
 async def test_an_unreadable_body_is_refused_in_words(
-    fake: FakeUpstream, body: bytes, expected: tuple[int, str]
+    fake: FakeUpstream, target: bytes, body: bytes, expected: tuple[int, str]
 ) -> None:
     async with running(settings_for(fake.url)) as editor:
         started = time.monotonic()
-        refused = await put(editor, request(body=body, target=b"/chat-stream"))
+        refused = await put(editor, request(body=body, target=target))
         assert time.monotonic() - started < 1
         assert (refused.status, refused.code) == expected
         await check_alive(editor, fake)
@@ -140,7 +143,10 @@ async def test_b42_half_an_emoji_in_a_tool_result_becomes_a_mark(
 @pytest.mark.parametrize("body", [b"", b"  \r\n"], ids=["B39-empty", "B39-blank"])
 async def test_an_empty_body_is_an_empty_object(body: bytes) -> None:
     async with running(upstream="demo") as editor:
-        for target in (b"/chat", b"/find-missing", b"/record-user-events"):
+        for target in (
+            b"/chat", b"/completion", b"/chat-input-completion", b"/find-missing",
+            b"/record-user-events",
+        ):  # fmt: skip
             assert (await put(editor, request(body=body, target=target))).status == 200
 
 

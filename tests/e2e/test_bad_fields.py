@@ -238,3 +238,19 @@ async def test_a_completion_with_odd_bounds(
         data = request(target=b"/completion", body=json.dumps(fields).encode())
         assert (await put(editor, data)).status == status
         assert (await editor.chat("Still there?")).text == "Hi."
+
+
+@pytest.mark.case("B106")
+async def test_a_completion_may_have_8_mib_and_its_cursor_is_ignored(
+    fake: FakeUpstream,
+) -> None:
+    odd = {"cursor_position": -(2**70), "suffix_end": "x", "prefix_begin": 10**9}
+    prompt = "x" * (7 * 2**20) + "\ndef f("
+    async with running(settings_for(fake.url)) as editor:
+        raw = json.dumps({"prompt": prompt, **odd}).encode()
+        reply = await put(editor, request(target=b"/completion", body=raw))
+    assert (reply.status, reply.json["text"]) == (200, "Hi.")
+    [sent] = fake.requests
+    assert broken_rules(sent) == []
+    assert "def f(" in sent["messages"][-1]["content"]
+    assert len(json.dumps(sent)) < 20_000

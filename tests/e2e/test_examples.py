@@ -323,6 +323,25 @@ async def test_a_text_is_answered_as_expected(
     assert len(fake.requests) == 1
 
 
+async def test_a_completion_is_answered_as_expected(
+    shared: Path, fake: FakeUpstream
+) -> None:
+    example = read_example(shared, "09-completion")
+    said = "```python\n    return RATES[kind] * count\n```"
+    fake.play(text_answer(said), Script([b"no"], 500))
+    async with running(settings_for(fake.url)) as editor:
+        done = await post(editor, example)
+        example["body"]["suffix"] = "\n"
+        failed = await post(editor, example)
+    text = "return RATES[kind] * count"
+    item = {"text": text, "suffix_replacement_text": "", "skipped_suffix": ""}
+    assert (done.status, done.json["completion_items"]) == (200, [item])
+    assert done.json["checkpoint_not_found"] is True  # nothing was uploaded
+    expect = example["expect"]["on_upstream_failure"]
+    assert failed.status == expect["status"]
+    assert failed.json["completion_items"] == expect["completion_items"]
+
+
 async def test_an_edit_that_fails_has_no_text(shared: Path, fake: FakeUpstream) -> None:
     fake.play(Script([b"no"], 500))
     async with running(settings_for(fake.url)) as editor:

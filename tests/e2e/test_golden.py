@@ -43,6 +43,14 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("a = 1\nb", " = 2"),
     ),
     "/next-edit-stream": (SELECTION, ("EDIT: rename it\n", "def fee(kind):\n")),
+    "/completion": (
+        {"prompt": "def fare(kind):\r\n    ", "suffix": "\r\n", "path": "fares.py"},
+        ("```python\n    return", " 1\n    # all pay\n```"),
+    ),
+    "/chat-input-completion": (
+        {"prompt": "Why is the fer"},
+        ("Why is the ferry", " late?\nBecause"),
+    ),
     "/next_edit_loc": (
         {"diagnostics": [{"location": {"path": "a.py", "line_start": 3}}]},
         ("1",),

@@ -30,6 +30,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "/smart-paste-stream": {"code_block": "x", "target_file_content": "a\n"},
     "/agents/edit-file": {"file_contents": "old\n", "edit_summary": "new"},
     "/next-edit-stream": {**EDIT, "path": "a.py"},
+    "/completion": {"prompt": "def f(", "suffix": ")\n", "path": "a.py"},
+    "/chat-input-completion": {"prompt": "Why is"},
     "/next_edit_loc": {
         "diagnostics": [{"location": {"path": "a.py", "line_start": 1}}]
     },
@@ -168,6 +170,25 @@ async def test_a_prompt_is_never_lost(fake: FakeUpstream) -> None:
     assert reply.last["error"]["code"] == "upstream_auth"
 
 
+@pytest.mark.parametrize("path", ["/completion", "/chat-input-completion"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(Script([BROKE]), id="an error"),
+        pytest.param(Script([delta(content="x"), BROKE]), id="an error later"),
+        pytest.param(Script([b"no"], 401), id="a status"),
+        pytest.param(Script([b"<html>"]), id="a page"),
+        pytest.param(answer(" \n"), id="nothing said"),
+    ],
+)
+async def test_a_completion_that_fails_has_no_items(
+    fake: FakeUpstream, path: str, script: Script | list[bytes]
+) -> None:
+    fake.play(script)
+    reply = await ask(fake, path)
+    assert (reply.status, reply.json["completion_items"]) == (200, [])
+
+
 async def test_who_waits_for_no_suggestion_gets_none(fake: FakeUpstream) -> None:
     fake.play(answer("NONE"))
     reply = await ask(fake, "/next-edit-stream")
@@ -258,6 +279,7 @@ FIELDS = [
     "example_commit_messages",
     "generatedCommitMessageSubrequest",
     "instruction",
+    "prompt",
     "prefix",
     "selected_text",
     "suffix",
@@ -281,6 +303,12 @@ FIELDS = [
     "edit_summary",
     "detailed_edit_description",
     "file_contents",
+    "probe_only",
+    "max_tokens",
+    "cursor_position",
+    "recency_info",
+    "sequence_id",
+    "filter_threshold",
     "user_guidelines",
     "rules",
 ]

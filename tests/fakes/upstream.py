@@ -89,6 +89,7 @@ class FakeUpstream:
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=2**30)
         app.router.add_post("/v1/{path:.+}", self._chat)
+        app.router.add_post("/{beside:.+}", self._chat)  # such as /infill
         app.router.add_get("/v1/models", self._list)
         self._runner = web.AppRunner(
             app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None
@@ -116,7 +117,8 @@ class FakeUpstream:
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(await request.json())
-        self.paths.append(request.match_info["path"])
+        beside = request.match_info.get("beside")
+        self.paths.append(f"/{beside}" if beside else request.match_info["path"])
         self.bodies.append(await request.read())
         self.headers.append(dict(request.headers))
         script = self.scripts[min(self._played, len(self.scripts) - 1)]

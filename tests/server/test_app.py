@@ -17,6 +17,7 @@ from byok.keys import KeyLadder
 from byok.paths import find_paths
 from byok.redact import Redactor
 from byok.server.app import App, Exchange
+from byok.server.completions import Completer
 from byok.server.endpoints import Endpoints
 from byok.server.forward import Forwarder
 from byok.server.gate import Gate
@@ -187,9 +188,13 @@ async def answered_by(broken: type[Broken], folder: Path) -> StreamResponse:
         settings, paths, upstream="demo", ladder=ladder
     ) as services:
         app = App(guard, gate, services.redactor, prove=lambda body: body)
-        generator, forwarder = broken(services, gate), Forwarder(services, gate)
-        relay = Relay(services, gate)
-        app.open(Endpoints(services, guard, generator, forwarder, relay))
+        handlers = (
+            broken(services, gate),
+            Completer(services, gate),
+            Forwarder(services, gate),
+            Relay(services, gate),
+        )
+        app.open(Endpoints(services, guard, *handlers))
         return await app(asked("POST", "/chat", token.token))
 
 

@@ -53,6 +53,14 @@ async def test_one_more_than_the_limit_is_told_to_come_again() -> None:
         pass  # there is room again
 
 
+async def test_who_will_not_wait_is_told_at_once() -> None:
+    gate = Gate(streams=1, waiting=5, seconds=60)
+    async with gate.entered(wait=False):
+        with pytest.raises(NotReady, match="Too many"):
+            async with asyncio.timeout(5), gate.entered(wait=False):
+                pass
+
+
 async def test_the_waiting_room_is_served_in_order_and_has_an_end() -> None:
     gate, seen = Gate(streams=1, waiting=2, seconds=5), list[str]()
     visitors = [Visitor(gate, name, seen) for name in "abcd"]

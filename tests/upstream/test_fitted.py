@@ -11,6 +11,7 @@ import pytest
 from byok.chat import (
     ChatRequest,
     ContextPart,
+    FillRequest,
     Message,
     Role,
     Sampling,
@@ -455,6 +456,19 @@ async def test_pictures_teach_nothing() -> None:
     request = chat(40)
     await bench.ask(request)
     assert model.chats[-1] is request
+
+
+async def test_gaps_teach_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """Another prompt is counted for them than that of the messages."""
+    model = Scripted(lambda request: said(tokens=60 * K if request.fill else 10))
+    bench = Bench(model, Window(64 * K))
+    for tokens_of in (FillRequest("f(", ")"), None):
+        await bench.ask(replace(chat(3), fill=tokens_of))
+    request = chat(40)
+    await bench.ask(request)
+    assert model.chats[-1] is request
+    await bench.ask(replace(chat(50), fill=FillRequest("f(", ")")))
+    assert "context_window" not in caplog.text
 
 
 async def test_a_prompt_that_was_cut_in_silence_is_told_once(

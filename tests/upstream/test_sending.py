@@ -73,3 +73,15 @@ async def test_a_refusal_whose_text_does_not_come_is_told_by_its_status(
     assert isinstance(error, UpstreamRefused)
     assert error.upstream_status == 503
     assert "no reason given" in str(error)
+
+
+def test_a_path_beside_the_api_keeps_the_servers_own_base() -> None:
+    for base, beside in (
+        ("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/infill"),
+        ("https://host/llama/v1", "https://host/llama/infill"),
+        ("https://host/llama", "https://host/llama/infill"),
+        ("https://v1/v1", "https://v1/infill"),
+    ):
+        spec = UpstreamSpec("fake", base, DIALECTS["openai_chat"])
+        assert spec.address("/infill") == beside
+        assert spec.address("models") == f"{base}/models"

@@ -82,10 +82,15 @@ def cleaning(body: Json, old: str, *around: str) -> Stage[str, str]:
     """Make a model's text fit where `old` stands: no fence, the file's line ends."""
     last = old.endswith(("\n", "\r")) if old else None
     endings = Endings(positions.line_ending(old, *around), last)
+    return chain(unfenced(body), endings)
+
+
+def unfenced(body: Json) -> Unfenced:
+    """Return the stage that takes a fence away; in Markdown some belong to the text."""
     path = first_text(body, "target_file_path", "path", "file_path")
     language = text(body, "lang").lower()
     markdown = language in MARKDOWN or path.lower().endswith((".md", ".mdx"))
-    return chain(Unfenced(MARKDOWN if markdown else None), endings)
+    return Unfenced(MARKDOWN if markdown else None)
 
 
 def around(body: Json) -> tuple[str, str, str]:

@@ -1,0 +1,78 @@
+"""The answer of a completion: one item, or none."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from byok.augment.completion.cursor import Cursor
+from byok.augment.completion.cut import Cutter
+from byok.augment.job import Facts
+from byok.augment.models import COMPLETION_TIMEOUT_MS, PREFIX_CHARS, SUFFIX_CHARS
+from byok.chat import Json
+from byok.errors import ByokError
+from byok.events import Finish, FinishReason, StreamEvent, TextDelta
+
+
+class CompletionObject:
+    """ObjectReply: what fits at the cursor; every failure is an answer without items.
+
+    An error would leave the editor's status bar in a failed state. The facts may be
+    found while the model answers: whoever writes the object last sets them.
+    """
+
+    left_out = ()
+
+    def __init__(self, cutter: Cutter, cursor: Cursor, facts: Facts) -> None:
+        self._cutter = cutter
+        self.facts = facts
+        self._finish: FinishReason | None = None
+        self.cursor = cursor
+        self.text = ""  # that was given
+
+    @property
+    def enough(self) -> bool:
+        """Whether the model need not say more."""
+        return self._cutter.enough
+
+    def feed(self, event: StreamEvent, /) -> Iterable[Json]:
+        """Collect; nothing is written yet."""
+        match event:
+            case TextDelta(text=text):
+                self._cutter.feed(text)
+            case Finish(reason=reason):
+                self._finish = reason
+            case _:
+                pass
+        return ()
+
+    def flush(self) -> Iterator[Json]:
+        """Give what fits; of what a limit cut, whole lines if there are any."""
+        lines = self._cutter.text(whole=False)
+        if self._finish is FinishReason.CONTENT_FILTER:
+            yield self.written("")
+        elif self._finish is FinishReason.LENGTH and lines:
+            yield self.written(lines)
+        else:
+            yield self.written(self._cutter.text(whole=True))
+
+    def in_time(self) -> Json:
+        """Give the whole lines that came until now."""
+        return self.written(self._cutter.text(whole=False))
+
+    def failed(self, error: ByokError, /) -> Json:
+        """Give nothing."""
+        del error
+        return self.written("")
+
+    def written(self, text: str) -> dict[str, Any]:
+        """Write the object for a text; "" is no item."""
+        self.text = text
+        item = {"text": text, "suffix_replacement_text": "", "skipped_suffix": ""}
+        return {
+            "completion_items": [item] if text else [],
+            "text": text,  # for old readers
+            **self.facts.fields,
+            "unknown_memory_names": list(self.facts.unknown),
+            "suggested_prefix_char_count": PREFIX_CHARS,
+            "suggested_suffix_char_count": SUFFIX_CHARS,
+            "completion_timeout_ms": COMPLETION_TIMEOUT_MS,
+        }

@@ -1,0 +1,42 @@
+"""/chat-input-completion: the end of the sentence that the user types into a chat."""
+
+from collections.abc import Callable
+from functools import partial
+
+from byok.augment.completion.cursor import Cursor
+from byok.augment.completion.cut import Cutter
+from byok.augment.completion.reply import CompletionObject
+from byok.augment.fences import MARKDOWN, Unfenced
+from byok.augment.job import Defaults, Facts, Job
+from byok.augment.prompts.asking import NOTHING, conversation, question
+from byok.augment.prompts.completion import cursor_of, limited, unused, wanted
+from byok.chat import Json
+
+_MARK = "CURSOR"
+_INSTRUCTIONS = """You complete what a programmer types to a coding assistant. \
+The place of the cursor is marked {mark}. Write the few words that most likely follow \
+there, in the user's language, on one line. Do not repeat what stands before or behind \
+it, and do not answer.
+Reply with these words alone, or with nothing if the sentence is complete."""
+
+
+def decode(
+    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+) -> Job[CompletionObject]:
+    """Read what stands around the cursor, and what was said before."""
+    del on_node
+    cursor = cursor_of(body)
+    reply = partial(_reply, cursor)
+    if not wanted(body, cursor):
+        return Job(NOTHING, reply)
+    mark = unused(_MARK, cursor.head + cursor.tail)
+    typed = f"[what is being typed]\n{cursor.head}{mark}{cursor.tail}"
+    blocks = (conversation(body), typed)
+    instructions = _INSTRUCTIONS.format(mark=mark)
+    return Job(question(body, limited(body, defaults), instructions, blocks), reply)
+
+
+def _reply(cursor: Cursor, facts: Facts) -> CompletionObject:
+    return CompletionObject(
+        Cutter(cursor, Unfenced(MARKDOWN), one_line=True), cursor, facts
+    )

@@ -1,0 +1,84 @@
+"""/completion: what the user is about to type."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from byok.augment.blocks import edit_events
+from byok.augment.body import first_text, flag, integer, text, value
+from byok.augment.completion.cursor import Cursor
+from byok.augment.completion.cut import Cutter
+from byok.augment.completion.reply import CompletionObject
+from byok.augment.job import Defaults, Facts, Job
+from byok.augment.models import PREFIX_CHARS, SUFFIX_CHARS
+from byok.augment.prompts.asking import NOTHING, code, question
+from byok.augment.prompts.editing import named, unfenced
+from byok.chat import FillRequest, Json
+
+_MARK = "CURSOR"
+_INSTRUCTIONS = """You complete code at the cursor, whose place is marked {mark}. \
+Write what belongs exactly there: the rest of the line, or of the block that is being \
+written, and no more. Do not repeat what stands before or behind it.
+Reply with the text itself and nothing else: no explanation, no code fence. Reply with \
+nothing if nothing is missing."""
+
+
+def decode(
+    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+) -> Job[CompletionObject]:
+    """Read what stands around the cursor; its offsets in the file say nothing more."""
+    del on_node
+    cursor = cursor_of(body)
+    reply = partial(_reply, body, cursor)
+    if not wanted(body, cursor):
+        return Job(NOTHING, reply)
+    head, tail = cursor.head, cursor.tail
+    mark = unused(_MARK, head + tail)
+    blocks = (
+        named(body),
+        edit_events({"edit_events": value(body, "edit_events")}),
+        code("the code", f"{head}{mark}{tail}", text(body, "lang")),
+    )
+    defaults = limited(body, defaults)
+    chat = question(body, defaults, _INSTRUCTIONS.format(mark=mark), blocks)
+    fill = FillRequest(head, tail, cursor.one_line)
+    return Job(replace(chat, fill=fill), reply)
+
+
+def cursor_of(body: Json) -> Cursor:
+    """Return the cursor of the cursor, and as much around it as models are shown.
+
+    A window that is full begins with a whole line: then it stays the same while a line
+    is typed, and upstreams need not read all of it again.
+    """
+    before = first_text(body, "prompt", "prefix")
+    if len(before) >= PREFIX_CHARS:
+        before = before[-PREFIX_CHARS:]
+        before = before.partition("\n")[2] or before
+    return Cursor(before, text(body, "suffix")[:SUFFIX_CHARS], text(body, "path"))
+
+
+def wanted(body: Json, cursor: Cursor) -> bool:
+    """Tell whether there is something to complete; probes only ask for the facts."""
+    blank = not (cursor.before + cursor.after).strip()
+    return not (blank or flag(body, "probe_only"))
+
+
+def limited(body: Json, defaults: Defaults) -> Defaults:
+    """Let a client want less than the user's longest answer."""
+    most, asked = defaults.sampling.max_tokens, integer(body, "max_tokens")
+    if asked <= 0 or (most is not None and asked >= most):
+        return defaults
+    return replace(defaults, sampling=replace(defaults.sampling, max_tokens=asked))
+
+
+def unused(mark: str, code: str) -> str:
+    """Put brackets around a mark until the code holds nothing like it."""
+    mark = f"[[{mark}]]"
+    while mark in code:
+        mark = f"[{mark}]"
+    return mark
+
+
+def _reply(body: Json, cursor: Cursor, facts: Facts) -> CompletionObject:
+    return CompletionObject(Cutter(cursor, unfenced(body)), cursor, facts)

@@ -1,0 +1,18 @@
+"""The ways in which upstreams fill a gap in code."""
+
+from enum import StrEnum
+
+
+class FillStyle(StrEnum):
+    """How a model is told what stands around the gap.
+
+    INFILL is llama.cpp's own endpoint, FIM Mistral's. SUFFIX is the field of that name
+    beside the prompt, TEMPLATE a raw prompt with the model's own marks, CHAT a question
+    like any other.
+    """
+
+    INFILL = "infill"
+    SUFFIX = "suffix"
+    FIM = "fim"
+    TEMPLATE = "template"
+    CHAT = "chat"

@@ -1,0 +1,86 @@
+"""How models that were trained to fill gaps want a raw prompt written, as data.
+
+The marks are those that the makers publish: the model cards and tokenizers of
+Qwen2.5-Coder, CodeLlama, StarCoder, DeepSeek-Coder, Codestral, Granite Code, CodeGemma.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+_FIM = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
+_BARRED = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
+_DEEPSEEK = ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>")
+
+
+@dataclass(frozen=True)
+class FillTemplate:
+    """One family of models: `text` holds {prefix} and {suffix}.
+
+    `stop` are marks that end an answer, and `marks` all those that code must not be
+    able to write.
+    """
+
+    names: str  # a regular expression, for the name in lower case
+    text: str
+    marks: tuple[str, ...]
+    stop: tuple[str, ...]
+
+    def prompt(self, prefix: str, suffix: str) -> str:
+        """Write a prompt; a mark in the code itself is broken by a space."""
+        return self.text.format(prefix=self.inert(prefix), suffix=self.inert(suffix))
+
+    def inert(self, code: str) -> str:
+        """Return code that holds none of the marks."""
+        return self._found.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", code)
+
+    @cached_property
+    def _found(self) -> re.Pattern[str]:
+        return re.compile("|".join(map(re.escape, (*self.marks, *self.stop))))
+
+
+TEMPLATES: tuple[FillTemplate, ...] = (
+    FillTemplate(
+        r"qwen[\d.]*-?coder",
+        "<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",
+        (*_BARRED, "<|fim_pad|>", "<|repo_name|>", "<|im_start|>"),
+        ("<|endoftext|>", "<|file_sep|>", "<|im_end|>"),
+    ),
+    FillTemplate(
+        # the larger ones and those for Python alone did not learn to fill
+        r"code-?llama(?!.*(?:python|34b|70b))",
+        "<PRE> {prefix} <SUF>{suffix} <MID>",
+        ("<PRE>", "<SUF>", "<MID>", "<s>"),
+        ("<EOT>", "</s>"),
+    ),
+    FillTemplate(
+        r"star-?coder|granite.*code|codeqwen",
+        "<fim_prefix>{prefix}<fim_suffix>{suffix}<fim_middle>",
+        (*_FIM, "<fim_pad>", "<filename>", "<reponame>", "<repo_name>"),
+        ("<|endoftext|>", "<file_sep>"),
+    ),
+    FillTemplate(
+        r"deepseek-?coder",
+        "<｜fim▁begin｜>{prefix}<｜fim▁hole｜>{suffix}<｜fim▁end｜>",
+        (*_DEEPSEEK, "<｜begin▁of▁sentence｜>"),
+        ("<｜end▁of▁sentence｜>", "<|EOT|>"),
+    ),
+    FillTemplate(
+        r"codestral(?!.*mamba)",
+        "[SUFFIX]{suffix}[PREFIX]{prefix}",
+        ("[SUFFIX]", "[PREFIX]", "[MIDDLE]", "[INST]", "[/INST]", "<s>"),
+        ("</s>",),
+    ),
+    FillTemplate(
+        r"codegemma",
+        "<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",
+        (*_BARRED, "<start_of_turn>", "<bos>"),
+        ("<|file_separator|>", "<eos>", "<end_of_turn>"),
+    ),
+)
+
+
+def template_of(model: str) -> FillTemplate | None:
+    """Return how a model wants it written; None where its name says nothing."""
+    name = model.lower()
+    return next((row for row in TEMPLATES if re.search(row.names, name)), None)

@@ -1,0 +1,59 @@
+"""A cursor: its line, what stands around it, and brackets."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.augment.completion.cursor import Cursor, brackets, indent
+
+
+def test_a_cursor_knows_its_line_whatever_ends_the_lines() -> None:
+    cursor = Cursor("a\r\n  b", "c\r\n\r\n \r\n d\r\n e")
+    assert (cursor.line, cursor.rest, cursor.next_line) == ("  b", "c", " d")
+    assert (cursor.head, cursor.tail) == ("a\n  b", "c\n\n \n d\n e")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "one"),
+    [("a", "b", True), ("a", " \nb", False), ("a\n  ", "b", False), ("", "", False)],
+)
+def test_between_two_pieces_of_code_only_the_line_goes_on(
+    before: str, after: str, one: bool
+) -> None:
+    assert Cursor(before, after).one_line is one
+
+
+def test_at_the_end_of_a_file_nothing_is_below() -> None:
+    cursor = Cursor("", "")
+    assert (cursor.line, cursor.rest, cursor.next_line) == ("", "", "")
+
+
+@pytest.mark.parametrize(
+    ("code", "counted"),
+    [
+        ("f(a, [b])", (0, 0)),
+        ("f(a, {", (0, 2)),
+        (")]", (2, 0)),
+        (")(", (1, 1)),
+        ('x = "(((" + (', (0, 1)),
+        (r'"\")" (', (0, 1)),
+        ("`)` ' ) '", (0, 0)),
+        ("it's (", (0, 1)),
+        ('"(\n"(', (0, 2)),
+    ],
+)
+def test_brackets_without_their_partner_are_counted(
+    code: str, counted: tuple[int, int]
+) -> None:
+    assert brackets(code) == counted
+
+
+@given(st.text("()[]{}\"'`\\a\n", max_size=60))
+def test_no_bracket_is_counted_twice(code: str) -> None:
+    closing, opening = brackets(code)
+    assert closing <= sum(map(code.count, ")]}"))
+    assert opening <= sum(map(code.count, "([{"))
+
+
+def test_the_indentation_is_counted_in_characters() -> None:
+    assert [indent(line) for line in ("", "x", "  x", "\t x ", "  ")] == [0, 0, 2, 2, 2]

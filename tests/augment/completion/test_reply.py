@@ -1,0 +1,78 @@
+"""The answer of a completion: one item or none, and what is told besides."""
+
+from typing import Any
+
+from byok.augment.completion.cursor import Cursor
+from byok.augment.completion.cut import Cutter
+from byok.augment.completion.reply import CompletionObject
+from byok.augment.fences import Unfenced
+from byok.augment.job import Facts
+from byok.errors import UpstreamGarbled
+from byok.events import Finish, FinishReason, TextDelta, ThinkingDelta
+
+CURSOR = Cursor("def f():\n    ", "\n")
+REST = {
+    "unknown_blob_names": ["b1"],
+    "unknown_memory_names": ["b1"],
+    "checkpoint_not_found": True,
+    "suggested_prefix_char_count": 8000,
+    "suggested_suffix_char_count": 4000,
+    "completion_timeout_ms": 5000,
+}
+NOTHING = {"completion_items": [], "text": "", **REST}
+
+
+def reply(*said: str) -> CompletionObject:
+    facts = Facts("r-1", ("b1",), checkpoint_found=False)
+    made = CompletionObject(Cutter(CURSOR, Unfenced()), CURSOR, facts)
+    assert not made.feed(ThinkingDelta("hm"))
+    for text in said:
+        assert not made.feed(TextDelta(text))
+    return made
+
+
+def item(text: str) -> dict[str, Any]:
+    one = {"text": text, "suffix_replacement_text": "", "skipped_suffix": ""}
+    return {"completion_items": [one], "text": text, **REST}
+
+
+def test_a_text_is_one_item() -> None:
+    made = reply("return", " 1")
+    made.feed(Finish(FinishReason.LENGTH))
+    assert list(made.flush()) == [item("return 1")]
+    assert made.text == "return 1"
+
+
+def test_of_what_a_limit_cut_whole_lines_are_given() -> None:
+    made = reply("return 1\n    # all p")
+    made.feed(Finish(FinishReason.LENGTH))
+    assert list(made.flush()) == [item("return 1")]
+
+
+def test_no_text_is_no_item() -> None:
+    for said in ("", " \n", "\n\n"):
+        assert list(reply(said).flush()) == [NOTHING]
+
+
+def test_a_failure_is_no_item() -> None:
+    made = reply("return 1\n")
+    assert made.failed(UpstreamGarbled("no")) == NOTHING
+    assert made.text == ""
+
+
+def test_what_a_filter_cut_is_no_item() -> None:
+    made = reply("return 1\n")
+    made.feed(Finish(FinishReason.CONTENT_FILTER))
+    assert list(made.flush()) == [NOTHING]
+
+
+def test_when_the_time_is_over_whole_lines_are_given() -> None:
+    assert reply("return 1\n    #").in_time() == item("return 1")
+    assert reply("return 1").in_time() == NOTHING
+
+
+def test_it_says_when_enough_came() -> None:
+    made = reply("return 1\n")
+    assert not made.enough
+    made.feed(TextDelta("\ndef g():\n"))
+    assert made.enough

@@ -1,0 +1,46 @@
+"""The end of a sentence in the chat's input box."""
+
+from typing import Any
+
+import pytest
+
+from byok.augment.prompts.chat_input import decode
+from byok.chat import Role
+from tests.fakes.bodies import exchange
+from tests.fakes.jobs import PLAIN, events, ignore, never_fails, texts, whole
+
+BODY: dict[str, Any] = {"prompt": "Why is the fer", "suffix": " today?"}
+
+
+def test_a_model_is_asked_in_words_and_never_to_fill_code() -> None:
+    body = {**BODY, "chat_history": [exchange("Is it late?", "Yes.")]}
+    chat = decode(body, PLAIN, ignore).chat
+    assert chat.fill is None
+    assert "Why is the fer[[CURSOR]] today?" in texts(chat)
+    assert "Assistant: Yes." in texts(chat)
+    assert "one line" in texts(chat, Role.SYSTEM)
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (("ry late",), "ry late"),
+        (("Why is the ferry", " late today?"), "ry late"),
+        (("ry late\nBecause", " of fog."), "ry late"),
+        ((" \n",), ""),
+    ],
+)
+def test_the_answer_ends_the_sentence(said: tuple[str, ...], text: str) -> None:
+    found = whole(decode, BODY, events(*said))
+    assert found["text"] == text
+    assert len(found["completion_items"]) == bool(text)
+
+
+def test_an_empty_box_is_not_completed() -> None:
+    assert decode({"prompt": ""}, PLAIN, ignore).chat.messages == ()
+
+
+@pytest.mark.parametrize("odd", [None, 7, [], ["x"], {"x": 1}, "\ud800"])
+def test_no_field_of_any_kind_is_a_fault(odd: Any) -> None:
+    for name in (*BODY, "prefix", "chat_history", "model", "max_tokens"):
+        never_fails(decode, {**BODY, name: odd})

@@ -1,0 +1,273 @@
+"""Completions: in time, only the newest, remembered, and never an error."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import aiohttp
+import pytest
+
+from byok.chat import ChatRequest
+from byok.events import StreamEvent
+from byok.server.run import listening
+from byok.server.token import read_token
+from byok.services import Services
+from byok.upstream.demo import DemoUpstream
+from byok.upstream.router import Router
+from tests.fakes.daemon import Answer, Editor, parts_of, running, settings_for
+from tests.fakes.upstream import FakeUpstream, Script, answer, delta, event
+
+BODY = {"prompt": "def f():\n    ", "suffix": "\n", "path": "a.py"}
+SESSION = {"X-Request-Session-Id": "s-1"}
+ENDLESS = Script([delta(content="a()\n    b()\n    c(")], end="hang")
+
+
+async def complete(editor: Editor, prompt: str = "", **body: Any) -> Answer:
+    headers = body.pop("headers", SESSION)
+    sent = {**BODY, "prompt": BODY["prompt"] + prompt, **body}
+    return await editor.post("/completion", sent, headers=headers)
+
+
+def settings(fake: FakeUpstream, **completion: Any) -> dict[str, Any]:
+    return {**settings_for(fake.url, timeout=60), "completion": completion}
+
+
+def asked_at(editor: Editor, fake: FakeUpstream, **body: Any) -> asyncio.Task[Answer]:
+    fake.reached.clear()
+    return asyncio.ensure_future(complete(editor, **body))
+
+
+async def test_the_model_is_left_when_enough_came(fake: FakeUpstream) -> None:
+    fake.play(Script([delta(content="return 1\n\n\ndef g():\n    ")], end="hang"))
+    async with running(settings(fake, timeout_ms=60_000)) as editor:
+        reply = await asyncio.wait_for(complete(editor), 5)
+        await asyncio.wait_for(fake.hung_up.wait(), 5)
+    assert reply.json["text"] == "return 1"
+
+
+async def test_when_the_time_is_over_whole_lines_are_given(fake: FakeUpstream) -> None:
+    fake.play(ENDLESS, Script([delta(content="a(")], end="hang"))
+    async with running(settings(fake, timeout_ms=200)) as editor:
+        whole = await complete(editor)
+        await asyncio.wait_for(fake.hung_up.wait(), 5)
+        none = await complete(editor, path="b.py")
+    assert (whole.status, whole.json["text"]) == (200, "a()\n    b()")
+    assert (none.status, none.json["completion_items"]) == (200, [])
+
+
+async def test_an_upstream_that_says_nothing_is_left_in_time(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([], end="hang"))
+    async with running(settings(fake, timeout_ms=100)) as editor:
+        started = time.monotonic()
+        reply = await complete(editor)
+        assert time.monotonic() - started < 3
+    assert (reply.status, reply.json["completion_items"]) == (200, [])
+
+
+async def test_a_newer_one_of_the_same_editor_and_file_ends_the_older(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(ENDLESS, answer("b()"))
+    async with running(settings(fake, timeout_ms=60_000)) as editor:
+        older = asked_at(editor, fake)
+        await asyncio.wait_for(fake.reached.wait(), 5)
+        newer = await complete(editor, "x = ")
+        outdated = await asyncio.wait_for(older, 5)
+        await asyncio.wait_for(fake.hung_up.wait(), 5)
+    assert (newer.status, newer.json["text"]) == (200, "b()")
+    assert (outdated.status, outdated.json["completion_items"]) == (200, [])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param({"path": "b.py"}, id="another file"),
+        pytest.param({"headers": {"X-Request-Session-Id": "s-2"}}, id="another editor"),
+        pytest.param({"headers": {}}, id="an editor without a name"),
+    ],
+)
+async def test_those_of_others_go_on(fake: FakeUpstream, other: dict[str, Any]) -> None:
+    slow = Script([delta(content="a()\n"), 0.3, *answer("    b()")])
+    fake.play(slow, answer("c()"))
+    async with running(settings(fake)) as editor:
+        first = asked_at(
+            editor, fake, **({"headers": {}} if "headers" in other else {})
+        )
+        await asyncio.wait_for(fake.reached.wait(), 5)
+        second = await complete(editor, "x = ", **other)
+        assert (await first).json["text"] == "a()\n    b()"
+    assert second.json["text"] == "c()"
+
+
+async def test_typing_along_a_prediction_asks_nobody(fake: FakeUpstream) -> None:
+    fake.play(answer("return 1"))
+    async with running(settings(fake)) as editor:
+        for typed in ("", "ret", "return "):
+            reply = await complete(editor, typed)
+            assert reply.json["text"] == "return 1"[len(typed) :]
+    assert len(fake.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "body"),
+    [
+        pytest.param("return 1", {}, id="all of it"),
+        pytest.param("rex", {}, id="something else"),
+        pytest.param("ret", {"suffix": ")"}, id="other code behind"),
+        pytest.param("ret", {"path": "b.py"}, id="another file"),
+        pytest.param("ret", {"model": "byok:fake:other"}, id="another model"),
+    ],
+)
+async def test_what_is_no_typing_along_is_asked_anew(
+    fake: FakeUpstream, typed: str, body: dict[str, Any]
+) -> None:
+    fake.play(answer("return 1"), answer("more"))
+    async with running(settings(fake)) as editor:
+        await complete(editor)
+        assert (await complete(editor, typed, **body)).json["text"] == "more"
+
+
+async def test_a_box_of_the_chat_has_predictions_of_its_own(fake: FakeUpstream) -> None:
+    async with running(settings(fake)) as editor:
+        await complete(editor)
+        await editor.post("/chat-input-completion", BODY)
+    assert len(fake.requests) == 2
+
+
+async def test_a_completion_does_not_queue(fake: FakeUpstream) -> None:
+    fake.play(Script([delta(content="One")], end="hang"))
+    limits = {"streams": 1, "waiting": 5, "wait_seconds": 60}
+    async with running({**settings(fake), "limits": limits}) as editor:
+        chat = asyncio.ensure_future(editor.chat())
+        await asyncio.wait_for(fake.reached.wait(), 5)
+        reply = await asyncio.wait_for(complete(editor), 5)
+        chat.cancel()
+        await asyncio.gather(chat, return_exceptions=True)
+    assert (reply.status, reply.json["completion_items"]) == (200, [])
+    assert len(fake.requests) == 1
+
+
+async def test_the_end_of_the_daemon_is_an_answer_too(fake: FakeUpstream) -> None:
+    fake.play(ENDLESS)
+    async with running(settings(fake, timeout_ms=60_000)) as editor:
+        task = asked_at(editor, fake)
+        await asyncio.wait_for(fake.reached.wait(), 5)
+        await editor.daemon.hurry()
+        reply = await asyncio.wait_for(task, 5)
+    assert (reply.status, reply.json["completion_items"]) == (200, [])
+
+
+async def test_a_failure_is_written_down_once(
+    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused = Script([b'{"error":{"message":"SECRET"}}'], 401)
+    fake.play(refused, refused, answer("a()"), refused)
+    async with running(settings(fake)) as editor:
+        for typed in ("a", "b", "c", "d"):
+            await complete(editor, typed)
+    assert caplog.text.count("no completions: ") == 2
+    assert "SECRET" not in caplog.text
+
+
+class Faulty(DemoUpstream):
+    """Has a fault."""
+
+    async def stream(
+        self, chat: ChatRequest, model: str
+    ) -> AsyncGenerator[list[StreamEvent], None]:
+        raise KeyError(model)
+        yield []
+
+
+async def test_a_fault_of_byok_is_no_error_for_the_editor(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings, paths, redactor, open_services = parts_of(upstream="demo")
+
+    @asynccontextmanager
+    async def faulty_services() -> AsyncIterator[Services]:
+        async with open_services() as services:
+            router = Router({"demo": Faulty()}, services.catalog)
+            yield replace(services, router=router)
+
+    async with (
+        listening(settings, paths, redactor, faulty_services) as daemon,
+        aiohttp.ClientSession() as http,
+    ):
+        editor = Editor(daemon, daemon.services, read_token(paths.token), http)
+        reply = await complete(editor)
+    assert (reply.status, reply.json["completion_items"]) == (200, [])
+    assert "Traceback" in caplog.text
+
+
+async def test_without_a_model_there_are_no_completions() -> None:
+    async with running(upstream="demo") as editor:
+        reply = await complete(editor)
+    assert (reply.status, reply.json["completion_items"]) == (200, [])
+
+
+async def test_a_probe_tells_the_facts_and_asks_nobody(fake: FakeUpstream) -> None:
+    name = "ab" * 32
+    blobs = {"checkpoint_id": None, "added_blobs": [name], "deleted_blobs": []}
+    async with running(settings(fake)) as editor:
+        reply = await complete(editor, probe_only=True, blobs=blobs)
+    assert reply.json["completion_items"] == []
+    assert reply.json["unknown_blob_names"] == [name]
+    assert reply.json["unknown_memory_names"] == [name]
+    assert fake.requests == []
+
+
+async def test_a_probe_neither_repeats_nor_ends_a_completion(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(answer("return 1"), Script([delta(content="a()"), 0.2, *answer("")]))
+    async with running(settings(fake)) as editor:
+        await complete(editor)
+        assert (await complete(editor, probe_only=True)).json["text"] == ""
+        slow = asked_at(editor, fake, suffix="\n#")
+        await asyncio.wait_for(fake.reached.wait(), 5)
+        await complete(editor, probe_only=True)
+        assert (await slow).json["text"] == "a()"
+
+
+async def test_the_users_choices_count(fake: FakeUpstream) -> None:
+    chosen = {
+        **settings(fake, max_tokens=64, way="chat"),
+        "routing": {"models": {"completion": "byok:fake:coder"}},
+        "prompts": {"completion": "ADDED"},
+    }
+    async with running(chosen) as editor:
+        await complete(editor, model="byok:fake:big")
+    [sent] = fake.requests
+    assert (sent["model"], sent["max_tokens"], sent["temperature"]) == (
+        "coder",
+        64,
+        0.2,
+    )
+    assert sent["messages"][0]["content"].endswith("ADDED")
+
+
+async def test_the_upstreams_shorter_answer_counts(fake: FakeUpstream) -> None:
+    async with running(settings_for(fake.url, max_tokens=16)) as editor:
+        await complete(editor)
+    assert fake.requests[0]["max_tokens"] == 16
+
+
+async def test_an_upstream_that_fills_gaps_gets_the_gap(fake: FakeUpstream) -> None:
+    said = event({"content": "return 1\n", "stop": True})
+    fake.play(Script([json.dumps({"error": "no"}).encode()], 501), answer("x"), [said])
+    upstream = settings_for(fake.url, type="llamacpp")
+    async with running(upstream) as editor:
+        by_chat = await complete(editor)
+    async with running(upstream) as editor:
+        by_infill = await complete(editor)
+    assert (by_chat.json["text"], by_infill.json["text"]) == ("x", "return 1")
+    assert fake.paths == ["/infill", "chat/completions", "/infill"]
+    assert fake.requests[2]["input_prefix"] == BODY["prompt"]
+    assert fake.requests[2]["n_predict"] == 256
