@@ -226,7 +226,7 @@ async def test_lines_are_replaced_while_the_model_writes(editor: Editor) -> None
     assert (first["replacement_start_line"], first["replacement_end_line"]) == (2, 2)
     assert first["replacement_old_text"] == "two\n"
     assert "".join(line["replacement_text"] for line in rest) == f"{GREETING}\n"
-    assert len(rest) > 3  # as the words come, not all at the end
+    assert len(rest) > 1  # as the words come, not all at the end
 
 
 async def test_a_conversation_gets_a_title(editor: Editor) -> None:
@@ -255,7 +255,7 @@ async def test_a_commit_message_is_what_the_model_says(
     assert direct.strip()
     assert got.text == direct.strip()
     assert got.last["stop_reason"] == 1
-    assert len(got.lines) > 3
+    assert len(got.lines) > 2
 
 
 async def test_a_conversation_larger_than_its_window_is_answered(llama: str) -> None:
