@@ -26,6 +26,7 @@ class Quirks:
         strict_roles: a user message may not follow a tool message directly.
         wants_reasoning: `reasoning_content` must come back beside tool calls;
             `empty_reasoning` means: even where nothing is known of it.
+        loaded: where the server tells of the models that it has loaded, if it does.
         fill: the ways to fill a gap in code, the best first.
         suffix_path: where the way `suffix` is served.
     """
@@ -43,6 +44,7 @@ class Quirks:
     strict_roles: bool = False
     wants_reasoning: bool = False
     empty_reasoning: bool = False
+    loaded: str = ""
     fill: tuple[FillStyle, ...] = (FillStyle.CHAT,)
     suffix_path: str = "completions"
 
@@ -84,6 +86,7 @@ QUIRKS: dict[str, Quirks] = {
     "ollama": Quirks(
         tool_choice=False,
         parallel_tool_calls=False,
+        loaded="/api/ps",
         # it puts a raw prompt into the chat template, but knows how models fill
         fill=(FillStyle.SUFFIX, FillStyle.CHAT),
     ),
@@ -91,11 +94,12 @@ QUIRKS: dict[str, Quirks] = {
     "llamacpp": Quirks(
         null_content=False,
         tool_choice=False,
+        loaded="/props",
         fill=(FillStyle.INFILL, *_RAW),
     ),
     "vllm": Quirks(fill=_RAW),
     "sglang": Quirks(fill=_RAW),
-    "lmstudio": Quirks(fill=_RAW),
+    "lmstudio": Quirks(loaded="/api/v0/models", fill=_RAW),
     "together": Quirks(fill=_RAW),
     OPENAI_COMPATIBLE: Quirks(fill=_RAW),
     "anthropic": Quirks(parallel_tool_calls=False, plain_tool_ids=True),

@@ -1,6 +1,7 @@
 """Send a conversation to an upstream over HTTP and read the events of its answer."""
 
 import asyncio
+import logging
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
@@ -9,7 +10,9 @@ import httpx
 
 from byok.chat import ChatRequest
 from byok.dialects.base import Dialect, Target
+from byok.dialects.loaded import loaded_window
 from byok.errors import (
+    ByokError,
     UpstreamError,
     UpstreamGarbled,
     UpstreamRefused,
@@ -41,6 +44,9 @@ MAX_ANSWER_BYTES = 64 * 2**20  # of a streamed answer, events and all
 _MAX_LIST_BYTES = 16 * 2**20
 _LIST_SECONDS = 12.0
 _MAX_MODELS = 1000
+_LOADED_SECONDS, _LOADED_FRESH = 1.0, 60.0
+
+_log = logging.getLogger(__name__)
 
 
 def _too_large() -> UpstreamGarbled:
@@ -68,6 +74,7 @@ class HttpUpstream:
         self._sleep = sleep
         self._refused: dict[str, set[str]] = {}  # model -> parameters it dislikes
         self._windows: dict[str, int] = {}
+        self._loaded: dict[str, tuple[int, float]] = {}  # window, until when it holds
         self._filler = Filler(spec.name, spec.fill, spec.dialect, self._answered)
 
     @property
@@ -141,9 +148,31 @@ class HttpUpstream:
                 f"{self.name}: its list of models is not JSON."
             ) from error
 
-    def window_of(self, model: str) -> int:
-        """Return how many tokens a model takes by the list fetched last, or 0."""
-        return self._windows.get(model, 0)
+    async def window_of(self, model: str) -> int:
+        """Return how many tokens a model takes, 0 where nobody tells.
+
+        A local server is asked once a minute: it may load a model anew, with another
+        window. The list of models tells what others have.
+        """
+        if not (path := self._spec.quirks.loaded):
+            return self._windows.get(model, 0)
+        now = asyncio.get_running_loop().time()
+        window, until = self._loaded.get(model, (0, now))
+        if now < until:
+            return window
+        fresh = _LOADED_FRESH
+        try:
+            async with asyncio.timeout(_LOADED_SECONDS):
+                async with self._sender.opened(path) as response:
+                    body = parse_json(await limited(response, _MAX_LIST_BYTES))
+            window = loaded_window(body, model)
+            fresh = fresh if window else 0.0  # the next question finds it loaded
+        except (ByokError, TimeoutError, ValueError, RecursionError) as error:
+            _log.debug("%s does not tell its window: %s", self.name, error)
+        if len(self._loaded) > _MAX_MODELS:
+            self._loaded.clear()
+        self._loaded[model] = (window, now + fresh)
+        return window
 
     async def _batches(
         self, response: httpx.Response, stage: Stage[bytes, StreamEvent]

@@ -7,7 +7,7 @@ teaches the window, and a shorter request follows it while nobody has seen an an
 
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
 from itertools import count
@@ -27,21 +27,26 @@ from byok.window.shorten import less_context, without_context
 
 _log = logging.getLogger(__name__)
 _MAX_MODELS = 200
+_SMALL = 4_000  # bytes; there is no window into which they would not fit
 _TRIES = 3  # of shorter requests where refusals name no number; else it is one
 _FORGOTTEN = ChatRequest(())
 _NOTHING = Compaction(0, ())
+
+
+async def _unknown(model: str) -> int:
+    return 0
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
     """What is known of an upstream's windows before it is asked.
 
-    `configured` holds for all its models, `told` is what its list says of one; 0 means
+    `configured` holds for all its models, `told` finds out that of one; 0 means
     unknown. `reasoning` tells that it is sent the model's old thoughts.
     """
 
     configured: int = 0
-    told: Callable[[str], int] = lambda model: 0
+    told: Callable[[str], Awaitable[int]] = _unknown
     reasoning: bool = False
 
 
@@ -120,7 +125,9 @@ class FittedUpstream:
         system, body = chat.messages[:first], chat.messages[first:]
         fixed = weigh_tools(chat.tools) + self._sum(system)
         weight = self._sum(body)
-        told = self._window.told(model)
+        if fixed + weight <= _SMALL:
+            return chat, fixed + weight
+        told = 0 if limits.window() else await self._window.told(model)
         room = limits.room(told, chat.sampling.max_tokens) - fixed
         if room <= 0 or weight <= room * LOW_WATER:
             return chat, fixed + weight

@@ -18,8 +18,14 @@ import pytest
 from byok.augment.job import Defaults
 from byok.augment.prompts import commit_message
 from byok.chat import TextPart
+from byok.config import load_settings
+from byok.paths import find_paths
+from byok.services import spec_of
+from byok.upstream.client import HttpUpstream
+from byok.upstream.transport import Transports
 from tests.fakes.bodies import call_node, exchange, result_node
 from tests.fakes.daemon import Editor, running, settings_for
+from tests.upstream.test_client import Key
 
 pytestmark = pytest.mark.slow
 ADDRESS = os.environ.get("BYOK_LLAMA_SERVER", "").rstrip("/")
@@ -258,15 +264,19 @@ async def test_a_commit_message_is_what_the_model_says(
     assert len(got.lines) > 2
 
 
-async def test_a_conversation_larger_than_its_window_is_answered(llama: str) -> None:
-    """The server's own refusal teaches the window, in the fields of its error."""
+@pytest.mark.parametrize("kind", ["llamacpp", "openai_compatible"])
+async def test_a_conversation_larger_than_its_window_is_answered(
+    llama: str, kind: str
+) -> None:
+    """The server tells the window if it is asked, else by the fields of a refusal."""
     past = [exchange("Look around.", "I look.", calls=["call_0"])]
     for number in range(40):
         result = result_node(f"call_{number}", f"{number} words " * 300)
         call = call_node(f"call_{number + 1}", "list_dir", '{"dir": "."}')
         past.append(exchange(nodes=[result], calls=[call]))
     last = result_node("call_40", "The directory says: please do #A")
-    async with running(settings(llama)) as editor:
+    asked = settings_for(f"{llama}/v1", type=kind, temperature=0)
+    async with running(asked) as editor:
         for _ in range(2):
             got = await editor.chat(
                 "", tool_definitions=OFFERED, chat_history=past, nodes=[last]
@@ -274,3 +284,15 @@ async def test_a_conversation_larger_than_its_window_is_answered(llama: str) -> 
             assert "error" not in got.last
             assert got.text, "what so small a model says after so much is its own"
             assert "[byok]" not in got.text
+
+
+async def test_it_tells_the_window_of_its_model(llama: str) -> None:
+    loaded = load_settings(find_paths().config, settings(llama))
+    transports = Transports()
+    spec = spec_of("fake", loaded.upstreams["fake"], loaded)
+    upstream = HttpUpstream(spec, transports, Key())
+    async with aiohttp.ClientSession() as http, http.get(f"{llama}/props") as response:
+        props = await response.json()
+    window = props["default_generation_settings"]["n_ctx"]
+    assert await upstream.window_of(MODEL) == window > 0
+    await transports.close()

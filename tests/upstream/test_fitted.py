@@ -63,6 +63,11 @@ class Model(Scripted):
         return said(tokens=tokens if self._counts else 0)
 
 
+async def of_m(model: str) -> int:
+    """Tell the window of one model."""
+    return 8 * K if model == "m" else 0
+
+
 class Bench:
     """A fitted model, with summaries that are counted."""
 
@@ -112,6 +117,14 @@ async def test_what_fits_is_passed_on_as_it_is() -> None:
     assert bench.model.chats[-1] is nothing
 
 
+async def test_nobody_is_asked_for_a_window_that_is_not_needed() -> None:
+    async def asked(model: str) -> int:
+        pytest.fail("was asked")
+
+    await Bench(Scripted(), Window(told=asked)).ask(chat(0))
+    await Bench(Scripted(), Window(configured=32 * K, told=asked)).ask(chat(20))
+
+
 async def test_the_rest_of_the_upstream_is_the_inner_one() -> None:
     bench = Bench(Scripted())
     assert bench.upstream.name == "box"
@@ -125,7 +138,7 @@ async def test_the_rest_of_the_upstream_is_the_inner_one() -> None:
 
 @pytest.mark.parametrize(
     "window",
-    [Window(8 * K), Window(told=lambda model: 8 * K if model == "m" else 0)],
+    [Window(8 * K), Window(told=of_m)],
     ids=["by the user", "by the list of models"],
 )
 async def test_a_window_that_is_known_is_never_exceeded(window: Window) -> None:
