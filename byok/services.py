@@ -20,7 +20,7 @@ from byok.choosing import (
 )
 from byok.config import Settings, UpstreamSettings, check_files, is_loopback
 from byok.config.values import AUTO
-from byok.dialects.fill_style import FillStyle
+from byok.dialects.fill_way import FillWay
 from byok.dialects.named import DIALECTS
 from byok.dialects.presets import DEMO
 from byok.dialects.quirks import quirks_of
@@ -110,7 +110,7 @@ def spec_of(name: str, settings: UpstreamSettings, common: Settings) -> Upstream
         headers={**chat.headers, **settings.headers},
         extra_body={**chat.extra_body, **settings.extra_body},
         route=Route(proxy, settings.ca_file or network.ca_file),
-        fill=quirks.fill if way == AUTO else (FillStyle(way),),
+        fill=quirks.fill if way == AUTO else (FillWay(way),),
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from byok.choosing import key_wanted, official_wanted
 from byok.config import Settings
-from byok.dialects.fill_style import FillStyle
+from byok.dialects.fill_way import FillWay
 from byok.dialects.quirks import DEFAULT, QUIRKS
 from byok.errors import UpstreamUnreachable
 from byok.keys import KeyLadder
@@ -84,7 +84,7 @@ def test_a_way_to_fill_gaps_that_the_user_chose_is_the_only_one() -> None:
         upstreams={"box": {"type": "llamacpp"}}, completion={"way": "template"}
     )
     spec = spec_of("box", settings.upstreams["box"], settings)
-    assert spec.fill == (FillStyle.TEMPLATE,)
+    assert spec.fill == (FillWay.TEMPLATE,)
 
 
 async def _nowhere(model: str) -> Destination:

@@ -6,7 +6,7 @@ import re
 import socket
 from urllib.parse import urlsplit
 
-from byok.dialects.fill_style import FillStyle
+from byok.dialects.fill_way import FillWay
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+\Z")
@@ -93,8 +93,8 @@ def dialect(name: str) -> str:
 
 def fill_way(name: str) -> str:
     """Check a way to fill gaps in code."""
-    if name not in (AUTO, *FillStyle):
-        raise ValueError(f"must be one of: {', '.join((AUTO, *FillStyle))}")
+    if name not in (AUTO, *FillWay):
+        raise ValueError(f"must be one of: {', '.join((AUTO, *FillWay))}")
     return name
 
 

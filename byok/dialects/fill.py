@@ -6,8 +6,8 @@ from typing import Any
 from byok.chat import ChatRequest, FillRequest, Sampling
 from byok.dialects.base import Dialect, Target, UpstreamRequest
 from byok.dialects.fill_answers import FillAnswer
-from byok.dialects.fill_style import FillStyle
 from byok.dialects.fill_templates import template_of
+from byok.dialects.fill_way import FillWay
 from byok.dialects.openai_answer import OpenAIAnswer
 from byok.dialects.openai_chat import OpenAIChat
 from byok.errors import UpstreamError
@@ -16,20 +16,20 @@ from byok.stage import Stage
 from byok.wire.sse import ServerSentEvent
 
 
-def ways_for(styles: Iterable[FillStyle], model: str) -> list[FillStyle]:
+def ways_for(ways: Iterable[FillWay], model: str) -> list[FillWay]:
     """Return the ways that a model's name allows, in their order.
 
     Raises:
         UpstreamError: there is none.
     """
-    ways = [s for s in styles if s is not FillStyle.TEMPLATE or template_of(model)]
-    if not ways:
+    fit = [w for w in ways if w is not FillWay.TEMPLATE or template_of(model)]
+    if not fit:
         raise UpstreamError(
             f"no template is known for {model}.",
             code="no_template",
             hint='Set way = "auto" in [completion].',
         )
-    return ways
+    return fit
 
 
 class Filling(OpenAIChat):
@@ -100,9 +100,9 @@ def _template(fill: FillRequest, target: Target) -> tuple[str, dict[str, Any]]:
 
 
 # Mistral's answer is that of a chat.
-FILLING: Mapping[FillStyle, Dialect] = {
-    FillStyle.INFILL: Filling(_infill, cap="n_predict"),
-    FillStyle.SUFFIX: Filling(_suffix),
-    FillStyle.FIM: Filling(_fim, lambda: OpenAIAnswer({})),
-    FillStyle.TEMPLATE: Filling(_template),
+FILLING: Mapping[FillWay, Dialect] = {
+    FillWay.INFILL: Filling(_infill, cap="n_predict"),
+    FillWay.SUFFIX: Filling(_suffix),
+    FillWay.FIM: Filling(_fim, lambda: OpenAIAnswer({})),
+    FillWay.TEMPLATE: Filling(_template),
 }

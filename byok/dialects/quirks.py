@@ -5,7 +5,7 @@ A row names only what differs from the default, which is what most servers accep
 
 from dataclasses import dataclass
 
-from byok.dialects.fill_style import FillStyle
+from byok.dialects.fill_way import FillWay
 from byok.dialects.presets import OPENAI_COMPATIBLE, PRESETS
 
 
@@ -45,14 +45,14 @@ class Quirks:
     wants_reasoning: bool = False
     empty_reasoning: bool = False
     loaded: str = ""
-    fill: tuple[FillStyle, ...] = (FillStyle.CHAT,)
+    fill: tuple[FillWay, ...] = (FillWay.CHAT,)
     suffix_path: str = "completions"
 
 
 DEFAULT = Quirks()
 # Raw prompts reach the model as they are. The way `suffix` is left out where a server
 # is not known to have it: several ignore the field without a word.
-_RAW = (FillStyle.TEMPLATE, FillStyle.CHAT)
+_RAW = (FillWay.TEMPLATE, FillWay.CHAT)
 
 # Sources: the vendors' public API references and the issue threads of other bridges.
 QUIRKS: dict[str, Quirks] = {
@@ -67,13 +67,13 @@ QUIRKS: dict[str, Quirks] = {
         tool_id_length=9,
         exact_tool_ids=True,
         strict_roles=True,
-        fill=(FillStyle.FIM, FillStyle.CHAT),
+        fill=(FillWay.FIM, FillWay.CHAT),
     ),
     "deepseek": Quirks(
         null_content=False,
         wants_reasoning=True,
         empty_reasoning=True,
-        fill=(FillStyle.SUFFIX, FillStyle.CHAT),
+        fill=(FillWay.SUFFIX, FillWay.CHAT),
         suffix_path="/beta/completions",
     ),
     "zai": Quirks(
@@ -88,14 +88,14 @@ QUIRKS: dict[str, Quirks] = {
         parallel_tool_calls=False,
         loaded="/api/ps",
         # it puts a raw prompt into the chat template, but knows how models fill
-        fill=(FillStyle.SUFFIX, FillStyle.CHAT),
+        fill=(FillWay.SUFFIX, FillWay.CHAT),
     ),
     # llama-cpp-python, whose server is its relative, answers nothing to `auto`.
     "llamacpp": Quirks(
         null_content=False,
         tool_choice=False,
         loaded="/props",
-        fill=(FillStyle.INFILL, *_RAW),
+        fill=(FillWay.INFILL, *_RAW),
     ),
     "vllm": Quirks(fill=_RAW),
     "sglang": Quirks(fill=_RAW),

@@ -193,7 +193,7 @@ class _Attachments(NamedTuple):
     notes: list[str]
 
 
-def _attachments(files: "_Files", names: Sequence[bytes], most: int) -> _Attachments:
+def _attachments(files: _Files, names: Sequence[bytes], most: int) -> _Attachments:
     """Look up what the user attached; each file counts once."""
     found = _Attachments([], [], [])
     known = files.contents.known(names)

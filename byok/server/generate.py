@@ -27,7 +27,7 @@ from byok.services import Services
 from byok.wire.ndjson import encode_line
 
 _log = logging.getLogger(__name__)
-_SHOWN = 60
+_MAX_TOLD = 60
 Asked: TypeAlias = Callable[[BaseRequest], Awaitable[StreamResponse]]
 
 
@@ -165,7 +165,7 @@ class Generator:
         return internal_error()
 
     def _tell_node(self, kind: int) -> None:
-        if kind not in self._told_nodes and len(self._told_nodes) < _SHOWN:
+        if kind not in self._told_nodes and len(self._told_nodes) < _MAX_TOLD:
             self._told_nodes.add(kind)
             _log.warning("request nodes of type %d are unknown and left out", kind)
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from byok.chat import ChatRequest
 from byok.dialects.base import Dialect
 from byok.dialects.fill import FILLING, ways_for
-from byok.dialects.fill_style import FillStyle
+from byok.dialects.fill_way import FillWay
 from byok.errors import UpstreamError, UpstreamRefused
 from byok.events import StreamEvent
 
@@ -27,25 +27,25 @@ class Filler:
     def __init__(
         self,
         name: str,
-        styles: Iterable[FillStyle],
+        ways: Iterable[FillWay],
         chat: Dialect,
         ask: Callable[[Dialect, ChatRequest, str], Events],
     ) -> None:
         self._name = name
-        self._styles = tuple(styles)
-        self._dialects = {**FILLING, FillStyle.CHAT: chat}
+        self._ways = tuple(ways)
+        self._dialects = {**FILLING, FillWay.CHAT: chat}
         self._ask = ask
-        self._taken: dict[str, FillStyle] = {}  # model -> the way it took last
-        self._told: set[FillStyle] = set()
+        self._taken: dict[str, FillWay] = {}  # model -> the way it took last
+        self._told: set[FillWay] = set()
 
     async def stream(self, chat: ChatRequest, model: str) -> Events:
         """Yield the events of the first answer that is no such refusal."""
-        for style, is_last in self._ways(model):
-            asked = self._ask(self._dialects[style], chat, model)
+        for way, is_last in self._possible(model):
+            asked = self._ask(self._dialects[way], chat, model)
             try:
                 async with aclosing(asked) as batches:
                     async for batch in batches:
-                        self._keep(model, style)
+                        self._keep(model, way)
                         yield batch
                 return
             except UpstreamRefused as error:
@@ -54,27 +54,27 @@ class Filler:
                 self._taken.pop(model, None)
                 if is_last:
                     raise
-                self._tell(style)
+                self._tell(way)
 
-    def _ways(self, model: str) -> Iterable[tuple[FillStyle, bool]]:
+    def _possible(self, model: str) -> Iterable[tuple[FillWay, bool]]:
         try:
-            ways = ways_for(self._styles, model)
+            ways = ways_for(self._ways, model)
         except UpstreamError as error:
             error.args = (f"{self._name}: {error}",)
             raise
         if (known := self._taken.get(model)) in ways:
             ways = ways[ways.index(known) :]
-        return [(style, style is ways[-1]) for style in ways]
+        return [(way, way is ways[-1]) for way in ways]
 
-    def _tell(self, style: FillStyle) -> None:
-        if style not in self._told:
-            self._told.add(style)
-            _log.info("%s does not fill gaps by %s", self._name, style)
+    def _tell(self, way: FillWay) -> None:
+        if way not in self._told:
+            self._told.add(way)
+            _log.info("%s does not fill gaps by %s", self._name, way)
 
-    def _keep(self, model: str, style: FillStyle) -> None:
+    def _keep(self, model: str, way: FillWay) -> None:
         if len(self._taken) > _MAX_MODELS:
             self._taken.clear()
-        self._taken[model] = style
+        self._taken[model] = way
 
 
 def _other_way(error: UpstreamRefused) -> bool:

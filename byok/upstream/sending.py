@@ -14,7 +14,7 @@ import httpx
 from byok import __version__
 from byok.chat import Json
 from byok.dialects.base import Dialect
-from byok.dialects.fill_style import FillStyle
+from byok.dialects.fill_way import FillWay
 from byok.dialects.quirks import DEFAULT, Quirks
 from byok.errors import UpstreamRefused
 from byok.upstream.calling import Callee, Caller, KeySource, redirected
@@ -47,7 +47,7 @@ class UpstreamSpec:
     headers: Mapping[str, str] = field(default_factory=dict)
     extra_body: Json = field(default_factory=dict)
     route: Route = field(default_factory=Route)
-    fill: tuple[FillStyle, ...] = (FillStyle.CHAT,)
+    fill: tuple[FillWay, ...] = (FillWay.CHAT,)
 
     def address(self, path: str) -> str:
         """Return the address of a path; one with "/" in front stands beside /v1."""

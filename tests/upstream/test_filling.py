@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from byok.chat import ChatRequest, FillRequest, Message, Role, TextPart
-from byok.dialects.fill_style import FillStyle
+from byok.dialects.fill_way import FillWay
 from byok.dialects.named import DIALECTS
 from byok.errors import UpstreamError
 from byok.events import StreamEvent, TextDelta
@@ -17,7 +17,7 @@ from byok.upstream.transport import Transports
 from tests.fakes.upstream import DONE, FakeUpstream, Script, answer, event
 from tests.upstream.test_client import Key
 
-ALL = (FillStyle.INFILL, FillStyle.TEMPLATE, FillStyle.SUFFIX, FillStyle.CHAT)
+ALL = (FillWay.INFILL, FillWay.TEMPLATE, FillWay.SUFFIX, FillWay.CHAT)
 CHAT = ChatRequest(
     (Message(Role.USER, (TextPart("Fill it."),)),), fill=FillRequest("def f(", ")")
 )
@@ -40,7 +40,7 @@ def infilled(said: str) -> list[bytes]:
 class Asked:
     """An upstream, and what it says; `ask` gives the text of an answer."""
 
-    def __init__(self, fake: FakeUpstream, *ways: FillStyle) -> None:
+    def __init__(self, fake: FakeUpstream, *ways: FillWay) -> None:
         self.transports = Transports()
         spec = UpstreamSpec("fake", fake.url, DIALECTS["openai_chat"], fill=ways or ALL)
         self.upstream = HttpUpstream(
@@ -100,12 +100,12 @@ async def test_servers_say_it_in_their_own_words(
     fake: FakeUpstream, status: int, message: str
 ) -> None:
     fake.play(refusal(status, message), answer("by chat"))
-    assert await Asked(fake, FillStyle.SUFFIX, FillStyle.CHAT).ask() == "by chat"
+    assert await Asked(fake, FillWay.SUFFIX, FillWay.CHAT).ask() == "by chat"
 
 
 async def test_each_model_has_ways_of_its_own(fake: FakeUpstream) -> None:
     fake.play(refusal(501), text("raw"), infilled("x"))
-    asked = Asked(fake, *ALL[:2], FillStyle.CHAT)
+    asked = Asked(fake, *ALL[:2], FillWay.CHAT)
     assert await asked.ask("qwen2.5-coder") == "raw"
     assert fake.requests[1]["prompt"].startswith("<|fim_prefix|>")
     assert await asked.ask("other") == "x"
@@ -114,7 +114,7 @@ async def test_each_model_has_ways_of_its_own(fake: FakeUpstream) -> None:
 
 async def test_a_way_that_is_gone_is_looked_for_anew(fake: FakeUpstream) -> None:
     fake.play(refusal(501), answer("by chat"), refusal(404), infilled("x"))
-    asked = Asked(fake, FillStyle.INFILL, FillStyle.CHAT)
+    asked = Asked(fake, FillWay.INFILL, FillWay.CHAT)
     assert await asked.ask() == "by chat"
     with pytest.raises(UpstreamError):
         await asked.ask()
@@ -155,9 +155,9 @@ async def test_an_empty_answer_is_one(fake: FakeUpstream) -> None:
 async def test_a_single_way_is_tried_alone(fake: FakeUpstream) -> None:
     fake.play(refusal(501))
     with pytest.raises(UpstreamError, match=r"prefix token is missing"):
-        await Asked(fake, FillStyle.INFILL).ask()
+        await Asked(fake, FillWay.INFILL).ask()
     with pytest.raises(UpstreamError, match="fake: no template is known for m"):
-        await Asked(fake, FillStyle.TEMPLATE).ask()
+        await Asked(fake, FillWay.TEMPLATE).ask()
     assert fake.paths == ["/infill"]
 
 
@@ -178,7 +178,7 @@ async def test_what_a_server_lacks_is_told_once(
     fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
     fake.play(refusal(501), answer("a"), refusal(501), answer("b"))
-    asked = Asked(fake, FillStyle.INFILL, FillStyle.CHAT)
+    asked = Asked(fake, FillWay.INFILL, FillWay.CHAT)
     with caplog.at_level("INFO"):
         for model in ("one", "two"):
             await asked.ask(model)

@@ -46,7 +46,7 @@ def decode(
 
 
 def cursor_of(body: Json) -> Cursor:
-    """Return the cursor of the cursor, and as much around it as models are shown.
+    """Read where the cursor is, and as much around it as models are shown.
 
     A window that is full begins with a whole line: then it stays the same while a line
     is typed, and upstreams need not read all of it again.

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class FillStyle(StrEnum):
+class FillWay(StrEnum):
     """How a model is told what stands around the gap.
 
     INFILL is llama.cpp's own endpoint, FIM Mistral's. SUFFIX is the field of that name
