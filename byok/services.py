@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from byok.addresses import is_loopback
 from byok.augment.job import Defaults
 from byok.augment.models import split_id
 from byok.chat import Sampling
@@ -18,7 +19,7 @@ from byok.choosing import (
     make_ladder,
     official_wanted,
 )
-from byok.config import Settings, UpstreamSettings, check_files, is_loopback
+from byok.config import Settings, UpstreamSettings, check_files
 from byok.config.values import AUTO
 from byok.dialects.fill_way import FillWay
 from byok.dialects.named import DIALECTS

@@ -4,14 +4,12 @@ from byok.config.loading import check_files, load_settings
 from byok.config.sections import DEFAULT_PORT, UpstreamSettings
 from byok.config.settings import Settings
 from byok.config.upstreams import upstream_named
-from byok.config.values import is_loopback
 
 __all__ = [
     "DEFAULT_PORT",
     "Settings",
     "UpstreamSettings",
     "check_files",
-    "is_loopback",
     "load_settings",
     "upstream_named",
 ]

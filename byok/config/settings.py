@@ -10,6 +10,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from byok.addresses import is_loopback
 from byok.config import values
 from byok.config.sections import (
     ChatSettings,
@@ -119,7 +120,7 @@ def _check_upstream(name: str, upstream: UpstreamSettings) -> None:
     plain = upstream.base_url.lower().startswith("http://")
     if (
         plain
-        and not values.is_loopback(upstream.base_url)
+        and not is_loopback(upstream.base_url)
         and not upstream.allow_insecure_http
     ):
         raise ValueError(

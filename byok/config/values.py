@@ -1,24 +1,16 @@
 """What a setting's value must look like; errors say what is expected, no value."""
 
-import contextlib
-import ipaddress
 import re
-import socket
 from urllib.parse import urlsplit
 
+from byok.addresses import is_link_local, is_loopback
 from byok.dialects.fill_way import FillWay
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+\Z")
 UPSTREAM_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 TYPES = (OPENAI_COMPATIBLE, DEMO, *PRESETS)
 AUTO = "auto"
-
-
-def is_loopback(url: str) -> bool:
-    """Tell an address of this machine by its spelling; odd spellings do not count."""
-    return (urlsplit(url).hostname or "") in _LOOPBACK
 
 
 def base_url(url: str) -> str:
@@ -50,20 +42,9 @@ def address(url: str) -> str:
         raise ValueError("must look like https://host/v1")
     if "@" in parts.netloc or "?" in url or "#" in url:
         raise ValueError("must hold no user, password, query or fragment")
-    if _is_link_local(parts.hostname):
+    if is_link_local(parts.hostname):
         raise ValueError("must not be a link-local address")
     return url.rstrip("/")
-
-
-def _is_link_local(host: str) -> bool:
-    """Tell a link-local address in every spelling that the system accepts."""
-    with contextlib.suppress(OSError):
-        host = socket.inet_ntoa(socket.inet_aton(host))
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return (getattr(address, "ipv4_mapped", None) or address).is_link_local
 
 
 def port(number: int) -> int:

@@ -10,7 +10,6 @@ import socket
 import ssl
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from ipaddress import ip_address
 
 import aiohttp
 import httpx
@@ -18,6 +17,7 @@ import truststore
 from aiohttp.abc import ResolveResult
 from httpx_aiohttp.transport import AiohttpResponseStream, AiohttpTransport
 
+from byok.addresses import is_link_local
 from byok.errors import ConfigError
 
 CONNECT_SECONDS = 10.0
@@ -97,12 +97,6 @@ class _Resolver(aiohttp.ThreadedResolver):
         if found and not kept:
             raise OSError(errno.EADDRNOTAVAIL, "a link-local address")
         return kept
-
-
-def is_link_local(address: str) -> bool:
-    """Tell an address that only this network segment knows, however it is written."""
-    parsed = ip_address(address.partition("%")[0])
-    return (getattr(parsed, "ipv4_mapped", None) or parsed).is_link_local
 
 
 class _Transport(AiohttpTransport):

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import client_reqrep
 
 from byok.errors import ConfigError
-from byok.upstream.transport import Route, Transports, body_of, is_link_local
+from byok.upstream.transport import Route, Transports, body_of
 from tests.fakes.upstream import FakeUpstream, Script
 from tests.upstream.test_discover import dead_url
 
@@ -128,21 +128,6 @@ async def test_an_aborted_body_leaves_nothing_in_the_library(
         with pytest.raises(aiohttp.ClientConnectionError):
             await body.read()
     assert shared.__traceback__ is before
-
-
-@pytest.mark.parametrize(
-    ("addresses", "kept"),
-    [
-        (["169.254.169.254"], []),
-        (["fe80::1%eth0", "::ffff:169.254.169.254"], []),
-        (["169.254.1.1", "127.0.0.1"], ["127.0.0.1"]),
-        (["10.0.0.1", "::1"], ["10.0.0.1", "::1"]),
-    ],
-)
-def test_link_local_addresses_are_left_out(
-    addresses: list[str], kept: list[str]
-) -> None:
-    assert [a for a in addresses if not is_link_local(a)] == kept
 
 
 async def test_a_name_for_a_link_local_address_is_not_asked(

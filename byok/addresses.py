@@ -1,0 +1,24 @@
+"""Addresses that are told by their spelling: this machine's, and link-local ones."""
+
+import contextlib
+import ipaddress
+import socket
+from urllib.parse import urlsplit
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def is_loopback(url: str) -> bool:
+    """Tell an address of this machine; odd spellings do not count."""
+    return (urlsplit(url).hostname or "") in _LOOPBACK
+
+
+def is_link_local(host: str) -> bool:
+    """Tell a link-local address in every spelling that the system accepts."""
+    with contextlib.suppress(OSError):
+        host = socket.inet_ntoa(socket.inet_aton(host))
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return (getattr(address, "ipv4_mapped", None) or address).is_link_local
