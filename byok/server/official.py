@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass
 from typing import Any
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
@@ -17,6 +16,7 @@ from byok.knowledge import Group, Where
 from byok.server.gate import Gate
 from byok.server.reply import COMMON
 from byok.server.stream import LINES, OpenStream
+from byok.server.timing import OfficialTiming
 from byok.server.troubles import Troubles
 from byok.services import Services
 from byok.upstream.base import Forwarded
@@ -32,29 +32,6 @@ _MODELS = "/get-models"
 _BUSY = ("too_many_streams", "shutting_down")  # byok itself, not the service
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Seconds: for the list of models and a completion in all, else to the first byte.
-
-    Clients give a completion a few seconds, and anything else one minute. A group that
-    waited in vain is answered here for the `pause`.
-    """
-
-    models: float = 12.0
-    completion: float = 1.5
-    first: float = 45.0
-    pause: float = 60.0
-
-    def until_first(self, group: Group) -> float:
-        """Return how long a group waits for the first byte."""
-        return self.in_all(group) or self.first
-
-    def in_all(self, group: Group) -> float | None:
-        """Return how long a group waits for a whole answer; None: while bytes come."""
-        known = {Group.MODELS: self.models, Group.COMPLETION: self.completion}
-        return known.get(group)
-
-
 class Relay:
     """Passes requests on to the official service."""
 
@@ -62,16 +39,16 @@ class Relay:
         self,
         services: Services,
         gate: Gate,
+        timing: OfficialTiming | None = None,
         *,
-        limits: Limits | None = None,
         patience: float = 30.0,
     ) -> None:
         self._service = services.official
         self._settings = services.settings.routing.official
         self._gate = gate
-        self._limits = limits or Limits()
+        self._timing = timing or OfficialTiming()
         self._patience = patience
-        self._troubles = Troubles(self._limits.pause)
+        self._troubles = Troubles(self._timing.pause)
         if groups := self._settings.groups:
             url = self._settings.base_url
             _log.info("the official service at %s answers: %s", url, ", ".join(groups))
@@ -128,7 +105,7 @@ class Relay:
     def _asked(
         self, path: str, group: Group, content: bytes, request: BaseRequest
     ) -> AbstractAsyncContextManager[Forwarded]:
-        seconds = self._limits.until_first(group)
+        seconds = self._timing.until_first(group)
         return self._service.asked(path, content, request.headers, seconds)
 
     async def _whole(
@@ -136,7 +113,7 @@ class Relay:
     ) -> tuple[Forwarded, bytes]:
         asked = self._asked(path, group, content, request)
         try:
-            async with asyncio.timeout(self._limits.in_all(group)), asked as answer:
+            async with asyncio.timeout(self._timing.in_all(group)), asked as answer:
                 return answer, await joined(answer.reads, _MAX_WHOLE)
         except TimeoutError as error:
             raise too_late() from error

@@ -8,7 +8,6 @@ import secrets
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -24,6 +23,7 @@ from byok.server.guard import Guard
 from byok.server.hardening import room_for_connections
 from byok.server.protocol import HttpServer
 from byok.server.sockets import listen
+from byok.server.timing import Timing
 from byok.server.token import TokenCheck
 
 if TYPE_CHECKING:
@@ -32,24 +32,6 @@ if TYPE_CHECKING:
 
 OpenServices: TypeAlias = Callable[[], AbstractAsyncContextManager["Services"]]
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """The daemon's own deadlines, in seconds; tests scale them."""
-
-    beat: float = 20.0  # silence before a heartbeat
-    head_after: float = 5.0  # silence before the head of a stream
-    grace: float = 10.0  # how long streams may go on after SIGTERM
-    last_words: float = 2.0  # for the last lines of the streams that are left
-    head: float = 10.0  # until a request's head is whole
-    body_gap: float = 15.0  # between two pieces of a body
-    patience: float = 30.0  # with a client that does not read
-    # With the official service: byok/server/official.py says what for.
-    official_models: float = 12.0
-    official_completion: float = 1.5
-    official_first: float = 45.0
-    official_pause: float = 60.0
 
 
 class Daemon:
@@ -150,7 +132,7 @@ def _endpoints(
     from byok.server.endpoints import Endpoints
     from byok.server.forward import Forwarder
     from byok.server.generate import Generator
-    from byok.server.official import Limits, Relay
+    from byok.server.official import Relay
     from byok.server.stream import LineStream
 
     stream = partial(
@@ -159,19 +141,13 @@ def _endpoints(
         head_after=timing.head_after,
         patience=timing.patience,
     )
-    limits = Limits(
-        models=timing.official_models,
-        completion=timing.official_completion,
-        first=timing.official_first,
-        pause=timing.official_pause,
-    )
     return Endpoints(
         services,
         guard,
         Generator(services, gate, stream),
         Completer(services, gate),
         Forwarder(services, gate, patience=timing.patience),
-        Relay(services, gate, limits=limits, patience=timing.patience),
+        Relay(services, gate, timing.official, patience=timing.patience),
         body_gap=timing.body_gap,
     )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.server.run import Timing
+from byok.server.timing import Timing
 from byok.server.token import rotate_token
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.process import Program, configure, serving

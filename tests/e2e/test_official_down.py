@@ -7,11 +7,11 @@ import logging
 import pytest
 
 from byok.knowledge import Group
-from byok.server.run import Timing
 from tests.fakes.daemon import running
 from tests.fakes.official import (
     CHAT,
     ENVIRON,
+    HASTY,
     KEY,
     KEYS,
     NDJSON,
@@ -25,13 +25,6 @@ from tests.fakes.upstream import FakeUpstream, Script, answer
 BODY = json.dumps(
     {"message": "Hello.", "selected_text": "a", "instruction": "b"}
 ).encode()
-HASTY = Timing(
-    grace=0.3,
-    last_words=0.4,
-    official_models=0.4,
-    official_completion=0.3,
-    official_first=0.5,
-)
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 429, 500, 503])

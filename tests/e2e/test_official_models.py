@@ -6,22 +6,14 @@ from typing import Any
 
 import pytest
 
-from byok.server.run import Timing
 from tests.fakes.official import (
+    HASTY,
     FakeOfficial,
     between,
     told,
     whole,
 )
 from tests.fakes.upstream import FakeUpstream, Script
-
-HASTY = Timing(
-    grace=0.3,
-    last_words=0.4,
-    official_models=0.4,
-    official_completion=0.3,
-    official_first=0.5,
-)
 
 THEIRS: dict[str, Any] = {
     "default_model": "claude-sonnet",

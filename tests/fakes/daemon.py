@@ -12,7 +12,8 @@ from byok.config import Settings, load_settings
 from byok.keys import KeyLadder
 from byok.paths import Paths, find_paths
 from byok.redact import Redactor
-from byok.server.run import Daemon, OpenServices, Timing, listening
+from byok.server.run import Daemon, OpenServices, listening
+from byok.server.timing import Timing
 from byok.server.token import read_token
 from byok.services import Services, open_services
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 import pytest
 from aiohttp import web
 
-from byok.server.run import Timing
+from byok.server.timing import OfficialTiming, Timing
 from tests.fakes.daemon import QUICK, Editor, running
 from tests.fakes.upstream import FakeUpstream, Script, play
 
@@ -22,6 +22,7 @@ KEYS = {**ENVIRON, "K": KEY}
 CHAT = {"chat": "official"}
 NDJSON = {"Content-Type": "application/x-ndjson"}
 JSON = {"Content-Type": "application/json"}
+HASTY = Timing(grace=0.3, last_words=0.4, official=OfficialTiming(0.4, 0.3, 0.5))
 # Whatever else comes along is refused: what is not needed must not leave the machine.
 HEADERS = {
     *("host", "authorization", "accept", "accept-encoding", "user-agent"),

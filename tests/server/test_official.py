@@ -1,33 +1,12 @@
-"""The relay: its limits, its place behind the gate, what it tells of itself."""
+"""The relay: its place behind the gate, what it tells of itself."""
 
 import asyncio
 
 import pytest
 
-from byok.knowledge import Group
-from byok.server.official import Limits
-from byok.server.run import Timing
 from tests.fakes.daemon import running
-from tests.fakes.official import ENVIRON, FakeOfficial, whole
+from tests.fakes.official import ENVIRON, NDJSON, FakeOfficial, whole
 from tests.fakes.upstream import Script
-
-NDJSON = {"Content-Type": "application/x-ndjson"}
-
-
-def test_each_group_has_its_time() -> None:
-    limits, timing = Limits(), Timing()
-    assert limits.until_first(Group.MODELS) == limits.in_all(Group.MODELS) == 12.0
-    assert limits.until_first(Group.COMPLETION) < 5.0
-    assert limits.in_all(Group.COMPLETION) == limits.until_first(Group.COMPLETION)
-    for group in set(Group) - {Group.MODELS, Group.COMPLETION}:
-        assert limits.until_first(group) < 60.0
-        assert limits.in_all(group) is None
-    assert limits == Limits(
-        timing.official_models,
-        timing.official_completion,
-        timing.official_first,
-        timing.official_pause,
-    )
 
 
 async def test_where_byok_is_full_it_says_so_and_not_that_the_service_failed(

@@ -17,11 +17,11 @@ from byok.errors import ConfigError
 from byok.paths import find_paths
 from byok.server.run import (
     Daemon,
-    Timing,
     listening,
     run_until_signal,
 )
 from byok.server.sockets import PortTaken, listen
+from byok.server.timing import Timing
 from byok.services import Services
 from tests.fakes.daemon import parts_of, running, settings_for
 from tests.fakes.program import ROOT

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from byok.augment.chat_reply import chunk
-from byok.server.run import Timing
+from byok.server.timing import Timing
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 
