@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from byok.augment.blocks import edit_events
-from byok.augment.body import first_text, flag, integer, text, value
+from byok.augment.body import first_text, flag, integer, text
 from byok.augment.completion.cursor import Cursor
 from byok.augment.completion.cut import Cutter
 from byok.augment.completion.reply import CompletionObject
@@ -36,7 +36,7 @@ def decode(
     mark = unused(_MARK, head + tail)
     blocks = (
         named(body),
-        edit_events({"edit_events": value(body, "edit_events")}),
+        edit_events(body),
         code("the code", f"{head}{mark}{tail}", text(body, "lang")),
     )
     defaults = limited(body, defaults)

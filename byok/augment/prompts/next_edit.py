@@ -126,7 +126,7 @@ def decode(
         before,
         code("the marked part", spot.old, text(body, "lang")),
         after,
-        edit_events({"edit_events": value(body, "edit_events")}),
+        edit_events(body),
         as_json("recent changes", value(body, "recent_changes")),
         as_json("diagnostics", value(body, "diagnostics")),
         as_json("not to be changed", value(body, "blocked_locations")),

@@ -93,7 +93,7 @@ def decode(
     wish = text(body, "instruction").strip()
     blocks = (
         f"[places]\n{numbered}",
-        edit_events({"edit_events": value(body, "edit_events")}),
+        edit_events(body),
         as_json("recent changes", value(body, "recent_changes")),
         as_json("uncommitted changes", value(body, "vcs_change")),
         f"[what the user wants]\n{wish}" if wish else "",
