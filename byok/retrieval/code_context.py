@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,7 @@ from byok.augment import blobs as wire
 from byok.augment.blobs import BlobNames
 from byok.augment.body import first_text, integer
 from byok.augment.grounding import Passages, Wanted
+from byok.augment.job import Facts
 from byok.augment.retrieval import decode_retrieval, encode_retrieval, wanted_roots
 from byok.chat import Json
 from byok.context.options import Options
@@ -30,14 +31,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _HITS, _MOST_HITS = 10, 100
-
-
-@dataclass(frozen=True, slots=True)
-class BlobFacts:
-    """What the first chunk of a chat answer says of the client's blobs."""
-
-    unknown: tuple[str, ...] = ()
-    checkpoint_found: bool = True
 
 
 class _Opened(NamedTuple):
@@ -99,24 +92,23 @@ class CodeContext:
         """Answer one of the endpoints of the context."""
         return await self._answers[service](body)
 
-    async def facts(self, names: BlobNames) -> BlobFacts:
+    async def facts(self, names: BlobNames) -> Facts:
         """Say what of a chat request's blobs is unknown here.
 
         A chat goes on without: nothing is called unknown while the files are not open.
         """
         if names.is_empty:
-            return BlobFacts()
+            return Facts()
         try:
             engine = (await self._opened()).engine
         except ByokError as error:
             _log.warning("%s", error.sentence)
-            return BlobFacts()
+            return Facts()
         found = await engine.uploads.resolve(
             names.checkpoint, names.added, names.deleted
         )
-        return BlobFacts(
-            tuple(map(wire.to_text, found.unknown)), found.checkpoint_found
-        )
+        unknown = tuple(map(wire.to_text, found.unknown))
+        return Facts(unknown=unknown, checkpoint_found=found.checkpoint_found)
 
     async def passages(self, wanted: Wanted, length: int) -> Passages:
         """Return code for a chat, at most `length` characters of it.

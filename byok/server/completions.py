@@ -50,14 +50,10 @@ class _UnderWay:
 class Completer:
     """Answers the Completing rows."""
 
-    def __init__(self, services: Services, gate: Gate) -> None:
+    def __init__(self, services: Services, gate: Gate, grounding: Grounding) -> None:
         self._services = services
-        self._grounding = Grounding(
-            services.context,
-            services.settings.chat,
-            keeps_uploads=services.keeps_uploads,
-        )
         self._gate = gate
+        self._grounding = grounding
         self._shown = Shown()
         self._under_way: dict[Hashable, _UnderWay] = {}
         self._failures: dict[str, str] = {}  # upstream -> what was told of it last

@@ -38,15 +38,12 @@ class Generator:
         self,
         services: Services,
         gate: Gate,
+        grounding: Grounding,
         stream: Callable[[BaseRequest], LineStream] = LineStream,
     ) -> None:
         self._services = services
-        self._grounding = Grounding(
-            services.context,
-            services.settings.chat,
-            keeps_uploads=services.keeps_uploads,
-        )
         self._gate = gate
+        self._grounding = grounding
         self._stream = stream
         self._conversations = Conversations()
         self._told_nodes: set[int] = set()

@@ -1,6 +1,7 @@
 """Puts code into a chat before it is asked, and says what is unknown of it here."""
 
 import logging
+from dataclasses import replace
 from functools import partial
 
 from byok.augment.blobs import BlobNames, blob_names
@@ -53,8 +54,7 @@ class Grounding:
         """Say what is unknown here of the blobs that a request names."""
         if names.is_empty or not self._keeps_uploads:
             return Facts(request_id)
-        known = await self._context.facts(names)
-        return Facts(request_id, known.unknown, known.checkpoint_found)
+        return replace(await self._context.facts(names), request_id=request_id)
 
     async def _found(self, wanted: Wanted) -> Passages:
         """Find code; a chat goes on without, whatever hinders that."""

@@ -132,6 +132,7 @@ def _endpoints(
     from byok.server.endpoints import Endpoints
     from byok.server.forward import Forwarder
     from byok.server.generate import Generator
+    from byok.server.grounding import Grounding
     from byok.server.official import Relay
     from byok.server.stream import LineStream
 
@@ -141,11 +142,16 @@ def _endpoints(
         head_after=timing.head_after,
         patience=timing.patience,
     )
+    grounding = Grounding(
+        services.context,
+        services.settings.chat,
+        keeps_uploads=services.keeps_uploads,
+    )
     return Endpoints(
         services,
         guard,
-        Generator(services, gate, stream),
-        Completer(services, gate),
+        Generator(services, gate, grounding, stream),
+        Completer(services, gate, grounding),
         Forwarder(services, gate, patience=timing.patience),
         Relay(services, gate, timing.official, patience=timing.patience),
         body_gap=timing.body_gap,

@@ -8,12 +8,13 @@ import pytest
 
 from byok.augment.blobs import BlobNames, to_bytes
 from byok.augment.grounding import Wanted
+from byok.augment.job import Facts
 from byok.chat import Json
 from byok.context.options import Options
 from byok.context.versions import blob_name
 from byok.errors import BadRequest, ByokError, ConfigError
 from byok.knowledge import Service
-from byok.retrieval.code_context import BlobFacts, CodeContext
+from byok.retrieval.code_context import CodeContext
 from tests.fakes.engines import project, until
 
 
@@ -57,7 +58,7 @@ def root(tmp_path: Path) -> Path:
 
 
 async def test_who_only_chats_gets_no_files(door: Door) -> None:
-    assert await door.facts(BlobNames()) == BlobFacts()
+    assert await door.facts(BlobNames()) == Facts()
     status = await door.answer(Service.INDEX_STATUS, {})
     assert (status["state"], status["workspaces"]) == ("standby", [])
     assert not door.database.parent.exists()
@@ -89,7 +90,7 @@ async def test_the_clients_own_name_stands_for_its_blob(door: Door) -> None:
 async def test_facts_name_what_is_unknown(door: Door) -> None:
     [name] = await door.upload(a__py="lion")
     names = BlobNames("lost", (to_bytes(name), to_bytes("0" * 64), to_bytes("x")))
-    assert await door.facts(names) == BlobFacts(("0" * 64, "x"), False)
+    assert await door.facts(names) == Facts("", ("0" * 64, "x"), False)
 
 
 async def test_a_checkpoint_stands_for_its_names(door: Door) -> None:
@@ -174,7 +175,7 @@ async def test_a_second_door_to_the_same_files_is_shut(
     one, two = Door(tmp_path / "data", root), Door(tmp_path / "data", root)
     await one.start()
     await two.start()  # chats are served all the same
-    assert await two.facts(BlobNames("lost", (bytes(32),))) == BlobFacts()
+    assert await two.facts(BlobNames("lost", (bytes(32),))) == Facts()
     with pytest.raises(ByokError, match="Another byok process"):
         await two.answer(Service.RETRIEVAL, {"query": "lion"})
     await one.close()

@@ -22,6 +22,7 @@ from byok.server.endpoints import Endpoints
 from byok.server.forward import Forwarder
 from byok.server.gate import Gate
 from byok.server.generate import Asked, Generator
+from byok.server.grounding import Grounding
 from byok.server.guard import Guard
 from byok.server.official import Relay
 from byok.server.token import TokenCheck
@@ -188,9 +189,11 @@ async def answered_by(broken: type[Broken], folder: Path) -> StreamResponse:
         settings, paths, upstream="demo", ladder=ladder
     ) as services:
         app = App(guard, gate, services.redactor, prove=lambda body: body)
+        chat = services.settings.chat
+        grounding = Grounding(services.context, chat, keeps_uploads=True)
         handlers = (
-            broken(services, gate),
-            Completer(services, gate),
+            broken(services, gate, grounding),
+            Completer(services, gate, grounding),
             Forwarder(services, gate),
             Relay(services, gate),
         )

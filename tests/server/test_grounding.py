@@ -13,7 +13,7 @@ from byok.chat import ChatRequest, ContextPart, TextPart
 from byok.config.sections import ChatSettings
 from byok.context.options import Options
 from byok.errors import NotReady
-from byok.retrieval.code_context import BlobFacts, CodeContext
+from byok.retrieval.code_context import CodeContext
 from byok.server.grounding import Grounding
 from tests.fakes.jobs import PLAIN, ignore
 
@@ -35,9 +35,9 @@ class Context(CodeContext):
             raise self._found
         return self._found
 
-    async def facts(self, names: BlobNames) -> BlobFacts:
+    async def facts(self, names: BlobNames) -> Facts:
         self.asked.append(names)
-        return BlobFacts(("b",), False)
+        return Facts(unknown=("b",), checkpoint_found=False)
 
 
 async def run(work: Any) -> Any:
