@@ -97,13 +97,5 @@ def marker(what: str, *details: Any) -> str:
     return f"[{what}: {shown}]" if shown else f"[{what}]"
 
 
-def middle_cut(content: str, limit: int, tail: int = 500) -> str:
-    """Shorten in the middle: the last lines hold the ids of untruncated views."""
-    if len(content) <= limit:
-        return content
-    note = f"\n[… {len(content) - limit:,} characters left out …]\n"
-    return content[: limit - tail] + note + content[-tail:]
-
-
 def _short(edited: str) -> str:
     return repr(edited[:MAX_EDIT_CHARS])

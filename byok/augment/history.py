@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import count
 
-from byok.augment.blocks import middle_cut
 from byok.augment.exchanges import Exchange, Reply
 from byok.augment.nodes import Result, Turn
 from byok.chat import (
@@ -22,6 +21,7 @@ from byok.chat import (
     ToolCall,
     ToolResult,
 )
+from byok.excerpt import capped
 
 NO_RESULT = '{"error":"no result was recorded for this call"}'
 NO_OUTPUT = "(no output)"
@@ -100,7 +100,7 @@ class History:
             f"id: {result.call_id or 'unknown'}",
             *([f"tool: {name}"] if name else []),
             f"status: {'error' if result.is_error else 'ok'}",
-            middle_cut(result.content or NO_OUTPUT, MAX_ORPHAN_CHARS),
+            capped(result.content or NO_OUTPUT, MAX_ORPHAN_CHARS),
         ]
         return [TextPart("\n".join(lines)), *result.images]
 

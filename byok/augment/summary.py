@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from html import escape
 
-from byok.augment.blocks import middle_cut
 from byok.augment.body import integer, objects, text
 from byok.augment.exchanges import Exchange, Reply, read_exchange
 from byok.augment.nodes import Result, Turn
 from byok.chat import Json, Part, TextPart
+from byok.excerpt import capped
 
 MAX_RESULT_CHARS = 8000
 MAX_INPUT_CHARS = 2000
@@ -78,7 +78,7 @@ def _exchange(exchange: Exchange) -> str:
         f"<assistant>{reply.text}</assistant>" if reply.text else "",
         *(
             f'<tool_use name="{escape(call.name)}" id="{escape(call.id)}">'
-            f"{middle_cut(call.arguments, MAX_INPUT_CHARS)}</tool_use>"
+            f"{capped(call.arguments, MAX_INPUT_CHARS)}</tool_use>"
             for call in reply.calls
         ),
     ]
@@ -87,5 +87,5 @@ def _exchange(exchange: Exchange) -> str:
 
 def _result(result: Result) -> str:
     error = ' is_error="true"' if result.is_error else ""
-    content = middle_cut(result.content, MAX_RESULT_CHARS)
+    content = capped(result.content, MAX_RESULT_CHARS)
     return f'<tool_result id="{escape(result.call_id)}"{error}>{content}</tool_result>'

@@ -8,6 +8,7 @@ about, and as much of the start as there is room for.
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
+from byok.excerpt import fair_cap
 from byok.retrieval.pack import (
     GAP_LINE,
     LONGEST_LINE,
@@ -53,28 +54,18 @@ def render_attached(
     room = max(0, limit - len(_HEADING) - len(said))
     blocks = [_start(file, room) for file in files]
     wanted = [len(found.text) if found.whole else room for found in blocks]
-    given = shares(wanted, room)
+    cap = fair_cap(wanted, room)
     fitting = [
         found
-        if len(found.text) <= share and found.whole
-        else _parts(file, share, parts) or _start(file, share)
-        for file, found, share in zip(files, blocks, given, strict=True)
+        if len(found.text) <= cap and found.whole
+        else _parts(file, cap, parts) or _start(file, cap)
+        for file, found in zip(files, blocks, strict=True)
     ]
     text = "".join(found.text for found in fitting) + said
     left = [f"{found.shown.path}: {_NO_ROOM}" for found in fitting if not found.text]
     text += _written(left, limit - len(_HEADING) - len(text))
     shown = tuple(found.shown for found in fitting if found.text)
     return Answer(_HEADING + text if text else "", shown)
-
-
-def shares(wanted: Sequence[int], room: int) -> list[int]:
-    """Give each what it wants, or an equal share of what is left by those below."""
-    given = [0] * len(wanted)
-    ascending = sorted(range(len(wanted)), key=wanted.__getitem__)
-    for left, place in zip(range(len(wanted), 0, -1), ascending, strict=True):
-        given[place] = min(wanted[place], room // left)
-        room -= given[place]
-    return given
 
 
 def _written(notes: Iterable[str], room: int) -> str:

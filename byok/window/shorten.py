@@ -13,20 +13,13 @@ from byok.chat import (
     TextPart,
     ToolResult,
 )
+from byok.excerpt import middle_left_out
 
-LEFT_OUT = "\n[… the middle was left out to save room …]\n"
 NO_PICTURE = TextPart("[a picture stood here; it was left out to save room]")
 # Characters kept at both ends, in the order in which room is sought. The end of a
 # result may hold the id by which a client finds the whole of it.
 LEVELS = ((1500, 500), (100, 300))
 _WORTH_SHOWING = 1000  # bytes of code
-
-
-def middle_left_out(text: str, head: int, tail: int) -> str:
-    """Keep both ends of a text; one that would not become shorter stays."""
-    if len(text) <= head + len(LEFT_OUT) + tail:
-        return text
-    return text[:head] + LEFT_OUT + text[len(text) - tail :]
 
 
 def shortened(message: Message, head: int, tail: int) -> Message:
@@ -73,20 +66,3 @@ def less_context(messages: Sequence[Message], excess: int) -> tuple[Message, ...
 def without_context(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return a conversation without any code that byok added to its last message."""
     return less_context(messages, sys.maxsize)
-
-
-def capped(text: str, limit: int) -> str:
-    """Cut a text in the middle to about `limit` characters."""
-    tail = min(500, limit // 3)
-    return middle_left_out(text, max(limit - tail - len(LEFT_OUT), 0), tail)
-
-
-def fair_cap(sizes: Sequence[int], room: int) -> int:
-    """Return the cap with which all sizes fit into the room; small ones stay whole."""
-    left = len(sizes)
-    for size in sorted(sizes):
-        if size * left > room:
-            return max(room, 0) // left
-        room -= size
-        left -= 1
-    return max(sizes, default=0)

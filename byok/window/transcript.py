@@ -13,8 +13,8 @@ from byok.chat import (
     ToolCall,
     ToolResult,
 )
+from byok.excerpt import capped, fair_cap
 from byok.knowledge import SUMMARY_HOLDS
-from byok.window.shorten import capped, fair_cap
 from byok.window.stand_in import summary_of, without_summary
 
 _LONGEST_ENTRY = 4_000

@@ -141,13 +141,3 @@ def test_a_marker_names_only_what_is_known() -> None:
         "[attached file: 3 bytes]"
     )
     assert blocks.marker("checkpoint") == "[checkpoint]"
-
-
-def test_a_middle_cut_keeps_both_ends() -> None:
-    content = "head" + "x" * 9000 + "reference id: 77"
-    cut = blocks.middle_cut(content, 8000)
-    assert cut.startswith("headx")
-    assert cut.endswith("x" + "reference id: 77")
-    assert "[… 1,020 characters left out …]" in cut
-    assert len(cut) < 8100
-    assert blocks.middle_cut(content, len(content)) == content

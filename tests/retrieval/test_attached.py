@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.retrieval.attached import Attached, most_attached, render_attached, shares
+from byok.retrieval.attached import Attached, most_attached, render_attached
 from byok.retrieval.pack import PackedFile, Section, merged
 
 HEADING = "[files that the user attached]\n"
@@ -157,22 +157,6 @@ def test_nothing_attached_is_no_text() -> None:
 @pytest.mark.parametrize(("limit", "most"), [(0, 1), (1000, 1), (20_000, 20)])
 def test_as_many_files_are_shown_as_there_is_room_for(limit: int, most: int) -> None:
     assert most_attached(limit) == most
-
-
-@pytest.mark.parametrize(
-    ("wanted", "room", "given"),
-    [
-        ([], 10, []),
-        ([3, 4], 10, [3, 4]),
-        ([30, 4], 10, [6, 4]),
-        ([30, 4, 30], 20, [8, 4, 8]),
-        ([5, 5], 0, [0, 0]),
-    ],
-)
-def test_small_wants_are_met_and_the_rest_shared(
-    wanted: list[int], room: int, given: list[int]
-) -> None:
-    assert shares(wanted, room) == given
 
 
 LINES = st.lists(

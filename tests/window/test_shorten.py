@@ -5,42 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.chat import ContextPart, Message, Role, TextPart, ToolCall, ToolResult
+from byok.excerpt import LEFT_OUT
 from byok.window.shorten import (
-    LEFT_OUT,
     LEVELS,
     NO_PICTURE,
-    capped,
-    fair_cap,
     less_context,
-    middle_left_out,
     shortened,
     without_context,
 )
 from tests.fakes.histories import PNG, user
-
-LETTERS = st.text("abc\n", max_size=400)
-
-
-@given(LETTERS, st.integers(0, 60), st.integers(0, 60))
-def test_both_ends_are_kept(text: str, head: int, tail: int) -> None:
-    cut = middle_left_out(text, head, tail)
-    if cut == text:
-        assert len(text) <= head + len(LEFT_OUT) + tail
-    else:
-        assert len(cut) < len(text)
-        assert cut == text[:head] + LEFT_OUT + (text[-tail:] if tail else "")
-
-
-@given(LETTERS, st.integers(60, 500))
-def test_a_text_is_cut_to_a_length(text: str, limit: int) -> None:
-    cut = capped(text, limit)
-    assert len(cut) <= limit
-    assert (cut == text) is (len(text) <= limit)
-
-
-@given(LETTERS, st.integers(0, 60))
-def test_no_limit_is_too_small(text: str, limit: int) -> None:
-    assert len(capped(text, limit)) <= max(len(LEFT_OUT) + 20, limit)
 
 
 @pytest.mark.parametrize(("head", "tail"), LEVELS)
@@ -81,19 +54,6 @@ def test_old_pictures_become_a_line() -> None:
 )
 def test_everything_else_stays_the_same_object(message: Message) -> None:
     assert shortened(message, *LEVELS[-1]) is message
-
-
-@given(st.lists(st.integers(0, 1000), max_size=30), st.integers(0, 20_000))
-def test_a_fair_cap_fills_the_room_and_no_more(sizes: list[int], room: int) -> None:
-    cap = fair_cap(sizes, room)
-    taken = sum(min(size, cap) for size in sizes)
-    assert taken <= room
-    larger = sum(min(size, cap + 1) for size in sizes)
-    assert larger > room or cap >= max(sizes, default=0)
-
-
-def test_without_room_the_cap_is_nothing() -> None:
-    assert fair_cap([5, 9], -3) == 0
 
 
 QUESTION = TextPart("Why?")

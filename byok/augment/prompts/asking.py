@@ -4,12 +4,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from byok.augment.blocks import fenced, middle_cut
+from byok.augment.blocks import fenced
 from byok.augment.body import value
 from byok.augment.exchanges import read_exchanges
 from byok.augment.job import Defaults
 from byok.augment.system import system_text
 from byok.chat import ChatRequest, Json, Message, Role, TextPart
+from byok.excerpt import capped
 from byok.wire.json_body import write_json
 
 LOW = 0.2  # temperature: these answers are to be right, not new
@@ -49,7 +50,7 @@ def conversation(body: Json) -> str:
             ("Assistant", exchange.reply.text),
         ):
             if words.strip():
-                said.append(f"{who}: {middle_cut(words.strip(), _MAX_SAID)}")
+                said.append(f"{who}: {capped(words.strip(), _MAX_SAID)}")
     return "\n".join(["[conversation so far]", *said]) if said else ""
 
 
@@ -65,4 +66,4 @@ def as_json(label: str, found: Any, limit: int = 8000) -> str:
     if not found:
         return ""
     shown = write_json(found).decode("utf-8", "replace")
-    return f"[{label}]\n{middle_cut(shown, limit)}"
+    return f"[{label}]\n{capped(shown, limit)}"
