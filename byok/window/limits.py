@@ -1,7 +1,7 @@
 """What is known of one model's window, and how it is learned.
 
-Three sources tell how many tokens fit: the user, the model list, and refusals. The
-last are never wrong, but not every upstream names a number in them. How many bytes a
+Three sources tell how many tokens fit: the user, the server, and refusals. The last
+are never wrong, but not every upstream names a number in them. How many bytes a
 token has is learned from the counts of answers.
 """
 
@@ -31,7 +31,7 @@ class Limits:
     answer: int = 0
 
     def window(self, told: int = 0) -> int:
-        """Return the window, 0 where unknown; `told` is what the model list says."""
+        """Return the window, 0 where unknown; `told` is what the server says."""
         if self.configured and self.learned:
             return min(self.configured, self.learned)
         return self.configured or self.learned or told
