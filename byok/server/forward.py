@@ -22,7 +22,6 @@ from byok.wire.json_body import write_json
 from byok.wire.json_splice import with_string
 
 _log = logging.getLogger(__name__)
-_MAX_WHOLE = 64 * 2**20
 _TYPE = "content-type"
 _JSON = {_TYPE: "application/json"}
 
@@ -63,8 +62,8 @@ class Forwarder:
                 answer = await stack.enter_async_context(begun)
                 headers = {**COMMON, **_JSON, **answer.headers}
                 if not headers[_TYPE].startswith("text/event-stream"):
-                    whole = await joined(answer.reads, _MAX_WHOLE)
-                    return Response(body=whole, headers=headers)
+                    body = await joined(answer.reads)
+                    return Response(body=body, headers=headers)
             return await self._streamed(request, headers, answer)
 
     async def _streamed(

@@ -26,7 +26,6 @@ from byok.wire.inflate import Inflate
 from byok.wire.json_body import parse_json
 
 _log = logging.getLogger(__name__)
-_MAX_WHOLE = 64 * 2**20
 _TYPE, _ENCODING = "Content-Type", "Content-Encoding"
 _MODELS = "/get-models"
 _BUSY = ("too_many_streams", "shutting_down")  # byok itself, not the service
@@ -114,7 +113,7 @@ class Relay:
         asked = self._asked(path, group, content, request)
         try:
             async with asyncio.timeout(self._timing.in_all(group)), asked as answer:
-                return answer, await joined(answer.reads, _MAX_WHOLE)
+                return answer, await joined(answer.reads)
         except TimeoutError as error:
             raise too_late() from error
 
