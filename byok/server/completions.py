@@ -31,7 +31,7 @@ _SESSION = "X-Request-Session-Id"
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Pending:
     """A completion to be made; of those for the same `whom` only the newest counts."""
 
     turn: Turn
@@ -83,43 +83,43 @@ class Completer:
         session = exchange.request.headers.get(_SESSION, "")
         whom = (session, row.path, cursor.path) if session else request_id
         turn = Turn(services, choice, job.chat, reply, request_id)
-        return partial(self._answer, _Wanted(turn, reply, name, whom, key), facts)
+        return partial(self._answer, _Pending(turn, reply, name, whom, key), facts)
 
     async def _answer(
-        self, wanted: _Wanted, facts: Callable[[], Coroutine[Any, Any, Facts]]
+        self, pending: _Pending, facts: Callable[[], Coroutine[Any, Any, Facts]]
     ) -> StreamResponse:
         """Ask, and find out meanwhile what is unknown of the client's blobs."""
-        reply = wanted.reply
+        reply = pending.reply
         async with asyncio.TaskGroup() as group:
             known = group.create_task(facts())
-            await self._complete(wanted)
-        self._shown.keep(wanted.key, reply.cursor, reply.text)
+            await self._complete(pending)
+        self._shown.keep(pending.key, reply.cursor, reply.text)
         reply.facts = known.result()
         return json_response(reply.written(reply.text))
 
-    async def _complete(self, wanted: _Wanted) -> None:
+    async def _complete(self, pending: _Pending) -> None:
         """Ask; a failure is a completion without text."""
-        name = wanted.upstream
+        name = pending.upstream
         try:
-            await self._in_time(wanted)
+            await self._in_time(pending)
             self._failures.pop(name, None)
         except ByokError as error:
             # Once: the next key stroke would meet it again.
             if self._failures.get(name) != error.code:
                 self._failures[name] = error.code
                 _log.warning("no completions: %s", error.logged)
-            wanted.reply.failed(error)
+            pending.reply.failed(error)
         except Exception:
-            _log.exception("request %s failed", wanted.turn.request_id)
-            wanted.reply.failed(internal_error())
+            _log.exception("request %s failed", pending.turn.request_id)
+            pending.reply.failed(internal_error())
 
-    async def _in_time(self, wanted: _Wanted) -> None:
+    async def _in_time(self, pending: _Pending) -> None:
         """Ask, and stop when enough came, the time is over, or a newer one asks."""
-        turn, reply, gate = wanted.turn, wanted.reply, self._gate
+        turn, reply, gate = pending.turn, pending.reply, self._gate
         async with (
             gate.entered(wait=False),
             gate.ended_by_stop(),
-            self._newest(wanted.whom) as mine,
+            self._newest(pending.whom) as mine,
         ):
             try:
                 async with mine.scope, turn.events() as batches:

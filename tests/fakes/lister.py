@@ -35,9 +35,6 @@ class Lister:
             raise self.failure
         return list(self.listed)
 
-    async def close(self) -> None:
-        """Nothing to let go of."""
-
     def stream(
         self, chat: ChatRequest, model: str
     ) -> AsyncGenerator[list[StreamEvent], None]:

@@ -18,12 +18,9 @@ from byok.upstream.official import OfficialService, too_late
 from byok.upstream.patience import Patience
 from byok.upstream.reading import joined
 from byok.upstream.transport import Transports
-from tests.fakes.official import TOKEN, FakeOfficial, whole
+from tests.fakes.official import JSON, NDJSON, TOKEN, FakeOfficial, whole
 from tests.fakes.upstream import Script
 from tests.upstream.test_client import Key
-
-JSON = {"Content-Type": "application/json"}
-NDJSON = {"Content-Type": "application/x-ndjson"}
 
 
 @pytest.fixture

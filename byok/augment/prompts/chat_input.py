@@ -9,7 +9,7 @@ from byok.augment.completion.reply import CompletionObject
 from byok.augment.fences import MARKDOWN, Unfenced
 from byok.augment.job import Defaults, Facts, Job
 from byok.augment.prompts.asking import NOTHING, conversation, question
-from byok.augment.prompts.completion import cursor_of, limited, unused, wanted
+from byok.augment.prompts.completion import cursor_of, is_wanted, limited, unused
 from byok.chat import Json
 
 _MARK = "CURSOR"
@@ -27,7 +27,7 @@ def decode(
     del on_node
     cursor = cursor_of(body)
     reply = partial(_reply, cursor)
-    if not wanted(body, cursor):
+    if not is_wanted(body, cursor):
         return Job(NOTHING, reply)
     mark = unused(_MARK, cursor.head + cursor.tail)
     typed = f"[what is being typed]\n{cursor.head}{mark}{cursor.tail}"

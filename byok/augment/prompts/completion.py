@@ -30,7 +30,7 @@ def decode(
     del on_node
     cursor = cursor_of(body)
     reply = partial(_reply, body, cursor)
-    if not wanted(body, cursor):
+    if not is_wanted(body, cursor):
         return Job(NOTHING, reply)
     head, tail = cursor.head, cursor.tail
     mark = unused(_MARK, head + tail)
@@ -58,7 +58,7 @@ def cursor_of(body: Json) -> Cursor:
     return Cursor(before, text(body, "suffix")[:SUFFIX_CHARS], text(body, "path"))
 
 
-def wanted(body: Json, cursor: Cursor) -> bool:
+def is_wanted(body: Json, cursor: Cursor) -> bool:
     """Tell whether there is something to complete; probes only ask for the facts."""
     blank = not (cursor.before + cursor.after).strip()
     return not (blank or flag(body, "probe_only"))
