@@ -91,6 +91,8 @@ async def test_where_uploads_go_elsewhere_nothing_is_looked_up(tmp_path: Path) -
         assert chat.messages[-1].parts == (TextPart("Where?"),)
         assert facts == Facts("r")
     assert context.asked == []
+    elsewhere = Grounding(context, ChatSettings(), keeps_uploads=False)
+    assert await elsewhere.facts(BlobNames("c"), "r") == Facts("r")
 
 
 async def test_a_chat_that_names_no_blobs_asks_for_nothing(tmp_path: Path) -> None:

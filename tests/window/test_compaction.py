@@ -287,6 +287,12 @@ def test_a_huge_answer_that_cannot_be_cut_leaves_the_plan_too_heavy() -> None:
     assert planned(body, 20_000).weight > 90_000
 
 
+def test_a_long_task_counts_before_it_is_known_where_the_cut_lies() -> None:
+    room = 20_000
+    made = planned((user("Port it. " * 1000), *agent(200, 300)[1:]), room)
+    assert room * 0.5 < made.weight <= room * LOW_WATER
+
+
 def test_own_words_between_results_outlive_the_cut() -> None:
     words = Message(Role.USER, (TextPart("And keep the tests."),))
     body = (*agent(30, 900), words, *agent(60, 900)[1:])
