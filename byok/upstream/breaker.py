@@ -2,7 +2,8 @@
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from byok.errors import NotReady
 
@@ -23,6 +24,25 @@ class Breaker:
         self._clock = clock
         self._failures: deque[float] = deque(maxlen=FAILURES)
         self._until: float | None = None  # None while requests pass
+        self._undecided = False  # what the one that was let through tells
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Let a request pass; it tells how it fared by `connected` or `failed`.
+
+        One that ends without a word, such as one whose client left, decides nothing:
+        the next one is let through.
+
+        Raises:
+            NotReady: the upstream is left alone for the moment.
+        """
+        self.check()
+        mine = self._undecided = self._until is not None
+        try:
+            yield
+        finally:
+            if mine and self._undecided:
+                self._until = self._clock()
 
     def check(self) -> None:
         """Let a request pass.
@@ -45,10 +65,12 @@ class Breaker:
         """Note that the upstream answered."""
         self._failures.clear()
         self._until = None
+        self._undecided = False
 
     def failed(self) -> None:
         """Note that no connection came about."""
         now = self._clock()
+        self._undecided = False
         self._failures.append(now)
         full = len(self._failures) == FAILURES
         if self._until is not None or (

@@ -83,12 +83,17 @@ class Caller:
     async def _sent(
         self, url: httpx.URL, content: bytes | None, headers: httpx.Headers
     ) -> httpx.Response:
-        callee = self._callee
         try:
-            self._breaker.check()
+            with self._breaker.attempt():
+                return await self._answered(url, content, headers)
         except NotReady as error:
-            error.args = (f"{callee.name}: {error}",)
+            error.args = (f"{self._callee.name}: {error}",)
             raise
+
+    async def _answered(
+        self, url: httpx.URL, content: bytes | None, headers: httpx.Headers
+    ) -> httpx.Response:
+        callee = self._callee
         try:
             with translated(url):
                 request = httpx.Request(

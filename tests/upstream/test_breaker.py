@@ -107,3 +107,31 @@ def test_a_probe_that_vanished_does_not_keep_it_open(
     breaker.check()
     clock.now += 30
     assert not is_open(breaker.check)
+
+
+def test_a_request_that_was_given_up_decides_nothing(
+    breaker: Breaker, clock: Clock
+) -> None:
+    fail(breaker)
+    clock.now += 30
+    with pytest.raises(ValueError), breaker.attempt():
+        assert is_open(breaker.check)  # for all others, as long as it goes on
+        raise ValueError
+    assert not is_open(breaker.check)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_the_fate_of_an_attempt_decides(
+    breaker: Breaker, clock: Clock, *, fails: bool
+) -> None:
+    fail(breaker)
+    clock.now += 30
+    with breaker.attempt():
+        (breaker.failed if fails else breaker.connected)()
+    assert is_open(breaker.check) == fails
+
+
+def test_attempts_of_one_that_is_well_leave_it_so(breaker: Breaker) -> None:
+    with pytest.raises(ValueError), breaker.attempt():
+        raise ValueError
+    assert not is_open(breaker.check)
