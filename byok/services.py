@@ -130,7 +130,7 @@ def make_upstream(
     spec = spec_of(name, settings, common)
     http = HttpUpstream(spec, transports, key)
     reasoning = spec.quirks.wants_reasoning
-    window = Window(settings.context_window, http.window_of, reasoning)
+    window = Window(settings.context_window, http.windows.of, reasoning)
     return FittedUpstream(http, summarise, window)
 
 

@@ -1,7 +1,6 @@
 """Send a conversation to an upstream over HTTP and read the events of its answer."""
 
 import asyncio
-import logging
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
@@ -10,9 +9,7 @@ import httpx
 
 from byok.chat import ChatRequest
 from byok.dialects.base import Dialect, Target
-from byok.dialects.loaded import loaded_window
 from byok.errors import (
-    ByokError,
     UpstreamError,
     UpstreamGarbled,
     UpstreamRefused,
@@ -36,6 +33,7 @@ from byok.upstream.reading import (
 from byok.upstream.retry import RetryPolicy
 from byok.upstream.sending import Sender, UpstreamSpec
 from byok.upstream.transport import Transports, body_of
+from byok.upstream.windows import Windows
 from byok.wire.inflate import inflated
 from byok.wire.json_body import parse_json, write_json
 from byok.wire.sse import SSEDecoder
@@ -44,9 +42,6 @@ MAX_ANSWER_BYTES = 64 * 2**20  # of a streamed answer, events and all
 _MAX_LIST_BYTES = 16 * 2**20
 _LIST_SECONDS = 12.0
 _MAX_MODELS = 1000
-_LOADED_SECONDS, _LOADED_FRESH = 1.0, 60.0
-
-_log = logging.getLogger(__name__)
 
 
 def _too_large() -> UpstreamGarbled:
@@ -73,8 +68,7 @@ class HttpUpstream:
         self._retry = retry or RetryPolicy()
         self._sleep = sleep
         self._refused: dict[str, set[str]] = {}  # model -> parameters it dislikes
-        self._windows: dict[str, int] = {}
-        self._loaded: dict[str, tuple[int, float]] = {}  # window, until when it holds
+        self.windows = Windows(self._sender, spec.quirks.loaded)
         self._filler = Filler(spec.name, spec.fill, spec.dialect, self._answered)
 
     @property
@@ -141,38 +135,12 @@ class HttpUpstream:
             raise
         try:
             body = parse_json(raw)
-            self._windows = self._spec.dialect.windows(body)
+            self.windows.listed(self._spec.dialect.windows(body))
             return self._spec.dialect.models(body)
         except (ValueError, RecursionError) as error:
             raise UpstreamGarbled(
                 f"{self.name}: its list of models is not JSON."
             ) from error
-
-    async def window_of(self, model: str) -> int:
-        """Return how many tokens a model takes, 0 where nobody tells.
-
-        A local server is asked once a minute: it may load a model anew, with another
-        window. The list of models tells what others have.
-        """
-        if not (path := self._spec.quirks.loaded):
-            return self._windows.get(model, 0)
-        now = asyncio.get_running_loop().time()
-        window, until = self._loaded.get(model, (0, now))
-        if now < until:
-            return window
-        fresh = _LOADED_FRESH
-        try:
-            async with asyncio.timeout(_LOADED_SECONDS):
-                async with self._sender.opened(path) as response:
-                    body = parse_json(await limited(response, _MAX_LIST_BYTES))
-            window = loaded_window(body, model)
-            fresh = fresh if window else 0.0  # the next question finds it loaded
-        except (ByokError, TimeoutError, ValueError, RecursionError) as error:
-            _log.debug("%s does not tell its window: %s", self.name, error)
-        if len(self._loaded) > _MAX_MODELS:
-            self._loaded.clear()
-        self._loaded[model] = (window, now + fresh)
-        return window
 
     async def _batches(
         self, response: httpx.Response, stage: Stage[bytes, StreamEvent]

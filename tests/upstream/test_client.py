@@ -13,7 +13,6 @@ import pytest
 
 from byok.chat import ChatRequest, Message, Role, Sampling, TextPart, ToolDefinition
 from byok.dialects.named import DIALECTS
-from byok.dialects.quirks import QUIRKS
 from byok.errors import (
     KeyMissing,
     UpstreamError,
@@ -549,55 +548,9 @@ async def test_models_are_listed(fake: FakeUpstream, asker: Asker) -> None:
 async def test_a_list_may_tell_windows() -> None:
     rows = b'{"data": [{"id": "a", "context_length": 32768}, {"id": "b"}]}'
     upstream = Asker(canned(200, rows), "http://fake.test/v1").upstream
-    assert await upstream.window_of("a") == 0
+    assert await upstream.windows.of("a") == 0
     await upstream.models()
-    assert [await upstream.window_of(m) for m in "abc"] == [32_768, 0, 0]
-
-
-class Loaded:
-    """A local server that tells its loaded models, and how often it was asked."""
-
-    def __init__(self, *answers: tuple[int, str]) -> None:
-        self.answers = list(answers)
-        self.asked: list[str] = []
-        self.upstream = Asker(
-            Canned(self._answered), "http://fake.test/v1", quirks=QUIRKS["ollama"]
-        ).upstream
-
-    def _answered(self, request: httpx.Request) -> httpx.Response:
-        self.asked.append(str(request.url))
-        status, text = self.answers[min(len(self.asked), len(self.answers)) - 1]
-        return httpx.Response(status, stream=httpx.ByteStream(text.encode()))
-
-
-PS = '{"models": [{"model": "a:latest", "context_length": 4096}]}'
-
-
-async def test_a_local_server_is_asked_for_the_window_of_a_loaded_model_once() -> None:
-    server = Loaded((200, PS))
-    assert [await server.upstream.window_of("a") for _ in range(3)] == [4096] * 3
-    assert server.asked == ["http://fake.test/api/ps"]
-
-
-async def test_a_model_that_is_not_loaded_yet_is_asked_for_again() -> None:
-    server = Loaded((200, '{"models": []}'), (200, PS))
-    assert [await server.upstream.window_of("a") for _ in range(3)] == [0, 4096, 4096]
-    assert len(server.asked) == 2
-
-
-@pytest.mark.parametrize("answer", [(404, "no"), (200, "<p>"), (200, "[" * 9999)])
-async def test_a_server_that_does_not_tell_is_not_asked_each_time(
-    answer: tuple[int, str],
-) -> None:
-    server = Loaded(answer)
-    assert [await server.upstream.window_of("a") for _ in range(3)] == [0] * 3
-    assert len(server.asked) == 1
-
-
-async def test_others_are_not_asked_for_loaded_models() -> None:
-    transport = Canned(lambda request: pytest.fail("was asked"))
-    upstream = Asker(transport, "http://fake.test/v1", quirks=QUIRKS["openai"]).upstream
-    assert await upstream.window_of("a") == 0
+    assert [await upstream.windows.of(m) for m in "abc"] == [32_768, 0, 0]
 
 
 @pytest.mark.parametrize(
