@@ -67,7 +67,8 @@ _ROWS: tuple[_Row, ...] = (
          r"range of input length"),
         Refusal(
             "context_length",
-            "Start a new conversation, or choose a model with a larger window.",
+            "Ask about less at once, start a new conversation, or choose a model with "
+            "a larger window.",
         ),
     ),
     (

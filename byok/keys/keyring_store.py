@@ -26,7 +26,7 @@ _ALLOWED = (
     "keyring.backends.kwallet",
 )
 _CHAINER = "keyring.backends.chainer"
-_CURE = "Use an environment variable, api_key_cmd, or: byok keys set NAME --store vault"
+_CURE = "Set BYOK_KEY_<NAME> or api_key_cmd, or: byok keys set NAME --store vault"
 T = TypeVar("T")
 
 

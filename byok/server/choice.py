@@ -38,16 +38,16 @@ def longest_body(services: Services, row: Row) -> int:
 def choose_where(services: Services, row: Row, body: Json) -> Elsewhere | None:
     """Return where the user wants a request to go; None means that byok answers.
 
-    Whoever names a model of a configured upstream wants that upstream.
+    A model named as byok names them is nobody else's, also where its upstream has left
+    the settings: what was meant for it goes nowhere else.
     """
     if isinstance(row, (Forward, ListModels)) or not (group := group_of(row.path)):
         return None
     where = services.settings.routing.official.where(group)
-    if where is Where.OFFICIAL and isinstance(row, Generate):
-        name, _ = split_id(model_id(body)) or ("", "")
-        if name in services.upstreams:
-            return None
-    return None if where is Where.LOCAL else Elsewhere(row, group, where)
+    is_ours = isinstance(row, Generate) and split_id(model_id(body)) is not None
+    if where is Where.LOCAL or (where is Where.OFFICIAL and is_ours):
+        return None
+    return Elsewhere(row, group, where)
 
 
 async def choose_model(services: Services, purpose: Purpose, body: Json) -> Destination:

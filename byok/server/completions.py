@@ -107,7 +107,8 @@ class Completer:
             # Once: the next key stroke would meet it again.
             if self._failures.get(name) != error.code:
                 self._failures[name] = error.code
-                _log.warning("no completions: %s", error.logged)
+                reason = error.logged.removeprefix(f"{name}: ")
+                _log.warning("no completions from %s: %s", name, reason)
             pending.reply.failed(error)
         except Exception:
             _log.exception("request %s failed", pending.turn.request_id)

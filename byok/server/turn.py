@@ -72,7 +72,8 @@ class Turn:
     def failed(self, error: ByokError) -> ByokError:
         """Write a failure down, and make it fit to be told."""
         name = self._choice.upstream.name
-        _log.warning("request %s to %s: %s", self.request_id, name, error.logged)
+        reason = error.logged.removeprefix(f"{name}: ")
+        _log.warning("request %s to %s: %s", self.request_id, name, reason)
         error.args = (self._services.redactor(str(error)),)
         error.hint = self._services.redactor(error.hint)
         return error

@@ -14,7 +14,7 @@ from itertools import count
 
 from byok.chat import ChatRequest, Message, Role
 from byok.dialects.refusals import class_of
-from byok.errors import UpstreamRefused
+from byok.errors import UpstreamGarbled, UpstreamRefused
 from byok.events import Finish, FinishReason, StreamEvent, Usage
 from byok.upstream.base import Forwarded, Upstream
 from byok.upstream.router import Destination
@@ -29,8 +29,12 @@ _log = logging.getLogger(__name__)
 _MAX_MODELS = 200
 _SMALL = 4_000  # bytes; there is no window into which they would not fit
 _TRIES = 3  # of shorter requests where refusals name no number; else it is one
+_LONG = 6000  # bytes; fewer fit into every window
 _FORGOTTEN = ChatRequest(())
 _NOTHING = Compaction(0, ())
+_UNSAID = (
+    "If this was too long for it, set context_window for this upstream, or lower it."
+)
 
 
 async def _unknown(model: str) -> int:
@@ -103,7 +107,10 @@ class FittedUpstream:
                     raise
                 limits.refused(weight, error.window, error.counted)
                 _log.info(
-                    "%s takes %d tokens of %.80s", self.name, limits.learned, model
+                    "%s: the window of %.80s is taken to be %d tokens",
+                    self.name,
+                    model,
+                    limits.learned,
                 )
                 if attempt > (1 if error.window else _TRIES):
                     raise
@@ -111,6 +118,9 @@ class FittedUpstream:
                 if lighter >= weight:
                     raise
                 weight = lighter
+            except UpstreamGarbled as error:
+                _explain(error, weight)
+                raise
 
     async def _fitted(
         self, chat: ChatRequest, model: str, limits: Limits
@@ -205,6 +215,12 @@ class FittedUpstream:
 def _is_what_is_weighed(chat: ChatRequest) -> bool:
     """Tell whether the upstream counts the texts of the messages, and nothing else."""
     return chat.fill is None and not has_pictures(chat.messages)
+
+
+def _explain(error: UpstreamGarbled, weight: int) -> None:
+    """Say what an answer without anything may mean: so does llama-cpp-python refuse."""
+    if error.code == "upstream_empty" and weight > _LONG:
+        error.hint = _UNSAID
 
 
 def _check_room(batch: list[StreamEvent]) -> None:

@@ -137,7 +137,7 @@ def test_too_long_a_conversation_is_recognised(text: str) -> None:
     for status in (0, 400, 413, 500):
         found = class_of(text, status)
         assert (found.code, found.retryable) == ("context_length", False)
-        assert "Start a new conversation" in found.hint
+        assert "start a new conversation" in found.hint
 
 
 @pytest.mark.parametrize(("text", "code"), sorted(OTHERS))

@@ -313,7 +313,7 @@ async def test_the_service_may_live_below_a_path(fake: FakeUpstream, base: str) 
     ("model", "upstream"),
     [
         ("byok:fake:m2", "m2"),
-        ("byok:other:m2", ""),
+        ("byok:gone:m2", "m"),
         ("claude-sonnet", ""),
         (None, ""),
     ],

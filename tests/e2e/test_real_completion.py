@@ -102,7 +102,7 @@ async def test_a_model_without_marks_is_asked_in_a_chat(
     caplog.clear()
     async with running(chosen(llama, "infill")) as editor:
         assert await complete(editor) == ""
-    assert "no completions: refused with 501" in caplog.text
+    assert "no completions from fake: refused with 501" in caplog.text
 
 
 async def test_a_sentence_of_the_chat_is_ended(llama: str) -> None:

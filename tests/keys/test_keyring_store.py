@@ -177,6 +177,6 @@ def test_a_failure_becomes_a_sentence_with_a_cure_and_without_its_text(
     store = store_of(FakeRing(error=error))
     with pytest.raises(ConfigError, match=told) as caught:
         store.set(ENTRY, KEY)
-    assert "api_key_cmd" in caught.value.hint
+    assert "BYOK_KEY_<NAME> or api_key_cmd" in caught.value.hint
     assert KEY not in caught.value.sentence
     assert caught.value.__cause__ is error

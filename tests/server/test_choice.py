@@ -78,7 +78,8 @@ OFFICIAL = {"base_url": "https://h.example", "chat": "official", "context": "off
     [
         ("/chat", {}, Where.OFFICIAL),
         ("/chat", {"model": "claude"}, Where.OFFICIAL),
-        ("/chat", {"model": "byok:none:m"}, Where.OFFICIAL),
+        ("/chat", {"model": "byok:gone:m"}, None),
+        ("/chat", {"model": "byok:no-id"}, Where.OFFICIAL),
         ("/chat", ASKED, None),
         ("/chat", {"modelId": "byok:fake:x"}, None),
         ("/save-chat", ASKED, Where.OFFICIAL),

@@ -171,7 +171,7 @@ async def test_a_failure_is_written_down_once(
     async with running(settings(fake)) as editor:
         for typed in ("a", "b", "c", "d"):
             await complete(editor, typed)
-    assert caplog.text.count("no completions: ") == 2
+    assert caplog.text.count("no completions from fake: refused with 401") == 2
     assert "SECRET" not in caplog.text
 
 

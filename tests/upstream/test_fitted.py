@@ -21,7 +21,7 @@ from byok.chat import (
     ToolDefinition,
     ToolResult,
 )
-from byok.errors import UpstreamError, UpstreamRefused
+from byok.errors import UpstreamError, UpstreamGarbled, UpstreamRefused
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.upstream.fitted import FittedUpstream, Window
 from byok.upstream.router import Destination
@@ -405,6 +405,25 @@ async def test_other_refusals_are_not_ours(code: str) -> None:
     with pytest.raises(UpstreamRefused) as caught:
         await bench.ask(chat(100))
     assert caught.value is refusal
+    assert len(bench.model.chats) == 1
+
+
+@pytest.mark.parametrize(
+    ("steps", "code", "told"),
+    [
+        (100, "upstream_empty", True),
+        (1, "upstream_empty", False),
+        (100, "upstream_cut", False),
+    ],
+)
+async def test_an_empty_answer_may_mean_that_the_question_was_too_long(
+    steps: int, code: str, told: bool
+) -> None:
+    empty = UpstreamGarbled("It was empty.", code=code)
+    bench = Bench(Scripted(lambda request: _raise(empty)))
+    with pytest.raises(UpstreamGarbled) as caught:
+        await bench.ask(chat(steps))
+    assert ("context_window" in caught.value.sentence) is told
     assert len(bench.model.chats) == 1
 
 
