@@ -29,7 +29,6 @@ _log = logging.getLogger(__name__)
 _MAX_MODELS = 200
 _SMALL = 4_000  # bytes; there is no window into which they would not fit
 _TRIES = 3  # of shorter requests where refusals name no number; else it is one
-_LONG = 6000  # bytes; fewer fit into every window
 _FORGOTTEN = ChatRequest(())
 _NOTHING = Compaction(0, ())
 _UNSAID = (
@@ -219,7 +218,7 @@ def _is_what_is_weighed(chat: ChatRequest) -> bool:
 
 def _explain(error: UpstreamGarbled, weight: int) -> None:
     """Say what an answer without anything may mean: so does llama-cpp-python refuse."""
-    if error.code == "upstream_empty" and weight > _LONG:
+    if error.code == "upstream_empty" and weight > _SMALL:
         error.hint = _UNSAID
 
 
