@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from byok.augment.body import flag
 from byok.augment.chat_request import model_id
 from byok.augment.endpoints import Endpoint, Generate, Refused
 from byok.augment.groups import group_of
 from byok.augment.models import split_id
 from byok.augment.quiet import Quiet
+from byok.augment.silent import purpose_of_chat
 from byok.chat import Json
 from byok.knowledge import Group, Purpose, Where
 from byok.openai_api import Forward, ListModels
@@ -57,13 +57,10 @@ async def choose_model(services: Services, purpose: Purpose, body: Json) -> Dest
     chat: there the user chooses in the client. A silent chat is a job of the client's
     own, like those of the other endpoints.
     """
-    asked, models = model_id(body), services.settings.routing.models
-    if purpose is Purpose.CHAT and flag(body, "silent"):
-        wanted = models.for_purpose(Purpose.SUMMARY)
-    elif purpose is Purpose.CHAT and asked:
-        wanted = ""
-    else:
-        wanted = models.for_purpose(purpose)
-    if wanted:
+    asked = model_id(body)
+    if purpose is Purpose.CHAT:
+        purpose = purpose_of_chat(body)
+    wanted = services.settings.routing.models.for_purpose(purpose)
+    if wanted and not (purpose is Purpose.CHAT and asked):
         return await services.router.choose_listed(wanted)
     return await services.router.choose(asked)

@@ -12,7 +12,13 @@ from byok.server.routes import find_row
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.upstream import FakeUpstream
 
-MODELS = {"edit": "byok:fake:editor", "small": "byok:fake:tiny", "title": "listed"}
+MODELS = {
+    "edit": "byok:fake:editor",
+    "small": "byok:fake:tiny",
+    "title": "listed",
+    "enhance": "byok:fake:enhancer",
+}
+TO_ENHANCE = "Reply with <augment-enhanced-prompt> only."
 ASKED = {"model": "byok:fake:asked"}
 
 
@@ -21,12 +27,13 @@ ASKED = {"model": "byok:fake:asked"}
     [
         (Purpose.EDIT, ASKED, "editor"),
         (Purpose.COMMIT, ASKED, "tiny"),
-        (Purpose.ENHANCE, {}, "tiny"),
+        (Purpose.ENHANCE, {}, "enhancer"),
         (Purpose.TITLE, {}, "listed"),
         (Purpose.COMPLETION, ASKED, "asked"),
         (Purpose.CHAT, ASKED, "asked"),
         (Purpose.CHAT, {}, "usual"),
         (Purpose.CHAT, {**ASKED, "silent": True}, "tiny"),
+        (Purpose.CHAT, {"silent": True, "message": TO_ENHANCE}, "enhancer"),
     ],
 )
 async def test_a_purpose_has_its_model(
