@@ -129,6 +129,12 @@ def test_flags_are_named_in_snake_case() -> None:
         ("enable_instructions", True),
         ("enable_smart_paste", True),
         ("enable_smart_paste_min_version", ON),
+        ("vscode_direct_apply_min_version", ON),
+        ("enable_context_engine", True),  # whose questions byok answers itself
+        ("context_engine_enabled", True),
+        ("enable_codebase_indexing", True),
+        ("codebase_indexing_enabled", True),
+        ("enable_workspace_index", True),
         ("vscode_generate_commit_message_min_version", ON),
         ("enable_apply_patch_tool", False),
         ("vscode_share_min_version", OFF),
