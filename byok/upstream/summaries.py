@@ -32,7 +32,7 @@ class Summariser:
     """Makes summaries; the same messages are never paid for twice.
 
     They are written by the model `wanted`, which `find` knows where to ask for, else by
-    the conversation's own. After a failure no model is asked for `pause` seconds:
+    the conversation's own. After a failure that model is not asked for `pause` seconds:
     nobody should wait for it each time.
     """
 
@@ -50,7 +50,7 @@ class Summariser:
         self._seconds = seconds
         self._pause = pause
         self._clock = clock
-        self._asked_again = float("-inf")
+        self._asked_again: dict[str, float] = {}  # model -> when
         self._kept: OrderedDict[bytes, str] = OrderedDict()
 
     async def __call__(
@@ -62,16 +62,23 @@ class Summariser:
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]
-        if self._clock() < self._asked_again:
+        name = self._wanted or f"byok:{asker.upstream.name}:{asker.model}"
+        if self._clock() < self._asked_again.get(name, 0.0):
             return outline(dropped, longest)
         try:
             async with asyncio.timeout(self._seconds):
                 writer = await self._find(self._wanted) if self._wanted else asker
                 said = await _written(writer, dropped, room, longest)
         except (ByokError, TimeoutError) as error:
-            self._asked_again = self._clock() + self._pause
+            if len(self._asked_again) > _MAX_KEPT:
+                self._asked_again.clear()
+            self._asked_again[name] = self._clock() + self._pause
             reason = error.logged if isinstance(error, ByokError) else "too slow"
-            _log.warning("no model summarises long conversations for now: %s", reason)
+            _log.warning(
+                "%.80s is not asked for summaries of long conversations for now: %s",
+                name,
+                reason,
+            )
             return outline(dropped, longest)
         summary = self._kept[key] = capped(said, longest)
         if len(self._kept) > _MAX_KEPT:

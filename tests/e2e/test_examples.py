@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -299,22 +299,23 @@ def raw_text(answer: Answer, example: dict[str, Any]) -> None:
     assert answer.last["stop_reason"] == 1
 
 
-@pytest.mark.parametrize(("name", "said", "check"), [
-    ("10-edit", "```python\n    new\n```", edited),
-    ("11-instruction-stream", "```python\n    new\n```", replaced),
-    ("12-smart-paste-stream", "```python\n    new\n```", replaced),
-    ("13-next-edit-stream", "EDIT: annotate\n```\n    new\n```", suggested),
-    ("15-commit-message", "```\nnew\n```", raw_text),
-    ("17-prompt-enhancer", "\nnew\n", raw_text),
-])  # fmt: skip
+Check: TypeAlias = Callable[[Answer, dict[str, Any]], None]
+TEXTS: dict[str, tuple[str, Check]] = {
+    "10-edit": ("```python\n    new\n```", edited),
+    "11-instruction-stream": ("```python\n    new\n```", replaced),
+    "12-smart-paste-stream": ("```python\n    new\n```", replaced),
+    "13-next-edit-stream": ("EDIT: annotate\n```\n    new\n```", suggested),
+    "15-commit-message": ("```\nnew\n```", raw_text),
+    "17-prompt-enhancer": ("\nnew\n", raw_text),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
 async def test_a_text_is_answered_as_expected(
-    name: str,
-    said: str,
-    check: Callable[[Answer, dict[str, Any]], None],
-    shared: Path,
-    fake: FakeUpstream,
+    name: str, shared: Path, fake: FakeUpstream
 ) -> None:
     example = read_example(shared, name)
+    said, check = TEXTS[name]
     fake.play(text_answer(*said))
     async with running(settings_for(fake.url)) as editor:
         answer = await post(editor, example)
@@ -359,7 +360,7 @@ CONTEXT: tuple[tuple[str, Callable[[Any, Any], None]], ...] = (
 )
 
 
-def test_every_chat_example_is_sent(shared: Path) -> None:
-    for path in (shared / "protocol").glob("*.json"):
-        if read_example(shared, path.stem)["endpoint"] in ("/chat", "/chat-stream"):
-            assert path.stem in CHATS
+def test_every_example_is_sent(shared: Path) -> None:
+    sent = {*CHATS, *TEXTS, *(name for name, _ in CONTEXT), "09-completion"}
+    names = {path.stem for path in (shared / "protocol").glob("*.json")}
+    assert names == {*sent, "18-get-models"}

@@ -146,7 +146,7 @@ async def test_without_a_summary_a_plain_list_stands_in(
     assert "Port it" not in record.getMessage()
 
 
-async def test_after_a_failure_no_model_is_asked_for_a_while(
+async def test_after_a_failure_the_model_is_not_asked_for_a_while(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     bench = Bench(refused)
@@ -158,6 +158,18 @@ async def test_after_a_failure_no_model_is_asked_for_a_while(
     assert await bench.ask(steps=7) == "Back.", "a list is no summary to be kept"
     bench.own.answer = refused
     assert await bench.ask(steps=7) == "Back."
+
+
+async def test_a_failure_of_one_model_says_nothing_of_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench(refused)
+    await bench.ask()
+    bench.own.answer = lambda chat: said("By another.")
+    other = Destination(bench.own, "other")
+    assert await bench.make(other, DROPPED, ROOM, LONGEST) == "By another."
+    [record] = caplog.records
+    assert f"byok:{bench.own.name}:large is not asked" in record.getMessage()
 
 
 async def test_a_writer_that_takes_too_long_is_hung_up_on() -> None:
