@@ -53,8 +53,7 @@ class Troubles:
             trouble.whole = trouble.whole or reason
         if not known:
             _log.warning(
-                "the official service does not answer %s (group %s): %s byok answers "
-                "itself until it does",
+                "the official service does not answer %s (group %s), so byok does: %s",
                 path,
                 group,
                 reason,

@@ -61,7 +61,7 @@ async def test_one_line_a_group_until_it_is_over(
     await met(troubles, DOWN, AT_REST, refused(500), refused(401), SLOW)
     troubles.met(Group.CHAT, "/chat-stream", DOWN)
     assert levels(log) == [logging.WARNING]
-    assert "/chat (group chat): nothing answers." in log.text
+    assert "/chat (group chat), so byok does: nothing answers." in log.text
     troubles.met(Group.EDIT, "/edit", DOWN)
     assert levels(log) == [logging.WARNING] * 2
     troubles.over(Group.CHAT, "/save-chat")
