@@ -4,16 +4,16 @@ What byok answers itself is byok's to announce: the models, and each flag that m
 client use a group of endpoints which the service does not get.
 """
 
+import contextlib
+import math
 from collections.abc import Collection, Iterable
 from typing import Any
-
-import orjson
 
 from byok.augment.body import mapping, objects, text
 from byok.chat import Json
 from byok.errors import UpstreamGarbled
 from byok.knowledge import Group
-from byok.wire.json_body import parse_json
+from byok.wire.json_body import parse_json, write_json
 
 _BY_NAME = ("additional_chat_models", "model_registry")  # display name -> id
 _BY_ID = "model_info_registry"
@@ -116,7 +116,9 @@ def _by_priority(infos: Json, but: Json) -> Iterable[tuple[str, dict[str, Any]]]
 
 def _number(value: Any) -> float:
     known = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if known else float("inf")
+    with contextlib.suppress(OverflowError):  # an integer may have any length
+        return float(value) if known else math.inf
+    return math.inf
 
 
 def _behind(info: dict[str, Any], shown: Json, priority: int) -> dict[str, Any]:
@@ -141,4 +143,4 @@ def _object(flags: Json, name: str) -> dict[str, Any]:
 
 
 def _text(value: Json) -> str:
-    return orjson.dumps(value).decode()
+    return write_json(value).decode()

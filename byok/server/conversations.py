@@ -66,7 +66,8 @@ def _ended(answer: _Answer, by: Place) -> bool:
     """End an answer that a newer request makes useless."""
     if not by.takes_over(answer.place):
         return False
-    answer.scope.reschedule(asyncio.get_running_loop().time())
+    if not answer.scope.expired():  # else it is on its way out already
+        answer.scope.reschedule(asyncio.get_running_loop().time())
     return True
 
 

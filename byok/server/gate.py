@@ -65,7 +65,8 @@ class Gate:
         await self._all_ended(grace)
         now = asyncio.get_running_loop().time()
         for scope in self._scopes:
-            scope.reschedule(now)
+            if not scope.expired():  # else it is on its way out already
+                scope.reschedule(now)
 
     async def _all_ended(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

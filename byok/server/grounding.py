@@ -51,10 +51,21 @@ class Grounding:
         return job.chat, await self.facts(names, request_id)
 
     async def facts(self, names: BlobNames, request_id: str) -> Facts:
-        """Say what is unknown here of the blobs that a request names."""
+        """Say what is unknown here of the blobs that a request names.
+
+        Whatever hinders that hinders nothing else.
+        """
         if names.is_empty or not self._keeps_uploads:
             return Facts(request_id)
-        return replace(await self._context.facts(names), request_id=request_id)
+        try:
+            known = await self._context.facts(names)
+        except ByokError as error:
+            _log.warning("nothing is said of blobs: %s", error.sentence)
+        except Exception:
+            _log.exception("nothing is said of blobs")
+        else:
+            return replace(known, request_id=request_id)
+        return Facts(request_id)
 
     async def _found(self, wanted: Wanted) -> Passages:
         """Find code; a chat goes on without, whatever hinders that."""

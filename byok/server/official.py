@@ -21,11 +21,13 @@ from byok.server.troubles import Troubles
 from byok.services import Services
 from byok.upstream.base import Forwarded
 from byok.upstream.official import too_late
-from byok.upstream.reading import joined
+from byok.upstream.reading import MAX_WHOLE, joined
 from byok.wire.inflate import Inflate
 from byok.wire.json_body import parse_json
 
 _log = logging.getLogger(__name__)
+_MAX_MODELS = 4 * 2**20
+_PIECE = 2**16  # of a compressed answer; each piece may expand a lot
 _TYPE, _ENCODING = "Content-Type", "Content-Encoding"
 _MODELS = "/get-models"
 _BUSY = ("too_many_streams", "shutting_down")  # byok itself, not the service
@@ -83,14 +85,18 @@ class Relay:
         if self._troubles.left_alone(group):
             return ours
         try:
-            answer, raw = await self._whole(_MODELS, group, content, request)
-            theirs = _object(answer, raw)
-            merged = merged_models(theirs, ours, self._settings.groups)
+            answer, raw = await self._whole(
+                _MODELS, group, content, request, _MAX_MODELS
+            )
+            merged = await asyncio.to_thread(self._merged, answer, raw, ours)
         except ByokError as error:
             self._troubles.met(group, _MODELS, error)
             return ours
         self._troubles.over(group, _MODELS)
         return merged
+
+    def _merged(self, answer: Forwarded, raw: bytes, ours: Json) -> Json:
+        return merged_models(_object(answer, raw), ours, self._settings.groups)
 
     def told(self) -> dict[str, Any]:
         """Tell which groups go to the service, and what is wrong with that."""
@@ -108,12 +114,17 @@ class Relay:
         return self._service.asked(path, content, request.headers, seconds)
 
     async def _whole(
-        self, path: str, group: Group, content: bytes, request: BaseRequest
+        self,
+        path: str,
+        group: Group,
+        content: bytes,
+        request: BaseRequest,
+        most: int = MAX_WHOLE,
     ) -> tuple[Forwarded, bytes]:
         asked = self._asked(path, group, content, request)
         try:
             async with asyncio.timeout(self._timing.in_all(group)), asked as answer:
-                return answer, await joined(answer.reads)
+                return answer, await joined(answer.reads, most)
         except TimeoutError as error:
             raise too_late() from error
 
@@ -167,9 +178,15 @@ def _headers(own: Json, answer: Forwarded) -> dict[str, str]:
 def _object(answer: Forwarded, raw: bytes) -> Json:
     coding = _headers({}, answer).get(_ENCODING, "")
     try:
-        found = parse_json(b"".join(Inflate(coding).feed(raw)))
+        found = parse_json(_plain(coding, raw))
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise UpstreamGarbled("its list of models is no JSON object.")
     return found
+
+
+def _plain(coding: str, raw: bytes) -> bytes:
+    inflate = Inflate(coding)
+    pieces = (raw[n : n + _PIECE] for n in range(0, len(raw), _PIECE))
+    return b"".join(plain for piece in pieces for plain in inflate.feed(piece))

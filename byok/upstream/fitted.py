@@ -5,12 +5,15 @@ later turn in the same way, so that the upstream's prompt cache keeps working. A
 teaches the window, and a shorter request follows it while nobody has seen an answer.
 """
 
+import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
+from typing import Protocol, TypeVar
 
 from byok.chat import ChatRequest, Message, Role
 from byok.dialects.refusals import class_of
@@ -22,15 +25,17 @@ from byok.upstream.summaries import Summarise
 from byok.window.compaction import LOW_WATER, plan
 from byok.window.estimate import has_pictures, weigh, weigh_said, weigh_tools
 from byok.window.limits import Limits
-from byok.window.memory import Compaction, Compactions
+from byok.window.memory import Compaction, Compactions, digests
 from byok.window.shorten import less_context, without_context
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _MAX_MODELS = 200
 _SMALL = 4_000  # bytes; there is no window into which they would not fit
 _TRIES = 3  # of shorter requests where refusals name no number; else it is one
 _FORGOTTEN = ChatRequest(())
 _NOTHING = Compaction(0, ())
+_MANY_MESSAGES, _LARGE = 500, 500_000  # bytes
 _UNSAID = (
     "If this was too long for it, set context_window for this upstream, or lower it."
 )
@@ -38,6 +43,14 @@ _UNSAID = (
 
 async def _unknown(model: str) -> int:
     return 0
+
+
+class Run(Protocol):
+    """Runs a function, in a thread or here."""
+
+    def __call__(self, work: Callable[[], T], /) -> Awaitable[T]:
+        """Return what the function returned."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +155,14 @@ class FittedUpstream:
             return chat, fixed + weight
         if weight <= room and not self._compactions.knows(model):
             return chat, fixed + weight
-        known = self._compactions.find(model, body) or _NOTHING
+        run = _run_for(len(body), weight)
+        lengths = self._compactions.lengths(model)
+        beginnings = await run(partial(digests, body, lengths))
+        known = self._compactions.find(model, beginnings) or _NOTHING
         now = known.applied(body)
         bare = without_context(body)
         if self._sum(known.applied(bare)) > room:
-            compaction = await self._compacted(chat, model, bare, known, room)
+            compaction = await self._compacted(chat, model, bare, known, room, run)
             now = compaction.applied(body)
         if (excess := self._sum(now) - room) > 0:
             now = less_context(now, excess)
@@ -159,13 +175,14 @@ class FittedUpstream:
         body: Sequence[Message],
         known: Compaction,
         room: int,
+        run: Run,
     ) -> Compaction:
         """Compact a conversation further than it is known to be, and remember that.
 
         What would not fit even then is left alone: the upstream says so best itself.
         """
         now = known.applied(body)
-        made = plan(now, room, self._weigh, chat.own_words)
+        made = await run(partial(plan, now, room, self._weigh, chat.own_words))
         if made is None or made.weight > room:
             return known
         summary = ""
@@ -174,7 +191,8 @@ class FittedUpstream:
             dropped = now[: made.cut]
             summary = await self._summarise(asker, dropped, room, made.longest)
         compaction = known.further(made, summary)
-        self._compactions.keep(model, body, compaction, self._sum(compaction.messages))
+        (digest,) = await run(partial(digests, body, {compaction.length}))
+        self._compactions.keep(model, digest, compaction)
         _log.info(
             "a conversation of %d messages is sent to %s as %d, to fit its window",
             len(body),
@@ -209,6 +227,16 @@ class FittedUpstream:
 
     def _sum(self, messages: Sequence[Message]) -> int:
         return sum(map(self._weigh, messages))
+
+
+def _run_for(messages: int, weight: int) -> Run:
+    """Choose where to work on a conversation: a long one may hold up nobody else."""
+    large = messages > _MANY_MESSAGES or weight > _LARGE
+    return asyncio.to_thread if large else _here
+
+
+async def _here(work: Callable[[], T], /) -> T:
+    return work()
 
 
 def _is_what_is_weighed(chat: ChatRequest) -> bool:

@@ -128,7 +128,7 @@ def _check(response: httpx.Response) -> None:
             upstream_status=status,
             hint=_HINTS.get(status, ""),
         )
-    if response.headers.get("content-type", "").startswith("text/html"):
+    if response.headers.get("content-type", "").lower().startswith("text/html"):
         raise UpstreamGarbled(
             f"{OFFICIAL}: it answered with a web page.",
             hint="Is base_url right, or is a login page in between?",

@@ -16,7 +16,7 @@ from byok.upstream.transport import body_of
 from byok.wire.inflate import Inflate
 
 _DRAIN_SECONDS = 0.02
-_MAX_WHOLE = 64 * 2**20  # of an answer that is passed on in one piece
+MAX_WHOLE = 64 * 2**20  # of an answer that is passed on in one piece
 
 
 def taken(
@@ -117,7 +117,7 @@ async def passed_on(
             raise failure from error
 
 
-async def joined(reads: AsyncIterator[bytes], limit: int = _MAX_WHOLE) -> bytes:
+async def joined(reads: AsyncIterator[bytes], limit: int = MAX_WHOLE) -> bytes:
     """Read an answer that is passed on to its end.
 
     Raises:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from byok.augment.models import ListedModel, split_id
+from byok.augment.models import MAX_ID_LENGTH, ListedModel, split_id
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog
 
@@ -83,6 +83,8 @@ class Router:
 
     def _find(self, model_id: str) -> ListedModel | None:
         """Read `byok:<upstream>:<model>`; the model may be one that nobody listed."""
+        if len(model_id) > MAX_ID_LENGTH:  # it would be kept, here and there
+            return None
         name, model = split_id(model_id) or ("", "")
         return ListedModel(name, model) if name in self._upstreams else None
 
@@ -96,6 +98,7 @@ class Router:
         return found.model == PLACEHOLDER and PLACEHOLDER not in known
 
     def _tell(self, model_id: str) -> None:
+        model_id = model_id[:MAX_ID_LENGTH]
         if not model_id or model_id in self._told or len(self._told) > _MAX_REMEMBERED:
             return
         self._told.add(model_id)

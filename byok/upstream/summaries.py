@@ -58,13 +58,13 @@ class Summariser:
     ) -> str:
         """Return a summary of at most `longest` characters; see Summarise."""
         room = int(room * _INPUT)
-        key = _digest(transcript(dropped, room))
+        key = await asyncio.to_thread(_digest, dropped, room)
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]
         name = self._wanted or f"byok:{asker.upstream.name}:{asker.model}"
         if self._clock() < self._asked_again.get(name, 0.0):
-            return outline(dropped, longest)
+            return await asyncio.to_thread(outline, dropped, longest)
         try:
             async with asyncio.timeout(self._seconds):
                 writer = await self._find(self._wanted) if self._wanted else asker
@@ -79,7 +79,7 @@ class Summariser:
                 name,
                 reason,
             )
-            return outline(dropped, longest)
+            return await asyncio.to_thread(outline, dropped, longest)
         summary = self._kept[key] = capped(said, longest)
         if len(self._kept) > _MAX_KEPT:
             self._kept.popitem(last=False)
@@ -92,7 +92,8 @@ async def _written(
     """Ask for a summary, of less where the writer's own window is smaller."""
     for left in reversed(range(_TRIES)):
         try:
-            return await _answer(writer, transcript(dropped, room), longest)
+            text = await asyncio.to_thread(transcript, dropped, room)
+            return await _answer(writer, text, longest)
         except UpstreamRefused as error:
             if error.code != "context_length" or not left:
                 raise
@@ -123,5 +124,6 @@ async def _answer(writer: Destination, text: str, longest: int) -> str:
     return summary
 
 
-def _digest(text: str) -> bytes:
+def _digest(dropped: Sequence[Message], room: int) -> bytes:
+    text = transcript(dropped, room)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass")).digest()

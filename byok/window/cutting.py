@@ -59,12 +59,14 @@ def task_of(
     """
     start = max(question_before(dropped, len(dropped)), 0)
     parts = list(without_summary(dropped[start])) if dropped else []
+    lines = frozenset(own_words.split("\n"))
     for before, message in pairwise(dropped[start:]):
         if message.role is Role.USER and before.role is Role.TOOL:
             parts += (
                 p
                 for p in message.parts
                 if isinstance(p, TextPart) and p.text.strip()
+                if p.text.strip().partition("\n")[0] in lines  # soon told
                 if p.text.strip() in own_words
             )
     texts = [len(p.text) for p in parts if isinstance(p, TextPart)]

@@ -21,6 +21,7 @@ from byok.chat import (
 from byok.window.compaction import Plan
 
 _ROOM = 16 * 2**20  # bytes of everything that is kept
+_ENTRY = 200  # bytes of a part without its text
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,11 @@ class Compaction:
 
 
 class Compactions:
-    """The compactions made lately; those that were not used for longest go first."""
+    """The compactions made lately; those that were not used for longest go first.
+
+    Digests are the caller's to make (`digests`): those of a long conversation take
+    their time.
+    """
 
     def __init__(self, room: int = _ROOM) -> None:
         self._room = room
@@ -55,26 +60,22 @@ class Compactions:
         """Tell whether anything was kept for a model."""
         return any(name == model for name, _ in self._kept)
 
-    def find(self, model: str, body: Sequence[Message]) -> Compaction | None:
-        """Return the longest compaction that was made of this conversation."""
-        lengths = {
-            c.length for (name, _), (c, _) in self._kept.items() if name == model
-        }
-        found = None
-        for digest in _digests(body, lengths):
-            if (model, digest) in self._kept:
-                found = (model, digest)
+    def lengths(self, model: str) -> set[int]:
+        """Return the lengths of beginnings for which anything was kept."""
+        return {c.length for (name, _), (c, _) in self._kept.items() if name == model}
+
+    def find(self, model: str, digests: Sequence[bytes]) -> Compaction | None:
+        """Return the compaction of the last of these beginnings that has one."""
+        keys = ((model, digest) for digest in reversed(digests))
+        found = next((key for key in keys if key in self._kept), None)
         if found is None:
             return None
         self._kept.move_to_end(found)
         return self._kept[found][0]
 
-    def keep(
-        self, model: str, body: Sequence[Message], compaction: Compaction, weight: int
-    ) -> None:
-        """Keep what was made of a conversation; `weight` is about its bytes."""
-        (digest,) = _digests(body, {compaction.length})
-        self._kept[model, digest] = (compaction, weight)
+    def keep(self, model: str, digest: bytes, compaction: Compaction) -> None:
+        """Keep what was made of the beginning with this digest."""
+        self._kept[model, digest] = (compaction, _size(compaction.messages))
         self._kept.move_to_end((model, digest))
         total = sum(weight for _, weight in self._kept.values())
         while total > self._room and len(self._kept) > 1:
@@ -82,8 +83,18 @@ class Compactions:
             total -= weight
 
 
+def _size(messages: Iterable[Message]) -> int:
+    """Return about how many bytes messages take; a picture may take millions."""
+    parts = [part for message in messages for part in message.parts]
+    return _ENTRY + sum(_ENTRY + sum(map(len, _texts(part))) for part in parts)
+
+
+def digests(body: Sequence[Message], lengths: Iterable[int]) -> list[bytes]:
+    """Return the digests of beginnings of these lengths, the shortest first."""
+    return list(_digests(body, lengths))
+
+
 def _digests(body: Sequence[Message], lengths: Iterable[int]) -> Iterator[bytes]:
-    """Give the digests of beginnings of these lengths, the shortest first."""
     state, done = hashlib.blake2b(digest_size=16), 0
     for length in sorted(lengths):
         if length > len(body):

@@ -9,6 +9,7 @@ from byok.augment.merging import merged_models
 from byok.augment.models import ListedModel, get_models
 from byok.errors import UpstreamGarbled
 from byok.knowledge import Group
+from byok.wire.json_body import write_json
 
 REGISTRIES = ("additional_chat_models", "model_registry", "model_info_registry")
 MODELS = [ListedModel("home", "qwen"), ListedModel("work", "Sonnet")]
@@ -125,3 +126,11 @@ def test_a_flag_of_telemetry_that_is_new_is_left_out(flag: str) -> None:
 def test_what_is_no_list_of_models_is_an_error(answer: dict[str, Any]) -> None:
     with pytest.raises(UpstreamGarbled):
         merged_models(answer, OURS, CHAT)
+
+
+@pytest.mark.parametrize("value", ["9" * 400, "1" * 25, "1e400", "NaN", "-0.0"])
+def test_no_number_of_theirs_is_too_large(value: str) -> None:
+    info = f'{{"q": {{"priority": {value}, "size": {value}}}}}'
+    theirs = official(model_info_registry=info)
+    answer = merged_models(theirs, OURS, {Group.CHAT})
+    write_json(answer)

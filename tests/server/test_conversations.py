@@ -101,6 +101,28 @@ async def test_one_that_waits_can_lose_its_place_too() -> None:
         assert stage.begun == ["one", "new"]
 
 
+async def test_one_that_takes_its_time_to_end_can_be_ended_twice() -> None:
+    place, leaves = Place("c", "1"), asyncio.Event()
+    conversations = Conversations()
+
+    async def slow() -> None:
+        async with conversations.turn(place):
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.wait_for(leaves.wait(), 2)
+
+    old = asyncio.ensure_future(slow())
+    await settled()
+    for _ in range(2):
+        async with conversations.turn(place):
+            await settled()
+    leaves.set()
+    with pytest.raises(BadRequest):
+        await old
+    assert not conversations._open
+
+
 async def test_a_time_out_of_an_answer_itself_stays_one() -> None:
     with pytest.raises(TimeoutError):
         async with Conversations().turn(Place("c")):

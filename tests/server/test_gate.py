@@ -143,6 +143,26 @@ async def test_stopping_waits_for_answers_and_then_ends_them() -> None:
     assert caught.value.code == "shutting_down"
 
 
+async def test_an_answer_that_takes_its_time_to_end_can_be_hurried() -> None:
+    gate, leaves = Gate(streams=1, waiting=0, seconds=5), asyncio.Event()
+
+    async def slow() -> None:
+        async with gate.entered(), gate.ended_by_stop():
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.wait_for(leaves.wait(), 2)
+
+    answer = asyncio.ensure_future(slow())
+    await turns()
+    for _ in range(2):
+        await soon(gate.stop(grace=0))
+        await turns()
+    leaves.set()
+    with pytest.raises(NotReady):
+        await soon(answer)
+
+
 async def test_stopping_is_quick_where_nothing_is_under_way() -> None:
     gate = Gate(streams=1, waiting=0, seconds=5)
     await asyncio.wait_for(gate.stop(grace=60), 1)

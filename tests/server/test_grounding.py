@@ -37,6 +37,8 @@ class Context(CodeContext):
 
     async def facts(self, names: BlobNames) -> Facts:
         self.asked.append(names)
+        if isinstance(self._found, Exception):
+            raise self._found
         return Facts(unknown=("b",), checkpoint_found=False)
 
 
@@ -117,3 +119,13 @@ async def test_whatever_fails_is_logged_once_and_the_chat_goes_on(
     assert record.levelname == level
     assert record.getMessage().startswith("a chat goes on without code")
     assert (record.exc_info is not None) == (level == "ERROR")
+
+
+@pytest.mark.parametrize("error", [NotReady("The disk is full."), KeyError("fault")])
+async def test_where_blobs_cannot_be_looked_up_nothing_is_called_unknown(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    _, facts = await grounded(Context(tmp_path, error), {**BODY, "mode": "AGENT"})
+    assert facts == Facts("r")
+    [record] = caplog.records
+    assert record.getMessage().startswith("nothing is said of blobs")

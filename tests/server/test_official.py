@@ -1,6 +1,8 @@
 """The relay: its place behind the gate, what it tells of itself."""
 
 import asyncio
+import gzip
+from typing import Any
 
 import pytest
 
@@ -44,6 +46,29 @@ async def test_a_stream_without_a_type_is_one_of_lines() -> None:
     assert len(unary.headers.getall("Content-Type")) == 1  # type: ignore[attr-defined]
     assert "X-Other" not in stream.headers
     assert "Via" not in unary.headers
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (b'{"feature_flags": {"x": "%s"}}' % (b"y" * 5_000_000), {}),
+        (gzip.compress(b"") * 20_000, {"Content-Encoding": "gzip"}),
+        (gzip.compress(b"y" * 10_000_000), {"Content-Encoding": "gzip"}),
+    ],
+    ids=["too large", "pieces of nothing", "expands"],
+)
+async def test_a_list_of_models_beyond_measure_is_left_out(
+    body: bytes, headers: dict[str, Any]
+) -> None:
+    async with FakeOfficial() as official:
+        official.expect("/get-models", b"{}", whole(body, **headers))
+        settings = official.settings(models="official")
+        async with running(settings, upstream="demo", environ=ENVIRON) as editor:
+            answer = await editor.post("/get-models")
+            troubles = (await editor.post("/byok/official")).json["troubles"]
+    assert answer.status == 200
+    assert "x" not in answer.json["feature_flags"]
+    assert "models" in troubles
 
 
 async def test_what_goes_where_is_said_at_the_start_and_when_asked(

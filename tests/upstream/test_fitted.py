@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -26,6 +28,7 @@ from byok.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.upstream.fitted import FittedUpstream, Window
 from byok.upstream.router import Destination
 from byok.upstream.summaries import Summariser
+from byok.window.compaction import Plan, plan
 from byok.window.estimate import weigh, weigh_tools
 from byok.window.stand_in import summary_of
 from tests.fakes.histories import PNG, agent, results, rules_broken_by, step, user
@@ -123,6 +126,21 @@ async def test_nobody_is_asked_for_a_window_that_is_not_needed() -> None:
 
     await Bench(Scripted(), Window(told=asked)).ask(chat(0))
     await Bench(Scripted(), Window(configured=32 * K, told=asked)).ask(chat(20))
+
+
+async def test_a_long_conversation_holds_up_nobody_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads: list[int] = []
+
+    def noting(*args: Any) -> Plan | None:
+        threads.append(threading.get_ident())
+        return plan(*args)
+
+    monkeypatch.setattr("byok.upstream.fitted.plan", noting)
+    for steps, here in ((20, True), (600, False)):
+        await Bench(Scripted(), Window(4000)).ask(chat(steps))
+        assert (threads.pop() == threading.get_ident()) is here
 
 
 async def test_the_rest_of_the_upstream_is_the_inner_one() -> None:

@@ -39,6 +39,7 @@ class House:
         pytest.param("byok:two:m2", ("two", "m2"), id="listed"),
         pytest.param("byok:two:never-heard", ("two", "never-heard"), id="not listed"),
         pytest.param("byok:two:qwen:7b/x", ("two", "qwen:7b/x"), id="with a colon"),
+        pytest.param("byok:two:" + "m" * 504, ("one", "top"), id="too long"),
         pytest.param("byok:two:m ü", ("two", "m ü"), id="verbatim"),
         pytest.param("", ("one", "top"), id="empty"),
         pytest.param("claude-sonnet-4", ("one", "top"), id="no prefix"),

@@ -11,7 +11,7 @@ from byok.excerpt import LEFT_OUT
 from byok.window.compaction import LOW_WATER, Plan, plan
 from byok.window.cutting import cut_points, newest_from
 from byok.window.estimate import weigh
-from byok.window.memory import Compaction, Compactions
+from byok.window.memory import Compaction, Compactions, digests
 from byok.window.stand_in import summary_of
 from tests.fakes.histories import (
     PNG,
@@ -108,14 +108,16 @@ def test_later_turns_begin_with_the_same_bytes(
     """Also where it is compacted again and again, each time on top of the last."""
     kept = Compactions()
     for next_room in [room, *rooms]:
-        known = kept.find("m", body) or Compaction(0, ())
+        known = kept.find("m", digests(body, kept.lengths("m"))) or Compaction(0, ())
         now = known.applied(body)
         if not (made := plan(now, next_room, weigh)):
             continue
-        kept.keep("m", body, known.further(made, SUMMARY), 1)
+        further = known.further(made, SUMMARY)
+        (digest,) = digests(body, {further.length})
+        kept.keep("m", digest, further)
         answer = Message(Role.ASSISTANT, (TextPart("Yes."),))
         longer = (*body, answer, *more)
-        found = kept.find("m", longer)
+        found = kept.find("m", digests(longer, kept.lengths("m")))
         assert found is not None
         sent = found.applied(body)
         assert sent == made.front(SUMMARY, len(now)), "as it was planned"

@@ -6,6 +6,7 @@ from byok.window.estimate import PICTURE, weigh
 from byok.window.shorten import NO_PICTURE
 from byok.window.stand_in import summary_message
 from tests.fakes.histories import PNG, agent, step, user
+from tests.fuzz.target import check_linear
 
 DONE = Message(Role.ASSISTANT, (TextPart("Done."),))
 TALK = (
@@ -79,6 +80,14 @@ def test_own_words_that_came_with_results_belong_to_the_task() -> None:
     found = texts(task_of(dropped, "Faster, please", 5000))
     assert found == ["Port it.", "Faster, please"]
     assert texts(task_of(dropped, "Something else", 5000)) == ["Port it."]
+
+
+def test_own_words_without_end_are_not_looked_through_for_each_result() -> None:
+    def find(size: int) -> None:
+        said = [m for n in range(size) for m in (*step(n, "r"), user(f"Not {n}."))]
+        task_of((user("Port it."), *said), "z" * 20_000 * size, 5000)
+
+    check_linear(find, 400)
 
 
 def test_of_a_huge_task_the_small_parts_stay_whole() -> None:

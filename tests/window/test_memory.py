@@ -1,5 +1,6 @@
 """A compaction is found by what it replaced, and by nothing else."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -7,35 +8,48 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.chat import Message, Part, Role, TextPart, ThinkingPart, ToolCall, ToolResult
-from byok.window.memory import Compaction, Compactions
+from byok.window.memory import Compaction, Compactions, digests
 from tests.fakes.histories import PNG, agent, histories, step, user
 
 BODY = agent(10, 50)
 FRONT = (user("Summary."),)
 
 
+def keep(
+    kept: Compactions, body: Sequence[Message], made: Compaction, model: str = "m"
+) -> None:
+    (digest,) = digests(body, {made.length})
+    kept.keep(model, digest, made)
+
+
+def find(
+    kept: Compactions, body: Sequence[Message], model: str = "m"
+) -> Compaction | None:
+    return kept.find(model, digests(body, kept.lengths(model)))
+
+
 def keeping(*lengths: int, model: str = "m") -> Compactions:
     kept = Compactions()
     for length in lengths:
-        kept.keep(model, BODY, Compaction(length, FRONT), 10)
+        keep(kept, BODY, Compaction(length, FRONT), model)
     return kept
 
 
 def test_the_longest_one_is_found_in_a_conversation_that_went_on() -> None:
     kept = keeping(5, 9, 3)
-    found = kept.find("m", (*BODY, *step(77, "more")))
+    found = find(kept, (*BODY, *step(77, "more")))
     assert found == Compaction(9, FRONT)
     assert found.applied(BODY) == (*FRONT, *BODY[9:])
-    assert kept.find("m", BODY[:7]) == Compaction(5, FRONT)
-    assert kept.find("m", BODY[:9]) == Compaction(9, FRONT)
-    assert kept.find("m", BODY[:2]) is None
+    assert find(kept, BODY[:7]) == Compaction(5, FRONT)
+    assert find(kept, BODY[:9]) == Compaction(9, FRONT)
+    assert find(kept, BODY[:2]) is None
 
 
 def test_each_model_has_its_own() -> None:
     kept = keeping(5)
     assert kept.knows("m")
     assert not kept.knows("n")
-    assert kept.find("n", BODY) is None
+    assert find(kept, BODY, "n") is None
 
 
 @given(histories(), st.data())
@@ -43,13 +57,13 @@ def test_an_edited_history_is_another_one(
     body: tuple[Message, ...], data: st.DataObject
 ) -> None:
     kept = Compactions()
-    kept.keep("m", body, Compaction(len(body), FRONT), 10)
-    assert kept.find("m", body) is not None
+    keep(kept, body, Compaction(len(body), FRONT))
+    assert find(kept, body) is not None
     place = data.draw(st.integers(0, len(body) - 1))
     message = body[place]
     edited = replace(message, parts=(*message.parts[:-1], TextPart("edited")))
-    assert kept.find("m", (*body[:place], edited, *body[place + 1 :])) is None
-    assert kept.find("m", body[:-1]) is None
+    assert find(kept, (*body[:place], edited, *body[place + 1 :])) is None
+    assert find(kept, body[:-1]) is None
 
 
 PAIRS: list[tuple[tuple[Part, ...], tuple[Part, ...]]] = [
@@ -68,25 +82,45 @@ def test_what_differs_in_anything_has_another_digest(
     one: tuple[Part, ...], other: tuple[Part, ...]
 ) -> None:
     kept = Compactions()
-    kept.keep("m", [Message(Role.USER, one)], Compaction(1, FRONT), 10)
-    assert kept.find("m", [Message(Role.USER, one)])
-    assert kept.find("m", [Message(Role.ASSISTANT, one)]) is None
-    assert kept.find("m", [Message(Role.USER, other)]) is None
+    keep(kept, [Message(Role.USER, one)], Compaction(1, FRONT))
+    assert find(kept, [Message(Role.USER, one)])
+    assert find(kept, [Message(Role.ASSISTANT, one)]) is None
+    assert find(kept, [Message(Role.USER, other)]) is None
+
+
+def large(length: int, size: int = 1000) -> Compaction:
+    return Compaction(length, (user("s" * size),))
 
 
 def test_what_was_not_used_for_longest_goes_first() -> None:
-    kept = Compactions(room=30)
+    kept = Compactions(room=5000)
     for length in (3, 5, 7):
-        kept.keep("m", BODY, Compaction(length, FRONT), 10)
-    assert kept.find("m", BODY[:3])  # now 5 is the oldest
-    kept.keep("m", BODY, Compaction(9, FRONT), 10)
-    assert kept.find("m", BODY[:5]) == Compaction(3, FRONT)
-    assert kept.find("m", BODY[:7]) == Compaction(7, FRONT)
+        keep(kept, BODY, large(length))
+    assert find(kept, BODY[:3])  # now 5 is the oldest
+    keep(kept, BODY, large(9))
+    assert find(kept, BODY[:5]) == large(3)
+    assert find(kept, BODY[:7]) == large(7)
 
 
 def test_the_newest_is_kept_however_large_it_is() -> None:
     kept = Compactions(room=5)
-    kept.keep("m", BODY, Compaction(3, FRONT), 10)
-    kept.keep("m", BODY, Compaction(5, FRONT), 100)
-    assert kept.find("m", BODY) == Compaction(5, FRONT)
-    assert kept.find("m", BODY[:4]) is None
+    keep(kept, BODY, large(3))
+    keep(kept, BODY, large(5))
+    assert find(kept, BODY) == large(5)
+    assert find(kept, BODY[:4]) is None
+
+
+def test_a_picture_takes_the_room_that_it_has_in_memory() -> None:
+    kept = Compactions(room=2_000_000)
+    picture = replace(PNG, data="A" * 1_500_000)
+    for length in (3, 5):
+        front = (Message(Role.USER, (TextPart("Summary."), picture)),)
+        keep(kept, BODY, Compaction(length, front))
+    assert kept.lengths("m") == {5}
+
+
+def test_no_number_of_small_ones_takes_all_memory() -> None:
+    kept = Compactions(room=10_000)
+    for number in range(100):
+        keep(kept, [user(str(number))], Compaction(1, ()))
+    assert len(kept._kept) <= 50

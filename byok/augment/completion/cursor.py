@@ -6,8 +6,12 @@ from functools import cached_property
 
 from byok.augment.positions import normal
 
+# Without the quotes that a backslash makes plain, each of them would be looked behind.
 _TOKEN = re.compile(
-    r'"(?:[^"\\\n]|\\.)*+"' r"|'(?:[^'\\\n]|\\.)*+'" r"|`[^`\n]*+`|([(\[{])|([)\]}])"
+    r"\\[\\\"']|"
+    r'"(?:[^"\\\n]|\\.)*+"'
+    r"|'(?:[^'\\\n]|\\.)*+'"
+    r"|`[^`\n]*+`|([(\[{])|([)\]}])"
 )
 
 

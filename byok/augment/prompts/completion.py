@@ -16,6 +16,7 @@ from byok.augment.prompts.editing import named, unfenced
 from byok.chat import FillRequest, Json
 
 _MARK = "CURSOR"
+_LONGEST_PATH = 4096  # that is kept with a prediction
 _INSTRUCTIONS = """You complete code at the cursor, whose place is marked {mark}. \
 Write what belongs exactly there: the rest of the line, or of the block that is being \
 written, and no more. Do not repeat what stands before or behind it.
@@ -55,7 +56,8 @@ def cursor_of(body: Json) -> Cursor:
     if len(before) >= PREFIX_CHARS:
         before = before[-PREFIX_CHARS:]
         before = before.partition("\n")[2] or before
-    return Cursor(before, text(body, "suffix")[:SUFFIX_CHARS], text(body, "path"))
+    after, path = text(body, "suffix")[:SUFFIX_CHARS], text(body, "path")
+    return Cursor(before, after, path[-_LONGEST_PATH:])
 
 
 def is_wanted(body: Json, cursor: Cursor) -> bool:
@@ -74,10 +76,10 @@ def limited(body: Json, defaults: Defaults) -> Defaults:
 
 def unused(mark: str, code: str) -> str:
     """Put brackets around a mark until the code holds nothing like it."""
-    mark = f"[[{mark}]]"
-    while mark in code:
-        mark = f"[{mark}]"
-    return mark
+    count = 2
+    while (found := "[" * count + mark + "]" * count) in code:
+        count *= 2
+    return found
 
 
 def _reply(body: Json, cursor: Cursor, facts: Facts) -> CompletionObject:

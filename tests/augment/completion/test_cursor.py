@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.augment.completion.cursor import Cursor, brackets, indent
+from tests.fuzz.target import check_linear
 
 
 def test_a_cursor_knows_its_line_whatever_ends_the_lines() -> None:
@@ -40,6 +41,8 @@ def test_at_the_end_of_a_file_nothing_is_below() -> None:
         ("`)` ' ) '", (0, 0)),
         ("it's (", (0, 1)),
         ('"(\n"(', (0, 2)),
+        (r"\"(\" [", (0, 2)),
+        (r"\(x, y) -> [", (0, 1)),
     ],
 )
 def test_brackets_without_their_partner_are_counted(
@@ -53,6 +56,11 @@ def test_no_bracket_is_counted_twice(code: str) -> None:
     closing, opening = brackets(code)
     assert closing <= sum(map(code.count, ")]}"))
     assert opening <= sum(map(code.count, "([{"))
+
+
+@pytest.mark.parametrize("piece", ['\\"', '\\"a\\":', "\\'", "\"'`", '"\\"'])
+def test_code_that_is_all_quotes_is_read_once(piece: str) -> None:
+    check_linear(lambda size: brackets(piece * size), 20_000)
 
 
 def test_the_indentation_is_counted_in_characters() -> None:

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.job import Defaults
+from byok.augment.job import Defaults, Facts
 from byok.augment.prompts.completion import decode, unused
 from byok.chat import FillRequest, Role, Sampling
 from tests.fakes.jobs import PLAIN, events, ignore, never_fails, texts, whole
+from tests.fuzz.target import check_linear
 
 BODY: dict[str, Any] = {
     "prompt": "import os\r\n\r\ndef fare(",
@@ -117,6 +118,19 @@ def test_a_mark_is_nowhere_else(code: str) -> None:
     mark = unused("CURSOR", code)
     assert mark not in code
     assert "[[CURSOR]]" in mark
+
+
+def test_a_mark_is_found_soon_even_where_all_short_ones_stand() -> None:
+    check_linear(
+        lambda size: unused("CURSOR", "[" * size + "CURSOR" + "]" * size), 9000
+    )
+
+
+def test_of_a_path_without_end_no_more_is_kept_than_tells_files_apart() -> None:
+    reply = decode({**BODY, "path": "x" * 1_000_000 + "/a.py"}, PLAIN, ignore).reply
+    path = reply(Facts("r")).cursor.path
+    assert path.endswith("/a.py")
+    assert len(path) < 10_000
 
 
 @pytest.mark.parametrize("odd", [None, 7, -1, [], ["x"], {"x": 1}, "\ud800", "a\x00b"])
