@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 BYTES_A_TOKEN = 3.5  # until an answer tells
 _FEWEST, _MOST = 1.0, 8.0
+_MOST_A_BYTE = 4  # tokens; a larger count is of more than this prompt, or a lie
 _TELLING = 500  # tokens; a shorter prompt is mostly the template's own words
 _RISE = 0.3
 _MARGIN = 0.95  # of the room, since an estimate may be wrong
@@ -48,7 +49,7 @@ class Limits:
 
         The ratio falls at once and rises slowly: too small a one only costs room.
         """
-        if tokens < _TELLING:
+        if tokens < _TELLING or tokens > weight * _MOST_A_BYTE:
             return True
         if self.learned and tokens > self.learned:
             self.learned = tokens

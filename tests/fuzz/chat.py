@@ -2,15 +2,22 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from byok.augment.chat_request import decode_chat
+from byok.augment.conversation import place_of
+from byok.augment.grounding import wanted, with_passages
 from byok.augment.job import Defaults
-from byok.chat import Sampling
+from byok.augment.prompts import completion
+from byok.chat import ChatRequest, Role, Sampling
 from byok.dialects.base import Target as ModelTarget
 from byok.dialects.openai_chat import OpenAIChat
 from byok.dialects.quirks import QUIRKS
 from byok.errors import ByokError
+from byok.window.compaction import plan
+from byok.window.estimate import weigh
+from byok.window.memory import Compaction
 from byok.wire.json_body import parse_body, write_json
 from tests.fakes.strict import broken_rules
 from tests.fuzz.target import Draw, Target, check_linear
@@ -52,7 +59,8 @@ _FIELDS = (
     *("agent_memories", "memories_info", "persona_type", "silent", "prompt"),
     *("feature_detection_flags", "third_party_override", "system_prompt"),
     *("system_prompt_append", "system_prompt_replacements", "instruction"),
-    *("disable_selected_code_details", "conversation_id"),
+    *("disable_selected_code_details", "conversation_id", "user_guided_blobs"),
+    *("user_specified_files", "disable_retrieval", "suffix", "edit_events"),
 )
 _TURN_NODES = ("nodes", "structured_request_nodes", "request_nodes")
 _REPLY_NODES = ("response_nodes", "structured_output_nodes")
@@ -88,10 +96,14 @@ def check_body(
     except ByokError as error:
         assert 400 <= error.status < 500
         return
+    place_of(body)
+    completion.decode(body, Defaults(), _ignored)
     for defaults in settings:
         chat = decode_chat(body, defaults)
+        wanted(body, chat)
         if not chat.messages:
             continue
+        chat = with_passages(_fitting(chat), "code\n")
         for name in ("openai", *others):
             target = ModelTarget("m", QUIRKS[name])
             request = OpenAIChat().encode(chat, target)
@@ -103,6 +115,22 @@ def check_body(
             assert {request.tool_names[name] for name in names} == {
                 tool.name for tool in chat.tools
             }
+
+
+def _fitting(chat: ChatRequest) -> ChatRequest:
+    """Return a chat as it is sent where only half of it fits."""
+    first = int(chat.messages[0].role is Role.SYSTEM)
+    system, body = chat.messages[:first], chat.messages[first:]
+    room = sum(map(weigh, body)) // 2
+    made = plan(body, room, weigh, chat.own_words)
+    if made is None:
+        return chat
+    further = Compaction(0, ()).further(made, "Summary.")
+    return replace(chat, messages=(*system, *further.applied(body)))
+
+
+def _ignored(kind: int) -> None:
+    """An unknown kind of node is of no interest."""
 
 
 def check_time(data: bytes) -> None:

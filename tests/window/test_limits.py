@@ -133,3 +133,10 @@ def test_whatever_is_told_the_room_stays_sane(
         limits.answered(weight, counted or 0)
         assert 1.0 <= limits.ratio <= 8.0
         assert 0 < limits.room() < limits.window() * limits.ratio
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1_200_001, 10**15, 2**63])
+def test_a_count_that_no_prompt_can_have_teaches_nothing(count: int) -> None:
+    limits = Limits(learned=100_000)
+    assert limits.answered(300_000, count)
+    assert limits == Limits(learned=100_000)
