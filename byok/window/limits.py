@@ -16,6 +16,7 @@ _MARGIN = 0.95  # of the room, since an estimate may be wrong
 _ANSWER = 4096  # tokens kept for an answer of unknown length
 _GUESS = 0.7  # of a prompt that was too long, where no number is named
 _SMALLEST = 2048  # tokens; no guess goes below
+_GROWTH = 1.25  # of a guess that a prompt of half of it did not disprove
 
 
 @dataclass(slots=True)
@@ -23,13 +24,15 @@ class Limits:
     """One model's window in tokens, and its bytes a token.
 
     `configured` is the user's word, `learned` what a refusal taught; 0 is unknown.
-    `answer` are tokens that refusals showed to be kept for answers.
+    `answer` are tokens that refusals showed to be kept for answers. Where `guessed`, no
+    refusal named the window: it is tried out upwards again as answers come.
     """
 
     configured: int = 0
     learned: int = 0
     ratio: float = BYTES_A_TOKEN
     answer: int = 0
+    guessed: bool = False
 
     def window(self, told: int = 0) -> int:
         """Return the window, 0 where unknown; `told` is what the server says."""
@@ -49,6 +52,8 @@ class Limits:
 
         The ratio falls at once and rises slowly: too small a one only costs room.
         """
+        if self.guessed and 2 * weight >= self.learned * self.ratio:
+            self.learned = int(self.learned * _GROWTH)
         if tokens < _TELLING or tokens > weight * _MOST_A_BYTE:
             return True
         if self.learned and tokens > self.learned:
@@ -62,6 +67,7 @@ class Limits:
 
     def refused(self, weight: int, window: int | None, counted: int | None) -> None:
         """Learn from a refusal: the window and the count that it names, if any."""
+        self.guessed = not window
         if counted:
             self.ratio = min(max(weight / counted, _FEWEST), _MOST)
         if window:

@@ -115,6 +115,20 @@ def test_without_a_number_less_is_sent_each_time() -> None:
     assert limits.window() >= 1000, "one odd refusal does not end all conversations"
 
 
+def test_a_guess_is_tried_out_upwards_as_answers_come() -> None:
+    limits = Limits()
+    limits.refused(40 * K, None, None)  # a whim: it takes far more
+    low = limits.window()
+    limits.answered(1 * K, 0)
+    assert limits.window() == low, "a short prompt tells nothing"
+    for _ in range(12):
+        limits.answered(limits.room(), 0)
+    assert limits.window() > 8 * low
+    limits.refused(40 * K, 16 * K, None)
+    limits.answered(limits.room(), 0)
+    assert limits.window() == 16 * K, "a number is no guess"
+
+
 @given(
     st.lists(
         st.tuples(
