@@ -118,6 +118,12 @@ class CodeContext:
         """
         return await (await self._opened()).passages.find(wanted, length)
 
+    def is_secret(self, path: str) -> bool:
+        """Tell a file whose name is that of a secret, unless the user opened it."""
+        from byok.context.secret_names import is_secret
+
+        return is_secret(path, tuple(self._options.allow_secret))
+
     async def text_of(self, name: str) -> str | None:
         """Return the text of a blob that a client names; None if it is not here."""
         try:

@@ -76,7 +76,9 @@ class Completer:
         reply = job.reply(Facts(request_id))
         cursor = reply.cursor
         key = (name, choice.model, row.path, cursor.path)
-        if not job.chat.messages:
+        # What is typed into a file of keys would leave the machine unasked.
+        secret = job.chat.fill is not None and services.context.is_secret(cursor.path)
+        if secret or not job.chat.messages:
             return partial(_ready, reply, facts, "")
         if rest := self._shown.rest(key, cursor):
             return partial(_ready, reply, facts, rest)

@@ -271,3 +271,18 @@ async def test_an_upstream_that_fills_gaps_gets_the_gap(fake: FakeUpstream) -> N
     assert fake.paths == ["/infill", "chat/completions", "/infill"]
     assert fake.requests[2]["input_prefix"] == BODY["prompt"]
     assert fake.requests[2]["n_predict"] == 256
+
+
+async def test_a_file_of_secrets_is_not_sent_unless_the_user_opened_it(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(answer("KEY=1"))
+    async with running(settings(fake)) as editor:
+        replies = [await complete(editor, path=p) for p in (".env", "a/id_rsa")]
+        assert [reply.json["completion_items"] for reply in replies] == [[], []]
+        assert fake.requests == []
+        chat = await editor.post("/chat-input-completion", {**BODY, "path": ".env"})
+        assert chat.json["completion_items"]
+    opened = {**settings(fake), "context": {"allow_secret": [".env"]}}
+    async with running(opened) as editor:
+        assert (await complete(editor, path=".env")).json["completion_items"]
