@@ -191,6 +191,9 @@ def _scripts(passed_on: bool) -> list[Script]:
     ]
 
 
+_WHOLE_OR_NOTHING = ("/instruction-stream", "/smart-paste-stream")
+
+
 @dataclass
 class _Running:
     url: str
@@ -262,7 +265,14 @@ class _Survey:
             for seen in (at.fake.requests, at.fake.bodies, at.fake.headers):
                 seen.clear()
         headers = {"Authorization": f"Bearer {at.token}"}
-        response = case.call(base_url=at.url, session=self._session, headers=headers)
+        try:
+            response = case.call(
+                base_url=at.url, session=self._session, headers=headers
+            )
+        except requests.exceptions.ChunkedEncodingError:
+            if case.operation.path in _WHOLE_OR_NOTHING:
+                return  # broken off without the mark of its end, as it should be
+            raise
         self._count(response.status_code)
         case.validate_response(
             response,
