@@ -44,8 +44,10 @@ def choose_where(services: Services, row: Row, body: Json) -> Elsewhere | None:
     if isinstance(row, (Forward, ListModels)) or not (group := group_of(row.path)):
         return None
     where = services.settings.routing.official.where(group)
+    if where is Where.LOCAL:
+        return None
     is_ours = isinstance(row, Generate) and split_id(model_id(body)) is not None
-    if where is Where.LOCAL or (where is Where.OFFICIAL and is_ours):
+    if where is Where.OFFICIAL and is_ours:
         return None
     return Elsewhere(row, group, where)
 

@@ -1,8 +1,7 @@
 """Ask a model and write its answer: the one place where client and upstream meet."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TypeAlias
 
@@ -96,7 +95,11 @@ class Generator:
             stream.beat_with(_line(reply.heartbeat))
             begun = False
             try:
-                async with self._in_order(turn), turn.events() as batches:
+                async with (
+                    self._gate.ended_by_stop(),
+                    self._conversations.turn(turn.place),
+                    turn.events() as batches,
+                ):
                     async for batch in batches:
                         lines = turn.lines(batch)
                         if lines and not turn.ended:
@@ -138,7 +141,11 @@ class Generator:
     ) -> StreamResponse:
         del request
         try:
-            async with self._in_order(turn), turn.events() as batches:
+            async with (
+                self._gate.ended_by_stop(),
+                self._conversations.turn(turn.place),
+                turn.events() as batches,
+            ):
                 async for batch in batches:
                     turn.lines(batch)
             if not turn.ended:
@@ -147,12 +154,6 @@ class Generator:
             if not turn.ended:  # a whole answer cannot fail any more
                 return json_response(reply.failed(turn.failed(error)))
         return json_response(turn.last[-1])
-
-    @asynccontextmanager
-    async def _in_order(self, turn: Turn) -> AsyncIterator[None]:
-        """Wait for the turn of an answer, which byok's own end or a newer one ends."""
-        async with self._gate.ended_by_stop(), self._conversations.turn(turn.place):
-            yield
 
     def _told(self, turn: Turn, error: Exception) -> ByokError:
         """Turn a failure into an error that can be told."""

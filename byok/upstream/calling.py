@@ -1,8 +1,7 @@
 """Call one HTTP server: its key, a deadline for the head, a pause where it is down."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -52,14 +51,13 @@ class Caller:
         self._key = key
         self._breaker = Breaker(callee.breaker_pause)
 
-    @asynccontextmanager
-    async def called(
+    async def call(
         self,
         url: httpx.URL,
         content: bytes | None,
         head: Callable[[str], httpx.Headers],
-    ) -> AsyncIterator[httpx.Response]:
-        """Send a request and give the response, whatever its status.
+    ) -> httpx.Response:
+        """Send a request and return the response, whatever its status; to hang up on.
 
         With content it is a POST, else a GET; `head` writes the headers for a key.
         A refused key is looked up anew, and tried if it was changed meanwhile.
@@ -70,15 +68,18 @@ class Caller:
         """
         key = await self._key.get()
         response = await self._sent(url, content, head(key))
+        if response.status_code != 401:
+            return response
+        self._key.forget()
         try:
-            if response.status_code == 401:
-                self._key.forget()
-                if (other := await self._key.get()) != key:
-                    await hang_up(response)
-                    response = await self._sent(url, content, head(other))
-            yield response
-        finally:
+            other = await self._key.get()
+        except BaseException:
             await hang_up(response)
+            raise
+        if other == key:
+            return response
+        await hang_up(response)
+        return await self._sent(url, content, head(other))
 
     async def _sent(
         self, url: httpx.URL, content: bytes | None, headers: httpx.Headers

@@ -31,7 +31,7 @@ from byok.window.shorten import less_context, without_context
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _MAX_MODELS = 200
-_SMALL = 4_000  # bytes; there is no window into which they would not fit
+_FEW, _SMALL = 8, 4_000  # messages or tools, bytes: they fit into any window
 _TRIES = 3  # of shorter requests where refusals name no number; else it is one
 _FORGOTTEN = ChatRequest(())
 _NOTHING = Compaction(0, ())
@@ -95,10 +95,18 @@ class FittedUpstream:
         """See Upstream.forwarded: another API's clients count for themselves."""
         return self._inner.forwarded(path, content)
 
-    async def stream(
+    def stream(
         self, chat: ChatRequest, model: str
     ) -> AsyncGenerator[list[StreamEvent], None]:
         """See Upstream.stream."""
+        if self._is_small(chat):
+            return self._inner.stream(chat, model)
+        return self._fitting(chat, model)
+
+    async def _fitting(
+        self, chat: ChatRequest, model: str
+    ) -> AsyncGenerator[list[StreamEvent], None]:
+        """Ask with what fits, and learn how much that is."""
         limits = self._limits(model)
         sent, weight = await self._fitted(chat, model, limits)
         for attempt in count(1):
@@ -147,8 +155,6 @@ class FittedUpstream:
         system, body = chat.messages[:first], chat.messages[first:]
         fixed = weigh_tools(chat.tools) + self._sum(system)
         weight = self._sum(body)
-        if fixed + weight <= _SMALL:
-            return chat, fixed + weight
         told = 0 if limits.window() else await self._window.told(model)
         room = limits.room(told, chat.sampling.max_tokens) - fixed
         if room <= 0 or weight <= room * LOW_WATER:
@@ -224,6 +230,12 @@ class FittedUpstream:
             if len(self._models) > _MAX_MODELS:
                 self._models.popitem(last=False)
         return self._models[model]
+
+    def _is_small(self, chat: ChatRequest) -> bool:
+        """Tell what fits into any window and teaches nothing."""
+        if len(chat.tools) > _FEW or len(chat.messages) > _FEW:
+            return False
+        return weigh_tools(chat.tools) + self._sum(chat.messages) <= _SMALL
 
     def _sum(self, messages: Sequence[Message]) -> int:
         return sum(map(self._weigh, messages))

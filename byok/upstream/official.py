@@ -22,7 +22,7 @@ from byok.redact import Redactor
 from byok.upstream.base import Forwarded
 from byok.upstream.calling import Callee, Caller, KeySource, redirected
 from byok.upstream.patience import REMOTE, Patience
-from byok.upstream.reading import described, passed_on
+from byok.upstream.reading import described, hang_up, passed_on
 from byok.upstream.transport import Route, Transports
 
 _PASSED = (
@@ -76,10 +76,10 @@ class OfficialService:
         async with AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(seconds):
-                    called = self._caller.called(
+                    response = await self._caller.call(
                         url, content, lambda key: self._head(headers, key)
                     )
-                    response = await stack.enter_async_context(called)
+                    stack.push_async_callback(hang_up, response)
                     _check(response)
                     reads = passed_on(response, OFFICIAL, str(url), self._patience)
                     await stack.enter_async_context(aclosing(reads))

@@ -20,7 +20,7 @@ from byok.errors import UpstreamRefused
 from byok.upstream.calling import Callee, Caller, KeySource, redirected
 from byok.upstream.failures import translated
 from byok.upstream.patience import REMOTE, Patience
-from byok.upstream.reading import limited
+from byok.upstream.reading import hang_up, limited
 from byok.upstream.retry import parse_retry_after
 from byok.upstream.transport import Route, Transports
 from byok.wire.json_body import parse_json
@@ -87,10 +87,13 @@ class Sender:
             NotReady: the upstream is left alone for the moment.
         """
         head = partial(self._headers, has_content=content is not None)
-        async with self._caller.called(self._url(path), content, head) as response:
+        response = await self._caller.call(self._url(path), content, head)
+        try:
             if not response.is_success:
                 raise await self._refusal(response)
             yield response
+        finally:
+            await hang_up(response)
 
     def _headers(self, key: str, *, has_content: bool) -> httpx.Headers:
         """Return the head of a request; it changes only with the key."""

@@ -9,6 +9,7 @@ import pytest
 from byok.errors import NotReady, UpstreamUnreachable
 from byok.upstream.breaker import FAILURES
 from byok.upstream.calling import Callee, Caller, redirected
+from byok.upstream.reading import hang_up
 from byok.upstream.transport import Transports
 from tests.fakes.upstream import FakeUpstream, Script
 from tests.upstream.test_client import Key
@@ -39,8 +40,9 @@ class Line:
     async def call(self, path: str = "x", content: bytes | None = b"{}") -> int:
         """Return the status."""
         url = httpx.URL(f"{self.url}/{path}")
-        async with self.caller.called(url, content, head) as response:
-            return response.status_code
+        response = await self.caller.call(url, content, head)
+        await hang_up(response)
+        return response.status_code
 
 
 async def test_content_makes_it_a_post(
