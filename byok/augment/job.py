@@ -117,3 +117,7 @@ class Decode(Protocol[Reply]):
     ) -> Job[Reply]:
         """Read one body."""
         ...
+
+
+def unnoticed(kind: int) -> None:
+    """Take no note of a kind of node, where a body has none or is read twice."""

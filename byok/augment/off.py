@@ -15,7 +15,7 @@ from byok.augment.blobs import (
     uploaded_reply,
 )
 from byok.augment.endpoints import Endpoint, Generate, Local, Refused, Streamed, Whole
-from byok.augment.job import Defaults, Facts
+from byok.augment.job import Defaults, Facts, unnoticed
 from byok.augment.quiet import Quiet
 from byok.augment.retrieval import Retrieval, encode_retrieval
 from byok.chat import Json
@@ -65,13 +65,13 @@ def off_answer(row: Endpoint, group: Group, body: Json, request_id: str) -> Off:
 def _failed(row: Generate, error: BadRequest, body: Json, request_id: str) -> Off:
     match row.how:
         case Streamed(decode):
-            lines = decode(body, Defaults(), _ignored).reply(Facts(request_id))
+            lines = decode(body, Defaults(), unnoticed).reply(Facts(request_id))
             if not lines.keeps_part:
                 raise error
             first = () if lines.first is None else (lines.first,)
             return Off([*first, *lines.fail(error)], stream=True)
         case Whole(decode):
-            whole = decode(body, Defaults(), _ignored).reply(Facts(request_id))
+            whole = decode(body, Defaults(), unnoticed).reply(Facts(request_id))
             return Off([whole.failed(error)])
 
 
@@ -88,7 +88,3 @@ def _nothing(service: Service, group: Group, body: Json) -> Json:
             return encode_retrieval(Retrieval(switched_off(group).sentence))
         case _:
             raise switched_off(group)
-
-
-def _ignored(kind: int) -> None:
-    """An unknown kind of node is told when somebody reads it."""

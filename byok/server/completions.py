@@ -14,14 +14,14 @@ from byok.augment.blobs import blob_names
 from byok.augment.completion.reply import CompletionObject
 from byok.augment.completion.shown import Shown
 from byok.augment.endpoints import Generate
-from byok.augment.job import Decode, Defaults, Facts
+from byok.augment.job import Decode, Defaults, Facts, unnoticed
 from byok.chat import Json
 from byok.errors import ByokError
+from byok.offload import Run
 from byok.server.app import Exchange
 from byok.server.choice import choose_model
 from byok.server.gate import Gate
 from byok.server.grounding import Grounding
-from byok.server.large import Run
 from byok.server.reply import internal_error, json_response
 from byok.server.turn import Turn
 from byok.services import Services
@@ -70,7 +70,7 @@ class Completer:
         services, request_id = self._services, exchange.request_id
         choice = await choose_model(services, row.purpose, body)
         name = choice.upstream.name
-        job = await run(partial(decode, body, self._defaults(row, name), _ignore))
+        job = await run(partial(decode, body, self._defaults(row, name), unnoticed))
         names = await run(partial(blob_names, body))
         facts = partial(self._grounding.facts, names, request_id)
         reply = job.reply(Facts(request_id))
@@ -171,7 +171,3 @@ async def _ready(
     """Answer with what is known already."""
     reply.facts = await facts()
     return json_response(reply.written(text))
-
-
-def _ignore(kind: int) -> None:
-    """Take no note of a node: completions have none."""

@@ -14,6 +14,7 @@ from byok.augment.quiet import Quiet
 from byok.chat import Json
 from byok.errors import BadRequest
 from byok.knowledge import Group, Service, Where
+from byok.offload import Run
 from byok.openai_api import Forward, ListModels, model_list
 from byok.server.app import Exchange
 from byok.server.body import parse_request, read_body
@@ -22,7 +23,7 @@ from byok.server.completions import Completer
 from byok.server.forward import Forwarder
 from byok.server.generate import Generator
 from byok.server.guard import Guard
-from byok.server.large import LargeBodies, Run
+from byok.server.large import LargeBodies
 from byok.server.official import Relay
 from byok.server.reply import json_response
 from byok.server.routes import Row, find_row

@@ -10,9 +10,9 @@ from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from byok.augment.body import first_text
 from byok.errors import ByokError
+from byok.offload import Run
 from byok.openai_api import Forward, error_body
 from byok.server.gate import Gate
-from byok.server.large import Run
 from byok.server.reply import COMMON
 from byok.server.stream import OpenStream
 from byok.services import Services

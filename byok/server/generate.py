@@ -14,11 +14,11 @@ from byok.augment.prompts.editing import cut_file
 from byok.chat import Json
 from byok.errors import ByokError
 from byok.knowledge import Purpose
+from byok.offload import Run
 from byok.server.choice import choose_model
 from byok.server.conversations import Conversations
 from byok.server.gate import Gate
 from byok.server.grounding import Grounding
-from byok.server.large import Run
 from byok.server.reply import internal_error, json_response
 from byok.server.stream import LineStream
 from byok.server.turn import Turn

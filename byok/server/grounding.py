@@ -1,8 +1,10 @@
 """Puts code into a chat before it is asked, and says what is unknown of it here."""
 
 import logging
+from collections.abc import Awaitable
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from byok.augment.blobs import BlobNames, blob_names
 from byok.augment.grounding import Passages, Wanted, with_passages
@@ -10,10 +12,11 @@ from byok.augment.job import Facts, Job, LineReply, ObjectReply
 from byok.chat import ChatRequest, Json
 from byok.config.sections import ChatSettings
 from byok.errors import ByokError
+from byok.offload import Run
 from byok.retrieval.code_context import CodeContext
-from byok.server.large import Run
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Grounding:
@@ -51,28 +54,26 @@ class Grounding:
         return job.chat, await self.facts(names, request_id)
 
     async def facts(self, names: BlobNames, request_id: str) -> Facts:
-        """Say what is unknown here of the blobs that a request names.
-
-        Whatever hinders that hinders nothing else.
-        """
+        """Say what is unknown here of the blobs that a request names."""
         if names.is_empty or not self._keeps_uploads:
             return Facts(request_id)
-        try:
-            known = await self._context.facts(names)
-        except ByokError as error:
-            _log.warning("nothing is said of blobs: %s", error.sentence)
-        except Exception:
-            _log.exception("nothing is said of blobs")
-        else:
-            return replace(known, request_id=request_id)
-        return Facts(request_id)
+        known = await _unhindered(
+            self._context.facts(names), Facts(), "nothing is said of blobs"
+        )
+        return replace(known, request_id=request_id)
 
     async def _found(self, wanted: Wanted) -> Passages:
-        """Find code; a chat goes on without, whatever hinders that."""
-        try:
-            return await self._context.passages(wanted, self._settings.context_chars)
-        except ByokError as error:
-            _log.warning("a chat goes on without code: %s", error.sentence)
-        except Exception:
-            _log.exception("a chat goes on without code")
-        return Passages()
+        """Find code."""
+        found = self._context.passages(wanted, self._settings.context_chars)
+        return await _unhindered(found, Passages(), "a chat goes on without code")
+
+
+async def _unhindered(lookup: Awaitable[T], nothing: T, what: str) -> T:
+    """Look something up; whatever goes wrong is logged and hinders no answer."""
+    try:
+        return await lookup
+    except ByokError as error:
+        _log.warning("%s: %s", what, error.sentence)
+    except Exception:
+        _log.exception("%s", what)
+    return nothing

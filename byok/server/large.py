@@ -5,21 +5,13 @@ memory while that goes on. Meanwhile every other client is to be answered at onc
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from typing import Protocol, TypeVar
 
-T = TypeVar("T")
+from byok.offload import Run, here
+
 LARGE = 2**20  # bytes
 _AT_ONCE = 2
-
-
-class Run(Protocol):
-    """Runs a function where it disturbs nobody."""
-
-    def __call__(self, work: Callable[[], T], /) -> Awaitable[T]:
-        """Return what the function returned."""
-        ...
 
 
 class LargeBodies:
@@ -44,8 +36,4 @@ class LargeBodies:
             yield asyncio.to_thread
 
 
-async def _here(work: Callable[[], T], /) -> T:
-    return work()
-
-
-_AT_ONCE_HERE: AbstractAsyncContextManager[Run] = nullcontext(_here)
+_AT_ONCE_HERE: AbstractAsyncContextManager[Run] = nullcontext(here)

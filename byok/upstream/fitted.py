@@ -13,12 +13,12 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import Protocol, TypeVar
 
 from byok.chat import ChatRequest, Message, Role
 from byok.dialects.refusals import class_of
 from byok.errors import UpstreamGarbled, UpstreamRefused
 from byok.events import Finish, FinishReason, StreamEvent, Usage
+from byok.offload import Run, here
 from byok.upstream.base import Forwarded, Upstream
 from byok.upstream.router import Destination
 from byok.upstream.summaries import Summarise
@@ -28,7 +28,6 @@ from byok.window.limits import Limits
 from byok.window.memory import Compaction, Compactions, digests
 from byok.window.shorten import less_context, without_context
 
-T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _MAX_MODELS = 200
 _FEW, _SMALL = 8, 4_000  # messages or tools, bytes: they fit into any window
@@ -43,14 +42,6 @@ _UNSAID = (
 
 async def _unknown(model: str) -> int:
     return 0
-
-
-class Run(Protocol):
-    """Runs a function, in a thread or here."""
-
-    def __call__(self, work: Callable[[], T], /) -> Awaitable[T]:
-        """Return what the function returned."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,11 +235,7 @@ class FittedUpstream:
 def _run_for(messages: int, weight: int) -> Run:
     """Choose where to work on a conversation: a long one may hold up nobody else."""
     large = messages > _MANY_MESSAGES or weight > _LARGE
-    return asyncio.to_thread if large else _here
-
-
-async def _here(work: Callable[[], T], /) -> T:
-    return work()
+    return asyncio.to_thread if large else here
 
 
 def _is_what_is_weighed(chat: ChatRequest) -> bool:

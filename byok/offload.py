@@ -1,0 +1,19 @@
+"""Where a function runs: in a thread, or here where it takes no time."""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Run(Protocol):
+    """Runs a function where it disturbs nobody; `asyncio.to_thread` is one."""
+
+    def __call__(self, work: Callable[[], T], /) -> Awaitable[T]:
+        """Return what the function returned."""
+        ...
+
+
+async def here(work: Callable[[], T], /) -> T:
+    """Run: at once."""
+    return work()
