@@ -59,10 +59,13 @@ class Finish:
 
 @dataclass(slots=True)
 class Notice:
-    """One sentence that byok owes the user about this turn, and its code."""
+    """One sentence that byok owes the user about this turn.
+
+    `code` names what failed; without one the sentence is for information only.
+    """
 
     text: str
-    code: str
+    code: str = ""
 
 
 StreamEvent: TypeAlias = (

@@ -90,7 +90,8 @@ class ChatReply:
     @property
     def _is_blank(self) -> bool:
         """Whether the user would see an answer without a word."""
-        said = self._calls or self._notices or any(map(str.strip, self._text))
+        failed = any(notice.code for notice in self._notices)
+        said = self._calls or failed or any(map(str.strip, self._text))
         return self._asked and not self._silent and not said
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
@@ -110,8 +111,9 @@ class ChatReply:
                 self._usage = event
             case Finish(reason=reason):
                 self._finish = reason
-            case Notice():
-                self._notices.append(event)
+            case Notice(code=code):
+                if code or not self._silent:
+                    self._notices.append(event)
             case ToolCallDelta():
                 pass  # the assembler made it a ToolCall
             case _:
@@ -125,8 +127,8 @@ class ChatReply:
             stop = StopReason.TOOL_USE
         if self._is_blank and stop is StopReason.END_TURN:
             self._notices.append(_NOTHING)
-        notice = self._notices[0] if self._notices else None
-        error = (notice.code, notice.text) if notice else None
+        failed = (notice for notice in self._notices if notice.code)
+        error = next(((notice.code, notice.text) for notice in failed), None)
         yield from self._end(stop, error)
 
     def fail(self, error: ByokError) -> Iterator[Json]:

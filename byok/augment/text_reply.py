@@ -65,7 +65,7 @@ class TextLines:
                 return self._chunks(self._clean.feed(text))
             case Finish(reason=reason):
                 self._finish = reason
-            case Notice():
+            case Notice(code=code) if code:
                 self._notice = self._notice or event
             case _:
                 pass

@@ -158,6 +158,22 @@ def test_a_notice_is_shown_and_never_comes_back(error: ByokError | None) -> None
     assert chunks[-1]["error"]["code"] in ("tool_call_incomplete", BROKE.code)
 
 
+def test_a_sentence_for_information_is_shown_and_is_no_error() -> None:
+    chunks = written(TextDelta("Hello"), Notice("Tool x was left out."), STOP)
+    assert chunks[-2]["text"] == "\n[byok] Tool x was left out."
+    assert "error" not in chunks[-1] and chunks[-1]["stop_reason"] == 1
+    silent = written(
+        TextDelta("Hello"), Notice("Left out."), STOP, chat=replace(BOTH, silent=True)
+    )
+    assert "[byok]" not in collected(silent)["text"]
+
+
+def test_an_answer_without_a_word_says_so_beside_other_sentences() -> None:
+    asked = replace(BOTH, messages=(Message(Role.USER, (TextPart("Hi"),)),))
+    chunks = written(Notice("Left out."), STOP, chat=asked)
+    assert chunks[-1]["error"]["code"] == "upstream_empty"
+
+
 def test_an_answer_without_a_notice_has_no_error() -> None:
     assert "error" not in written(TextDelta("a"), STOP)[-1]
 

@@ -45,7 +45,13 @@ def test_an_answer_that_never_began_is_the_users_own_text() -> None:
 
 def test_what_byok_owes_the_user_stands_in_the_last_chunk() -> None:
     reply = lines()
-    for event in (TextDelta("x"), Notice("Cut.", "cut"), Notice("More.", "x"), STOP):
+    for event in (
+        TextDelta("x"),
+        Notice("By the way."),
+        Notice("Cut.", "cut"),
+        Notice("More.", "x"),
+        STOP,
+    ):
         reply.feed(event)
     [last] = reply.flush()
     assert last["error"] == {"code": "cut", "message": "Cut.", "request_id": "r"}
