@@ -46,6 +46,25 @@ def test_the_changelog_tells_of_this_version() -> None:
     assert "## Unreleased" in page("CHANGELOG.md")
 
 
+def test_the_distribution_is_named_byokd_everywhere() -> None:
+    """On the registry `byok` is somebody else's: no text may tell to install it."""
+    assert re.search(r'^name = "byokd"', page("pyproject.toml"), re.MULTILINE)
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    install = re.compile(
+        r"\b(?:pipx?|uvx?)\b[^\n]*\b(?:install|inject|run)\b[^\n]*[\"' ]byok(?![\w.])"
+        r"|\buvx byok\b|byok\[\w+\]"
+    )
+    texts = {
+        name: (ROOT / name).read_text("utf-8", "ignore")
+        for name in listed.stdout.split("\0")
+        if name and (ROOT / name).is_file()
+    }
+    assert len(texts) > 500
+    assert [name for name, text in texts.items() if install.search(text)] == []
+
+
 def test_every_dependency_is_explained() -> None:
     block = page("pyproject.toml").partition("dependencies = [")[2].partition("\n]")[0]
     names = re.findall(r'^\s*"([a-z-]+)', block, re.MULTILINE)

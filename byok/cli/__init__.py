@@ -41,9 +41,9 @@ _EXITS = {
 
 app = typer.Typer(
     name="byok",
-    help="Bring your own key: a local daemon between Augment clients and any model.",
     epilog="Start with: byok serve --upstream ollama",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )

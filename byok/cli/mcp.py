@@ -1,7 +1,6 @@
 """byok mcp."""
 
 import asyncio
-import importlib.util
 import logging
 import sys
 
@@ -10,7 +9,6 @@ import typer
 from byok.cli.asking import WorkspacesOption, folders, opener
 from byok.cli.context import ConfigOption
 from byok.cli.output import tell
-from byok.errors import ByokError
 from byok.paths import find_paths
 
 _PATIENCE = 2.0  # an agent waits
@@ -27,12 +25,6 @@ def mcp(workspace: WorkspacesOption = None, config: ConfigOption = None) -> None
     The client starts this. It asks the daemon if one runs, else it indexes the folders
     itself; without -w it answers from all declared workspaces.
     """
-    if None in map(importlib.util.find_spec, ("mcp", "mcp_types")):  # SDK 2 has both
-        raise ByokError(
-            "byok mcp needs the MCP SDK, which is not installed.",
-            hint="Install byok with its extra: pipx install 'byok[mcp]'",
-            code="no_mcp",
-        )
     if sys.stdin.isatty():
         tell(
             "byok mcp speaks JSON-RPC with an MCP client, which starts it (README). "

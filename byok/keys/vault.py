@@ -138,6 +138,7 @@ def _cipher() -> tuple[type[Exception], Any]:
     except ImportError as error:
         raise ConfigError(
             "The vault needs the package cryptography.",
-            hint="Install byok[vault].",
+            hint="Install it beside byok; where pipx did that: "
+            "pipx inject byokd cryptography",
         ) from error
     return InvalidTag, AESGCM

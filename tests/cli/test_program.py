@@ -54,6 +54,12 @@ def test_every_command_says_in_its_help_what_it_does(cli: Cli, name: str) -> Non
     assert HELP[name] in " ".join(re.sub(r"[│╭╮╰╯─]", " ", done.out).split())
 
 
+@pytest.mark.parametrize("name", ["", "serve", "keys", "index add"])
+def test_the_help_has_a_short_option(cli: Cli, name: str) -> None:
+    done = cli(*name.split(), "-h")
+    assert (done.code, done.out) == (0, cli(*name.split(), "--help").out)
+
+
 def test_the_table_of_this_test_has_every_command(cli: Cli) -> None:
     top = commands(cli, "")
     groups = {g: commands(cli, g) for g in ("token", "keys", "config", "index")}

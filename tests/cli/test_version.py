@@ -2,13 +2,16 @@
 
 import platform
 
+import pytest
+
 from byok import __version__
 from tests.cli.conftest import Cli
 from tests.fakes.program import run_byok
 
 
-def test_the_version_of_byok_and_of_python(cli: Cli) -> None:
-    done = cli("version")
+@pytest.mark.parametrize("asked", ["version", "--version"])
+def test_the_version_of_byok_and_of_python(cli: Cli, asked: str) -> None:
+    done = cli(asked)
     line = f"byok {__version__} (Python {platform.python_version()})\n"
     assert (done.code, done.out, done.err) == (0, line, "")
 
