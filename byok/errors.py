@@ -13,6 +13,8 @@ ByokError                 .status for HTTP, .code for programs, .hint = what to 
     └─ UpstreamGarbled        its answer breaks its own protocol
 """
 
+MODEL_NOT_FOUND = "model_not_found"  # the code for a model that nobody here answers as
+
 
 class ByokError(Exception):
     """The root: a sentence for a person, and facts for a program."""

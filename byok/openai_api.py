@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from byok.errors import (
+    MODEL_NOT_FOUND,
     BadRequest,
     ByokError,
     ConfigError,
@@ -72,6 +73,8 @@ def model_list(models: Iterable["ListedModel"]) -> dict[str, Any]:
 
 def status_of(error: ByokError) -> int:
     """Return the HTTP status: a client's own mistake keeps the upstream's."""
+    if error.code == MODEL_NOT_FOUND:
+        return 404
     if isinstance(error, UpstreamRefused) and 400 <= error.upstream_status < 500:
         return error.upstream_status
     return error.status

@@ -78,7 +78,8 @@ class Services:
 
     def defaults(self, endpoint: str, upstream: str) -> Defaults:
         """Return the user's defaults for an endpoint and an upstream."""
-        chat, own = self.settings.chat, self.choice.upstreams[upstream]
+        chat = self.settings.chat
+        own = self.choice.upstreams.get(upstream) or UpstreamSettings()
         sampling = Sampling(
             *(
                 getattr(own, name) if getattr(own, name) is not None

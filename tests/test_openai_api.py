@@ -4,6 +4,7 @@ import pytest
 
 from byok.augment.models import ListedModel
 from byok.errors import (
+    MODEL_NOT_FOUND,
     BadRequest,
     ByokError,
     KeyMissing,
@@ -42,6 +43,12 @@ def refused(status: int, code: str = "") -> UpstreamRefused:
     [
         (NotAllowed("x", status=401), 401, "authentication_error", "not_allowed"),
         (BadRequest("x"), 400, "invalid_request_error", "bad_request"),
+        (
+            BadRequest("x", code=MODEL_NOT_FOUND, status=422),
+            404,
+            "invalid_request_error",
+            "model_not_found",
+        ),
         (KeyMissing("x"), 422, "invalid_request_error", "key_missing"),
         (NotReady("x"), 503, "server_error", "not_ready"),
         (refused(400, "bad_value"), 400, "invalid_request_error", "bad_value"),

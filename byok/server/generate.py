@@ -7,12 +7,14 @@ from typing import TypeAlias
 
 from aiohttp.web import BaseRequest, StreamResponse
 
+from byok.augment.body import first_text, flag
 from byok.augment.conversation import place_of
 from byok.augment.endpoints import Generate, Streamed, Whole
 from byok.augment.job import Defaults, LineReply, ObjectReply
 from byok.augment.prompts.editing import cut_file
 from byok.chat import Json
 from byok.errors import ByokError
+from byok.events import Notice
 from byok.knowledge import Purpose
 from byok.offload import Run
 from byok.server.choice import choose_model
@@ -23,10 +25,11 @@ from byok.server.reply import internal_error, json_response
 from byok.server.stream import LineStream
 from byok.server.turn import Turn
 from byok.services import Services
+from byok.upstream.router import Destination
 from byok.wire.ndjson import encode_line
 
 _log = logging.getLogger(__name__)
-_MAX_TOLD = 60
+_MAX_TOLD, _MAX_TOLD_MODELS, _MAX_SHOWN = 60, 1000, 80
 Asked: TypeAlias = Callable[[BaseRequest], Awaitable[StreamResponse]]
 
 
@@ -46,6 +49,7 @@ class Generator:
         self._stream = stream
         self._conversations = Conversations()
         self._told_nodes: set[int] = set()
+        self._told_models: set[tuple[str, str]] = set()  # by conversation
         self._defaults: dict[tuple[str, str], Defaults] = {}
 
     async def asked(
@@ -55,10 +59,13 @@ class Generator:
         services = self._services
         choice = await choose_model(services, row.purpose, body)
         asker = (row.path, choice.upstream.name)
-        if asker not in self._defaults:
-            self._defaults[asker] = services.defaults(*asker)
-        defaults = self._defaults[asker]
-        place = place_of(body) if row.purpose is Purpose.CHAT else None
+        if not (defaults := self._defaults.get(asker)):
+            defaults = services.defaults(*asker)
+            if choice.upstream.name in services.upstreams:  # else any name is possible
+                self._defaults[asker] = defaults
+        is_chat = row.purpose is Purpose.CHAT
+        place = place_of(body) if is_chat else None
+        notices = self._instead(choice, body) if is_chat else ()
         ground = self._grounding.grounded
         match row.how:
             case Streamed(decode, in_file=in_file):
@@ -66,13 +73,13 @@ class Generator:
                 job = await run(partial(decode, body, defaults, self._tell_node))
                 chat, facts = await ground(job, body, request_id, run)
                 lines = job.reply(facts)
-                turn = Turn(services, choice, chat, lines, request_id, place)
+                turn = Turn(services, choice, chat, lines, request_id, place, notices)
                 return partial(self._streamed, turn, lines)
             case Whole(decode):
                 task = await run(partial(decode, body, defaults, self._tell_node))
                 chat, facts = await ground(task, body, request_id, run)
                 whole = task.reply(facts)
-                turn = Turn(services, choice, chat, whole, request_id, place)
+                turn = Turn(services, choice, chat, whole, request_id, place, notices)
                 return partial(self._whole, turn, whole)
 
     async def answer(self, asked: Asked, request: BaseRequest) -> StreamResponse:
@@ -154,6 +161,19 @@ class Generator:
             if not turn.ended:  # a whole answer cannot fail any more
                 return json_response(reply.failed(turn.failed(error)))
         return json_response(turn.last[-1])
+
+    def _instead(self, choice: Destination, body: Json) -> tuple[Notice, ...]:
+        """Say once in a conversation that another model answers than the chosen one."""
+        told = (first_text(body, "conversation_id"), choice.instead_of)
+        if not choice.instead_of or flag(body, "silent") or told in self._told_models:
+            return ()
+        if len(self._told_models) > _MAX_TOLD_MODELS:
+            self._told_models.clear()
+        self._told_models.add(told)
+        wanted = choice.instead_of[:_MAX_SHOWN]
+        return (
+            Notice(f"{wanted!r} is no model of byok's: {choice.model_id} answers."),
+        )
 
     def _told(self, turn: Turn, error: Exception) -> ByokError:
         """Turn a failure into an error that can be told."""

@@ -10,7 +10,7 @@ from byok.augment.history import call_ids
 from byok.augment.job import LineReply, ObjectReply
 from byok.chat import ChatRequest, Json
 from byok.errors import ByokError
-from byok.events import Finish, StreamEvent
+from byok.events import Finish, Notice, StreamEvent
 from byok.services import Services
 from byok.stage import Stage, chain
 from byok.toolcalls.assemble import ToolCallAssembler
@@ -33,12 +33,14 @@ class Turn:
         reply: LineReply | ObjectReply,
         request_id: str,
         place: Place | None = None,
+        notices: Iterable[Notice] = (),
     ) -> None:
         self._services = services
         self._choice = choice
         self._chat = chat
         self._reply = reply
         self._stage: Stage[StreamEvent, Json] = reply
+        self._notices = notices
         self.request_id = request_id
         self.place = place  # in its conversation
         self.ended = False  # by the upstream's own last word
@@ -49,6 +51,8 @@ class Turn:
         chat, self._chat = self._chat, _FORGOTTEN  # it may be large
         if not chat.messages:
             return aclosing(_nothing())
+        for notice in self._notices:
+            self._reply.feed(notice)
         self._stage = self._assembling(chat)
         return aclosing(self._choice.upstream.stream(chat, self._choice.model))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from byok.augment.models import MAX_ID_LENGTH, ListedModel, split_id
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog
+from byok.upstream.unconfigured import UnconfiguredUpstream
 
 _log = logging.getLogger(__name__)
 _MAX_REMEMBERED = 1000
@@ -16,14 +17,28 @@ _FIRST_LIST_SECONDS = 2.0  # for lists that are on their way
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a request goes, and as which model."""
+    """Where a request goes, and as which model.
+
+    `instead_of` is the id that was asked for where it names no model of byok's, and the
+    default model answers.
+    """
 
     upstream: Upstream
     model: str
+    instead_of: str = ""
+
+    @property
+    def model_id(self) -> str:
+        """The id of the model that answers, as clients name it."""
+        return ListedModel(self.upstream.name, self.model).id
 
 
 class Router:
-    """Chooses by the id a client sends; whatever is unknown is the default model."""
+    """Chooses by the id a client sends.
+
+    `byok:<upstream>:<model>` goes to that upstream or nowhere; whatever else is unknown
+    is the default model.
+    """
 
     def __init__(
         self, upstreams: Mapping[str, Upstream], catalog: Catalog, default: str = ""
@@ -45,18 +60,22 @@ class Router:
         return ListedModel(name, self._catalog.default_of(name) or PLACEHOLDER)
 
     async def choose(self, model_id: str) -> Destination:
-        """Return where a request goes; never fails for an odd id."""
-        found = self._find(model_id)
+        """Return where a request goes; an upstream that nobody configured refuses."""
+        if nowhere := self._unconfigured(model_id):
+            return nowhere
+        found, instead_of = self._find(model_id), ""
         if found is None:
             self._tell(model_id)
             await self._look_up_default()
-            found = self.default()
+            found, instead_of = self.default(), model_id[:MAX_ID_LENGTH]
         if self._is_placeholder(found):
             found = ListedModel(found.upstream, await self._some_model(found.upstream))
-        return Destination(self._upstreams[found.upstream], found.model)
+        return Destination(self._upstreams[found.upstream], found.model, instead_of)
 
     async def choose_listed(self, model_id: str) -> Destination:
         """Return where a request goes; a plain name may be a model that is listed."""
+        if nowhere := self._unconfigured(model_id):
+            return nowhere
         if self._find(model_id) is None and model_id:
             if not any(m.model == model_id for m in self._catalog.listed()):
                 await self._catalog.settle(_FIRST_LIST_SECONDS)
@@ -87,6 +106,12 @@ class Router:
             return None
         name, model = split_id(model_id) or ("", "")
         return ListedModel(name, model) if name in self._upstreams else None
+
+    def _unconfigured(self, model_id: str) -> Destination | None:
+        """Return the upstream that refuses, for an id of one that is not configured."""
+        if not (parts := split_id(model_id)) or parts[0] in self._upstreams:
+            return None
+        return Destination(UnconfiguredUpstream(parts[0]), parts[1])
 
     def _named(self, model: str) -> ListedModel:
         """Find the upstream that lists a model; the first one if none does."""

@@ -210,3 +210,47 @@ async def test_beyond_the_limit_a_stream_is_refused_as_not_ready(
     assert refused.headers["Retry-After"] == "2"
     check_error(refused.json)
     assert refused.json["error"]["code"] == "too_many_streams"
+
+
+async def test_a_model_of_an_upstream_that_left_the_settings_is_asked_of_nobody(
+    fake: FakeUpstream,
+) -> None:
+    gone = "byok:gone:m"
+    async with running(settings_for(fake.url)) as editor:
+        chat = await editor.chat("Hi?", model=gone)
+        edit = await editor.post(
+            "/edit", {"model": gone, "instruction": "x", "selected_text": "y"}
+        )
+        completion = await editor.post("/completion", {"model": gone, "prompt": "x = "})
+        openai = await editor.post(
+            "/v1/chat/completions", {"model": gone, "messages": []}
+        )
+    assert chat.status == 200
+    assert chat.text.startswith("\n[byok] The chosen model belongs to")
+    assert "byok models" in chat.text and chat.text.count("[byok]") == 1
+    assert chat.last["error"]["code"] == "model_not_found"
+    assert edit.status == 422
+    check_error(edit.json)
+    assert (completion.status, completion.json["completion_items"]) == (200, [])
+    assert openai.status == 404
+    assert openai.json["error"]["code"] == "model_not_found"
+    assert fake.requests == []
+
+
+async def test_another_model_than_the_chosen_one_says_so_once_a_conversation(
+    fake: FakeUpstream,
+) -> None:
+    said = "'claude-x' is no model of byok's: byok:fake:fake-model answers."
+    async with running(settings_for(fake.url)) as editor:
+        first = [
+            await editor.chat(model="claude-x", conversation_id="a", silent=silent)
+            for silent in (True, False, False)
+        ]
+        other = await editor.post(
+            "/chat", {"message": "Hi?", "model": "claude-x", "conversation_id": "b"}
+        )
+        unnamed = await editor.chat(conversation_id="c")
+    assert [said in reply.text for reply in first] == [False, True, False]
+    assert other.json["text"].endswith(f"\n[byok] {said}")
+    assert "error" not in first[1].last and "error" not in other.json
+    assert "[byok]" not in unnamed.text

@@ -1,4 +1,4 @@
-"""From a client's model id to an upstream and a model; nothing is ever refused."""
+"""From a client's model id to an upstream and a model."""
 
 import logging
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from byok.augment.models import ListedModel
-from byok.errors import UpstreamUnreachable
+from byok.chat import ChatRequest
+from byok.errors import MODEL_NOT_FOUND, BadRequest, UpstreamUnreachable
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.router import PLACEHOLDER, Destination, Router
 from tests.fakes.lister import Lister
@@ -44,7 +45,7 @@ class House:
         pytest.param("", ("one", "top"), id="empty"),
         pytest.param("claude-sonnet-4", ("one", "top"), id="no prefix"),
         pytest.param("m2", ("one", "top"), id="a bare name, though listed"),
-        pytest.param("byok:three:m1", ("one", "top"), id="unknown upstream"),
+        pytest.param("byok:three:m1", ("three", "m1"), id="unknown upstream"),
         pytest.param("byok:two:", ("one", "top"), id="no model"),
         pytest.param("byok:two", ("one", "top"), id="no second colon"),
         pytest.param("BYOK:two:m2", ("one", "top"), id="another prefix"),
@@ -63,6 +64,34 @@ async def test_an_id_is_routed(
     house = House(tmp_path, model="top")
     assert await house.choose(model_id) == choice
     assert house.first.asked + house.second.asked == 0
+
+
+@pytest.mark.parametrize("way", ["choose", "choose_listed"])
+async def test_a_model_of_an_upstream_that_is_not_configured_goes_nowhere_else(
+    tmp_path: Path, way: str
+) -> None:
+    house = House(tmp_path, model="top")
+    choice = await getattr(house.router, way)("byok:three:m1")
+    with pytest.raises(BadRequest, match="'three', which is not configured") as stream:
+        await anext(choice.upstream.stream(ChatRequest(()), choice.model))
+    with pytest.raises(BadRequest) as forwarded:
+        async with choice.upstream.forwarded("chat/completions", b"{}"):
+            pass
+    for refusal in (stream.value, forwarded.value):
+        assert refusal.code == MODEL_NOT_FOUND
+        assert "[upstreams.three]" in refusal.hint
+    assert house.first.asked + house.second.asked == 0
+
+
+async def test_a_model_that_answers_instead_of_the_one_asked_for_says_so(
+    tmp_path: Path,
+) -> None:
+    house = House(tmp_path, model="top")
+    instead = await house.router.choose("claude-sonnet-4")
+    assert instead.instead_of == "claude-sonnet-4"
+    assert instead.model_id == "byok:one:top"
+    for model_id in ("", "byok:two:m2"):
+        assert (await house.router.choose(model_id)).instead_of == ""
 
 
 @pytest.mark.parametrize(

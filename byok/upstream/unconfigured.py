@@ -1,0 +1,54 @@
+"""The upstream of a model id whose upstream is not in the settings: it refuses.
+
+What was meant for one upstream is never sent to another one: a local model may have
+been chosen so that no code leaves the machine.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+
+from byok.chat import ChatRequest
+from byok.errors import MODEL_NOT_FOUND, BadRequest
+from byok.events import StreamEvent
+from byok.upstream.base import Forwarded
+
+_MAX_SHOWN = 40
+
+
+class UnconfiguredUpstream:
+    """Upstream that nobody configured."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name[:_MAX_SHOWN]
+
+    @property
+    def name(self) -> str:
+        """The name in the model id."""
+        return self._name
+
+    async def stream(
+        self, chat: ChatRequest, model: str
+    ) -> AsyncGenerator[list[StreamEvent], None]:
+        """See Upstream.stream."""
+        raise self._refusal()
+        yield []  # makes it a generator
+
+    @asynccontextmanager
+    async def forwarded(self, path: str, content: bytes) -> AsyncIterator[Forwarded]:
+        """See Upstream.forwarded."""
+        raise self._refusal()
+        yield
+
+    async def models(self) -> list[str]:
+        """See Upstream.models."""
+        return []
+
+    def _refusal(self) -> BadRequest:
+        return BadRequest(
+            f"The chosen model belongs to the upstream {self._name!r}, which is not "
+            "configured.",
+            code=MODEL_NOT_FOUND,
+            hint="Choose another model (byok models lists them), or add "
+            f"[upstreams.{self._name}] to the settings.",
+            status=422,
+        )
