@@ -30,6 +30,7 @@ from byok.dialects.schema_cleanup import narrowed
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 _NAME_LENGTH = 64
+_ID_LENGTH = 64  # of an id that stands for one which cannot be sent
 _DIGEST = 8
 
 
@@ -91,11 +92,17 @@ def _safe_name(name: str, again: int) -> str:
 
 
 def _safe_id(text: str, again: int, quirks: Quirks) -> str:
-    length = quirks.tool_id_length
-    fits = len(text) == length if quirks.exact_tool_ids else 0 < len(text) <= length
-    if not again and fits and _plain(text, quirks):
+    """Keep an id as it is wherever it may be: gateways hide signatures in theirs."""
+    if not again and text and _fits(text, quirks) and _plain(text, quirks):
         return text
-    return _digest(text, again)[:length]
+    return _digest(text, again)[: quirks.tool_id_length or _ID_LENGTH]
+
+
+def _fits(text: str, quirks: Quirks) -> bool:
+    length = quirks.tool_id_length
+    if quirks.exact_tool_ids:
+        return len(text) == length
+    return not length or (len(text) <= length and text.isascii())
 
 
 def _plain(text: str, quirks: Quirks) -> bool:
@@ -103,7 +110,7 @@ def _plain(text: str, quirks: Quirks) -> bool:
         return text.isascii() and text.isalnum()
     if quirks.plain_tool_ids:
         return not _UNSAFE.search(text)
-    return text.isascii() and text.isprintable()
+    return text.isprintable()
 
 
 def _digest(text: str, again: int) -> str:

@@ -19,8 +19,9 @@ class Quirks:
         stream_options: `stream_options.include_usage` is accepted and needed.
         tool_choice: it wants to be told `auto`; else that is what it does anyway.
         parallel_tool_calls: the field of that name is accepted.
-        tool_id_length: longest tool call id; `exact_tool_ids` means just this length,
-            letters and digits only; `plain_tool_ids` letters, digits, _ and - only.
+        tool_id_length: longest tool call id, of ASCII only; 0 takes any id as it is.
+            `exact_tool_ids` means just this length, letters and digits only;
+            `plain_tool_ids` letters, digits, _ and - only.
         narrow_schemas: tools are described in Gemini's part of JSON Schema.
         auth_header: the header for the key; `Authorization` takes `Bearer <key>`.
         strict_roles: a user message may not follow a tool message directly.
@@ -36,7 +37,7 @@ class Quirks:
     stream_options: bool = True
     tool_choice: bool = True
     parallel_tool_calls: bool = True
-    tool_id_length: int = 64
+    tool_id_length: int = 0
     exact_tool_ids: bool = False
     plain_tool_ids: bool = False
     narrow_schemas: bool = False
@@ -102,7 +103,9 @@ QUIRKS: dict[str, Quirks] = {
     "lmstudio": Quirks(loaded="/api/v0/models", fill=_RAW),
     "together": Quirks(fill=_RAW),
     OPENAI_COMPATIBLE: Quirks(fill=_RAW),
-    "anthropic": Quirks(parallel_tool_calls=False, plain_tool_ids=True),
+    "anthropic": Quirks(
+        parallel_tool_calls=False, tool_id_length=64, plain_tool_ids=True
+    ),
     "gemini": Quirks(parallel_tool_calls=False, narrow_schemas=True),
 }
 
