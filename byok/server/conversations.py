@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -29,8 +29,12 @@ class Conversations:
         self._open: dict[str, list[_Answer]] = {}
 
     @asynccontextmanager
-    async def turn(self, place: Place | None) -> AsyncIterator[None]:
+    async def turn(
+        self, place: Place | None, on_wait: Callable[[], None] = lambda: None
+    ) -> AsyncIterator[None]:
         """Wait for the earlier answers of the conversation, and hold back later ones.
+
+        `on_wait` is called where there are any.
 
         Raises:
             BadRequest: 409, a newer request took this one's place; raised while it
@@ -48,6 +52,7 @@ class Conversations:
                 try:
                     if earlier:
                         _log.info("a request waits for the turn before it")
+                        on_wait()
                     for answer in earlier:
                         await answer.over.wait()
                     yield
@@ -64,7 +69,7 @@ class Conversations:
 
 def _ended(answer: _Answer, by: Place) -> bool:
     """End an answer that a newer request makes useless."""
-    if not by.takes_over(answer.place):
+    if by.after != answer.place.after:
         return False
     if not answer.scope.expired():  # else it is on its way out already
         answer.scope.reschedule(asyncio.get_running_loop().time())

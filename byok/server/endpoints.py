@@ -137,7 +137,7 @@ class Endpoints:
                 return await self._completer.asked(row, decode, body, exchange, run)
             case Generate():
                 asked = await self._generator.asked(row, body, exchange.request_id, run)
-                return partial(self._generator.answer, asked, request)
+                return partial(asked, request)
             case Forward():
                 sent = await self._forwarder.forwarding(row, raw, body, run)
                 return partial(self._forwarder.answer, sent, request)

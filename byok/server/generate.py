@@ -55,7 +55,11 @@ class Generator:
     async def asked(
         self, row: Generate, body: Json, request_id: str, run: Run
     ) -> Asked:
-        """Understand a request, and return what is left to do without its body."""
+        """Understand a request, and return what is left to do without its body.
+
+        That takes its turn in its conversation first, then one of the places: who waits
+        for a turn keeps no place from others.
+        """
         services = self._services
         choice = await choose_model(services, row.purpose, body)
         asker = (row.path, choice.upstream.name)
@@ -82,11 +86,6 @@ class Generator:
                 turn = Turn(services, choice, chat, whole, request_id, place, notices)
                 return partial(self._whole, turn, whole)
 
-    async def answer(self, asked: Asked, request: BaseRequest) -> StreamResponse:
-        """Answer one request, streamed or whole."""
-        async with self._gate.entered():
-            return await asked(request)
-
     async def _with_file(self, body: Json) -> Json:
         """Add the file that a client uploaded but sent only a part of."""
         if name := cut_file(body):
@@ -104,9 +103,11 @@ class Generator:
             try:
                 async with (
                     self._gate.ended_by_stop(),
-                    self._conversations.turn(turn.place),
+                    self._conversations.turn(turn.place, stream.keep_alive),
+                    self._gate.entered(),
                     turn.events() as batches,
                 ):
+                    stream.keep_alive()
                     async for batch in batches:
                         lines = turn.lines(batch)
                         if lines and not turn.ended:
@@ -118,6 +119,8 @@ class Generator:
                 raise  # the client is gone
             except Exception as error:
                 failure = self._told(turn, error)
+                if not (turn.admitted or stream.response.prepared):
+                    raise failure from error
                 if not turn.ended:  # a whole answer cannot fail any more
                     await self._broken(turn, reply, stream, failure, begun=begun)
                     return stream.response
@@ -151,6 +154,7 @@ class Generator:
             async with (
                 self._gate.ended_by_stop(),
                 self._conversations.turn(turn.place),
+                self._gate.entered(),
                 turn.events() as batches,
             ):
                 async for batch in batches:
@@ -158,6 +162,8 @@ class Generator:
             if not turn.ended:
                 turn.end()
         except ByokError as error:
+            if not turn.admitted:
+                raise
             if not turn.ended:  # a whole answer cannot fail any more
                 return json_response(reply.failed(turn.failed(error)))
         return json_response(turn.last[-1])

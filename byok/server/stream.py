@@ -130,9 +130,10 @@ class OpenStream:
 class LineStream(OpenStream):
     """An open NDJSON answer with its heartbeats.
 
-    The head goes out with the first lines or after `head_after` seconds, preceded by
-    the chunk with the retrieval facts; then, whenever `beat` seconds pass in silence,
-    an empty delta, because clients give up after 60 s between bytes.
+    Once it is kept alive, the head goes out with the first lines or after `head_after`
+    seconds, preceded by the chunk with the retrieval facts; then, whenever `beat`
+    seconds pass in silence, an empty delta, because clients give up after 60 s between
+    bytes. Before, an error can still become an HTTP status.
     """
 
     _first = FACTS
@@ -148,8 +149,8 @@ class LineStream(OpenStream):
     ) -> None:
         super().__init__(request, LINES, patience=patience)
         self._beat = beat
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(head_after, self._take_care)
+        self._head_after = head_after
+        self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None  # of an answer that takes long
 
     async def __aexit__(
@@ -158,7 +159,8 @@ class LineStream(OpenStream):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError, ConnectionError):
@@ -168,6 +170,12 @@ class LineStream(OpenStream):
     def beat_with(self, data: bytes) -> None:
         """Send another heartbeat, or none."""
         self._heartbeat = data
+
+    def keep_alive(self) -> None:
+        """From now on, let the client hear something in time."""
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._head_after, self._take_care)
 
     def _take_care(self) -> None:
         self._task = asyncio.ensure_future(self._keep_alive())

@@ -43,11 +43,13 @@ class Turn:
         self._notices = notices
         self.request_id = request_id
         self.place = place  # in its conversation
+        self.admitted = False  # its turn came, and there was a place
         self.ended = False  # by the upstream's own last word
         self.last: list[Json] = []  # the lines that came with it
 
     def events(self) -> aclosing[AsyncGenerator[list[StreamEvent], None]]:
         """Ask the upstream, and give the events of its answer."""
+        self.admitted = True
         chat, self._chat = self._chat, _FORGOTTEN  # it may be large
         if not chat.messages:
             return aclosing(_nothing())

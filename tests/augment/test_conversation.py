@@ -14,7 +14,6 @@ def chat(*history: dict[str, str], **fields: Any) -> dict[str, Any]:
 
 
 def test_a_request_stands_behind_what_was_said_last() -> None:
-    assert place_of(chat()) == Place("c")
     first, second = place_of(chat(ONE)), place_of(chat(ONE, TWO))
     assert first is not None
     assert second is not None
@@ -24,28 +23,29 @@ def test_a_request_stands_behind_what_was_said_last() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [{}, {"conversation_id": ""}, {"conversation_id": ["c"]}, chat(ONE, silent=True)],
+    [
+        {},
+        {"chat_history": [ONE]},
+        {"conversation_id": "", "chat_history": [ONE]},
+        {"conversation_id": ["c"], "chat_history": [ONE]},
+        chat(ONE, silent=True),
+        chat(),
+        {"conversation_id": "c"},
+    ],
     ids=str,
 )
-def test_what_is_no_turn_of_a_conversation_has_no_place(body: dict[str, Any]) -> None:
+def test_what_follows_nothing_in_a_conversation_has_no_place(
+    body: dict[str, Any],
+) -> None:
     assert place_of(body) is None
 
 
-def test_the_same_place_in_a_history_is_taken_over() -> None:
+def test_a_question_that_is_asked_anew_has_the_same_place() -> None:
     again, older = place_of(chat(ONE, message="b")), place_of(chat(ONE, message="a"))
-    assert again is not None
-    assert older is not None
-    assert again.takes_over(older)
-
-
-def test_a_later_turn_takes_nothing_over() -> None:
-    assert not Place("c", "2 r2").takes_over(Place("c", "1 r1"))
-
-
-def test_questions_without_a_history_are_independent() -> None:
-    assert not Place("c").takes_over(Place("c"))
+    assert again == older == Place("c", "1 r1")
 
 
 @pytest.mark.parametrize("history", [None, "x", [1], [{}], {"a": 1}, [[ONE]]], ids=str)
 def test_an_odd_history_does_no_harm(history: object) -> None:
-    assert place_of({"conversation_id": "c", "chat_history": history}) is not None
+    place = place_of({"conversation_id": "c", "chat_history": history})
+    assert place == (Place("c", "1 ") if history == [{}] else None)

@@ -51,7 +51,7 @@ async def settled() -> None:
 
 async def test_the_turns_of_a_conversation_come_one_after_another() -> None:
     stage = Stage()
-    places = {"one": Place("c"), "two": Place("c", "1"), "three": Place("c", "2")}
+    places = {"one": Place("c", "0"), "two": Place("c", "1"), "three": Place("c", "2")}
     async with stage.under_way(**places):
         assert stage.begun == ["one"]
         stage.ends["one"].set()
@@ -64,7 +64,7 @@ async def test_the_turns_of_a_conversation_come_one_after_another() -> None:
 
 async def test_a_turn_that_gives_up_waiting_lets_nobody_past() -> None:
     stage = Stage()
-    places = {"one": Place("c"), "two": Place("c", "1"), "three": Place("c", "2")}
+    places = {"one": Place("c", "0"), "two": Place("c", "1"), "three": Place("c", "2")}
     async with stage.under_way(**places) as tasks:
         tasks["two"].cancel()
         await settled()
@@ -76,7 +76,7 @@ async def test_a_turn_that_gives_up_waiting_lets_nobody_past() -> None:
 
 async def test_conversations_and_silent_jobs_do_not_wait_for_each_other() -> None:
     stage = Stage()
-    async with stage.under_way(a=Place("a"), b=Place("b"), silent=None):
+    async with stage.under_way(a=Place("a", "0"), b=Place("b", "0"), silent=None):
         assert stage.begun == ["a", "b", "silent"]
 
 
@@ -91,7 +91,7 @@ async def test_a_newer_request_for_the_same_place_ends_the_older() -> None:
 
 async def test_one_that_waits_can_lose_its_place_too() -> None:
     stage = Stage()
-    places = {"one": Place("c"), "old": Place("c", "1"), "new": Place("c", "1")}
+    places = {"one": Place("c", "0"), "old": Place("c", "1"), "new": Place("c", "1")}
     async with stage.under_way(**places) as tasks:
         with pytest.raises(BadRequest):
             await tasks["old"]
@@ -125,13 +125,13 @@ async def test_one_that_takes_its_time_to_end_can_be_ended_twice() -> None:
 
 async def test_a_time_out_of_an_answer_itself_stays_one() -> None:
     with pytest.raises(TimeoutError):
-        async with Conversations().turn(Place("c")):
+        async with Conversations().turn(Place("c", "0")):
             raise TimeoutError
 
 
 async def test_nothing_is_kept_of_a_conversation_that_is_over() -> None:
     conversations = Conversations()
-    async with conversations.turn(Place("c")):
+    async with conversations.turn(Place("c", "0")):
         pass
     assert not conversations._open
 
@@ -154,6 +154,42 @@ async def test_a_second_turn_is_asked_when_the_first_is_answered(
     async with running(settings_for(fake.url)) as editor:
         assert await both(editor, fake, chat_history=later) == ["1st", "2nd"]
     assert [r["messages"][-1]["content"] for r in fake.requests] == ["one", "two"]
+
+
+async def test_independent_questions_of_one_conversation_do_not_wait(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([delta(content="1")], end="hang"))
+    async with running(settings_for(fake.url)) as editor:
+        first = asyncio.ensure_future(editor.chat("one", conversation_id="c"))
+        await asyncio.wait_for(fake.reached.wait(), 5)
+        fake.play(answer("2nd"))
+        second = editor.chat("two", conversation_id="c", chat_history=[])
+        assert (await asyncio.wait_for(second, 5)).text == "2nd"
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+
+
+async def test_who_waits_for_a_turn_keeps_no_place_from_others(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([delta(content="1")], end="hang"))
+    limits = {"streams": 2, "waiting": 0}
+    async with running({**settings_for(fake.url), "limits": limits}) as editor:
+        turns = []
+        for after in range(4):
+            history = HISTORY * (after + 1)
+            turns.append(
+                asyncio.ensure_future(
+                    editor.chat(conversation_id="c", chat_history=history)
+                )
+            )
+        await asyncio.wait_for(fake.reached.wait(), 5)
+        fake.play(answer("other"))
+        assert (await editor.chat("other", conversation_id="d")).text == "other"
+        for turn in turns:
+            turn.cancel()
+        await asyncio.gather(*turns, return_exceptions=True)
 
 
 async def test_a_question_that_is_asked_anew_hangs_up_the_old_one(
