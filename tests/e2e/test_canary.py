@@ -59,7 +59,7 @@ REQUESTS = [
 ]
 
 
-@pytest.mark.case("B109")
+@pytest.mark.case("B119")
 async def test_no_key_and_no_token_is_told_or_written_down(
     tmp_path: Path, fake: FakeUpstream, official: FakeOfficial
 ) -> None:

@@ -71,7 +71,7 @@ async def test_an_official_group_goes_through_byte_for_byte(
 
 
 @pytest.mark.parametrize("group", UNARY)
-@pytest.mark.case("B110")
+@pytest.mark.case("B120")
 async def test_a_local_group_never_leaves(
     official: FakeOfficial, fake: FakeUpstream, group: Group
 ) -> None:
@@ -107,7 +107,7 @@ OFF: dict[Group, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("group", [g for g in UNARY if g not in (Group.EDIT, "chat")])
-@pytest.mark.case("B110")
+@pytest.mark.case("B120")
 async def test_a_group_that_is_off_is_quiet(
     official: FakeOfficial, fake: FakeUpstream, group: Group
 ) -> None:
@@ -185,7 +185,7 @@ async def test_what_is_not_read_here_may_be_large_there(
     assert got.status == status
 
 
-@pytest.mark.case("B110")
+@pytest.mark.case("B120")
 async def test_telemetry_stays_here_unless_its_own_group_is_official(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
@@ -197,7 +197,7 @@ async def test_telemetry_stays_here_unless_its_own_group_is_official(
     assert official.raw == []
 
 
-@pytest.mark.case("B109")
+@pytest.mark.case("B119")
 async def test_a_token_is_never_fetched_for_the_client(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
@@ -213,7 +213,7 @@ async def test_a_token_is_never_fetched_for_the_client(
 # --- what goes along ---
 
 
-@pytest.mark.case("B109")
+@pytest.mark.case("B119")
 async def test_only_what_the_service_needs_goes_along(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
@@ -242,7 +242,7 @@ async def test_only_what_the_service_needs_goes_along(
     assert headers["content-length"] == str(len(ODD))
 
 
-@pytest.mark.case("B109")
+@pytest.mark.case("B119")
 async def test_a_header_that_holds_a_secret_stays_here(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
@@ -257,7 +257,7 @@ async def test_a_header_that_holds_a_secret_stays_here(
     assert token not in b"".join(official.raw)
 
 
-@pytest.mark.case("B109")
+@pytest.mark.case("B119")
 async def test_no_secret_is_where_it_does_not_belong(
     official: FakeOfficial, fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -318,7 +318,7 @@ async def test_the_service_may_live_below_a_path(fake: FakeUpstream, base: str) 
         (None, ""),
     ],
 )
-@pytest.mark.case("B110")
+@pytest.mark.case("B120")
 async def test_a_model_of_an_upstream_stays_here(
     official: FakeOfficial, fake: FakeUpstream, model: str | None, upstream: str
 ) -> None:
