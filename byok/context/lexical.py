@@ -6,7 +6,6 @@ fields, which takes a fifteenth of the time of stored ones.
 """
 
 import logging
-import shutil
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
@@ -60,7 +59,9 @@ class LexicalIndex:
 
         Raises:
             IndexInUse: another process writes to it.
+            ConfigError: the folder may be somebody else's.
         """
+        segments.check_folder(folder)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder = folder
         self._schema = _schema()
@@ -268,9 +269,6 @@ def _schema() -> tantivy.Schema:
 
 def _set_aside(folder: Path, error: Exception) -> None:
     """Keep one damaged index for a look, and make room for a new one."""
-    kept = folder.with_name(f"{folder.name}.corrupt")
-    shutil.rmtree(kept, ignore_errors=True)
-    if folder.exists():
-        folder.rename(kept)
-    folder.mkdir(mode=0o700, parents=True)
+    segments.move_files(folder, folder.with_name(f"{folder.name}.corrupt"))
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _log.error("the index could not be opened, so it is built anew: %s", error)

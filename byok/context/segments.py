@@ -3,17 +3,28 @@
 Each ends with a checksum. tantivy looks at it only when asked, which its Python binding
 cannot do; a damaged file would give wrong hits, or a panic, whenever it is first read.
 Layout: body, a footer in JSON with the CRC-32 of the body, its length, a magic number.
+
+Only files that bear a name of tantivy's are ever removed or moved: a folder that a user
+names, or links, by mistake keeps what is in it.
 """
 
 import logging
 import os
+import re
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
 
+from byok.errors import ConfigError
+
 _log = logging.getLogger(__name__)
 _FILES = ("fast", "fieldnorm", "idx", "pos", "store", "term")
+_PART = re.compile(
+    rf"[0-9a-f]{{32}}\.({'|'.join(_FILES)}|[0-9]+\.del)|\.tmp[0-9A-Za-z]{{6}}"
+)
+_FIXED = ("meta.json", ".managed.json", ".tantivy-meta.lock", ".tantivy-writer.lock")
 _AT_ONCE = 2**20
 _TRAILER = 8
 
@@ -26,6 +37,47 @@ def damaged(folder: Path) -> str:
     return next((name for name in names if not _is_whole(folder / name)), "")
 
 
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that may be somebody else's; one that is not there is fine.
+
+    Raises:
+        ConfigError: it is a link, a disk of its own, no folder, or holds other files.
+    """
+    if not os.path.lexists(folder):
+        return
+    if folder.is_symlink() or folder.is_mount():
+        raise _refused(
+            folder, "is a link or a disk of its own", "Put a plain folder in its place"
+        )
+    if not folder.is_dir():
+        raise _refused(folder, "is no folder", "Move it away")
+    foreign = sorted(path.name for path in folder.iterdir() if not _is_own(path))
+    if foreign and _committed(folder) is None:
+        raise _refused(
+            folder, f"holds files that are not byok's ({foreign[0]!r})", "Move it away"
+        )
+
+
+def _refused(folder: Path, why: str, cure: str) -> ConfigError:
+    return ConfigError(
+        f"{folder} {why}; byok keeps its index there and has left it as it is.",
+        hint=f"{cure}, or let BYOK_HOME name a folder of byok's own.",
+        status=422,
+    )
+
+
+def _is_own(path: Path) -> bool:
+    """Tell whether a file bears a name that tantivy gives."""
+    named = path.name in _FIXED or _PART.fullmatch(path.name)
+    return bool(named) and path.is_file() and not path.is_symlink()
+
+
+def own_files(folder: Path) -> Iterator[Path]:
+    """Give the files of an index; others may lie beside them."""
+    if folder.is_dir():
+        yield from [path for path in folder.iterdir() if _is_own(path)]
+
+
 def remove_leftovers(folder: Path) -> None:
     """Remove what a commit left that broke off; only for who holds the writer's lock.
 
@@ -35,14 +87,22 @@ def remove_leftovers(folder: Path) -> None:
     names = _committed(folder)
     if names is None:
         return
-    keep = {"meta.json", *names}
-    for path in folder.iterdir():
-        hidden = path.name.startswith(".") and not path.name.startswith(".tmp")
-        if path.name not in keep and not hidden:
+    for path in own_files(folder):
+        if path.name not in (*_FIXED, *names):
             try:
                 path.unlink()
             except OSError as error:  # Windows, where a search has it open
                 _log.info("%s is left over: %s", path, error)
+
+
+def move_files(folder: Path, to: Path) -> None:
+    """Move the files of an index, in place of those that lie there."""
+    check_folder(to)
+    for path in own_files(to):
+        path.unlink()
+    to.mkdir(mode=0o700, exist_ok=True)
+    for path in own_files(folder):
+        path.rename(to / path.name)
 
 
 def _committed(folder: Path) -> list[str] | None:

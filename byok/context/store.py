@@ -38,6 +38,7 @@ class Store:
         Raises:
             NewerData, CorruptData: of the database.
             IndexInUse: another process has them open.
+            ConfigError: the folder of the index may be somebody else's.
             IndexFailed, NotReady: the disk is full, or may not be written.
         """
         database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -69,7 +69,9 @@ def only_instance(paths: Paths) -> Iterator[None]:
     try:
         yield
     finally:
-        paths.daemon.unlink(missing_ok=True)
+        recorded = _recorded(paths)
+        if recorded and recorded.pid == os.getpid():
+            paths.daemon.unlink(missing_ok=True)
         lock.release()
 
 

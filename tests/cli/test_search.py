@@ -39,6 +39,20 @@ def test_in_a_project_without_a_daemon_it_is_indexed_and_searched(
     assert json.loads(cli("index", "status", "--json").out)["workspaces"] == []
 
 
+@pytest.mark.case("B110")
+def test_an_index_folder_of_the_users_own_files_is_refused_with_its_cure(
+    cli: Cli, project: Path, clean_environment: Path
+) -> None:
+    thesis = clean_environment / "data" / "index" / "thesis.tex"
+    thesis.parent.mkdir(parents=True)
+    thesis.write_text("mine")
+    done = cli("search", QUESTION, "-w", project)
+    assert done.code == 78
+    assert "'thesis.tex'" in done.err
+    assert "Move it away" in done.err
+    assert thesis.read_text() == "mine"
+
+
 def test_with_a_daemon_the_workspace_around_is_searched(
     cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

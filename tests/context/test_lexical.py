@@ -198,7 +198,7 @@ def test_files_of_a_commit_that_was_killed_are_not_in_the_way(tmp_path: Path) ->
     (segment,) = folder.glob("*.del")
     stem = segment.name.partition(".")[0]
     left = [folder / f"{stem}.{number}.del" for number in range(1, 1000)]
-    for file in (*left, folder / f"{'0' * 32}.idx", folder / ".tmpAb3d"):
+    for file in (*left, folder / f"{'0' * 32}.idx", folder / ".tmpAb3dE9"):
         if file != segment:
             file.write_bytes(b"half")
     index = LexicalIndex(folder)

@@ -1,4 +1,4 @@
-"""Damage in the files of an index is seen before anything is read from them."""
+"""Damage is seen before anything is read; foreign files are never touched."""
 
 import random
 from collections.abc import Callable
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from byok.context.lexical import LexicalIndex
-from byok.context.segments import damaged
+from byok.context.segments import check_folder, damaged, move_files
+from byok.errors import ConfigError
 from tests.context.stores import words
 
 
@@ -83,3 +84,112 @@ def test_a_broken_list_of_segments(tmp_path: Path, content: bytes) -> None:
     make_index(tmp_path)
     (tmp_path / "meta.json").write_bytes(content)
     assert damaged(tmp_path) == "meta.json"
+
+
+FOREIGN = {
+    "thesis.tex": b"\\section{One}",
+    "photo.jpg": b"\xff\xd8",
+    "index.idx": b"mine",
+    f"{'0' * 31}g.idx": b"mine",
+    f"{'0' * 32}.idx.bak": b"mine",
+    ".tmp": b"mine",
+    ".tmp-notes": b"mine",
+}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def foreign(folder: Path, **more: bytes) -> Path:
+    """Make a folder of files that are not an index's."""
+    folder.mkdir(parents=True)
+    for name, content in {**FOREIGN, **more}.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def _linked(place: Path) -> Path:
+    place.symlink_to(foreign(place.with_name("papers")))
+    return place
+
+
+def _linked_index(place: Path) -> Path:
+    place.symlink_to(make_index(place.with_name("elsewhere")))
+    return place
+
+
+def _with_a_list(place: Path) -> Path:
+    foreign(place)
+    (place / "meta.json").write_bytes(b'{"name": "thesis"}')
+    return place
+
+
+@pytest.mark.case("B110")
+@pytest.mark.parametrize("made", [foreign, _linked, _linked_index, _with_a_list])
+def test_a_folder_that_may_be_somebody_elses_is_refused_and_left_as_it_is(
+    tmp_path: Path, made: Callable[[Path], Path]
+) -> None:
+    folder = made(tmp_path / "index")
+    before = contents(folder)
+    with pytest.raises(ConfigError) as refused:
+        LexicalIndex(folder)
+    assert "BYOK_HOME" in refused.value.hint
+    assert contents(folder) == before
+
+
+@pytest.mark.case("B110")
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "index").write_bytes(b"mine")
+    with pytest.raises(ConfigError, match="is no folder"):
+        LexicalIndex(tmp_path / "index")
+    assert (tmp_path / "index").read_bytes() == b"mine"
+
+
+@pytest.mark.case("B110")
+@pytest.mark.skipif(not Path("/proc").is_mount(), reason="needs a mounted folder")
+def test_a_disk_of_its_own_is_refused() -> None:
+    with pytest.raises(ConfigError, match="a disk of its own"):
+        check_folder(Path("/proc"))
+
+
+@pytest.mark.case("B110")
+def test_foreign_files_in_an_index_outlive_opening_damage_and_clearing(
+    tmp_path: Path,
+) -> None:
+    folder = make_index(tmp_path / "index")
+    for name, content in FOREIGN.items():
+        (folder / name).write_bytes(content)
+    (folder / f"{'1' * 32}.idx").mkdir()
+    (folder / f"{'2' * 32}.idx").symlink_to(folder / "thesis.tex")
+    for _ in range(2):
+        index = LexicalIndex(folder)
+        index.clear()
+        index.add(1, words("a.py", "alpha"))
+        index.commit()
+        index.close()
+        next(folder.glob("*.store")).write_bytes(b"")  # so that it is set aside
+    assert LexicalIndex(folder).was_new
+    assert {name: (folder / name).read_bytes() for name in FOREIGN} == FOREIGN
+    assert (folder / f"{'1' * 32}.idx").is_dir()
+    assert (folder / f"{'2' * 32}.idx").is_symlink()
+
+
+@pytest.mark.case("B110")
+def test_what_lies_where_a_damaged_index_goes_is_not_removed(tmp_path: Path) -> None:
+    kept = foreign(tmp_path / "index.corrupt")
+    before = contents(kept)
+    folder = make_index(tmp_path / "index")
+    next(folder.glob("*.store")).write_bytes(b"")
+    files = sorted(folder.iterdir())
+    with pytest.raises(ConfigError, match=r"index\.corrupt"):
+        LexicalIndex(folder)
+    assert (contents(kept), sorted(folder.iterdir())) == (before, files)
+
+
+def test_an_index_moves_in_place_of_another(tmp_path: Path) -> None:
+    old, new = make_index(tmp_path / "old"), make_index(tmp_path / "new")
+    before = contents(new)
+    move_files(new, old)
+    assert contents(old) == before
+    assert not list(new.iterdir())

@@ -86,6 +86,14 @@ def test_a_daemon_that_ends_takes_its_facts_with_it(
     assert not paths.daemon.exists()
 
 
+def test_who_wrote_no_facts_removes_none(paths: Paths) -> None:
+    paths.daemon.parent.mkdir(parents=True)
+    paths.daemon.write_bytes(b"somebody else's")
+    with only_instance(paths):
+        pass
+    assert paths.daemon.read_bytes() == b"somebody else's"
+
+
 @pytest.mark.parametrize("facts", [b"", b"{", b"[]", b'{"pid": 1}', b"\xff"])
 def test_damaged_facts_only_shorten_the_message(
     paths: Paths, holder: subprocess.Popen[str], facts: bytes
