@@ -5,7 +5,10 @@
 
 import contextlib
 import os
+import re
+import stat
 import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +16,8 @@ from pathlib import Path
 import platformdirs
 
 from byok.errors import ConfigError
+
+_LONGEST_WRITE = 3600.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,7 @@ def find_paths(environ: Mapping[str, str] = os.environ) -> Paths:
 def write_private(path: Path, content: str) -> None:
     """Replace a file whole, readable by its owner only, and durably."""
     make_private(path.parent)
+    sweep(path, older_than=_LONGEST_WRITE)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -103,10 +109,19 @@ def write_private(path: Path, content: str) -> None:
         raise
 
 
-def sweep(path: Path) -> None:
-    """Remove what a killed `write_private` left; for the only writer of a file."""
+def sweep(path: Path, *, older_than: float = 0) -> None:
+    """Remove what a killed `write_private` left of a file, and nothing else.
+
+    All of it is for the only writer of a file; others name the seconds after which
+    nobody can be writing any more.
+    """
+    temporary = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}")
     for left in path.parent.glob(f".{path.name}.*"):
-        left.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # another writer swept it
+            facts = left.lstat()
+            old = not older_than or time.time() - facts.st_mtime > older_than
+            if old and stat.S_ISREG(facts.st_mode) and temporary.fullmatch(left.name):
+                left.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

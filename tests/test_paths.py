@@ -1,6 +1,7 @@
 """Where files are, and that private ones are private from their first byte on."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -94,12 +95,24 @@ def test_a_failed_write_leaves_the_old_content_and_nothing_else(tmp_path: Path) 
     assert list(tmp_path.glob(".token*")) == []
 
 
-@needs_modes
 def test_what_a_killed_write_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
-    for name in (".models.json.k3j2", "models.json", ".other.json.k3j2"):
+    left, link = ".models.json.k3j2_abc", ".models.json.linked00"
+    others = {"models.json", ".other.json.k3j2_abc", ".models.json.bak", link}
+    for name in (left, *others - {link}):
         (tmp_path / name).touch()
+    (tmp_path / link).symlink_to("models.json")
     sweep(tmp_path / "models.json")
-    assert {p.name for p in tmp_path.iterdir()} == {"models.json", ".other.json.k3j2"}
+    assert {p.name for p in tmp_path.iterdir()} == others
+
+
+def test_the_next_write_sweeps_what_a_killed_one_left_long_ago(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    old, busy = tmp_path / ".token.abcdefgh", tmp_path / ".token.ijklmnop"
+    for file, age in ((old, 7200), (busy, 10)):
+        file.write_text("secret")
+        os.utime(file, (time.time() - age,) * 2)
+    write_private(path, "new")
+    assert {p.name for p in tmp_path.iterdir()} == {"token", busy.name}
 
 
 def test_an_existing_folder_stays_as_it_is(tmp_path: Path) -> None:
