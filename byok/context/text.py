@@ -8,6 +8,8 @@ from byok.context.types import SkipReason
 _LOOKED_AT = 8192
 _MEAN_LINE = 400
 _MINIFIED_FROM = 20_000
+_DATA_LINE = 2_000  # such as a picture inside of code
+_USUAL_LINES = 25  # for each of those
 _FOREIGN_SHARE = 0.3
 # The marks of UTF-32 begin like those of UTF-16, so they come first.
 _MARKS = (
@@ -27,17 +29,15 @@ def decode(content: bytes) -> str | SkipReason:
     """Return the text, without a byte order mark and with line feeds only.
 
     Without a mark it is UTF-8, or an old one-byte encoding if it looks like prose or
-    code in one. Lines of over 400 characters in the mean are not for people.
+    code in one. Lines of over 400 characters in the mean are not for people; a few very
+    long ones among many others do not count.
     """
     text = _decoded(content)
     if isinstance(text, SkipReason):
         return text
     if "\r" in text:
         text = _RETURNS.sub("\n", text)
-    minified = len(text) > _MEAN_LINE * (text.count("\n") + 1)
-    if minified and len(text) > _MINIFIED_FROM:
-        return SkipReason.MINIFIED
-    return text
+    return SkipReason.MINIFIED if _is_minified(text) else text
 
 
 def split_lines(text: str) -> list[str]:
@@ -74,6 +74,16 @@ def line_starts(content: bytes) -> list[int]:
     if starts[-1] < first + len(text):
         starts.append(first + len(text))
     return starts
+
+
+def _is_minified(text: str) -> bool:
+    most = _MEAN_LINE * (text.count("\n") + 1)
+    if len(text) <= max(most, _MINIFIED_FROM):
+        return False
+    lines = [len(line) for line in text.split("\n")]
+    usual = [length for length in lines if length <= _DATA_LINE]
+    too_few = len(usual) < _USUAL_LINES * (len(lines) - len(usual))
+    return too_few or sum(usual) > _MEAN_LINE * len(usual)
 
 
 def _decoded(content: bytes) -> str | SkipReason:

@@ -90,6 +90,17 @@ def test_long_lines_in_the_mean_are_minified_beyond_20_000_characters() -> None:
 
 
 @pytest.mark.parametrize(
+    ("code", "data", "found"),
+    [(100, 1, True), (100, 4, True), (100, 5, False), (24, 1, False), (0, 1, False)],
+)
+def test_a_few_endless_lines_among_code_do_not_make_it_minified(
+    code: int, data: int, found: bool
+) -> None:
+    text = "def helper(x): ...\n" * code + ("x" * 120_000 + "\n") * data
+    assert (decode(text[:-1].encode()) == text[:-1]) is found
+
+
+@pytest.mark.parametrize(
     ("content", "starts"),
     [
         (b"", [0]),
