@@ -21,7 +21,7 @@ import orjson
 from byok.context.programs import clean_environment, kill_group
 from byok.context.reading import Folder, Unreadable
 from byok.context.text import lines_in
-from byok.context.tokens import stem
+from byok.context.tokens import IDEOGRAPHS, expand, stem
 from byok.context.types import SkipReason
 from byok.context.versions import MAX_BYTES
 from byok.retrieval.matches import (
@@ -35,7 +35,11 @@ from byok.retrieval.pack import PackedFile, pack
 from byok.retrieval.query import STOP_WORDS, TASK_WORDS, parse
 from byok.retrieval.render import render
 
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
+_WORD = re.compile(
+    r"[A-Za-z_\u00c0-\u1fff][A-Za-z0-9_\u00c0-\u1fff]{2,}"
+    r"|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}"  # kana, han, hangul
+)
+_LONGEST_WORD = 4  # of those: longer ones are phrases
 _LONGEST_QUERY = 10_000
 _LONGEST_TOKEN = 64
 _TOKENS = 8
@@ -65,13 +69,16 @@ class Search:
 
 
 def tokens_of(text: str) -> list[str]:
-    """Return what is searched for: at most eight identifiers, else the text's start.
+    """Return what is searched for: at most eight words, else the text's start.
 
-    Words that say most come first; stop words only stand in for nothing at all.
+    Words that say most come first; stop words only stand in for nothing at all. Of
+    phrases without spaces their pairs of characters are searched for.
     """
     said: dict[str, str] = {}
-    for word in _IDENTIFIER.findall(text[:_LONGEST_QUERY]):
-        said.setdefault(word[:_LONGEST_TOKEN].lower(), word[:_LONGEST_TOKEN])
+    for found in _WORD.findall(text[:_LONGEST_QUERY]):
+        whole = found[0] < IDEOGRAPHS or len(found) <= _LONGEST_WORD
+        for word in (found[:_LONGEST_TOKEN],) if whole else expand(found):
+            said.setdefault(word.lower(), word)
     telling = [word for low, word in said.items() if stem(low) not in STOP_WORDS]
     telling.sort(key=lambda word: stem(word.lower()) in TASK_WORDS)
     if said:

@@ -52,7 +52,11 @@ def paths(found: Search) -> list[str]:
         ("what is it for and why", ["what", "for", "and", "why"]),
         ("a b c", ["a b c"]),
         ("-x", ["-x"]),
-        ("登录 问题", ["登录 问题"]),
+        ("登录 问题", ["登录", "问题"]),
+        ("登", ["登"]),
+        ("where is the function 搜索", ["搜索", "function"]),
+        ("计算总和的", ["计算", "算总", "总和", "和的"]),
+        ("поиск в parser größe", ["поиск", "parser", "größe"]),
         ("x" * 99, ["x" * 64]),
         ("1" * 99, ["1" * 64]),
         ("a\x00b", ["a"]),
@@ -75,6 +79,13 @@ def test_a_token_is_short_and_has_no_nul_and_no_end_of_line(text: str) -> None:
     for token in tokens:
         assert 0 < len(token) <= 64
         assert not {"\x00", "\n", "\r"} & set(token)
+
+
+@needs_rg
+async def test_a_chinese_word_beside_an_identifier_is_searched(tmp_path: Path) -> None:
+    write(tmp_path, {"a.py": "def f():  # 搜索\n", "b.py": "def function(): pass\n"})
+    found = await Ripgrep(RG).search(tmp_path, "where is the function 搜索", everything)
+    assert "a.py" in paths(found)
 
 
 @needs_rg
