@@ -35,6 +35,7 @@ _log = logging.getLogger(__name__)
 # Files just saved are searched in their new form, if that takes no longer.
 _SETTLE_SECONDS = 1.0
 _SMALL = 16
+_NO_QUESTION = "missing information_request/query: say what to look for.\n"
 
 
 class Retriever:
@@ -57,12 +58,13 @@ class Retriever:
         length = request.length
         await self.ranker.settled(_SETTLE_SECONDS)
         scope = await scope_of(self._engine, request.blobs, request.roots)
-        parts: list[str] = []
-        if request.code:
+        asked = bool(request.query.strip())
+        parts: list[str] = [] if asked else [_NO_QUESTION]
+        if asked and request.code:
             parts.append(await self._code(request.query, scope, length))
-        elif not request.commits:
+        elif asked and not request.commits:
             parts.append("Code retrieval was disabled for this request.\n")
-        if request.commits:
+        if asked and request.commits:
             room = length - len(parts[0]) - 1 if parts else length
             parts.append(await self._commits(request.query, scope, room))
         return Retrieval(

@@ -123,6 +123,17 @@ async def test_nothing_declared_is_a_sentence_that_says_what_to_do(
     assert (found.unknown, found.checkpoint_found) == ((), True)
 
 
+@pytest.mark.parametrize("query", ["", " \n"])
+async def test_an_empty_question_is_told_from_a_search_without_code(
+    tmp_path: Path, root: Path, query: str
+) -> None:
+    async with asking(tmp_path) as nothing_declared:
+        told = await nothing_declared.ask(query, commits=True)
+    assert told.text.startswith("missing information_request/query")
+    async with asking(tmp_path / "two", root) as one:
+        assert (await one.ask(query, blobs=BlobNames("none"))).text == told.text
+
+
 async def test_no_hits_are_a_sentence(tmp_path: Path, root: Path) -> None:
     written(root, {f"more/{n}.py": f"other{n}" for n in range(20)})
     async with asking(tmp_path, root) as asker:
