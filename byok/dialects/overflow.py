@@ -27,6 +27,16 @@ _WINDOW = (
     rf"limit for this model is {_N}",  # Cohere
     rf"exceeds the limit of {_N}",  # Copilot
     rf"range of input length should be \[\d+, ?{_N}",  # DashScope
+    rf"configured limit of {_N}",  # OpenAI
+    rf"max size: {_N} tokens",  # GitHub, Azure
+    rf"max_seq_len \({_N}",  # SiliconFlow
+    rf"must be <= {_N}",  # Text Generation Inference
+    rf"must have less than {_N} tokens",
+    rf"exceeds the maximum length {_N}",  # Volcengine
+    rf"maximum context length: {_N}",  # Fireworks
+    rf"while limit is {_N}",  # Cerebras
+    rf"maximum input length \({_N}",  # TensorRT-LLM
+    rf"total tokens limit {_N}",  # watsonx
 )
 # The tokens of what was sent, without those that are kept for the answer.
 _COUNTED = (
@@ -43,6 +53,13 @@ _COUNTED = (
     rf"request contains {_N}",  # xAI
     rf"requested tokens \({_N}",  # llama-cpp-python
     rf"prompt token count of {_N}",  # Copilot
+    rf"prompt_tokens \({_N}",  # SiliconFlow
+    rf"given: {_N} `inputs`",  # Text Generation Inference
+    rf"input length {_N} exceeds",  # Volcengine
+    rf"current length is {_N}",  # Cerebras
+    rf"prompt length \({_N}",  # TensorRT-LLM
+    rf"\(requested: {_N}",  # Moonshot
+    rf"number of input tokens {_N}",  # watsonx
 )
 _FIELDS = ("n_ctx", "n_prompt_tokens")  # llama.cpp
 _SANE = range(64, 2**31)

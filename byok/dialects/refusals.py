@@ -21,6 +21,12 @@ class Refusal:
 
 _Row = tuple[tuple[str, ...], Refusal]
 
+_TOO_LONG = Refusal(
+    "context_length",
+    "Ask about less at once, start a new conversation, or choose a model with "
+    "a larger window.",
+)
+
 _ROWS: tuple[_Row, ...] = (
     (
         (r"request too large .*per min",),
@@ -60,16 +66,51 @@ _ROWS: tuple[_Row, ...] = (
         Refusal("context_length", "Start llama.cpp with a larger --ubatch-size."),
     ),
     (
-        (r"context[ _]?(?:length|size|window|limit)", r"prompt is too long",
-         r"input is too long", r"too many tokens", r"maximum prompt length",
+        (r"'tools'.{0,3}(?:array too long|maximum number of items)",
+         r"(?:at most|more than|maximum of|limit of|up to|too many) (?:\d+ )?"
+         r"(?:tools|functions)\b"),
+        Refusal("upstream_too_many_tools", "Switch off some MCP servers."),
+    ),
+    (
+        (r"invalid[ _](?:json |tool )?schema", r"schemas? contains too many",
+         r"input_schema", r"invalid_function_parameters",
+         r"function_?declarations?.*(?:parameters|schema)", r"moonshot flavored",
+         r"schema validation failed", r"json schema not supported",
+         r"tools\[\d+\]\.\S*parameters"),
+        Refusal(
+            "upstream_bad_schema",
+            "A tool's parameters are too unusual for it: switch off the MCP server "
+            "of that tool, or choose another model.",
+        ),
+    ),
+    (
+        (r"expects the `?tools=?`? param", r"\btools: field required",
+         r"toolconfig field must be defined", r"blocks must define tools"),
+        Refusal(
+            "upstream_needs_tools",
+            "Start a new conversation: it wants tools with a history of tool calls.",
+        ),
+    ),
+    (
+        (r"image (?:is )?too large", r"image exceeds", r"image dimensions exceed"),
+        Refusal(
+            "upstream_too_large",
+            "Send a smaller picture, or start a new conversation.",
+        ),
+    ),
+    (
+        # A word for the window alone is no sign: parameters have it in their names.
+        (r"^(?=.*(?:exceed|too (?:long|large)|maximum|reduce|longer|greater|\d{3}))"
+         r".*context[ _]?(?:length|size|window|limit)",
+         r"(?:prompt|input) (?:is |tokens )?too long", r"prompt exceeds max",
+         r"too many tokens(?! in )", r"maximum prompt length",
          r"token count.* exceeds the (?:limit|maximum)", r"exceeded model token limit",
          r"reduce the length of the (?:messages|prompt|input)",
-         r"range of input length"),
-        Refusal(
-            "context_length",
-            "Ask about less at once, start a new conversation, or choose a model with "
-            "a larger window.",
-        ),
+         r"range of input length", r"input tokens.* exceed", r"input length.* exceeds",
+         r"prompt length.* exceeds", r"exceed max message tokens", r"max_seq_len",
+         r"max_new_tokens` must be", r"inputs` must have less",
+         r"max size: \d+ tokens", r"tokens_limit_reached", r"expected maxlength"),
+        _TOO_LONG,
     ),
     (
         (r"unsupported_country", r"country,? (?:region|or territory)",
@@ -126,15 +167,6 @@ _ROWS: tuple[_Row, ...] = (
         ),
     ),
     (
-        (r"invalid[ _]schema", r"schemas? contains too many", r"input_schema",
-         r"invalid_function_parameters", r"function_declarations.*parameters"),
-        Refusal(
-            "upstream_bad_schema",
-            "A tool's parameters are too unusual for it: switch off the MCP server "
-            "of that tool, or choose another model.",
-        ),
-    ),
-    (
         (r"more system memory", r"out of memory"),
         Refusal(
             "upstream_no_memory",
@@ -154,8 +186,11 @@ _ROWS: tuple[_Row, ...] = (
     (
         (r"model[ _]not[ _](?:found|supported|exist)",
          r"\bmodel\b.* (?:does not exist|not found)", r"models?/\S+ is not found",
-         r"model identifier is invalid", r"not a valid model", 
-         r"invalid model name", r"no healthy deployments", r"server is pinned to",
+         r"model identifier is invalid", r"not a valid model",
+         r"invalid[ _]model\b", r"unknown model", r"modelcode.* not exist",
+         r"supported api model names", r"模型不存在", r"on-demand throughput",
+         r"resolve the foundation model", r"have access to the model",
+         r"reached its end of life", r"no healthy deployments", r"server is pinned to",
          r"unsupported_api_for_model"),
         Refusal(
             "upstream_not_found",
@@ -203,5 +238,7 @@ def class_of(text: str, status: int) -> Refusal:
     for pattern, refusal in _KNOWN:
         if pattern.search(text):
             return refusal
+    if status == 413 and "token" in text:
+        return _TOO_LONG
     unknown = Refusal("upstream_refused", "", status == 0 or status >= 500)
     return _BY_STATUS.get(status, unknown)

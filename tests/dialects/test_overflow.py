@@ -128,6 +128,55 @@ TOLD: dict[str, tuple[str, Overflow]] = {
         "the model is loaded with context length of only 32768 tokens",
         Overflow(W),
     ),
+    "OpenAI, reasoning": (
+        "Input tokens exceed the configured limit of 32768 tokens. Your messages "
+        "resulted in 40123 tokens. Please reduce the length of the messages.",
+        Overflow(W, C),
+    ),
+    "Kimi, counted": (
+        "Your request exceeded model token limit: 32768 (requested: 40123)",
+        Overflow(W, C),
+    ),
+    "GitHub": (
+        "Request body too large for gpt-4o model. Max size: 32768 tokens.",
+        Overflow(W),
+    ),
+    "SiliconFlow": (
+        "length of prompt_tokens (40123) must be less than max_seq_len (32768).",
+        Overflow(W, C),
+    ),
+    "TGI": (
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 32768. "
+        "Given: 40123 `inputs` tokens and 100 `max_new_tokens`",
+        Overflow(W, C),
+    ),
+    "TGI, without an answer": (
+        "`inputs` must have less than 32768 tokens. Given: 40123",
+        Overflow(W),
+    ),
+    "Volcengine": (
+        "Input length 40123 exceeds the maximum length 32768",
+        Overflow(W, C),
+    ),
+    "Fireworks": (
+        "The prompt is too long: 40123, model maximum context length: 32768",
+        Overflow(W, C),
+    ),
+    "Cerebras": (
+        "Please reduce the length of the messages or completion. Current length is "
+        "40123 while limit is 32768",
+        Overflow(W, C),
+    ),
+    "TensorRT-LLM": (
+        "Prompt length (40123) exceeds maximum input length (32768)",
+        Overflow(W, C),
+    ),
+    "watsonx": (
+        "the number of input tokens 40123 cannot exceed the total tokens limit 32768 "
+        "for this model",
+        Overflow(W, C),
+    ),
+    "Z.ai": ("Prompt exceeds max length", Overflow()),
     "commas": ("maximum context length is 32,768 tokens", Overflow(W)),
     # Here is no number to be read, or one that means something else.
     "Ollama": ("input length exceeds the context length", Overflow()),

@@ -35,6 +35,19 @@ CONTEXT = {
     "Copilot": "prompt token count of 9 exceeds the limit of 5",
     "Cohere": "too many tokens: size limit exceeded by 4 tokens.",
     "Bedrock": "Input is too long for requested model.",
+    "Bedrock, characters": "expected maxLength: 300000, actual: 310000",
+    "Bedrock, Nova": "Input Tokens Exceeded: number of input tokens exceeds 5",
+    "OpenAI, reasoning": "Input tokens exceed the configured limit of 5 tokens.",
+    "Z.ai": "Prompt exceeds max length",
+    "Baidu": "prompt tokens too long",
+    "GitHub": "Request body too large for gpt-4o model. Max size: 8000 tokens.",
+    "GitHub's code": "Sorry. tokens_limit_reached",
+    "SiliconFlow": "length of prompt_tokens (9) must be less than max_seq_len (5)",
+    "TGI": "`inputs` tokens + `max_new_tokens` must be <= 5. Given: 9 `inputs` tokens",
+    "TGI, without an answer": "`inputs` must have less than 5 tokens. Given: 9",
+    "Volcengine": "Input length 9 exceeds the maximum length 5",
+    "Volcengine, pictures": "Total tokens of image and text exceed max message tokens",
+    "TensorRT-LLM": "Prompt length (9) exceeds maximum input length (5)",
 }
 OTHERS = {
     # Limits of rate speak of tokens, and are no question of the context's length.
@@ -128,6 +141,44 @@ OTHERS = {
     ("Bad request", "upstream_refused"),
     ("messages: at least one is required", "upstream_refused"),
     ("In the context of this request, no", "upstream_refused"),
+    # About something else than the length of the context.
+    ("Invalid value for 'context_window_mode'", "upstream_refused"),
+    ("This does not support the context length extension header", "upstream_refused"),
+    ("too many tokens in tool name", "upstream_refused"),
+    ("Image too large: context size 5 MB", "upstream_too_large"),
+    ("image exceeds 5 MB maximum: 6291456 bytes > 5242880 bytes", "upstream_too_large"),
+    ("One of the image dimensions exceed max allowed size", "upstream_too_large"),
+    ("context limit of tools exceeded: at most 128 tools", "upstream_too_many_tools"),
+    ("Invalid 'tools': array too long. Expected 128", "upstream_too_many_tools"),
+    ("'tools' : maximum number of items is 128", "upstream_too_many_tools"),
+    ("You may not include more than 128 tools", "upstream_too_many_tools"),
+    ("Anthropic expects the `tools=` param to be passed in", "upstream_needs_tools"),
+    ("tools: Field required", "upstream_needs_tools"),
+    ("The toolConfig field must be defined when using toolUse", "upstream_needs_tools"),
+    (
+        "Requests which include `tool_use` blocks must define tools",
+        "upstream_needs_tools",
+    ),
+    ("invalid JSON schema for tool x", "upstream_bad_schema"),
+    ("parameters is not a valid moonshot flavored json schema", "upstream_bad_schema"),
+    ("Schema validation failed: /properties/a", "upstream_bad_schema"),
+    ("JSON Schema not supported: could not understand", "upstream_bad_schema"),
+    ("`x` functionDeclaration `parameters.a` schema is wrong", "upstream_bad_schema"),
+    ("tools[50].function.parameters must be valid JSON", "upstream_bad_schema"),
+    ("Unknown Model, please check the model code.", "upstream_not_found"),
+    ("modelCode: does not exist", "upstream_not_found"),
+    ("[1211][模型不存在，请检查模型代码。]", "upstream_not_found"),
+    ("Invalid model: mistral-tall", "upstream_not_found"),
+    ("invalid_model", "upstream_not_found"),
+    ("Model Not Exist", "upstream_not_found"),
+    (
+        "The supported API model names are a or b, but you passed c",
+        "upstream_not_found",
+    ),
+    ("Invocation of x with on-demand throughput isn't supported", "upstream_not_found"),
+    ("Could not resolve the foundation model from x", "upstream_not_found"),
+    ("You don't have access to the model with that ID", "upstream_not_found"),
+    ("The model 'x' has reached its end of life", "upstream_not_found"),
     ("", "upstream_refused"),
 }
 
@@ -168,6 +219,14 @@ def test_without_known_words_the_status_decides(
 ) -> None:
     found = class_of("Sorry", status)
     assert (found.code, found.retryable) == (code, retryable)
+
+
+def test_a_413_that_names_tokens_is_of_too_long_a_conversation() -> None:
+    assert (
+        class_of("The payload has more tokens than fit", 413).code == "context_length"
+    )
+    assert class_of("Too many tokens per minute", 413).code == "upstream_rate_limit"
+    assert class_of("The payload is large", 413).code == "upstream_too_large"
 
 
 @pytest.mark.parametrize("status", [401, 404, 429])
