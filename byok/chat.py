@@ -46,11 +46,16 @@ class ThinkingPart:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool the model asks to run; `arguments` is the JSON text of an object."""
+    """A tool the model asks to run; `arguments` is the JSON text of an object.
+
+    `extra` is what its provider sent beside it, exactly: only the model that wrote the
+    call may get it back.
+    """
 
     id: str
     name: str
     arguments: str
+    extra: Json | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from byok.chat import ToolCall
+from byok.chat import Json, ToolCall
 
 
 class FinishReason(StrEnum):
@@ -32,12 +32,16 @@ class ThinkingDelta:
 
 @dataclass(slots=True)
 class ToolCallDelta:
-    """A fragment of a tool call; `index` is None where the upstream sent none."""
+    """A fragment of a tool call; `index` is None where the upstream sent none.
+
+    See ToolCall for `extra`.
+    """
 
     index: int | None = None
     id: str = ""
     name: str = ""
     arguments: str = ""
+    extra: Json | None = None
 
 
 @dataclass(slots=True)

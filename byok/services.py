@@ -33,6 +33,7 @@ from byok.paths import Paths
 from byok.redact import Redactor
 from byok.retrieval.code_context import CodeContext
 from byok.retrieval.opening import open_context
+from byok.toolcalls.extras import CallExtras
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.client import HttpUpstream
@@ -64,6 +65,7 @@ class Services:
     keys: Mapping[str, UpstreamKey]
     official: OfficialService
     context: CodeContext
+    extras: CallExtras
 
     @property
     def keeps_uploads(self) -> bool:
@@ -207,7 +209,7 @@ async def open_services(
             async with open_context(settings, paths, roots) as context:
                 yield Services(
                     settings, paths, choice, redactor,
-                    upstreams, catalog, router, keys, official, context,
+                    upstreams, catalog, router, keys, official, context, CallExtras(),
                 )  # fmt: skip
         finally:
             await catalog.close()

@@ -8,7 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from byok.dialects.openai_errors import refusal_of
-from byok.dialects.openai_fields import only_delta, only_text, reasoning, string, texts
+from byok.dialects.openai_fields import (
+    only_delta,
+    only_text,
+    provider_fields,
+    reasoning,
+    string,
+    texts,
+)
 from byok.dialects.openai_usage import read_usage
 from byok.dialects.think_tags import ThinkTags
 from byok.errors import UpstreamError, UpstreamGarbled
@@ -230,6 +237,7 @@ class OpenAIAnswer:
             string(call.get("id")),
             self._tool_names.get(name, name),
             arguments,
+            provider_fields(call),
         )
 
     def _note_finish(self, reason: Any, *, only_length: bool = False) -> None:

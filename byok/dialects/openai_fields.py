@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from byok.chat import Json
+
 
 def only_delta(chunk: Any) -> dict[str, Any] | None:
     """Return the delta of a chunk that tells nothing else, as nearly all do."""
@@ -49,6 +51,12 @@ def texts(value: Any) -> str:
         if isinstance(item, dict)
     ]
     return "".join(found)
+
+
+def provider_fields(call: Json) -> Json | None:
+    """Return the fields of a tool call that its provider wants back as they are."""
+    extra = call.get("extra_content")  # Gemini's signature of its thoughts
+    return {"extra_content": extra} if extra else None
 
 
 def string(value: Any) -> str:

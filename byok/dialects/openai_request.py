@@ -26,6 +26,7 @@ from byok.chat import (
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.quirks import Quirks
 from byok.dialects.schema_cleanup import narrowed
+from byok.dialects.signatures import unsigned
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -41,7 +42,7 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     ids = _Table(lambda text, again: _safe_id(text, again, quirks))
     body: dict[str, Any] = {"model": target.model}
     tools = [_tool(tool, names, quirks) for tool in chat.tools]
-    body["messages"] = list(_messages(chat.messages, names, ids, quirks))
+    body["messages"] = list(_messages(chat.messages, names, ids, target))
     body["stream"] = True
     if quirks.stream_options:
         body["stream_options"] = {"include_usage": True}
@@ -133,11 +134,11 @@ def _tool(tool: ToolDefinition, names: _Table, quirks: Quirks) -> dict[str, Any]
 
 
 def _messages(
-    messages: Iterable[Message], names: _Table, ids: _Table, quirks: Quirks
+    messages: Iterable[Message], names: _Table, ids: _Table, target: Target
 ) -> Iterable[dict[str, Any]]:
-    previous: Role | None = None
+    strict, previous = target.quirks.strict_roles, None
     for message in messages:
-        if quirks.strict_roles and message.role is Role.USER and previous is Role.TOOL:
+        if strict and message.role is Role.USER and previous is Role.TOOL:
             yield {"role": "assistant", "content": "Understood."}
         previous = message.role
         match message.role:
@@ -150,26 +151,30 @@ def _messages(
                             "content": part.content,
                         }
             case Role.ASSISTANT:
-                yield _assistant(message, names, ids, quirks)
+                yield _assistant(message, names, ids, target)
             case Role.SYSTEM | Role.USER:
                 yield {"role": message.role.value, "content": _content(message.parts)}
 
 
 def _assistant(
-    message: Message, names: _Table, ids: _Table, quirks: Quirks
+    message: Message, names: _Table, ids: _Table, target: Target
 ) -> dict[str, Any]:
+    quirks = target.quirks
     text = "\n\n".join(p.text for p in message.parts if isinstance(p, TextPart))
     calls = [
         {
             "id": ids(part.id),
             "type": "function",
             "function": {"name": names(part.name), "arguments": part.arguments},
+            **(part.extra or {}),
         }
         for part in message.parts
         if isinstance(part, ToolCall)
     ]
     if not calls:
         return {"role": "assistant", "content": text}
+    if quirks.signed_calls:
+        calls[0] = {**unsigned(target.model), **calls[0]}
     empty = None if quirks.null_content else ""
     out = {"role": "assistant", "content": text or empty, "tool_calls": calls}
     thoughts = [p.text for p in message.parts if isinstance(p, ThinkingPart)]

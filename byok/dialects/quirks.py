@@ -23,6 +23,7 @@ class Quirks:
             `exact_tool_ids` means just this length, letters and digits only;
             `plain_tool_ids` letters, digits, _ and - only.
         narrow_schemas: tools are described in Gemini's part of JSON Schema.
+        signed_calls: the first tool call of each message wants its signature back.
         auth_header: the header for the key; `Authorization` takes `Bearer <key>`.
         strict_roles: a user message may not follow a tool message directly.
         wants_reasoning: `reasoning_content` must come back beside tool calls;
@@ -41,6 +42,7 @@ class Quirks:
     exact_tool_ids: bool = False
     plain_tool_ids: bool = False
     narrow_schemas: bool = False
+    signed_calls: bool = False
     auth_header: str = "Authorization"
     strict_roles: bool = False
     wants_reasoning: bool = False
@@ -106,7 +108,7 @@ QUIRKS: dict[str, Quirks] = {
     "anthropic": Quirks(
         parallel_tool_calls=False, tool_id_length=64, plain_tool_ids=True
     ),
-    "gemini": Quirks(parallel_tool_calls=False, narrow_schemas=True),
+    "gemini": Quirks(parallel_tool_calls=False, narrow_schemas=True, signed_calls=True),
 }
 
 

@@ -4,6 +4,7 @@ import logging
 import uuid
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
+from functools import partial
 
 from byok.augment.conversation import Place
 from byok.augment.history import call_ids
@@ -41,6 +42,7 @@ class Turn:
         self._reply = reply
         self._stage: Stage[StreamEvent, Json] = reply
         self._notices = notices
+        self._origin = (choice.upstream.name, choice.model)
         self.request_id = request_id
         self.place = place  # in its conversation
         self.admitted = False  # its turn came, and there was a place
@@ -56,6 +58,7 @@ class Turn:
         for notice in self._notices:
             self._reply.feed(notice)
         self._stage = self._assembling(chat)
+        chat = self._services.extras.restored(self._origin, chat)
         return aclosing(self._choice.upstream.stream(chat, self._choice.model))
 
     def lines(self, batch: list[StreamEvent]) -> list[Json]:
@@ -104,6 +107,7 @@ class Turn:
             user_text=chat.own_words,
             taken=call_ids(chat.messages),
             on_repair=self._log_repair,
+            on_extra=partial(self._services.extras.keep, self._origin),
         )
         return chain(assembler, self._reply)
 

@@ -10,7 +10,7 @@ whose arguments are not a whole JSON object: a Notice tells the user instead.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from byok.chat import ToolCall, ToolDefinition
+from byok.chat import Json, ToolCall, ToolDefinition
 from byok.events import Finish, FinishReason, Notice, StreamEvent, ToolCallDelta
 from byok.toolcalls.memory import is_memory_tool, memory_supply
 from byok.toolcalls.mode import RepairMode
@@ -30,6 +30,7 @@ class _OpenCall:
     name: str = ""
     pieces: list[str] = field(default_factory=list)
     size: int = 0
+    extra: Json | None = None
     looks: int = 0  # how often it was joined only to see whether it is whole
 
     @property
@@ -40,7 +41,8 @@ class _OpenCall:
 class ToolCallAssembler:
     """Stage[StreamEvent, StreamEvent]: every other event passes through.
 
-    `new_id` makes an id for a call that has none, or one that `taken` holds already.
+    `new_id` makes an id for a call that has none, or one that `taken` holds already;
+    `on_extra` gets each call to which its provider added data, with its final id.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class ToolCallAssembler:
         user_text: str = "",
         taken: Iterable[str] = (),
         on_repair: Callable[[Repair], None] = lambda repair: None,
+        on_extra: Callable[[ToolCall], None] = lambda call: None,
     ) -> None:
         self._schemas = {tool.name: tool.parameters for tool in tools}
         self._new_id = new_id
@@ -59,6 +62,7 @@ class ToolCallAssembler:
         self._supply = memory_supply(user_text)
         self._taken = set(taken)
         self._on_repair = on_repair
+        self._on_extra = on_extra
         self._calls: list[_OpenCall] = []
         self._too_many = False
 
@@ -91,6 +95,7 @@ class ToolCallAssembler:
             return
         call.id = call.id or delta.id
         call.name = call.name or delta.name
+        call.extra = call.extra or delta.extra
         if call.index is None:
             call.index = delta.index
         call.size += len(delta.arguments)
@@ -160,7 +165,10 @@ class ToolCallAssembler:
         if rules:
             rule = "; ".join(dict.fromkeys(rules))
             self._on_repair(Repair(call.name, before, arguments, rule))
-        return ToolCall(self._unique(call.id), call.name, arguments)
+        whole = ToolCall(self._unique(call.id), call.name, arguments, call.extra)
+        if whole.extra:
+            self._on_extra(whole)
+        return whole
 
     def _unique(self, wanted: str) -> str:
         while not wanted or wanted in self._taken:

@@ -293,6 +293,11 @@ D = ToolCallDelta
         pytest.param(
             [[call(id="x", name="safe_name")]], [D(0, "x", "my tool")], id="a name back"
         ),
+        pytest.param(
+            [[call(id="x", name="f", extra_content={"google": {"a": "CiQ+/=="}})]],
+            [D(0, "x", "f", "", {"extra_content": {"google": {"a": "CiQ+/=="}}})],
+            id="what Gemini wants back",
+        ),
         pytest.param([{"index": 0}, "f", 5], [], id="no list"),
     ],
 )

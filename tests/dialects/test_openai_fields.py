@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from byok.dialects.openai_fields import only_delta, reasoning, string, texts
+from byok.dialects.openai_fields import (
+    only_delta,
+    provider_fields,
+    reasoning,
+    string,
+    texts,
+)
 
 
 def chunk(content: Any = "Hi", **choice: Any) -> dict[str, Any]:
@@ -63,6 +69,13 @@ def test_any_other_chunk_is_left_to_the_long_way(other: Any) -> None:
 )
 def test_reasoning_is_read_once(part: dict[str, Any], text: str) -> None:
     assert reasoning(part) == text
+
+
+def test_only_what_a_provider_wants_back_is_kept_of_a_call() -> None:
+    google = {"google": {"thought_signature": "CiQ"}}
+    call = {"id": "x", "type": "function", "extra_content": google}
+    assert provider_fields(call) == {"extra_content": google}
+    assert provider_fields({"id": "x", "extra_content": None}) is None
 
 
 @pytest.mark.parametrize(

@@ -360,6 +360,15 @@ def test_ids_are_made_where_they_miss_or_are_taken() -> None:
 
 
 @pytest.mark.case("F08")
+def test_what_the_provider_added_is_told_with_the_final_id() -> None:
+    kept: list[ToolCall] = []
+    signed = {"extra_content": {"google": {"thought_signature": "CiQ=="}}}
+    deltas = [Delta(0, "x", "f"), Delta(0, "x", "f", A, signed), Delta(1, "y", "g", B)]
+    found = run([*deltas, DONE], taken=["x"], on_extra=kept.append)
+    assert kept == [ToolCall("new1", "f", A, signed)]
+    assert found == [*kept, ToolCall("y", "g", B), DONE]
+
+
 def test_there_is_a_limit_of_calls_in_one_turn() -> None:
     deltas = [Delta(n, f"i{n}", "f") for n in range(MAX_CALLS + 2)]
     assert len(calls(*deltas[:MAX_CALLS])) == MAX_CALLS

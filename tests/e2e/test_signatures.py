@@ -1,0 +1,104 @@
+"""Agents on a model that signs its tool calls, from the first step to the last."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.fakes.daemon import Answer, Editor, running
+from tests.fakes.signed import SKIPPED, SignedUpstream
+
+TOOL = {"name": "read", "description": "", "input_schema_json": '{"type":"object"}'}
+MODEL = "gemini-3.6-flash"
+
+
+@pytest.fixture
+async def signed() -> AsyncIterator[SignedUpstream]:
+    async with SignedUpstream() as upstream:
+        yield upstream
+
+
+class Agent:
+    """Asks, answers tool calls and keeps the history as an editor does."""
+
+    def __init__(self) -> None:
+        self.history: list[dict[str, Any]] = []
+        self._next: dict[str, Any] = {"message": "Go on."}
+
+    async def step(self, editor: Editor, model: str) -> Answer:
+        """Ask once more; the tools are run at once."""
+        asked: dict[str, Any] = {
+            "chat_history": self.history,
+            "tool_definitions": [TOOL],
+        }
+        answer = await editor.chat(model=model, **asked, **self._next)
+        past = {"request_message": "Go on.", "response_nodes": answer.nodes}
+        if results := self._next.get("nodes"):
+            past = {**past, "request_message": "", "request_nodes": results}
+        self.history.append(past)
+        results = [
+            {
+                "id": n,
+                "type": 1,
+                "tool_result_node": {"tool_use_id": i["tool_use_id"], "content": "ok"},
+            }
+            for n, i in enumerate(answer.tool_uses, 1)
+        ]
+        self._next = {"message": "", "nodes": results}
+        return answer
+
+
+def settings(signed: SignedUpstream) -> dict[str, Any]:
+    models = [MODEL, "gemini-3-pro", "gemini-2.5-pro", "gemma-4"]
+    section = {"type": "gemini", "base_url": signed.url, "models": models, "timeout": 5}
+    return {"upstreams": {"gemini": section}}
+
+
+def sent_back(signed: SignedUpstream) -> list[Any]:
+    """What the newest request had beside each of its tool calls."""
+    messages = signed.requests[-1]["messages"]
+    calls = [call for m in messages for call in m.get("tool_calls", ())]
+    return [call.get("extra_content") for call in calls]
+
+
+KEY = {"BYOK_KEY_GEMINI": "k"}
+
+
+@pytest.mark.parametrize("parallel", [1, 2])
+async def test_an_agent_on_gemini_3_gets_to_its_end(
+    signed: SignedUpstream, parallel: int
+) -> None:
+    signed.calls, signed.steps = parallel, 3 * parallel
+    agent = Agent()
+    async with running(settings(signed), environ=KEY) as editor:
+        answers = [await agent.step(editor, f"byok:gemini:{MODEL}") for _ in range(4)]
+    assert signed.refusals == []
+    assert answers[-1].text == "Done."
+    first_calls = sent_back(signed)[::parallel]
+    assert first_calls == [extra for _, extra in signed.issued]
+
+
+async def test_after_a_restart_the_documented_value_stands_for_the_signature(
+    signed: SignedUpstream,
+) -> None:
+    agent = Agent()
+    async with running(settings(signed), environ=KEY) as editor:
+        await agent.step(editor, f"byok:gemini:{MODEL}")
+    async with running(settings(signed), environ=KEY) as editor:
+        await agent.step(editor, f"byok:gemini:{MODEL}")
+        await agent.step(editor, f"byok:gemini:{MODEL}")
+    assert signed.refusals == []
+    assert sent_back(signed) == [SKIPPED, signed.issued[1][1]]
+
+
+async def test_no_model_gets_the_signatures_of_another(
+    signed: SignedUpstream,
+) -> None:
+    agent = Agent()
+    async with running(settings(signed), environ=KEY) as editor:
+        await agent.step(editor, f"byok:gemini:{MODEL}")
+        await agent.step(editor, "byok:gemini:gemini-3-pro")
+        assert sent_back(signed) == [SKIPPED]
+        for older in ("gemini-2.5-pro", "gemma-4"):
+            await agent.step(editor, f"byok:gemini:{older}")
+            assert set(sent_back(signed)) == {None}
