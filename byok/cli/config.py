@@ -2,7 +2,7 @@
 
 import typer
 
-from byok.cli.context import ConfigOption, load
+from byok.cli.context import ConfigOption, load, tell_foreign_variables
 from byok.cli.output import say, say_json
 from byok.paths import find_paths
 
@@ -27,6 +27,7 @@ def check(config: ConfigOption = None) -> None:
 
     settings, paths = load(config)
     check_files(settings)
+    tell_foreign_variables()
     file = config or paths.config
     say(f"{file}: fine" if file.exists() else f"{file} does not exist: defaults apply")
 

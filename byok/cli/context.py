@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from byok.cli.output import tell
 from byok.errors import ByokError
 from byok.paths import Paths, find_paths
 
@@ -38,6 +39,14 @@ def load(
     if config is not None and not config.exists():
         raise ConfigError(f"{config} does not exist.")
     return load_settings(file, overrides), paths
+
+
+def tell_foreign_variables() -> None:
+    """Warn of variables that look like settings and are none."""
+    from byok.config import foreign_variables
+
+    for warning in foreign_variables():
+        tell(f"byok: {warning}")
 
 
 def with_services(

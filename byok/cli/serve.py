@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byok.cli.context import ConfigOption, UpstreamOption, load
+from byok.cli.context import ConfigOption, UpstreamOption, load, tell_foreign_variables
 from byok.cli.output import say, tell
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def serve(
     if ensure and (url := _running(paths)):
         say(f"byok is listening on {url}")
         return
+    tell_foreign_variables()
     with only_instance(paths):
         _check(settings, upstream, workspace or [])
         runner = asyncio.Runner(loop_factory=_loop_factory())

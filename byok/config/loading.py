@@ -20,7 +20,8 @@ from byok.errors import ConfigError
 
 _MAX_FILE = 2**16  # tomllib needs quadratic time for deep tables
 _MAX_ERRORS = 10
-_RESERVED = frozenset({"BYOK_HOME", "BYOK_SHARED"})
+_RESERVED = ("BYOK_HOME", "BYOK_SHARED", "BYOK_VENV")
+_PREFIXES = ("BYOK_KEY_", "BYOK_VAULT_")
 
 
 def load_settings(
@@ -101,17 +102,47 @@ def _check_file(path: Path) -> None:
 
 def _check_environment(environ: Mapping[str, str]) -> None:
     for name in environ:
-        if not name.startswith("BYOK_") or name in _RESERVED:
-            continue
-        if name.startswith(("BYOK_KEY_", "BYOK_VAULT_")):
-            continue
-        section = name.removeprefix("BYOK_").partition("__")[0].lower()
-        if section not in Settings.model_fields:
+        if _is_foreign(name) and "__" in name:
             raise ConfigError(
-                f"The environment variable {name} is none that byok knows.",
+                f"The environment variable {name} fits no setting.{_guess(name)}",
                 hint="It should be BYOK_<SECTION>__<KEY>, for example "
                 "BYOK_SERVER__PORT.",
             )
+
+
+def foreign_variables(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Say which variables look like byok's and are not; another program may use them.
+
+    Those with two underscores, which only byok writes so, are refused by load_settings.
+    """
+    return [
+        f"The environment variable {name} means nothing to byok.{_guess(name)}"
+        for name in environ
+        if _is_foreign(name)
+    ]
+
+
+def _is_foreign(name: str) -> bool:
+    if not name.startswith("BYOK_") or name in _RESERVED or name.startswith(_PREFIXES):
+        return False
+    section = name.removeprefix("BYOK_").partition("__")[0].lower()
+    return section not in Settings.model_fields
+
+
+def _guess(name: str) -> str:
+    given = name.removeprefix("BYOK_")
+    close = difflib.get_close_matches(given, known := _variables(), n=1, cutoff=0.75)
+    close += [k for k in known if k.endswith(f"__{given}") or k.startswith(f"{given}_")]
+    return f" Did you mean BYOK_{close[0]}?" if given and close else ""
+
+
+def _variables() -> list[str]:
+    names = [*_RESERVED, "BYOK_KEY_<NAME>"]
+    for section in Settings.model_fields:
+        below = f"{section}__<NAME>" if section == "upstreams" else section
+        keys = [f"{below}__{key}" for key in _known_keys([section])]
+        names += [f"BYOK_{key.upper()}" for key in keys or [section]]
+    return [name.removeprefix("BYOK_") for name in names]
 
 
 def _source(

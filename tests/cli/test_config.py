@@ -54,6 +54,16 @@ def test_check_names_what_is_wrong(cli: Cli) -> None:
     assert CANARY not in done.err
 
 
+def test_check_warns_of_variables_that_only_look_like_settings(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BYOK_SERVER_PORT", CANARY)
+    done = cli("config", "check")
+    assert done.code == 0
+    assert "BYOK_SERVER_PORT means nothing to byok. Did you mean BYOK_SE" in done.err
+    assert CANARY not in done.err
+
+
 @pytest.mark.parametrize("command", ["check", "show"])
 def test_another_file_can_be_named(cli: Cli, command: str) -> None:
     write('[server]\nhost = "0.0.0.0"\n')

@@ -3,8 +3,11 @@
 import asyncio
 import json
 import re
+import shutil
 import signal
 import socket
+import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 
@@ -13,7 +16,7 @@ import pytest
 from byok.paths import find_paths
 from byok.server.instance import only_instance
 from tests.cli.conftest import Cli
-from tests.fakes.program import run_byok, serving
+from tests.fakes.program import ROOT, run_byok, serving
 from tests.fakes.upstream import FakeUpstream
 
 READY = re.compile(r"byok is listening on (http://127\.0\.0\.1:(\d+))\n")
@@ -185,6 +188,41 @@ def test_there_is_no_way_to_listen_beyond_this_machine(cli: Cli, option: str) ->
     done = cli("serve", "--upstream", "demo", option, "0.0.0.0")
     assert (done.code, done.out) == (2, "")
     assert "No such option" in done.err
+
+
+def test_a_variable_of_another_program_is_named_and_hinders_nothing() -> None:
+    env = {"BYOK_OF_ANOTHER_PROGRAM": "x"}
+    with serving("--upstream", "demo", "--port", "0", env=env) as (process, line):
+        url_of(line)
+        process.terminate()
+        err = process.communicate(timeout=20)[1]
+    assert "BYOK_OF_ANOTHER_PROGRAM means nothing to byok" in err
+
+
+@pytest.mark.skipif(shutil.which("rg") is None, reason="scripts/setup installs it")
+def test_the_script_runs_byok_in_another_virtual_environment(tmp_path: Path) -> None:
+    """`BYOK_VENV=... scripts/serve` hands that variable on to byok."""
+    venv = tmp_path / "venv"
+    (venv / "bin").mkdir(parents=True)
+    summed = (ROOT / "pyproject.toml").read_bytes()
+    stamp = subprocess.run(["cksum"], input=summed, capture_output=True, check=True)
+    (venv / ".byok-run").write_bytes(stamp.stdout)  # nothing is to be installed
+    for name, arguments in (("python", ""), ("byok", "-m byok")):
+        program = venv / "bin" / name
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} {arguments} "$@"\n')
+        program.chmod(0o755)
+    with serving(
+        "--upstream",
+        "demo",
+        "--port",
+        "0",
+        env={"BYOK_VENV": str(venv)},
+        program=[str(ROOT / "scripts" / "serve")],
+    ) as (process, line):
+        url_of(line)
+        process.terminate()
+        err = process.communicate(timeout=20)[1]
+    assert (process.returncode, "BYOK_VENV" in err) == (0, False)
 
 
 async def test_the_upstream_of_the_settings_answers(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byok.config import Settings, load_settings
+from byok.config import Settings, foreign_variables, load_settings
 from byok.errors import ConfigError
 from tests.fakes.program import run_byok
 from tests.fuzz import config as fuzzing
@@ -278,20 +278,55 @@ def test_a_pipe_instead_of_a_file_is_refused_without_waiting(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["BYOK_PORT", "BYOK_SERVER_PORT", "BYOK_HOMES", "BYOK_", "BYOK__TOML", "BYOK_KEY"],
+    ("name", "guess"),
+    [
+        ("BYOK_SERVR__PORT", " Did you mean BYOK_SERVER__PORT?"),
+        ("BYOK_NOTHING_LIKE__IT", ""),
+        ("BYOK__TOML", ""),
+    ],
 )
-def test_a_variable_that_byok_does_not_know_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+def test_a_variable_written_as_a_setting_that_fits_none_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, guess: str
 ) -> None:
     monkeypatch.setenv(name, CANARY)
     error = failure(tmp_path / "config.toml")
-    assert f"{name} is none" in str(error)
+    assert str(error) == f"The environment variable {name} fits no setting.{guess}"
     assert "BYOK_SERVER__PORT" in error.hint
 
 
 @pytest.mark.parametrize(
-    "name", ["BYOK_HOME", "BYOK_SHARED", "BYOK_KEY_OPENAI", "BYOK_VAULT_PASSPHRASE"]
+    ("name", "near"),
+    [
+        ("BYOK_PORT", "BYOK_SERVER__PORT"),
+        ("BYOK_SERVER_PORT", "BYOK_SERVER__PORT"),
+        ("BYOK_HOMES", "BYOK_HOME"),
+        ("BYOK_KEY", "BYOK_KEY_<NAME>"),
+        ("BYOK_BASE_URL", "BYOK_UPSTREAMS__<NAME>__BASE_URL"),
+        ("BYOK_", None),
+        ("BYOK_OF_ANOTHER_PROGRAM", None),
+    ],
+)
+def test_a_foreign_variable_is_named_with_the_nearest_and_hinders_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, near: str | None
+) -> None:
+    monkeypatch.setenv(name, CANARY)
+    assert load_settings(tmp_path / "config.toml") == Settings()
+    [told] = foreign_variables()
+    assert told.startswith(f"The environment variable {name} means nothing to byok.")
+    assert told.endswith(f"Did you mean {near}?" if near else "byok.")
+
+
+def test_byoks_own_variables_are_not_foreign() -> None:
+    names = ["BYOK_SERVER__PORT", "BYOK_UPSTREAMS", "BYOK_HOME", "BYOK_VENV", "HOME"]
+    assert foreign_variables(dict.fromkeys(names, "x")) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("BYOK_HOME", "BYOK_SHARED", "BYOK_VENV"),
+        *("BYOK_KEY_OPENAI", "BYOK_VAULT_PASSPHRASE"),
+    ],
 )
 def test_variables_that_are_no_settings_are_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

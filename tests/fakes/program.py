@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+SERVE = (sys.executable, "-m", "byok", "serve")
 
 
 def run_byok(
@@ -31,11 +32,13 @@ def run_byok(
 
 @contextmanager
 def serving(
-    *arguments: str, env: Mapping[str, str] | None = None
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    program: Sequence[str] = SERVE,
 ) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """Run `byok serve` and give the process and its first line; kill it at the end."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "byok", "serve", *arguments],
+        [*program, *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
