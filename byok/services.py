@@ -9,7 +9,6 @@ from pathlib import Path
 
 from byok.addresses import is_loopback
 from byok.augment.job import Defaults
-from byok.augment.models import split_id
 from byok.chat import Sampling
 from byok.choosing import (
     Chosen,
@@ -19,13 +18,12 @@ from byok.choosing import (
     make_ladder,
     official_wanted,
 )
-from byok.config import Settings, UpstreamSettings, check_files
+from byok.config import Settings, UpstreamSettings, check_files, check_models
 from byok.config.values import AUTO
 from byok.dialects.fill_way import FillWay
 from byok.dialects.named import DIALECTS
 from byok.dialects.presets import DEMO
 from byok.dialects.quirks import quirks_of
-from byok.errors import ConfigError
 from byok.keys import KeyLadder
 from byok.keys.lookup import UpstreamKey
 from byok.knowledge import OFFICIAL, Group, Purpose, Where
@@ -203,6 +201,7 @@ async def open_services(
             ),
             paths.models,
         )
+        check_models(settings, choice.upstreams, model)
         default = _default_id(model, settings, choice)
         router = Router(upstreams, catalog, default)
         try:
@@ -230,16 +229,4 @@ def _default_id(model: str, settings: Settings, choice: Chosen) -> str:
     if model:
         first = next(iter(choice.upstreams))
         default = model if model.startswith("byok:") else f"byok:{first}:{model}"
-    _check_upstream("default", default, choice)
-    for purpose, wanted in settings.routing.models:
-        _check_upstream(purpose, wanted, choice)
     return default
-
-
-def _check_upstream(what: str, model: str, choice: Chosen) -> None:
-    name, _ = split_id(model) or ("", "")
-    if model.startswith("byok:") and name not in choice.upstreams:
-        raise ConfigError(
-            f"The {what} model {model!r} names no configured upstream.",
-            hint=f"Configured are: {', '.join(choice.upstreams)}.",
-        )

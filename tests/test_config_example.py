@@ -1,4 +1,4 @@
-"""config.example.toml describes every setting, and nothing but settings."""
+"""The printed example describes every setting, and nothing but settings."""
 
 import re
 from pathlib import Path
@@ -8,12 +8,11 @@ import pytest
 from pydantic import BaseModel
 
 from byok.augment.endpoints import ENDPOINTS, Generate
-from byok.config import Settings, UpstreamSettings, load_settings
+from byok.config import Settings, UpstreamSettings, example, load_settings
 from byok.config.sections import ModelSettings, OfficialSettings
 from byok.dialects.presets import PRESETS
 
-EXAMPLE = Path(__file__).parents[1] / "config.example.toml"
-TEXT = EXAMPLE.read_text(encoding="utf-8")
+TEXT = example()
 HEADER = re.compile(r"^#(\[.+\])$", re.MULTILINE)
 SETTING = re.compile(r"^#(\"?[a-z][\w/-]*\"?) = (.+)$", re.MULTILINE)
 UPSTREAM = "upstreams.name"

@@ -61,19 +61,19 @@ def serve(
         return
     tell_foreign_variables()
     with only_instance(paths):
-        _check(settings, upstream, workspace or [])
+        _check(settings, upstream, model, workspace or [])
         runner = asyncio.Runner(loop_factory=_loop_factory())
         with runner:
             runner.run(_serve(settings, paths, upstream, model, workspace or []))
 
 
-def _check(settings: "Settings", upstream: str, workspaces: list[Path]) -> None:
+def _check(
+    settings: "Settings", upstream: str, model: str, workspaces: list[Path]
+) -> None:
     """Tell what can be known to be wrong before a port is opened."""
-    from byok.config import check_files, upstream_named
+    from byok.config import check_settings
 
-    check_files(settings)
-    if upstream:
-        upstream_named(upstream, settings)
+    check_settings(settings, upstream, model)
     if workspaces:
         from byok.context.roots import check_root
 

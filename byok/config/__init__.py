@@ -1,6 +1,7 @@
 """What the user wants."""
 
-from byok.config.loading import check_files, foreign_variables, load_settings
+from byok.config.checking import check_files, check_models, check_settings
+from byok.config.loading import example, foreign_variables, load_settings
 from byok.config.sections import DEFAULT_PORT, UpstreamSettings
 from byok.config.settings import Settings
 from byok.config.upstreams import upstream_named
@@ -10,6 +11,9 @@ __all__ = [
     "Settings",
     "UpstreamSettings",
     "check_files",
+    "check_models",
+    "check_settings",
+    "example",
     "foreign_variables",
     "load_settings",
     "upstream_named",

@@ -8,6 +8,7 @@ import difflib
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from byok.errors import ConfigError
 
 _MAX_FILE = 2**16  # tomllib needs quadratic time for deep tables
 _MAX_ERRORS = 10
+EXAMPLE = "config.example.toml"
 _RESERVED = ("BYOK_HOME", "BYOK_SHARED", "BYOK_VENV")
 _PREFIXES = ("BYOK_KEY_", "BYOK_VAULT_")
 
@@ -44,7 +46,7 @@ def load_settings(
                 _explained(_source(row["loc"], path, overrides, environ), row)
                 for row in error.errors(include_input=False)[:_MAX_ERRORS]
             ),
-            hint="config.example.toml describes every key.",
+            hint="byok config example describes every key.",
         ) from None
     except SettingsError as error:
         raise ConfigError(
@@ -52,18 +54,9 @@ def load_settings(
         ) from None
 
 
-def check_files(settings: Settings) -> None:
-    """Check that the files which the settings name are there.
-
-    Raises:
-        ConfigError: names the key.
-    """
-    named = {"network.ca_file": settings.network.ca_file}
-    for name, upstream in settings.upstreams.items():
-        named[f"upstreams.{name}.ca_file"] = upstream.ca_file
-    for key, file in named.items():
-        if file and not Path(file).is_file():
-            raise ConfigError(f"{key} names no file: {file}.")
+def example() -> str:
+    """Return the text that describes every key, each with its default."""
+    return (resources.files(__package__) / EXAMPLE).read_text("utf-8")
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from byok.config import example
 from byok.paths import find_paths
 from tests.cli.conftest import Cli
 
@@ -44,6 +45,36 @@ def test_check_tells_a_missing_file_from_a_good_one(cli: Cli) -> None:
     write(FULL)
     good = cli("config", "check")
     assert (good.code, good.out) == (0, f"{find_paths().config}: fine\n")
+
+
+def test_init_writes_the_example_where_settings_belong_and_never_over_others(
+    cli: Cli,
+) -> None:
+    file = find_paths().config
+    made = cli("config", "init")
+    assert (made.code, made.out) == (0, f"{file}\n")
+    assert file.read_text("utf-8") == example()
+    assert file.stat().st_mode & 0o077 == 0
+    assert cli("config", "check").out == f"{file}: fine\n"
+    file.write_text("[server]\nport = 9123\n")
+    again = cli("config", "init")
+    assert (again.code, again.out) == (78, "")
+    assert f"{file} is there already" in again.err
+    assert file.read_text() == "[server]\nport = 9123\n"
+
+
+def test_the_example_is_printed_as_it_is(cli: Cli) -> None:
+    done = cli("config", "example")
+    assert (done.code, done.out, done.err) == (0, example(), "")
+
+
+def test_check_refuses_what_serve_refuses(cli: Cli) -> None:
+    """Both tell of a default model whose upstream does not exist."""
+    write('[upstreams.demo]\n[routing]\ndefault = "byok:gone:m"\n')
+    checked, served = cli("config", "check"), cli("serve", "--port", "0")
+    assert (checked.code, checked.out) == (served.code, served.out) == (78, "")
+    assert checked.err == served.err
+    assert "default model 'byok:gone:m'" in checked.err
 
 
 def test_check_names_what_is_wrong(cli: Cli) -> None:

@@ -25,6 +25,8 @@ HELP = {
     "connect": "vscode|jetbrains|cli|sdk",
     "config": "show",
     "config path": "where the settings file is",
+    "config init": "Write the settings file",
+    "config example": "every setting there is",
     "config check": "without starting",
     "config show": "without secrets",
     "version": "version",

@@ -220,7 +220,7 @@ def test_a_wrong_setting_names_the_file_the_key_and_what_is_expected(
     assert key in str(error)
     assert told in str(error)
     assert str(path) in str(error)
-    assert "config.example.toml" in error.hint
+    assert "byok config example" in error.hint
 
 
 def test_several_mistakes_are_told_together_and_not_without_end(write: Write) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from byok.choosing import key_wanted, make_ladder
-from byok.config import Settings, check_files, load_settings
+from byok.config import Settings, check_files, example, load_settings
 from byok.errors import ConfigError
 from byok.paths import find_paths
 from byok.services import spec_of
@@ -122,7 +122,7 @@ def _names(value: Any) -> Iterator[str]:
             yield from _names(item)
 
 
-_EXAMPLE = (Path(__file__).parents[2] / "config.example.toml").read_bytes()
+_EXAMPLE = example().encode()
 _SECTIONS = re.split(rb"(?m)^(?=#? ?\[)", _EXAMPLE)
 _KEYS = sorted(set(re.findall(rb"(?m)^#? ?([a-z_]+) =", _EXAMPLE)))
 TARGET = Target(

@@ -1,0 +1,51 @@
+"""What is wrong with settings that can be read."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byok.config import Settings, check_settings
+from byok.errors import ConfigError
+
+BOX = {"upstreams": {"box": {"base_url": "https://h/v1"}}}
+FINE: list[dict[str, Any]] = [
+    {},
+    BOX,
+    {"routing": {"default": "byok:ollama:m"}},
+    {**BOX, "routing": {"default": "byok:box:m", "models": {"small": "any"}}},
+]
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({**BOX, "routing": {"default": "byok:ollama:m"}}, "default model 'byok:ollama:m'"),
+    ({**BOX, "routing": {"models": {"title": "byok:a:b"}}}, "title model 'byok:a:b'"),
+    ({"routing": {"default": "byok:nobody:m"}}, "default model 'byok:nobody:m'"),
+    ({"network": {"ca_file": "/nowhere/ca.pem"}}, "network.ca_file"),
+    ({"upstreams": {"openai": {"ca_file": "/nowhere"}}}, "upstreams.openai.ca_file"),
+]
+
+
+@pytest.mark.parametrize("given", FINE, ids=str)
+def test_settings_that_can_be_served_are_fine(given: dict[str, Any]) -> None:
+    check_settings(Settings(**given))
+
+
+@pytest.mark.parametrize(("given", "told"), WRONG, ids=[told for _, told in WRONG])
+def test_what_serve_would_refuse_is_found(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        check_settings(Settings(**given))
+
+
+def test_the_options_of_serve_count(tmp_path: Path) -> None:
+    check_settings(Settings(**BOX), "demo", "byok:demo:echo")
+    check_settings(Settings(**BOX), "ollama", "m")
+    with pytest.raises(ConfigError, match="'byok:demo:echo'"):
+        check_settings(Settings(**BOX), "ollama", "byok:demo:echo")
+    with pytest.raises(ConfigError, match="no upstream 'olama'"):
+        check_settings(Settings(), "olama")
+
+
+def test_a_refusal_names_the_section_to_add_and_what_there_is() -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_settings(Settings(**BOX, routing={"default": "byok:ollama:m"}))
+    assert "[upstreams.ollama]" in caught.value.hint
+    assert caught.value.hint.endswith("these: box.")
