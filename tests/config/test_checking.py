@@ -8,7 +8,7 @@ import pytest
 from byok.config import Settings, check_settings
 from byok.errors import ConfigError
 
-BOX = {"upstreams": {"box": {"base_url": "https://h/v1"}}}
+BOX: dict[str, Any] = {"upstreams": {"box": {"base_url": "https://h/v1"}}}
 FINE: list[dict[str, Any]] = [
     {},
     BOX,
