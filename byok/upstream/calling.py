@@ -10,7 +10,7 @@ import httpx
 from byok.errors import NotReady, UpstreamRefused, UpstreamUnreachable
 from byok.upstream.breaker import Breaker
 from byok.upstream.failures import translated
-from byok.upstream.patience import too_slow
+from byok.upstream.patience import NOT_BEGUN, too_slow
 from byok.upstream.reading import hang_up
 from byok.upstream.transport import CONNECT_SECONDS, Route, Transports
 
@@ -110,7 +110,7 @@ class Caller:
                 async with asyncio.timeout(callee.first):
                     response = await transport.handle_async_request(request)
         except TimeoutError as error:
-            raise too_slow("it did not begin to answer in time.") from error
+            raise too_slow(NOT_BEGUN) from error
         except UpstreamUnreachable as error:
             if error.code == "upstream_connect":
                 self._breaker.failed()

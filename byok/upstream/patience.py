@@ -1,8 +1,8 @@
-"""How long an upstream may take: for its first byte, between two, and in all.
+"""How long an upstream may take: for its first word, between two, and in all.
 
-The first byte of a local model comes after it has read the whole prompt, so local
-servers are given more time. Comments of a stream (": keep waiting") count as a sign
-of life, but not for ever.
+The first word of a local model comes after it has read the whole prompt, so local
+servers are given more time; many send the head of their answer long before it. Comments
+of a stream (": keep waiting") count as a sign of life, but not for ever.
 """
 
 import asyncio
@@ -12,10 +12,16 @@ from typing import Self
 
 from byok.errors import UpstreamUnreachable
 
+NOT_BEGUN = "it did not begin to answer in time."
+
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Limits in seconds: until the head, between bytes, between events, for all."""
+    """Limits in seconds.
+
+    `first` is for the head, and for silence until the first event after it; `silence`
+    between bytes from then on, `comments` between events, `total` for all.
+    """
 
     first: float = 120.0
     silence: float = 90.0
@@ -49,6 +55,7 @@ class Watch:
         self._abort = abort
         self._loop = asyncio.get_running_loop()
         self._began = self._heard = self._told = self._loop.time()
+        self._begun = False  # the first event has come
         self._timer: asyncio.TimerHandle | None = None
         self.failure: UpstreamUnreachable | None = None
 
@@ -65,12 +72,24 @@ class Watch:
         self._heard = self._loop.time()
         if told:
             self._told = self._heard
+            if not self._begun and self.failure is None:
+                self._begin()
+
+    def _begin(self) -> None:
+        """Look anew: another limit counts from now on, which may be shorter."""
+        self._begun = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._look()
 
     def _look(self) -> None:
         patience, now = self._patience, self._loop.time()
+        quiet, silence = NOT_BEGUN, patience.first
+        if self._begun:
+            quiet = "it fell silent in the middle of its answer."
+            silence = patience.silence
         ends = {
-            "it fell silent in the middle of its answer.": self._heard
-            + patience.silence,
+            quiet: self._heard + silence,
             "it sent only signs of life for too long.": self._told + patience.comments,
             "its answer took too long.": self._began + patience.total,
         }

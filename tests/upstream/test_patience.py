@@ -31,8 +31,8 @@ async def watched(
 @pytest.mark.parametrize(
     ("patience", "told", "why"),
     [
-        pytest.param(Patience(silence=0.1), None, "silent", id="silence"),
-        pytest.param(Patience(silence=0.1), False, "", id="signs of life"),
+        pytest.param(Patience(first=0.1), None, "did not begin", id="silence"),
+        pytest.param(Patience(first=0.1), False, "", id="signs of life"),
         pytest.param(Patience(silence=0.1), True, "", id="text"),
         pytest.param(
             Patience(silence=0.05, comments=0.1),
@@ -51,6 +51,23 @@ async def test_what_is_exceeded_is_said(
     failure = await watched(patience, told=told)
     assert why in failure
     assert bool(failure) is bool(why)
+
+
+async def test_from_the_first_event_on_the_limit_of_silence_counts() -> None:
+    aborted = asyncio.Event()
+    with Watch(Patience(first=LONG, silence=0.05), aborted.set) as watch:
+        watch.heard(told=False)
+        watch.heard(told=True)
+        await asyncio.wait_for(aborted.wait(), 5)
+    assert "silent in the middle" in str(watch.failure)
+
+
+async def test_until_the_first_event_an_answer_may_take_as_long_as_its_head() -> None:
+    aborted = asyncio.Event()
+    with Watch(Patience(first=0.1, silence=0.01), aborted.set) as watch:
+        watch.heard(told=False)
+        await asyncio.wait_for(aborted.wait(), 5)
+    assert "did not begin to answer" in str(watch.failure)
 
 
 async def test_nothing_fires_after_the_end() -> None:
