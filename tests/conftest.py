@@ -52,6 +52,8 @@ def clean_environment(
             monkeypatch.delenv(name)
     home = tmp_path / "home"
     monkeypatch.setenv("BYOK_HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     if "real_keyring" not in request.keywords:
         monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
     monkeypatch.setattr(socket.socket, "connect", _loopback_only)

@@ -1,14 +1,15 @@
 """Which paths of a workspace are left out: one answer for walk, watcher and ripgrep.
 
-Secret names first, then `.gitignore` and `.augmentignore` of every folder, git's own
-`info/exclude`, and folders full of files that nobody wrote. Rules of a deeper folder
-win, within a folder those of `.augmentignore`, within a file the last. What lies in an
-ignored folder stays ignored.
+Secret names first, then `.gitignore` and `.augmentignore` of every folder, what holds
+from outside (`git_rules`), and folders full of files that nobody wrote. Rules of a
+deeper folder win, within a folder those of `.augmentignore`, within a file the last.
+What lies in an ignored folder stays ignored.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
+from byok.context.git_rules import Outside
 from byok.context.gitignore import Patterns, pattern_lines
 from byok.context.secret_names import is_private, is_secret
 from byok.context.types import SkipReason
@@ -40,8 +41,9 @@ NOISE = (
     *("/dist/", "/target/", ".DS_Store"),
 )
 
-# Patterns and where their part of a path begins; those that win come first.
-_Chain = tuple[tuple[Patterns, int], ...]
+# Patterns, what stands before a path for them, and where their part of it begins;
+# those that win come first.
+_Chain = tuple[tuple[Patterns, str, int], ...]
 
 
 class FolderRules:
@@ -74,8 +76,8 @@ class FolderRules:
             self._private or is_private(self._parent, name.casefold(), is_dir=is_dir)
         ) and is_secret(path, rules.allow_secret, rules.own, is_dir=is_dir):
             return SkipReason.SECRET
-        for patterns, start in self.chain:
-            verdict = patterns.verdict(path[start:], is_dir=is_dir)
+        for patterns, before, start in self.chain:
+            verdict = patterns.verdict(before + path[start:], is_dir=is_dir)
             if verdict is not None:
                 if verdict:
                     return SkipReason.IGNORED
@@ -89,15 +91,17 @@ class FolderRules:
 class Rules:
     """The rules of one workspace; folders are judged once, then remembered.
 
-    `load` returns the content of a file of the workspace, or None. `allow_secret` are
-    the user's patterns (as in .gitignore) that lift secret names, `own` byok's folders
-    below the root, `extensions` the only ones wanted (none: all). Any thread may ask.
+    `load` returns the content of a file of the workspace, or None; `outside` the ignore
+    files that lie elsewhere, those that win last. `allow_secret` are the user's
+    patterns (as in .gitignore) that lift secret names, `own` byok's folders below the
+    root, `extensions` the only ones wanted (none: all). Any thread may ask.
     """
 
     def __init__(
         self,
         load: Callable[[str], bytes | None],
         *,
+        outside: Callable[[], Sequence[Outside]] = tuple,
         allow_secret: Iterable[str] = (),
         extensions: Iterable[str] = (),
         own: Iterable[str] = (),
@@ -109,6 +113,7 @@ class Rules:
             "." + extension.lstrip("*.").casefold() for extension in extensions
         )
         self._load = load
+        self._outside = outside
         self._noise = Patterns(noise)
         self._folders: dict[str, FolderRules] = {}
         self._lines = 0
@@ -158,9 +163,12 @@ class Rules:
         self.forget("")
 
     def _root(self, names: Collection[str] | None) -> FolderRules:
-        chain: _Chain = ((self._noise, 0),)
-        if names is None or ".git" in names:
-            chain = self._with(chain, EXCLUDE, 0)
+        chain: _Chain = ((self._noise, "", 0),)
+        outer: _Chain = ()
+        for name, content, below in self._outside():
+            outer = self._added(outer, name, content, f"{below}/" if below else "", 0)
+        if not _covers(outer):
+            chain = (*outer, *chain)
         return FolderRules(self, "", self._with_files(chain, "", names))
 
     def _below(
@@ -181,22 +189,44 @@ class Rules:
 
     def _with(self, chain: _Chain, path: str, start: int) -> _Chain:
         content = self._load(path)
-        if not content:
-            return chain
+        return self._added(chain, path, content, "", start) if content else chain
+
+    def _added(
+        self, chain: _Chain, path: str, content: bytes, before: str, start: int
+    ) -> _Chain:
         lines, whole = _bounded(content)
         if not whole:
             self._tell(path, "is too long: only its first part counts")
-        in_force = len(lines) + sum(len(patterns) for patterns, _ in chain)
+        in_force = len(lines) + sum(len(patterns) for patterns, _, _ in chain)
         self._lines += len(lines)
         if in_force > _MAX_LINES_IN_FORCE or self._lines > _MAX_LINES_IN_ALL:
             self._tell(path, "is left out: too many rules in this workspace")
             return chain
-        return ((Patterns(lines), start), *chain) if lines else chain
+        return ((Patterns(lines), before, start), *chain) if lines else chain
 
     def _tell(self, path: str, what: str) -> None:
         if path not in self._told and len(self._told) < _MAX_LINES:
             self._told.add(path)
             _log.warning("ignore file %r %s", path, what)
+
+
+def _covers(outer: _Chain) -> bool:
+    """Tell whether rules from outside leave the workspace itself out.
+
+    The user declared it all the same, so they say nothing of what is in it.
+    """
+    whole = max((before for _, before, _ in outer), key=len, default="")
+    ends = [at for at, letter in enumerate(whole) if letter == "/"]
+    for end in ends:  # from the top down, as git asks
+        for patterns, before, _ in outer:
+            above = len(whole) - len(before)
+            if end > above:
+                verdict = patterns.verdict(whole[above:end], is_dir=True)
+                if verdict is not None:
+                    if verdict:
+                        return True
+                    break
+    return False
 
 
 def _bounded(content: bytes) -> tuple[list[str], bool]:

@@ -4,7 +4,8 @@ import os
 from functools import partial
 from pathlib import Path
 
-from byok.context.ignore import Rules
+from byok.context.git_rules import rules_outside
+from byok.context.ignore import IGNORE_FILES, Rules
 from byok.context.options import Options
 from byok.context.reading import Folder, Unreadable
 from byok.errors import ConfigError
@@ -14,6 +15,7 @@ def rules_of(root: Path, options: Options) -> Rules:
     """Return the rules of a workspace; byok's own folders below it stay out."""
     return Rules(
         partial(_ignore_file, root),
+        outside=partial(rules_outside, root, IGNORE_FILES),
         allow_secret=options.allow_secret,
         extensions=options.extensions,
         own=[

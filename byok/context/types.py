@@ -29,7 +29,7 @@ class SkipReason(StrEnum):
 
 _EXPLANATIONS = {
     SkipReason.SECRET: "its name is one that holds keys or private data",
-    SkipReason.IGNORED: "a rule names it: .gitignore, .augmentignore or byok's own",
+    SkipReason.IGNORED: "a rule names it: of git, .augmentignore or byok's own",
     SkipReason.EXTENSION: "its extension is not among context.extensions",
     SkipReason.GENERATED: "a tool wrote it, nobody reads it (a lock file, a map)",
     SkipReason.TOO_LARGE: "it is larger than 1 MiB",

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from byok.context.git_rules import Outside
 from byok.context.ignore import Rules
 from byok.context.types import SkipReason
 
@@ -69,10 +70,33 @@ def test_augmentignore_stands_behind_gitignore_of_the_same_folder() -> None:
     assert judged.reason("deep/docs/a.md") is None
 
 
-def test_the_exclude_file_of_git_is_the_weakest() -> None:
-    judged = rules({".git/info/exclude": "*.a\n*.b\n", ".gitignore": "!*.b\n"})
+def test_rules_from_outside_are_the_weakest_and_the_last_of_them_wins() -> None:
+    outside = [Outside("first", b"*.a\n*.b\n*.c\n", ""), Outside("last", b"!*.c", "")]
+    judged = Rules({".gitignore": b"!*.b\n"}.get, outside=lambda: outside)
     assert judged.reason("x.a") is IGNORED
     assert judged.reason("x.b") is None
+    assert judged.reason("x.c") is None
+
+
+def test_rules_from_above_are_read_from_where_they_stand() -> None:
+    outside = [Outside(".gitignore", b"/pkg/gen/\n/gen2/\nweb/*.c\n", "pkg/web")]
+    judged = Rules({}.get, outside=lambda: outside)
+    assert judged.reason("gen", is_dir=True) is None
+    assert judged.reason("gen2", is_dir=True) is None
+    assert judged.reason("x.c") is None  # a slash ties it to the folder of the file
+    outside = [Outside(".gitignore", b"/pkg/web/gen/\npkg/web/*.c\n*.d\n", "pkg/web")]
+    judged = Rules({}.get, outside=lambda: outside)
+    assert judged.reason("gen", is_dir=True) is IGNORED
+    assert judged.reason("x.c") is IGNORED
+    assert judged.reason("deep/x.c") is None
+    assert judged.reason("deep/x.d") is IGNORED
+
+
+@pytest.mark.parametrize("line", ["pkg/", "web", "/pkg/*", "*"])
+def test_a_folder_declared_although_it_is_ignored_is_searched(line: str) -> None:
+    outside = [Outside(".gitignore", f"{line}\n*.log".encode(), "pkg/web")]
+    judged = Rules({}.get, outside=lambda: outside)
+    assert judged.reason("a.py") is None
 
 
 @pytest.mark.parametrize("path", ["node_modules/a.js", "a/__pycache__/b.pyc", "dist/a"])
