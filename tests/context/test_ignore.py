@@ -5,8 +5,9 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -35,9 +36,11 @@ LINES = st.tuples(
 FILES = st.lists(LINES, max_size=5).map("\n".join)
 
 
-def rules(files: Mapping[str, str], **options: tuple[str, ...]) -> Rules:
+def rules(
+    files: Mapping[str, str], outside: Sequence[Outside] = (), **options: Any
+) -> Rules:
     held = {path: text.encode() for path, text in files.items()}
-    return Rules(held.get, **options)
+    return Rules(held.get, outside=lambda: outside, **options)
 
 
 def test_a_pattern_of_the_root_holds_at_every_depth() -> None:
@@ -72,7 +75,7 @@ def test_augmentignore_stands_behind_gitignore_of_the_same_folder() -> None:
 
 def test_rules_from_outside_are_the_weakest_and_the_last_of_them_wins() -> None:
     outside = [Outside("first", b"*.a\n*.b\n*.c\n", ""), Outside("last", b"!*.c", "")]
-    judged = Rules({".gitignore": b"!*.b\n"}.get, outside=lambda: outside)
+    judged = rules({".gitignore": "!*.b\n"}, outside)
     assert judged.reason("x.a") is IGNORED
     assert judged.reason("x.b") is None
     assert judged.reason("x.c") is None
@@ -80,12 +83,12 @@ def test_rules_from_outside_are_the_weakest_and_the_last_of_them_wins() -> None:
 
 def test_rules_from_above_are_read_from_where_they_stand() -> None:
     outside = [Outside(".gitignore", b"/pkg/gen/\n/gen2/\nweb/*.c\n", "pkg/web")]
-    judged = Rules({}.get, outside=lambda: outside)
+    judged = rules({}, outside)
     assert judged.reason("gen", is_dir=True) is None
     assert judged.reason("gen2", is_dir=True) is None
     assert judged.reason("x.c") is None  # a slash ties it to the folder of the file
     outside = [Outside(".gitignore", b"/pkg/web/gen/\npkg/web/*.c\n*.d\n", "pkg/web")]
-    judged = Rules({}.get, outside=lambda: outside)
+    judged = rules({}, outside)
     assert judged.reason("gen", is_dir=True) is IGNORED
     assert judged.reason("x.c") is IGNORED
     assert judged.reason("deep/x.c") is None
@@ -95,7 +98,7 @@ def test_rules_from_above_are_read_from_where_they_stand() -> None:
 @pytest.mark.parametrize("line", ["pkg/", "web", "/pkg/*", "*"])
 def test_a_folder_declared_although_it_is_ignored_is_searched(line: str) -> None:
     outside = [Outside(".gitignore", f"{line}\n*.log".encode(), "pkg/web")]
-    judged = Rules({}.get, outside=lambda: outside)
+    judged = rules({}, outside)
     assert judged.reason("a.py") is None
 
 

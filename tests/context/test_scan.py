@@ -3,9 +3,9 @@
 import os
 import shutil
 import socket
-from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +16,7 @@ from byok.context.types import Found, Skipped, SkipReason
 from byok.context.versions import MAX_BYTES
 
 
-def scanned(
-    root: Path, **options: Iterable[str]
-) -> tuple[list[Found | Skipped], Counters]:
+def scanned(root: Path, **options: Any) -> tuple[list[Found | Skipped], Counters]:
     counters = Counters()
     with Folder(root) as folder:
         rules = Rules(folder.load, **options)
