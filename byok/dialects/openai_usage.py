@@ -1,8 +1,12 @@
 """Token counts as OpenAI's imitators report them."""
 
+import json
 from typing import Any
 
 from byok.events import Usage
+
+_DECODER = json.JSONDecoder()
+_LONGEST = 2000  # characters of a usage object
 
 
 def read_usage(usage: Any) -> Usage | None:
@@ -12,14 +16,28 @@ def read_usage(usage: Any) -> Usage | None:
     """
     if not isinstance(usage, dict):
         return None
-    prompt = _count(usage.get("prompt_tokens"))
-    completion = _count(usage.get("completion_tokens"))
+    prompt = _count(usage.get("prompt_tokens") or usage.get("input_tokens"))
+    completion = _count(usage.get("completion_tokens") or usage.get("output_tokens"))
     if not prompt and not completion:
         return None
-    details = usage.get("prompt_tokens_details")
+    details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
     nested = details.get("cached_tokens") if isinstance(details, dict) else None
     cached = nested or usage.get("cached_tokens")  # Moonshot has it at the top
     return Usage(prompt, completion, _count(cached))
+
+
+def usage_near_end(answer: bytes) -> Usage | None:
+    """Find the last usage object in an answer that is passed on; None without one."""
+    start = answer.rfind(b'"usage"')
+    start = answer.find(b"{", start) if start >= 0 else -1
+    if start < 0:
+        return None
+    try:
+        text = answer[start : start + _LONGEST].decode(errors="replace")
+        usage, _ = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return read_usage(usage)
 
 
 def _count(value: Any) -> int:

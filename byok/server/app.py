@@ -7,7 +7,6 @@ waits for them, and /health does not.
 import asyncio
 import logging
 import secrets
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -16,12 +15,18 @@ from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from byok.errors import ByokError, NotReady
 from byok.openai_api import is_openai
+from byok.record import Record, begin_record
 from byok.redact import Redactor
 from byok.server import challenge
 from byok.server.body import parse_request, read_body
 from byok.server.gate import Gate, shutting_down
 from byok.server.guard import Guard
-from byok.server.reply import error_response, internal_error, json_response
+from byok.server.reply import (
+    REQUEST_ID,
+    error_response,
+    internal_error,
+    json_response,
+)
 
 if TYPE_CHECKING:
     from byok.chat import Json
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _access = logging.getLogger("byok.access")
 _HEALTH = frozenset({"/health", "/healthz"})
+_OWN = ("/health", "/byok/")  # what byok's own commands ask, again and again
 _CLIENT_GONE = 499
 
 
@@ -37,9 +43,13 @@ class Exchange:
     """A request on its way, and what is known of it."""
 
     request: BaseRequest
-    request_id: str
+    record: Record
     redactor: Redactor
-    route: str = "(none)"
+
+    @property
+    def request_id(self) -> str:
+        """What names the request in answers and in the log."""
+        return self.record.request_id
 
     def failed(self, error: ByokError) -> Response:
         """Write an error as this client reads it."""
@@ -81,21 +91,26 @@ class App:
 
     async def __call__(self, request: BaseRequest) -> StreamResponse:
         """Answer one request; every failure becomes an answer here."""
-        started = time.monotonic()
-        exchange = Exchange(request, secrets.token_hex(8), self._redactor)
+        record = begin_record(Record(secrets.token_hex(8)))
+        exchange = Exchange(request, record, self._redactor)
         status = _CLIENT_GONE
         try:
             response = await self._answered(exchange)
             status = response.status
+            if not response.prepared:
+                response.headers[REQUEST_ID] = record.request_id
             return response
         finally:
-            _access.info(
-                "%s %s %d %.0f ms %s",
+            own = record.route.startswith(_OWN)
+            _access.log(
+                logging.DEBUG if own else logging.INFO,
+                "%s %s %d %.0f ms %s%s",
                 request.method if request.method.isalpha() else "?",
-                exchange.route,
+                record.route,
                 status,
-                (time.monotonic() - started) * 1000,
-                exchange.request_id,
+                record.seconds * 1000,
+                record.request_id,
+                f" {facts}" if (facts := str(record)) else "",
             )
 
     async def _answered(self, exchange: Exchange) -> StreamResponse:
@@ -117,10 +132,10 @@ class App:
         request = exchange.request
         self._guard.check_origin(request)
         if request.raw_path in _HEALTH and request.method in ("GET", "HEAD"):
-            exchange.route = request.raw_path
+            exchange.record.route = request.raw_path
             return self._health()
         if request.raw_path == challenge.PATH and request.method == "POST":
-            exchange.route = request.raw_path
+            exchange.record.route = request.raw_path
             return await self._challenged(request)
         await self._settled.wait()
         if self._endpoints is None:

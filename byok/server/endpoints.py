@@ -68,7 +68,7 @@ class Endpoints:
         except BadRequest:
             guard.check_token(request.headers)
             raise
-        exchange.route = row.path if known else "(unknown)"
+        exchange.record.route = row.path if known else "(unknown)"
         limit = longest_body(self._services, row)
         guard.check_length(request, limit)
         guard.check_token(request.headers)

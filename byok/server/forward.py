@@ -9,28 +9,32 @@ from typing import Any
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from byok.augment.body import first_text
+from byok.dialects.openai_usage import usage_near_end
 from byok.errors import ByokError
 from byok.offload import Run
 from byok.openai_api import Forward, error_body
+from byok.record import current_record
 from byok.server.gate import Gate
 from byok.server.reply import COMMON
 from byok.server.stream import OpenStream
 from byok.services import Services
-from byok.upstream.base import Forwarded, Upstream
+from byok.upstream.base import Forwarded
 from byok.upstream.reading import joined
+from byok.upstream.router import Destination
 from byok.wire.json_body import write_json
 from byok.wire.json_splice import with_string
 
 _log = logging.getLogger(__name__)
 _TYPE = "content-type"
 _JSON = {_TYPE: "application/json"}
+_END = 4096  # bytes at the end of a stream, where it counts its tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Forwarding:
     """A request that is ready to be passed on."""
 
-    upstream: Upstream
+    choice: Destination
     path: str
     content: bytes
 
@@ -52,28 +56,35 @@ class Forwarder:
         router = self._services.router
         choice = await router.choose_listed(first_text(body, "model"))
         content = await run(partial(with_string, raw, body, "model", choice.model))
-        return Forwarding(choice.upstream, row.upstream_path, content)
+        return Forwarding(choice, row.upstream_path, content)
 
     async def answer(self, sent: "Forwarding", request: BaseRequest) -> StreamResponse:
         """Answer one request, streamed or whole as the upstream does."""
-        begun = sent.upstream.forwarded(sent.path, sent.content)
+        begun = sent.choice.upstream.forwarded(sent.path, sent.content)
+        record = current_record()
+        record.model = sent.choice.model_id
         async with self._gate.entered(), AsyncExitStack() as stack:
             async with self._gate.ended_by_stop():
                 answer = await stack.enter_async_context(begun)
+                record.heard()
                 headers = {**COMMON, **_JSON, **answer.headers}
                 if not headers[_TYPE].startswith("text/event-stream"):
                     body = await joined(answer.reads)
+                    record.usage = usage_near_end(body)
                     return Response(body=body, headers=headers)
             return await self._streamed(request, headers, answer)
 
     async def _streamed(
         self, request: BaseRequest, headers: dict[str, str], answer: Forwarded
     ) -> StreamResponse:
+        end = b""
         async with OpenStream(request, headers, patience=self._patience) as stream:
             try:
                 async with self._gate.ended_by_stop():
                     async for data in answer.reads:
+                        end = (end + data)[-_END:]
                         await stream.write(data)
+                current_record().usage = usage_near_end(end)
             except ByokError as error:
                 await stream.write(self._last_words(error))
             await stream.finish()

@@ -12,6 +12,7 @@ from byok.wire.ndjson import encode_line
 if TYPE_CHECKING:
     from byok.chat import Json
 
+REQUEST_ID = "X-Request-Id"  # what names a request in its answer and in the log
 COMMON = {
     "Server": "byok",
     "X-Content-Type-Options": "nosniff",

@@ -10,7 +10,8 @@ from aiohttp.web import BaseRequest, StreamResponse
 
 from byok.augment.chat_reply import chunk
 from byok.chat import Json
-from byok.server.reply import COMMON
+from byok.record import current_record
+from byok.server.reply import COMMON, REQUEST_ID
 from byok.wire.ndjson import encode_line
 
 LINES = {
@@ -29,9 +30,14 @@ class _Response(StreamResponse):
     _send_headers_immediately = False
 
 
+def _opened(headers: Mapping[str, str], status: int = 200) -> _Response:
+    named = {**headers, REQUEST_ID: current_record().request_id}
+    return _Response(status=status, headers=named)
+
+
 async def static_stream(request: BaseRequest, *lines: Json) -> StreamResponse:
     """Answer with a stream whose lines are known."""
-    response = _Response(headers=LINES)
+    response = _opened(LINES)
     await response.prepare(request)
     for line in lines:
         await response.write(encode_line(line))
@@ -54,7 +60,7 @@ class OpenStream:
     ) -> None:
         loop = asyncio.get_running_loop()
         self._request = request
-        self._response = _Response(status=status, headers=headers)
+        self._response = _opened(headers, status)
         self._patience = patience
         self._clock: Callable[[], float] = loop.time
         self._last = self._clock()

@@ -11,7 +11,8 @@ from byok.augment.history import call_ids
 from byok.augment.job import LineReply, ObjectReply
 from byok.chat import ChatRequest, Json
 from byok.errors import ByokError
-from byok.events import Finish, Notice, StreamEvent
+from byok.events import Finish, Notice, StreamEvent, Usage
+from byok.record import current_record
 from byok.services import Services
 from byok.stage import Stage, chain
 from byok.toolcalls.assemble import ToolCallAssembler
@@ -38,6 +39,7 @@ class Turn:
     ) -> None:
         self._services = services
         self._choice = choice
+        self._record = current_record()
         self._chat = chat
         self._reply = reply
         self._stage: Stage[StreamEvent, Json] = reply
@@ -52,6 +54,7 @@ class Turn:
     def events(self) -> aclosing[AsyncGenerator[list[StreamEvent], None]]:
         """Ask the upstream, and give the events of its answer."""
         self.admitted = True
+        self._record.model = self._choice.model_id
         chat, self._chat = self._chat, _FORGOTTEN  # it may be large
         if not chat.messages:
             return aclosing(_nothing())
@@ -66,8 +69,12 @@ class Turn:
 
         The last ones come with the read that holds the upstream's own last word.
         """
+        if self._record.first_byte is None:
+            self._record.heard()
         ready = [c for event in batch for c in self._stage.feed(event)]
         if isinstance(batch[-1], Finish):
+            counts = (event for event in batch if isinstance(event, Usage))
+            self._record.usage = next(counts, None)
             self.end(ready)
         return ready
 
@@ -89,6 +96,7 @@ class Turn:
 
     def _log_repair(self, repair: Repair) -> None:
         """Write down a repair: its rule, and the place where it began."""
+        self._record.repairs += 1
         redactor = self._services.redactor
         before, after = _difference(redactor(repair.before), redactor(repair.after))
         _log.info(

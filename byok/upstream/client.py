@@ -16,6 +16,7 @@ from byok.errors import (
     UpstreamUnreachable,
 )
 from byok.events import Finish, StreamEvent
+from byok.record import current_record
 from byok.stage import Stage, chain
 from byok.upstream.base import Forwarded
 from byok.upstream.calling import KeySource
@@ -98,6 +99,7 @@ class HttpUpstream:
         attempt = 1
         while True:
             yielded = False
+            current_record().attempts += 1
             try:
                 async with self._sender.opened(path, content) as response:
                     stage = inflated(
@@ -182,6 +184,7 @@ class HttpUpstream:
         attempt = 1
         async with AsyncExitStack() as stack:
             while True:
+                current_record().attempts += 1
                 try:
                     sent = self._sender.opened(path, content)
                     response = await stack.enter_async_context(sent)

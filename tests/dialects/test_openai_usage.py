@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.dialects.openai_usage import read_usage
+from byok.dialects.openai_usage import read_usage, usage_near_end
 from byok.events import Usage
 
 
@@ -46,3 +46,36 @@ from byok.events import Usage
 )
 def test_usage_is_read(usage: Any, expected: Usage | None) -> None:
     assert read_usage(usage) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        pytest.param(
+            b'{"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}',
+            Usage(3, 1),
+            id="a whole answer",
+        ),
+        pytest.param(
+            b'data: {"usage":null}\n\ndata: {"usage":{"prompt_tokens":3}}\n\n'
+            b"data: [DONE]\n\n",
+            Usage(3),
+            id="the last event of a stream",
+        ),
+        pytest.param(
+            b'{"usage":{"input_tokens":3,"output_tokens":2,'
+            b'"input_tokens_details":{"cached_tokens":1}}}}',
+            Usage(3, 2, 1),
+            id="a response",
+        ),
+        pytest.param(b'{"choices": []}', None, id="none"),
+        pytest.param(b'{"usage": null}', None, id="null"),
+        pytest.param(b'ge": 1} "usage": {"prompt_tok', None, id="cut"),
+        pytest.param(b'"usage"' + b"{" * 3000, None, id="not JSON"),
+        pytest.param(b'"usage":{"a":"\xff"}', None, id="not UTF-8"),
+    ],
+)
+def test_the_counts_of_an_answer_that_is_passed_on(
+    answer: bytes, expected: Usage | None
+) -> None:
+    assert usage_near_end(answer) == expected

@@ -12,8 +12,11 @@ from aiohttp.test_utils import make_mocked_request
 from aiohttp.web import BaseRequest, Response, StreamResponse
 from multidict import CIMultiDict
 
+from byok.augment.endpoints import Generate
+from byok.chat import Json
 from byok.config import load_settings
 from byok.keys import KeyLadder
+from byok.offload import Run
 from byok.paths import find_paths
 from byok.redact import Redactor
 from byok.server.app import App, Exchange
@@ -27,10 +30,11 @@ from byok.server.guard import Guard
 from byok.server.official import Relay
 from byok.server.token import TokenCheck
 from byok.services import open_services
-from tests.fakes.daemon import running
+from tests.fakes.daemon import running, settings_for
 from tests.fakes.raw import check_error, connected, filled, put, request
+from tests.fakes.upstream import DONE, FakeUpstream, Script, answer, event
 
-LINE = re.compile(r"(\S+) (\S+) (\d{3}) \d+ ms [0-9a-f]{16}")
+LINE = re.compile(r"(\S+) (\S+) (\d{3}) \d+ ms ([0-9a-f]{16})( byok:demo:\S+ .*)?")
 
 
 def bare_get(path: str) -> bytes:
@@ -100,7 +104,48 @@ async def test_the_access_log_has_facts_and_no_words(
     assert found.startswith(line + " ")
     assert "MARK" not in found
     if reply.status >= 400:
-        assert found.endswith(" " + reply.json["error"]["request_id"])
+        assert match[4] == reply.json["error"]["request_id"]
+    assert reply.headers["X-Request-Id"] == match[4]
+
+
+async def test_what_was_asked_of_an_upstream_is_in_the_access_log(
+    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "byok.access")
+    usage = {"prompt_tokens": 9, "completion_tokens": 2}
+    usage_event = event({"choices": [], "usage": usage})
+    streamed = [*answer("Hi.")[:-1], usage_event, DONE]
+    body = {"choices": [{"message": {"content": "Hi."}}], "usage": usage}
+    kind = {"Content-Type": "application/json"}
+    whole = Script([json.dumps(body).encode()], 200, kind)
+    failed = Script([b"{}"], 503, kind)
+    fake.play(streamed, failed, streamed, streamed, whole)
+    openai = {"messages": [], "model": "byok:fake:m"}
+    async with running(settings_for(fake.url)) as editor:
+        await editor.chat()
+        await editor.chat()
+        await editor.post("/v1/chat/completions", {**openai, "stream": True})
+        await editor.post("/v1/chat/completions", openai)
+    told = [re.sub(r"^.* (?=byok:)|first=\d+ms ", "", a) for a in accesses(caplog)]
+    assert told == [
+        "byok:fake:fake-model in=9 cached=0 out=2",
+        "byok:fake:fake-model in=9 cached=0 out=2 attempts=2",
+        "byok:fake:m in=9 cached=0 out=2",
+        "byok:fake:m in=9 cached=0 out=2",
+    ]
+
+
+async def test_what_byoks_own_commands_ask_does_not_fill_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "byok.access")
+    async with running(upstream="demo") as editor:
+        await put(editor, bare_get("/health"))
+        await editor.post("/byok/index/status")
+        assert accesses(caplog) == []
+        caplog.set_level(logging.DEBUG, "byok.access")
+        await editor.post("/byok/index/status")
+    assert len(accesses(caplog)) == 1
 
 
 async def test_a_request_that_is_refused_is_in_the_access_log_too(
@@ -167,7 +212,9 @@ class Broken(Generator):
 
     fault: type[Exception] = ZeroDivisionError
 
-    async def answer(self, asked: Asked, request: BaseRequest) -> StreamResponse:
+    async def asked(
+        self, row: Generate, body: Json, request_id: str, run: Run
+    ) -> Asked:
         raise self.fault("a-word-from-the-inside")
 
 
