@@ -7,6 +7,7 @@ are written here, in the shape that OpenAI's API reference gives them.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import unquote
 
 from byok.errors import (
     MODEL_NOT_FOUND,
@@ -15,6 +16,7 @@ from byok.errors import (
     ConfigError,
     NotAllowed,
     NotReady,
+    UpstreamError,
     UpstreamRefused,
 )
 
@@ -40,10 +42,11 @@ class Forward:
 
 @dataclass(frozen=True, slots=True)
 class ListModels:
-    """List the models of all upstreams."""
+    """List the models of all upstreams, or tell of the `wanted` one."""
 
     path: str
     method: str = "GET"
+    wanted: str = ""
 
 
 OpenAIRoute: TypeAlias = Forward | ListModels
@@ -57,26 +60,69 @@ ROUTES: tuple[OpenAIRoute, ...] = (
 )
 
 
+# The commonest mistake is a base URL without /v1: such a client is served all the same.
+_BARE = {row.path.removeprefix("/v1"): row for row in ROUTES}
+_ONE = "/models/"
+
+
+def find_route(path: str) -> OpenAIRoute | None:
+    """Return the route of a path without /v1, or with the id of a model; else None.
+
+    `path` has no query; the id may be percent-encoded.
+    """
+    bare = path.removeprefix("/v1")
+    if bare.startswith(_ONE) and bare != _ONE:
+        wanted = unquote(bare.removeprefix(_ONE))
+        return ListModels("/v1/models/{id}", wanted=wanted)
+    return _BARE.get(path)
+
+
 def is_openai(raw_path: str) -> bool:
     """Tell whether whoever asks for this path is an OpenAI client."""
-    return raw_path.startswith(PREFIX)
+    path = raw_path.partition("?")[0]
+    return path.startswith(PREFIX) or find_route(path) is not None
 
 
 def model_list(models: Iterable["ListedModel"]) -> dict[str, Any]:
     """Write the answer of `GET /v1/models`."""
-    rows = [
-        {"id": m.id, "object": "model", "created": 0, "owned_by": m.upstream}
-        for m in models
-    ]
-    return {"object": "list", "data": rows}
+    return {"object": "list", "data": [_model(m) for m in models]}
+
+
+def one_model(models: Iterable["ListedModel"], wanted: str) -> dict[str, Any]:
+    """Write the answer of `GET /v1/models/{id}`; a plain name may be an id, too.
+
+    Raises:
+        BadRequest: 404, no such model is known.
+    """
+    for model in models:
+        if wanted in (model.id, model.model):
+            return _model(model)
+    raise BadRequest(
+        "There is no such model.", code=MODEL_NOT_FOUND, hint="See GET /v1/models."
+    )
+
+
+def _model(model: "ListedModel") -> dict[str, Any]:
+    return {
+        "id": model.id,
+        "object": "model",
+        "created": 0,
+        "owned_by": model.upstream,
+    }
 
 
 def status_of(error: ByokError) -> int:
-    """Return the HTTP status: a client's own mistake keeps the upstream's."""
+    """Return the HTTP status: the upstream's own, where it gave one.
+
+    Other failures that may pass are a gateway's 502 and 504, so that these clients
+    repeat the request: unlike the editor's, they give up after a few.
+    """
     if error.code == MODEL_NOT_FOUND:
         return 404
-    if isinstance(error, UpstreamRefused) and 400 <= error.upstream_status < 500:
+    if isinstance(error, UpstreamRefused) and error.upstream_status >= 400:
         return error.upstream_status
+    if isinstance(error, UpstreamError) and error.retryable:
+        return 504 if error.code == "upstream_timeout" else 502
     return error.status
 
 

@@ -14,7 +14,16 @@ from byok.errors import (
     UpstreamRefused,
     UpstreamUnreachable,
 )
-from byok.openai_api import ROUTES, Forward, error_body, model_list, status_of
+from byok.openai_api import (
+    ROUTES,
+    Forward,
+    error_body,
+    find_route,
+    is_openai,
+    model_list,
+    one_model,
+    status_of,
+)
 
 
 def test_a_route_leads_to_the_upstreams_endpoint_of_the_same_name() -> None:
@@ -32,6 +41,43 @@ def test_a_model_is_listed_by_its_whole_id() -> None:
         "created": 0,
         "owned_by": "fake",
     }
+
+
+MODELS = [ListedModel("fake", "a/b"), ListedModel("other", "c")]
+
+
+@pytest.mark.parametrize("wanted", ["byok:fake:a/b", "a/b"])
+def test_one_model_is_told_by_its_id_or_its_name(wanted: str) -> None:
+    assert one_model(MODELS, wanted)["id"] == "byok:fake:a/b"
+
+
+def test_a_model_nobody_has_is_not_found() -> None:
+    with pytest.raises(BadRequest) as caught:
+        one_model(MODELS, "gone")
+    assert status_of(caught.value) == 404
+    assert error_body(caught.value)["error"]["code"] == "model_not_found"
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("/chat/completions", "/v1/chat/completions"),
+        ("/models", "/v1/models"),
+        ("/v1/models/byok:x:a%2Fb", "/v1/models/{id} byok:x:a/b"),
+        ("/models/byok:x:a/b", "/v1/models/{id} byok:x:a/b"),
+        ("/v1/models/", ""),
+        ("/v1/chat/completions", ""),
+        ("/chat", ""),
+        ("/x/models", ""),
+    ],
+)
+def test_a_base_url_without_v1_and_an_id_lead_to_their_route(
+    path: str, found: str
+) -> None:
+    route = find_route(path)
+    told = f"{route.path} {getattr(route, 'wanted', '')}".strip() if route else ""
+    assert told == found
+    assert is_openai(path + "?x=1") == (bool(found) or path.startswith("/v1/"))
 
 
 def refused(status: int, code: str = "") -> UpstreamRefused:
@@ -56,10 +102,17 @@ def refused(status: int, code: str = "") -> UpstreamRefused:
         (refused(404), 404, "invalid_request_error", "upstream_refused"),
         (refused(429, "slow_down"), 429, "rate_limit_error", "slow_down"),
         (refused(418), 418, "api_error", "upstream_refused"),
-        (refused(500), 422, "api_error", "upstream_refused"),
+        (refused(500), 500, "api_error", "upstream_refused"),
+        (refused(503), 503, "api_error", "upstream_refused"),
         (refused(0), 422, "api_error", "upstream_refused"),
         (UpstreamGarbled("x"), 422, "api_error", "upstream_garbled"),
-        (UpstreamUnreachable("x"), 422, "api_error", "upstream_unreachable"),
+        (UpstreamUnreachable("x"), 502, "api_error", "upstream_unreachable"),
+        (
+            UpstreamUnreachable("x", code="upstream_timeout"),
+            504,
+            "api_error",
+            "upstream_timeout",
+        ),
         (ByokError("x"), 500, "api_error", "internal"),
     ],
 )

@@ -15,7 +15,7 @@ from byok.chat import Json
 from byok.errors import BadRequest
 from byok.knowledge import Group, Service, Where
 from byok.offload import Run
-from byok.openai_api import Forward, ListModels, model_list
+from byok.openai_api import Forward, ListModels, model_list, one_model
 from byok.server.app import Exchange
 from byok.server.body import parse_request, read_body
 from byok.server.choice import Elsewhere, choose_where, longest_body
@@ -141,8 +141,8 @@ class Endpoints:
             case Forward():
                 sent = await self._forwarder.forwarding(row, raw, body, run)
                 return partial(self._forwarder.answer, sent, request)
-            case ListModels():
-                return self._model_list
+            case ListModels(wanted=wanted):
+                return partial(self._model_list, wanted)
             case Local():
                 return self._of_its_own(row.answer, body)
             case Quiet(stream=True):
@@ -177,9 +177,11 @@ class Endpoints:
     async def _context(self, service: Service, body: Json) -> Response:
         return json_response(await self._services.context.answer(service, body))
 
-    async def _model_list(self) -> Response:
+    async def _model_list(self, wanted: str) -> Response:
         await self._catalog_known()
-        return json_response(model_list(self._services.catalog.listed()))
+        listed = self._services.catalog.listed()
+        body = one_model(listed, wanted) if wanted else model_list(listed)
+        return json_response(body)
 
     async def _catalog_known(self) -> None:
         """Use what is known of the models; wait a moment where that is nothing."""

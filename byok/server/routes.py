@@ -10,7 +10,7 @@ from typing import TypeAlias
 from byok.augment.endpoints import ENDPOINTS, Endpoint
 from byok.augment.quiet import CONTAINING, ENDING, Quiet
 from byok.errors import BadRequest
-from byok.openai_api import ROUTES, OpenAIRoute, is_openai
+from byok.openai_api import ROUTES, OpenAIRoute, find_route, is_openai
 
 Row: TypeAlias = Endpoint | OpenAIRoute
 
@@ -29,6 +29,8 @@ def find_row(raw_path: str) -> tuple[Row, bool]:
             one of OpenAI's that byok does not have.
     """
     path = raw_path.partition("?")[0].partition("#")[0]
+    if route := find_route(path):
+        return route, True
     if _TRICKS.search(path):
         raise BadRequest("There is no such path.", code="not_found", status=404)
     segments = [segment for segment in path.split("/") if segment]

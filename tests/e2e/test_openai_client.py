@@ -258,6 +258,36 @@ async def test_the_models_are_listed_and_can_be_asked(
     assert (model.id, model.owned_by) == ("byok:fake:fake-model", "fake")
     await client.chat.completions.create(model=model.id, messages=HI)
     assert fake.requests[0]["model"] == "fake-model"
+    assert (await client.models.retrieve(model.id)).id == model.id
+    assert (await client.models.retrieve("fake-model")).id == model.id
+    assert isinstance(await failed(client.models.retrieve("x")), openai.NotFoundError)
+
+
+async def test_a_base_url_without_v1_is_served_all_the_same(fake: FakeUpstream) -> None:
+    fake.play(completion({"content": "Hi."}))
+    async with (
+        running(settings_for(fake.url)) as editor,
+        client_of(editor, base_url=editor.daemon.url) as client,
+    ):
+        await client.chat.completions.create(**ASK)
+        (model,) = (await client.models.list()).data
+        assert (await client.models.retrieve(model.id)).id == model.id
+        error = await failed(client.models.retrieve("x"))
+    assert error.code == "model_not_found"
+
+
+async def test_a_request_can_be_found_in_the_log(
+    fake: FakeUpstream, client: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "byok.access")
+    fake.play(completion({"content": "Hi."}))
+    got = await client.chat.completions.create(**ASK)
+    assert got._request_id and got._request_id in caplog.text
+    async with client.chat.completions.with_streaming_response.create(
+        **ASK, stream=True
+    ) as stream:
+        await stream.read()
+    assert stream.request_id and stream.request_id in caplog.text
 
 
 # Errors
@@ -287,7 +317,7 @@ async def failed(ask: Awaitable[Any]) -> Any:
         (404, "NotFoundError", "upstream_not_found"),
         (409, "ConflictError", "upstream_refused"),
         (422, "UnprocessableEntityError", "upstream_refused"),
-        (501, "UnprocessableEntityError", "upstream_refused"),
+        (501, "InternalServerError", "upstream_refused"),
     ],
 )
 async def test_a_refusal_is_the_clients_own_exception(
@@ -315,12 +345,13 @@ async def test_a_limit_says_when_to_come_back(fake: FakeUpstream, client: Any) -
     assert "Slow down." in error.message
 
 
-async def test_a_server_that_fails_twice_is_no_reason_to_repeat(
+async def test_a_server_that_fails_twice_is_told_with_its_own_status(
     fake: FakeUpstream, client: Any
 ) -> None:
     fake.play(refusal(500, "Oh no."))
     error = await failed(ASKS["chat"](client))
-    assert isinstance(error, openai.UnprocessableEntityError)
+    assert isinstance(error, openai.InternalServerError)
+    assert (error.status_code, error.request_id is None) == (500, False)
     assert "Oh no." in error.message
     assert len(fake.requests) == 2  # byok itself asked once more
 
@@ -358,8 +389,8 @@ async def test_what_byok_does_not_serve_is_not_found(client: Any) -> None:
 async def test_nobody_at_the_address_is_told_in_words() -> None:
     async with running(settings_for(dead_url())) as editor, client_of(editor) as client:
         error = await failed(ASKS["a streamed chat"](client))
-    assert isinstance(error, openai.UnprocessableEntityError)
-    assert error.code == "upstream_connect"
+    assert isinstance(error, openai.InternalServerError)
+    assert (error.status_code, error.code) == (502, "upstream_connect")
     assert "nothing answers at http://127.0.0.1:" in error.message
 
 

@@ -110,7 +110,7 @@ async def test_the_models_are_listed(fake: FakeUpstream) -> None:
             "upstream_rate_limit",
             id="429",
         ),
-        pytest.param(refusal(501), 422, "upstream_refused", id="501"),
+        pytest.param(refusal(501), 501, "upstream_refused", id="501"),
     ],
 )
 async def test_a_refusal_comes_in_openais_shape(
@@ -159,7 +159,7 @@ async def test_what_byok_refuses_comes_in_openais_shape_too(
 async def test_an_upstream_that_is_away_is_told() -> None:
     async with running(settings_for(dead_url())) as editor:
         got = await editor.post(CHAT)
-    assert (got.status, error_of(got)["code"]) == (422, "upstream_connect")
+    assert (got.status, error_of(got)["code"]) == (502, "upstream_connect")
 
 
 async def test_the_demo_has_no_such_api() -> None:
@@ -196,7 +196,7 @@ async def test_a_whole_answer_that_breaks_is_an_error(fake: FakeUpstream) -> Non
     fake.play(Script([b'{"half":'], headers=JSON, end="reset"))
     async with running(settings_for(fake.url)) as editor:
         got = await editor.post(CHAT)
-    assert (got.status, error_of(got)["code"]) == (422, "upstream_cut")
+    assert (got.status, error_of(got)["code"]) == (502, "upstream_cut")
 
 
 @pytest.mark.case("F05")
