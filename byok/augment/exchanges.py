@@ -6,7 +6,7 @@ from typing import Any
 from byok.augment.body import integer, mapping, objects, text
 from byok.augment.nodes import ResponseNode, Turn, read_turn
 from byok.chat import Json, ToolCall
-from byok.wire.json_body import parse_json
+from byok.wire.json_body import is_object
 
 NOTICE = "[byok] "
 
@@ -98,11 +98,7 @@ def _calls(nodes: list[dict[str, Any]]) -> tuple[ToolCall, ...]:
 
 def _arguments(raw: str) -> str:
     """Keep the client's own string where it is an object, else `{}`."""
-    try:
-        value = parse_json(raw.encode("utf-8", "surrogatepass"))
-    except (ValueError, RecursionError):
-        return "{}"
-    return raw if isinstance(value, dict) else "{}"
+    return raw if is_object(raw) else "{}"
 
 
 def _is(node: Json, kind: ResponseNode) -> bool:

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 from byok.chat import Json
 from byok.toolcalls.coerce import coerced, fill_missing
 from byok.toolcalls.mode import RepairMode
-from byok.wire.json_body import parse_json, write_json
-from byok.wire.lenient_json import parse_lenient
+from byok.wire.json_body import is_object, parse_json, write_json
+from byok.wire.lenient_json import BrokenJson, parse_lenient, parse_run
 
 _FENCE = "```"
 _FENCE_LABEL = re.compile(r"[A-Za-z0-9_-]*[ \t\r]*\Z")
@@ -39,7 +39,15 @@ Supply: TypeAlias = Callable[[Mapping[str, Any], Json], Mapping[str, Any]]
 
 
 class Unrepairable(ValueError):
-    """The arguments are cut, or no JSON object; the call must not be passed on."""
+    """The arguments are cut, or no JSON object; the call must not be passed on.
+
+    What is not `cut` is broken from the character `at` on.
+    """
+
+    def __init__(self, message: str, at: int = 0, *, cut: bool = False) -> None:
+        super().__init__(message)
+        self.at = at
+        self.cut = cut
 
 
 def repair_arguments(
@@ -56,9 +64,14 @@ def repair_arguments(
     Raises:
         Unrepairable: the text is cut, or it is no JSON object.
     """
+    try:
+        value, rules = _read(raw)
+    except Unrepairable:
+        if is_object(raw):  # with a number that only its own digits can say
+            return raw, []
+        raise
     if mode is RepairMode.OFF:
         return _untouched(raw or "{}"), []
-    value, rules = _read(raw)
     if schema is not None:
         value = fill_missing(value, schema, rules)
         if supply is not None and (added := supply(value, schema)):
@@ -71,12 +84,9 @@ def repair_arguments(
 
 
 def _untouched(raw: str) -> str:
-    try:
-        if isinstance(_parsed(raw), dict):
-            return raw
-    except (ValueError, RecursionError) as error:
-        raise Unrepairable(str(error)) from error
-    raise Unrepairable("no JSON object")
+    if is_object(raw):
+        return raw
+    raise Unrepairable("no JSON, and tools.repair is off")
 
 
 def _read(raw: str) -> tuple[dict[str, Any], list[str]]:
@@ -113,15 +123,36 @@ def _strictly(text: str) -> tuple[Any, list[str]]:
 
 def _loosely(text: str) -> tuple[Any, list[str]]:
     """Try each reading of the text; the first that is a whole value counts."""
-    failure: ValueError | None = None
+    failures: list[BrokenJson] = []
     for candidate, liberty in _candidates(text):
         try:
-            value, rules = parse_lenient(candidate)
-        except ValueError as error:
-            failure = failure or error
+            values, rules = parse_run(candidate)
+        except BrokenJson as error:
+            failures.append(error)
             continue
-        return value, [*liberty, *rules]
-    raise Unrepairable(str(failure)) from failure
+        value, more = _one(values)
+        return value, [*liberty, *rules, *more]
+    first, cut = failures[0], any(error.cut for error in failures)
+    raise Unrepairable(str(first), first.at, cut=cut) from first
+
+
+def _one(values: list[Any]) -> tuple[Any, list[str]]:
+    """Return the one value that several in a row mean.
+
+    Gateways send `{}` before the arguments, or the arguments twice.
+    """
+    if len(values) == 1:
+        return values[0], []
+    if not all(isinstance(value, dict) for value in values):
+        raise Unrepairable("several values in a row")
+    distinct = {_written(value): value for value in values}
+    rule = "repeated object"
+    if len(distinct) > 1:
+        distinct.pop("{}", None)
+        rule = "empty object beside another"
+    if len(distinct) > 1:
+        raise Unrepairable("several different objects in a row")
+    return next(iter(distinct.values())), [rule]
 
 
 def _candidates(text: str) -> list[tuple[str, list[str]]]:

@@ -6,6 +6,7 @@ a refusal would kill that conversation for good.
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -33,6 +34,19 @@ def parse_json(raw: bytes, *, keep_halves: bool = False) -> Any:
     except orjson.JSONDecodeError:
         value = _stdlib(raw)
         return value if keep_halves else _repaired(value)
+
+
+def is_object(text: str) -> bool:
+    """Tell a JSON object, also one whose numbers are too large for a float."""
+    raw = text.encode("utf-8", "surrogatepass")
+    try:
+        return isinstance(orjson.loads(raw), dict)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return isinstance(_stdlib(raw, read_float=float), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def parse_body(raw: bytes) -> dict[str, Any]:
@@ -88,14 +102,21 @@ def write_json(value: Any) -> bytes:
         return json.dumps(value).encode()
 
 
-def _stdlib(raw: bytes) -> Any:
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError("a number is too large")
+    return number
+
+
+def _stdlib(raw: bytes, *, read_float: Callable[[str], float] = _finite) -> Any:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"no UTF-8 at byte {error.start}") from None
     try:
         return json.loads(  # noqa: TID251 - the one place that may, see above
-            text, parse_constant=_refuse, parse_float=_finite
+            text, parse_constant=_refuse, parse_float=read_float
         )
     except json.JSONDecodeError as error:
         place = len(text[: error.pos].encode())
@@ -104,13 +125,6 @@ def _stdlib(raw: bytes) -> Any:
 
 def _refuse(name: str) -> None:
     raise ValueError(f"{name} is no JSON number")
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if number in (float("inf"), float("-inf")):
-        raise ValueError("a number is too large")
-    return number
 
 
 def _repaired(value: Any) -> Any:

@@ -1,14 +1,19 @@
 """Read the JSON that models write, without guessing.
 
-Accepted beyond RFC 8259, because the meaning stays certain: single quotes and
-Python's literals and escapes, raw control characters inside strings, a trailing
-comma, and a bracket left out inside a value whose outer bracket is there.
+Accepted beyond RFC 8259, because the meaning stays certain: single quotes, with
+Python's escapes inside them, and Python's literals, raw control characters inside
+strings, a trailing comma, a bracket left out inside a value whose outer bracket is
+there, and closing brackets after a value that is whole.
 Refused, because the text may have been cut: anything still open at the end. A
 dropped last brace cannot be told from a cut stream, and acting on half a command
 is worse than asking the model again.
+Refused, because it may mean two things: a backslash before a character that JSON
+does not escape. In a shell command or a regular expression it has to stay, in an
+escape too many it has to go.
 """
 
 import re
+import sys
 from typing import Any
 
 from byok.wire.surrogates import joined
@@ -19,14 +24,30 @@ _JSON_SPACE = " \t\r\n"
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
 _WORDS = {"true": True, "false": False, "null": None}
 _PYTHON_WORDS = {"True": True, "False": False, "None": None}
+_ANY_WORDS = _WORDS | _PYTHON_WORDS
 _WORD = re.compile(r"[A-Za-z]+")
 _ESCAPES = {
     '"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r",
-    "t": "\t", "'": "'",
+    "t": "\t",
 }  # fmt: skip
-_HEX = {"u": 4, "x": 2, "U": 8}
+_ESCAPES_OF = {
+    '"': _ESCAPES,
+    "'": {k: v for k, v in _ESCAPES.items() if k != "/"} | {"'": "'"},
+}
+_HEX_OF = {'"': {"u": 4}, "'": {"u": 4, "x": 2, "U": 8}}
 _PLAIN = {quote: re.compile(rf"[^{quote}\\]*") for quote in "\"'"}
-_AFTER_VALUE = ",]}"
+_MISSING = "missing closing bracket"
+_SURPLUS = re.compile(r"[\]}\s]+\Z")
+_PART = re.compile(r"[-+.\w\\]*\Z")  # of a word, a number or an escape
+
+
+class BrokenJson(ValueError):
+    """The text is no value: from the character `at` on, or because it was `cut`."""
+
+    def __init__(self, message: str, at: int = 0, *, cut: bool = False) -> None:
+        super().__init__(message)
+        self.at = at
+        self.cut = cut
 
 
 class Lenient:
@@ -41,17 +62,35 @@ class Lenient:
         """Read the whole text as one value.
 
         Raises:
-            ValueError: it is something else, or it was cut.
+            BrokenJson: it is something else, or it was cut.
         """
         value = self._value(0)
         self._skip()
         if self._at != len(self._text):
-            raise ValueError("text after the value")
+            raise self._broken("text after the value")
         return value
+
+    def run(self) -> list[Any]:
+        """Read the whole text as values in a row, one at least.
+
+        Raises:
+            BrokenJson: it is something else, or it was cut.
+        """
+        values = [self._value(0)]
+        self._skip()
+        while self._at < len(self._text):
+            if _SURPLUS.match(self._text, self._at):
+                if _MISSING in self.rules:  # then it is uncertain what closes what
+                    raise self._broken("brackets do not match")
+                self._note("surplus closing bracket")
+                break
+            values.append(self._value(0))
+            self._skip()
+        return values
 
     def _value(self, depth: int) -> Any:
         if depth > MAX_DEPTH:
-            raise ValueError("nested too deeply")
+            raise self._broken("nested too deeply")
         match self._peek():
             case "{":
                 return self._object(depth)
@@ -68,7 +107,7 @@ class Lenient:
         while self._peek() != "}":
             quote = self._peek()
             if quote not in _PLAIN:
-                raise ValueError("a key must be quoted")
+                raise self._broken("a key must be quoted")
             key = self._string(quote)
             self._expect(":")
             out[key] = self._value(depth + 1)
@@ -109,10 +148,10 @@ class Lenient:
             case found if found == closer:
                 return True
             case "}" | "]":
-                self._note("missing closing bracket")
+                self._note(_MISSING)
                 return False
             case _:
-                raise ValueError("a comma or a bracket is missing")
+                raise self._broken("a comma or a bracket is missing")
 
     def _string(self, quote: str) -> str:
         if quote == "'":
@@ -125,55 +164,63 @@ class Lenient:
             pieces.append(plain.group())
             self._at = plain.end()
             if self._at >= len(self._text):
-                raise ValueError("a string was left open")
+                raise self._broken("a string was left open")
             if self._text[self._at] == quote:
                 self._at += 1
                 break
-            pieces.append(self._escape())
+            pieces.append(self._escape(quote))
         if any(char < " " for piece in pieces[::2] for char in piece):
             self._note("raw control character in a string")
         return joined("".join(pieces))
 
-    def _escape(self) -> str:
+    def _escape(self, quote: str) -> str:
         letter = self._text[self._at + 1 : self._at + 2]
-        if letter in _ESCAPES and letter:
+        if plain := _ESCAPES_OF[quote].get(letter):
             self._at += 2
-            if letter == "'":
+            if letter not in _ESCAPES:
                 self._note("python escape")
-            return _ESCAPES[letter]
-        if size := _HEX.get(letter):
+            return plain
+        if size := _HEX_OF[quote].get(letter):
             digits = self._text[self._at + 2 : self._at + 2 + size]
-            if len(digits) < size or not all(c in _HEX_DIGITS for c in digits):
-                raise ValueError("a broken escape")
-            if letter != "u":
-                self._note("python escape")
-            self._at += 2 + size
-            return chr(int(digits, 16))
-        raise ValueError("a broken escape")
+            whole = len(digits) == size and all(c in _HEX_DIGITS for c in digits)
+            if whole and (code := int(digits, 16)) <= sys.maxunicode:
+                if letter != "u":
+                    self._note("python escape")
+                self._at += 2 + size
+                return chr(code)
+        raise self._broken("a broken escape")
 
     def _scalar(self) -> Any:
         if word := _WORD.match(self._text, self._at):
             name = word.group()
-            self._at = word.end()
-            if name in _PYTHON_WORDS:
-                self._note("python literal")
-                return _PYTHON_WORDS[name]
-            if name in _WORDS:
-                return _WORDS[name]
+            if name in _ANY_WORDS:
+                self._at = word.end()
+                if name in _PYTHON_WORDS:
+                    self._note("python literal")
+                return _ANY_WORDS[name]
         elif number := _NUMBER.match(self._text, self._at):
             self._at = number.end()
-            return _to_number(number.group())
-        raise ValueError("no JSON value")
+            return self._number(number.group())
+        raise self._broken("no JSON value")
+
+    def _number(self, digits: str) -> int | float:
+        try:
+            number = int(digits) if digits.lstrip("-").isdigit() else float(digits)
+        except ValueError:  # Python reads no integer of more than 4,300 digits
+            number = float("inf")
+        if number in (float("inf"), float("-inf")):
+            raise self._broken("a number is too large")
+        return number
 
     def _peek(self) -> str:
         self._skip()
         if self._at >= len(self._text):
-            raise ValueError("the text ends too early")
+            raise self._broken("the text ends too early")
         return self._text[self._at]
 
     def _expect(self, char: str) -> None:
         if self._peek() != char:
-            raise ValueError(f"{char} is missing")
+            raise self._broken(f"{char} is missing")
         self._at += 1
 
     def _skip(self) -> None:
@@ -186,24 +233,30 @@ class Lenient:
         if rule not in self.rules:
             self.rules.append(rule)
 
+    def _broken(self, message: str) -> BrokenJson:
+        """Return the error for what stands here; at the end it was cut."""
+        cut = self._at > 0 and _PART.match(self._text, self._at) is not None
+        return BrokenJson(message, self._at, cut=cut)
+
 
 _HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
-
-
-def _to_number(digits: str) -> int | float:
-    if digits.lstrip("-").isdigit():
-        return int(digits)
-    number = float(digits)
-    if number in (float("inf"), float("-inf")):
-        raise ValueError("a number is too large")
-    return number
 
 
 def parse_lenient(text: str) -> tuple[Any, list[str]]:
     """Return the value and the names of the liberties taken.
 
     Raises:
-        ValueError: the text is no value, or it was cut.
+        BrokenJson: the text is no value, or it was cut.
     """
     reader = Lenient(text)
     return reader.document(), reader.rules
+
+
+def parse_run(text: str) -> tuple[list[Any], list[str]]:
+    """Return the values that stand in a row, and the names of the liberties taken.
+
+    Raises:
+        BrokenJson: the text is no value, or it was cut.
+    """
+    reader = Lenient(text)
+    return reader.run(), reader.rules

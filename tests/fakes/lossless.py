@@ -8,19 +8,13 @@ def strict(text: str) -> Any:
     """Read JSON as RFC 8259 has it; None where it is not, or is null."""
     try:
         text.encode()
-        return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         return None
 
 
 def _no_constant(name: str) -> None:
     raise ValueError(name)
-
-
-def _finite(digits: str) -> float:
-    if abs(number := float(digits)) == float("inf"):
-        raise ValueError(digits)
-    return number
 
 
 def lossless(before: Any, after: Any) -> bool:

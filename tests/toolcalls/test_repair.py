@@ -1,11 +1,12 @@
 """Tool arguments: every repair has a name, nothing is invented, nothing cut passes."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from byok.chat import Json
@@ -19,6 +20,9 @@ FENCE = "code fence"
 STRAY = "stray text"
 DOUBLE = "double-encoded JSON"
 EMPTY = "empty arguments"
+SURPLUS = "surplus closing bracket"
+BESIDE = "empty object beside another"
+REPEATED = "repeated object"
 
 VIEW: Json = {
     "type": "object",
@@ -44,6 +48,7 @@ VIEW: Json = {
         pytest.param('{"a": "\\ud83d"}', id="half an emoji"),
         pytest.param('{"a": 123456789012345678901234567890}', id="a long integer"),
         pytest.param('{"a": "None", "b": "it\'s, }"}', id="words that need no repair"),
+        pytest.param('{"a": 1e400, "b": [-1E+999]}', id="a number no float holds"),
     ],
 )
 @pytest.mark.parametrize("mode", list(RepairMode))
@@ -109,6 +114,18 @@ def test_what_parses_stays_the_models_own_string(raw: str, mode: RepairMode) -> 
             id="a long integer keeps its digits",
         ),
         pytest.param('\xa0{"a": 1}', '{"a":1}', ["odd white space"], id="white space"),
+        pytest.param('{"a": 1}}', '{"a":1}', [SURPLUS], id="a brace too many"),
+        pytest.param('{"a": [1]}\n]}', '{"a":[1]}', [SURPLUS], id="two brackets more"),
+        pytest.param('{}{"a": 1}', '{"a":1}', [BESIDE], id="nothing, then an object"),
+        pytest.param('{"a": 1}\n{}', '{"a":1}', [BESIDE], id="an object, then nothing"),
+        pytest.param('{"a": 1}{"a": 1}', '{"a":1}', [REPEATED], id="the same twice"),
+        pytest.param("{}{}{}", "{}", [REPEATED], id="nothing three times"),
+        pytest.param(
+            '{}{"a": 1} {"a":1}}', '{"a":1}', [SURPLUS, BESIDE], id="all of that"
+        ),
+        pytest.param(
+            '```json\n{}{"a": 1}\n```', '{"a":1}', [FENCE, BESIDE], id="in a fence"
+        ),
     ],
 )
 def test_syntax_is_repaired_and_the_rule_named(
@@ -137,6 +154,22 @@ def test_syntax_is_repaired_and_the_rule_named(
         pytest.param('"hello"', id="a string"),
         pytest.param("rm -rf /", id="no JSON at all"),
         pytest.param('{"a": 1}{"a": 2}', id="two objects"),
+        pytest.param('{}{"a": 1}{"b": 2}', id="nothing and two objects"),
+        pytest.param(
+            '{"a": 1}{"a": 1.0}', id="two objects that Python takes for equal"
+        ),
+        pytest.param('{"a": 1}{"a": true}', id="a number and a truth"),
+        pytest.param('{"a": 1}{"a": 1', id="the second is cut"),
+        pytest.param('{}{"a": "rm -rf ', id="nothing and one that is cut"),
+        pytest.param('{"a": 1}{"a": 1}]{', id="brackets that open again"),
+        pytest.param('{"a": [1}]}', id="brackets that do not match"),
+        pytest.param('"{}""{}"', id="two strings"),
+        pytest.param(r'{"a": "class\s+\w+\("}', id="a regular expression"),
+        pytest.param(r"""{"a": "echo 'it'\''s here'"}""", id="a shell's apostrophe"),
+        pytest.param(r"""{"a": "RED = '\x1b[31m'"}""", id="an escape of the code"),
+        pytest.param(r'{"a": "C:\Users\me"}', id="a path of Windows"),
+        pytest.param(r'{"a": "\U0001F600"}', id="an escape of Python"),
+        pytest.param("{'a': 1e400}", id="a number no float holds, in need of repair"),
         pytest.param('{"a": 1} and {"b": 2}', id="two objects amid words"),
         pytest.param('```\n{}\n```\n```\n{"a": 1}\n```', id="two fences"),
         pytest.param('"a": 1}', id="the first brace is missing"),
@@ -198,6 +231,32 @@ def test_the_schema_repairs_types_and_defaults(
     assert repair_arguments(raw, VIEW) == (repaired, rules)
 
 
+def test_what_cannot_be_written_anew_is_passed_on_without_its_defaults() -> None:
+    raw = '{"path": "a", "line": 1e400}'
+    assert repair_arguments(raw, VIEW) == (raw, [])
+
+
+@pytest.mark.parametrize(
+    ("raw", "cut"),
+    [
+        ('{"path": "a', True),
+        ('{"path": "a"}{"path"', True),
+        ('"{\\"path\\": 1', True),
+        ('"{\\"path\\": 1"', True),
+        (r'{"path": "\d"}', False),
+        ('{"path": "a"}{"path": "b"}', False),
+        ('{"path": "say "hi" now"}', False),
+        ("[1]", False),
+        ("cat a.py", False),
+    ],
+)
+def test_cut_arguments_are_told_from_broken_ones(raw: str, cut: bool) -> None:
+    for mode in RepairMode:
+        with pytest.raises(Unrepairable) as caught:
+            repair_arguments(raw, VIEW, mode=mode)
+        assert caught.value.cut is cut
+
+
 def test_a_default_is_brought_to_its_type_at_once() -> None:
     schema = {**VIEW, "required": ["depth"]}
     fixed, rules = repair_arguments("{}", schema)
@@ -249,6 +308,11 @@ WRITTEN = st.sampled_from(
 )
 
 
+def uncertain(write: Any, text: str) -> bool:
+    """Tell Python's escapes in its double quotes, which JSON does not have."""
+    return write is repr and bool(re.search(r'"[^"]*\\[xU\']', text))
+
+
 @settings(max_examples=150)
 @given(OBJECTS, SCHEMAS)
 def test_a_value_changes_only_to_its_type_and_only_defaults_are_added(
@@ -275,7 +339,7 @@ def test_repairing_the_result_changes_nothing(
     try:
         fixed, _ = repair_arguments(write(value), schema, mode=mode)
     except Unrepairable:
-        assert mode is RepairMode.OFF
+        assert mode is RepairMode.OFF or uncertain(write, write(value))
         return
     assert repair_arguments(fixed, schema, mode=mode) == (fixed, [])
 
@@ -286,7 +350,11 @@ def test_however_it_was_written_the_value_is_the_same(
     value: dict[str, Any], write: Any
 ) -> None:
     text = write(value)
-    fixed, rules = repair_arguments(text, None)
+    try:
+        fixed, rules = repair_arguments(text, None)
+    except Unrepairable:
+        assert uncertain(write, text)
+        return
     assert json.loads(fixed) == value
     assert bool(rules) == (fixed != text)
 
@@ -297,6 +365,7 @@ def test_a_strict_prefix_is_refused_or_means_the_same(
     value: dict[str, Any], schema: dict[str, Any], write: Any
 ) -> None:
     text = write(value)
+    assume(not uncertain(write, text))
     whole, _ = repair_arguments(text, schema)
     for end in range(1, len(text)):
         try:

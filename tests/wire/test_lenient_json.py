@@ -1,13 +1,19 @@
 """JSON as models write it: each liberty has a name, nothing cut is accepted."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from byok.wire.lenient_json import MAX_DEPTH, parse_lenient
+from byok.wire.lenient_json import (
+    MAX_DEPTH,
+    BrokenJson,
+    parse_lenient,
+    parse_run,
+)
 from tests.fakes.values import OBJECTS, VALUES
 
 COMMA = "trailing comma"
@@ -17,6 +23,7 @@ ESCAPE = "python escape"
 CONTROL = "raw control character in a string"
 SPACE = "odd white space"
 BRACKET = "missing closing bracket"
+SURPLUS = "surplus closing bracket"
 
 
 @pytest.mark.parametrize(
@@ -35,8 +42,8 @@ BRACKET = "missing closing bracket"
         pytest.param("""['a "b" c']""", ['a "b" c'], [QUOTES], id="double in single"),
         pytest.param("""["it's"]""", ["it's"], [], id="single in double"),
         pytest.param("[True, False, None]", [True, False, None], [LITERAL], id="names"),
-        pytest.param(r'"it\'s"', "it's", [ESCAPE], id="an escaped apostrophe"),
-        pytest.param(r'"\x41\U0001F600"', "A😀", [ESCAPE], id="Python's escapes"),
+        pytest.param(r"'it\'s'", "it's", [QUOTES, ESCAPE], id="an escaped apostrophe"),
+        pytest.param(r"'\x41\U0001F600'", "A😀", [QUOTES, ESCAPE], id="Python's"),
         pytest.param('"a\nb\tc\x00"', "a\nb\tc\x00", [CONTROL], id="raw line ends"),
         pytest.param('\xa0{"a":\u20281}', {"a": 1}, [SPACE], id="odd white space"),
         pytest.param('{"a": [1, 2}', {"a": [1, 2]}, [BRACKET], id="no ] inside"),
@@ -75,6 +82,12 @@ def test_a_liberty_is_taken_and_named(text: str, value: Any, rules: list[str]) -
         pytest.param('"\\uzzzz"', id="no code point"),
         pytest.param('"\\U00110000"', id="beyond the last code point"),
         pytest.param('"\\q"', id="an unknown escape"),
+        pytest.param(r'"it\'s"', id="Python's apostrophe in double quotes"),
+        pytest.param(r'"\x41"', id="Python's byte in double quotes"),
+        pytest.param(r'"\U0001F600"', id="Python's character in double quotes"),
+        pytest.param(r"'\/'", id="a slash, which Python does not escape"),
+        pytest.param(r"'\d'", id="an unknown escape in single quotes"),
+        pytest.param(r"'\UFFFFFFFF'", id="far beyond the last code point"),
         pytest.param("[1, 2", id="an array after a value"),
         pytest.param("[1, {'a': 2}", id="an array after an object"),
         pytest.param('{"a": {"b": 1}', id="only the inner brace is there"),
@@ -108,6 +121,56 @@ def test_what_is_cut_or_unclear_is_refused(text: str) -> None:
         parse_lenient(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "values", "rules"),
+    [
+        pytest.param('{"a": 1}', [{"a": 1}], [], id="one"),
+        pytest.param('{} {"a": 1}\n{"a": 1}', [{}, {"a": 1}, {"a": 1}], [], id="more"),
+        pytest.param('{"a": 1}}', [{"a": 1}], [SURPLUS], id="a brace too many"),
+        pytest.param('{"a": [1]}\n] }', [{"a": [1]}], [SURPLUS], id="several brackets"),
+        pytest.param("{}{}]", [{}, {}], [SURPLUS], id="a bracket after two"),
+    ],
+)
+def test_values_in_a_row_are_read(
+    text: str, values: list[Any], rules: list[str]
+) -> None:
+    assert parse_run(text) == (values, rules)
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "cut"),
+    [
+        pytest.param(r'{"a": "\d+", "b": 1}', 7, False, id="an escape that is none"),
+        pytest.param('{"a": 1}, "b": 2}', 8, False, id="a brace too early"),
+        pytest.param('{"a": [{"b": 1]}]', 16, False, id="brackets that do not match"),
+        pytest.param('{"a": "b"c"}', 9, False, id="a quote that is not escaped"),
+        pytest.param("rm -rf /", 0, False, id="no JSON"),
+        pytest.param("ls", 0, False, id="one word"),
+        pytest.param('{"a": "b', 8, True, id="a string left open"),
+        pytest.param('{"a": 1', 7, True, id="a missing last brace"),
+        pytest.param('{"a": "\\u00', 7, True, id="an escape left open"),
+        pytest.param('{"a": "\\', 7, True, id="a backslash alone"),
+        pytest.param('{"a": tru', 6, True, id="a word left open"),
+        pytest.param('{"a": -', 6, True, id="a sign alone"),
+        pytest.param('{"a": 1.', 7, True, id="a number left open"),
+        pytest.param('{"a": 1}{"a"', 12, True, id="the second of two"),
+    ],
+)
+def test_what_is_cut_is_told_from_what_is_broken(text: str, at: int, cut: bool) -> None:
+    with pytest.raises(BrokenJson) as caught:
+        parse_run(text)
+    assert (caught.value.at, caught.value.cut) == (at, cut)
+
+
+@given(OBJECTS, st.sampled_from([json.dumps, repr]))
+def test_every_strict_prefix_of_an_object_is_cut(value: Any, write: Any) -> None:
+    text = write(value)
+    for end in range(1, len(text)):
+        with pytest.raises(BrokenJson) as caught:
+            parse_run(text[:end])
+        assert caught.value.cut or re.search(r"\\[xU]", text)
+
+
 def test_the_depth_has_a_limit() -> None:
     deep = "[" * MAX_DEPTH + "1" + "]" * MAX_DEPTH
     assert parse_lenient(deep)[1] == []
@@ -127,7 +190,14 @@ def test_what_json_writes_needs_no_liberty(
 @settings(max_examples=120)
 @given(VALUES)
 def test_what_python_prints_is_read(value: Any) -> None:
-    read, rules = parse_lenient(repr(value))
+    text = repr(value)
+    try:
+        read, rules = parse_lenient(text)
+    except BrokenJson:
+        assert re.search(r'"[^"]*\\[xU]', text), (
+            "only Python's escapes in double quotes"
+        )
+        return
     assert read == value
     assert set(rules) <= {QUOTES, LITERAL, ESCAPE}
 
