@@ -14,6 +14,8 @@ from pathspec.patterns.gitignore.base import GitIgnorePatternError
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 _RE2 = "re2"
+# All in a folder, or all folders in it: for pathspec that is also the folder itself.
+_IN_FOLDER = re.compile(r"/\*\*(/?) *$")
 
 
 class Patterns:
@@ -47,6 +49,7 @@ class Patterns:
 
 
 def _pattern(line: str) -> GitIgnoreSpecPattern | None:
+    line = _IN_FOLDER.sub(r"/**/*\1", line)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of `re`, about odd character classes

@@ -59,6 +59,16 @@ def test_a_line_for_folders_names_no_file(line: str) -> None:
     assert not any(patterns.verdict(path, is_dir=False) for path in paths)
 
 
+@pytest.mark.parametrize("line", ["a/**", "/a/** ", "**/a/**", "a/**/"])
+def test_a_line_for_all_in_a_folder_leaves_the_folder_to_be_looked_into(
+    line: str,
+) -> None:
+    patterns = Patterns([line, "!a/kept"])
+    assert patterns.verdict("a", is_dir=True) is None
+    assert patterns.verdict("a/b", is_dir=True)
+    assert patterns.verdict("a/kept", is_dir=False) is False
+
+
 @pytest.mark.parametrize(
     "lines",
     [["a.c", "!*.c"], ["*.c", "!a.c"], ["a*", "!a.c"], ["a.c", "!a*"], ["*", "!/a.c"]],
