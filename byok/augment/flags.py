@@ -72,10 +72,10 @@ EDITING: dict[str, Flag] = {
     "enable_smart_paste_min_version": ON,
     "smart_paste_precompute_mode": "off",
     "vscode_direct_apply_min_version": ON,
-    "vscode_next_edit_min_version": OFF,  # asks a model after every pause in typing
+    "vscode_next_edit_min_version": OFF,  # see pauses()
     "vscode_next_edit_bottom_panel_min_version": OFF,
     "vscode_generate_commit_message_min_version": ON,
-    "enable_chat_input_inline_completion": False,  # asks after every pause, too
+    "enable_chat_input_inline_completion": False,
     "enable_completion_file_edit_events": True,
     "bypass_language_filter": True,
     "enable_prompt_enhancer": True,  # newer clients enhance through a silent chat
@@ -130,6 +130,19 @@ QUIET: dict[str, Flag] = {
     "allow_client_feature_flag_overrides": False,
     "notification_polling_interval_ms": 86_400_000,
 }
+
+
+def pauses(*, chat_input: bool, next_edit: bool) -> dict[str, Flag]:
+    """Return the flags of what asks a model after every pause in typing.
+
+    That costs tokens whether or not anybody looks, so the user says if it is wanted.
+    """
+    return {
+        "enable_chat_input_inline_completion": chat_input,
+        "vscode_next_edit_min_version": ON if next_edit else OFF,
+    }
+
+
 FLAGS: dict[str, Flag] = {
     **CHAT, **SUMMARY, **EDITING, **CONTEXT, **GUIDELINES, **QUIET,
 }  # fmt: skip

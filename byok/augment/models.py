@@ -1,13 +1,14 @@
 """The answer of /get-models: models, languages, flags, user."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import orjson
 
-from byok.augment.flags import FLAGS
+from byok.augment.flags import FLAGS, Flag
 from byok.augment.languages import LANGUAGES
 
 PREFIX_CHARS = 8000
@@ -41,8 +42,15 @@ def split_id(model_id: str) -> tuple[str, str] | None:
     return upstream, model
 
 
-def get_models(models: Iterable[ListedModel], default: ListedModel) -> dict[str, Any]:
-    """Write the answer; the default is listed first if it was not listed."""
+def get_models(
+    models: Iterable[ListedModel],
+    default: ListedModel,
+    wanted: Mapping[str, Flag] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Write the answer; the default is listed first if it was not listed.
+
+    `wanted` are flags that the user's settings change.
+    """
     listed = [m for m in dict.fromkeys(models) if not _UNFIT.search(m.id)]
     if default not in listed:
         listed.insert(0, default)
@@ -52,7 +60,7 @@ def get_models(models: Iterable[ListedModel], default: ListedModel) -> dict[str,
         "default_model": default.id,
         "models": [_model(m) for m in listed],
         "languages": LANGUAGES,
-        "feature_flags": {**FLAGS, **_registry(named, names, default)},
+        "feature_flags": {**FLAGS, **wanted, **_registry(named, names, default)},
         "user_tier": "ENTERPRISE_TIER",
         "user": {
             "id": "byok",

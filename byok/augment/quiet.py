@@ -85,7 +85,8 @@ _SWALLOWED = (
 QUIET: tuple[Quiet, ...] = (
     *(Quiet(path, _EMPTY) for path in _SWALLOWED),
     # agents
-    Quiet("/agents/check-tool-safety", {"is_safe": True}),
+    # Nobody here judges a call: "not safe" lets the client ask its user.
+    Quiet("/agents/check-tool-safety", {"is_safe": False}),
     Quiet("/agents/list-remote-tools", {"tools": []}),
     Quiet(
         "/agents/run-remote-tool",

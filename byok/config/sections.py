@@ -193,6 +193,12 @@ class CompletionSettings(_Section):
     max_tokens: int = Field(
         256, ge=1, le=4096, description="Longest completion, in tokens of the model."
     )
+    chat_input: bool = Field(
+        False, description="Complete what is typed into the chat box, at every pause."
+    )
+    next_edit: bool = Field(
+        False, description="Suggest the next edit of a file, at every pause."
+    )
 
 
 class ToolSettings(_Section):

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from byok.augment.endpoints import Completing, Generate, Local, Refused
+from byok.augment.flags import pauses
 from byok.augment.models import get_models
 from byok.augment.off import off_answer
 from byok.augment.quiet import Quiet
@@ -172,7 +173,9 @@ class Endpoints:
     async def _own_models(self) -> Json:
         await self._catalog_known()
         catalog, router = self._services.catalog, self._services.router
-        return get_models(catalog.listed(), router.default())
+        completion = self._services.settings.completion
+        flags = pauses(chat_input=completion.chat_input, next_edit=completion.next_edit)
+        return get_models(catalog.listed(), router.default(), flags)
 
     async def _context(self, service: Service, body: Json) -> Response:
         return json_response(await self._services.context.answer(service, body))

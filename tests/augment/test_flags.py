@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from byok.augment.flags import FLAGS, OFF, ON
+from byok.augment.flags import FLAGS, OFF, ON, pauses
 from byok.knowledge import SUMMARY_HOLDS
 
 BOOLS = """
@@ -156,3 +156,13 @@ def test_indexing_is_not_switched_off_by_a_zero() -> None:
     for name in NUMBERS.split():
         if name.startswith(("max_", "small_", "big_", "agent_max", "notification")):
             assert int(FLAGS[name]) > 0
+
+
+def test_what_asks_at_every_pause_is_off_and_can_be_switched_on() -> None:
+    off = pauses(chat_input=False, next_edit=False)
+    assert {name: FLAGS[name] for name in off} == off
+    on = pauses(chat_input=True, next_edit=True)
+    assert on == {
+        "enable_chat_input_inline_completion": True,
+        "vscode_next_edit_min_version": ON,
+    }

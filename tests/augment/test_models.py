@@ -126,3 +126,11 @@ def test_the_answer_is_complete() -> None:
             "is_deny_list": False,
         }
     }
+
+
+def test_the_users_settings_change_flags() -> None:
+    default = ListedModel("a", "m")
+    wanted = {"enable_chat_input_inline_completion": True}
+    usual = get_models([], default)["feature_flags"]
+    changed = get_models([], default, wanted)["feature_flags"]
+    assert changed == {**usual, **wanted} != usual

@@ -39,7 +39,7 @@ ANSWERS: dict[str, str] = {
         '{"unknown_blob_names":[],"nonindexed_blob_names":[],'
         '"checkpoint_not_found":false}',
     "/indexed-commits/get-latest-blobset": '{"blobset":null,"commit":null}',
-    "/agents/check-tool-safety": '{"is_safe":true}',
+    "/agents/check-tool-safety": '{"is_safe":false}',
     "/agents/list-remote-tools": '{"tools":[]}',
     "/settings/get-tenant-tool-permissions":
         '{"tool_permissions_settings":{"rules":[]}}',

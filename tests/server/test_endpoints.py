@@ -70,3 +70,11 @@ async def test_a_row_that_is_not_served_says_why() -> None:
     assert reply.status == 403
     assert reply.json["error"]["code"] == "not_served"
     assert "no remote agents" in reply.json["message"]
+
+
+async def test_the_settings_decide_what_asks_at_every_pause() -> None:
+    completion = {"chat_input": True, "next_edit": True}
+    async with running({"completion": completion}, upstream="demo") as editor:
+        flags = (await editor.post("/get-models")).json["feature_flags"]
+    assert flags["enable_chat_input_inline_completion"] is True
+    assert flags["vscode_next_edit_min_version"] == "0.0.0"
