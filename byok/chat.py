@@ -120,10 +120,10 @@ class ChatRequest:
     No messages means that there is nothing to answer. `own_words` are the user's newest
     ones, without any context around them; `question` those that came with this very
     request, "" if it only goes on with tool results. `silent` marks a background
-    job of the client; an answer that is taken `verbatim` becomes the user's code
-    or words as it is; the two `client_` flags say what its reader can digest. With
-    `fill` the messages ask for what belongs into a gap: an upstream that can fill gaps
-    gets that instead of them.
+    job of the client, `agent` a model that acts by itself; an answer that is taken
+    `verbatim` becomes the user's code or words as it is; the two `client_` flags say
+    what its reader can digest. With `fill` the messages ask for what belongs into a
+    gap: an upstream that can fill gaps gets that instead of them.
     """
 
     messages: tuple[Message, ...]
@@ -131,6 +131,7 @@ class ChatRequest:
     own_words: str = ""
     question: str = ""
     silent: bool = False
+    agent: bool = False
     verbatim: bool = False
     client_parallel_tools: bool = False
     client_tool_use_start: bool = False

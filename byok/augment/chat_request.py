@@ -10,7 +10,7 @@ from byok.augment.history import History
 from byok.augment.job import Defaults
 from byok.augment.nodes import Turn, read_turn
 from byok.augment.summary import rendered_turn
-from byok.augment.system import system_text
+from byok.augment.system import is_agent, system_text
 from byok.augment.tools import read_tools
 from byok.chat import (
     ChatRequest,
@@ -65,6 +65,7 @@ def decode_chat(
         own_words=_own_words(exchanges, current),
         question="" if current.results else current.words,
         silent=silent,
+        agent=is_agent(body) and not silent,
         client_parallel_tools=flag(flags, "support_parallel_tool_use"),
         client_tool_use_start=flag(flags, "support_tool_use_start"),
         sampling=defaults.sampling,

@@ -30,6 +30,27 @@ class UpstreamRequest:
     tool_names: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One change after which a model takes a request that it refused.
+
+    `change` is a row of the dialect's table, `what` the part of the request that it is
+    about; `version` tells that part from a later one of the same name.
+    """
+
+    change: str
+    what: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """A request body with remedies, and what the user should be told of them."""
+
+    body: dict[str, Any]
+    notices: tuple[str, ...] = ()
+
+
 class Dialect(Protocol):
     """One upstream wire protocol. Holds no state, performs no I/O."""
 
@@ -56,15 +77,27 @@ class Dialect(Protocol):
         """Make the error of an error answer; its body may be any JSON or plain text."""
         ...
 
-    def refused_parameter(self, body: Json, message: str, extra: Iterable[str]) -> str:
-        """Return the parameter that a refusal names and that can be left out, or "".
+    def presumed(self, quirks: Quirks) -> tuple[Remedy, ...]:
+        """Return what is known of a vendor before any refusal."""
+        ...
 
-        `extra` are the fields that the user added.
+    def remedy(
+        self,
+        body: Json,
+        error: UpstreamRefused,
+        known: Iterable[Remedy],
+        extra: Iterable[str],
+    ) -> Remedy | None:
+        """Return the change that a refusal asks for, None where there is no more.
+
+        `known` were made before; `extra` are the fields that the user added.
         """
         ...
 
-    def without(self, body: Json, refused: Iterable[str]) -> dict[str, Any]:
-        """Return a request body without parameters that were refused."""
+    def mended(
+        self, body: Json, remedies: Iterable[Remedy], *, new: bool, agent: bool
+    ) -> Mended:
+        """Make these changes. What is `new` is told at any rate."""
         ...
 
     def models(self, body: Any) -> list[str]:

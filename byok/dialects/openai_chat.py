@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from byok.chat import ChatRequest, Json
-from byok.dialects.base import Target, UpstreamRequest
+from byok.dialects.base import Mended, Remedy, Target, UpstreamRequest
 from byok.dialects.openai_answer import OpenAIAnswer
 from byok.dialects.openai_errors import refusal_of
 from byok.dialects.openai_models import model_ids, model_windows
-from byok.dialects.openai_refused import refused_parameter, without
+from byok.dialects.openai_refused import mended, presumed, remedy_for
 from byok.dialects.openai_request import encode_request
 from byok.dialects.quirks import Quirks
 from byok.errors import UpstreamRefused
@@ -41,13 +41,25 @@ class OpenAIChat:
         """Read an error body."""
         return refusal_of(body, status, retry_after)
 
-    def refused_parameter(self, body: Json, message: str, extra: Iterable[str]) -> str:
-        """Find the parameter that a refusal names."""
-        return refused_parameter(body, message, extra)
+    def presumed(self, quirks: Quirks) -> tuple[Remedy, ...]:
+        """Leave out tools beyond the most that the vendor takes."""
+        return presumed(quirks)
 
-    def without(self, body: Json, refused: Iterable[str]) -> dict[str, Any]:
-        """Leave parameters out; a cap changes its name."""
-        return without(body, refused)
+    def remedy(
+        self,
+        body: Json,
+        error: UpstreamRefused,
+        known: Iterable[Remedy],
+        extra: Iterable[str],
+    ) -> Remedy | None:
+        """Find what to change after a refusal."""
+        return remedy_for(body, error, known, extra)
+
+    def mended(
+        self, body: Json, remedies: Iterable[Remedy], *, new: bool, agent: bool
+    ) -> Mended:
+        """Make changes, and say what the user should hear of them."""
+        return mended(body, remedies, new=new, agent=agent)
 
     def models(self, body: Any) -> list[str]:
         """Read the names in a list of models."""

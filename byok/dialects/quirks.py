@@ -22,6 +22,7 @@ class Quirks:
         tool_id_length: longest tool call id, of ASCII only; 0 takes any id as it is.
             `exact_tool_ids` means just this length, letters and digits only;
             `plain_tool_ids` letters, digits, _ and - only.
+        most_tools: how many tools a request may offer, 0 for any number.
         narrow_schemas: tools are described in Gemini's part of JSON Schema.
         signed_calls: the first tool call of each message wants its signature back.
         auth_header: the header for the key; `Authorization` takes `Bearer <key>`.
@@ -41,6 +42,7 @@ class Quirks:
     tool_id_length: int = 0
     exact_tool_ids: bool = False
     plain_tool_ids: bool = False
+    most_tools: int = 0
     narrow_schemas: bool = False
     signed_calls: bool = False
     auth_header: str = "Authorization"
@@ -59,12 +61,17 @@ _RAW = (FillWay.TEMPLATE, FillWay.CHAT)
 
 # Sources: the vendors' public API references and the issue threads of other bridges.
 QUIRKS: dict[str, Quirks] = {
-    "openai": Quirks(output_cap="max_completion_tokens", tool_id_length=40),
-    "azure": Quirks(
-        output_cap="max_completion_tokens", tool_id_length=40, auth_header="api-key"
+    "openai": Quirks(
+        output_cap="max_completion_tokens", tool_id_length=40, most_tools=128
     ),
-    "xai": Quirks(output_cap="max_completion_tokens"),
-    "groq": Quirks(output_cap="max_completion_tokens"),
+    "azure": Quirks(
+        output_cap="max_completion_tokens",
+        tool_id_length=40,
+        most_tools=128,
+        auth_header="api-key",
+    ),
+    "xai": Quirks(output_cap="max_completion_tokens", most_tools=200),
+    "groq": Quirks(output_cap="max_completion_tokens", most_tools=128),
     "mistral": Quirks(
         stream_options=False,  # it counts unasked
         tool_id_length=9,
@@ -74,6 +81,7 @@ QUIRKS: dict[str, Quirks] = {
     ),
     "deepseek": Quirks(
         null_content=False,
+        most_tools=128,
         wants_reasoning=True,
         empty_reasoning=True,
         fill=(FillWay.SUFFIX, FillWay.CHAT),

@@ -12,7 +12,6 @@ from byok.dialects.base import Dialect, Target
 from byok.errors import (
     UpstreamError,
     UpstreamGarbled,
-    UpstreamRefused,
     UpstreamUnreachable,
 )
 from byok.events import Finish, StreamEvent
@@ -31,6 +30,7 @@ from byok.upstream.reading import (
     passed_on,
     taken,
 )
+from byok.upstream.remedies import Remedies
 from byok.upstream.retry import RetryPolicy
 from byok.upstream.sending import Sender, UpstreamSpec
 from byok.upstream.transport import Transports, body_of
@@ -42,7 +42,6 @@ from byok.wire.sse import SSEDecoder
 MAX_ANSWER_BYTES = 64 * 2**20  # of a streamed answer, events and all
 _MAX_LIST_BYTES = 16 * 2**20
 _LIST_SECONDS = 12.0
-_MAX_MODELS = 1000
 
 
 def _too_large() -> UpstreamGarbled:
@@ -68,7 +67,7 @@ class HttpUpstream:
         self._sender = Sender(spec, transports, key)
         self._retry = retry or RetryPolicy()
         self._sleep = sleep
-        self._refused: dict[str, set[str]] = {}  # model -> parameters it dislikes
+        self._remedies = Remedies(spec)
         self.windows = Windows(self._sender, spec.quirks.loaded)
         self._filler = Filler(spec.name, spec.fill, spec.dialect, self._answered)
 
@@ -93,8 +92,8 @@ class HttpUpstream:
         target = Target(model, spec.quirks, spec.extra_body)
         request = dialect.encode(chat, target)
         path, tool_names = request.path, request.tool_names
-        refused = self._refused.get(model, ())
-        content = write_json(dialect.without(request.body, refused))
+        remedies = self._remedies.of(dialect, model, agent=chat.agent)
+        content = write_json(remedies.known(request.body))
         del chat, request  # they may be large; the bytes are all that is needed
         attempt = 1
         while True:
@@ -108,12 +107,14 @@ class HttpUpstream:
                     )
                     async with aclosing(self._batches(response, stage)) as batches:
                         async for batch in batches:
+                            if not yielded:
+                                batch = [*remedies.notices, *batch]
                             yielded = True
                             yield batch
                 return
             except UpstreamError as error:
-                if not yielded and (less := self._left_out(error, model, content)):
-                    content = less
+                if not yielded and (body := remedies.found(error, content)):
+                    content = write_json(body)
                     continue
                 if not yielded and await self._waits(error, attempt):
                     attempt += 1
@@ -198,25 +199,6 @@ class HttpUpstream:
             reads = passed_on(response, spec.name, spec.base_url, spec.patience)
             async with aclosing(reads):
                 yield Forwarded(described(response), reads)
-
-    def _left_out(self, error: UpstreamError, model: str, content: bytes) -> bytes:
-        """Remember a parameter that the model refused by name.
-
-        Return the request without it, b"" where none is named.
-        """
-        if not isinstance(error, UpstreamRefused):
-            return b""
-        if error.upstream_status not in (400, 404, 422):  # OpenRouter says 404
-            return b""
-        dialect, body = self._spec.dialect, parse_json(content)
-        extra = self._spec.extra_body
-        if not (name := dialect.refused_parameter(body, str(error), extra)):
-            return b""
-        if len(self._refused) > _MAX_MODELS:
-            self._refused.clear()
-        refused = self._refused.setdefault(model, set())
-        refused.add(name)
-        return write_json(dialect.without(body, refused))
 
     async def _waits(self, error: UpstreamError, attempt: int) -> bool:
         """Wait before the next attempt; False when there is none."""

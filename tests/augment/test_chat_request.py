@@ -309,3 +309,9 @@ def test_a_conversation_becomes_a_request_that_breaks_no_rule(
     conversation: Conversation,
 ) -> None:
     check_body(write_json(conversation.body))
+
+
+def test_an_agent_acts_by_itself_and_a_silent_job_does_not() -> None:
+    assert decoded(message="a", mode="AGENT").agent
+    assert not decoded(message="a", mode="AGENT", silent=True).agent
+    assert not decoded(message="a").agent
