@@ -21,6 +21,7 @@ from byok.server import challenge
 from byok.server.body import parse_request, read_body
 from byok.server.gate import Gate, shutting_down
 from byok.server.guard import Guard
+from byok.server.protocol import note_token
 from byok.server.reply import (
     REQUEST_ID,
     error_response,
@@ -71,12 +72,14 @@ class App:
         *,
         prove: Callable[["Json"], "Json"],
         body_gap: float = 15.0,
+        challenge_seconds: float = 2.0,
     ) -> None:
         self._guard = guard
         self._gate = gate
         self._redactor = redactor
         self._prove = prove
         self._body_gap = body_gap
+        self._challenge_seconds = challenge_seconds
         self._endpoints: Answer | None = None
         self._settled = asyncio.Event()
 
@@ -137,6 +140,8 @@ class App:
         if request.raw_path == challenge.PATH and request.method == "POST":
             exchange.record.route = request.raw_path
             return await self._challenged(request)
+        self._guard.check_token(request.headers)
+        note_token(request)
         await self._settled.wait()
         if self._endpoints is None:
             raise shutting_down()
@@ -151,5 +156,7 @@ class App:
         """Prove to another process of this user that this is its daemon."""
         self._guard.check_length(request, challenge.MAX_BODY)
         self._guard.check_content(request.headers)
-        raw = await read_body(request, challenge.MAX_BODY, self._body_gap)
+        raw = await read_body(
+            request, challenge.MAX_BODY, self._body_gap, self._challenge_seconds
+        )
         return json_response(self._prove(parse_request(raw)))

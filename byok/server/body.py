@@ -12,22 +12,29 @@ from byok.server.guard import too_large
 from byok.wire.json_body import parse_body
 
 
-async def read_body(request: BaseRequest, limit: int, gap: float = 15.0) -> bytes:
+async def read_body(
+    request: BaseRequest, limit: int, gap: float = 15.0, in_all: float | None = None
+) -> bytes:
     """Return the body's bytes.
 
     Raises:
-        BadRequest: too large, cut, or silent for `gap` seconds.
+        BadRequest: too large, cut, silent for `gap` seconds, or not there `in_all`.
     """
     if "Expect" in request.headers:  # its value was checked by the guard
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     pieces: list[bytes] = []
     size = 0
     try:
-        while piece := await _next(request, gap):
-            size += len(piece)
-            if size > limit:
-                raise too_large(limit)
-            pieces.append(piece)
+        async with asyncio.timeout(in_all):
+            while piece := await _next(request, gap):
+                size += len(piece)
+                if size > limit:
+                    raise too_large(limit)
+                pieces.append(piece)
+    except TimeoutError as error:
+        raise BadRequest(
+            "The body stopped coming.", code="body_timeout", status=408
+        ) from error
     except (ClientPayloadError, RequestPayloadError, HttpProcessingError) as error:
         raise BadRequest("The body is cut or malformed.", code="bad_http") from error
     return b"".join(pieces)
@@ -52,11 +59,6 @@ async def _next(request: BaseRequest, gap: float) -> bytes:
     piece: bytes = request.content.read_nowait()
     if piece or request.content.at_eof():
         return piece  # as nearly always: it came with the head
-    try:
-        async with asyncio.timeout(gap):
-            piece = await request.content.readany()
-    except TimeoutError as error:
-        raise BadRequest(
-            "The body stopped coming.", code="body_timeout", status=408
-        ) from error
+    async with asyncio.timeout(gap):
+        piece = await request.content.readany()
     return piece

@@ -64,15 +64,10 @@ class Endpoints:
     async def __call__(self, exchange: Exchange) -> StreamResponse:
         """Route, check and handle, in the order that the guard explains."""
         request, guard = exchange.request, self._guard
-        try:
-            row, known = find_row(request.raw_path)
-        except BadRequest:
-            guard.check_token(request.headers)
-            raise
+        row, known = find_row(request.raw_path)
         exchange.record.route = row.path if known else "(unknown)"
         limit = longest_body(self._services, row)
         guard.check_length(request, limit)
-        guard.check_token(request.headers)
         if not known:
             self._tell(row.path)
         allowed = row.method if isinstance(row, ListModels) else "POST"

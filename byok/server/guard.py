@@ -1,6 +1,6 @@
 """Who may ask: checked before any handler runs and before a body is read.
 
-Order: request line, Host, Origin, declared length, token, content type. So a peer
+Order: request line, Host, Origin, token, declared length, content type. So a peer
 without the token can never make the daemon hold a body, and a web page that was
 rebound to this address is turned away by its Host.
 """

@@ -33,24 +33,28 @@ class _Connection(RequestHandler):
         """Give the first request head a deadline; aiohttp has none."""
         super().connection_made(transport)
         if not transport.is_closing():
-            self._server.silent[self] = None
+            self._server.strangers[self] = None
             loop = asyncio.get_running_loop()
             self._deadline = loop.call_later(self._server.head_seconds, self.give_up)
 
     def head_arrived(self) -> None:
         """Lift the deadline: the idle limit counts from here on."""
-        self._server.silent.pop(self, None)
         if self._deadline is not None:
             self._deadline.cancel()
 
+    def token_shown(self) -> None:
+        """Keep this connection when others need room: it is the user's."""
+        self._server.strangers.pop(self, None)
+
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Forget the deadline with the connection."""
+        """Forget the connection and its deadline."""
         self.head_arrived()
+        self.token_shown()
         super().connection_lost(exc)
 
     def give_up(self) -> None:
-        """Close a connection that never asked for anything."""
-        self._server.silent.pop(self, None)
+        """Close a connection that nobody with the token uses, whatever it waits for."""
+        self._server.strangers.pop(self, None)
         if self.transport is not None:
             self.transport.abort()
 
@@ -79,6 +83,12 @@ class _Connection(RequestHandler):
         return response
 
 
+def note_token(request: BaseRequest) -> None:
+    """Note that a request with the right token came on this connection."""
+    if isinstance(request.protocol, _Connection):
+        request.protocol.token_shown()
+
+
 class HttpServer(Server):
     """The protocol factory; a mistyped limit fails at start instead of vanishing."""
 
@@ -95,7 +105,7 @@ class HttpServer(Server):
 
         super().__init__(handle, handler_cancellation=True)
         self.head_seconds = head_seconds
-        self.silent: dict[_Connection, None] = {}  # without a head yet, oldest first
+        self.strangers: dict[_Connection, None] = {}  # showed no token, oldest first
         self._max_connections = max_connections
         self._told_until = float("-inf")
         self._limits: dict[str, Any] = {
@@ -111,16 +121,16 @@ class HttpServer(Server):
     def connection_made(
         self, handler: RequestHandler, transport: asyncio.Transport
     ) -> None:
-        """Take a connection; when there are too many, one that says nothing makes room.
+        """Take a connection; when there are too many, the oldest stranger makes room.
 
-        Where all are in use, the new one is closed at once.
+        Where the token was shown on all of them, the new one is closed at once.
         """
         if len(self.connections) >= self._max_connections:
             self._tell_full()
-            if not self.silent:
+            if not self.strangers:
                 transport.abort()
                 return
-            next(iter(self.silent)).give_up()
+            next(iter(self.strangers)).give_up()
         super().connection_made(handler, transport)
 
     def _tell_full(self) -> None:
@@ -128,7 +138,7 @@ class HttpServer(Server):
         if now >= self._told_until:
             self._told_until = now + _TOLD_SECONDS
             _log.warning(
-                "%d connections are open: more are closed at once",
+                "%d connections are open: each more closes one without the token",
                 self._max_connections,
             )
 

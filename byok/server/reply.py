@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp.web import Response
 
 from byok import openai_api
-from byok.errors import ByokError, UpstreamError, UpstreamRefused
+from byok.errors import ByokError, NotAllowed, UpstreamError, UpstreamRefused
 from byok.redact import Redactor
 from byok.wire.ndjson import encode_line
 
@@ -59,8 +59,9 @@ def error_response(
         response.headers["Retry-After"] = str(round(error.retry_after))
     elif error.status == 503:
         response.headers["Retry-After"] = "2"
-    if not isinstance(error, UpstreamError) and error.status in (400, 408, 413):
-        response.force_close()  # the rest of the body is not worth reading
+    unread = error.status in (400, 408, 413) and not isinstance(error, UpstreamError)
+    if unread or isinstance(error, NotAllowed):
+        response.force_close()  # the body is not worth reading, a stranger no place
     return response
 
 

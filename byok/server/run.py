@@ -102,6 +102,7 @@ async def listening(
         redactor,
         prove=lambda body: answer(body, token.token, port, instance),
         body_gap=timing.body_gap,
+        challenge_seconds=timing.challenge,
     )
     server = HttpServer(app, connections, timing.head)
     runner = ServerRunner(server, shutdown_timeout=timing.last_words / 2)

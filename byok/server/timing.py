@@ -38,5 +38,6 @@ class Timing:
     last_words: float = 2.0  # for the last lines of the streams that are left
     head: float = 10.0  # until a request's head is whole
     body_gap: float = 15.0  # between two pieces of a body
+    challenge: float = 2.0  # for the whole body of a challenge, which needs no token
     patience: float = 30.0  # with a client that does not read
     official: OfficialTiming = OfficialTiming()

@@ -28,7 +28,7 @@ from byok.server.generate import Asked, Generator
 from byok.server.grounding import Grounding
 from byok.server.guard import Guard
 from byok.server.official import Relay
-from byok.server.token import TokenCheck
+from byok.server.token import TokenCheck, read_token
 from byok.services import open_services
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.raw import check_error, connected, filled, put, request
@@ -156,8 +156,8 @@ async def test_a_request_that_is_refused_is_in_the_access_log_too(
         await put(editor, request(token=b"Authorization: Bearer MARK"))
         await put(editor, request(method=b"M-SEARCH", token=b""))
     assert [LINE.sub(r"\1 \2 \3", line) for line in accesses(caplog)] == [
-        "POST /chat 401",
-        "? /chat 401",
+        "POST (none) 401",
+        "? (none) 401",
     ]
     assert "MARK" not in caplog.text
 
@@ -191,16 +191,23 @@ async def test_what_comes_too_early_waits_until_the_endpoints_are_there(
         return Response(status=204)
 
     app = closed_app(tmp_path)
-    early = asyncio.ensure_future(app(asked("POST", "/chat")))
+    token = read_token(tmp_path / "token")
+    early = asyncio.ensure_future(app(asked("POST", "/chat", token)))
     done, _ = await asyncio.wait({early}, timeout=0.02)
     assert not done
     app.open(answer)
     assert (await asyncio.wait_for(early, 5)).status == 204
 
 
+async def test_who_has_no_token_does_not_wait_for_the_endpoints(tmp_path: Path) -> None:
+    response = await asyncio.wait_for(closed_app(tmp_path)(asked("POST", "/chat")), 5)
+    assert response.status == 401
+
+
 async def test_what_waits_is_told_when_nothing_will_come(tmp_path: Path) -> None:
     app = closed_app(tmp_path)
-    early = asyncio.ensure_future(app(asked("POST", "/chat")))
+    token = read_token(tmp_path / "token")
+    early = asyncio.ensure_future(app(asked("POST", "/chat", token)))
     await asyncio.sleep(0)
     app.close()
     response = await asyncio.wait_for(early, 5)

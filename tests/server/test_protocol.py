@@ -7,14 +7,15 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
-from byok.server.protocol import HttpServer
+from byok.server.protocol import HttpServer, note_token
 from tests.fakes.raw import ask, check_answer, connected
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+KNOWN = GET.replace(b"/ ", b"/known ", 1)
 
 
 class Handler:
-    """Answers 200, or fails; tells when it was cancelled."""
+    """Answers 200, or fails; tells when it was cancelled. /known shows the token."""
 
     def __init__(self, failure: Exception | None = None, *, waits: bool = False):
         self.failure = failure
@@ -24,6 +25,8 @@ class Handler:
 
     async def __call__(self, request: BaseRequest) -> StreamResponse:
         self.begun.set()
+        if request.path == "/known":
+            note_token(request)
         try:
             if self.waits:
                 await asyncio.sleep(60)
@@ -98,20 +101,20 @@ async def test_the_handler_ends_when_the_client_leaves() -> None:
 
 
 @pytest.mark.case("F17")
-async def test_a_connection_too_many_is_closed_and_told_once(
+async def test_a_connection_too_many_is_closed_where_all_showed_the_token(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with serving(Handler(), 2) as port:
         async with connected(port) as one, connected(port) as two:
             for connection in (one, two):
-                await (await connection.send(GET)).answer()
+                await (await connection.send(KNOWN)).answer()
             for _ in range(3):
                 async with connected(port) as third:
                     assert await third.rest() == b""
-            assert (await (await one.send(GET)).answer()).status == 200
+            assert (await (await one.send(KNOWN)).answer()).status == 200
         assert caplog.text.count("connections are open") == 1
         async with connected(port) as again:
-            assert (await (await again.send(GET)).answer()).status == 200
+            assert (await (await again.send(KNOWN)).answer()).status == 200
 
 
 @pytest.mark.case("F17")
@@ -122,12 +125,38 @@ async def test_connections_that_say_nothing_make_room_for_one_that_does() -> Non
         connected(port) as oldest,
         connected(port) as younger,
     ):
-        await (await used.send(GET)).answer()
+        await (await used.send(KNOWN)).answer()
+        async with connected(port) as asking:
+            assert (await (await asking.send(KNOWN)).answer()).status == 200
+        assert await oldest.rest() == b""
+        for connection in (younger, used):
+            assert (await (await connection.send(KNOWN)).answer()).status == 200
+
+
+@pytest.mark.case("B111")
+async def test_of_those_without_the_token_the_oldest_makes_room() -> None:
+    async with (
+        serving(Handler(), 3) as port,
+        connected(port) as known,
+        connected(port) as oldest,
+        connected(port) as younger,
+    ):
+        for connection in (known, oldest, younger):
+            await (
+                await connection.send(KNOWN if connection is known else GET)
+            ).answer()
         async with connected(port) as asking:
             assert (await (await asking.send(GET)).answer()).status == 200
         assert await oldest.rest() == b""
-        for connection in (younger, used):
+        for connection in (younger, known):
             assert (await (await connection.send(GET)).answer()).status == 200
+
+
+@pytest.mark.case("B111")
+async def test_who_reads_no_answer_makes_room_too() -> None:
+    async with serving(Handler(), 1) as port, connected(port) as deaf:
+        await deaf.send(GET * 20)
+        assert (await ask(port, GET)).status == 200
 
 
 @pytest.mark.case("B28", "B29", "F17")

@@ -2,7 +2,13 @@
 
 import pytest
 
-from byok.errors import BadRequest, ByokError, NotReady, UpstreamRefused
+from byok.errors import (
+    BadRequest,
+    ByokError,
+    NotAllowed,
+    NotReady,
+    UpstreamRefused,
+)
 from byok.redact import Redactor
 from byok.server.reply import error_body, error_response, internal_error, json_response
 
@@ -36,6 +42,7 @@ def test_an_error_has_one_shape_and_no_secret() -> None:
     ("error", "status", "retry_after", "closes"),
     [
         pytest.param(BadRequest("x"), 400, None, True, id="bad request"),
+        pytest.param(NotAllowed("x", status=401), 401, None, True, id="stranger"),
         pytest.param(BadRequest("x", status=413), 413, None, True, id="too large"),
         pytest.param(BadRequest("x", status=415), 415, None, False, id="type"),
         pytest.param(NotReady("x"), 503, "2", False, id="not ready"),
