@@ -1,14 +1,17 @@
 """Stop asking an upstream that cannot be reached, and look again after a pause."""
 
+import asyncio
+import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
-from byok.errors import NotReady
+from byok.errors import NotReady, UpstreamError
 
 FAILURES = 5
 WINDOW_SECONDS = 30.0
+_SHORT = 2.0  # seconds that a request waits rather than being refused
 
 
 class Breaker:
@@ -18,16 +21,22 @@ class Breaker:
     """
 
     def __init__(
-        self, pause: float = 30.0, *, clock: Callable[[], float] = time.monotonic
+        self,
+        pause: float = 30.0,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._pause = pause
         self._clock = clock
+        self._sleep = sleep
         self._failures: deque[float] = deque(maxlen=FAILURES)
+        self._cause = self._hint = ""  # what is told of the last failure
         self._until: float | None = None  # None while requests pass
         self._undecided = False  # what the one that was let through tells
 
-    @contextmanager
-    def attempt(self) -> Iterator[None]:
+    @asynccontextmanager
+    async def attempt(self) -> AsyncIterator[None]:
         """Let a request pass; it tells how it fared by `connected` or `failed`.
 
         One that ends without a word, such as one whose client left, decides nothing:
@@ -36,6 +45,8 @@ class Breaker:
         Raises:
             NotReady: the upstream is left alone for the moment.
         """
+        while 0 < (left := self._left()) < _SHORT:
+            await self._sleep(left)
         self.check()
         mine = self._undecided = self._until is not None
         try:
@@ -52,14 +63,17 @@ class Breaker:
         """
         if self._until is None:
             return
-        now = self._clock()
-        if now < self._until:
+        if (left := self._left()) > 0:
             raise NotReady(
-                "it could not be reached several times in a row; the next attempt is "
-                f"made in {self._until - now:.0f} s.",
+                f"{self._cause} After several failures in a row the next attempt is "
+                f"made in {math.ceil(left)} s.",
                 code="upstream_down",
+                hint=self._hint,
             )
-        self._until = now + self._pause  # for all but this one
+        self._until = self._clock() + self._pause  # for all but this one
+
+    def _left(self) -> float:
+        return 0.0 if self._until is None else self._until - self._clock()
 
     def connected(self) -> None:
         """Note that the upstream answered."""
@@ -67,10 +81,11 @@ class Breaker:
         self._until = None
         self._undecided = False
 
-    def failed(self) -> None:
+    def failed(self, cause: UpstreamError) -> None:
         """Note that no connection came about."""
         now = self._clock()
         self._undecided = False
+        self._cause, self._hint = str(cause), cause.hint
         self._failures.append(now)
         full = len(self._failures) == FAILURES
         if self._until is not None or (

@@ -7,9 +7,10 @@ from typing import Protocol
 
 import httpx
 
+from byok.addresses import is_loopback
 from byok.errors import NotReady, UpstreamRefused, UpstreamUnreachable
 from byok.upstream.breaker import Breaker
-from byok.upstream.failures import translated
+from byok.upstream.failures import is_refused, translated
 from byok.upstream.patience import NOT_BEGUN, too_slow
 from byok.upstream.reading import hang_up
 from byok.upstream.transport import CONNECT_SECONDS, Route, Transports
@@ -45,11 +46,18 @@ class KeySource(Protocol):
 class Caller:
     """Calls one server. No redirect is followed: the head would go elsewhere."""
 
-    def __init__(self, callee: Callee, transports: Transports, key: KeySource) -> None:
+    def __init__(
+        self,
+        callee: Callee,
+        transports: Transports,
+        key: KeySource,
+        *,
+        breaker: Breaker | None = None,
+    ) -> None:
         self._callee = callee
         self._transports = transports
         self._key = key
-        self._breaker = Breaker(callee.breaker_pause)
+        self._breaker = breaker or Breaker(callee.breaker_pause)
 
     async def call(
         self,
@@ -85,7 +93,7 @@ class Caller:
         self, url: httpx.URL, content: bytes | None, headers: httpx.Headers
     ) -> httpx.Response:
         try:
-            with self._breaker.attempt():
+            async with self._breaker.attempt():
                 return await self._answered(url, content, headers)
         except NotReady as error:
             error.args = (f"{self._callee.name}: {error}",)
@@ -112,8 +120,11 @@ class Caller:
         except TimeoutError as error:
             raise too_slow(NOT_BEGUN) from error
         except UpstreamUnreachable as error:
-            if error.code == "upstream_connect":
-                self._breaker.failed()
+            # A local server that is not running may be started any moment.
+            if error.code == "upstream_connect" and not (
+                is_refused(error) and is_loopback(callee.base_url)
+            ):
+                self._breaker.failed(error)
             raise
         self._breaker.connected()
         return response

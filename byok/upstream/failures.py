@@ -1,54 +1,64 @@
 """Foreign failures become ours, at the one edge where they enter."""
 
+import errno
+import os
 import ssl
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import urlsplit
 
 import aiohttp
 import httpx
 
+from byok.addresses import is_loopback
 from byok.errors import UpstreamUnreachable
 
-_NO_CONNECTION = (
-    aiohttp.ClientConnectorError,
-    aiohttp.ConnectionTimeoutError,
-    httpx.ProxyError,
+_NO_WAY = frozenset(
+    {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN}
 )
+_PLAIN = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
 
 
 class translated:
     """Turns the errors of httpx and aiohttp into ours, where they enter."""
 
-    def __init__(self, url: str | httpx.URL) -> None:
+    def __init__(
+        self, url: str | httpx.URL, environ: Mapping[str, str] = os.environ
+    ) -> None:
         self._url = url
+        self._environ = environ
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
         if isinstance(error, (httpx.HTTPError, aiohttp.ClientError)):
-            raise _unreachable(error, str(self._url)) from error
+            raise _unreachable(error, str(self._url), self._environ) from error
         if isinstance(error, httpx.InvalidURL):
             raise UpstreamUnreachable(f"{self._url} is no address.") from error
 
 
-def _unreachable(error: Exception, url: str) -> UpstreamUnreachable:
-    causes: list[BaseException] = [error]
-    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
-        causes.append(cause)
-    if any(isinstance(c, (ssl.SSLError, ssl.CertificateError)) for c in causes):
-        return UpstreamUnreachable(
-            f"the TLS certificate of {url} is not trusted.",
-            code="upstream_tls",
-            hint="If your company inspects TLS, set ca_file to its certificate.",
-            retryable=False,
-        )
+def is_refused(error: BaseException) -> bool:
+    """Tell a connection that the other machine refused: it costs it nothing."""
+    return _errno(_causes(error)) == errno.ECONNREFUSED
+
+
+def _unreachable(
+    error: Exception, url: str, environ: Mapping[str, str]
+) -> UpstreamUnreachable:
+    causes = _causes(error)
+    if any(isinstance(cause, ssl.SSLError) for cause in causes):
+        return _no_tls(causes, url)
     # The aiohttp transport names every lost connection ConnectTimeout: the cause says
     # whether there ever was one.
-    if any(isinstance(c, _NO_CONNECTION) for c in causes):
-        return UpstreamUnreachable(
-            f"nothing answers at {url}.",
-            code="upstream_connect",
-            hint="Is it running, and is base_url right?",
-        )
+    for cause in causes:
+        if _is_of_proxy(cause, url):
+            return _no_proxy(causes)
+        if isinstance(cause, aiohttp.ClientConnectorError):
+            return _not_connected(*_why(cause, url), url, environ)
+        if isinstance(cause, aiohttp.ConnectionTimeoutError):
+            why = f"{_host(url)} did not take the connection in time."
+            hint = "Does a firewall or a missing VPN keep this machine from it?"
+            return _not_connected(why, hint, url, environ)
     match error:
         case httpx.ReadTimeout() | httpx.PoolTimeout() | httpx.WriteTimeout():
             return UpstreamUnreachable(
@@ -60,3 +70,86 @@ def _unreachable(error: Exception, url: str) -> UpstreamUnreachable:
             return UpstreamUnreachable(
                 "the connection to it was lost.", code="upstream_cut"
             )
+
+
+def _is_of_proxy(error: BaseException, url: str) -> bool:
+    """Tell a failure of the proxy: aiohttp asks for its address as for any other."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return error.host != _host(url)
+    return isinstance(error, (httpx.ProxyError, aiohttp.ClientProxyConnectionError))
+
+
+def _why(error: aiohttp.ClientConnectorError, url: str) -> tuple[str, str]:
+    """Say why no connection came about, and what to do."""
+    if error.errno == errno.EADDRNOTAVAIL:  # see transport.py
+        return f"{error.host} is a link-local address.", "No such address is asked."
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        why = f"the name {error.host} has no address here."
+        return why, "Is this machine online, and is base_url right?"
+    if error.errno in _NO_WAY:
+        why = f"the network of this machine does not reach {error.host}."
+        return why, "Is it online, and in the VPN if it needs one?"
+    return f"nothing answers at {url}.", "Is it running, and is base_url right?"
+
+
+def _not_connected(
+    why: str, hint: str, url: str, environ: Mapping[str, str]
+) -> UpstreamUnreachable:
+    if variable := _proxy_variable(url, environ):
+        hint += f" {variable} is set, but byok takes a proxy only from network.proxy."
+    return UpstreamUnreachable(why, code="upstream_connect", hint=hint)
+
+
+def _proxy_variable(url: str, environ: Mapping[str, str]) -> str:
+    """Return the variable that names a proxy for an address, or ""."""
+    if is_loopback(url):
+        return ""
+    own = f"{urlsplit(url).scheme}_proxy"
+    names = (own.upper(), own, "ALL_PROXY", "all_proxy")
+    return next((name for name in names if environ.get(name)), "")
+
+
+def _no_proxy(causes: Iterable[BaseException]) -> UpstreamUnreachable:
+    refused = (c.status for c in causes if isinstance(c, aiohttp.ClientHttpProxyError))
+    why = "cannot be reached"
+    if status := next(refused, 0):
+        why = f"refused the connection ({status})"
+    return UpstreamUnreachable(
+        f"the proxy {why}.",
+        code="upstream_connect",
+        hint="Check proxy in this upstream's section, or network.proxy.",
+    )
+
+
+def _no_tls(causes: Sequence[BaseException], url: str) -> UpstreamUnreachable:
+    reason = _told(causes, "reason")
+    said = f"no TLS connection to {url} came about{reason}."
+    hint = "Does a firewall or a proxy stand between?"
+    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
+        said = f"the TLS certificate of {url} is not trusted"
+        said += f"{_told(causes, 'verify_message')}."
+        hint = "If your company inspects TLS, set ca_file to its certificate."
+    elif any(plain in reason for plain in _PLAIN):
+        hint = "It speaks plain HTTP: base_url must begin with http://."
+    return UpstreamUnreachable(said, code="upstream_tls", hint=hint, retryable=False)
+
+
+def _told(causes: Iterable[BaseException], name: str) -> str:
+    found = (getattr(cause, name, "") for cause in causes)
+    return next((f" ({text})" for text in found if text), "")
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    causes = [error]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
+        causes.append(cause)
+    return causes
+
+
+def _errno(causes: Iterable[BaseException]) -> int | None:
+    found = (c.errno for c in causes if isinstance(c, OSError))
+    return next((number for number in found if number), None)
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).hostname or url

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from byok.errors import NotReady
+from byok.errors import NotReady, UpstreamUnreachable
 from byok.upstream.breaker import FAILURES, WINDOW_SECONDS, Breaker
 
 
@@ -17,6 +17,12 @@ class Clock:
     def __call__(self) -> float:
         return self.now
 
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+DOWN = UpstreamUnreachable("nothing answers at http://a/v1.", hint="Is it running?")
+
 
 @pytest.fixture
 def clock() -> Clock:
@@ -25,7 +31,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def breaker(clock: Clock) -> Breaker:
-    return Breaker(30.0, clock=clock)
+    return Breaker(30.0, clock=clock, sleep=clock.sleep)
 
 
 def is_open(check: Callable[[], None]) -> bool:
@@ -43,27 +49,27 @@ def is_open(check: Callable[[], None]) -> bool:
 
 def fail(breaker: Breaker, times: int = FAILURES) -> None:
     for _ in range(times):
-        breaker.failed()
+        breaker.failed(DOWN)
 
 
 def test_it_opens_at_the_fifth_failure(breaker: Breaker) -> None:
     fail(breaker, FAILURES - 1)
     assert not is_open(breaker.check)
-    breaker.failed()
+    breaker.failed(DOWN)
     assert is_open(breaker.check)
 
 
 def test_failures_that_lie_apart_do_not_count(breaker: Breaker, clock: Clock) -> None:
     fail(breaker, FAILURES - 1)
     clock.now += WINDOW_SECONDS + 0.1
-    breaker.failed()
+    breaker.failed(DOWN)
     assert not is_open(breaker.check)
 
 
 def test_one_answer_forgives_all(breaker: Breaker) -> None:
     fail(breaker, FAILURES - 1)
     breaker.connected()
-    breaker.failed()
+    breaker.failed(DOWN)
     assert not is_open(breaker.check)
 
 
@@ -83,7 +89,7 @@ def test_its_failure_opens_it_again(breaker: Breaker, clock: Clock) -> None:
     clock.now += 30
     breaker.check()
     clock.now += 5
-    breaker.failed()
+    breaker.failed(DOWN)
     clock.now += 29
     assert is_open(breaker.check)
     clock.now += 1
@@ -109,29 +115,65 @@ def test_a_probe_that_vanished_does_not_keep_it_open(
     assert not is_open(breaker.check)
 
 
-def test_a_request_that_was_given_up_decides_nothing(
+async def test_a_request_that_was_given_up_decides_nothing(
     breaker: Breaker, clock: Clock
 ) -> None:
     fail(breaker)
     clock.now += 30
-    with pytest.raises(ValueError), breaker.attempt():
-        assert is_open(breaker.check)  # for all others, as long as it goes on
-        raise ValueError
+    with pytest.raises(ValueError):
+        async with breaker.attempt():
+            assert is_open(breaker.check)  # for all others, as long as it goes on
+            raise ValueError
     assert not is_open(breaker.check)
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_the_fate_of_an_attempt_decides(
+async def test_the_fate_of_an_attempt_decides(
     breaker: Breaker, clock: Clock, *, fails: bool
 ) -> None:
     fail(breaker)
     clock.now += 30
-    with breaker.attempt():
-        (breaker.failed if fails else breaker.connected)()
+    async with breaker.attempt():
+        if fails:
+            breaker.failed(DOWN)
+        else:
+            breaker.connected()
     assert is_open(breaker.check) == fails
 
 
-def test_attempts_of_one_that_is_well_leave_it_so(breaker: Breaker) -> None:
-    with pytest.raises(ValueError), breaker.attempt():
-        raise ValueError
+async def test_attempts_of_one_that_is_well_leave_it_so(breaker: Breaker) -> None:
+    with pytest.raises(ValueError):
+        async with breaker.attempt():
+            raise ValueError
     assert not is_open(breaker.check)
+
+
+def test_the_sentence_names_the_cause_its_cure_and_the_wait(
+    breaker: Breaker, clock: Clock
+) -> None:
+    fail(breaker)
+    clock.now += 18.5
+    with pytest.raises(NotReady, match=r"^nothing answers at .* in 12 s\.$") as caught:
+        breaker.check()
+    assert caught.value.hint == "Is it running?"
+
+
+@pytest.mark.parametrize("left", [1.9, 0.01])
+async def test_a_short_rest_is_waited_for(
+    breaker: Breaker, clock: Clock, left: float
+) -> None:
+    fail(breaker)
+    clock.now += 30 - left
+    async with breaker.attempt():
+        breaker.connected()
+    assert clock.now == pytest.approx(1030)
+    assert not is_open(breaker.check)
+
+
+async def test_a_long_rest_is_told_at_once(breaker: Breaker, clock: Clock) -> None:
+    fail(breaker)
+    clock.now += 27.9
+    with pytest.raises(NotReady, match=r" in 3 s\."):
+        async with breaker.attempt():
+            pass
+    assert clock.now == pytest.approx(1027.9)

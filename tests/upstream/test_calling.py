@@ -7,11 +7,12 @@ import httpx
 import pytest
 
 from byok.errors import NotReady, UpstreamUnreachable
-from byok.upstream.breaker import FAILURES
+from byok.upstream.breaker import FAILURES, Breaker
 from byok.upstream.calling import Callee, Caller, redirected
 from byok.upstream.reading import hang_up
-from byok.upstream.transport import Transports
+from byok.upstream.transport import Route, Transports
 from tests.fakes.upstream import FakeUpstream, Script
+from tests.upstream.test_breaker import Clock
 from tests.upstream.test_client import Key
 from tests.upstream.test_discover import dead_url
 
@@ -31,10 +32,20 @@ class Line:
     """A caller of one URL."""
 
     def __init__(
-        self, transports: Transports, url: str, key: Key | None = None
+        self,
+        transports: Transports,
+        url: str,
+        key: Key | None = None,
+        route: Route | None = None,
     ) -> None:
-        callee = Callee("fake", url, first=0.2, breaker_pause=0.1)
-        self.caller = Caller(callee, transports, key or Key("sk-1"))
+        callee = Callee("fake", url, first=0.2, route=route or Route())
+        self.clock = Clock()
+        self.caller = Caller(
+            callee,
+            transports,
+            key or Key("sk-1"),
+            breaker=Breaker(60, clock=self.clock),
+        )
         self.url = url
 
     async def call(self, path: str = "x", content: bytes | None = b"{}") -> int:
@@ -83,15 +94,26 @@ async def test_a_head_that_does_not_come_is_given_up(
 async def test_a_server_that_is_down_is_left_alone_and_tried_again(
     transports: Transports,
 ) -> None:
-    line = Line(transports, dead_url())
+    route = Route(proxy=dead_url().removesuffix("/v1"))
+    line = Line(transports, "http://model.test/v1", route=route)
     for _ in range(FAILURES):
-        with pytest.raises(UpstreamUnreachable, match="nothing answers"):
+        with pytest.raises(UpstreamUnreachable, match="the proxy cannot be reached"):
             await line.call()
-    with pytest.raises(NotReady, match=r"^fake: it could not be reached"):
+    with pytest.raises(NotReady, match=r"^fake: the proxy cannot be .* in 60 s\."):
         await line.call()
-    await asyncio.sleep(0.1)
+    line.clock.now += 60
     with pytest.raises(UpstreamUnreachable):
         await line.call()
+
+
+async def test_a_local_server_that_is_not_running_is_asked_each_time(
+    transports: Transports,
+) -> None:
+    line = Line(transports, dead_url())
+    for _ in range(FAILURES + 2):
+        with pytest.raises(UpstreamUnreachable, match="nothing answers") as caught:
+            await line.call()
+        assert caught.value.hint.startswith("Is it running")
 
 
 async def test_a_refusal_is_no_reason_to_leave_it_alone(

@@ -1,15 +1,22 @@
 """Foreign failures of the transport become ours, each with its cure."""
 
+import errno
 import ssl
 
 import aiohttp
 import httpx
 import pytest
+from aiohttp.client_reqrep import ConnectionKey, RequestInfo
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL as Address
 
 from byok.errors import UpstreamUnreachable
-from byok.upstream.failures import translated
+from byok.upstream.failures import is_refused, translated
 
 URL = "http://127.0.0.1:9/v1"
+REQUEST = RequestInfo(
+    Address(URL), "GET", CIMultiDictProxy(CIMultiDict()), Address(URL)
+)
 
 
 def caused(error: httpx.HTTPError, cause: BaseException) -> httpx.HTTPError:
@@ -52,6 +59,145 @@ def test_a_failure_gets_its_code(error: Exception, code: str, retryable: bool) -
         raise error
     assert (caught.value.code, caught.value.retryable) == (code, retryable)
     assert caught.value.__cause__ is error
+
+
+HOST = "https://api.model.test/v1"
+KEY = ConnectionKey("api.model.test", 443, True, True, None, None, None)
+OTHER = KEY._replace(host="proxy.test", port=3128)
+
+
+def connector(number: int, text: str = "x") -> aiohttp.ClientConnectorError:
+    return aiohttp.ClientConnectorError(KEY, OSError(number, text))
+
+
+def no_name(key: ConnectionKey) -> aiohttp.ClientConnectorDNSError:
+    return aiohttp.ClientConnectorDNSError(key, OSError(-2, "unknown"))
+
+
+def ssl_error(reason: str) -> ssl.SSLError:
+    error = ssl.SSLError(1, reason)
+    error.reason = reason
+    return error
+
+
+@pytest.mark.parametrize(
+    ("cause", "sentence", "cure"),
+    [
+        pytest.param(
+            connector(errno.ECONNREFUSED),
+            f"nothing answers at {HOST}.",
+            "Is it running",
+            id="refused",
+        ),
+        pytest.param(
+            no_name(KEY),
+            "the name api.model.test has no address here.",
+            "online",
+            id="no name",
+        ),
+        pytest.param(
+            connector(errno.ENETUNREACH),
+            "the network of this machine does not reach api.model.test.",
+            "VPN",
+            id="no route",
+        ),
+        pytest.param(
+            aiohttp.ConnectionTimeoutError(),
+            "api.model.test did not take the connection in time.",
+            "firewall",
+            id="no answer to the connection",
+        ),
+        pytest.param(
+            aiohttp.ClientProxyConnectionError(OTHER, OSError(errno.ECONNREFUSED, "x")),
+            "the proxy cannot be reached.",
+            "network.proxy",
+            id="no proxy",
+        ),
+        pytest.param(
+            no_name(OTHER),
+            "the proxy cannot be reached.",
+            "network.proxy",
+            id="no name of the proxy",
+        ),
+        pytest.param(
+            caused(
+                httpx.ProxyError("x"),
+                aiohttp.ClientHttpProxyError(REQUEST, (), status=407),
+            ),
+            "the proxy refused the connection (407).",
+            "network.proxy",
+            id="a proxy that refuses",
+        ),
+        pytest.param(
+            ssl.SSLCertVerificationError("x"),
+            f"the TLS certificate of {HOST} is not trusted.",
+            "ca_file",
+            id="a foreign certificate",
+        ),
+        pytest.param(
+            ssl_error("WRONG_VERSION_NUMBER"),
+            f"no TLS connection to {HOST} came about (WRONG_VERSION_NUMBER).",
+            "http://",
+            id="no TLS",
+        ),
+        pytest.param(
+            ssl_error("SSLV3_ALERT_HANDSHAKE_FAILURE"),
+            "SSLV3_ALERT_HANDSHAKE_FAILURE",
+            "firewall",
+            id="another TLS",
+        ),
+        pytest.param(
+            connector(errno.EADDRNOTAVAIL),
+            "api.model.test is a link-local address.",
+            "is asked",
+            id="link-local",
+        ),
+    ],
+)
+def test_each_failure_of_a_connection_is_told_apart(
+    cause: Exception, sentence: str, cure: str
+) -> None:
+    error = caused(httpx.ConnectTimeout("x"), cause)
+    with pytest.raises(UpstreamUnreachable) as told, translated(HOST, {}):
+        raise error
+    assert sentence in str(told.value)
+    assert cure in told.value.hint
+
+
+@pytest.mark.parametrize(
+    ("url", "environ", "named"),
+    [
+        (HOST, {"HTTPS_PROXY": "http://p:1"}, "HTTPS_PROXY"),
+        (HOST, {"https_proxy": "http://p:1"}, "https_proxy"),
+        (HOST, {"ALL_PROXY": "socks5://p:1"}, "ALL_PROXY"),
+        (HOST, {"HTTP_PROXY": "http://p:1", "HTTPS_PROXY": ""}, ""),
+        ("http://api.model.test/v1", {"HTTP_PROXY": "http://p:1"}, "HTTP_PROXY"),
+        (URL, {"HTTP_PROXY": "http://p:1", "ALL_PROXY": "http://p:1"}, ""),
+        (HOST, {}, ""),
+    ],
+)
+def test_a_proxy_of_the_environment_is_named_as_not_used(
+    url: str, environ: dict[str, str], named: str
+) -> None:
+    error = caused(httpx.ConnectTimeout("x"), no_name(KEY))
+    if url == URL:
+        error = caused(httpx.ConnectTimeout("x"), connector(errno.ECONNREFUSED))
+    with pytest.raises(UpstreamUnreachable) as told, translated(url, environ):
+        raise error
+    hint = told.value.hint
+    assert ("network.proxy" in hint) is bool(named)
+    assert f" {named} is set" in hint or not named
+    assert "http://p:1" not in hint
+
+
+@pytest.mark.parametrize(
+    ("cause", "refused"),
+    [(connector(errno.ECONNREFUSED), True), (no_name(KEY), False)],
+)
+def test_only_a_refused_connection_is_refused(
+    cause: Exception, *, refused: bool
+) -> None:
+    assert is_refused(caused(httpx.ConnectTimeout("x"), cause)) is refused
 
 
 def test_an_address_that_is_none_is_told() -> None:
