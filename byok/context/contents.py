@@ -92,7 +92,7 @@ class Contents:
     def lines_of(self, entry: Entry) -> list[str] | None:
         """Return the lines of a blob, or None if it cannot be shown any more."""
         content = self.content_of(entry)
-        lines = None if content is None else lines_in(content)
+        lines = None if content is None else lines_in(content, entry.path)
         return None if isinstance(lines, SkipReason) else lines
 
     def text_of(self, name: bytes) -> str | None:

@@ -68,8 +68,8 @@ _OTHER = {
     "xml": "xml",
     "yaml": "yaml yml",
 }
-# Code that has no grammar here: it is cut at blank lines.
-_UNPARSED = "ada adb ads d elm f90 fsi gleam nim odin pas rdl thrift v vb vhd"
+# Code that has no grammar of its own here.
+_UNPARSED = "ada adb ads d elm f90 fsi gleam ipynb nim odin pas rdl thrift v vb vhd"
 _NAMES = {
     "BUILD": "starlark",
     "CMakeLists.txt": "cmake",

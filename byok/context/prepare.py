@@ -2,17 +2,20 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from byok.context import tokens
 from byok.context.chunking import cut
 from byok.context.definitions import Definition, definitions
 from byok.context.languages import language_of
+from byok.context.notebooks import is_notebook, read_notebook
 from byok.context.text import decode, split_lines
 from byok.context.types import Document, Prepared, SkipReason, Span
 from byok.context.versions import MAX_BYTES, blob_name
 
 _LONGEST_NAME = 64
-_PROSE = ("markdown", None)
+_MARKDOWN = "markdown"
+_PROSE = (_MARKDOWN, None)
 _LOCKS = """
 bun.lock cargo.lock composer.lock deno.lock flake.lock gemfile.lock go.sum go.work.sum
 mix.lock npm-shrinkwrap.json package-lock.json package.resolved packages.lock.json
@@ -28,7 +31,7 @@ webp whl woff woff2 xls xlsx xz zip zst
 """
 _LOCK_NAMES = frozenset(_LOCKS.split())
 _BINARY_ENDS = frozenset(_BINARY.split())
-_GENERATED = re.compile(r".*\.(?:min\.(?:js|mjs|css)|map|snap|lock|sum|ipynb)", re.I)
+_GENERATED = re.compile(r".*\.(?:min\.(?:js|mjs|css)|map|snap|lock|sum)", re.I)
 
 
 def skip_reason(path: str) -> SkipReason | None:
@@ -50,14 +53,51 @@ def prepare(path: str, content: bytes, *, plain: bool = False) -> Prepared:
     text = _text(path, content)
     if isinstance(text, SkipReason):
         return Prepared(name, len(content), text)
-    language = language_of(path)
-    found: list[Definition] = []
-    if language is not None and not plain:
-        found = definitions(text.encode("utf-8", "replace"), language)
-    spans = tuple(cut(split_lines(text), found, prose=language in _PROSE))
-    documents = tuple(_documents(text, spans, found))
+    lines = split_lines(text)
+    parts = _parts(path, text)
+    if isinstance(parts, SkipReason):
+        return Prepared(name, len(content), parts)
+    spans: list[Span] = []
+    documents: list[Document] = []
+    for part in parts:
+        found: list[Definition] = []
+        if part.language is not None and not plain:
+            found = definitions(part.text.encode("utf-8", "replace"), part.language)
+        cuts = cut(split_lines(part.text), found, prose=part.language in _PROSE)
+        documents += _documents(part.text, cuts, found)
+        spans += (_shifted(span, part.first, lines) for span in cuts)
     terms = " ".join(tokens.path_terms(path))
-    return Prepared(name, len(content), None, spans, documents, terms)
+    return Prepared(name, len(content), None, tuple(spans), tuple(documents), terms)
+
+
+class _Part(NamedTuple):
+    """A text that is cut by itself; `first` is the line of the file where it begins."""
+
+    first: int
+    text: str
+    language: str | None
+
+
+def _parts(path: str, text: str) -> list[_Part] | SkipReason:
+    """Return what of a file is searched: of a notebook what people wrote into it."""
+    if not is_notebook(path):
+        return [_Part(0, text, language_of(path))]
+    notebook = read_notebook(text)
+    if notebook is None:
+        return SkipReason.BROKEN
+    if "\n" not in text.strip():  # outputs would be shown with the sources
+        return SkipReason.MINIFIED
+    return [
+        _Part(cell.first, cell.text, notebook.language if cell.is_code else _MARKDOWN)
+        for cell in notebook.cells
+    ]
+
+
+def _shifted(span: Span, by: int, lines: Sequence[str]) -> Span:
+    if not by:
+        return span
+    first, last = span.first + by, span.last + by
+    return Span(first, last, sum(len(line) + 1 for line in lines[first : last + 1]))
 
 
 def _text(path: str, content: bytes) -> str | SkipReason:
@@ -65,7 +105,7 @@ def _text(path: str, content: bytes) -> str | SkipReason:
         return reason
     if len(content) > MAX_BYTES:
         return SkipReason.TOO_LARGE
-    return decode(content)
+    return decode(content, path)
 
 
 def _documents(

@@ -16,7 +16,7 @@ from byok.context.lexical import LexicalIndex, remove_all
 
 _log = logging.getLogger(__name__)
 # Raise it when tokens, chunks or fields change: every index is then built anew.
-INDEX_VERSION = 1
+INDEX_VERSION = 2
 
 
 def recover(database: Database, index: LexicalIndex) -> None:

@@ -3,6 +3,7 @@
 import codecs
 import re
 
+from byok.context.notebooks import is_notebook
 from byok.context.types import SkipReason
 
 _LOOKED_AT = 8192
@@ -25,19 +26,21 @@ _RETURNS = re.compile(r"\r\n?")
 _LINE_ENDS = re.compile(r"\r\n?|\n")
 
 
-def decode(content: bytes) -> str | SkipReason:
+def decode(content: bytes, path: str = "") -> str | SkipReason:
     """Return the text, without a byte order mark and with line feeds only.
 
     Without a mark it is UTF-8, or an old one-byte encoding if it looks like prose or
     code in one. Lines of over 400 characters in the mean are not for people; a few very
-    long ones among many others do not count.
+    long ones among many others do not count, nor do the pictures of a notebook.
     """
     text = _decoded(content)
     if isinstance(text, SkipReason):
         return text
     if "\r" in text:
         text = _RETURNS.sub("\n", text)
-    return SkipReason.MINIFIED if _is_minified(text) else text
+    if _is_minified(text) and not is_notebook(path):
+        return SkipReason.MINIFIED
+    return text
 
 
 def split_lines(text: str) -> list[str]:
@@ -54,9 +57,9 @@ def split_lines(text: str) -> list[str]:
     return lines
 
 
-def lines_in(content: bytes) -> list[str] | SkipReason:
+def lines_in(content: bytes, path: str) -> list[str] | SkipReason:
     """Return the lines of a file."""
-    text = decode(content)
+    text = decode(content, path)
     return text if isinstance(text, SkipReason) else split_lines(text)
 
 

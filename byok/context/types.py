@@ -12,6 +12,7 @@ class SkipReason(StrEnum):
     IGNORED = "ignored"
     EXTENSION = "extension"
     GENERATED = "generated"
+    BROKEN = "broken"
     TOO_LARGE = "too-large"
     BINARY = "binary"
     MINIFIED = "minified"
@@ -32,6 +33,7 @@ _EXPLANATIONS = {
     SkipReason.IGNORED: "a rule names it: of git, .augmentignore or byok's own",
     SkipReason.EXTENSION: "its extension is not among context.extensions",
     SkipReason.GENERATED: "a tool wrote it, nobody reads it (a lock file, a map)",
+    SkipReason.BROKEN: "it is no notebook that can be read",
     SkipReason.TOO_LARGE: "it is larger than 1 MiB",
     SkipReason.BINARY: "it is no text",
     SkipReason.MINIFIED: "its lines are too long for people",

@@ -170,7 +170,7 @@ class _Files:
         if content is None:
             return None
         self._read[entry.blob_id] = content
-        return lines_in(content)
+        return lines_in(content, entry.path)
 
     def chunks(
         self, shown: Sequence[PackedFile], said: Iterable[bytes]

@@ -215,12 +215,13 @@ def _written(root: Path, found: Search, limit: int, prefix: str) -> str:
     packed = pack(ranked, spans.__getitem__, limit)
 
     def lines_of(file: PackedFile) -> list[str] | None:
+        path = found.files[file.blob_id].path
         try:
             with Folder(root) as folder:
-                content, _ = folder.read(found.files[file.blob_id].path, MAX_BYTES)
+                content, _ = folder.read(path, MAX_BYTES)
         except Unreadable:
             return None
-        lines = lines_in(content)
+        lines = lines_in(content, path)
         return None if isinstance(lines, SkipReason) else lines
 
     return render(packed, lines_of, limit, found.notes).text

@@ -1,6 +1,7 @@
 """File versions to chunks and terms."""
 
 import hashlib
+import json
 import random
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from tests.context.test_queries import SAMPLES
 ROOT = Path(__file__).parents[2]
 GENERATED = """
 package-lock.json a/pnpm-lock.yaml yarn.lock Cargo.lock poetry.lock go.sum uv.lock
-composer.lock Gemfile.lock a.min.js a.min.css a.js.map x.snap a.ipynb a.MIN.JS
+composer.lock Gemfile.lock a.min.js a.min.css a.js.map x.snap a.MIN.JS
 """
 BODY = b"    return 'some words of a body that is quite long and says little'\n" * 6
 
@@ -65,6 +66,52 @@ def test_an_empty_file_has_nothing_and_no_reason() -> None:
 )
 def test_what_tools_write_is_generated(path: str) -> None:
     assert prepare(path, b"text").reason is SkipReason.GENERATED
+
+
+def test_a_notebook_is_found_by_its_sources_at_the_lines_of_the_file() -> None:
+    picture = {"image/png": "iVBOR" + "A" * 40_000, "text/plain": ["outputword"]}
+    made = {
+        "cells": [
+            {"cell_type": "markdown", "source": ["# Title\n", "\n", "proseword\n"]},
+            {
+                "cell_type": "code",
+                "outputs": [{"data": picture, "source": ["outputword"]}],
+                "source": ["def groupRegions(df):\n", "    return codeword(df)"],
+            },
+            {"cell_type": "raw", "source": ["rawword"]},
+        ],
+        "metadata": {"language_info": {"name": "python"}},
+        "nbformat": 4,
+    }
+    content = json.dumps(made, indent=1).encode()
+    prepared = prepare("nb.ipynb", content)
+    lines = content.decode().split("\n")
+    shown = ["\n".join(lines[span.first : span.last + 1]) for span in prepared.spans]
+    assert prepared.reason is None
+    assert ["proseword" in text for text in shown] == [True, False]
+    assert ["codeword" in text for text in shown] == [False, True]
+    assert [len(text) + 1 for text in shown] == [span.chars for span in prepared.spans]
+    assert prepared.documents[1].symbols == tokens.joined("groupRegions")
+    said = " ".join(document.body for document in prepared.documents)
+    assert "proseword" in said
+    assert not {"outputword", "rawword", "ivbor"} & set(said.split())
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"{\n", SkipReason.BROKEN),
+        (b"[\n]", SkipReason.BROKEN),
+        (b'{\n"a": 1}', SkipReason.BROKEN),
+        (b"[\n" * 200_000, SkipReason.BROKEN),
+        (b'{"cells": []}', SkipReason.MINIFIED),
+        (b"\n" * (MAX_BYTES + 1), SkipReason.TOO_LARGE),
+    ],
+)
+def test_a_notebook_that_cannot_be_read_says_why(
+    content: bytes, reason: SkipReason
+) -> None:
+    assert prepare("a.ipynb", content).reason is reason
 
 
 @pytest.mark.parametrize("path", ["a.png", "b/C.JPG", "x.so", "m.pyc", "a.tar.gz"])

@@ -100,6 +100,12 @@ def test_a_few_endless_lines_among_code_do_not_make_it_minified(
     assert (decode(text[:-1].encode()) == text[:-1]) is found
 
 
+def test_pictures_in_a_notebook_do_not_make_it_minified() -> None:
+    content = (b"x" * 50_000 + b"\n") * 3
+    assert lines_in(content, "a/B.ipynb") == ["x" * 50_000] * 3
+    assert lines_in(content, "a/b.py") is SkipReason.MINIFIED
+
+
 @pytest.mark.parametrize(
     ("content", "starts"),
     [
@@ -136,7 +142,7 @@ def test_every_run_of_lines_is_found_again_in_the_clients_text(
     if mark or encoding != "utf-8":
         text = "\ufeff" + text
     content = text.encode(encoding)
-    lines = lines_in(content)
+    lines = lines_in(content, "a")
     if isinstance(lines, SkipReason):
         assert "\0" in text
         return
@@ -151,5 +157,5 @@ def test_every_run_of_lines_is_found_again_in_the_clients_text(
 
 
 def test_what_is_no_text_has_no_lines() -> None:
-    assert lines_in(b"a\0b") is SkipReason.BINARY
-    assert lines_in(b"a\r\nb") == ["a", "b"]
+    assert lines_in(b"a\0b", "a") is SkipReason.BINARY
+    assert lines_in(b"a\r\nb", "a") == ["a", "b"]

@@ -1,5 +1,6 @@
 """Which scope, which way of searching, what text: over small real indexes."""
 
+import json
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Mapping
@@ -342,6 +343,23 @@ async def test_several_workspaces_are_told_apart_by_their_names(
     assert "Path: zoo/lion.py" in shown
     assert "Path: farm/lion.py" in shown
     assert len({hit["path"] for hit in hits}) == 3
+
+
+async def test_a_notebook_is_answered_from_disk_and_from_uploads(
+    tmp_path: Path,
+) -> None:
+    cell = {"cell_type": "code", "source": ["def kultarr(df):\n", "    return df\n"]}
+    output = {"data": {"image/png": "iVBOR" * 9_000, "text/plain": ["kultarr_out"]}}
+    text = json.dumps({"cells": [{**cell, "outputs": [output]}]}, indent=1)
+    root = project(tmp_path / "lab", nb__ipynb=text)
+    async with asking(tmp_path, root) as asker:
+        by_disk = await asker.text("kultarr")
+        names = await asker.upload(nb__ipynb=text + "\n")
+        by_upload = await asker.text("kultarr", blobs=BlobNames("", tuple(names)))
+    for answer in (by_disk, by_upload):
+        assert 'Path: nb.ipynb\n     6\t    "def kultarr(df):\\n",\n' in answer
+        assert "kultarr_out" not in answer
+        assert "iVBOR" not in answer
 
 
 async def test_a_path_in_the_question_finds_its_file(
