@@ -9,7 +9,7 @@ import re
 import stat
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,20 +93,41 @@ def find_paths(environ: Mapping[str, str] = os.environ) -> Paths:
 
 def write_private(path: Path, content: str) -> None:
     """Replace a file whole, readable by its owner only, and durably."""
+    with _written(path, content) as temporary:
+        temporary.replace(path)
+
+
+def create_private(path: Path, content: str) -> None:
+    """Write a file that is not there yet, like `write_private`.
+
+    Raises:
+        FileExistsError: it is there, perhaps since a moment ago.
+    """
+    with _written(path, content) as temporary:
+        try:
+            path.hardlink_to(temporary)  # unlike a rename, it replaces nothing
+        except OSError:
+            if os.path.lexists(path):
+                raise
+            temporary.replace(path)  # a disk without hard links
+
+
+@contextlib.contextmanager
+def _written(path: Path, content: str) -> Iterator[Path]:
+    """Give a temporary file that survives a power cut, as then does its new name."""
     make_private(path.parent)
     sweep(path, older_than=_LONGEST_WRITE)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).replace(path)
+        yield temporary
         _sync_folder(path.parent)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            Path(name).unlink()
-        raise
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def sweep(path: Path, *, older_than: float = 0) -> None:
@@ -143,6 +164,7 @@ def make_private(folder: Path) -> None:
     for place in [*reversed(folder.parents), folder]:
         if not place.is_dir():
             place.mkdir(mode=0o700, exist_ok=True)
+            _sync_folder(place.parent)
 
 
 def check_private(path: Path, cure: str = "Remove it.") -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from byok.errors import ConfigError
-from byok.paths import check_private, make_private, write_private
+from byok.paths import check_private, create_private, write_private
 
 _log = logging.getLogger(__name__)
 _BYTES = 32
@@ -21,19 +21,13 @@ def read_token(path: Path) -> str:
     Raises:
         ConfigError: the file is not private, not plain, or holds no token.
     """
-    make_private(path.parent)
-    try:
-        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)
-        handle = os.open(path, flags, 0o600)
-    except FileExistsError:
+    if os.path.lexists(path):
         return _existing(path)
     token = _new_token()
     try:
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(token + "\n")
-    except OSError:  # such as a full disk: an empty file would hinder every start
-        path.unlink(missing_ok=True)
-        raise
+        create_private(path, token + "\n")
+    except FileExistsError:
+        return _existing(path)
     return token
 
 
@@ -55,7 +49,7 @@ def _existing(path: Path) -> str:
     check_private(path)
     with path.open("rb") as file:
         raw = file.read(1024)
-    token = raw.decode("ascii", "replace").strip()
+    token = raw.decode().strip() if raw.isascii() else ""
     if not _SHORTEST <= len(token) <= 512 or not token.isprintable():
         raise ConfigError(f"{path} holds no token.", hint="Run: byok token rotate")
     return token

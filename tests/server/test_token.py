@@ -2,6 +2,7 @@
 
 import errno
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn
 
@@ -9,6 +10,7 @@ import pytest
 
 from byok.errors import ConfigError
 from byok.server.token import TokenCheck, read_token, rotate_token
+from tests.fakes.power import Power
 
 
 @pytest.fixture
@@ -32,6 +34,58 @@ def test_the_token_is_made_once_and_for_its_owner_only(path: Path) -> None:
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.fixture
+def power(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Power:
+    (tmp_path / "home").mkdir()
+    return Power(tmp_path / "home", monkeypatch)
+
+
+@pytest.mark.case("B114")
+def test_the_first_token_survives_a_power_cut(tmp_path: Path, power: Power) -> None:
+    token = read_token(tmp_path / "home" / "byok" / "state" / "token")
+    for names_last in (False, True):
+        left = power.cut(names_last=names_last)
+        assert read_token(left / "byok" / "state" / "token") == token
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first", "rotated"])
+@pytest.mark.case("B114")
+def test_a_power_cut_at_any_moment_leaves_a_whole_token_or_none(
+    tmp_path: Path, power: Power, first: bool
+) -> None:
+    def check(left: Path) -> None:
+        token = left / "state" / "token"
+        found.append(token.read_text() if token.exists() else "")
+
+    path = tmp_path / "home" / "state" / "token"
+    found: list[str] = []
+    before = "" if first else read_token(path) + "\n"
+    power.check_each(check)
+    token = read_token(path) if first else rotate_token(path)
+    assert set(found) == {before, token + "\n"}
+
+
+@pytest.mark.case("B114")
+def test_who_makes_the_token_second_takes_the_first(path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        tokens = set(pool.map(read_token, [path] * 64))
+    assert tokens == {path.read_text().strip()}
+    assert [left.name for left in path.parent.iterdir()] == ["token"]
+
+
+@pytest.mark.case("B114")
+def test_a_disk_without_hard_links_gets_a_whole_token_too(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_links(*_: object, **__: object) -> NoReturn:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    token = read_token(path)
+    assert path.read_text() == token + "\n"
+    assert read_token(path) == token
+
+
 def test_two_homes_have_two_tokens(tmp_path: Path) -> None:
     assert read_token(tmp_path / "a" / "token") != read_token(tmp_path / "b" / "token")
 
@@ -53,8 +107,16 @@ def test_a_file_open_to_others_is_refused_with_its_cure(path: Path, mode: int) -
 
 @pytest.mark.parametrize(
     "content",
-    ["", "\n", "short", "x" * 2**20, "two words and\nlines, long enough", "\x00" * 40],
-    ids=["empty", "blank", "short", "1 MB", "two lines", "NUL"],
+    [
+        pytest.param("", id="empty"),
+        pytest.param("\n", id="blank"),
+        pytest.param("short", id="short"),
+        pytest.param("x" * 2**20, id="1-mb"),
+        pytest.param("two words and\nlines, long enough", id="two-lines"),
+        pytest.param("\x00" * 40, id="nul"),
+        pytest.param("\ufffd" * 40, marks=pytest.mark.case("B114"), id="no-ascii"),
+        pytest.param("t\u00f6ken" * 8, marks=pytest.mark.case("B114"), id="umlauts"),
+    ],
 )
 @pytest.mark.case("B103")
 def test_a_file_without_a_token_is_refused(path: Path, content: str) -> None:
