@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -128,7 +128,13 @@ class ContextEngine:
     def history_of(self, workspace: Workspace) -> History | None:
         """Return the commits of a workspace, where they are read already."""
         sync = self._syncs.get(workspace.id)  # it may be forgotten meanwhile
-        return sync.history if sync else None
+        return sync.commits.history if sync else None
+
+    async def look(self, workspaces: Iterable[Workspace]) -> None:
+        """Catch up with workspaces that a question is about; a moment at most."""
+        ids = {workspace.id for workspace in workspaces}
+        syncs = [sync for key, sync in self._syncs.items() if key in ids]
+        await asyncio.gather(*(sync.look() for sync in syncs))
 
     async def add(self, root: Path) -> Workspace:
         """Declare a workspace for good.

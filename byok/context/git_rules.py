@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from byok.context.programs import clean_environment, find_program
-from byok.context.reading import Folder, Unreadable
+from byok.context.repository import load, repository_of
 
 _log = logging.getLogger(__name__)
 _SECONDS = 5.0
-_EXCLUDE = "info/exclude"
 _ASK = ("config", "--global", "--type=path", "--get", "core.excludesFile")
 _HOMES = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "USERPROFILE")
 
@@ -36,13 +35,12 @@ def rules_outside(root: Path, names: tuple[str, ...]) -> list[Outside]:
     `names` are those that ignore files have in every folder. None where the workspace
     is in no repository.
     """
-    top = next((at for at in (root, *root.parents) if (at / ".git").exists()), None)
-    if top is None:
+    repository = repository_of(root)
+    if repository is None:
         return []
+    top = repository.top
     at_top = root.relative_to(top).as_posix() if root != top else ""
-    found = [_read(_of_user(root), at_top)]
-    if store := _common_folder(top / ".git"):
-        found.append(_read(store / _EXCLUDE, at_top))
+    found = [_read(_of_user(root), at_top), _read(repository.exclude, at_top)]
     above = [at for at in reversed(root.parents) if at.is_relative_to(top)]
     found += [
         _read(at / name, root.relative_to(at).as_posix())
@@ -53,36 +51,7 @@ def rules_outside(root: Path, names: tuple[str, ...]) -> list[Outside]:
 
 
 def _read(path: Path | None, below: str) -> Outside:
-    content = _load(path.parent, path.name) if path else None
-    return Outside(str(path), content or b"", below)
-
-
-def _load(folder: Path, name: str) -> bytes | None:
-    try:
-        with Folder(folder) as opened:
-            return opened.load(name)
-    except Unreadable:
-        return None
-
-
-def _common_folder(git: Path) -> Path | None:
-    """Return where a repository keeps what its worktrees share."""
-    if git.is_dir():
-        return git
-    link = _load(git.parent, git.name) or b""
-    folder = _named(link.removeprefix(b"gitdir:"), git.parent)
-    if folder is None or not link.startswith(b"gitdir:"):
-        return None
-    shared = _load(folder, "commondir")
-    return folder if shared is None else _named(shared, folder)
-
-
-def _named(told: bytes, beside: Path) -> Path | None:
-    """Return the folder that a file of git names; never one on another machine."""
-    text = os.fsdecode(told.strip())
-    if not text or "\0" in text or text.startswith(("//", "\\\\")):
-        return None
-    return beside / text
+    return Outside(str(path), (load(path) if path else None) or b"", below)
 
 
 def _of_user(root: Path) -> Path | None:

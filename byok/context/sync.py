@@ -2,16 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Coroutine, Iterable
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path, PurePosixPath
 
 import watchfiles
 
-from byok.context.history import History, head, read_history
+from byok.context.commits import Commits
 from byok.context.indexer import Indexer, Task
-from byok.context.packing import pack_history, unpack_history
 from byok.context.reading import Unreadable
 from byok.context.store import Store
 from byok.context.types import Facts, Phase
@@ -27,6 +26,7 @@ from byok.context.workspace import (
 _log = logging.getLogger(__name__)
 _FLOOD = 500  # changed paths; beyond that the whole folder is looked at
 _SETTLE_SECONDS = 2.2
+_PATIENCE = 0.5  # seconds that a question waits for what is read anew
 _GONE = "its folder is gone"
 
 
@@ -45,7 +45,7 @@ class Synchroniser:
         watch: Watch = watchfiles.watch,
     ) -> None:
         self.workspace = workspace
-        self.history: History | None = None
+        self.commits = Commits(workspace.id, workspace.root, store)
         self._store = store
         self._indexer = indexer
         self._max_files = max_files
@@ -75,7 +75,7 @@ class Synchroniser:
         else:
             await self.refresh(paths)
         if paths is None or any(map(is_commit, paths)):
-            await self.read_history()
+            await self.commits.read()
 
     async def scan(self, *, everything: bool = False) -> None:
         """Walk the folder and queue what changed, or everything."""
@@ -229,43 +229,33 @@ class Synchroniser:
         paths, self._unsettled, self._timer = self._unsettled, set(), None
         look = self.scan() if self._failed else self.refresh(paths)
         self._failed = False
-        task = asyncio.ensure_future(look)
-        self._tasks.add(task)
-        task.add_done_callback(partial(self._rechecked, paths))
+        self._start(look, paths)
 
-    def _rechecked(self, paths: set[str], task: asyncio.Task[None]) -> None:
+    def _start(
+        self, work: Coroutine[None, None, None], paths: Collection[str] = ()
+    ) -> asyncio.Task[None]:
+        """Run something beside; if it fails, `paths` are looked at again."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._ended, paths))
+        return task
+
+    def _ended(self, paths: Collection[str], task: asyncio.Task[None]) -> None:
         """Say what failed, and look at everything, as the engine does with `run`."""
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
             self.workspace.trouble = f"not in step: {error}"
             _log.error("%s: %s", self.workspace.root, error)
             self._failed = True
-            self._look_again(paths)
+            self._look_again(paths or ("",))
 
-    async def read_history(self) -> None:
-        """Read git's log if there is something new in it."""
-        workspace, store = self.workspace, self._store
-        commit = await asyncio.to_thread(head, workspace.root)
-        if commit is None or (self.history and self.history.head == commit):
-            return
-        with store.reading() as db:
-            row = db.execute(
-                "SELECT history FROM workspace WHERE id = ? AND head = ?",
-                (workspace.id, commit),
-            ).fetchone()
-        if row and row[0]:
-            self.history = await asyncio.to_thread(unpack_history, row[0])
-            return
-        history = await asyncio.to_thread(read_history, workspace.root)
-        self.history = history
-        if history is not None:
-            packed = await asyncio.to_thread(pack_history, history)
-            store.change(
-                lambda db: db.execute(
-                    "UPDATE workspace SET head = ?, history = ? WHERE id = ?",
-                    (commit, packed, workspace.id),
-                )
-            )
+    async def look(self) -> None:
+        """Catch up, before a question is answered, with what no event may have told.
+
+        Waits a moment at most: what takes longer is there for the next question.
+        """
+        if await self.commits.are_new():
+            await asyncio.wait([self._start(self.commits.read())], timeout=_PATIENCE)
 
     def _enter(self, phase: Phase) -> None:
         workspace = self.workspace

@@ -60,6 +60,7 @@ async def scope_of(
     if not blobs.is_empty:
         return await _named(engine, blobs)
     spaces = [w for w in engine.workspaces if not roots or str(w.root) in roots]
+    await engine.look(spaces)
     notes = [f"{w.root.name}: {w.note}." for w in spaces if w.note]
     return Scope(total_view(spaces, engine.store.index.chunks), spaces, notes)
 
@@ -87,6 +88,7 @@ async def _named(engine: ContextEngine, blobs: BlobNames) -> Scope:
         for space in engine.workspaces
         if 2 * len(found.view.ids & space.ids()) > len(found.view.ids)
     ]
+    await engine.look(near[:1])
     return Scope(
         found.view, near[:1], notes, found.unknown, found.checkpoint_found, named=True
     )
