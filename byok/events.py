@@ -1,6 +1,6 @@
 """What comes down: one model turn, piece by piece, in no vendor's words."""
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -52,6 +52,12 @@ class Usage:
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_creation_tokens: int = 0
+
+    def plus(self, other: "Usage | None") -> "Usage":
+        """Return the sum."""
+        if other is None:
+            return self
+        return Usage(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass(slots=True)

@@ -208,6 +208,12 @@ class ToolSettings(_Section):
         RepairMode.LOSSLESS,
         description="lossless; fill also invents empty values; off passes through.",
     )
+    ask_again: int = Field(
+        1,
+        ge=0,
+        le=5,
+        description="How often a turn asks again for a tool call that is no JSON.",
+    )
 
 
 class ContextSettings(_Section):

@@ -14,9 +14,9 @@ from byok.errors import ByokError
 from byok.events import Finish, Notice, StreamEvent, Usage
 from byok.record import current_record
 from byok.services import Services
-from byok.stage import Stage, chain
 from byok.toolcalls.assemble import ToolCallAssembler
 from byok.toolcalls.repair import Repair
+from byok.upstream.answering import answered
 from byok.upstream.router import Destination
 
 _log = logging.getLogger(__name__)
@@ -42,7 +42,6 @@ class Turn:
         self._record = current_record()
         self._chat = chat
         self._reply = reply
-        self._stage: Stage[StreamEvent, Json] = reply
         self._notices = notices
         self._origin = (choice.upstream.name, choice.model)
         self.request_id = request_id
@@ -60,9 +59,9 @@ class Turn:
             return aclosing(_nothing())
         for notice in self._notices:
             self._reply.feed(notice)
-        self._stage = self._assembling(chat)
         chat = self._services.extras.restored(self._origin, chat)
-        return aclosing(self._choice.upstream.stream(chat, self._choice.model))
+        again = self._services.settings.tools.ask_again
+        return aclosing(answered(self._choice, chat, self._assembling, again=again))
 
     def lines(self, batch: list[StreamEvent]) -> list[Json]:
         """Turn the events of one network read into lines.
@@ -71,8 +70,8 @@ class Turn:
         """
         if self._record.first_byte is None:
             self._record.heard()
-        ready = [c for event in batch for c in self._stage.feed(event)]
-        if isinstance(batch[-1], Finish):
+        ready = [c for event in batch for c in self._reply.feed(event)]
+        if batch and isinstance(batch[-1], Finish):
             counts = (event for event in batch if isinstance(event, Usage))
             self._record.usage = next(counts, None)
             self.end(ready)
@@ -80,7 +79,7 @@ class Turn:
 
     def end(self, ready: Iterable[Json] = ()) -> None:
         """End the answer."""
-        last = [*ready, *self._stage.flush()]
+        last = [*ready, *self._reply.flush()]
         self.ended, self.last = True, last
         if left_out := self._reply.left_out:
             _log.info("this client takes one tool call a turn; left out: %s", left_out)
@@ -107,8 +106,8 @@ class Turn:
             after,
         )
 
-    def _assembling(self, chat: ChatRequest) -> Stage[StreamEvent, Json]:
-        assembler = ToolCallAssembler(
+    def _assembling(self, chat: ChatRequest) -> ToolCallAssembler:
+        return ToolCallAssembler(
             chat.tools,
             new_id=lambda: f"call_{uuid.uuid4().hex[:24]}",
             mode=self._services.settings.tools.repair,
@@ -117,7 +116,6 @@ class Turn:
             on_repair=self._log_repair,
             on_extra=partial(self._services.extras.keep, self._origin),
         )
-        return chain(assembler, self._reply)
 
 
 async def _nothing() -> AsyncGenerator[list[StreamEvent], None]:

@@ -2,9 +2,10 @@
 
 A fragment belongs to the call with its id, else with its index, else to the call
 opened last. A new id at an old index is a new call if it brings a name. Names and
-ids that are empty or repeated change nothing. No call leaves before the upstream
-said that it finished, none at all when it stopped at its output limit, and none
-whose arguments are not a whole JSON object: a Notice tells the user instead.
+ids that are empty or repeated change nothing; pieces of an offered name are joined.
+No call leaves before the upstream said that it finished, none at all when it stopped
+at its output limit, and none whose arguments are not a whole JSON object: a Notice
+tells the user instead. What has neither a name nor arguments is no call.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +16,7 @@ from byok.events import Finish, FinishReason, Notice, StreamEvent, ToolCallDelta
 from byok.toolcalls.memory import is_memory_tool, memory_supply
 from byok.toolcalls.mode import RepairMode
 from byok.toolcalls.repair import Repair, Unrepairable, repair_arguments
-from byok.wire.json_body import parse_json
+from byok.wire.json_body import is_object
 from byok.wire.surrogates import joined
 
 MAX_CALLS = 64
@@ -37,12 +38,30 @@ class _OpenCall:
     def text(self) -> str:
         return joined("".join(self.pieces))
 
+    @property
+    def is_empty(self) -> bool:
+        return not self.name and not self.text.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenCall:
+    """A call that came whole, but whose arguments are no JSON.
+
+    `call` holds them as they came; `at` is the character from which on they are broken.
+    """
+
+    call: ToolCall
+    problem: str
+    at: int
+
 
 class ToolCallAssembler:
     """Stage[StreamEvent, StreamEvent]: every other event passes through.
 
     `new_id` makes an id for a call that has none, or one that `taken` holds already;
     `on_extra` gets each call to which its provider added data, with its final id.
+    After the Finish, `given` tells how many calls were passed on, and `broken` holds
+    those that came whole but are no JSON.
     """
 
     def __init__(
@@ -65,6 +84,8 @@ class ToolCallAssembler:
         self._on_extra = on_extra
         self._calls: list[_OpenCall] = []
         self._too_many = False
+        self.given = 0
+        self.broken: list[BrokenCall] = []
 
     def feed(self, event: StreamEvent, /) -> Iterable[StreamEvent]:
         """Take a fragment in, or pass another event on."""
@@ -77,9 +98,13 @@ class ToolCallAssembler:
 
     def flush(self) -> Iterator[StreamEvent]:
         """Tell of the calls that the stream never finished."""
-        if self._calls:
-            yield _cut([call.name for call in self._calls])
-            self._calls = []
+        if calls := self._begun():
+            yield _cut([call.name for call in calls])
+
+    def _begun(self) -> list[_OpenCall]:
+        """Take the calls; gateways send empty ones beside an ordinary answer."""
+        calls, self._calls = self._calls, []
+        return [call for call in calls if not call.is_empty]
 
     def _gather(self, delta: ToolCallDelta) -> None:
         if self._too_many:
@@ -94,6 +119,8 @@ class ToolCallAssembler:
         elif delta.arguments and self._is_repeat(call, delta):
             return
         call.id = call.id or delta.id
+        if self._is_piece(call, delta.name):
+            call.name += delta.name
         call.name = call.name or delta.name
         call.extra = call.extra or delta.extra
         if call.index is None:
@@ -117,8 +144,35 @@ class ToolCallAssembler:
                 return None if latest and delta.name and latest.id else latest
             return None if delta.name or not self._calls else self._calls[-1]
         if delta.index is not None:
-            return _continued(same_index, delta)
-        return _continued(self._calls, delta)
+            return self._continued(same_index, delta)
+        return self._continued(self._calls, delta)
+
+    def _is_piece(self, call: _OpenCall, name: str) -> bool:
+        """Tell whether a name goes on that of a call without arguments yet."""
+        if not name or not call.name or call.pieces or call.name == name:
+            return False
+        if call.name in self._schemas and name in self._schemas:
+            return False
+        return any(offered.startswith(call.name + name) for offered in self._schemas)
+
+    def _continued(
+        self, calls: list[_OpenCall], delta: ToolCallDelta
+    ) -> _OpenCall | None:
+        """Find the call that a fragment without an id goes on with, or none."""
+        if not calls:
+            return None
+        last = calls[-1]
+        if not delta.name:
+            return last
+        if last.name and last.name != delta.name:
+            return last if self._is_piece(last, delta.name) else None
+        if delta.index is not None and not delta.arguments.strip():
+            return last  # the name repeated, with nothing new
+        closed = bool(last.pieces) and last.pieces[-1].rstrip().endswith("}")
+        if not closed or last.looks >= _MOST_LOOKS:
+            return last
+        last.looks += 1
+        return None if is_object(last.text) else last
 
     @staticmethod
     def _is_repeat(call: _OpenCall, delta: ToolCallDelta) -> bool:
@@ -129,14 +183,12 @@ class ToolCallAssembler:
             and delta.name == call.name
             and call.size == len(delta.arguments)
             and call.text == delta.arguments
-            and _is_whole(delta.arguments)
+            and is_object(delta.arguments)
         )
 
     def _close(self, finish: Finish) -> Iterator[StreamEvent]:
-        calls, self._calls = self._calls, []
-        if not calls:
-            return
-        if finish.reason is FinishReason.LENGTH:
+        calls = self._begun()
+        if calls and finish.reason is FinishReason.LENGTH:
             yield _cut([call.name for call in calls])
             return
         for call in calls:
@@ -160,14 +212,19 @@ class ToolCallAssembler:
                 mode=self._mode,
                 supply=self._supply if is_memory_tool(call.name) else None,
             )
-        except (Unrepairable, RecursionError, ValueError):
-            return _cut([call.name])
+        except Unrepairable as error:
+            if error.cut:
+                return _cut([call.name])
+            raw = ToolCall(self._unique(call.id), call.name, before, call.extra)
+            self.broken.append(BrokenCall(raw, str(error), error.at))
+            return _no_json(call.name)
         if rules:
             rule = "; ".join(dict.fromkeys(rules))
             self._on_repair(Repair(call.name, before, arguments, rule))
         whole = ToolCall(self._unique(call.id), call.name, arguments, call.extra)
         if whole.extra:
             self._on_extra(whole)
+        self.given += 1
         return whole
 
     def _unique(self, wanted: str) -> str:
@@ -177,35 +234,18 @@ class ToolCallAssembler:
         return wanted
 
 
-def _continued(calls: list[_OpenCall], delta: ToolCallDelta) -> _OpenCall | None:
-    """Find the call that a fragment without an id goes on with, the latest or none."""
-    if not calls:
-        return None
-    last = calls[-1]
-    if not delta.name:
-        return last
-    if last.name and last.name != delta.name:
-        return None
-    if delta.index is not None and not delta.arguments.strip():
-        return last  # the name repeated, with nothing new
-    closed = bool(last.pieces) and last.pieces[-1].rstrip().endswith("}")
-    if not closed or last.looks >= _MOST_LOOKS:
-        return last
-    last.looks += 1
-    return None if _is_whole(last.text) else last
-
-
 def _another(call: _OpenCall, delta: ToolCallDelta) -> bool:
     """Tell a second call that carries the first one's id, by its index and name."""
     moved = delta.index is not None and call.index not in (None, delta.index)
     return moved and bool(delta.name)
 
 
-def _is_whole(text: str) -> bool:
-    try:
-        return isinstance(parse_json(text.encode("utf-8", "surrogatepass")), dict)
-    except (ValueError, RecursionError):
-        return False
+def _no_json(name: str) -> Notice:
+    return Notice(
+        f"The model's call of {name[:64]} was not passed on, because its arguments are "
+        "no valid JSON; ask it to try again.",
+        "tool_call_invalid",
+    )
 
 
 def _cut(names: list[str]) -> Notice:

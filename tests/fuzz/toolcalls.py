@@ -142,7 +142,7 @@ def _check_turn(draw: Draw) -> None:
         index = draw.of((None, 0, 1, 2, 63, 10**9, -1))
         delta = ToolCallDelta(index, draw.of(_IDS), draw.of(_NAMES), piece)
         assert list(stage.feed(delta)) == []
-        started += 1
+        started += bool(delta.name or piece.strip())
     out = [] if end is None else list(stage.feed(Finish(end)))
     rest = list(stage.flush())
     calls = [event for event in out if isinstance(event, ToolCall)]

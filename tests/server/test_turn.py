@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from tests.fakes.daemon import running, settings_for
-from tests.fakes.upstream import FakeUpstream, tool_answer
+from tests.fakes.upstream import DONE, FakeUpstream, delta, event, tool_answer
 
 READ = {
     "name": "read",
@@ -58,3 +58,38 @@ async def test_only_the_place_of_a_repair_is_logged(
         await editor.chat(tool_definitions=[READ])
     assert "repaired" in caplog.text
     assert caplog.text.count("SECRET-CODE") < 20
+
+
+async def test_an_agent_goes_on_where_a_call_was_no_json(
+    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    broken, whole = r'{"path": "a\d"}', r'{"path": "a\\d"}'
+    usage = event(
+        {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
+    )
+    first = [delta(content="I read."), *tool_answer("read", broken)[:-1], usage, DONE]
+    fake.play(first, [*tool_answer("read", whole)[:-1], usage, DONE])
+    async with running(settings_for(fake.url)) as editor:
+        reply = await editor.chat(tool_definitions=[READ])
+    assert reply.text == "I read."
+    assert [use["input_json"] for use in reply.tool_uses] == [whole]
+    assert reply.last["stop_reason"] == 3
+    counts = [n["token_usage"] for n in reply.nodes if n["type"] == 10]
+    assert [(c["input_tokens"], c["output_tokens"]) for c in counts] == [(10, 4)]
+    *_, answer, told = fake.requests[1]["messages"]
+    assert answer["content"] == "I read."
+    assert answer["tool_calls"][0]["function"]["arguments"] == "{}"
+    assert told["role"] == "tool"
+    assert r"a\d" in told["content"]
+    assert "is asked again" in caplog.text
+
+
+async def test_asking_again_can_be_switched_off(fake: FakeUpstream) -> None:
+    fake.play(tool_answer("read", r'{"path": "a\d"}'))
+    async with running({**settings_for(fake.url), "tools": {"ask_again": 0}}) as editor:
+        reply = await editor.chat(tool_definitions=[READ])
+    assert len(fake.requests) == 1
+    assert reply.tool_uses == []
+    assert "[byok] The model's call of read was not passed on" in reply.text
+    assert "no valid JSON" in reply.text

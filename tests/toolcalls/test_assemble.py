@@ -175,6 +175,31 @@ B = '{"b":2}'
             [("x", "f", '{"a":"😀"}')],
             id="an emoji in two fragments",
         ),
+        pytest.param(
+            [Delta(0, "x", "vi"), Delta(0, "", "ew"), Delta(0, "", "", A)],
+            [("x", "view", A)],
+            id="an offered name in pieces",
+        ),
+        pytest.param(
+            [Delta(0, "x", "r"), Delta(0, "x", "em"), Delta(0, "x", "ember", A)],
+            [("x", "remember", A)],
+            id="an offered name in pieces, with its id",
+        ),
+        pytest.param(
+            [Delta(0, "x", "vi"), Delta(0, "", "a"), Delta(0, "", "", A)],
+            [("x", "vi", "{}"), ("new1", "a", A)],
+            id="names that make no offered one",
+        ),
+        pytest.param(
+            [Delta(0, "x", "vi", A), Delta(0, "", "ew", B)],
+            [("x", "vi", A), ("new1", "ew", B)],
+            id="a name after arguments is another call's",
+        ),
+        pytest.param(
+            [Delta(0, "", "", ""), Delta(1, "x", "f", A), Delta(2, "y", "", " ")],
+            [("x", "f", A)],
+            id="nothing beside a call",
+        ),
     ],
 )
 def test_fragments_find_their_call(
@@ -286,7 +311,7 @@ def test_no_call_leaves_before_finish_and_none_after_a_length_stop(
     assert [event for delta in deltas for event in stage.feed(delta)] == []
     *out, finish = stage.feed(Finish(reason))
     assert finish == Finish(reason)
-    assert bool(out) == bool(deltas)
+    assert bool(out) == any(delta.name or delta.arguments for delta in deltas)
     for event in out:
         if isinstance(event, ToolCall):
             assert reason is not FinishReason.LENGTH
@@ -319,7 +344,7 @@ def notice(events: list[StreamEvent]) -> Notice:
             [Delta(0, "x", "f"), Finish(FinishReason.LENGTH)], ["f"], id="limit, empty"
         ),
         pytest.param([Delta(0, "x", "f", '{"a":1'), DONE], ["f"], id="a brace missing"),
-        pytest.param([Delta(0, "x", "f", "[1]"), DONE], ["f"], id="no object"),
+        pytest.param([Delta(0, "x", "f", "{'a': tru"), DONE], ["f"], id="a word"),
         pytest.param([Delta(0, "x", "", A), DONE], ["a tool"], id="no name"),
         pytest.param(
             [Delta(0, "x", "f", '"' + "x" * MAX_ARGUMENT_CHARS + '"'), DONE],
@@ -335,6 +360,48 @@ def test_a_call_that_is_not_whole_becomes_a_notice(
     told = notice(run(events))
     assert told.code == "tool_call_incomplete"
     assert ", ".join(names) in told.text
+
+
+@pytest.mark.parametrize("mode", RepairMode)
+@pytest.mark.parametrize("raw", [r'{"a": "\d"}', "[1]", "ls -l", '{"a": 1}{"a": 2}'])
+def test_a_whole_call_that_is_no_json_is_not_called_incomplete(
+    raw: str, mode: RepairMode
+) -> None:
+    stage = assembler(mode=mode)
+    events: list[StreamEvent] = [Delta(0, "x", "view", raw), DONE]
+    told = notice(list(drain(stage, events)))
+    assert told.code == "tool_call_invalid"
+    assert "view" in told.text
+    assert "no valid JSON" in told.text
+    assert [one.call for one in stage.broken] == [ToolCall("x", "view", raw)]
+    assert stage.given == 0
+
+
+def test_a_broken_call_says_where_it_broke() -> None:
+    stage = assembler()
+    broken_one = Delta(1, "x", "f", r'{"a": "b\s"}')
+    events: list[StreamEvent] = [Delta(0, "x", "f", A), broken_one, DONE]
+    list(drain(stage, events))
+    [broken] = stage.broken
+    assert (broken.problem, broken.at) == ("a broken escape", 8)
+    assert broken.call.id == "new1"
+    assert stage.given == 1
+
+
+@pytest.mark.parametrize("finish", [DONE, Finish(FinishReason.LENGTH)])
+def test_empty_calls_beside_an_answer_are_no_alarm(finish: Finish) -> None:
+    empty = [Delta(0, "", "", ""), Delta(1, "call_1", "", ""), Delta(None, "", "", " ")]
+    events: list[StreamEvent] = [TextDelta("Hello"), *empty, finish]
+    assert run(events) == [TextDelta("Hello"), finish]
+    assert run(empty) == []
+
+
+def test_pieces_of_two_offered_names_stay_two_calls() -> None:
+    tools = [ToolDefinition(name, "", {}) for name in ("read", "file", "readfile")]
+    stage = ToolCallAssembler(tools, new_id=lambda: "new")
+    events: list[StreamEvent] = [Delta(0, "x", "read"), Delta(0, "", "file"), DONE]
+    out = list(drain(stage, events))
+    assert [e.name for e in out if isinstance(e, ToolCall)] == ["read", "file"]
 
 
 def test_a_whole_call_passes_beside_one_that_is_cut() -> None:

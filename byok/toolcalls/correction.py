@@ -1,0 +1,79 @@
+"""What a model is told of its tool calls whose arguments are no JSON."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from byok.chat import (
+    ChatRequest,
+    Message,
+    Part,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolResult,
+)
+from byok.toolcalls.assemble import BrokenCall
+
+_AROUND = 80  # characters shown on either side of the place
+
+
+def corrected(
+    chat: ChatRequest, thought: str, said: str, broken: Sequence[BrokenCall]
+) -> ChatRequest | None:
+    """Ask for the calls anew: the answer so far, and what is wrong as its results.
+
+    None where a call is of a tool that was not offered: upstreams refuse such history.
+    Strict ones refuse broken arguments too, so the calls are shown with none.
+    """
+    offered = {tool.name for tool in chat.tools}
+    if not broken or any(one.call.name not in offered for one in broken):
+        return None
+    parts: list[Part] = []
+    if thought:
+        parts.append(ThinkingPart(thought))
+    if said.strip():
+        parts.append(TextPart(said))
+    parts += [replace(one.call, arguments="{}") for one in broken]
+    answer = Message(Role.ASSISTANT, tuple(parts))
+    results = (Message(Role.TOOL, (_result(one.call, one),)) for one in broken)
+    return replace(chat, messages=(*chat.messages, answer, *results))
+
+
+def _result(call: ToolCall, broken: BrokenCall) -> ToolResult:
+    raw, at = call.arguments, broken.at
+    start, end = max(0, at - _AROUND), at + _AROUND
+    place = f"{'…' if start else ''}{raw[start:end]}{'…' if raw[end:] else ''}"
+    told = (
+        "ERROR: the tool was not run, because the arguments of this call are no valid "
+        f"JSON: {broken.problem} (character {at}). They read there:\n{place}\n"
+        "Make the call again, as one JSON object. Inside its strings a backslash is "
+        'written \\\\, a quotation mark \\" and a line break \\n.'
+    )
+    return ToolResult(call.id, call.name, told)
+
+
+class Unsaid:
+    """Takes the text of a second answer, and gives what the first did not say.
+
+    Models often begin anew with the words that they had said before their call.
+    """
+
+    def __init__(self, said: str) -> None:
+        self._said = said.strip()
+        self._gap = "" if said.endswith("\n") else "\n\n"
+        self._held = ""
+        self._over = not self._said
+
+    def feed(self, text: str) -> str:
+        """Give what is new, "" as long as that is unknown."""
+        if self._over:
+            return text
+        self._held += text
+        bare = self._held.lstrip()
+        if self._said.startswith(bare):
+            return ""
+        self._over, self._held = True, ""
+        if bare.startswith(self._said):
+            return bare[len(self._said) :]
+        return self._gap + bare

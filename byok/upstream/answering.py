@@ -1,0 +1,132 @@
+"""One answer with whole tool calls; a model is told of those that are no JSON.
+
+An agent stops where its model's call is dropped. So the model is asked again within the
+same turn: it sees what it said and what is wrong, and its second answer goes on where
+the first one ended. Only for calls that came whole: what was cut would be cut again.
+And only where no other call of the answer was passed on: the agent goes on with that
+one's result anyway, and a second answer might make the same call twice.
+"""
+
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+from byok.chat import ChatRequest
+from byok.errors import UpstreamError
+from byok.events import (
+    Finish,
+    FinishReason,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+)
+from byok.toolcalls.assemble import ToolCallAssembler
+from byok.toolcalls.correction import Unsaid, corrected
+from byok.upstream.router import Destination
+
+_log = logging.getLogger(__name__)
+_FORGOTTEN = ChatRequest(())
+_WHOLE = (FinishReason.STOP, FinishReason.TOOL_CALLS)
+
+
+async def answered(
+    whom: Destination,
+    chat: ChatRequest,
+    assembling: Callable[[ChatRequest], ToolCallAssembler],
+    *,
+    again: int,
+) -> AsyncGenerator[list[StreamEvent], None]:
+    """Yield the answer's events, as Upstream.stream does, with calls that are whole.
+
+    In one turn a model is asked `again` so many times at most. Of a network read that
+    brought only pieces of calls there are no events.
+    """
+    name = whom.upstream.name
+    shown, end = "", list[StreamEvent]()
+    spent: Usage | None = None
+    for left in range(again if chat.tools else 0, -1, -1):
+        answer, begun = _Answer(assembling(chat), shown, spent), False
+        stream = whom.upstream.stream(chat, whom.model)
+        if not left:
+            chat = _FORGOTTEN  # it may be large
+        try:
+            async with aclosing(stream) as batches:
+                async for batch in batches:
+                    out = answer.taken(batch)
+                    if answer.end and not answer.asks_again(chat):
+                        out += answer.end
+                    begun = begun or bool(out)
+                    yield out
+            if not answer.end and (rest := answer.rest()):
+                yield rest
+        except UpstreamError as error:
+            if begun or not end:
+                raise
+            _log.warning("%s did not make its tool call anew: %s", name, error.logged)
+            yield end
+            return
+        if answer.correction is None:
+            return
+        chat, end = answer.correction, answer.end
+        shown, spent = shown + answer.given, answer.spent
+        _log.info("%s is asked again: a tool call of its model is no JSON", name)
+
+
+class _Answer:
+    """One answer of a turn; its `end` is for when nobody asks again.
+
+    `shown` is what earlier ones said, `spent` what they cost.
+    """
+
+    def __init__(
+        self, assembler: ToolCallAssembler, shown: str, spent: Usage | None
+    ) -> None:
+        self._assembler = assembler
+        self._unsaid = Unsaid(shown)
+        self._said: list[str] = []
+        self._given: list[str] = []
+        self._thoughts: list[str] = []
+        self.spent = spent
+        self.end: list[StreamEvent] = []
+        self.correction: ChatRequest | None = None
+        self._finish: FinishReason | None = None
+
+    @property
+    def given(self) -> str:
+        """What of its text the user sees."""
+        return "".join(self._given)
+
+    def taken(self, batch: list[StreamEvent]) -> list[StreamEvent]:
+        """Take the events of one network read; give those before the end."""
+        out: list[StreamEvent] = []
+        for event in batch:
+            match event:
+                case TextDelta(text=text):
+                    self._said.append(text)
+                    if text := self._unsaid.feed(text):
+                        self._given.append(text)
+                        out.append(TextDelta(text))
+                case Usage():
+                    self.spent = event.plus(self.spent)
+                case Finish(reason=reason):
+                    self._finish = reason
+                    calls = self._assembler.feed(event)
+                    self.end = [self.spent, *calls] if self.spent else [*calls]
+                case _:
+                    if isinstance(event, ThinkingDelta):
+                        self._thoughts.append(event.text)
+                    out += self._assembler.feed(event)
+        return out
+
+    def rest(self) -> list[StreamEvent]:
+        """Give what is left of an answer without an end."""
+        return list(self._assembler.flush())
+
+    def asks_again(self, chat: ChatRequest) -> bool:
+        """Prepare to ask for its calls anew, where that is of use."""
+        stage = self._assembler
+        if stage.broken and not stage.given and self._finish in _WHOLE:
+            thought, said = "".join(self._thoughts), "".join(self._said)
+            self.correction = corrected(chat, thought, said, stage.broken)
+        return self.correction is not None

@@ -1,0 +1,105 @@
+"""What a model is told of a broken call, and what it then says again."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.chat import (
+    ChatRequest,
+    Message,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+)
+from byok.toolcalls.assemble import BrokenCall
+from byok.toolcalls.correction import Unsaid, corrected
+from tests.fakes.slices import CUTS, cut
+
+ASKED = Message(Role.USER, (TextPart("Search it."),))
+GREP = ToolDefinition("grep", "", {"type": "object"})
+CHAT = ChatRequest((ASKED,), (GREP,), own_words="Search it.")
+RAW = r'{"regex": "class\s+\w+"}'
+BROKEN = BrokenCall(ToolCall("c1", "grep", RAW), "a broken escape", RAW.index("\\"))
+
+
+def test_the_call_goes_back_without_arguments_and_the_error_as_its_result() -> None:
+    chat = corrected(CHAT, "", "I look.", [BROKEN])
+    assert chat is not None
+    asked, answer, result = chat.messages
+    assert asked == ASKED
+    parts = (TextPart("I look."), ToolCall("c1", "grep", "{}"))
+    assert answer == Message(Role.ASSISTANT, parts)
+    [told] = result.parts
+    assert result.role is Role.TOOL
+    assert isinstance(told, ToolResult)
+    assert (told.call_id, told.name) == ("c1", "grep")
+    assert told.content.startswith("ERROR: ")
+    assert "a broken escape" in told.content
+    assert r"class\s+\w+" in told.content
+    assert (chat.tools, chat.own_words) == (CHAT.tools, CHAT.own_words)
+
+
+def test_each_broken_call_has_its_result_and_thoughts_come_first() -> None:
+    second = BrokenCall(ToolCall("c2", "grep", "[1]", {"sign": 1}), "no object", 0)
+    chat = corrected(CHAT, "Hm.", " \n", [BROKEN, second])
+    assert chat is not None
+    assert chat.messages[1].parts == (
+        ThinkingPart("Hm."),
+        ToolCall("c1", "grep", "{}"),
+        ToolCall("c2", "grep", "{}", {"sign": 1}),
+    )
+    results = [p for m in chat.messages[2:] for p in m.parts]
+    assert [r.call_id for r in results if isinstance(r, ToolResult)] == ["c1", "c2"]
+
+
+def test_only_the_place_of_a_long_text_is_quoted() -> None:
+    raw = json.dumps({"content": "x" * 5000})[:-1] + r", \d" + "y" * 5000
+    broken = BrokenCall(ToolCall("c", "grep", raw), "no", raw.index("\\"))
+    chat = corrected(CHAT, "", "", [broken])
+    assert chat is not None
+    [result] = chat.messages[-1].parts
+    assert isinstance(result, ToolResult)
+    assert len(result.content) < 600
+    assert r"…xxx" in result.content
+    assert r"\dyyy" in result.content
+
+
+@pytest.mark.parametrize("tools", [(), (ToolDefinition("view", "", {}),)])
+def test_a_tool_that_was_not_offered_is_not_spoken_of(
+    tools: tuple[ToolDefinition, ...],
+) -> None:
+    assert corrected(ChatRequest((ASKED,), tools), "", "", [BROKEN]) is None
+    assert corrected(CHAT, "", "", []) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "answer", "new"),
+    [
+        ("", " Hi.", " Hi."),
+        ("I look.", "Again:", "\n\nAgain:"),
+        ("I look.\n", "Again:", "Again:"),
+        ("I look.", "I look.", ""),
+        ("I look.", "I look. So:", " So:"),
+        ("I look.", "\n I look.\nSo:", "\nSo:"),
+        ("I look.", "I lo", ""),
+        ("I look.", "I love it.", "\n\nI love it."),
+        (" \n", "So:", "So:"),
+    ],
+)
+def test_what_was_said_is_not_said_again(said: str, answer: str, new: str) -> None:
+    unsaid = Unsaid(said)
+    assert "".join(map(unsaid.feed, answer)) == new
+    assert Unsaid(said).feed(answer) == new
+
+
+@given(st.text("ab \n", max_size=6), st.text("ab \n", max_size=12), CUTS)
+def test_where_the_second_answer_is_cut_makes_no_difference(
+    said: str, answer: str, places: list[int]
+) -> None:
+    unsaid = Unsaid(said)
+    assert "".join(map(unsaid.feed, cut(answer, places))) == Unsaid(said).feed(answer)
