@@ -1,5 +1,10 @@
 """The command line: one file a command; heavy imports happen inside commands."""
 
+from byok.search_path import leave_out_working_folder
+
+leave_out_working_folder()  # before anything else is imported
+# isort: split
+
 import gc
 import logging
 import os

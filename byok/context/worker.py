@@ -7,11 +7,15 @@ that ends it where nobody else can: when the daemon itself is gone.
 import contextlib
 import os
 import signal
+import struct
+import sys
 import time
-from collections.abc import Callable, Iterator, MutableSequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib import import_module
 from math import ceil
+from multiprocessing import connection as connections
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -21,12 +25,20 @@ from byok.context.types import Facts, Job, Prepared, SkipReason
 from byok.context.versions import MAX_BYTES, blob_name
 
 READY = "ready"
-IDLE = -1.0
 _REPLY_BYTES = 1024 * 1024
 
-Beat = MutableSequence[float]
-"""Shared with the pool: the file's number in the batch or IDLE, then the seconds on
-the system's clock and on the process's own when it was begun."""
+
+class Beat(NamedTuple):
+    """A file is begun: its number in the batch, and the seconds computed till then.
+
+    It has a pipe of its own, which nobody need read until a file takes long.
+    """
+
+    number: int
+    computed: float
+
+
+BEAT = struct.Struct("=qd")
 
 
 class Prepare(Protocol):
@@ -57,17 +69,29 @@ class Limits:
     memory: int = 2**30
 
 
-def run(connection: Connection, beat: Beat, limits: Limits) -> None:
-    """Work for a pool; the target of a new process."""
+def main(handle: int, beat_handle: int) -> None:
+    """Be a worker; the first message names what to run, and its limits."""
+    windows = sys.platform == "win32"
+    kind = getattr(connections, "PipeConnection" if windows else "Connection")
+    connection, beat = kind(handle), kind(beat_handle, readable=False)
+    target, limits = connection.recv()
     _settle(limits)
+    module, _, name = target.partition(":")
+    getattr(import_module(module), name)(connection, beat, limits)
+
+
+def run(connection: Connection, beat: Connection, limits: Limits) -> None:
+    """Work for a pool."""
     from byok.context.prepare import prepare  # loads the parser: not for the parent
 
     work(connection, beat, limits, prepare)
 
 
-def work(connection: Connection, beat: Beat, limits: Limits, prepare: Prepare) -> None:
+def work(
+    connection: Connection, beat: Connection, limits: Limits, prepare: Prepare
+) -> None:
     """Answer batches of jobs with lists of replies, in order, until the pipe ends."""
-    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+    with contextlib.suppress(EOFError, OSError):  # the pool is gone
         connection.send(READY)
         while True:
             jobs: list[Job] = connection.recv()
@@ -95,20 +119,18 @@ def _settle(limits: Limits) -> None:
 
 
 def _replies(
-    jobs: list[Job], beat: Beat, limits: Limits, prepare: Prepare
+    jobs: list[Job], beat: Connection, limits: Limits, prepare: Prepare
 ) -> Iterator[tuple[Reply, int]]:
     with ExitStack() as opened:
         folders: dict[str, Folder] = {}
         for number, job in enumerate(jobs):
-            beat[1:] = [time.monotonic(), time.process_time()]
-            beat[0] = number
+            beat.send_bytes(BEAT.pack(number, time.process_time()))
             _alarm(limits.alarm)
             try:
                 reply = _reply(
                     job, lambda root: _folder(root, folders, opened), prepare
                 )
             finally:
-                beat[0] = IDLE
                 _alarm(0)
             yield reply
 

@@ -1,24 +1,23 @@
 """A pool of processes that prepare files, and can be killed while they do.
 
-A parser cannot be told to stop, and may crash. Each worker says in shared memory which
+A parser cannot be told to stop, and may crash. The heartbeat of each worker tells the
 file it is at; one that takes too long is killed, one that dies is replaced, and the
 file in question is done again without a parser, alone (docs/SECURITY.md, B76, B77).
 """
 
 import contextlib
 import pickle
+import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
 from typing import cast
 
-from byok.context import worker
+from byok.context.process import WorkerProcess
 from byok.context.types import Job, Outcome, Prepared, SkipReason
-from byok.context.worker import IDLE, READY, Beat, Limits, Reply
+from byok.context.worker import BEAT, READY, Beat, Limits, Reply
 
 BATCH_FILES = 64
 BATCH_BYTES = 1024 * 1024
@@ -28,13 +27,10 @@ _START_SECONDS = 30.0
 _START_ATTEMPTS = 3
 _START_PAUSE = 0.05
 _RETIRES_AFTER = 2000  # files
-_END_SECONDS = 2.0
 _PATIENCE = 3
 """How much longer than the limit a worker may take that gets no processor."""
 
-_SPAWN = get_context("spawn")
-Target = Callable[[Connection, Beat, Limits], None]
-Start = Callable[[SpawnProcess], None]
+Start = Callable[[str, Limits], WorkerProcess]
 
 
 class WorkersUnavailable(Exception):
@@ -45,14 +41,15 @@ class WorkersUnavailable(Exception):
 class _Worker:
     """`heard` is when it last said or got something, `batch` what it has to answer.
 
-    `answered` counts the jobs that it answered of its batch, `files` those of its life.
+    `beat` is its last heartbeat of the batch, noticed at `felt`. `answered` counts the
+    jobs that it answered of its batch, `files` those of its life.
     """
 
-    process: SpawnProcess
-    connection: Connection
-    beat: Beat
+    process: WorkerProcess
     heard: float
     ready: bool = False
+    beat: Beat | None = None
+    felt: float = 0.0
     batch: list[Job] = field(default_factory=list)
     answered: int = 0
     files: int = 0
@@ -68,8 +65,8 @@ class Pool:
         limit: float = 2.0,
         nice: int = 10,
         memory: int = 2**30,
-        target: Target = worker.run,
-        start: Start = SpawnProcess.start,
+        target: str = "byok.context.worker:run",
+        start: Start = WorkerProcess,
     ) -> None:
         """Start nothing yet; `limit` is in seconds per file, `memory` in bytes."""
         self._size = size
@@ -103,7 +100,7 @@ class Pool:
 
     def pids(self) -> list[int]:
         """Return the process ids of the workers."""
-        return [one.process.pid for one in self._workers if one.process.pid]
+        return [one.process.pid for one in self._workers]
 
     def close(self) -> None:
         """End all workers, whatever they are doing."""
@@ -136,20 +133,12 @@ class Pool:
         return True
 
     def _started(self) -> bool:
-        ours, theirs = _SPAWN.Pipe()
-        beat = cast(Beat, _SPAWN.RawArray("d", [IDLE, 0, 0]))
-        process = _SPAWN.Process(
-            target=self._target, args=(theirs, beat, self._limits), daemon=True
-        )
         try:
-            self._start(process)
+            process = self._start(self._target, self._limits)
         except OSError:
-            ours.close()
             self._failed()
             return False
-        finally:
-            theirs.close()
-        self._workers.append(_Worker(process, ours, beat, time.monotonic()))
+        self._workers.append(_Worker(process, time.monotonic()))
         return True
 
     def _failed(self) -> None:
@@ -158,9 +147,10 @@ class Pool:
         self._next_start = time.monotonic() + pause
 
     def _give(self, one: _Worker, batch: list[Job]) -> None:
-        one.answered, one.heard = 0, time.monotonic()
+        _feel(one)  # the last of the batch before
+        one.answered, one.beat, one.heard = 0, None, time.monotonic()
         try:
-            one.connection.send(batch)
+            one.process.connection.send(batch)
             one.batch = batch
         except OSError:  # it ended while nobody looked
             self._end(one)
@@ -169,7 +159,7 @@ class Pool:
     def _listen(self) -> list[Outcome]:
         """Wait a little and return what came."""
         outcomes: list[Outcome] = []
-        by_connection = {one.connection: one for one in self._workers}
+        by_connection = {one.process.connection: one for one in self._workers}
         if not by_connection:
             time.sleep(_POLL_SECONDS)
         heard = wait(list(by_connection), _POLL_SECONDS) if by_connection else []
@@ -186,7 +176,8 @@ class Pool:
         return outcomes
 
     def _heard(self, one: _Worker) -> list[Outcome]:
-        message = pickle.loads(one.connection.recv_bytes(_REPLY_BYTES))  # noqa: S301
+        received = one.process.connection.recv_bytes(_REPLY_BYTES)
+        message = pickle.loads(received)  # noqa: S301
         one.heard = time.monotonic()
         if message == READY and not one.ready:
             one.ready, self._failures = True, 0
@@ -205,25 +196,26 @@ class Pool:
             return now - one.heard > _START_SECONDS
         if not one.batch:
             return False
-        number, begun, computed = one.beat[0], one.beat[1], one.beat[2]
-        if number < 0:
+        _feel(one)
+        if one.beat is None or one.beat.number < one.answered:
             return quiet and now - one.heard > _PATIENCE * self._limit + 1
-        seconds = now - begun
+        seconds = now - one.felt
         if seconds <= self._limit:
             return False
-        used = _processor_seconds(one.process.pid or 0)
-        starved = used is not None and used - computed < self._limit / 2
+        used = _processor_seconds(one.process.pid)
+        starved = used is not None and used - one.beat.computed < self._limit / 2
         return not starved or seconds > _PATIENCE * self._limit
 
     def _lost(self, one: _Worker) -> list[Outcome]:
         """End a worker, and see to it that its batch is done by others."""
         if not one.ready:
             self._failed()
+        _feel(one)
         self._end(one)
         batch = one.batch
         if not batch:
             return []
-        at = int(one.beat[0]) - one.answered
+        at = one.beat.number - one.answered if one.beat else -1
         if not 0 <= at < len(batch):
             if len(batch) > 1:  # one of them it must have been
                 self._todo.extendleft([job] for job in batch)
@@ -239,11 +231,7 @@ class Pool:
 
     def _end(self, one: _Worker) -> None:
         self._workers.remove(one)
-        one.connection.close()
-        one.process.kill()
-        one.process.join(_END_SECONDS)
-        with contextlib.suppress(ValueError):  # not even that ended it
-            one.process.close()
+        one.process.end()
 
 
 def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
@@ -271,6 +259,14 @@ def _outcomes(message: object, batch: list[Job]) -> list[Outcome]:
             raise ValueError("not a prepared file")
         outcomes.append(Outcome(job, *reply[1:]))
     return outcomes
+
+
+def _feel(one: _Worker) -> None:
+    """Take note of the last heartbeat; what is none is no sign of life."""
+    with contextlib.suppress(OSError, EOFError, struct.error):
+        while one.process.beat.poll():
+            one.beat = Beat(*BEAT.unpack(one.process.beat.recv_bytes(BEAT.size)))
+            one.felt = time.monotonic()
 
 
 def _processor_seconds(pid: int) -> float | None:

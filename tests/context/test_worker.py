@@ -10,17 +10,16 @@ from threading import Thread
 from byok.context.prepare import prepare
 from byok.context.types import Job, SkipReason
 from byok.context.versions import MAX_BYTES, blob_name
-from byok.context.worker import IDLE, READY, Limits, Prepare, work
+from byok.context.worker import BEAT, READY, Beat, Limits, Prepare, work
 from tests.fakes import nasty_worker
 
 NO_ALARM = Limits(alarm=0)  # it would end this process
 
 
 @contextmanager
-def working(how: Prepare = prepare) -> Iterator[tuple[Connection, list[float]]]:
-    ours, theirs = Pipe()
-    beat = [IDLE, 0.0, 0.0]
-    thread = Thread(target=work, args=(theirs, beat, NO_ALARM, how))
+def working(how: Prepare = prepare) -> Iterator[tuple[Connection, Connection]]:
+    (ours, theirs), (beat, beats) = Pipe(), Pipe(duplex=False)
+    thread = Thread(target=work, args=(theirs, beats, NO_ALARM, how))
     thread.start()
     try:
         assert ours.recv() == READY
@@ -31,13 +30,15 @@ def working(how: Prepare = prepare) -> Iterator[tuple[Connection, list[float]]]:
         assert not thread.is_alive()
 
 
-def test_a_batch_is_answered_in_order_and_the_heart_rests() -> None:
+def test_a_batch_is_answered_in_order_and_the_heart_beats_at_each_file() -> None:
     jobs = [Job(key, f"{key}.py", content=b"def f(): pass") for key in range(3)]
     with working() as (pipe, beat):
         pipe.send(jobs)
         replies = pipe.recv()
-        assert beat[0] == IDLE
-        assert beat[1] > 0
+        beats = [Beat(*BEAT.unpack(beat.recv_bytes())) for _ in jobs]
+        assert not beat.poll()
+    assert [one.number for one in beats] == [0, 1, 2]
+    assert 0 < beats[0].computed <= beats[2].computed
     assert [reply.key for reply in replies] == [0, 1, 2]
     assert [reply.prepared for reply in replies] == [
         prepare(job.path, b"def f(): pass") for job in jobs

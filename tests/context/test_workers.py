@@ -8,19 +8,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from byok.context.prepare import prepare
+from byok.context.process import WorkerProcess
 from byok.context.types import Job, Outcome, SkipReason
+from byok.context.worker import Limits
 from byok.context.workers import BATCH_FILES, Pool, WorkersUnavailable
-from tests.fakes import nasty_worker
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 0.5
+NASTY = "tests.fakes.nasty_worker"
 
 
 @contextmanager
@@ -110,7 +111,7 @@ def test_jobs_are_taken_as_they_are_needed() -> None:
 
 
 def test_a_caller_that_stops_early_leaves_no_work_behind() -> None:
-    with pool(target=nasty_worker.nasty) as workers:
+    with pool(target=f"{NASTY}:nasty") as workers:
         jobs = [*named(*(f"{n}.txt" for n in range(BATCH_FILES))), Job(99, "sleep")]
         outcomes = workers.prepare(jobs)
         next(outcomes)
@@ -125,7 +126,7 @@ def test_a_caller_that_stops_early_leaves_no_work_behind() -> None:
 @pytest.mark.parametrize("how", ["segv", "kill", "exit", "memory", "raise"])
 def test_a_file_that_ends_its_worker_is_done_without_the_parser(how: str) -> None:
     paths = [*map(str, range(20)), f"{how} once", *map(str, range(30, 50))]
-    with pool(target=nasty_worker.nasty) as workers:
+    with pool(target=f"{NASTY}:nasty") as workers:
         found = by_path(list(workers.prepare(named(*paths))))
     assert found.keys() == set(paths)
     assert all(one.prepared for one in found.values())
@@ -136,7 +137,7 @@ def test_a_file_that_ends_its_worker_is_done_without_the_parser(how: str) -> Non
 @pytest.mark.case("F21")
 def test_a_file_that_ends_every_worker_is_given_up_and_no_other() -> None:
     paths = ["a", "segv 1", "b", "segv 2", "c", "kill", "d"]
-    with pool(2, target=nasty_worker.nasty) as workers:
+    with pool(2, target=f"{NASTY}:nasty") as workers:
         found = by_path(list(workers.prepare(named(*paths))))
     lost = {path for path, one in found.items() if one.prepared is None}
     assert lost == {"segv 1", "segv 2", "kill"}
@@ -146,7 +147,7 @@ def test_a_file_that_ends_every_worker_is_given_up_and_no_other() -> None:
 @pytest.mark.case("F21")
 @pytest.mark.parametrize("how", ["spin once", "sleep once"])
 def test_a_file_that_hangs_is_done_without_the_parser(how: str) -> None:
-    with pool(limit=LIMIT, target=nasty_worker.nasty) as workers:
+    with pool(limit=LIMIT, target=f"{NASTY}:nasty") as workers:
         found = by_path(list(workers.prepare(named("a", how, "b"))))
     assert found[how].plain
     assert all(one.prepared for one in found.values())
@@ -155,7 +156,7 @@ def test_a_file_that_hangs_is_done_without_the_parser(how: str) -> None:
 @pytest.mark.case("F21")
 @pytest.mark.parametrize("path", ["bytes", "frame", "other", "nothing"])
 def test_a_worker_that_babbles_is_not_believed(path: str) -> None:
-    with pool(target=nasty_worker.babbling) as workers:
+    with pool(target=f"{NASTY}:babbling") as workers:
         [outcome] = workers.prepare(named(path))
     assert (outcome.prepared, outcome.reason) == (None, SkipReason.NOT_ACCESSIBLE)
 
@@ -198,8 +199,8 @@ def test_a_text_that_overtaxes_a_parser_is_cut_without_it() -> None:
 def test_workers_that_cannot_be_started_are_told() -> None:
     attempts = []
 
-    def start(process: SpawnProcess) -> None:
-        attempts.append(process)
+    def start(target: str, limits: Limits) -> WorkerProcess:
+        attempts.append(target)
         raise BlockingIOError(errno.EAGAIN, "no more processes")
 
     with pool(2, start=start) as workers:
@@ -213,7 +214,7 @@ def test_workers_that_cannot_be_started_are_told() -> None:
 @pytest.mark.case("F22")
 def test_workers_that_die_at_once_are_told() -> None:
     with (
-        pool(target=nasty_worker.stillborn) as workers,
+        pool(target=f"{NASTY}:stillborn") as workers,
         pytest.raises(WorkersUnavailable),
     ):
         list(workers.prepare(named("a")))
@@ -221,13 +222,13 @@ def test_workers_that_die_at_once_are_told() -> None:
 
 @pytest.mark.case("F22")
 def test_the_workers_that_did_start_do_it_all() -> None:
-    started: list[SpawnProcess] = []
+    started: list[WorkerProcess] = []
 
-    def start(process: SpawnProcess) -> None:
+    def start(target: str, limits: Limits) -> WorkerProcess:
         if started:
             raise BlockingIOError(errno.EAGAIN, "no more processes")
-        process.start()
-        started.append(process)
+        started.append(WorkerProcess(target, limits))
+        return started[0]
 
     with pool(3, start=start) as workers:
         jobs = [Job(n, "a.txt", content=b"x") for n in range(5 * BATCH_FILES)]
@@ -238,9 +239,8 @@ ORPHANS = """
 import sys
 from byok.context.types import Job
 from byok.context.workers import Pool
-from tests.fakes.nasty_worker import patient
 if __name__ == "__main__":
-    pool = Pool(2, limit=60, target=patient)
+    pool = Pool(2, limit=60, target="tests.fakes.nasty_worker:patient")
     jobs = [Job(n, "a", content=b"x") for n in range(64)]
     list(pool.prepare(jobs))
     outcomes = pool.prepare([*jobs, Job(99, sys.argv[1], content=b"x")] + jobs)

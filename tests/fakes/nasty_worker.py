@@ -1,13 +1,16 @@
 """Workers that misbehave at files with certain names, as parsers do at bad input."""
 
+import contextlib
 import os
 import signal
+import sys
 import time
 from dataclasses import replace
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 from byok.context.types import Prepared
-from byok.context.worker import Beat, Limits, Reply, work
+from byok.context.worker import Limits, Reply, work
 
 _NAME = bytes(32)
 
@@ -37,12 +40,12 @@ def _misbehave(path: str) -> None:
         bytearray(2**40)
 
 
-def nasty(connection: Connection, beat: Beat, limits: Limits) -> None:
+def nasty(connection: Connection, beat: Connection, limits: Limits) -> None:
     """Be a worker whose `prepare` is the one above."""
     work(connection, beat, limits, prepare)
 
 
-def babbling(connection: Connection, beat: Beat, limits: Limits) -> None:
+def babbling(connection: Connection, beat: Connection, limits: Limits) -> None:
     """Be a worker that answers, but not what was asked."""
     connection.send("ready")
     jobs = connection.recv()
@@ -58,10 +61,17 @@ def babbling(connection: Connection, beat: Beat, limits: Limits) -> None:
     time.sleep(600)
 
 
-def stillborn(connection: Connection, beat: Beat, limits: Limits) -> None:
+def stillborn(connection: Connection, beat: Connection, limits: Limits) -> None:
     """Be a worker that ends before it is ready."""
 
 
-def patient(connection: Connection, beat: Beat, limits: Limits) -> None:
+def patient(connection: Connection, beat: Connection, limits: Limits) -> None:
     """Be a worker whose alarm rings before its pool's limit."""
     work(connection, beat, replace(limits, alarm=1), prepare)
+
+
+def telling(connection: Connection, beat: Connection, limits: Limits) -> None:
+    """Be a worker that tells where it is, and where it looks for modules."""
+    connection.send((Path.cwd(), sys.path, limits))
+    with contextlib.suppress(EOFError):
+        connection.recv()

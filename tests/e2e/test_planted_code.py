@@ -1,0 +1,222 @@
+"""Code of a repository is never run: not by the program, not by a process it starts."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.program import ROOT
+
+pytestmark = pytest.mark.slow
+QUESTION = "where is the oven heated before baking"
+SCRIPT = Path(sys.executable).with_name("byok")
+MODULE = [sys.executable, "-m", "byok"]
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "t", "version": "1"},
+}
+
+
+class Planted:
+    """A repository that holds a module of every name, and says who ran one."""
+
+    def __init__(self, folder: Path, without: set[str]) -> None:
+        self.root = folder / "repository"
+        self.marker = folder / "was-here"
+        self.root.mkdir()
+        code = (
+            f"import os\nwith open({str(self.marker)!r}, 'a') as f:\n"
+            "    print(__name__, os.getpid(), file=f)\n"
+        )
+        names = {*sys.stdlib_module_names, *packages_distributions(), "sitecustomize"}
+        for name in names - without:
+            if name.isidentifier():
+                (self.root / f"{name}.py").write_text(code)
+        for name in ("rg", "git"):
+            program = self.root / name
+            program.write_text(f"#!/bin/sh\necho {name} >> '{self.marker}'\n")
+            program.chmod(0o755)
+        (self.root / "oven.py").write_text(
+            "def preheat(degrees):\n    '''Heat the oven before baking.'''\n"
+        )
+        subprocess.run(["git", "init", "-q"], cwd=self.root, check=True)
+
+    def check(self) -> None:
+        """Nobody ran any of it."""
+        assert not self.marker.exists(), self.marker.read_text()
+
+
+def environment(root: Path) -> dict[str, str]:
+    """Return that of a user whose PATH has the repository, and the current folder."""
+    path = os.pathsep.join((".", str(root), os.environ["PATH"]))
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    return {**kept, "PATH": path}
+
+
+def loaded(folder: Path) -> list[str]:
+    """Return the modules that Python itself loads for `-m`."""
+    code = "import runpy, site, sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()
+
+
+@pytest.fixture(params=["script", "module"])
+def command(request: pytest.FixtureRequest) -> list[str]:
+    if request.param == "module":
+        return MODULE
+    if not SCRIPT.exists():
+        pytest.skip("the program byok is not installed beside this Python")
+    return [str(SCRIPT)]
+
+
+@pytest.fixture
+def planted(tmp_path: Path, command: list[str]) -> Planted:
+    without = {"oven"}
+    if command == MODULE:
+        without |= {"byok", *loaded(tmp_path)}
+    return Planted(tmp_path, without)
+
+
+def run(
+    command: list[str],
+    *arguments: str,
+    root: Path,
+    stdin: str = "",
+    env: Mapping[str, str] | None = None,
+) -> str:
+    done = subprocess.run(
+        [*command, *arguments],
+        input=stdin,
+        capture_output=True,
+        encoding="utf-8",
+        cwd=root,
+        env={**environment(root), **(env or {})},
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@contextmanager
+def serving(command: list[str], root: Path, *arguments: str) -> Iterator[None]:
+    process = subprocess.Popen(
+        [*command, "serve", "--upstream", "demo", "--port", "0", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=root,
+        env=environment(root),
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            assert b"is listening" in process.stdout.readline()
+            yield
+        finally:
+            process.terminate()
+
+
+@pytest.mark.case("B61")
+@pytest.mark.case("B109")
+def test_a_search_in_the_repository_runs_none_of_it(
+    command: list[str], planted: Planted
+) -> None:
+    out = run(command, "search", QUESTION, "-w", ".", root=planted.root)
+    assert "def preheat(degrees)" in out
+    planted.check()
+
+
+@pytest.mark.case("B61")
+@pytest.mark.case("B109")
+def test_a_daemon_started_in_the_repository_runs_none_of_it(
+    command: list[str], planted: Planted
+) -> None:
+    with serving(command, planted.root, "--workspace", "."):
+        out = run(command, "search", QUESTION, "-w", ".", root=planted.root)
+        assert "def preheat(degrees)" in out
+        told = json.loads(run(command, "index", "status", "--json", root=planted.root))
+        assert told["workspaces"][0]["files_tracked"] > 100
+    planted.check()
+
+
+@pytest.mark.case("B61")
+@pytest.mark.case("B109")
+def test_a_repository_that_is_added_from_inside_runs_nothing(
+    command: list[str], planted: Planted
+) -> None:
+    with serving(command, ROOT):
+        added = run(command, "index", "add", ".", root=planted.root)
+        assert "files indexed" in added
+        out = run(command, "search", QUESTION, root=planted.root)
+        assert "def preheat(degrees)" in out
+    planted.check()
+
+
+@pytest.mark.case("B61")
+@pytest.mark.case("B109")
+def test_an_mcp_server_started_in_the_repository_runs_none_of_it(
+    command: list[str], planted: Planted
+) -> None:
+    request = {"information_request": QUESTION}
+    call = {"name": "codebase-retrieval", "arguments": request}
+    lines: list[dict[str, object]] = [
+        {"id": 1, "method": "initialize", "params": HELLO},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": call},
+    ]
+    process = subprocess.Popen(
+        [*command, "mcp", "-w", "."],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        encoding="utf-8",
+        cwd=planted.root,
+        env=environment(planted.root),
+    )
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for line in lines:
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", **line}) + "\n")
+        process.stdin.flush()
+        answers = (json.loads(line) for line in process.stdout)
+        answer = next(a for a in answers if a.get("id") == 2)
+        assert "def preheat(degrees)" in str(answer["result"])
+        process.stdin.close()
+        process.stdin = None
+    planted.check()
+
+
+@pytest.mark.case("B109")
+@pytest.mark.parametrize("entry", ["", ".", "{root}"])
+def test_what_the_program_loads_comes_from_no_python_path_into_the_repository(
+    command: list[str], planted: Planted, entry: str, tmp_path: Path
+) -> None:
+    """What Python itself loads it looks for there; the rest is byok's concern."""
+    for name in ("sitecustomize", "usercustomize", "encodings"):
+        (planted.root / f"{name}.py").unlink(missing_ok=True)
+    for name in loaded(tmp_path):
+        (planted.root / f"{name}.py").unlink(missing_ok=True)
+    value = f"{entry.format(root=planted.root)}{os.pathsep}{ROOT}"
+    out = run(
+        command,
+        *("search", QUESTION, "-w", "."),
+        root=planted.root,
+        env={"PYTHONPATH": value},
+    )
+    assert "def preheat(degrees)" in out
+    planted.check()
