@@ -10,14 +10,14 @@ from byok.cli.asking import WorkspacesOption, folders, with_client
 from byok.cli.building import FAILED, Built, describe, until_built
 from byok.cli.context import ConfigOption, JsonOption
 from byok.cli.output import say, say_json, tell
-from byok.errors import NotReady
+from byok.errors import ConfigError, NotReady
 from byok.knowledge import DEFAULT_LENGTH, LONGEST, Service
 
 if TYPE_CHECKING:
     from byok.chat import Json
     from byok.local.client import LocalClient
 
-_MOST_HITS, _MOST_NAMED = 100, 3
+_MOST_HITS = 100
 
 
 def register(app: typer.Typer) -> None:
@@ -34,6 +34,9 @@ def search(
         ),
     ],
     workspace: WorkspacesOption = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Search all workspaces.")
+    ] = False,
     limit: Annotated[
         int, typer.Option(help="Most hits, with --json.", min=1, max=_MOST_HITS)
     ] = 10,
@@ -46,14 +49,16 @@ def search(
     """Find code by a question: the text that an agent gets, or hits as JSON.
 
     Searches the folders of -w; without them the workspace that this folder is in, else
-    all workspaces; where none was ever declared, this project.
+    its git repository, which is then indexed.
     """
     query = " ".join(question).strip()
     if not query:
         raise typer.BadParameter("The question is empty.")
+    if everything and workspace:
+        raise typer.BadParameter("Either -w or --all: --all searches every workspace.")
 
     async def work(client: "LocalClient") -> "Json":
-        roots = await _scope(client, folders(workspace))
+        roots = await _scope(client, folders(workspace), everything=everything)
         if json:
             body = {"query": query, "limit": limit, "workspaces": roots}
             return await client.ask(Service.SEARCH, body)
@@ -73,30 +78,39 @@ def search(
         say(told["formatted_retrieval"].rstrip("\n"))
 
 
-async def _scope(client: "LocalClient", given: list[Path]) -> list[str]:
-    """Return the workspaces to search, indexed; none stands for all."""
+async def _scope(
+    client: "LocalClient", given: list[Path], *, everything: bool
+) -> list[str]:
+    """Return the workspaces to search, indexed."""
     told = await client.ask(Service.INDEX_STATUS, {})
     known = [space["root"] for space in told["workspaces"]]
-    if not given and known:
-        here = Path.cwd().resolve()
-        around = [root for root in known if here.is_relative_to(root)]
-        roots = [max(around, key=len)] if around else []  # the innermost
-        if not roots:
-            tell(
-                f"This folder is in no workspace; searching {_named(known)}. "
-                "For this folder: -w ."
-            )
-        _tell_if_empty(await built_as_far_as_it_goes(client, roots or known))
-        return roots
-    wanted = given or [project_of(Path.cwd().resolve())]
-    await _follow(client, [root for root in wanted if str(root) not in known])
+    if everything:
+        _tell_if_empty(await built_as_far_as_it_goes(client, known))
+        return known
+    wanted = given or [await _around_here(client)]
+    new = [root for root in wanted if str(root) not in known]
+    await _follow(client, new)
     roots = [str(root) for root in wanted]
     built = await built_as_far_as_it_goes(client, roots)
     for space in built.workspaces:
-        if built.seconds > 1 or space["phase"] != "complete":
+        settled = built.seconds <= 1 and space["phase"] == "complete"
+        if not settled and (given or new):
             tell(f"{describe(space)} ({built.seconds:.1f} s)")
     _tell_if_empty(built)
     return roots
+
+
+async def _around_here(client: "LocalClient") -> Path:
+    """Return what a question in this folder is about."""
+    from byok.local.project import workspace_of
+
+    try:
+        return await workspace_of(client, Path.cwd().resolve())
+    except ConfigError as error:
+        raise ConfigError(
+            error.sentence,
+            hint="Name a folder (-w DIR), or search all workspaces (--all).",
+        ) from error
 
 
 async def built_as_far_as_it_goes(client: "LocalClient", roots: list[str]) -> Built:
@@ -108,12 +122,6 @@ async def built_as_far_as_it_goes(client: "LocalClient", roots: list[str]) -> Bu
             raise
         tell(f"{error.sentence} Without a whole index, ripgrep searches.")
         return Built((), 0.0)
-
-
-def _named(roots: list[str]) -> str:
-    if len(roots) <= _MOST_NAMED:
-        return ", ".join(roots)
-    return f"all {len(roots)} workspaces (byok index status)"
 
 
 def _tell_if_empty(built: Built) -> None:
@@ -130,14 +138,3 @@ async def _follow(client: "LocalClient", roots: Iterable[Path]) -> None:
     if await client.daemon() is not None:
         for root in new:
             tell(f"byok now follows {root}; to undo that: byok index remove {root}")
-
-
-def project_of(folder: Path) -> Path:
-    """Return the root of the git repository around a folder, else the folder."""
-    home = Path.home()
-    for place in (folder, *folder.parents):
-        if place == home:
-            break
-        if (place / ".git").exists():
-            return place
-    return folder

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,10 +25,12 @@ from byok.retrieval.render import render
 from byok.retrieval.ripgrep import Ripgrep
 from byok.retrieval.scope import (
     Scope,
+    around,
     behind,
     is_usable,
     nothing_to_search,
     scope_of,
+    without_roots,
 )
 
 _log = logging.getLogger(__name__)
@@ -57,16 +59,19 @@ class Retriever:
         started = time.monotonic()
         length = request.length
         await self.ranker.settled(_SETTLE_SECONDS)
-        scope = await scope_of(self._engine, request.blobs, request.roots)
-        asked = bool(request.query.strip())
+        scope = await scope_of(
+            self._engine, request.blobs, request.roots, request.query
+        )
+        query = without_roots(request.query, scope)
+        asked = bool(query.strip())
         parts: list[str] = [] if asked else [_NO_QUESTION]
         if asked and request.code:
-            parts.append(await self._code(request.query, scope, length))
+            parts.append(await self._code(query, scope, length))
         elif asked and not request.commits:
             parts.append("Code retrieval was disabled for this request.\n")
         if asked and request.commits:
             room = length - len(parts[0]) - 1 if parts else length
-            parts.append(await self._commits(request.query, scope, room))
+            parts.append(await self._commits(query, scope, room))
         return Retrieval(
             "\n".join(part for part in parts if part)[:length],
             scope.unknown,
@@ -82,12 +87,12 @@ class Retriever:
         This asks the index alone; `notes` say what that does not know.
         """
         await self.ranker.settled(_SETTLE_SECONDS)
-        scope = await scope_of(self._engine, BlobNames(), roots)
+        scope = await scope_of(self._engine, BlobNames(), roots, text)
         building = [*map(_unfinished, _being_built(scope.workspaces))]
         if trouble := self._engine.indexer.error:
             building.append(f"Indexing failed, so hits may be missing: {trouble}")
         found, entries = await asyncio.to_thread(
-            self.ranker.ranked, queries.parse(text), scope
+            self.ranker.ranked, queries.parse(without_roots(text, scope)), scope
         )
         return {
             "hits": [_hit(file, entries, scope) for file in found[:limit]],
@@ -120,7 +125,9 @@ class Retriever:
         def lines_of(file: PackedFile) -> Sequence[str] | None:
             return self._engine.contents.lines_of(entries[file.blob_id])
 
-        return render(packed, lines_of, length, [*scope.notes, *behind(scope)]).text
+        elsewhere = _elsewhere(packed, entries, scope)
+        notes = [*scope.notes, *elsewhere, *behind(scope)]
+        return render(packed, lines_of, length, notes).text
 
     def _all_of_few(self, scope: Scope) -> tuple[str, ...]:
         """Name all files of a small scope, code first: better than "no matches"."""
@@ -150,7 +157,7 @@ class Retriever:
             await self._ripgrep.answer(
                 space.root,
                 text,
-                partial(_is_open, space),
+                partial(_is_open, space, scope.workspaces),
                 share - sum(map(len, notes)) // len(scope.workspaces) - len(notes) - 1,
                 prefix=scope.prefix_of(space),
             )
@@ -166,6 +173,8 @@ class Retriever:
             if (history := self._engine.history_of(space))
             for commit in history.commits
         ]
+        if scope.notes and not scope.workspaces:
+            return nothing_to_search(scope)
         if not commits:
             return "No commit history is at hand for this workspace.\n"
         found = await asyncio.to_thread(rank_commits, commits, terms)
@@ -182,18 +191,34 @@ def _unfinished(space: Workspace) -> str:
     return f"The index of {space.root.name} is being built ({share:.0f} %)."
 
 
-def _is_open(space: Workspace, path: str) -> bool:
-    return space.rules.reason(path) is None
+def _is_open(space: Workspace, spaces: Sequence[Workspace], path: str) -> bool:
+    """Tell whether a file may be shown, and no workspace around shows it already."""
+    return space.rules.reason(path) is None and not any(
+        outer.rules.reason(prefix + path) is None
+        for outer, prefix in around(space, spaces)
+    )
+
+
+def _elsewhere(
+    packed: Packed, entries: Mapping[int, Entry], scope: Scope
+) -> Iterator[str]:
+    """Say of which shown files other workspaces hold the same."""
+    for file in packed.files:
+        first, *others = scope.paths_of(entries[file.blob_id]) or [file.path]
+        for other in others:
+            yield f"{other} is the same as {first}."
 
 
 def _hit(
     file: RankedFile, entries: Mapping[int, Entry], scope: Scope
 ) -> dict[str, Any]:
     entry = entries[file.blob_id]
-    spans, space = entry.spans, scope.space_of(entry)
+    spans = entry.spans
+    places = [str(space.root / entry.path) for space in scope.spaces_of(entry)]
     return {
         "path": file.path,
-        "file": str(space.root / entry.path) if space else "",
+        "file": places[0] if places else "",
+        "also": places[1:],
         "score": round(file.score, 3),
         "kind": file.kind,
         "reasons": {k: round(v, 3) for k, v in file.reasons._asdict().items()},

@@ -49,6 +49,7 @@ _MOST_BYTES = 2 * 2**20
 _ARGUMENTS = (
     *("--no-config", "--json", "--fixed-strings", "--ignore-case", "--no-messages"),
     *("--hidden", "--glob=!.git", "--no-require-git", "--max-filesize=1M"),
+    "--no-ignore-parent",  # what counts of rules outside, `allowed` knows
     *(f"--max-count={LINES_A_FILE}", "--threads=2"),
 )
 

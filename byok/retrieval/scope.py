@@ -1,6 +1,11 @@
-"""What a question is about: the blobs that a client names, else declared workspaces."""
+"""What a question is about: the blobs that a client names, else one workspace.
 
-from collections.abc import Iterator, Sequence
+Code of one project never answers in another. So a question that names neither blobs nor
+workspaces is about the only one there is, or about those whose path it mentions.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from byok.augment.blobs import BlobNames
@@ -9,6 +14,12 @@ from byok.context.engine import ContextEngine
 from byok.context.lexical import View
 from byok.context.types import Phase
 from byok.context.workspace import Workspace, total_view
+
+_WHICH = (
+    "Several folders are indexed here, and this request does not say which one it is "
+    "about: ask again with the absolute path of your workspace, or of a file in it, in "
+    "the request."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +43,23 @@ class Scope:
 
     def path_of(self, entry: Entry) -> str:
         """Return the path of a blob as answers show it."""
-        space = self.space_of(entry) if len(self.workspaces) > 1 else None
-        return self.prefix_of(space) + entry.path if space else entry.path
+        return next(iter(self.paths_of(entry)), entry.path)
 
-    def space_of(self, entry: Entry) -> Workspace | None:
-        """Return the workspace that a blob is a file of, if it is one's."""
-        for space in self.workspaces:
-            if space.blob_of(entry.path) == entry.blob_id:
-                return space
-        return None
+    def paths_of(self, entry: Entry) -> list[str]:
+        """Return all paths of a blob: workspaces may hold the same file."""
+        return [self.prefix_of(space) + entry.path for space in self.spaces_of(entry)]
+
+    def spaces_of(self, entry: Entry) -> list[Workspace]:
+        """Return the workspaces that a blob is a file of."""
+        return [
+            space
+            for space in self.workspaces
+            if space.blob_of(entry.path) == entry.blob_id
+            and not any(
+                outer.blob_of(prefix + entry.path)
+                for outer, prefix in around(space, self.workspaces)
+            )
+        ]
 
     def blob_of(self, path: str) -> int | None:
         """Return the blob in view that answers show under a path."""
@@ -54,15 +73,66 @@ class Scope:
 
 
 async def scope_of(
-    engine: ContextEngine, blobs: BlobNames, roots: Sequence[str]
+    engine: ContextEngine, blobs: BlobNames, roots: Sequence[str], question: str = ""
 ) -> Scope:
-    """Return what a request is about; `roots` narrow down the workspaces."""
+    """Return what a request is about; `roots` are the workspaces that it names."""
     if not blobs.is_empty:
         return await _named(engine, blobs)
     spaces = [w for w in engine.workspaces if not roots or str(w.root) in roots]
-    await engine.look(spaces)
-    notes = [f"{w.root.name}: {w.note}." for w in spaces if w.note]
-    return Scope(total_view(spaces, engine.store.index.chunks), spaces, notes)
+    if not roots and not _are_one(spaces):
+        spaces = [w for w in spaces if _mentions(question, w)]
+        if not spaces:
+            return Scope(total_view((), 0), (), [_WHICH])
+    view = total_view(spaces, engine.store.index.chunks)
+    own = {space.id: _own_ids(space, spaces) for space in spaces}
+    shown = [space for space in spaces if own[space.id] or not space.ids()]
+    notes = [f"{w.root.name}: {w.note}." for w in shown if w.note]
+    return Scope(view._replace(ids=frozenset().union(*own.values())), shown, notes)
+
+
+def _are_one(spaces: Sequence[Workspace]) -> bool:
+    """Tell whether one workspace holds all others."""
+    return not spaces or any(
+        all(space.root.is_relative_to(outer.root) for space in spaces)
+        for outer in spaces
+    )
+
+
+def _mentions(question: str, space: Workspace) -> bool:
+    """Tell whether a question names a workspace, or something in it, by its path."""
+    root = re.escape(str(space.root))
+    return re.search(rf"(?<![\w./-]){root}(?![\w.-])", question) is not None
+
+
+def without_roots(question: str, scope: Scope) -> str:
+    """Return a question without what only says in which workspace to look."""
+    for space in scope.workspaces:
+        question = question.replace(str(space.root), " ")
+    return question
+
+
+def around(
+    space: Workspace, spaces: Iterable[Workspace]
+) -> list[tuple[Workspace, str]]:
+    """Return the workspaces around one, and what its paths begin with there."""
+    return [
+        (outer, f"{space.root.relative_to(outer.root).as_posix()}/")
+        for outer in spaces
+        if outer is not space and space.root.is_relative_to(outer.root)
+    ]
+
+
+def _own_ids(space: Workspace, spaces: Sequence[Workspace]) -> frozenset[int]:
+    """Return the blobs of the files that no workspace around this one has."""
+    outer = around(space, spaces)
+    if not outer:
+        return space.ids()
+    found = (
+        space.blob_of(path)
+        for path in space.paths()
+        if not any(other.blob_of(prefix + path) for other, prefix in outer)
+    )
+    return frozenset(filter(None, found))
 
 
 async def _named(engine: ContextEngine, blobs: BlobNames) -> Scope:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.cli.search import built_as_far_as_it_goes, project_of
+from byok.cli.search import built_as_far_as_it_goes
 from tests.cli.conftest import Cli
 from tests.cli.test_building import client, space
 from tests.fakes.program import serving
@@ -60,10 +60,18 @@ def test_with_a_daemon_the_workspace_around_is_searched(
     with serving("--upstream", "demo", "--port", "0", "--workspace", str(project)):
         check_answers(cli)
         assert cli("search", QUESTION).err == ""
-        monkeypatch.chdir(project.parent)
+        other = project.parent / "other"
+        (other / "sub").mkdir(parents=True)
+        (other / ".git").mkdir()
+        (other / "sub" / "own.py").write_text("def heat_oven() -> None: ...\n")
+        monkeypatch.chdir(other / "sub")
         elsewhere = cli("search", QUESTION)
-    assert "Path: bakery/oven.py" in elsewhere.out
-    assert "in no workspace; searching" in elsewhere.err
+        everywhere = cli("search", QUESTION, "--all")
+    assert "Path: sub/own.py" in elsewhere.out
+    assert "bakery" not in elsewhere.out
+    assert f"byok now follows {other}" in elsewhere.err
+    assert "Path: bakery/bakery/oven.py" in everywhere.out
+    assert "Path: other/sub/own.py" in everywhere.out
 
 
 def test_named_folders_are_searched_and_the_daemon_keeps_them(
@@ -102,8 +110,7 @@ def test_one_workspace_shows_nothing_of_another(
     assert "Path: bakery/oven.py" in done.out
     hits = json.loads(cli("search", "preheat_oven_slowly", "--json").out)["hits"]
     assert "secret_recipe" not in str(hits)
-    monkeypatch.chdir(tmp_path)
-    assert "other/secret_recipe.py" in cli("search", "preheat_oven_slowly").out
+    assert "secret_recipe.py" in cli("search", "preheat_oven_slowly", "--all").out
 
 
 def test_a_folder_that_cannot_be_searched_is_told(cli: Cli, tmp_path: Path) -> None:
@@ -144,24 +151,16 @@ def test_a_workspace_without_files_is_told(cli: Cli, tmp_path: Path) -> None:
     assert f"{empty}: there is no file to search" in done.err
 
 
-def test_many_workspaces_are_counted_not_listed(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_where_no_project_can_be_the_message_names_what_can_be_searched(
+    cli: Cli, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in "abcd":
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "x.py").write_text(f"{name} = 1\n")
-        cli("index", "add", tmp_path / name)
+    cli("index", "add", project)
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    assert "searching all 4 workspaces (byok index status)" in cli("search", "x").err
-
-
-def test_the_project_of_a_folder_is_its_repository(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project = make_project(tmp_path / "home" / "work")
-    assert project_of(project / "bakery") == project
-    alone = tmp_path / "home" / "alone"
-    alone.mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    (tmp_path / "home" / ".git").mkdir()
-    assert project_of(alone) == alone
+    done = cli("search", QUESTION)
+    assert (done.code, done.out) == (78, "")
+    assert "-w DIR" in done.err
+    assert "--all" in done.err
+    assert "Path: bakery/oven.py" in cli("search", QUESTION, "--all").out
+    both = cli("search", QUESTION, "--all", "-w", project)
+    assert (both.code, both.out) == (2, "")

@@ -335,9 +335,10 @@ async def test_several_workspaces_are_told_apart_by_their_names(
 ) -> None:
     twin = project(tmp_path / "other" / "zoo", lion__py="def groom_lion(): pass\n")
     farm = project(tmp_path / "farm", lion__py="def ride_lion(): pass\n")
+    named = [str(root), str(twin), str(farm)]
     async with asking(tmp_path, root, twin, farm) as asker:
-        text = await asker.text("lion")
-        hits = (await asker.retriever.search("lion"))["hits"]
+        text = await asker.text("lion", roots=named)
+        hits = (await asker.retriever.search("lion", roots=named))["hits"]
     shown = [line for line in text.splitlines() if line.endswith("/lion.py")]
     assert len(set(shown)) == len(shown) == 3
     assert "Path: zoo/lion.py" in shown
@@ -367,7 +368,66 @@ async def test_a_path_in_the_question_finds_its_file(
 ) -> None:
     farm = project(tmp_path / "farm", pig__py="x = 1\n")
     async with asking(tmp_path, root, farm) as asker:
-        assert "Path: farm/pig.py" in await asker.text("What is in farm/pig.py?")
+        question, named = "What is in farm/pig.py?", [str(root), str(farm)]
+        assert "Path: farm/pig.py" in await asker.text(question, roots=named)
+
+
+@pytest.mark.parametrize("mode", [SearchMode.INDEX, SearchMode.RIPGREP])
+async def test_code_of_one_project_never_answers_in_another(
+    tmp_path: Path, root: Path, mode: SearchMode
+) -> None:
+    farm = project(tmp_path / "farm", pig__py="def feed_pig(): return 'meat'\n")
+    project(tmp_path / "farm2", cow__py="def feed_cow(): return 'meat'\n")
+    async with asking(tmp_path, root, farm, tmp_path / "farm2", mode=mode) as asker:
+        unclear = await asker.text("feed meat", commits=True)
+        for text in (unclear, await asker.text(f"feed meat in {farm}3 or .{farm}")):
+            assert "does not say which one it is about" in text
+            assert "Path: " not in text
+        commits = await asker.text("feed", code=False, commits=True)
+        assert "does not say which one it is about" in commits
+        found = await asker.retriever.search("feed meat")
+        assert found["hits"] == []
+        assert "does not say which" in found["notes"][0]
+        for mention in (f"{farm}", f"{farm}/pig.py", f"`{farm}`"):
+            told = await asker.text(f"feed meat in {mention}?")
+            assert "Path: pig.py" in told
+            assert "cow.py" not in told
+            assert "lion.py" not in told
+
+
+@pytest.mark.parametrize("mode", [SearchMode.INDEX, SearchMode.RIPGREP])
+async def test_overlapping_workspaces_show_a_file_once(
+    tmp_path: Path, root: Path, mode: SearchMode
+) -> None:
+    project(
+        root,
+        **{".gitignore": "inner/own/\n"},
+        inner___a__py="def stroke_ibex(): pass\n",
+        inner___own___b__py="def brush_ibex(): pass\n",
+    )
+    async with asking(tmp_path, root, root / "inner", mode=mode) as asker:
+        text = await asker.text("ibex stroke brush")
+        inner = await asker.text("ibex", roots=[str(root / "inner")])
+    assert text.count("def stroke_ibex") == text.count("def brush_ibex") == 1
+    assert "Path: zoo/inner/a.py" in text
+    assert "Path: inner/own/b.py" in text
+    assert "Path: a.py" in inner
+    assert "Path: own/b.py" in inner
+
+
+async def test_a_file_that_two_workspaces_hold_is_told_with_both_places(
+    tmp_path: Path, root: Path
+) -> None:
+    twin = project(tmp_path / "twin", same__py="def yak(): pass\n")
+    project(root, same__py="def yak(): pass\n")
+    named = [str(root), str(twin)]
+    async with asking(tmp_path, root, twin) as asker:
+        text = await asker.text("yak", roots=named)
+        [hit] = (await asker.retriever.search("yak", roots=named))["hits"]
+    assert "Path: zoo/same.py" in text
+    assert "twin/same.py is the same as zoo/same.py." in text
+    assert hit["file"] == str(root / "same.py")
+    assert hit["also"] == [str(twin / "same.py")]
 
 
 async def test_a_client_that_names_blobs_is_answered_from_those_alone(

@@ -18,7 +18,7 @@ async def test_paths_of_several_workspaces_begin_with_their_names(
         written(root, {"a.py": f"x = {root.name!r}\n"})
     async with engine(tmp_path / "e", *roots) as made:
         await complete(made)
-        both = await scope_of(made, BlobNames(), [])
+        both = await scope_of(made, BlobNames(), list(map(str, roots)))
         alone = await scope_of(made, BlobNames(), [str(roots[1])])
         [second] = made.contents.entries(alone.view.ids).values()
     assert both.path_of(second) == "two/a.py"
