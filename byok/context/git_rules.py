@@ -12,8 +12,8 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from byok.context.programs import clean_environment, find_program
 from byok.context.repository import load, repository_of
+from byok.programs import clean_environment, find_program
 
 _log = logging.getLogger(__name__)
 _SECONDS = 5.0

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from byok.context.commit_message import cleaned
-from byok.context.programs import clean_environment, find_program, kill_group
+from byok.programs import clean_environment, find_program, kill_group
 
 _log = logging.getLogger(__name__)
 

@@ -137,7 +137,7 @@ class CodeContext:
         async with self._opening:
             if self._open is None:
                 from byok.context.opening import open_engine
-                from byok.context.programs import find_program
+                from byok.programs import find_program
                 from byok.retrieval.passages import PassageFinder
                 from byok.retrieval.retriever import Retriever
                 from byok.retrieval.ripgrep import Ripgrep

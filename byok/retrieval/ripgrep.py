@@ -18,12 +18,12 @@ from typing import Any
 
 import orjson
 
-from byok.context.programs import clean_environment, kill_group
 from byok.context.reading import Folder, Unreadable
 from byok.context.text import lines_in
 from byok.context.tokens import IDEOGRAPHS, expand, stem
 from byok.context.types import SkipReason
 from byok.context.versions import MAX_BYTES
+from byok.programs import clean_environment, kill_group
 from byok.retrieval.matches import (
     LINES_A_FILE,
     FileMatches,

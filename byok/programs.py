@@ -3,35 +3,53 @@
 import os
 import signal
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 _ENDING = ".exe" if sys.platform == "win32" else ""
 
 
-def find_program(
-    name: str, *, path: str | None = None, never: Iterable[Path] = ()
-) -> str | None:
-    """Return the absolute path of a program, or None.
+def trusted_folders(
+    path: str | None = None, never: Iterable[Path] = ()
+) -> Iterator[Path]:
+    """Give the entries of `path` (the PATH of the environment) that count.
 
-    Entries of `path` (the PATH of the environment) that are relative, that are the
-    current folder, or that lie in one of the folders `never` do not count: what is
-    there may come from a repository.
+    Those that are relative, that are the current folder, or that lie in one of the
+    folders `never` do not: what is there may come from a repository. Nor do those that
+    may not be looked at.
     """
     forbidden = [folder.resolve() for folder in never]
-    here = Path.cwd().resolve()
+    here = _current_folder()
     value = os.environ.get("PATH", os.defpath) if path is None else path
     for entry in value.split(os.pathsep):
         folder = Path(entry)
         if not folder.is_absolute():
             continue
-        place = folder.resolve()
-        if place == here or any(place.is_relative_to(root) for root in forbidden):
+        try:
+            place = folder.resolve()
+        except (OSError, RuntimeError):  # links that lead round in a circle
             continue
+        if place != here and not any(place.is_relative_to(root) for root in forbidden):
+            yield folder
+
+
+def _current_folder() -> Path | None:
+    try:
+        return Path.cwd().resolve()
+    except OSError:  # it is gone
+        return None
+
+
+def find_program(
+    name: str, *, path: str | None = None, never: Iterable[Path] = ()
+) -> str | None:
+    """Return the absolute path of a program in one of the trusted folders, or None."""
+    for folder in trusted_folders(path, never):
         program = folder / f"{name}{_ENDING}"
-        if program.is_file() and os.access(program, os.X_OK):
-            return str(program)
+        with suppress(OSError):  # a folder that may not be entered
+            if program.is_file() and os.access(program, os.X_OK):
+                return str(program)
     return None
 
 

@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from byok.context.programs import clean_environment, find_program, kill_group
+from byok.programs import clean_environment, find_program, kill_group
 
 
 def planted(folder: Path, name: str = "tool", mode: int = 0o755) -> Path:
@@ -48,6 +49,62 @@ def test_a_file_that_cannot_be_run_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "b" / "tool").mkdir(parents=True)
     path = os.pathsep.join([str(tmp_path / "a"), str(tmp_path / "b")])
     assert find_program("tool", path=path) is None
+
+
+@pytest.mark.case("B115")
+def test_odd_entries_of_the_path_are_passed_over(tmp_path: Path) -> None:
+    good = planted(tmp_path / "good")
+    file, loop, pipe = tmp_path / "file", tmp_path / "loop", tmp_path / "pipe"
+    file.touch()
+    loop.symlink_to(loop)
+    os.mkfifo(pipe)
+    (tmp_path / "fifo").mkdir()
+    os.mkfifo(tmp_path / "fifo" / "tool")
+    names = [file, loop, pipe, tmp_path / "fifo", tmp_path / "none", "/" + "x" * 5000]
+    path = os.pathsep.join(map(str, [*names, good.parent]))
+    assert find_program("tool", path=path) == str(good)
+
+
+SHUT = """
+import os, sys
+from byok.programs import find_program
+os.setgid(12345)
+os.setuid(12345)
+print(find_program("tool", path=sys.argv[1]))
+"""
+
+
+@pytest.mark.case("B115")
+@pytest.mark.skipif(
+    os.name == "nt" or os.geteuid() != 0, reason="only root can be somebody else"
+)
+def test_a_folder_of_somebody_else_in_the_path_is_passed_over(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        planted(folder / "shut" / "bin")
+        good = planted(folder / "good")
+        (folder / "shut").chmod(0o700)
+        path = os.pathsep.join([str(folder / "shut" / "bin"), str(good.parent)])
+        told = subprocess.run(
+            [sys.executable, "-c", SHUT, path],
+            cwd=Path(__file__).parents[1],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert told.stdout == f"{good}\n", told.stderr
+
+
+@pytest.mark.case("B115")
+def test_a_current_folder_that_is_gone_hinders_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, gone = planted(tmp_path / "good"), tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert find_program("tool", path=str(good.parent)) == str(good)
 
 
 @pytest.mark.case("B52")
