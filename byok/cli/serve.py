@@ -50,7 +50,7 @@ def serve(
     Without --upstream and without settings it uses the first local server that
     answers, else an upstream whose key it finds, else the built-in demo.
     """
-    from byok.server.hardening import keep_secrets_in_memory
+    from byok.own_process import keep_secrets_in_memory
     from byok.server.instance import only_instance
 
     os.umask(0o077)

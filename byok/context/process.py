@@ -2,9 +2,11 @@
 
 multiprocessing would start it with the current folder first in the search path: a
 repository with a `pickle.py` would run code. So it is an isolated Python (`-I`), whose
-search path byok's own one only follows.
+search path byok's own one only follows. Nor has it the environment, where keys may be:
+a parser is code of others, and every process of the user could read it there.
 """
 
+import os
 import subprocess
 import sys
 from contextlib import ExitStack, suppress
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from byok.context.worker import Limits
+from byok.programs import clean_environment
 from byok.search_path import without_working_folder
 
 _END_SECONDS = 2.0
@@ -41,13 +44,14 @@ class WorkerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 cwd=Path(sys.executable).anchor,
+                env=clean_environment(_locale()),
                 **_inheriting(handles),
             )
             theirs.close()
             beats.close()
             ours.pop_all()
         with suppress(OSError):  # it ended at once, as who listens will hear
-            self.connection.send((target, limits))
+            self.connection.send((os.getpid(), target, limits))
 
     @property
     def pid(self) -> int:
@@ -69,8 +73,13 @@ class WorkerProcess:
 
 
 def _python() -> list[str]:
-    """File names must be read there as they are here."""
+    """Return an isolated Python, which reads the names of files as this one does."""
     return [sys.executable, "-I", f"-Xutf8={sys.flags.utf8_mode}"]
+
+
+def _locale() -> dict[str, str]:
+    names = ("LC_ALL", "LC_CTYPE", "LANG")
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def _search_path() -> list[str]:
@@ -81,8 +90,6 @@ def _inheriting(handles: tuple[int, ...]) -> dict[str, Any]:
     """Return what lets a new process have some handles, and nothing else."""
     if sys.platform != "win32":
         return {"pass_fds": handles}
-    import os
-
     for handle in handles:
         os.set_handle_inheritable(handle, True)
     listed = {"handle_list": list(handles)}

@@ -23,6 +23,7 @@ from typing import NamedTuple, Protocol
 from byok.context.reading import Folder, Unreadable
 from byok.context.types import Facts, Job, Prepared, SkipReason
 from byok.context.versions import MAX_BYTES, blob_name
+from byok.own_process import end_with, keep_secrets_in_memory
 
 READY = "ready"
 _REPLY_BYTES = 1024 * 1024
@@ -74,8 +75,11 @@ def main(handle: int, beat_handle: int) -> None:
     windows = sys.platform == "win32"
     kind = getattr(connections, "PipeConnection" if windows else "Connection")
     connection, beat = kind(handle), kind(beat_handle, readable=False)
-    target, limits = connection.recv()
-    _settle(limits)
+    try:
+        parent, target, limits = connection.recv()
+    except (EOFError, OSError):  # the pool is gone
+        return
+    _settle(parent, limits)
     module, _, name = target.partition(":")
     getattr(import_module(module), name)(connection, beat, limits)
 
@@ -107,15 +111,16 @@ def work(
                 connection.send(replies)
 
 
-def _settle(limits: Limits) -> None:
+def _settle(parent: int, limits: Limits) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    keep_secrets_in_memory()
+    end_with(parent)
     if hasattr(os, "nice"):
         os.nice(limits.nice)
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _replies(

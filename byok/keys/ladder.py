@@ -21,6 +21,7 @@ from byok.errors import ByokError, ConfigError, KeyMissing
 from byok.keys.keyring_store import KeyringStore
 from byok.keys.validate import clean_key
 from byok.keys.vault import Vault
+from byok.programs import trusted_folders
 
 _COMMAND_SECONDS = 5
 _COMMAND_BYTES = 4096
@@ -103,7 +104,7 @@ class KeyLadder:
             yield wanted.named_env, self._environ.get(wanted.named_env, "")
             return
         if wanted.command:
-            yield "api_key_cmd", _run(wanted.command)
+            yield "api_key_cmd", _run(wanted)
             return
         if folder := self._environ.get("CREDENTIALS_DIRECTORY", ""):
             yield "systemd credential", _credential(Path(folder), wanted.name)
@@ -137,14 +138,44 @@ def _credential(folder: Path, name: str) -> str:
         )
 
 
-def _run(command: tuple[str, ...]) -> str:
+def _program(name: str) -> str:
+    """Return the path of the key program; one in the current folder never counts."""
+    if Path(name).is_absolute():
+        return name
+    folders = list(map(str, trusted_folders()))
+    found = shutil.which(name, path=os.pathsep.join(folders))
+    if found is None or str(Path(found).parent) not in folders:
+        raise ConfigError(
+            f"api_key_cmd: the program {name} was not found.",
+            hint="Install it, or name it by its whole path.",
+        )
+    return found
+
+
+def _environment(wanted: KeyWanted) -> dict[str, str]:
+    """Return the environment without the keys that byok itself would take from it."""
+    own = {wanted.own_env, wanted.preset_env, wanted.named_env}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not (name in own or name.startswith("BYOK_") or name.endswith("_API_KEY"))
+    }
+
+
+def _home() -> Path | None:
+    """Return the user's folder: what a program finds where it runs is the user's."""
+    home = Path("~").expanduser()
+    return home if home.is_dir() else None
+
+
+def _run(wanted: KeyWanted) -> str:
     """Run the user's key command; its output is bounded and never shown."""
-    program = shutil.which(command[0])
-    if program is None:
-        raise ConfigError(f"api_key_cmd: the program {command[0]} was not found.")
+    program, *arguments = wanted.command
     try:
         process = subprocess.Popen(  # noqa: S603 - a list from the user's own settings
-            [program, *command[1:]],
+            [_program(program), *arguments],
+            cwd=_home(),
+            env=_environment(wanted),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

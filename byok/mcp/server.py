@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import multiprocessing
 import os
 import signal
 import threading
@@ -22,7 +21,7 @@ from byok.mcp.stdio import Descriptors, streams
 from byok.mcp.tool import TOOL, Asks, call
 
 _log = logging.getLogger(__name__)
-_END_SECONDS, _REAP_SECONDS = 1.5, 0.1
+_END_SECONDS = 1.5
 _LOOK_SECONDS = 5.0
 
 
@@ -90,15 +89,8 @@ async def _keep_up(client: Client) -> None:
 def end_soon(seconds: float = _END_SECONDS) -> None:
     """End the process in a moment, whatever still runs: the client is gone.
 
-    What is half written the index repeats at its next start.
+    What is half written the index repeats at its next start; workers end by themselves.
     """
-    timer = threading.Timer(seconds, _end)
+    timer = threading.Timer(seconds, os._exit, (0,))
     timer.daemon = True
     timer.start()
-
-
-def _end() -> None:
-    for child in multiprocessing.active_children():
-        child.kill()
-        child.join(_REAP_SECONDS)
-    os._exit(0)

@@ -1,36 +1,24 @@
-"""What a process that holds keys asks of the system."""
+"""How many connections the system allows."""
 
-import ctypes
 import logging
-import sys
 
 from byok.errors import ByokError
 
 try:
     import resource
-except ImportError:  # Windows has neither limit
+except ImportError:  # Windows has no such limit
     resource = None  # type: ignore[assignment]
 
 _log = logging.getLogger(__name__)
 _WANTED_FILES = 8192
 _FEWEST_FILES = 128
 _OWN_FILES = 64  # for everything that is no connection
-_PR_SET_DUMPABLE = 4
 
 
 class TooFewFiles(ByokError):
     """The system allows too few open files."""
 
     code = "files"
-
-
-def keep_secrets_in_memory() -> None:
-    """Allow no core dump, and no other process of this user to read the memory."""
-    if resource is None:
-        return
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def room_for_connections(wanted: int) -> int:

@@ -38,7 +38,7 @@ def test_a_worker_looks_for_modules_where_python_alone_would_and_then_where_byok
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", str(tmp_path), "relative", *sys.path])
     with started() as process:
-        where, path, _ = told(process)
+        where, path, *_ = told(process)
     alone = subprocess.run(
         [sys.executable, "-I", "-c", ISOLATED],
         capture_output=True,
@@ -49,6 +49,19 @@ def test_a_worker_looks_for_modules_where_python_alone_would_and_then_where_byok
     assert where == Path(tmp_path.anchor)
     assert all(Path(entry).is_absolute() for entry in path)
     assert str(tmp_path) not in path
+
+
+@pytest.mark.case("B112")
+def test_it_has_path_and_language_alone_and_nobody_reads_its_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+    monkeypatch.setenv("LC_CTYPE", "C.UTF-8")
+    with started() as process:
+        *_, environ, is_dumpable = told(process)
+    assert not set(environ) - {"PATH", "SYSTEMROOT", "LANG", "LC_ALL", "LC_CTYPE"}
+    assert environ["LC_CTYPE"] == "C.UTF-8"
+    assert not is_dumpable
 
 
 def test_its_limits_reach_it() -> None:

@@ -161,6 +161,17 @@ def test_a_worker_that_babbles_is_not_believed(path: str) -> None:
     assert (outcome.prepared, outcome.reason) == (None, SkipReason.NOT_ACCESSIBLE)
 
 
+@pytest.mark.case("B112")
+def test_a_worker_in_a_strangers_hands_runs_nothing_in_the_daemon(
+    tmp_path: Path,
+) -> None:
+    marker = tmp_path / "was-here"
+    with pool(target=f"{NASTY}:babbling") as workers:
+        [outcome] = workers.prepare(named(f"code {marker}"))
+    assert outcome.reason is SkipReason.NOT_ACCESSIBLE
+    assert not marker.exists()
+
+
 @pytest.mark.case("F21")
 def test_a_worker_that_dies_between_two_calls_is_replaced() -> None:
     with pool() as workers:

@@ -149,6 +149,48 @@ def test_the_command_runs_without_a_shell(tmp_path: Path) -> None:
     assert not marker.exists()
 
 
+@pytest.mark.case("B112")
+def test_the_command_sees_no_key_and_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = ("BYOK_KEY_BOX", "BYOK_VAULT_PASSPHRASE", "OTHER_API_KEY", "PRESET")
+    for name in (*keys, "PASSWORD_STORE_DIR"):
+        monkeypatch.setenv(name, "sk-canary")
+    code = (
+        "import os; print(*sorted(n for n, v in os.environ.items() if 'canary' in v))"
+    )
+    command = (sys.executable, "-c", code)
+    wanted = KeyWanted("openai", URL, "PRESET", command=command)
+    assert KeyLadder(environ={}).find(wanted).value == "PASSWORD_STORE_DIR"
+
+
+@pytest.mark.case("B109")
+@pytest.mark.parametrize("name", ["get-key", "./get-key", "../here/get-key"])
+def test_a_program_in_the_current_folder_is_no_key_command(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    program = here / "get-key"
+    program.write_text("#!/bin/sh\necho sk-planted\n")
+    program.chmod(0o755)
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("PATH", os.pathsep.join([".", "", str(here), os.defpath]))
+    with pytest.raises(ConfigError, match="was not found") as caught:
+        of_command(name)
+    assert "whole path" in caught.value.hint
+    assert of_command(str(program)) == "sk-planted"
+
+
+@pytest.mark.case("B109")
+def test_the_command_runs_in_the_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = (
+        "import os, pathlib; print(os.getcwd() == str(pathlib.Path.home().resolve()))"
+    )
+    assert of_command(sys.executable, "-c", shown) == "True"
+
+
 def test_the_command_cannot_read_the_terminal() -> None:
     shown = "import sys; print('sk-' + repr(sys.stdin.read()))"
     assert of_command(sys.executable, "-c", shown) == "sk-''"

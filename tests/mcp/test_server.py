@@ -117,14 +117,14 @@ async def test_a_request_before_the_greeting_is_refused() -> None:
 @pytest.mark.case("B83")
 def test_what_hangs_does_not_keep_the_process_nor_its_children() -> None:
     script = (
-        "import multiprocessing, time\n"
+        "import time\n"
+        "from byok.context.types import Job\n"
+        "from byok.context.workers import Pool\n"
         "from byok.mcp.server import end_soon\n"
-        "if __name__ == '__main__':\n"
-        "    child = multiprocessing.get_context('fork').Process(\n"
-        "        target=time.sleep, args=(60,))\n"
-        "    child.start()\n"
-        "    end_soon(0.1)\n"
-        "    time.sleep(60)\n"
+        "pool = Pool(1, limit=60, target='tests.fakes.nasty_worker:nasty')\n"
+        "outcomes = pool.prepare([Job(0, 'a', content=b''), Job(1, 'sleep')] * 32)\n"
+        "end_soon(0.1)\n"
+        "next(outcomes)\n"
     )
     began = time.monotonic()
     subprocess.run(

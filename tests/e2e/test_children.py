@@ -1,0 +1,123 @@
+"""What byok starts sees no key of byok's."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.process import Program, serving
+from tests.fakes.project import make_project
+from tests.fakes.raw import request
+from tests.fakes.upstream import FakeUpstream, answer
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
+]
+SECRETS = {
+    "BYOK_KEY_OTHER": "canary-own-variable-0123456789",
+    "BYOK_VAULT_PASSPHRASE": "canary-passphrase-0123456789",
+    "OPENAI_API_KEY": "canary-vendor-0123456789",
+    "TEAM_API_KEY": "canary-named-0123456789",
+}
+STRANGERS = {**SECRETS, "GITHUB_TOKEN": "canary-of-another-program-0123456789"}
+
+
+def witness(folder: Path, name: str, then: str) -> Path:
+    """Make a program that notes its environment before it does its work."""
+    folder.mkdir(exist_ok=True)
+    program = folder / name
+    noted = folder / "noted"
+    program.write_text(f"#!/bin/sh\necho {name} >> '{noted}'\nenv >> '{noted}'\n{then}")
+    program.chmod(0o755)
+    return noted
+
+
+def configure(home: Path, url: str, mode: str, command: str) -> None:
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text(
+        f'[upstreams.fake]\nbase_url = "{url}"\nmodel = "m"\n'
+        f"api_key_cmd = ['{command}']\n[retrieval]\nmode = '{mode}'\n"
+    )
+
+
+def children_of(pid: int) -> list[int]:
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for found in lists for child in found.read_text().split()]
+
+
+async def search(program: Program, query: str) -> str:
+    body = json.dumps({"information_request": query}).encode()
+    target = b"/agents/codebase-retrieval"
+    reply = await program.ask(request(target=target, body=body), 30)
+    assert reply.status == 200
+    return str(reply.json["formatted_retrieval"])
+
+
+async def indexed(program: Program) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        reply = await program.ask(request(target=b"/byok/index/status", body=b"{}"))
+        if {space["phase"] for space in reply.json["workspaces"]} == {"complete"}:
+            return
+        assert time.monotonic() < deadline, reply.json
+
+
+@pytest.mark.case("B112")
+async def test_parsers_hold_no_secret(tmp_path: Path, fake: FakeUpstream) -> None:
+    project = make_project(tmp_path / "bakery")
+    noted = witness(tmp_path / "bin", "key", "echo sk-from-the-command-0123456789\n")
+    configure(tmp_path / "home", fake.url, "index", str(noted.with_name("key")))
+    arguments = ("--workspace", str(project))
+    async with serving(tmp_path / "home", *arguments, env=STRANGERS) as program:
+        await indexed(program)
+        children = children_of(program.process.pid)
+        assert children
+        for pid in children:
+            commands = Path(f"/proc/{pid}/cmdline").read_bytes()
+            assert b"byok.context.worker" in commands  # and nothing else is there
+            try:
+                environ = Path(f"/proc/{pid}/environ").read_bytes()
+            except PermissionError:  # whoever is not root sees nothing at all
+                continue
+            told = environ.split(b"\0")
+            assert {line.partition(b"=")[0] for line in told if line} <= {
+                *(b"PATH", b"LANG", b"LC_ALL", b"LC_CTYPE")
+            }
+            assert b"canary" not in environ + commands
+
+
+@pytest.mark.case("B112")
+@pytest.mark.skipif(
+    not (shutil.which("git") and shutil.which("rg")), reason="needs git and rg"
+)
+async def test_git_ripgrep_and_the_key_command_see_no_key(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    project = make_project(tmp_path / "bakery")
+    shutil.rmtree(project / ".git")
+    for git in (["init", "-q"], ["add", "."], ["commit", "-qm", "Bake"]):
+        author = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", *author, *git], cwd=project, check=True)
+    folder = tmp_path / "bin"
+    noted = witness(folder, "key", "echo sk-from-the-command-0123456789\n")
+    for name in ("git", "rg"):
+        witness(folder, name, f'exec {shutil.which(name)} "$@"\n')
+    configure(tmp_path / "home", fake.url, "ripgrep", "key")
+    fake.play(answer("Yes."))
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    environ = {**SECRETS, "PATH": path}
+    arguments = ("--workspace", str(project))
+    async with serving(tmp_path / "home", *arguments, env=environ) as program:
+        await indexed(program)
+        assert "preheat" in await search(program, "preheat oven")
+        await program.check_well()
+    lines = noted.read_text().splitlines()
+    assert {"git", "rg", "key"} <= set(lines)
+    assert fake.headers[0]["Authorization"].endswith("command-0123456789")
+    assert not [line for line in lines if "canary" in line]
