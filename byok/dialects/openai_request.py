@@ -13,7 +13,6 @@ from typing import Any
 from byok.chat import (
     ChatRequest,
     ImagePart,
-    Json,
     Message,
     Part,
     Role,
@@ -25,8 +24,9 @@ from byok.chat import (
 )
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.quirks import Quirks
-from byok.dialects.schema_cleanup import narrowed
+from byok.dialects.schema_common import written
 from byok.dialects.signatures import unsigned
+from byok.wire.json_body import write_json
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -120,15 +120,16 @@ def _digest(text: str, again: int) -> str:
 
 
 def _tool(tool: ToolDefinition, names: _Table, quirks: Quirks) -> dict[str, Any]:
-    parameters: Json = {**tool.parameters, "type": "object"}
-    if quirks.narrow_schemas:
-        parameters = narrowed(parameters)
+    schema = {**tool.parameters, "type": "object"}
+    narrow, plain_keys = quirks.narrow_schemas, quirks.plain_keys
     return {
         "type": "function",
         "function": {
             "name": names(tool.name),
             "description": tool.description,
-            "parameters": {k: v for k, v in parameters.items() if k != "$schema"},
+            "parameters": written(
+                write_json(schema), narrow=narrow, plain_keys=plain_keys
+            ),
         },
     }
 

@@ -25,6 +25,7 @@ class Quirks:
         most_tools: how many tools a request may offer, 0 for any number.
         narrow_schemas: tools are described in Gemini's part of JSON Schema.
         signed_calls: the first tool call of each message wants its signature back.
+        plain_keys: a tool's parameters have letters, digits, _, . and - in their names.
         auth_header: the header for the key; `Authorization` takes `Bearer <key>`.
         strict_roles: a user message may not follow a tool message directly.
         wants_reasoning: `reasoning_content` must come back beside tool calls;
@@ -44,6 +45,7 @@ class Quirks:
     plain_tool_ids: bool = False
     most_tools: int = 0
     narrow_schemas: bool = False
+    plain_keys: bool = False
     signed_calls: bool = False
     auth_header: str = "Authorization"
     strict_roles: bool = False
@@ -114,7 +116,10 @@ QUIRKS: dict[str, Quirks] = {
     "together": Quirks(fill=_RAW),
     OPENAI_COMPATIBLE: Quirks(fill=_RAW),
     "anthropic": Quirks(
-        parallel_tool_calls=False, tool_id_length=64, plain_tool_ids=True
+        parallel_tool_calls=False,
+        tool_id_length=64,
+        plain_tool_ids=True,
+        plain_keys=True,
     ),
     "gemini": Quirks(parallel_tool_calls=False, narrow_schemas=True, signed_calls=True),
 }

@@ -5,11 +5,17 @@ in place, `const`, `oneOf`, lists of types and bounds of integers are spelled in
 words it has. Any other constraint goes into the description, where the model reads it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from byok.chat import Json
-from byok.wire.json_body import write_json
+from byok.dialects.schema_parts import (
+    merge,
+    note,
+    schemas_in,
+    target_of,
+    with_notes,
+)
 
 _KEPT = frozenset(
     (
@@ -29,7 +35,6 @@ _NOTHING = frozenset(  # beside those that are read
 _FORMATS = frozenset(("enum", "date-time", "float", "double", "int32", "int64"))
 _MOST_NODES = 2000
 _DEEPEST = 60
-_LONGEST_NOTE = 300
 
 
 def narrowed(schema: Json) -> dict[str, Any]:
@@ -61,24 +66,24 @@ class _Narrowing:
         self, schema: Json, inside: tuple[str, ...], *, top: bool
     ) -> dict[str, Any]:
         node, inside = self._resolved(dict(schema), inside)
-        for part in _schemas(node.pop("allOf", None)):
+        for part in schemas_in(node.pop("allOf", None)):
             part, inside = self._resolved(dict(part), inside)
-            _merge(node, part)
+            merge(node, part)
         notes = _unions(node, top=top)
         if "anyOf" in node:
             return self._branches(node, inside)
         notes += _spelled(node)
         out = {key: value for key, value in node.items() if key in _KEPT}
         notes += [
-            _note(key, value)
+            note(key, value)
             for key, value in node.items()
             if key not in _KEPT | _NOTHING
         ]
         extra = node.get("additionalProperties")
         if isinstance(extra, Mapping) and extra:
-            notes.append(_note("values of other keys", extra))
+            notes.append(note("values of other keys", extra))
         self._children(out, inside)
-        return _told(out, notes)
+        return with_notes(out, notes)
 
     def _branches(
         self, node: dict[str, Any], inside: tuple[str, ...]
@@ -87,7 +92,7 @@ class _Narrowing:
         branches = []
         for branch in node.pop("anyOf"):
             part, within = self._resolved(dict(branch), inside)
-            _merge(part, node)
+            merge(part, node)
             branches.append(self.node(part, within))
         return branches[0] if len(branches) == 1 else {"anyOf": branches}
 
@@ -108,42 +113,22 @@ class _Narrowing:
         while isinstance(ref := node.get("$ref"), str):
             del node["$ref"]
             self._left -= 1
-            target = self._target(ref) if self._left > 0 else None
+            target = target_of(ref, self._root) if self._left > 0 else None
             if ref in inside or target is None:
                 node.setdefault("type", "object")
-                return _told(node, [_note("as", ref.rpartition("/")[2])]), inside
+                return with_notes(node, [note("as", ref.rpartition("/")[2])]), inside
             inside = (*inside, ref)
             node = {**target, **node}
         return node, inside
-
-    def _target(self, ref: str) -> Json | None:
-        found: Any = self._root
-        for step in ref.removeprefix("#").split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
-            found = found.get(name) if isinstance(found, Mapping) else None
-        local = ref.startswith("#/") and isinstance(found, Mapping)
-        return found if local else None
-
-
-def _merge(node: dict[str, Any], part: Json) -> None:
-    """Add what a part of allOf demands."""
-    for key, value in part.items():
-        old = node.get(key)
-        if isinstance(old, Mapping) and isinstance(value, Mapping):
-            node[key] = {**value, **old}
-        elif isinstance(old, list) and isinstance(value, list) and key == "required":
-            node[key] = [*old, *(name for name in value if name not in old)]
-        else:
-            node.setdefault(key, value)
 
 
 def _unions(node: dict[str, Any], *, top: bool) -> list[str]:
     """Spell every choice as anyOf, null as nullable; the root stays one object."""
     notes: list[str] = []
     for name in ("anyOf", "oneOf"):
-        choices = _schemas(node.pop(name, None))
+        choices = schemas_in(node.pop(name, None))
         if top and choices:
-            notes.append(_note(name, choices))
+            notes.append(note(name, choices))
         elif choices:
             _choose(node, choices)
     if isinstance(kinds := node.get("type"), list):
@@ -171,7 +156,7 @@ def _spelled(node: dict[str, Any]) -> list[str]:
         if kind in _FORMATS:
             node["format"] = kind
         else:
-            notes.append(_note("format", kind))
+            notes.append(note("format", kind))
     for key, bound, step in (
         ("exclusiveMinimum", "minimum", 1),
         ("exclusiveMaximum", "maximum", -1),
@@ -181,7 +166,7 @@ def _spelled(node: dict[str, Any]) -> list[str]:
         if node.get("type") == "integer" and whole and bound not in node:
             node[bound] = node.pop(key) + step
     if isinstance(node.get("items"), list):
-        notes.append(_note("items in order", node.pop("items")))
+        notes.append(note("items in order", node.pop("items")))
     return notes
 
 
@@ -195,21 +180,4 @@ def _enum(node: dict[str, Any], values: list[Any]) -> list[str]:
         node.setdefault("type", "string")
         return []
     del node["enum"]
-    return [_note("one of", values)] if values else []
-
-
-def _schemas(value: Any) -> list[Json]:
-    items = value if isinstance(value, list) else ()
-    return [item for item in items if isinstance(item, Mapping)]
-
-
-def _note(name: str, value: Any) -> str:
-    text = write_json(value).decode("utf-8", "replace")
-    return f"{name}: {text[:_LONGEST_NOTE]}"
-
-
-def _told(node: dict[str, Any], notes: Iterable[str]) -> dict[str, Any]:
-    if told := "; ".join(notes):
-        said = node.get("description")
-        node["description"] = f"{said} ({told})" if said else told
-    return node
+    return [note("one of", values)] if values else []

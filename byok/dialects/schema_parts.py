@@ -1,0 +1,50 @@
+"""What the ways of rewriting a tool's JSON Schema share: notes, merging, references."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from byok.chat import Json
+from byok.wire.json_body import write_json
+
+_LONGEST_NOTE = 300
+
+
+def schemas_in(value: Any) -> list[Json]:
+    """Return the schemas of a list; anything else is none."""
+    items = value if isinstance(value, list) else ()
+    return [item for item in items if isinstance(item, Mapping)]
+
+
+def note(name: str, value: Any) -> str:
+    """Say in a description what the schema itself may not say."""
+    text = write_json(value).decode("utf-8", "replace")
+    return f"{name}: {text[:_LONGEST_NOTE]}"
+
+
+def with_notes(node: dict[str, Any], notes: Iterable[str]) -> dict[str, Any]:
+    """Put notes into the description of a schema, where the model reads them."""
+    if told := "; ".join(notes):
+        said = node.get("description")
+        node["description"] = f"{said} ({told})" if said else told
+    return node
+
+
+def merge(node: dict[str, Any], part: Json) -> None:
+    """Add what a part of allOf demands."""
+    for key, value in part.items():
+        old = node.get(key)
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            node[key] = {**value, **old}
+        elif isinstance(old, list) and isinstance(value, list) and key == "required":
+            node[key] = [*old, *(name for name in value if name not in old)]
+        else:
+            node.setdefault(key, value)
+
+
+def target_of(ref: str, root: Json) -> Json | None:
+    """Find what a reference into the same document means, None for nothing."""
+    found: Any = root
+    for step in ref.removeprefix("#").split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found if ref.startswith("#/") and isinstance(found, Mapping) else None

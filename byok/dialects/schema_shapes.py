@@ -1,0 +1,171 @@
+"""Which values JSON Schema's keywords may have, as a table; others are dropped.
+
+OpenAI, Azure, Anthropic and Mistral hold a tool's schema against the metaschema of
+draft 2020-12, and refuse the whole request for a `required: true` of draft 3.
+"""
+
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+KINDS = ("string", "number", "integer", "boolean", "array", "object", "null")
+# What authors write for a type.
+_ALIASES = {
+    "str": "string",
+    "text": "string",
+    "int": "integer",
+    "long": "integer",
+    "float": "number",
+    "double": "number",
+    "bool": "boolean",
+    "list": "array",
+    "dict": "object",
+    "map": "object",
+    "none": "null",
+}
+_BOUNDS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and value >= 0 and value == int(value)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)
+
+
+def _is_filled(value: Any) -> bool:
+    return isinstance(value, list) and bool(value)
+
+
+def _is_map(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def is_schema(value: Any) -> bool:
+    """Tell what may stand for a schema."""
+    return isinstance(value, Mapping | bool)
+
+
+def _is_address(value: Any) -> bool:
+    return isinstance(value, str) and "#" not in value
+
+
+def _is_dependent(value: Any) -> bool:
+    """Tell keys with the keys that they need: no schemas, which drafts spell apart."""
+    return isinstance(value, Mapping) and all(
+        isinstance(keys, list)
+        and all(isinstance(key, str) for key in keys)
+        and len(set(keys)) == len(keys)
+        for keys in value.values()
+    )
+
+
+def _never(value: Any) -> bool:
+    return False
+
+
+_WANTED: tuple[tuple[Callable[[Any], bool], str], ...] = (
+    (_is_text, "title description format pattern $ref $comment contentEncoding"),
+    (_is_text, "contentMediaType $dynamicRef"),
+    (_is_count, "minLength maxLength minItems maxItems minProperties maxProperties"),
+    (_is_count, "minContains maxContains"),
+    (_is_number, "minimum maximum exclusiveMinimum exclusiveMaximum"),
+    (lambda value: _is_number(value) and value > 0, "multipleOf"),
+    (_is_flag, "uniqueItems deprecated readOnly writeOnly"),
+    (_is_list, "required examples"),
+    (_is_filled, "enum anyOf oneOf allOf prefixItems"),
+    (_is_map, "properties patternProperties dependentSchemas $defs definitions"),
+    (is_schema, "additionalProperties propertyNames not if then else contains"),
+    (is_schema, "unevaluatedProperties unevaluatedItems contentSchema"),
+    (lambda value: is_schema(value) or isinstance(value, list), "items"),
+    (_is_address, "$id"),
+    (_is_dependent, "dependencies dependentRequired"),
+    # Of other drafts, or for whole documents: nothing that a model needs.
+    (_never, "$schema $anchor $dynamicAnchor $vocabulary $recursiveAnchor"),
+    (_never, "$recursiveRef"),
+)
+_MAY_BE = {key: check for check, keys in _WANTED for key in keys.split()}
+
+
+def shape(node: dict[str, Any]) -> None:
+    """Drop or spell anew what no metaschema of today allows in one schema."""
+    for key, bound in _BOUNDS:
+        if isinstance(node.get(key), bool) and node.pop(key) and bound in node:
+            node[key] = node.pop(bound)  # a flag beside the bound, in draft 4
+    for key in [k for k in node if k in _MAY_BE and not _MAY_BE[k](node[k])]:
+        del node[key]
+    if "required" in node:
+        names = [name for name in node["required"] if isinstance(name, str)]
+        node["required"] = list(dict.fromkeys(names))
+    if "type" in node:
+        _spell_type(node)
+
+
+def kinds_of(node: Mapping[str, Any]) -> list[str]:
+    """Return the types that a shaped schema names."""
+    kinds = node.get("type", [])
+    return kinds if isinstance(kinds, list) else [kinds]
+
+
+def kind_of(value: Any) -> str:
+    """Return the type of a JSON value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "integer" if value == int(value) else "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def is_pattern(text: str) -> bool:
+    """Tell a pattern that the vendors' checks can read; they use Python's."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(text)
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return True
+
+
+def _spell_type(node: dict[str, Any]) -> None:
+    given = node["type"] or "any"
+    kinds = [_known(kind) for kind in (given if isinstance(given, list) else [given])]
+    left = list(dict.fromkeys(kind for kind in kinds if kind))
+    if not left or "" in kinds:
+        del node["type"]  # one that is unknown may be anything
+    elif len(left) == 1:
+        node["type"] = left[0]
+    else:
+        node["type"] = left
+
+
+def _known(kind: Any) -> str:
+    if kind is None:
+        return "null"
+    word = kind.lower() if isinstance(kind, str) else ""
+    word = _ALIASES.get(word, word)
+    return word if word in KINDS else ""
