@@ -8,6 +8,20 @@ from byok.events import Usage
 _DECODER = json.JSONDecoder()
 _LONGEST = 2000  # characters of a usage object
 
+# OpenAI and Moonshot, Mistral, DeepSeek, Claude behind a gateway
+_READ = (
+    "cached_tokens",
+    "num_cached_tokens",
+    "prompt_cache_hit_tokens",
+    "cache_read_input_tokens",
+)
+# OpenAI and OpenRouter, LiteLLM, Claude behind a gateway
+_WRITTEN = (
+    "cache_write_tokens",
+    "cache_creation_tokens",
+    "cache_creation_input_tokens",
+)
+
 
 def read_usage(usage: Any) -> Usage | None:
     """Read a usage object; None where it tells nothing.
@@ -21,9 +35,12 @@ def read_usage(usage: Any) -> Usage | None:
     if not prompt and not completion:
         return None
     details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
-    nested = details.get("cached_tokens") if isinstance(details, dict) else None
-    cached = nested or usage.get("cached_tokens")  # Moonshot has it at the top
-    return Usage(prompt, completion, _count(cached))
+    places = (usage, details) if isinstance(details, dict) else (usage,)
+    read, written = (
+        max(_count(place.get(name)) for place in places for name in names)
+        for names in (_READ, _WRITTEN)
+    )
+    return Usage(prompt, completion, read, written)
 
 
 def usage_near_end(answer: bytes) -> Usage | None:

@@ -25,6 +25,32 @@ from byok.events import Usage
             {"prompt_tokens": 10, "cached_tokens": 8}, Usage(10, 0, 8), id="at the top"
         ),
         pytest.param(
+            {"prompt_tokens": 10, "num_cached_tokens": 8}, Usage(10, 0, 8), id="Mistral"
+        ),
+        pytest.param(
+            {"prompt_tokens": 10, "prompt_cache_hit_tokens": 8},
+            Usage(10, 0, 8),
+            id="DeepSeek",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 10,
+                "prompt_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 6},
+            },
+            Usage(10, 0, 3, 6),
+            id="OpenAI tells what it wrote to its cache",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 10,
+                "cache_creation_input_tokens": 6,
+                "cache_read_input_tokens": 3,
+                "prompt_tokens_details": {"cached_tokens": 3},
+            },
+            Usage(10, 0, 3, 6),
+            id="Claude behind a gateway",
+        ),
+        pytest.param(
             {"prompt_tokens": 10, "prompt_tokens_details": None, "cached_tokens": None},
             Usage(10, 0, 0),
             id="null details",
