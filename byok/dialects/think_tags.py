@@ -1,12 +1,21 @@
-"""Reasoning that a model writes into its text, between think tags at the start."""
+"""Reasoning that a model writes into its text, between think tags at the start.
+
+Where a server took the reasoning away, but not the tag that closes it, an answer begins
+with that tag: it is left out.
+"""
 
 from collections.abc import Iterator
 
 from byok.events import Finish, StreamEvent, TextDelta, ThinkingDelta
 
-# Kimi's SGLang builds use the second pair.
 _MOST_BLANK = 1024
-_PAIRS = (("<think>", "</think>"), ("◁think▷", "◁/think▷"))
+_PAIRS = (
+    ("<think>", "</think>"),
+    ("◁think▷", "◁/think▷"),  # Kimi's SGLang builds
+    ("[THINK]", "[/THINK]"),  # Magistral
+    ("<thought>", "</thought>"),  # Gemini's thoughts in its OpenAI-compatible API
+)
+_MARKS = tuple(mark for pair in _PAIRS for mark in pair)
 
 
 class ThinkTags:
@@ -44,13 +53,13 @@ class ThinkTags:
     def _before(self, text: str) -> Iterator[StreamEvent]:
         start = text.lstrip()
         for opener, closer in _PAIRS:
-            if start.startswith(opener):
+            if start.startswith((opener, closer)):
                 self._closer = closer
                 yield from self._inside(start.removeprefix(opener))
                 return
-            if opener.startswith(start) and len(text) <= _MOST_BLANK:
-                self._held = text  # not enough to tell, and also for ""
-                return
+        if len(text) <= _MOST_BLANK and any(m.startswith(start) for m in _MARKS):
+            self._held = text  # not enough to tell, and also for ""
+            return
         self._held = None
         yield TextDelta(text)
 
