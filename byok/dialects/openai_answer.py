@@ -9,14 +9,15 @@ from typing import Any
 
 from byok.dialects.openai_errors import refusal_of
 from byok.dialects.openai_fields import (
+    is_whole_message,
     only_delta,
     only_text,
-    provider_fields,
     reasoning,
     string,
     texts,
 )
 from byok.dialects.openai_usage import read_usage
+from byok.dialects.strays import FAILED, check_protocol, is_error
 from byok.dialects.think_tags import ThinkTags
 from byok.errors import UpstreamError, UpstreamGarbled
 from byok.events import (
@@ -55,7 +56,6 @@ _WEIGHT = {
     FinishReason.CONTENT_FILTER: 2,
     FinishReason.LENGTH: 3,
 }
-_FAILED = frozenset({"error", "insufficient_system_resource"})
 
 
 class OpenAIAnswer:
@@ -120,7 +120,7 @@ class OpenAIAnswer:
             if data.endswith(b"\n[DONE]"):
                 self._end()
             return
-        if (delta := only_delta(chunk)) is None:
+        if (delta := only_delta(chunk)) is None or not self._spoke:
             self._chunk(chunk)
         elif self._think is None and (text := only_text(delta)):
             if text := self._text.feed(text):  # nearly all of them are just that
@@ -148,11 +148,13 @@ class OpenAIAnswer:
             self._out.extend(self._think.flush())
 
     def _chunk(self, chunk: Any) -> None:
+        if not self._spoke:
+            check_protocol(chunk)
         if not isinstance(chunk, dict):
             raise UpstreamGarbled(
                 "a part of its answer is no JSON object.", code="upstream_not_json"
             )
-        if chunk.get("error"):
+        if chunk.get("error") or is_error(chunk):
             raise refusal_of(chunk)
         choices = chunk.get("choices")
         if isinstance(choices, list):
@@ -166,18 +168,23 @@ class OpenAIAnswer:
             self._usage = groq.get("usage") or self._usage
 
     def _choice(self, choice: dict[str, Any]) -> None:
-        part = choice.get("delta")
-        if not isinstance(part, dict):
-            # Some repeat the whole message at the end of a stream: read it only once.
-            part = choice.get("message") if not self._spoke else None
+        part, message = choice.get("delta"), choice.get("message")
+        # Some repeat the whole message at the end of a stream: read it only once.
+        is_whole = not self._spoke and is_whole_message(message, part)
+        if is_whole:
+            part = message
         if isinstance(part, dict):
             self._part(part)
+        if choice.get("error"):
+            raise refusal_of(choice)
         if usage := choice.get("usage"):
             self._usage = usage
         if reason := choice.get("finish_reason"):
             self._note_finish(reason)
         if reason := choice.get("native_finish_reason"):
             self._note_finish(reason, only_length=True)
+        if is_whole and self._finish is None:
+            self._finish = FinishReason.STOP  # nothing can follow it
 
     def _part(self, part: dict[str, Any]) -> None:
         self._spoke = True
@@ -227,6 +234,7 @@ class OpenAIAnswer:
         raw, index = call.get("function"), call.get("index")
         function: dict[str, Any] = raw if isinstance(raw, dict) else {}
         arguments, name = function.get("arguments"), string(function.get("name"))
+        extra = call.get("extra_content")
         if not isinstance(arguments, str):
             written = (
                 write_json(arguments) if isinstance(arguments, (dict, list)) else b""
@@ -237,16 +245,17 @@ class OpenAIAnswer:
             string(call.get("id")),
             self._tool_names.get(name, name),
             arguments,
-            provider_fields(call),
+            {"extra_content": extra} if extra else None,  # Gemini's signature
         )
 
     def _note_finish(self, reason: Any, *, only_length: bool = False) -> None:
         if not isinstance(reason, str) or not reason:
             return
-        if reason in _FAILED:
+        if reason.lower() in FAILED:
             raise UpstreamGarbled(
-                "it stopped with an error in the middle of its answer.",
+                f"it broke off its answer ({reason}).",
                 code="upstream_cut",
+                hint="Try again.",
                 retryable=True,
             )
         found = _FINISH.get(reason.lower(), FinishReason.STOP)

@@ -12,8 +12,8 @@ from byok.wire.json_body import parse_json
 _LONGEST = 300
 _READ = 4096
 _DEEPEST = 8
-_TELLING = ("message", "msg", "detail", "errors")
-_KINDS = ("code", "type", "status", "error_type")
+_TELLING = ("message", "msg", "status_msg", "detail", "errors")
+_KINDS = ("code", "type", "status", "error_type", "status_code")
 _STATUS = re.compile(r"[45]\d\d\Z")
 _ROUTERS_OWN = "provider returned error"
 
@@ -22,7 +22,8 @@ def error_text(body: Any) -> tuple[str, str]:
     """Return the message and the type or code of an error body, either may be "".
 
     Read are `{"error": {"message", "type", "code"}}`, `{"error": "text"}`,
-    `{"message"}`, `{"detail"}`, and a list with one of these inside (Gemini).
+    `{"message"}`, `{"detail"}`, a list with one of these inside (Gemini), and
+    `{"base_resp": {"status_code", "status_msg"}}` (MiniMax).
     A code that only repeats an HTTP status is none.
     """
     message, kinds = _read(body)
@@ -59,10 +60,11 @@ def refusal_of(
 
 
 def _first(body: Any) -> Any:
-    """Take the error out of a list (Gemini)."""
+    """Take the error out of a list (Gemini) or a frame (MiniMax)."""
     while isinstance(body, list) and body:
         body = body[0]
-    return body
+    frame = body.get("base_resp") if isinstance(body, dict) else None
+    return frame if isinstance(frame, dict) and "error" not in body else body
 
 
 def _inner(body: Any) -> Any:

@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from byok.chat import Json
+# The last but one is Copilot's.
+_REASONING = (
+    "reasoning_content", "reasoning", "thinking", "reasoning_text", "reasoning_details",
+)  # fmt: skip
 
 
 def only_delta(chunk: Any) -> dict[str, Any] | None:
@@ -30,13 +33,26 @@ def only_text(delta: dict[str, Any]) -> str:
     return text if len(delta) == 1 and isinstance(text, str) else ""
 
 
+def is_whole_message(message: Any, delta: Any) -> bool:
+    """Tell an answer in one piece from the text so far beside a delta (Perplexity)."""
+    if not isinstance(message, dict):
+        return False
+    if not isinstance(delta, dict):
+        return True
+    return _says_something(message) and not _says_something(delta)
+
+
+def _says_something(part: dict[str, Any]) -> bool:
+    return any(value for name, value in part.items() if name != "role")
+
+
 def reasoning(part: dict[str, Any]) -> str:
     """Read the reasoning once, whichever fields repeat it."""
-    for field in ("reasoning_content", "reasoning"):
-        if isinstance(text := part.get(field), str) and text:
+    for field in _REASONING:
+        value = part.get(field)
+        if value and (text := value if isinstance(value, str) else texts(value)):
             return text
-    details = part.get("reasoning_details")
-    return texts(details) if isinstance(details, list) else ""
+    return ""
 
 
 def texts(value: Any) -> str:
@@ -51,12 +67,6 @@ def texts(value: Any) -> str:
         if isinstance(item, dict)
     ]
     return "".join(found)
-
-
-def provider_fields(call: Json) -> Json | None:
-    """Return the fields of a tool call that its provider wants back as they are."""
-    extra = call.get("extra_content")  # Gemini's signature of its thoughts
-    return {"extra_content": extra} if extra else None
 
 
 def string(value: Any) -> str:

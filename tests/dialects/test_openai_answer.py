@@ -168,6 +168,23 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
         ],
         [ThinkingDelta("hm"), STOP],
     ),
+    "thinking, as Ollama's relatives send": (
+        [delta(thinking="hm"), delta(thinking=[{"text": "!"}], content="Hi."), DONE],
+        [ThinkingDelta("hm"), ThinkingDelta("!"), TextDelta("Hi."), STOP],
+    ),
+    "reasoning_text, as Copilot sends": (
+        [delta(reasoning_text="hm", content=None), delta(content="Hi."), DONE],
+        [ThinkingDelta("hm"), TextDelta("Hi."), STOP],
+    ),
+    "the whole text so far beside each delta, as Perplexity streams": (
+        [
+            choice(delta={"role": "assistant", "content": ""},
+                   message={"role": "assistant", "content": ""}),
+            choice(delta={"content": "Hi"}, message={"content": "Hi"}),
+            choice("stop", delta={"content": "."}, message={"content": "Hi."}),
+        ],
+        [TextDelta("Hi"), TextDelta("."), STOP],
+    ),
     "only reasoning_details": (
         [delta(reasoning_details=[{"text": "a"}, {"summary": "b"}, {"data": "x"}]),
          DONE],
@@ -377,6 +394,35 @@ def test_a_whole_answer_gives_the_same_events(indent: int | None) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("finish", "reason"),
+    [(None, STOP), ("", STOP), ("stop", STOP), ("length", LENGTH)],
+)
+@pytest.mark.parametrize(
+    "beside", [{}, {"delta": {"role": "assistant", "content": ""}}]
+)
+def test_a_whole_message_is_an_end_by_itself(
+    finish: str | None, reason: Finish, beside: dict[str, Any]
+) -> None:
+    calls = [call(None, id="x", name="f", arguments="{}")]
+    message = {"role": "assistant", "content": "Hi.", "tool_calls": calls}
+    body = {"choices": [{**beside, "message": message, "finish_reason": finish}]}
+    found = decode(json.dumps(body).encode())
+    assert found == [TextDelta("Hi."), D(None, "x", "f", "{}"), reason]
+
+
+def test_an_empty_message_beside_an_empty_delta_is_only_a_beginning() -> None:
+    empty = {"role": "assistant", "content": ""}
+    events, error = until_error(choice(delta=empty, message=empty), HI)
+    assert (text(events), error.code) == ("Hi.", "upstream_cut")
+
+
+def test_a_message_that_was_cut_is_no_end() -> None:
+    body = json.dumps({"choices": [{"message": {"content": "Hi. How are"}}]}).encode()
+    _, error = until_error(body[:-9])
+    assert error.code == "upstream_not_json"
+
+
 OVER = event({"error": {"message": "Over"}})
 FAILURES: dict[str, tuple[list[bytes], str, str]] = {
     "nothing": ([], "", "upstream_empty"),
@@ -390,7 +436,21 @@ FAILURES: dict[str, tuple[list[bytes], str, str]] = {
     "cut in a tag": ([delta(content="<thi")], "<thi", "upstream_cut"),
     "cut in an emoji": ([delta(content="a\ud83d")], "a\ufffd", "upstream_cut"),
     "cut in an event": ([HI, HI[:-9]], "Hi.", "upstream_not_json"),
-    "an error as finish_reason": ([HI, delta(finish="error")], "Hi.", "upstream_cut"),
+    **{
+        f"{reason} as finish_reason": (
+            [HI, delta(finish=reason)],
+            "Hi.",
+            "upstream_cut",
+        )
+        for reason in (
+            "error",
+            "abort",
+            "network_error",
+            "cancelled",
+            "timeout",
+            "MALFORMED_FUNCTION_CALL",
+        )
+    },
     "no JSON": ([HI, b"data: oops\n\n"], "Hi.", "upstream_not_json"),
     "no object": ([b"data: 7\n\n"], "", "upstream_not_json"),
     "half JSON": ([b'data: {"a":1}\ndata: oops\n\n'], "", "upstream_not_json"),
@@ -409,6 +469,11 @@ FAILURES: dict[str, tuple[list[bytes], str, str]] = {
     ),
     "a bare error field": (
         [HI, b'error: {"message": "Over"}\n\n'],
+        "Hi.",
+        "upstream_refused",
+    ),
+    "an error of a choice": (
+        [HI, choice("error", delta={"content": ""}, error={"message": "Over"})],
         "Hi.",
         "upstream_refused",
     ),
@@ -435,6 +500,81 @@ def test_a_failure_keeps_the_text_before_it(
     if code == "upstream_refused":
         assert isinstance(error, UpstreamRefused)
         assert "Over" in str(error)
+
+
+ERRORS: list[dict[str, Any]] = [
+    {"object": "error", "message": "Over", "code": 500},
+    {"object": "error", "message": {"detail": "Over"}},
+    {"detail": "Over"},
+    {"detail": [{"msg": "Over", "loc": ["body"]}]},
+    {"code": 500, "message": "Over"},
+    {"code": "InternalError", "message": "Over", "request_id": "1"},
+    {"code": 1261, "msg": "Over", "success": False},
+    {"errors": [{"message": "Over"}]},
+    {"base_resp": {"status_code": 1013, "status_msg": "Over"}, "choices": None},
+    {"message": "Over", "choices": []},
+]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("before", [[], [HI]], ids=["alone", "in the middle"])
+def test_an_error_is_told_from_a_chunk_by_its_fields(
+    error: dict[str, Any], before: list[bytes]
+) -> None:
+    events, failure = until_error(*before, event(error), DONE)
+    assert text(events) == ("Hi." if before else "")
+    assert isinstance(failure, UpstreamRefused)
+    assert "Over" in str(failure)
+
+
+def test_an_error_in_one_piece_is_told_with_its_class() -> None:
+    frame = {"status_code": 1008, "status_msg": "insufficient balance"}
+    _, failure = until_error(json.dumps({"base_resp": frame}).encode())
+    assert failure.code == "upstream_quota"
+    assert "insufficient balance" in str(failure)
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        {"choices": [], "base_resp": {"status_code": 0, "status_msg": ""}},
+        {"choices": [{"delta": {"content": "a"}}], "detail": "x", "message": "y"},
+        {"choices": [], "usage": USAGE, "message": "done"},
+        {"choices": [], "message": "", "detail": None, "errors": []},
+        {"type": "ping"},
+    ],
+)
+def test_what_only_looks_like_an_error_is_none(chunk: dict[str, Any]) -> None:
+    assert text(decode(HI, event(chunk), delta(finish="stop"), DONE)).startswith("Hi.")
+
+
+def test_a_reason_that_is_a_failure_is_named() -> None:
+    _, error = until_error(HI, delta(finish="network_error"))
+    assert "network_error" in str(error)
+    assert error.retryable
+
+
+PROTOCOLS: dict[str, bytes] = {
+    "Anthropic's Messages API": b'event: message_start\ndata: {"type": '
+    b'"message_start", "message": {"role": "assistant"}}\n\n',
+    "Anthropic's": b'{"type": "message", "role": "assistant", "content": []}',
+    "OpenAI's Responses API": b'event: response.created\ndata: {"type": '
+    b'"response.created", "response": {}}\n\n',
+    "OpenAI's Responses": b'{"object": "response", "output": []}',
+    "Ollama's own API": b'{"model": "m", "message": {"content": "Hi"}, "done": false}\n'
+    b'{"model": "m", "message": {"content": "."}, "done": true}\n',
+    "Ollama's own": b'{"model": "m", "response": "Hi.", "done": true}',
+    "Gemini's own API": b'data: {"candidates": [{"content": {"parts": []}}]}\n\n',
+    "Gemini's own": b'[{"candidates": [{"content": {"parts": []}}]}]',
+}
+
+
+@pytest.mark.parametrize(("name", "answer"), PROTOCOLS.items(), ids=list(PROTOCOLS))
+def test_another_protocol_is_named(name: str, answer: bytes) -> None:
+    _, error = until_error(answer)
+    assert error.code == "upstream_protocol"
+    assert name in str(error)
+    assert "base_url" in error.hint
 
 
 @pytest.mark.parametrize("field", ["error", "usage", "x_groq"])

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from byok.dialects.openai_fields import (
+    is_whole_message,
     only_delta,
-    provider_fields,
     reasoning,
     string,
     texts,
@@ -64,6 +64,9 @@ def test_any_other_chunk_is_left_to_the_long_way(other: Any) -> None:
         ({"reasoning_content": "", "reasoning": "b"}, "b"),
         ({"reasoning_details": [{"text": "a"}, {"summary": "b"}, 1]}, "ab"),
         ({"reasoning": 1}, ""),
+        ({"reasoning": None, "thinking": "c"}, "c"),
+        ({"thinking": [{"text": "c"}]}, "c"),
+        ({"reasoning_text": "d", "reasoning_opaque": "x"}, "d"),
         ({}, ""),
     ],
 )
@@ -71,11 +74,28 @@ def test_reasoning_is_read_once(part: dict[str, Any], text: str) -> None:
     assert reasoning(part) == text
 
 
-def test_only_what_a_provider_wants_back_is_kept_of_a_call() -> None:
-    google = {"google": {"thought_signature": "CiQ"}}
-    call = {"id": "x", "type": "function", "extra_content": google}
-    assert provider_fields(call) == {"extra_content": google}
-    assert provider_fields({"id": "x", "extra_content": None}) is None
+EMPTY = {"role": "assistant", "content": "", "tool_calls": None}
+
+
+@pytest.mark.parametrize(
+    ("message", "delta", "whole"),
+    [
+        ({"content": "a"}, None, True),
+        (EMPTY, None, True),
+        ({"content": "a"}, {}, True),
+        ({"content": "a"}, EMPTY, True),
+        ({"tool_calls": [{}]}, EMPTY, True),
+        (EMPTY, EMPTY, False),
+        ({"content": "a"}, {"content": "a"}, False),
+        ({"content": "a"}, {"tool_calls": [{}]}, False),
+        (None, EMPTY, False),
+        ("a", None, False),
+    ],
+)
+def test_a_whole_message_is_told_from_the_text_so_far(
+    message: Any, delta: Any, *, whole: bool
+) -> None:
+    assert is_whole_message(message, delta) is whole
 
 
 @pytest.mark.parametrize(
