@@ -17,7 +17,7 @@ from itertools import count
 from byok.chat import ChatRequest, Message, Role
 from byok.dialects.refusals import class_of
 from byok.errors import UpstreamGarbled, UpstreamRefused
-from byok.events import Finish, FinishReason, StreamEvent, Usage
+from byok.events import Finish, FinishReason, Notice, StreamEvent, Usage
 from byok.offload import Run, here
 from byok.upstream.base import Forwarded, Upstream
 from byok.upstream.router import Destination
@@ -35,6 +35,10 @@ _TRIES = 3  # of shorter requests where refusals name no number; else it is one
 _FORGOTTEN = ChatRequest(())
 _NOTHING = Compaction(0, ())
 _MANY_MESSAGES, _LARGE = 500, 500_000  # bytes
+_GUESSED = Notice(
+    "The upstream found this conversation too long and did not say by how much, so its "
+    "oldest part was shortened by guess. Set context_window for this upstream."
+)
 _UNSAID = (
     "If this was too long for it, set context_window for this upstream, or lower it."
 )
@@ -99,9 +103,10 @@ class FittedUpstream:
     ) -> AsyncGenerator[list[StreamEvent], None]:
         """Ask with what fits, and learn how much that is."""
         limits = self._limits(model)
-        sent, weight = await self._fitted(chat, model, limits)
+        sent, weight, cut = await self._fitted(chat, model, limits)
         for attempt in count(1):
             begun, teaches = False, _is_what_is_weighed(sent)
+            owed = [_GUESSED] if cut and limits.guessed else []
             try:
                 async with aclosing(self._inner.stream(sent, model)) as batches:
                     async for batch in batches:
@@ -109,6 +114,7 @@ class FittedUpstream:
                             _check_room(batch)
                             begun = True
                             chat = sent = _FORGOTTEN  # they may be large
+                            batch = [*owed, *batch]
                         if teaches and isinstance(batch[-1], Finish):
                             self._learn(model, limits, weight, batch)
                         yield batch
@@ -125,18 +131,18 @@ class FittedUpstream:
                 )
                 if attempt > (1 if error.window else _TRIES):
                     raise
-                sent, lighter = await self._fitted(chat, model, limits)
+                sent, lighter, more = await self._fitted(chat, model, limits)
                 if lighter >= weight:
                     raise
-                weight = lighter
+                weight, cut = lighter, cut or more
             except UpstreamGarbled as error:
                 _explain(error, weight)
                 raise
 
     async def _fitted(
         self, chat: ChatRequest, model: str, limits: Limits
-    ) -> tuple[ChatRequest, int]:
-        """Return what is sent, and its weight.
+    ) -> tuple[ChatRequest, int, bool]:
+        """Return what is sent, its weight, and whether more was cut than before.
 
         Below the low-water mark nothing was ever compacted; above it a conversation
         that once was stays so, even if it would fit again by what was learned since.
@@ -149,21 +155,22 @@ class FittedUpstream:
         told = 0 if limits.window() else await self._window.told(model)
         room = limits.room(told, chat.sampling.max_tokens) - fixed
         if room <= 0 or weight <= room * LOW_WATER:
-            return chat, fixed + weight
+            return chat, fixed + weight, False
         if weight <= room and not self._compactions.knows(model):
-            return chat, fixed + weight
+            return chat, fixed + weight, False
         run = _run_for(len(body), weight)
         lengths = self._compactions.lengths(model)
         beginnings = await run(partial(digests, body, lengths))
         known = self._compactions.find(model, beginnings) or _NOTHING
-        now = known.applied(body)
+        compaction, now = known, known.applied(body)
         bare = without_context(body)
         if self._sum(known.applied(bare)) > room:
             compaction = await self._compacted(chat, model, bare, known, room, run)
             now = compaction.applied(body)
         if (excess := self._sum(now) - room) > 0:
             now = less_context(now, excess)
-        return replace(chat, messages=(*system, *now)), fixed + self._sum(now)
+        sent = replace(chat, messages=(*system, *now))
+        return sent, fixed + self._sum(now), compaction is not known
 
     async def _compacted(
         self,
@@ -251,7 +258,7 @@ def _explain(error: UpstreamGarbled, weight: int) -> None:
 
 def _check_room(batch: list[StreamEvent]) -> None:
     """Take an answer that ends before its first token for what it is (GLM)."""
-    match batch:
+    match [event for event in batch if not isinstance(event, Notice)]:
         case [Usage(input_tokens=read, output_tokens=0), Finish(FinishReason.LENGTH)]:
             raise UpstreamRefused(
                 "the conversation left it no room for an answer.",

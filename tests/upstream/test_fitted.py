@@ -24,7 +24,7 @@ from byok.chat import (
     ToolResult,
 )
 from byok.errors import UpstreamError, UpstreamGarbled, UpstreamRefused
-from byok.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
+from byok.events import Finish, FinishReason, Notice, StreamEvent, TextDelta, Usage
 from byok.upstream.fitted import FittedUpstream, Window
 from byok.upstream.router import Destination
 from byok.upstream.summaries import Summariser
@@ -484,6 +484,34 @@ async def test_other_short_answers_are_answers(answer: Answer) -> None:
     events = await bench.ask(chat(100))
     assert events == [event for batch in answer for event in batch]
     assert len(bench.model.chats) == 1
+
+
+# --- guesses ---
+
+
+def notices(events: list[StreamEvent]) -> list[str]:
+    return [event.text for event in events if isinstance(event, Notice)]
+
+
+async def test_a_cut_by_guess_is_told_in_the_answer_that_it_cost() -> None:
+    bench = Bench(Model(8 * K, names=False, counts=False))
+    (told,) = notices(await bench.ask(chat(100)))
+    assert "by guess" in told
+    assert "context_window" in told
+    assert notices(await bench.ask(chat(101))) == []
+
+
+async def test_a_cut_that_the_upstream_measured_is_not_told() -> None:
+    bench = Bench(Model(8 * K))
+    assert notices(await bench.ask(chat(100))) == []
+    assert bench.model.chats[-1].messages != chat(100).messages
+
+
+async def test_a_notice_does_not_hide_that_there_was_no_room() -> None:
+    answer: Answer = [[Notice("So."), Usage(8 * K), Finish(FinishReason.LENGTH)]]
+    bench = Bench(Scripted(lambda request: answer))
+    with pytest.raises(UpstreamRefused, match="no room"):
+        await bench.ask(chat(100))
 
 
 # --- counts ---
