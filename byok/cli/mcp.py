@@ -3,13 +3,18 @@
 import asyncio
 import logging
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from byok.cli.asking import WorkspacesOption, folders, opener
-from byok.cli.context import ConfigOption
+from byok.cli.context import ConfigOption, load
 from byok.cli.output import tell
 from byok.paths import find_paths
+
+if TYPE_CHECKING:
+    from byok.retrieval.text_search import TextSearch
 
 _PATIENCE = 2.0  # an agent waits
 
@@ -19,11 +24,21 @@ def register(app: typer.Typer) -> None:
     app.command(name="mcp")(mcp)
 
 
-def mcp(workspace: WorkspacesOption = None, config: ConfigOption = None) -> None:
+def mcp(
+    workspace: WorkspacesOption = None,
+    daemon: Annotated[
+        bool,
+        typer.Option(
+            help="Start the daemon where another process has the index open; "
+            "else a text search answers."
+        ),
+    ] = True,
+    config: ConfigOption = None,
+) -> None:
     """Offer code retrieval to an MCP client, on standard input and output.
 
     The client starts this. It asks the daemon if one runs, else it indexes the folders
-    itself; without -w it answers from all declared workspaces.
+    itself; without -w the project of the current folder.
     """
     if sys.stdin.isatty():
         tell(
@@ -33,14 +48,29 @@ def mcp(workspace: WorkspacesOption = None, config: ConfigOption = None) -> None
     from byok.mcp.stdio import take_over
 
     own = take_over()
+    from byok.local.agent import Agent
     from byok.local.client import asking
+    from byok.local.starting import Starter, daemon_command
     from byok.mcp.server import end_soon, serve
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
-    paths, roots = find_paths(), folders(workspace)
+    paths, given = find_paths(), folders(workspace)
+    starter = Starter(daemon_command(config), paths.state_dir)
+
+    def open_text() -> "TextSearch":
+        from byok.retrieval.opening import text_search
+
+        return text_search(*load(config), given)
 
     async def run() -> None:
-        async with asking(paths, opener(config), roots, patience=_PATIENCE) as client:
-            await serve(client, roots, own, end_soon)
+        async with asking(paths, opener(config), given, patience=_PATIENCE) as client:
+            agent = Agent(
+                client,
+                given,
+                Path.cwd().resolve(),
+                open_text=open_text,
+                start=starter.start if daemon else lambda: None,
+            )
+            await serve(agent, own, end_soon)
 
     asyncio.run(run())

@@ -87,7 +87,7 @@ async def _scope(
     if everything:
         _tell_if_empty(await built_as_far_as_it_goes(client, known))
         return known
-    wanted = given or [await _around_here(client)]
+    wanted = given or [_around_here(known)]
     new = [root for root in wanted if str(root) not in known]
     await _follow(client, new)
     roots = [str(root) for root in wanted]
@@ -100,12 +100,12 @@ async def _scope(
     return roots
 
 
-async def _around_here(client: "LocalClient") -> Path:
+def _around_here(known: Iterable[str]) -> Path:
     """Return what a question in this folder is about."""
     from byok.local.project import workspace_of
 
     try:
-        return await workspace_of(client, Path.cwd().resolve())
+        return workspace_of(Path.cwd().resolve(), map(Path, known))
     except ConfigError as error:
         raise ConfigError(
             error.sentence,

@@ -1,22 +1,19 @@
 """Which workspace a folder belongs to: code of another one shall not answer there."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from byok.context.roots import check_root
 from byok.errors import ConfigError
-from byok.knowledge import Service
-from byok.local.client import LocalClient
 
 
-async def workspace_of(client: LocalClient, folder: Path) -> Path:
+def workspace_of(folder: Path, known: Iterable[Path]) -> Path:
     """Return the innermost workspace around a folder, else its project.
 
     Raises:
         ConfigError: it is in no workspace, and cannot be one itself.
     """
-    told = await client.ask(Service.INDEX_STATUS, {})
-    known = [Path(space["root"]) for space in told["workspaces"]]
     around = [root for root in known if folder.is_relative_to(root)]
     if around:
         return max(around, key=lambda root: len(root.parts))

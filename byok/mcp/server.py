@@ -6,8 +6,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Protocol
 
 import anyio
@@ -34,7 +33,6 @@ class Client(Asks, Protocol):
 
 async def serve(
     client: Client,
-    roots: Sequence[Path],
     own: Descriptors,
     on_end: Callable[[], None] = lambda: None,
 ) -> None:
@@ -51,13 +49,13 @@ async def serve(
                 loop.add_signal_handler(number, stop)
         async with streams(own, on_end) as (incoming, outgoing):
             group.start_soon(_keep_up, client)
-            server = _server(client, roots)
+            server = _server(client)
             options = server.create_initialization_options()
             await server.run(incoming, outgoing, options)
         group.cancel_scope.cancel()
 
 
-def _server(asks: Asks, roots: Sequence[Path]) -> Server[dict[str, object]]:
+def _server(asks: Asks) -> Server[dict[str, object]]:
     async def on_list(
         context: ServerRequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
@@ -66,7 +64,7 @@ def _server(asks: Asks, roots: Sequence[Path]) -> Server[dict[str, object]]:
     async def on_call(
         context: ServerRequestContext, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        return await call(asks, params.name, params.arguments, roots)
+        return await call(asks, params.name, params.arguments)
 
     return Server(
         "byok", version=__version__, on_list_tools=on_list, on_call_tool=on_call

@@ -1,8 +1,7 @@
 """The one tool: `codebase-retrieval`, its description, its arguments, its answer."""
 
 import logging
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import mcp_types as types
@@ -52,19 +51,18 @@ class Asks(Protocol):
 
 
 async def call(
-    asks: Asks, name: str, arguments: Mapping[str, Any] | None, roots: Sequence[Path]
+    asks: Asks, name: str, arguments: Mapping[str, Any] | None
 ) -> types.CallToolResult:
     """Run the tool; what goes wrong is a result that the agent can read."""
     given = dict(arguments or {})
     if wrong := _wrong(name, given):
         return _result(wrong, is_error=True)
-    body = {FIELD: given[FIELD], "workspaces": [str(root) for root in roots]}
     try:
-        told = await asks.ask(Service.RETRIEVAL, body)
+        told = await asks.ask(Service.RETRIEVAL, {FIELD: given[FIELD]})
         return _result(str(told["formatted_retrieval"]))
     except ByokError as error:
         _log.warning("%s: %s", error.code, error.logged)
-        return _result(_sentence(error), is_error=True)
+        return _result(error.sentence, is_error=True)
     except Exception:
         _log.exception("the tool failed")
         return _result("Internal error of byok; its stderr says more.", is_error=True)
@@ -83,16 +81,6 @@ def _wrong(name: str, given: Mapping[str, Any]) -> str:
     if len(request) > LONGEST:
         return f"{FIELD} is longer than {LONGEST:,} characters: ask in a few sentences."
     return ""
-
-
-def _sentence(error: ByokError) -> str:
-    if error.code == "index_in_use":
-        return (
-            "Another byok process has the index open. Start the daemon once "
-            "(byok serve) and all of them share it; meanwhile use the file and "
-            "search tools."
-        )
-    return error.sentence
 
 
 def _result(text: str, *, is_error: bool = False) -> types.CallToolResult:

@@ -79,10 +79,12 @@ class CodeContext:
             try:
                 await self._opened()
             except ByokError as error:
-                # In use, such as by an MCP server, or no room on the disk: for now.
-                if error.code != "index_in_use" and not error.retryable:
+                if error.code == "index_in_use":  # for now; whoever asks is told
+                    _log.info("%s", error.sentence)
+                elif error.retryable:  # such as no room on the disk
+                    _log.warning("%s", error.sentence)
+                else:
                     raise
-                _log.warning("%s", error.sentence)
 
     async def close(self) -> None:
         """Close what was opened."""

@@ -3,11 +3,15 @@
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from byok.config import Settings
 from byok.context.options import Options
 from byok.paths import Paths
 from byok.retrieval.code_context import CodeContext
+
+if TYPE_CHECKING:
+    from byok.retrieval.text_search import TextSearch
 
 
 @asynccontextmanager
@@ -19,8 +23,33 @@ async def open_context(
     Raises:
         NewerData, CorruptData, IndexInUse: its files cannot be used.
     """
+    options = _options(settings, paths, roots)
+    mode = settings.retrieval.mode
+    context = CodeContext(paths.database, paths.index, options, mode)
+    try:
+        await context.start()
+        yield context
+    finally:
+        await context.close()
+
+
+def text_search(
+    settings: Settings, paths: Paths, roots: Iterable[Path] = ()
+) -> "TextSearch":
+    """Return what answers where another process has the index open."""
+    from byok.context.programs import find_program
+    from byok.context.roots import rules_of
+    from byok.retrieval.ripgrep import Ripgrep
+    from byok.retrieval.text_search import TextSearch
+
+    options = _options(settings, paths, roots)
+    ripgrep = Ripgrep(find_program("rg", never=options.roots))
+    return TextSearch(ripgrep, lambda root: rules_of(root, options))
+
+
+def _options(settings: Settings, paths: Paths, roots: Iterable[Path]) -> Options:
     own = settings.context
-    options = Options(
+    return Options(
         roots=[*map(Path, own.workspaces), *roots],
         max_files=own.max_files,
         extensions=own.extensions,
@@ -30,10 +59,3 @@ async def open_context(
         store_bytes=own.store_mb * 2**20,
         own_folders=(paths.config_dir, paths.state_dir, paths.data_dir),
     )
-    mode = settings.retrieval.mode
-    context = CodeContext(paths.database, paths.index, options, mode)
-    try:
-        await context.start()
-        yield context
-    finally:
-        await context.close()

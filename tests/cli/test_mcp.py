@@ -16,7 +16,9 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent
 
+from byok.local.find import find_daemon
 from byok.paths import find_paths
+from byok.server.instance import is_held
 from byok.server.token import read_token
 from tests.cli.conftest import Cli
 from tests.fakes.process import Program
@@ -123,15 +125,71 @@ async def test_a_daemon_that_starts_later_is_used_from_then_on(
 
 
 @pytest.mark.case("F32")
-async def test_a_second_process_without_a_daemon_says_what_to_do(
-    project: Path,
+async def test_a_second_process_starts_the_daemon_and_both_are_answered(
+    clean_environment: Path, project: Path, tmp_path: Path
 ) -> None:
-    async with connected("-w", project) as one, connected("-w", project) as two:
+    other = make_project(tmp_path / "other")
+    (clean_environment / "config.toml").parent.mkdir(exist_ok=True)
+    (clean_environment / "config.toml").write_text(
+        '[server]\nport = 0\n[upstreams.demo]\ntype = "demo"\n'
+    )
+    try:
+        async with connected("-w", project) as one:
+            assert not (await asked(one)).is_error
+            async with connected(cwd=other) as two:
+                first = await asked(two)
+                assert not first.is_error
+                assert "bakery/oven.py" in text_of(first)
+                async with asyncio.timeout(20):
+                    while "plain text search" in text_of(await asked(two)):
+                        await asyncio.sleep(0.1)
+                assert "bakery/oven.py" in text_of(await asked(one))
+        assert find_daemon(find_paths()) is not None  # for whoever comes next
+    finally:
+        end_daemon()
+
+
+async def test_where_no_daemon_is_wanted_a_text_search_answers(
+    clean_environment: Path, project: Path
+) -> None:
+    alone = ("-w", project, "--no-daemon")
+    async with connected(*alone) as one, connected(*alone) as two:
         assert not (await asked(one)).is_error
-        refused = await asked(two)
-        assert refused.is_error
-        assert "byok serve" in text_of(refused)
+        answer = await asked(two)
+        assert not answer.is_error
+        assert "Path: bakery/oven.py" in text_of(answer)
+        assert "plain text search" in text_of(answer)
+        assert "not-for-anybody" not in text_of(answer)
         assert not (await asked(one)).is_error
+    assert not is_held(find_paths())
+
+
+def end_daemon() -> None:
+    """End the daemon of this test's home, whoever started it."""
+    daemon = find_daemon(find_paths())
+    if daemon is not None:
+        os.kill(daemon.pid, signal.SIGTERM)
+        deadline = time.monotonic() + 20
+        while is_held(find_paths()):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+async def test_without_folders_it_is_about_the_project_it_was_started_in(
+    clean_environment: Path, project: Path, tmp_path: Path
+) -> None:
+    other = make_project(tmp_path / "other")
+    (other / "preheat.py").write_text("def preheat_slowly() -> None: ...\n")
+    roots = ("--workspace", str(project), "--workspace", str(other))
+    async with running(clean_environment, "--upstream", "demo", *roots):
+        await complete(clean_environment)
+        async with connected(cwd=project / "bakery") as client:
+            text = text_of(await asked(client, "oven preheat_slowly"))
+        async with connected(cwd=Path("/")) as nowhere:
+            unclear = text_of(await asked(nowhere, "oven preheat_slowly"))
+    assert "Path: bakery/oven.py" in text
+    assert "preheat.py" not in text
+    assert "does not say which one it is about" in unclear
 
 
 @pytest.mark.case("B84")

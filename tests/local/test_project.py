@@ -5,10 +5,7 @@ from pathlib import Path
 import pytest
 
 from byok.errors import ConfigError
-from byok.local.client import LocalClient
 from byok.local.project import check_project, project_of, workspace_of
-from tests.cli.test_building import client as knowing
-from tests.cli.test_building import space
 
 
 def folder(path: Path) -> Path:
@@ -16,29 +13,23 @@ def folder(path: Path) -> Path:
     return path
 
 
-def client(*roots: Path) -> LocalClient:
-    return knowing([{**space("complete"), "root": str(root)} for root in roots])
+def test_the_innermost_workspace_around_a_folder_is_its_own(tmp_path: Path) -> None:
+    outer = tmp_path / "outer"
+    inner = folder(outer / "a/inner/deep")
+    known = [outer, inner.parent, outer / "a/inn"]
+    assert workspace_of(inner, known) == inner.parent
+    assert workspace_of(outer / "a", known) == outer
 
 
-async def test_the_innermost_workspace_around_a_folder_is_its_own(
-    tmp_path: Path,
-) -> None:
-    inner = folder(tmp_path / "outer/a/inner/deep")
-    known = client(tmp_path / "outer", inner.parent, tmp_path / "outer/a/inn")
-    assert await workspace_of(known, inner) == inner.parent
-    assert await workspace_of(known, inner.parent.parent) == tmp_path / "outer"
-
-
-async def test_else_it_is_the_project_of_the_folder(tmp_path: Path) -> None:
+def test_else_it_is_the_project_of_the_folder(tmp_path: Path) -> None:
     deep = folder(tmp_path / "project/a/b")
     folder(tmp_path / "project/.git")
-    other = client(folder(tmp_path / "other"))
-    assert await workspace_of(other, deep) == tmp_path / "project"
+    assert workspace_of(deep, [tmp_path / "other"]) == tmp_path / "project"
 
 
-async def test_a_folder_that_can_be_no_workspace_has_none() -> None:
+def test_a_folder_that_can_be_no_workspace_has_none() -> None:
     with pytest.raises(ConfigError):
-        await workspace_of(client(), Path("/"))
+        workspace_of(Path("/"), [])
 
 
 def test_a_folder_of_the_system_is_no_project(

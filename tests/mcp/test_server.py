@@ -42,7 +42,7 @@ class Exchange:
 
     async def __aenter__(self) -> "Exchange":
         own = Descriptors(self.source, self.sink)
-        self._serving = asyncio.ensure_future(serve(Asks(), [], own))
+        self._serving = asyncio.ensure_future(serve(Asks(), own))
         return self
 
     async def __aexit__(self, *_: object) -> None:

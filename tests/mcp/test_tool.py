@@ -1,6 +1,5 @@
 """The tool: what it is told to agents, what it asks, what it answers."""
 
-from pathlib import Path
 from typing import Any
 
 import mcp_types
@@ -39,11 +38,9 @@ def test_the_tool_tells_an_agent_how_to_ask() -> None:
 
 async def test_the_answer_is_the_text_alone() -> None:
     asks = Asks({"formatted_retrieval": "Path: a.py\n"})
-    root = Path("/w")
-    result = await call(asks, NAME, {"information_request": "where"}, [root])
+    result = await call(asks, NAME, {"information_request": "where"})
     assert (text_of(result), result.is_error) == ("Path: a.py\n", False)
-    body = {"information_request": "where", "workspaces": [str(root)]}
-    assert asks.asked == [(Service.RETRIEVAL, body)]
+    assert asks.asked == [(Service.RETRIEVAL, {"information_request": "where"})]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +63,7 @@ async def test_wrong_arguments_are_a_result_that_says_what_is_wrong(
     arguments: dict[str, Any] | None, word: str
 ) -> None:
     asks = Asks({"formatted_retrieval": ""})
-    result = await call(asks, NAME, arguments, [])
+    result = await call(asks, NAME, arguments)
     assert result.is_error
     assert word in text_of(result)
     assert len(text_of(result)) < 300
@@ -74,7 +71,7 @@ async def test_wrong_arguments_are_a_result_that_says_what_is_wrong(
 
 
 async def test_another_tool_is_unknown() -> None:
-    result = await call(Asks({}), "rm", {}, [])
+    result = await call(Asks({}), "rm", {})
     assert result.is_error
     assert "There is no tool 'rm'" in text_of(result)
 
@@ -83,13 +80,12 @@ async def test_another_tool_is_unknown() -> None:
     ("error", "words"),
     [
         (ByokError("No.", hint="Do this."), "No. Do this."),
-        (ByokError("No.", code="index_in_use"), "byok serve"),
         (ValueError("secret"), "Internal error"),
     ],
     ids=repr,
 )
 async def test_what_goes_wrong_is_a_result_too(error: Exception, words: str) -> None:
-    result = await call(Asks(error), NAME, {"information_request": "a"}, [])
+    result = await call(Asks(error), NAME, {"information_request": "a"})
     assert result.is_error
     assert words in text_of(result)
     assert "secret" not in text_of(result)
