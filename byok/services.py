@@ -104,6 +104,7 @@ def spec_of(name: str, settings: UpstreamSettings, common: Settings) -> Upstream
     return UpstreamSpec(
         name=name,
         base_url=base_url,
+        query=settings.query,
         dialect=DIALECTS[settings.dialect or "openai_chat"],
         quirks=quirks,
         patience=patience,
@@ -168,9 +169,12 @@ async def open_services(
     ladder = ladder or make_ladder(paths)
     try:
         choice = await choose_upstreams(settings, upstream, transports, ladder)
-        for section in (settings.chat, *choice.upstreams.values()):
-            for value in section.headers.values():
-                redactor.add(value)
+        sections = choice.upstreams.values()
+        for value in (
+            *settings.chat.headers.values(),
+            *(v for s in sections for v in (*s.headers.values(), *s.query.values())),
+        ):
+            redactor.add(value)
         keys = {
             name: UpstreamKey(
                 ladder,

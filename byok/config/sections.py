@@ -67,6 +67,9 @@ class UpstreamSettings(_RequestDefaults):
     base_url: Annotated[
         str, AfterValidator(lambda u: values.base_url(u) if u else u)
     ] = Field("", description="Where the API begins; empty means the preset's address.")
+    query: Annotated[dict[str, str], AfterValidator(values.query)] = Field(
+        {}, description="What stands behind ? in every request's address."
+    )
     models: list[str] = Field([], description="Models always offered, found or not.")
     model: str = Field("", description="The model to use when a client names none.")
     api_key_env: str = Field(

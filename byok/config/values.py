@@ -15,6 +15,8 @@ AUTO = "auto"
 
 def base_url(url: str) -> str:
     """Check an upstream's base URL; an empty path gets /v1, any other is kept."""
+    if "?" in url:
+        raise ValueError("must hold no query: put that into query = {…}")
     url = address(url)
     return url if urlsplit(url).path else f"{url}/v1"
 
@@ -86,6 +88,14 @@ def headers(given: dict[str, str]) -> dict[str, str]:
             raise ValueError("a header's name has letters, digits and - only")
         if not (value.isascii() and value.isprintable()):
             raise ValueError("a header's value has printable ASCII characters only")
+    return given
+
+
+def query(given: dict[str, str]) -> dict[str, str]:
+    """Check what is added to an address behind its question mark."""
+    for name, value in given.items():
+        if not name or not all("!" <= char <= "~" for char in name + value):
+            raise ValueError("must hold printable ASCII characters only, and no space")
     return given
 
 

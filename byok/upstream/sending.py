@@ -34,8 +34,8 @@ _STREAM_OR_JSON = "text/event-stream, application/json"
 class UpstreamSpec:
     """Everything about an upstream but its key.
 
-    `breaker_pause` is for how many seconds one that is down is left alone, `fill` the
-    ways to fill gaps that are tried in turn.
+    `query` is added to every address. `breaker_pause` is for how many seconds one that
+    is down is left alone, `fill` the ways to fill gaps that are tried in turn.
     """
 
     name: str
@@ -44,6 +44,7 @@ class UpstreamSpec:
     quirks: Quirks = DEFAULT
     patience: Patience = REMOTE
     breaker_pause: float = 30.0
+    query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     extra_body: Json = field(default_factory=dict)
     route: Route = field(default_factory=Route)
@@ -119,7 +120,7 @@ class Sender:
         if path not in self._urls:
             url = self._spec.address(path)
             with translated(url):
-                self._urls[path] = httpx.URL(url)
+                self._urls[path] = httpx.URL(url).copy_merge_params(self._spec.query)
         return self._urls[path]
 
     async def _refusal(self, response: httpx.Response) -> UpstreamRefused:

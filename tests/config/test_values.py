@@ -169,3 +169,19 @@ def test_a_way_to_fill_gaps_is_one_of_a_few() -> None:
     with pytest.raises(ValueError, match="must be one of: auto, infill") as caught:
         values.fill_way(CANARY)
     assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [{}, {"api-version": "2024-10-21"}, {"a": "&=?#"}])
+def test_a_query_is_printable_ascii(given: dict[str, str]) -> None:
+    assert values.query(given) == given
+
+
+@pytest.mark.parametrize("given", [{"": "a"}, {"a b": ""}, {"a": "ä"}, {"a": "x\ny"}])
+def test_an_odd_query_is_refused(given: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="printable ASCII"):
+        values.query(given)
+
+
+def test_a_query_in_the_address_is_told_where_it_belongs() -> None:
+    with pytest.raises(ValueError, match="query = "):
+        values.base_url("https://x/openai/deployments/d?api-version=1")

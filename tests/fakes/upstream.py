@@ -68,6 +68,7 @@ class FakeUpstream:
         self.scripts: list[Script] = [Script()]
         self.requests: list[dict[str, Any]] = []
         self.paths: list[str] = []
+        self.queries: list[str] = []
         self.bodies: list[bytes] = []
         self.headers: list[dict[str, str]] = []
         self.list_headers: list[dict[str, str]] = []
@@ -108,6 +109,7 @@ class FakeUpstream:
 
     async def _list(self, request: web.Request) -> web.Response:
         self.list_headers.append(dict(request.headers))
+        self.queries.append(request.rel_url.raw_query_string)
         await asyncio.sleep(self.models_delay)
         if self.models_error:
             key = request.headers.get("Authorization", "").removeprefix("Bearer ")
@@ -119,6 +121,7 @@ class FakeUpstream:
         self.requests.append(await request.json())
         beside = request.match_info.get("beside")
         self.paths.append(f"/{beside}" if beside else request.match_info["path"])
+        self.queries.append(request.rel_url.raw_query_string)
         self.bodies.append(await request.read())
         self.headers.append(dict(request.headers))
         script = self.scripts[min(self._played, len(self.scripts) - 1)]

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,9 @@ async def transports() -> AsyncIterator[Transports]:
     await made.close()
 
 
-def sender(transports: Transports, url: str, *, pause: float = 30.0) -> Sender:
+def sender(
+    transports: Transports, url: str, *, pause: float = 30.0, **fields: Any
+) -> Sender:
     spec = UpstreamSpec(
         "fake",
         url,
@@ -32,6 +35,7 @@ def sender(transports: Transports, url: str, *, pause: float = 30.0) -> Sender:
         patience=HASTY,
         breaker_pause=pause,
         headers={"X-Own": "1"},
+        **fields,
     )
     return Sender(spec, transports, Key("sk-1"))
 
@@ -73,6 +77,17 @@ async def test_a_refusal_whose_text_does_not_come_is_told_by_its_status(
     assert isinstance(error, UpstreamRefused)
     assert error.upstream_status == 503
     assert "no reason given" in str(error)
+
+
+async def test_a_query_is_added_to_every_address(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    asked = sender(transports, fake.url, query={"api-version": "2024-10-21", "a": "&"})
+    async with asked.opened("chat/completions", b"{}"):
+        pass
+    async with asked.opened("models"):
+        pass
+    assert fake.queries == ["api-version=2024-10-21&a=%26"] * 2
 
 
 def test_a_path_beside_the_api_keeps_the_servers_own_base() -> None:
