@@ -5,6 +5,7 @@ from typing import Any
 
 from byok.chat import Json
 from byok.dialects.overflow import Overflow, overflow_of
+from byok.dialects.rate_limits import asked_wait, exceeded_quotas, wait_in_words
 from byok.dialects.refusals import class_of
 from byok.errors import UpstreamRefused
 from byok.wire.json_body import parse_json
@@ -35,7 +36,7 @@ def refusal_of(
 ) -> UpstreamRefused:
     """Make the error of an error body; `status` 0 means: inside a stream."""
     message, kinds = _read(body)
-    words = list(kinds.values())
+    words = [*kinds.values(), exceeded_quotas(_inner(body))]
     told = status or next((int(k) for k in words if _STATUS.match(k)), 0)
     refusal = class_of(" ".join((message, *words)), told)
     # Our own code says more than a type does, such as invalid_request_error.
@@ -44,6 +45,13 @@ def refusal_of(
     said = f"it answered {status}" if status else "it broke off with an error"
     reason = _short(message or " ".join(words)) or "no reason given"
     too_long = refusal.code == "context_length"
+    is_rate = refusal.code == "upstream_rate_limit"
+    if retry_after is None and is_rate:
+        retry_after = asked_wait(message, _inner(body))
+    hint = refusal.hint
+    if retry_after is not None and is_rate and refusal.retryable:
+        # The words that name the wait may be cut away.
+        hint = f"Wait {wait_in_words(retry_after)} and try again."
     told_of = overflow_of(message, _inner(body)) if too_long else Overflow()
     return UpstreamRefused(
         _sentence(f"{said}: {reason}"),
@@ -53,7 +61,7 @@ def refusal_of(
         window=told_of.window,
         counted=told_of.counted,
         code=refusal.code,
-        hint=refusal.hint,
+        hint=hint,
         status=429 if status == 429 and retry_after is not None else 0,
         retryable=refusal.retryable,
     )

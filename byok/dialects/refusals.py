@@ -37,6 +37,14 @@ _ROWS: tuple[_Row, ...] = (
         ),
     ),
     (
+        (r"per[ _]?day", r"daily (?:limit|quota)"),
+        Refusal(
+            "upstream_quota",
+            "That was its limit for a day: go on later, or choose another model or "
+            "plan.",
+        ),
+    ),
+    (
         (r"insufficient[ _](?:quota|balance|credit|fund)", r"credit balance",
          r"requires more credits", r"spending limit", r"\barrear",
          r"(?:billing|exceeded your current)(?!.*retry in)"),
@@ -44,7 +52,7 @@ _ROWS: tuple[_Row, ...] = (
     ),
     (
         (r"rate[ _-]?limit", r"too many requests", r"resource (?:has been )?exhausted",
-         r"resource_exhausted", r"per (?:minute|day)", r"throttl",
+         r"resource_exhausted", r"per minute", r"throttl",
          r"please wait before", r"(?:retry|try again) in \d"),
         Refusal("upstream_rate_limit", "Wait a little and try again.", True),
     ),

@@ -21,7 +21,7 @@ from byok.upstream.calling import Callee, Caller, KeySource, redirected
 from byok.upstream.failures import translated
 from byok.upstream.patience import REMOTE, Patience
 from byok.upstream.reading import hang_up, limited
-from byok.upstream.retry import parse_retry_after
+from byok.upstream.retry import retry_after
 from byok.upstream.transport import Route, Transports
 from byok.wire.json_body import parse_json
 
@@ -136,6 +136,5 @@ class Sender:
         except (ValueError, RecursionError):
             text = raw.decode("utf-8", "replace").strip()
             body = "a web page" if text.startswith("<") else text
-        asked = response.headers.get("retry-after", "")
-        wait = parse_retry_after(asked, time.time()) if asked else None
+        wait = retry_after(response.headers, time.time())
         return self._spec.dialect.refusal(body, status, wait)

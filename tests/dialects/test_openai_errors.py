@@ -202,6 +202,50 @@ def test_only_a_429_that_says_when_is_passed_on(
     assert error.retry_after == retry_after
 
 
+def exhausted(quota: str, delay: str = "36s") -> list[dict[str, Any]]:
+    """Gemini's refusal of too many requests: the wait is behind 300 characters."""
+    message = (
+        "You exceeded your current quota, please check your plan and billing details. "
+        + "For more information on this error, head to the documentation. " * 5
+        + f"* Quota exceeded for metric: requests, limit: 20. Please retry in {delay}."
+    )
+    details = [
+        {"@type": "QuotaFailure", "violations": [{"quotaId": quota}]},
+        {"@type": "RetryInfo", "retryDelay": delay},
+    ]
+    error = {"code": 429, "message": message, "status": "RESOURCE_EXHAUSTED"}
+    return [{"error": {**error, "details": details}}]
+
+
+def test_the_wait_that_gemini_asks_for_is_kept_and_told() -> None:
+    error = refusal_of(exhausted("GenerateRequestsPerMinutePerProject"), 429)
+    assert (error.code, error.retryable) == ("upstream_rate_limit", True)
+    assert (error.retry_after, error.status) == (36.0, 429)
+    assert error.hint == "Wait 36 s and try again."
+
+
+def test_a_limit_for_a_day_is_no_matter_of_seconds() -> None:
+    error = refusal_of(exhausted("GenerateRequestsPerDayPerProjectPerModel"), 429)
+    assert (error.code, error.retryable) == ("upstream_quota", False)
+    assert (error.retry_after, error.status) == (None, 422)
+    assert "day" in error.hint
+
+
+def test_the_header_counts_before_the_body() -> None:
+    body = {"error": {"message": "Rate limit reached. Please try again in 20s."}}
+    assert refusal_of(body, 429).retry_after == 20.0
+    error = refusal_of(body, 429, 7.5)
+    assert error.retry_after == 7.5
+    assert error.hint == "Wait 8 s and try again."
+
+
+def test_only_a_limit_of_rate_is_waited_for() -> None:
+    for message in ("Insufficient balance: retry in 5s.", "Bad field."):
+        error = refusal_of({"error": {"message": message}}, 400)
+        assert error.retry_after is None
+        assert not error.retryable
+
+
 def check_sentence(error: UpstreamRefused) -> None:
     sentence = error.sentence
     assert len(str(error)) > 10

@@ -8,7 +8,7 @@ from byok.errors import (
     UpstreamRefused,
     UpstreamUnreachable,
 )
-from byok.upstream.retry import RetryPolicy, parse_retry_after
+from byok.upstream.retry import RetryPolicy, retry_after
 
 POLICY = RetryPolicy(tries=2, first_wait=0.5, longest_backoff=8.0, longest_wait=30.0)
 
@@ -93,4 +93,17 @@ NOW = 1_445_412_480.0  # Wed, 21 Oct 2015 07:28:00 GMT
 )
 @pytest.mark.case("F09")
 def test_retry_after_is_read(value: str, seconds: float | None) -> None:
-    assert parse_retry_after(value, NOW) == seconds
+    assert retry_after({"retry-after": value}, NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "seconds"),
+    [("1500", 1.5), ("250.5", 0.2505), ("soon", 7.0), ("", 7.0)],
+)
+def test_milliseconds_say_it_more_exactly(milliseconds: str, seconds: float) -> None:
+    headers = {"retry-after-ms": milliseconds, "retry-after": "7"}
+    assert retry_after(headers, NOW) == seconds
+
+
+def test_who_asks_for_no_wait_is_told_apart() -> None:
+    assert retry_after({}, NOW) is None

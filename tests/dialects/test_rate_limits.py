@@ -1,0 +1,71 @@
+"""How long a refusal asks to wait, and for which quota, in the words of vendors."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from byok.dialects.rate_limits import asked_wait, exceeded_quotas, wait_in_words
+from tests.fakes.values import VALUES
+
+
+@pytest.mark.parametrize(
+    ("message", "seconds"),
+    [
+        ("Please retry in 36.206s.", 36.206),
+        ("Please try again in 20ms. Visit", 0.02),
+        ("Please try again in 1m26.4s.", 86.4),
+        ("Please try again in 6m0s", 360.0),
+        ("try again in 2h5m", 7500.0),
+        ("Please retry after 26 seconds.", 26.0),
+        ("Try again in 2 minutes", 120.0),
+        ("Please retry shortly", None),
+        ("Retry in a moment", None),
+        ("Limit 30000, used 29000", None),
+        ("", None),
+    ],
+)
+def test_the_wait_is_read_from_the_sentence(
+    message: str, seconds: float | None
+) -> None:
+    assert asked_wait(message, {}) == (seconds and pytest.approx(seconds))
+
+
+@pytest.mark.parametrize(
+    ("delay", "seconds"), [("36s", 36.0), ("0.5s", 0.5), ("90.25s", 90.25), ("x", None)]
+)
+def test_googles_own_detail_counts_before_the_sentence(
+    delay: str, seconds: float | None
+) -> None:
+    error = {"details": [{"@type": "Help"}, {"retryDelay": delay}]}
+    assert asked_wait("Please retry in 7s.", error) == seconds
+
+
+def test_every_quota_that_was_used_up_is_named() -> None:
+    ids = ["GenerateRequestsPerDay-FreeTier", "InputTokensPerMinute"]
+    violations = [*({"quotaId": quota} for quota in ids), {}, 5]
+    error = {"details": [{"violations": violations}, None]}
+    assert exceeded_quotas(error) == " ".join(ids)
+    assert exceeded_quotas({"details": "x"}) == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.02, "1 s"),
+        (36.2, "37 s"),
+        (119.0, "119 s"),
+        (864, "15 min"),
+        (3600, "60 min"),
+    ],
+)
+def test_a_wait_is_said_in_words(seconds: float, words: str) -> None:
+    assert wait_in_words(seconds) == words
+
+
+@given(VALUES, VALUES)
+def test_no_value_breaks_it(error: Any, detail: Any) -> None:
+    for found in (error, {"details": error}, {"details": [detail]}):
+        assert isinstance(exceeded_quotas(found), str)
+        wait = asked_wait("", found)
+        assert wait is None or wait >= 0
