@@ -11,7 +11,9 @@ from functools import lru_cache
 import Stemmer
 
 _WORD = re.compile(
-    r"[A-Za-z_$\u00c0-\u1fff][A-Za-z0-9_$\u00c0-\u1fff]*|[0-9]{2,}"
+    # U+1680 is a space among the letters.
+    r"[A-Za-z_$\u00c0-\u167f\u1681-\u1fff][A-Za-z0-9_$\u00c0-\u167f\u1681-\u1fff]*"
+    r"|[0-9]{2,}"
     r"|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"  # kana, han, hangul
 )
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")

@@ -1,7 +1,7 @@
 """Text to terms."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from byok.context import tokens
@@ -43,6 +43,7 @@ def test_a_name_that_is_all_extension_counts() -> None:
 
 
 @given(st.text())
+@example("\u16800")
 def test_no_term_has_a_space_in_it(text: str) -> None:
     for term in tokens.terms(text):
         assert term
