@@ -176,7 +176,7 @@ class Generator:
         if len(self._told_models) > _MAX_TOLD_MODELS:
             self._told_models.clear()
         self._told_models.add(told)
-        wanted = choice.instead_of[:_MAX_SHOWN]
+        wanted = self._services.redactor(choice.instead_of)[:_MAX_SHOWN]
         return (
             Notice(f"{wanted!r} is no model of byok's: {choice.model_id} answers."),
         )

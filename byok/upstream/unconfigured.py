@@ -4,6 +4,7 @@ What was meant for one upstream is never sent to another one: a local model may 
 been chosen so that no code leaves the machine.
 """
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -12,14 +13,16 @@ from byok.errors import MODEL_NOT_FOUND, BadRequest
 from byok.events import StreamEvent
 from byok.upstream.base import Forwarded
 
-_MAX_SHOWN = 40
+# What no section of the settings can be called is not repeated: it may be anything.
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+_UNNAMED = "unknown"
 
 
 class UnconfiguredUpstream:
     """Upstream that nobody configured."""
 
     def __init__(self, name: str) -> None:
-        self._name = name[:_MAX_SHOWN]
+        self._name = name if _NAME.fullmatch(name) else _UNNAMED
 
     @property
     def name(self) -> str:

@@ -313,7 +313,6 @@ async def test_the_service_may_live_below_a_path(fake: FakeUpstream, base: str) 
     ("model", "upstream"),
     [
         ("byok:fake:m2", "m2"),
-        ("byok:gone:m2", "m"),
         ("claude-sonnet", ""),
         (None, ""),
     ],
@@ -329,6 +328,18 @@ async def test_a_model_of_an_upstream_stays_here(
     assert got.json["text"] == ("Hi." if upstream else "Theirs.")
     assert [r["model"] for r in fake.requests] == ([upstream] if upstream else [])
     assert len(official.paths) == (0 if upstream else 1)
+
+
+@pytest.mark.case("B120")
+async def test_a_model_of_an_upstream_that_is_gone_is_asked_of_nobody(
+    official: FakeOfficial, fake: FakeUpstream
+) -> None:
+    body = json.dumps({"message": "Hello.", "model": "byok:gone:m2"}).encode()
+    async with between(official, fake, CHAT) as editor:
+        got = await editor.post("/chat", raw=body)
+    assert got.json["error"]["code"] == "model_not_found"
+    assert fake.requests == []
+    assert official.paths == []
 
 
 # --- streams ---
@@ -389,7 +400,7 @@ async def test_a_client_that_leaves_hangs_up_the_service_too(
         await asyncio.wait_for(official.reached.wait(), 5)
         await asyncio.sleep(0.05)
         asking.cancel()
-        await asyncio.wait_for(official.hung_up.wait(), 0.5)
+        await asyncio.wait_for(official.hung_up.wait(), 5)
     assert fake.requests == []
 
 
