@@ -1,6 +1,7 @@
 """What every test starts from: a home of its own, no keyring, loopback only."""
 
 import os
+import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -25,6 +26,15 @@ def shared_folder() -> Path:
     """Return the folder with the recorded streams, whether it exists or not."""
     beside = Path(__file__).parents[2] / "shared"
     return Path(os.environ.get("BYOK_SHARED", str(beside)))
+
+
+def pytest_configure() -> None:
+    """Let the programs that tests start be interrupted.
+
+    A background job of a shell ignores SIGINT, and so would all that it starts.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

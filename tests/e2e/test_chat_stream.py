@@ -57,7 +57,7 @@ async def test_the_upstream_is_let_go_when_the_client_leaves(
             await response.content.readline()
             await response.content.readline()
             response.close()
-        await asyncio.wait_for(fake.hung_up.wait(), 0.5)
+        await asyncio.wait_for(fake.hung_up.wait(), 5)
 
 
 async def test_stopping_gives_open_streams_a_last_line(fake: FakeUpstream) -> None:

@@ -1,5 +1,6 @@
 """Uploads, checkpoints and questions over HTTP: limits, losses, and odd input."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.blobs import MISSING, blob, upload
+from tests.fakes.blobs import MISSING, blob, until_indexed, upload
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.engines import until, written
 from tests.fakes.process import configure, serving
@@ -31,10 +32,14 @@ async def missing(editor: Editor, *names: Any) -> Any:
 
 
 async def retrieve(editor: Editor, query: Any, **blobs: Any) -> Any:
+    """Ask until nothing is being indexed any more: a loaded machine takes its time."""
     body = {"information_request": query, "blobs": blobs}
-    reply = await editor.post("/agents/codebase-retrieval", body)
-    assert reply.status == 200
-    return reply.json
+    async with asyncio.timeout(30):
+        while True:
+            reply = await editor.post("/agents/codebase-retrieval", body)
+            assert reply.status == 200
+            if "being indexed" not in reply.json["formatted_retrieval"]:
+                return reply.json
 
 
 async def test_what_is_uploaded_is_searchable_before_the_client_asks_again() -> None:
@@ -154,6 +159,7 @@ async def test_a_wrong_name_is_kept_as_an_alias_and_the_others_as_they_are() -> 
     wrong = {**LION, "blob_name": "f" * 64}
     async with running(upstream="demo") as editor:
         assert await upload(editor, wrong, BEAR) == ["f" * 64, BEAR["blob_name"]]
+        await until_indexed(editor, ["f" * 64, BEAR["blob_name"]])
         answer = await missing(editor, "f" * 64, LION["blob_name"], BEAR["blob_name"])
         assert not any(answer.values())
         found = await retrieve(editor, "feed_lion", added_blobs=["f" * 64])

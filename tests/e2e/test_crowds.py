@@ -58,7 +58,7 @@ async def test_hundreds_that_say_half_are_closed_and_keep_nobody_waiting(
             for connection in half_open:
                 await connection.send(filled(half, port, editor.token))
             for _ in range(5):
-                reply = await asyncio.wait_for(editor.chat("Still there?"), 1)
+                reply = await asyncio.wait_for(editor.chat("Still there?"), 5)
                 assert reply.last["stop_reason"] == 1
             ends = [closed(connection) for connection in half_open]
             assert all(await asyncio.wait_for(asyncio.gather(*ends), 8))

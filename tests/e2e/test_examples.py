@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from tests.fakes.blobs import until_indexed
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.upstream import FakeUpstream, Script
 from tests.fakes.upstream import answer as text_answer
@@ -249,6 +250,8 @@ async def test_blobs_are_uploaded_known_and_searched(
             answer = await post(editor, example)
             assert answer.status == 200
             check(answer.json, example["expect"])
+            if check is uploaded:
+                await until_indexed(editor, answer.json["blob_names"])
     assert fake.requests == []
 
 

@@ -121,10 +121,10 @@ async def test_a_silent_service_is_waited_for_once(
 async def test_a_completion_that_dawdles_is_not_waited_for(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
-    official.expect("/completion", BODY, Script([b'{"text":', 5.0, b'"x"}']))
+    official.expect("/completion", BODY, Script([b'{"text":', 60.0, b'"x"}']))
     groups = {"completion": "official"}
     async with between(official, fake, groups, timing=HASTY) as editor:
-        got = await asyncio.wait_for(editor.post("/completion", raw=BODY), 3)
+        got = await asyncio.wait_for(editor.post("/completion", raw=BODY), 20)
     assert "completion_items" in got.json
 
 

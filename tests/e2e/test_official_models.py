@@ -101,7 +101,7 @@ async def test_where_their_list_fails_ours_stands_alone(
     groups = {"models": "official", "chat": "official"}
     async with between(official, fake, groups, timing=HASTY) as editor:
         await editor.services.catalog.settle(5)
-        got = await asyncio.wait_for(editor.post("/get-models"), 3)
+        got = await asyncio.wait_for(editor.post("/get-models"), 10)
         own = await editor.post("/byok/models")
     assert got.json == own.json
     assert got.json["default_model"] == "byok:fake:m"
@@ -113,7 +113,7 @@ async def test_a_silent_service_holds_the_list_up_no_longer_than_its_limit(
 ) -> None:
     official.expect("/get-models", silent=True)
     async with between(official, fake, {"models": "official"}, timing=HASTY) as editor:
-        got = await asyncio.wait_for(editor.post("/get-models"), 3)
+        got = await asyncio.wait_for(editor.post("/get-models"), 10)
         again = await editor.post("/get-models")
     assert got.json["default_model"] == again.json["default_model"] == "byok:fake:m"
     assert official.paths == ["/get-models"], "it is not waited for twice"

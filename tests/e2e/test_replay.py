@@ -68,11 +68,11 @@ async def test_transparent_and_repairable_faults_change_nothing(
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_broken_streams_end_honestly(
-    replay_editor: Editor, shared: Path, provider: str
+    hasty_editor: Editor, shared: Path, provider: str
 ) -> None:
     for faults in (*BROKEN, *DROPPED):
         code, printed = await grade(
-            replay_editor, shared, "--provider", provider, "--faults", faults,
+            hasty_editor, shared, "--provider", provider, "--faults", faults,
             "--expect-error", "--parallel", "60",
         )  # fmt: skip
         assert code == 0, f"{faults}: {printed}"

@@ -26,8 +26,14 @@ async def upload(editor: Editor, *blobs: Any) -> list[str]:
 async def indexed(editor: Editor, *blobs: Mapping[str, str]) -> list[str]:
     """Upload file versions, and ask as clients do until they can be found."""
     names = await upload(editor, *blobs)
+    await until_indexed(editor, names)
+    return names
+
+
+async def until_indexed(editor: Editor, names: list[str]) -> None:
+    """Ask as clients do until uploaded file versions can be found."""
     while True:
         reply = await editor.post("/find-missing", {"mem_object_names": names})
         assert reply.json["unknown_memory_names"] == []
         if not reply.json["nonindexed_blob_names"]:
-            return names
+            return

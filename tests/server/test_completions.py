@@ -66,7 +66,7 @@ async def test_an_upstream_that_says_nothing_is_left_in_time(
     async with running(settings(fake, timeout_ms=100)) as editor:
         started = time.monotonic()
         reply = await complete(editor)
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 10
     assert (reply.status, reply.json["completion_items"]) == (200, [])
 
 

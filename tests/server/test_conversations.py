@@ -110,7 +110,7 @@ async def test_one_that_takes_its_time_to_end_can_be_ended_twice() -> None:
             try:
                 await asyncio.Event().wait()
             finally:
-                await asyncio.wait_for(leaves.wait(), 2)
+                await asyncio.wait_for(leaves.wait(), 5)
 
     old = asyncio.ensure_future(slow())
     await settled()

@@ -12,10 +12,10 @@ from tests.fakes.upstream import FakeUpstream
 async def test_models_are_told_at_once_although_the_upstream_dawdles(
     fake: FakeUpstream,
 ) -> None:
-    fake.models_delay = 5
+    fake.models_delay = 60
     settings = settings_for(fake.url, models=["by-hand", "also-by-hand"])
     async with running(settings) as editor:
-        reply = await asyncio.wait_for(editor.post("/get-models"), 2)
+        reply = await asyncio.wait_for(editor.post("/get-models"), 10)
     names = [model["name"] for model in reply.json["models"]]
     assert names == ["byok:fake:by-hand", "byok:fake:also-by-hand"]
     assert reply.json["default_model"] == "byok:fake:by-hand"
@@ -24,9 +24,9 @@ async def test_models_are_told_at_once_although_the_upstream_dawdles(
 async def test_models_are_told_at_once_although_none_is_known(
     fake: FakeUpstream,
 ) -> None:
-    fake.models_delay = 5
+    fake.models_delay = 60
     async with running(settings_for(fake.url)) as editor:
-        reply = await asyncio.wait_for(editor.post("/get-models"), 2)
+        reply = await asyncio.wait_for(editor.post("/get-models"), 10)
     assert [m["name"] for m in reply.json["models"]] == ["byok:fake:default"]
 
 

@@ -205,7 +205,7 @@ async def test_silence_in_a_stream_ends_it(fake: FakeUpstream) -> None:
     async with running(settings_for(fake.url, timeout=0.2)) as editor:
         got = await editor.post(CHAT)
     assert b"upstream_timeout" in got.raw
-    assert fake.open == 0 or await asyncio.wait_for(fake.hung_up.wait(), 2)
+    assert fake.open == 0 or await asyncio.wait_for(fake.hung_up.wait(), 5)
 
 
 async def _begun(editor: Editor) -> Any:
@@ -223,7 +223,7 @@ async def test_a_client_that_leaves_frees_the_upstream(fake: FakeUpstream) -> No
         response = await _begun(editor)
         assert await response.content.readany()
         response.close()
-        await asyncio.wait_for(fake.hung_up.wait(), 0.5)
+        await asyncio.wait_for(fake.hung_up.wait(), 5)
 
 
 @pytest.mark.case("F39")
@@ -242,7 +242,7 @@ async def test_answers_count_against_the_limit(fake: FakeUpstream) -> None:
     settings = settings_for(fake.url) | {"limits": {"streams": 1, "waiting": 0}}
     async with running(settings) as editor:
         first = asyncio.ensure_future(_begun(editor))
-        await asyncio.wait_for(fake.reached.wait(), 2)
+        await asyncio.wait_for(fake.reached.wait(), 5)
         got = await editor.post(CHAT)
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)

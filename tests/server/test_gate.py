@@ -151,7 +151,7 @@ async def test_an_answer_that_takes_its_time_to_end_can_be_hurried() -> None:
             try:
                 await asyncio.Event().wait()
             finally:
-                await asyncio.wait_for(leaves.wait(), 2)
+                await asyncio.wait_for(leaves.wait(), 5)
 
     answer = asyncio.ensure_future(slow())
     await turns()
@@ -165,7 +165,7 @@ async def test_an_answer_that_takes_its_time_to_end_can_be_hurried() -> None:
 
 async def test_stopping_is_quick_where_nothing_is_under_way() -> None:
     gate = Gate(streams=1, waiting=0, seconds=5)
-    await asyncio.wait_for(gate.stop(grace=60), 1)
+    await asyncio.wait_for(gate.stop(grace=60), 5)
     with pytest.raises(NotReady, match="shutting down"):
         async with gate.entered():
             pass

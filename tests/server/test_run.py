@@ -58,7 +58,7 @@ async def test_a_stream_that_ends_in_time_ends_as_if_nothing_were(
     async with running(settings_for(fake.url), timing=PATIENT) as editor:
         asking = asyncio.ensure_future(editor.chat())
         await asyncio.wait_for(fake.reached.wait(), 5)
-        await asyncio.wait_for(editor.daemon.stop(), 3)
+        await asyncio.wait_for(editor.daemon.stop(), 5)
         reply = await asking
     assert (reply.text, reply.last["stop_reason"]) == ("One two.", 1)
     assert "error" not in reply.last

@@ -155,4 +155,4 @@ async def test_the_same_key_is_not_tried_twice(
 async def test_leaving_hangs_up(fake: FakeUpstream, transports: Transports) -> None:
     fake.play(Script([b"data: x\n\n"], end="hang"))
     assert await Line(transports, fake.url).call() == 200
-    await asyncio.wait_for(fake.hung_up.wait(), 0.5)
+    await asyncio.wait_for(fake.hung_up.wait(), 5)

@@ -503,7 +503,7 @@ async def test_closing_the_generator_hangs_up(fake: FakeUpstream, asker: Asker) 
     stream = asker.upstream.stream(CHAT, "m")
     assert await anext(stream) == [TextDelta("One")]
     await stream.aclose()
-    await asyncio.wait_for(fake.hung_up.wait(), 0.5)
+    await asyncio.wait_for(fake.hung_up.wait(), 5)
 
 
 @pytest.mark.parametrize(
@@ -518,7 +518,7 @@ async def test_a_cancelled_reader_hangs_up(
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
-    await asyncio.wait_for(fake.hung_up.wait(), 0.5)
+    await asyncio.wait_for(fake.hung_up.wait(), 5)
 
 
 async def test_a_finished_answer_keeps_the_connection(
