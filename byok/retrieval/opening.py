@@ -37,7 +37,7 @@ def text_search(
     settings: Settings, paths: Paths, roots: Iterable[Path] = ()
 ) -> "TextSearch":
     """Return what answers where another process has the index open."""
-    from byok.context.programs import find_program
+    from byok.programs import find_program
     from byok.context.roots import rules_of
     from byok.retrieval.ripgrep import Ripgrep
     from byok.retrieval.text_search import TextSearch
