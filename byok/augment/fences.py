@@ -3,53 +3,73 @@
 import re
 from collections.abc import Iterator
 
+from byok.augment.talk import is_talk, uncertain
+
 _OPENING = re.compile(r"\s*(`{3,}|~{3,})[ \t]*([^`\r\n]*)(\r\n|\r|\n)")
 _BEGUN = re.compile(r"\s*(?:`{0,2}|~{0,2}|(?:`{3,}|~{3,})[^`\r\n]*\r?)\Z")
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\r\n]*)\s*\Z")
+_MAYBE_FENCE = re.compile(r"[ \t]*(?:`{0,2}|~{0,2}|(?:`{3,}|~{3,})[^`\r\n]*)\Z")
 _MOST_HELD = 4096
+_DEEPEST = 3  # spaces before a fence that is not part of indented code
 MARKDOWN = frozenset({"markdown", "md"})
 
 
 class Unfenced:
-    """Stage[str, str]: text without one outer fence; other text is not altered.
+    """Stage[str, str]: what stands in one outer fence; text without one as it is.
 
-    The first line is held back until it is known whether it opens a fence, and then
-    every line that may be the closing one. Where the text is Markdown itself, `names`
-    are the only languages whose fence is not part of it.
+    The first line is held back until it is known whether it opens a fence. Inside, a
+    closing fence ends the text, and the model's remarks behind it are dropped. But the
+    text may hold fences itself: one with a language opens a block of the text, which
+    the next closing fence ends; and what looks like the end is part of the text where
+    another closing fence follows, so everything is held back from there on.
+
+    Where the text is Markdown itself, `names` are the only languages whose fence is
+    not part of it. In `code` no sentences stand between two fences of the text.
     """
 
-    def __init__(self, names: frozenset[str] | None = None) -> None:
+    def __init__(
+        self, names: frozenset[str] | None = None, *, code: bool = False
+    ) -> None:
         self._names = names
-        self._held = ""
+        self._code = code
+        self._first = ""  # the first line, as long as it is undecided
         self._decided = False
         self._mark = ""  # the opening fence, "" for none
-        self._at_line_start = True
+        self._depth = _DEEPEST
+        self._line = ""  # the beginning of a line that may be a fence
+        self._inside_line = False  # the beginning of this line was given
+        self._inner = False  # in a block of the text
+        self._behind: list[str] | None = None  # what follows on what may be the end
+        self._over = False
 
     def feed(self, text: str, /) -> Iterator[str]:
-        """Give what is certain to belong to the text."""
-        text, self._held = self._held + text, ""
+        """Give what is certain to belong to the text.
+
+        Raises:
+            UpstreamGarbled: it cannot be told where the text ends.
+        """
         if not self._decided:
+            text, self._first = self._first + text, ""
             if _BEGUN.match(text) and len(text) <= _MOST_HELD:
-                self._held = text
+                self._first = text
                 return
             text = self._opened(text)
         if self._mark:
-            kept = self._closing(text)
-            if len(text) - kept <= _MOST_HELD:
-                text, self._held = text[:kept], text[kept:]
+            text = "".join(self._lines(text))
         if text:
-            self._at_line_start = text[-1] in "\r\n"
             yield text
 
     def flush(self) -> Iterator[str]:
         """Give what was held back and is no fence."""
-        held, self._held = self._held, ""
-        fence = self._mark or "```"
-        bare = held.strip()
-        if self._decided:
-            dropped = bool(self._mark) and bare.startswith(fence)
+        if not self._decided:
+            held, self._first = self._first, ""
+            if _OPENING.match(held + "\n") and self._is_outer(held):
+                return
         else:
-            dropped = bool(_OPENING.match(held + "\n")) and self._is_outer(held)
-        if held and not dropped:
+            line, self._line = self._line, ""
+            held = "".join(self._whole_line(line)) if line else ""
+        if held:
             yield held
 
     def _opened(self, text: str) -> str:
@@ -59,6 +79,8 @@ class Unfenced:
         if opening is None or not self._is_outer(text):
             return text
         self._mark = opening[1]
+        indent = text[: opening.start(1)].rpartition("\n")[2]
+        self._depth = max(_DEEPEST, len(indent))
         return text[opening.end() :]
 
     def _is_outer(self, text: str) -> bool:
@@ -66,17 +88,56 @@ class Unfenced:
         named = opening[2].strip().lower() if opening else ""
         return self._names is None or named in self._names
 
-    def _closing(self, text: str) -> int:
-        """Return where what may be the closing line begins, else the end."""
-        bare = text.rstrip()
-        before = bare.rstrip(self._mark[0])
-        marks = len(bare) - len(before)
-        if marks >= len(self._mark) or (marks and bare == text):
-            start = before.rstrip(" \t")
-            if self._begins_line(start):
-                return len(start)
-        start = text.rstrip(" \t")
-        return len(start) if self._begins_line(start) else len(text)
+    def _lines(self, text: str) -> Iterator[str]:
+        """Go through a text line by line; the last one may still go on."""
+        for piece in LINE.findall(text):
+            ended = piece[-1] in "\r\n"
+            if self._inside_line:
+                self._inside_line = not ended
+                yield from self._put(piece)
+                continue
+            line, self._line = self._line + piece, ""
+            if ended:
+                yield from self._whole_line(line)
+            elif _MAYBE_FENCE.match(line) and len(line) <= _MOST_HELD:
+                self._line = line
+            else:
+                self._inside_line = True
+                yield from self._put(line)
 
-    def _begins_line(self, before: str) -> bool:
-        return before[-1] in "\r\n" if before else self._at_line_start
+    def _whole_line(self, line: str) -> Iterator[str]:
+        fence = _FENCE.match(line)
+        if fence is None or not self._counts(fence):
+            yield from self._put(line)
+        elif self._behind is not None:
+            yield from self._another(line, opens=bool(fence[2].strip()))
+        elif fence[2].strip():
+            self._inner = True
+            yield line
+        elif self._inner:
+            self._inner = False
+            yield line
+        else:
+            self._behind = [line]
+
+    def _counts(self, fence: re.Match[str]) -> bool:
+        """Tell a fence that could close the outer one, but for a language."""
+        return fence[1].startswith(self._mark) and fence.start(1) <= self._depth
+
+    def _put(self, text: str) -> Iterator[str]:
+        """Give a piece of the text, or keep it as long as that is uncertain."""
+        if self._behind is None:
+            yield text
+        elif not self._over:
+            self._behind.append(text)
+
+    def _another(self, line: str, *, opens: bool) -> Iterator[str]:
+        """Read a fence behind what may be the end: it was the end if this one opens."""
+        assert self._behind is not None  # noqa: S101 - see _whole_line
+        if opens or self._over:
+            self._over, self._behind = True, []
+            return
+        if self._code and is_talk("".join(self._behind[1:]), announcing=True):
+            raise uncertain("mixes words and code, so it is uncertain what is which")
+        behind, self._behind = self._behind, None
+        yield "".join((*behind, line))

@@ -143,6 +143,7 @@ def _one(values: list[Any]) -> tuple[Any, list[str]]:
     """
     if len(values) == 1:
         return values[0], []
+    values = [{} if value is None else value for value in values]
     if not all(isinstance(value, dict) for value in values):
         raise Unrepairable("several values in a row")
     distinct = {_written(value): value for value in values}

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.augment.fences import MARKDOWN, Unfenced
+from byok.errors import UpstreamGarbled
 from byok.stage import drain
 from tests.fakes.slices import CUTS, cut
 
@@ -26,7 +27,25 @@ def unfenced(*pieces: str, names: frozenset[str] | None = None) -> str:
         ("~~~~\nx\n```\n~~~~", "x\n```\n"),
         ("````md\n```py\nx\n```\n````", "```py\nx\n```\n"),
         ("```\n    indented\n```", "    indented\n"),
-        ("```py\nx\n```\nThat is all.", "x\n```\nThat is all."),
+        ("```py\nx\n```\nThat is all.", "x\n"),
+        ("```py\nx\n```\n\nI changed `f()`.\n\nIt returns 2.\n", "x\n"),
+        ("```py\nx\n``` \t\n- one\n- two", "x\n"),
+        ("```py\nx\n```\nRun it:\n```sh\npython a.py\n```\nBye.", "x\n"),
+        ("```\n```py\nx\n```\ny\n```\nBye.", "```py\nx\n```\ny\n"),
+        ("```\nfoo\n```\nbar\n```\nbaz\n```", "foo\n```\nbar\n```\nbaz\n"),
+        ("```\nfoo\n```\nbar\n```\nbaz\n", "foo\n```\nbar\n```\nbaz\n"),
+        (
+            '```py\n"""\n    ```\n    x\n    ```\n"""\n```\nBye.',
+            '"""\n    ```\n    x\n    ```\n"""\n',
+        ),
+        (
+            "````\n# T\n```\nx\n```\nI like it.\n```\ny\n```\n````\nBye.",
+            "# T\n```\nx\n```\nI like it.\n```\ny\n```\n",
+        ),
+        ("```py\nx\n~~~\ny\n```", "x\n~~~\ny\n"),
+        ("```py\nx\n``\n```", "x\n``\n"),
+        ("```py\nx\n`````\nBye.", "x\n"),
+        ("1. So:\n```\nx\n```", "1. So:\n```\nx\n```"),
         ("```py\nx = '```'\ny\n```", "x = '```'\ny\n"),
         ("```py\nnever closed", "never closed"),
         ("```py", ""),
@@ -79,6 +98,55 @@ def test_code_leaves_before_the_answer_ends() -> None:
     assert "".join(p for t in ("```py\n", "x = 1\ny") for p in stage.feed(t)) == (
         "x = 1\ny"
     )
+
+
+BLOCKS = st.lists(
+    st.sampled_from(
+        [
+            "Text here.",
+            "",
+            "x = 1",
+            "```py\nx\n```",
+            "```\nls\n```",
+            "~~~\n~~~",
+            "    ```",
+        ]
+    ),
+    max_size=6,
+).map(lambda parts: "".join(f"{part}\n" for part in parts))
+REMARKS = st.sampled_from(["", "\n", "Bye.", "\nI changed `f`.\n\n* a\n* b\n"])
+
+
+@given(BLOCKS, st.sampled_from(["md", "", "markdown"]), REMARKS, CUTS)
+def test_blocks_of_the_text_stay_and_remarks_behind_it_go(
+    text: str, name: str, remarks: str, places: list[int]
+) -> None:
+    answer = f"```{name}\n{text}```\n{remarks}"
+    assert unfenced(*cut(answer, places)) == text
+
+
+@given(BLOCKS, REMARKS, CUTS)
+def test_longer_fences_hold_any_text(
+    text: str, remarks: str, places: list[int]
+) -> None:
+    later = "See:\n```sh\nls\n```\n"
+    answer = f"````\n{text}````\n{remarks}\n{later}"
+    assert unfenced(*cut(answer, places)) == text
+
+
+@given(BLOCKS, CUTS)
+def test_a_second_block_is_never_part_of_the_first(
+    text: str, places: list[int]
+) -> None:
+    answer = f"```md\n{text}```\nUse it so:\n\n```sh\nls\n```\n"
+    assert unfenced(*cut(answer, places)) == text
+
+
+def test_words_between_pieces_of_code_are_not_taken_for_code() -> None:
+    answer = "```\nx = 1\n```\nThen you run it.\n```\nls\n```\n"
+    with pytest.raises(UpstreamGarbled, match="uncertain"):
+        list(drain(Unfenced(code=True), answer))
+    assert unfenced(answer).startswith("x = 1\n```\nThen")
 
 
 def test_markdown_keeps_the_fences_of_other_languages() -> None:

@@ -119,6 +119,7 @@ def test_what_parses_stays_the_models_own_string(raw: str, mode: RepairMode) -> 
         pytest.param('{}{"a": 1}', '{"a":1}', [BESIDE], id="nothing, then an object"),
         pytest.param('{"a": 1}\n{}', '{"a":1}', [BESIDE], id="an object, then nothing"),
         pytest.param('{"a": 1}{"a": 1}', '{"a":1}', [REPEATED], id="the same twice"),
+        pytest.param("{}null", "{}", [REPEATED], id="nothing in two spellings"),
         pytest.param("{}{}{}", "{}", [REPEATED], id="nothing three times"),
         pytest.param(
             '{}{"a": 1} {"a":1}}', '{"a":1}', [SURPLUS, BESIDE], id="all of that"

@@ -10,7 +10,9 @@ from byok.augment.fences import MARKDOWN, Unfenced
 from byok.augment.job import Defaults, Facts, Job
 from byok.augment.prompts.asking import NOTHING, conversation, question
 from byok.augment.prompts.completion import cursor_of, is_wanted, limited, unused
+from byok.augment.remarks import Unannounced
 from byok.chat import Json
+from byok.stage import chain
 
 _MARK = "CURSOR"
 _INSTRUCTIONS = """You complete what a programmer types to a coding assistant. \
@@ -37,6 +39,5 @@ def decode(
 
 
 def _reply(cursor: Cursor, facts: Facts) -> CompletionObject:
-    return CompletionObject(
-        Cutter(cursor, Unfenced(MARKDOWN), one_line=True), cursor, facts
-    )
+    clean = chain(Unannounced(), Unfenced(MARKDOWN))
+    return CompletionObject(Cutter(cursor, clean, one_line=True), cursor, facts)

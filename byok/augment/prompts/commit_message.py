@@ -9,8 +9,10 @@ from byok.augment.endings import Trimmed
 from byok.augment.fences import Unfenced
 from byok.augment.job import Defaults, Facts, Job
 from byok.augment.prompts.asking import NOTHING, code, question
+from byok.augment.remarks import Unannounced, Unquoted
 from byok.augment.text_reply import TextLines
 from byok.chat import Json
+from byok.excerpt import fair_cap
 from byok.stage import chain
 
 MAX_DIFF = 48_000  # characters of all files together
@@ -58,7 +60,7 @@ def shortened(diff: str, limit: int = MAX_DIFF) -> str:
     if len(diff) <= limit:
         return diff
     files = [part for part in _FILE.split(diff) if part]
-    share = max(MIN_FILE, limit // len(files))
+    share = max(MIN_FILE, fair_cap([len(file) for file in files], limit))
     kept: list[str] = []
     room = limit
     for number, file in enumerate(files):
@@ -98,4 +100,6 @@ def _counts(body: Json) -> str:
 
 
 def _reply(asked: bool, facts: Facts) -> TextLines:
-    return TextLines(chain(Unfenced(), Trimmed()), facts, asked=asked)
+    bare = chain(Unannounced(strict=True), Unfenced())
+    clean = chain(bare, chain(Unquoted(), Trimmed()))
+    return TextLines(clean, facts, asked=asked)

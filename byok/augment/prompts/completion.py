@@ -13,7 +13,9 @@ from byok.augment.job import Defaults, Facts, Job
 from byok.augment.models import PREFIX_CHARS, SUFFIX_CHARS
 from byok.augment.prompts.asking import NOTHING, code, question
 from byok.augment.prompts.editing import named, unfenced
+from byok.augment.remarks import Unannounced
 from byok.chat import FillRequest, Json
+from byok.stage import chain
 
 _MARK = "CURSOR"
 _LONGEST_PATH = 4096  # that is kept with a prediction
@@ -83,4 +85,5 @@ def unused(mark: str, code: str) -> str:
 
 
 def _reply(body: Json, cursor: Cursor, facts: Facts) -> CompletionObject:
-    return CompletionObject(Cutter(cursor, unfenced(body)), cursor, facts)
+    clean = chain(Unannounced(), unfenced(body))
+    return CompletionObject(Cutter(cursor, clean), cursor, facts)

@@ -21,6 +21,7 @@ MAX_WORDS, MAX_CHARS = 8, 60
 _QUOTES = "\"'`“”„‘’«»* \t"
 _LABEL = re.compile(r"(?i)^(?:title|titel|titre|título|标题)\s*[:：]\s*")
 _PERIODS = ".。"
+_COLONS = (":", "：")
 
 _INSTRUCTIONS = """You name conversations.
 Reply with one title of 3 to 8 words in the user's language that says what the \
@@ -71,14 +72,17 @@ class TitleObject(WholeText):
 
 def tidy(answer: str) -> str:
     """Return the first line that says something, without what surrounds a title."""
+    announced = ""
     for line in answer.splitlines():
         if line.lstrip().startswith(("```", "~~~")):
             continue
         bare = _LABEL.sub("", line.lstrip("# ").strip(_QUOTES)).strip(_QUOTES)
         bare = bare.rstrip(_PERIODS + _QUOTES)
-        if bare:
+        if bare.endswith(_COLONS):  # it announces the title, if more follows
+            announced = announced or bare.rstrip("".join(_COLONS))
+        elif bare:
             return _short(" ".join(bare.split()))
-    return ""
+    return _short(" ".join(announced.split()))
 
 
 def _short(title: str) -> str:

@@ -6,7 +6,14 @@ from functools import partial
 from byok.augment.body import text
 from byok.augment.job import Defaults, Job
 from byok.augment.prompts.asking import code, conversation, question
-from byok.augment.prompts.editing import RAW, around, cleaning, selected, wish
+from byok.augment.prompts.editing import (
+    RAW,
+    around,
+    cleaning,
+    cleaning_whole,
+    selected,
+    wish,
+)
 from byok.augment.text_reply import WholeObject
 from byok.chat import ChatRequest, Json
 from byok.stage import Stage
@@ -22,7 +29,9 @@ def decode(
 ) -> Job[WholeObject]:
     """Read a selection and what is to become of it."""
     del on_node
-    return Job(asked(body, defaults), partial(WholeObject, clean(body)))
+    beside = text(body, "prefix"), text(body, "suffix")
+    whole = cleaning_whole(body, selected(body), *beside)
+    return Job(asked(body, defaults), partial(WholeObject, whole))
 
 
 def asked(body: Json, defaults: Defaults) -> ChatRequest:

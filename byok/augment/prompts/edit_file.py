@@ -7,7 +7,7 @@ from typing import Any
 from byok.augment.body import first_text, text
 from byok.augment.job import Defaults, Facts, Job
 from byok.augment.prompts.asking import NOTHING, code, question
-from byok.augment.prompts.editing import RAW, cleaning, file_of, named
+from byok.augment.prompts.editing import RAW, cleaning_whole, file_of, named
 from byok.augment.text_reply import WholeText
 from byok.chat import Json
 from byok.errors import ByokError
@@ -23,7 +23,7 @@ class EditedFile(WholeText):
 
     def __init__(self, body: Json, problem: str, facts: Facts) -> None:
         self._contents = file_of(body, "file_contents") or ""
-        super().__init__(cleaning(body, self._contents))
+        super().__init__(cleaning_whole(body, self._contents, file=True))
         self._problem = problem
         del facts
 

@@ -6,10 +6,26 @@ from byok.augment.endings import Endings
 from byok.augment.fences import MARKDOWN, Unfenced
 from byok.augment.positions import Region
 from byok.augment.prompts.asking import code
+from byok.augment.remarks import OnlyBlock, WithoutTalk
+from byok.augment.talk import Holds
 from byok.chat import Json
 from byok.errors import BadRequest
 from byok.stage import Stage, chain
 
+# File names' suffixes and languages of editors.
+_WORDS = MARKDOWN | frozenset(
+    (
+        *("mdx", "mdc", "txt", "text", "plaintext", "rst", "restructuredtext", "adoc"),
+        *("asciidoc", "org", "tex", "latex", "feature", "eml"),
+    )
+)
+_DATA = frozenset(
+    (
+        *("html", "htm", "xhtml", "xml", "svg", "vue", "svelte", "astro", "json"),
+        *("jsonc", "yaml", "yml", "toml", "ini", "properties", "po", "csv", "tsv"),
+        *("srt", "ipynb", "bib"),
+    )
+)
 MAX_PREFIX, MAX_SUFFIX = 20_000, 10_000
 RAW = """Keep to the style, the indentation and the language of the file, and change \
 nothing that you were not asked to change.
@@ -79,18 +95,47 @@ def selection_region(body: Json) -> Region:
 
 
 def cleaning(body: Json, old: str, *around: str) -> Stage[str, str]:
-    """Make a model's text fit where `old` stands: no fence, the file's line ends."""
+    """Make a model's text fit where `old` stands.
+
+    No remarks, no fence, the file's line ends.
+    """
     last = old.endswith(("\n", "\r")) if old else None
     endings = Endings(positions.line_ending(old, *around), last)
-    return chain(unfenced(body), endings)
+    talk = WithoutTalk(old, held_by(body), _outer(body))
+    return chain(talk, chain(unfenced(body), endings))
+
+
+def cleaning_whole(
+    body: Json, old: str, *around: str, file: bool = False
+) -> Stage[str, str]:
+    """Do the same with a text that is looked at as a whole."""
+    block = OnlyBlock(old, held_by(body), file=file)
+    return chain(block, cleaning(body, old, *around))
 
 
 def unfenced(body: Json) -> Unfenced:
     """Return the stage that takes a fence away; in Markdown some belong to the text."""
-    path = first_text(body, "target_file_path", "path", "file_path")
-    language = text(body, "lang").lower()
-    markdown = language in MARKDOWN or path.lower().endswith((".md", ".mdx"))
-    return Unfenced(MARKDOWN if markdown else None)
+    return Unfenced(_outer(body), code=held_by(body) is not Holds.WORDS)
+
+
+def held_by(body: Json) -> Holds:
+    """Say what the file holds, by its name and its language."""
+    suffix, language = _path(body).lower().rpartition(".")[2], text(body, "lang")
+    kinds = {suffix, language.lower()}
+    if kinds & _WORDS:
+        return Holds.WORDS
+    return Holds.DATA if kinds & _DATA else Holds.CODE
+
+
+def _outer(body: Json) -> frozenset[str] | None:
+    """Return the languages whose fence is not part of the text, None for all."""
+    markdown = text(body, "lang").lower() in MARKDOWN
+    markdown = markdown or _path(body).lower().endswith((".md", ".mdx"))
+    return MARKDOWN if markdown else None
+
+
+def _path(body: Json) -> str:
+    return first_text(body, "target_file_path", "path", "file_path")
 
 
 def around(body: Json) -> tuple[str, str, str]:

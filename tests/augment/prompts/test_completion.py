@@ -137,3 +137,16 @@ def test_of_a_path_without_end_no_more_is_kept_than_tells_files_apart() -> None:
 def test_no_field_of_any_kind_is_a_fault(odd: Any) -> None:
     for name in (*BODY, "prefix", "probe_only", "max_tokens", "edit_events", "blobs"):
         never_fails(decode, {**BODY, name: odd})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Here is the completion:\nkm",
+        "Sure! Here's the completion:\n\n```python\nkm\n```\nIt is short.",
+        "```python\nkm\n```\nIt takes kilometers.",
+    ],
+)
+def test_a_models_remarks_are_not_shown(answer: str) -> None:
+    assert whole(decode, BODY, events(*answer))["text"] == "km"
+    assert whole(decode, BODY, events("Here is the completion:"))["text"] == ""

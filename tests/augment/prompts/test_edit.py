@@ -97,3 +97,28 @@ def test_unknown_blobs_are_told() -> None:
     found = whole(decode, BODY, events("x"), Facts("r", ("b",), False))
     assert found["unknown_blob_names"] == ["b"]
     assert found["checkpoint_not_found"] is True
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("```py\n    return 2\n```\n\nIt returns 2 now.", "    return 2\n"),
+        (
+            "Here is the code:\n```py\n    return 2\n```\nHope this helps",
+            "    return 2\n",
+        ),
+        ("Here is the code:\n\n    return 2\n", "    return 2\n"),
+    ],
+)
+def test_a_models_remarks_never_stand_in_place_of_the_selection(
+    answer: str, text: str
+) -> None:
+    body = {**BODY, "selected_text": "    return 1\n", "path": "a.py"}
+    assert whole(decode, body, events(answer))["text"] == text
+
+
+@pytest.mark.parametrize("selected", ["    return 1\n", ""])
+def test_a_refusal_replaces_nothing(selected: str) -> None:
+    body = {**BODY, "selected_text": selected, "path": "a.py"}
+    with pytest.raises(UpstreamGarbled, match="nothing was changed"):
+        whole(decode, body, events("Sorry, I can't help with that."))

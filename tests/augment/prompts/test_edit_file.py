@@ -66,3 +66,51 @@ def test_what_is_missing_is_said_and_nobody_asked(
     found = whole(decode, body, [])
     assert (found["modified_file_contents"], found["is_error"]) == (contents, True)
     assert "is missing" in found["error_message"]
+
+
+OLD = "def f():\n    return 1\n"
+NEW = "def f():\n    return 2\n"
+FENCED = f"```python\n{NEW}```"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"{FENCED}\n\nI changed the return value. Anything else?",
+        f"Here is the updated file:\n\n{FENCED}\n\nI changed `f`.",
+        f"x -> y, as f(x)=2\n{FENCED}\nx -> y\n",
+    ],
+)
+def test_a_models_remarks_never_reach_the_file(answer: str) -> None:
+    body = {**BODY, "file_contents": OLD}
+    found = whole(decode, body, events(answer))
+    assert found == {"modified_file_contents": NEW, "is_error": False}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Sorry, I can't help with that.",
+        "I have updated the function as you described.",
+        f"x -> y, as f(x)=2\n{FENCED}\nand\n{FENCED}",
+    ],
+)
+@pytest.mark.parametrize("contents", [OLD, OLD * 3])
+def test_words_in_place_of_the_file_leave_it_as_it_was(
+    answer: str, contents: str
+) -> None:
+    body = {**BODY, "file_contents": contents}
+    found = whole(decode, body, events(answer))
+    assert found["modified_file_contents"] == contents
+    assert found["is_error"] is True
+    assert "nothing was changed" in found["error_message"]
+
+
+def test_a_file_is_not_replaced_by_one_without_a_line_of_it() -> None:
+    contents = "# Notes\n\nOne.\n\nTwo.\n"
+    body = {**BODY, "file_path": "notes.md", "file_contents": contents}
+    found = whole(decode, body, events("I added a third note to it."))
+    assert (found["modified_file_contents"], found["is_error"]) == (contents, True)
+    answer = contents + "\nThree:\n\n```sh\nls\n```\n"
+    found = whole(decode, body, events(answer))
+    assert found == {"modified_file_contents": answer, "is_error": False}

@@ -6,7 +6,7 @@ import pytest
 
 from byok.augment.positions import INSERTION
 from byok.augment.prompts.smart_paste import decode
-from byok.errors import BadRequest
+from byok.errors import BadRequest, UpstreamGarbled
 from tests.fakes.jobs import PLAIN, events, ignore, streamed, texts
 
 FILE = "a = 1\r\nb = 2\r\nc = 3\r\n"
@@ -68,3 +68,24 @@ def test_the_model_sees_both() -> None:
 def test_without_a_block_nothing_is_asked(block: Any) -> None:
     with pytest.raises(BadRequest, match="code_block"):
         decode({**BODY, "code_block": block}, PLAIN, ignore)
+
+
+def test_remarks_behind_the_code_are_not_pasted() -> None:
+    body = {
+        "code_block": "x",
+        "target_file_path": "a.py",
+        "target_file_content": "def f():\n    return 1\n",
+    }
+    code = "def f():\n    return 2\n"
+    answer = f"Sure! Here it is:\n\n```python\n{code}```\n\nI changed `f`.\n"
+    assert streamed(decode, body, events(*answer)).text == code
+    ran = streamed(decode, body, events("I'm sorry, but I can't do that."))
+    assert isinstance(ran.error, UpstreamGarbled)
+    assert ran.text == ""
+
+
+def test_where_code_and_words_cannot_be_told_apart_the_paste_fails() -> None:
+    body = {"code_block": "x", "target_file_content": "x = 1\n"}
+    answer = "```\nx = 2\n```\nThen you run it.\n```\nls\n```\n"
+    with pytest.raises(UpstreamGarbled, match="nothing was changed"):
+        streamed(decode, body, events(answer))

@@ -1,0 +1,242 @@
+"""Take a model's remarks away that stand before its code, or in place of it.
+
+What is certain is dropped: sentences before a fence, a first line that announces the
+code. What is uncertain fails the answer, because its client replaces code with it.
+"""
+
+import re
+from collections.abc import Iterator
+
+from byok.augment.fences import LINE
+from byok.augment.talk import (
+    Holds,
+    is_lead,
+    is_refusal,
+    is_talk,
+    may_be_words,
+    may_become_lead,
+    may_become_words,
+    uncertain,
+)
+
+_FENCE = re.compile(r" {0,3}(?:`{3,}|~{3,})[ \t]*([^`\r\n]*)\s*\Z")
+_MARKS = re.compile(r" {0,3}~{1,2}\Z")  # that may become a fence
+_MOST_HELD, _MOST_AMONG_WORDS = 4096, 600  # characters
+_MOST_LEAD = 200
+_COLONS = (":", "：")
+_BLANKS = re.compile(r"(?:[ \t]*(?:\r\n|\r|\n))*")
+_QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "«": "»", "「": "」"}
+_FEWEST = 3  # lines of a file that must not all be gone
+
+
+class WithoutTalk:
+    """Stage[str, str]: the code without remarks before it.
+
+    As long as the answer may be words, it is held back. `old` is what it replaces, and
+    its file `holds` something: among words, only what nobody would write there is taken
+    for a remark. `names` are the languages of fences that are not part of the text,
+    None for all.
+    """
+
+    def __init__(
+        self, old: str, holds: Holds, names: frozenset[str] | None = None
+    ) -> None:
+        self._old = old
+        self._known = known(old)
+        self._holds = Holds.WORDS if is_talk(old) else holds
+        self._names = names
+        self._among_words = self._holds is Holds.WORDS
+        self._limit = _MOST_AMONG_WORDS if self._among_words else _MOST_HELD
+        self._place = 0  # where the line begins that is looked at
+        self._held: str | None = ""  # None once it is decided
+
+    def feed(self, text: str, /) -> Iterator[str]:
+        """Give the code, from where it is certain to be code."""
+        if self._held is None:
+            yield text
+            return
+        self._held += text
+        begin = self._begin(self._held)
+        if begin is not None or len(self._held) > self._limit:
+            held, self._held = self._held, None
+            yield held[begin:]
+
+    def flush(self) -> Iterator[str]:
+        """Give what was held back.
+
+        Raises:
+            UpstreamGarbled: it is only words, in place of code.
+        """
+        held, self._held = self._held or "", None
+        code = self._holds is Holds.CODE
+        refuses = is_refusal(held, among_words=not code) and not is_refusal(self._old)
+        if refuses or (code and self._old.strip() and is_talk(held)):
+            raise uncertain("is a remark instead of code")
+        if rest := held[self._behind_lead(held) :]:
+            yield rest
+
+    def _begin(self, held: str) -> int | None:
+        """Return where the code begins, None as long as all may be words."""
+        for line in LINE.findall(held, self._place):
+            ended = line[-1] in "\r\n"
+            if fence := _FENCE.match(line):
+                if not ended:
+                    return None
+                before = held[: self._place]
+                return self._place if self._is_remark(before, fence[1]) else 0
+            if not ended:
+                may = may_become_words(line) or bool(_MARKS.match(line))
+            elif may := may_be_words(line):
+                self._place += len(line)
+            if not may:
+                return self._behind_lead(held)
+        return None
+
+    def _is_remark(self, before: str, language: str) -> bool:
+        """Tell a remark before a fence from lines of the text itself."""
+        outer = self._names is None or language.strip().lower() in self._names
+        lines = [line for line in before.splitlines() if line.strip()]
+        if not lines or not outer or any(line.strip() in self._known for line in lines):
+            return False
+        announced = self._names is not None and is_talk(before, announcing=True)
+        return not self._among_words or is_lead(lines[0]) or announced
+
+    def _behind_lead(self, held: str) -> int:
+        """Return where the text begins behind a line that only announces it."""
+        place = len(held) - len(held.lstrip())
+        line = held[place:].partition("\n")[0]
+        if self._among_words or not is_lead(line) or line.strip() in self._known:
+            return 0
+        place += len(line)
+        while blank := LINE.match(held, place):
+            if blank[0].strip():
+                break
+            place = blank.end()
+        return place
+
+
+class OnlyBlock:
+    """Stage[str, str]: a whole answer, from its one fenced block on if it has words.
+
+    Which lines are the file's is told by `old`: the remarks share none with it. With
+    `file` the answer is a whole file, of which some line must have stayed.
+    """
+
+    def __init__(self, old: str, holds: Holds, *, file: bool = False) -> None:
+        self._known = known(old)
+        self._fenced = any(map(_FENCE.match, old.splitlines()))
+        self._holds = holds
+        self._file = file
+        self._texts: list[str] = []
+
+    def feed(self, text: str, /) -> tuple[()]:
+        """Collect."""
+        self._texts.append(text)
+        return ()
+
+    def flush(self) -> Iterator[str]:
+        """Give the text.
+
+        Raises:
+            UpstreamGarbled: it is another one than the file's.
+        """
+        lines = LINE.findall("".join(self._texts))
+        fences = [n for n, line in enumerate(lines) if _FENCE.match(line)]
+        if not fences:
+            gone = len(self._known) >= _FEWEST and not self._has_known(lines)
+            if self._file and gone:
+                raise uncertain("has nothing in common with the file")
+        elif self._holds is not Holds.WORDS:
+            lines = lines[self._begin(lines, *fences) :]
+        yield "".join(lines)
+
+    def _begin(self, lines: list[str], start: int, *more: int) -> int:
+        """Return with which line the answer begins, as far as remarks are certain."""
+        before = lines[:start]
+        if self._fenced or all(map(may_be_words, before)):
+            return 0
+        if len(more) == 1:
+            inside, outside = lines[start : more[0]], [*before, *lines[more[0] :]]
+            if self._has_known(inside) and not self._has_known(outside):
+                return start
+        raise uncertain("mixes words and code, so it is uncertain what is which")
+
+    def _has_known(self, lines: list[str]) -> bool:
+        return any(line.strip() in self._known for line in lines)
+
+
+class Unannounced:
+    """Stage[str, str]: text without a first line that only announces it.
+
+    With `strict` this is any line that ends in a colon, where more follows.
+    """
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self._strict = strict
+        self._held: str | None = ""  # None once it is decided
+        self._lead = ""  # that was taken away, as long as nothing followed
+
+    def feed(self, text: str, /) -> Iterator[str]:
+        """Give the text, from where it is certain to be no announcement."""
+        if self._held is None:
+            yield text
+            return
+        self._held += text
+        if not self._lead:
+            start = len(self._held) - len(self._held.lstrip())
+            line = (LINE.match(self._held, start) or [""])[0]
+            if self._may_lead(line) and line[-1:] not in ("\n", "\r"):
+                return
+            if is_lead(line) or (self._strict and line.rstrip().endswith(_COLONS)):
+                self._lead, self._held = line, self._held[start + len(line) :]
+        if self._lead:
+            if not self._held.strip():
+                return
+            self._held, self._lead = _BLANKS.sub("", self._held, count=1), ""
+        held, self._held = self._held, None
+        yield held
+
+    def flush(self) -> Iterator[str]:
+        """Give what was held back: a lonely announcement only where it may be more."""
+        held, self._held = self._held, None
+        if self._lead and self._strict:
+            yield self._lead
+        elif held and not self._lead and (self._strict or not is_lead(held)):
+            yield held
+
+    def _may_lead(self, line: str) -> bool:
+        """Tell whether the beginning of a line may be that of an announcement."""
+        return len(line) <= _MOST_LEAD and (self._strict or may_become_lead(line))
+
+
+class Unquoted:
+    """Stage[str, str]: text without quotation marks around all of it."""
+
+    def __init__(self) -> None:
+        self._held: str | None = ""  # None once it is decided
+
+    def feed(self, text: str, /) -> Iterator[str]:
+        """Give text that begins with something else."""
+        if self._held is None:
+            yield text
+            return
+        self._held += text
+        bare = self._held.lstrip()
+        if bare and bare[0] not in _QUOTES:
+            held, self._held = self._held, None
+            yield held
+
+    def flush(self) -> Iterator[str]:
+        """Give text that began with a quotation mark."""
+        held, self._held = self._held or "", None
+        bare = held.strip()
+        if bare:
+            end = _QUOTES[bare[0]]
+            inner = bare[1:-1]
+            around = bare.endswith(end) and len(bare) > 1 and end not in inner
+            yield inner if around else held
+
+
+def known(text: str) -> frozenset[str]:
+    """Return the lines of a text that are not blank, however they are indented."""
+    return frozenset(line.strip() for line in text.splitlines()) - {""}

@@ -1,0 +1,113 @@
+"""Tell a model's own words from code, where a client puts its answer into a file.
+
+Nothing here understands a language. What is certain in no file of code counts: an
+answer that is sentences and nothing else, a first line that announces what follows.
+"""
+
+import re
+from enum import Enum
+
+from byok.errors import UpstreamGarbled
+
+_CODE_SPAN = re.compile(r"`[^`\n]+`|\*\*|__")
+_LIST = r"\s*(?:[-*>•#]+ |\d+[.)] )?[\"'“‘«(]?"
+_START = re.compile(_LIST + r"[^\W\d_]")
+_BEGUN = re.compile(rf"(?:{_LIST}(?:[^\W\d_]|\Z))|\s*(?:[-*>•#_]*|\d+[.)]?)\Z")
+_SIGNS = re.compile(r"[={}\[\]<>\\|$^~@]")
+_CODE_END = re.compile(r"\S;\s*\Z")
+_CALL = re.compile(r"\w\(")
+_END = re.compile(r"[.!?…。！？][\"'”’»)*]?\s*\Z")
+_COLON = re.compile(r"[:：]\s*\Z")
+_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # written unspaced
+_FEWEST = 3  # words of a sentence
+_FEW = 600  # characters that a refusal has at most
+
+_LEADS = (
+    *("sure", "certainly", "of course", "okay", "ok", "absolutely", "got it"),
+    *("here's", "here’s", "here is", "here are", "below is", "below are"),
+)
+_LEAD = re.compile(rf"(?i)\s*(?:{'|'.join(map(re.escape, _LEADS))})\b[^\n]*[:：]\s*\Z")
+_REFUSAL = re.compile(
+    r"(?i)\W*(?:"
+    r"(?:i['’]?m|i am) (?:\w+ )?(?:sorry|afraid|unable|not able)\b"
+    r"|sorry\b|i apologi[sz]e\b|(?:my )?apologies\b|as an? (?:ai|language model)\b"
+    r"|unfortunately,? i\b|i (?:can['’]?t|cannot|can not|won['’]?t)\b"
+    r"|es tut mir leid|tut mir leid|leider kann ich|ich kann \w+ (?:leider )?nicht"
+    r"|(?:je suis )?désolée?\b|je ne peux pas|lo siento|no puedo\b|desculpe|não posso"
+    r"|mi dispiace|non posso\b|извините|к сожалению|я не могу|抱歉|很抱歉|对不起"
+    r"|對不起|我无法|我無法|我不能|申し訳|すみません|죄송)"
+)
+_UNABLE = re.compile(
+    r"(?i)(?:can['’]?t|cannot|can not|won['’]?t|unable to|not able to)"
+    r"\W+(?:\w+\W+){0,3}(?:help|assist|comply|fulfil|provide|complete|perform|edit"
+    r"|modify|change|process|do|see|access)\b|无法|無法|不能|できません|할 수 없"
+    r"|kann\b.*\bnicht\b|ne peux pas|no puedo|não posso|non posso|не могу"
+)
+
+
+class Holds(Enum):
+    """What a file holds: in words no sentence is strange, in data only some are."""
+
+    CODE = "code"
+    DATA = "data"
+    WORDS = "words"
+
+
+def uncertain(what: str) -> UpstreamGarbled:
+    """Return the error for an answer of which nothing goes into the user's code."""
+    return UpstreamGarbled(
+        f"The model's answer {what}; nothing was changed.",
+        code="upstream_remark",
+        hint="Try again, or another model.",
+    )
+
+
+def may_be_words(line: str) -> bool:
+    """Tell whether a line may be a sentence's."""
+    bare = _CODE_SPAN.sub("x", line)
+    if not bare.strip():
+        return True
+    if not _START.match(bare) or _SIGNS.search(bare) or _CODE_END.search(bare):
+        return False
+    return not _CALL.search(bare) or len(_WORD.findall(bare)) > _FEWEST
+
+
+def may_become_words(beginning: str) -> bool:
+    """Tell whether what begins so may become a line of which may_be_words is true."""
+    bare = _CODE_SPAN.sub("x", beginning).partition("`")[0]
+    return bool(_BEGUN.match(bare)) and not _SIGNS.search(bare)
+
+
+def is_talk(text: str, *, announcing: bool = False) -> bool:
+    """Tell a text that is sentences and nothing else.
+
+    The last one ends in a colon only where it is `announcing` something; code does too.
+    """
+    words = len(_WORD.findall(text)) + len(_WIDE.findall(text))
+    bare = text.strip()
+    if words < _FEWEST or not bare[0].isalpha() or bare[0].islower():
+        return False
+    if not (_END.search(bare) or (announcing and _COLON.search(bare))):
+        return False
+    return all(map(may_be_words, bare.splitlines()))
+
+
+def is_lead(line: str) -> bool:
+    """Tell a line that only announces what follows it."""
+    return bool(_LEAD.match(line))
+
+
+def may_become_lead(beginning: str) -> bool:
+    """Tell whether what begins so may become a line that announces something."""
+    bare = beginning.strip().lower()
+    return any(lead.startswith(bare) or bare.startswith(lead) for lead in _LEADS)
+
+
+def is_refusal(text: str, *, among_words: bool = False) -> bool:
+    """Tell a short answer that refuses; `among_words` it must say what it cannot do."""
+    if len(text) > _FEW or not _REFUSAL.match(text):
+        return False
+    if among_words and not _UNABLE.search(text):
+        return False
+    return all(map(may_be_words, text.splitlines()))

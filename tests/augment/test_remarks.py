@@ -1,0 +1,260 @@
+"""Remarks go, or fail the answer; code comes out as it went in, however it is cut."""
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.augment.fences import MARKDOWN, Unfenced
+from byok.augment.remarks import OnlyBlock, Unannounced, Unquoted, WithoutTalk
+from byok.augment.talk import Holds
+from byok.errors import UpstreamGarbled
+from byok.stage import Stage, chain, drain
+from tests.fakes.slices import CUTS, cut
+
+OLD = "def f():\n    return 1\n"
+NEW = "def f():\n    return 2\n"
+FENCED = f"```python\n{NEW}```\n"
+
+
+def out(stage: Stage[str, str], pieces: Iterable[str]) -> str:
+    return "".join(drain(stage, pieces))
+
+
+def code(answer: Iterable[str], old: str = OLD, holds: Holds = Holds.CODE) -> str:
+    """What an answer leaves where it replaces code."""
+    return out(chain(WithoutTalk(old, holds), Unfenced(code=True)), answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        NEW,
+        FENCED,
+        f"Here is the updated file:\n\n{FENCED}",
+        f"Here is the updated file:\n\n{FENCED}\nI changed the value. Let me know!",
+        f"\nSure!\n\nI made `f()` return 2:\n{FENCED}",
+        f"1. I looked at it.\n2. It returns 2 now.\n\n{FENCED}",
+        f"Here is the code:\n\n{NEW}",
+        f"Sure, here's the code:\r\n{NEW}",
+        f"我已经更新了这个函数：\n{FENCED}",
+    ],
+)
+@pytest.mark.parametrize("holds", [Holds.CODE, Holds.DATA])
+def test_remarks_around_the_code_are_dropped(answer: str, holds: Holds) -> None:
+    assert code([answer], holds=holds) == NEW
+    assert code(answer, holds=holds) == NEW
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Sorry, I can't help with that.",
+        "No changes are needed.",
+        "I have updated the function to return 2.\n\nIt is done!",
+    ],
+)
+def test_words_in_place_of_code_fail_the_answer(answer: str) -> None:
+    with pytest.raises(UpstreamGarbled, match="remark"):
+        code(answer)
+
+
+@pytest.mark.parametrize("old", ["", OLD, "It returns one.", "x"])
+@pytest.mark.parametrize("holds", Holds)
+def test_a_refusal_is_never_put_in(old: str, holds: Holds) -> None:
+    with pytest.raises(UpstreamGarbled, match="remark"):
+        code("I'm sorry, but I can't help with that.\n", old, holds)
+
+
+@pytest.mark.parametrize(
+    ("answer", "old", "holds"),
+    [
+        ("It returns two.", "It returns one.", Holds.CODE),
+        ("It adds numbers.", "", Holds.CODE),
+        ("Welcome to our site!", "Hello", Holds.DATA),
+        ("Sorry, we are closed.", "We are open.", Holds.WORDS),
+        ("I'm sorry, I can't help.", "I'm sorry, I won't help you.", Holds.WORDS),
+        ("It adds numbers:\n```\nx\n```\n", "It adds numbers.", Holds.WORDS),
+        ("Here are the steps:\n\n1. Go.\n", "Steps.", Holds.WORDS),
+        ("for a in b:", "for a in c:", Holds.CODE),
+        ("import os\nimport sys", "import os", Holds.CODE),
+    ],
+)
+def test_words_stay_where_words_are_wanted(answer: str, old: str, holds: Holds) -> None:
+    stage = WithoutTalk(old, holds)
+    assert out(stage, answer) == answer
+
+
+def test_lines_of_the_file_before_a_fence_are_no_remark() -> None:
+    old = "The example:\n```\nx\n```\n"
+    answer = "The example:\n```\ny\n```\n"
+    assert out(WithoutTalk(old, Holds.CODE), answer) == answer
+
+
+def test_in_markdown_only_its_own_fence_has_remarks_before_it() -> None:
+    def text(answer: str) -> str:
+        return out(WithoutTalk("# t\n", Holds.WORDS, MARKDOWN), answer)
+
+    own = "It goes like this:\n\n```py\nx\n```\n"
+    assert text(own) == own
+    assert (
+        text("I made it longer:\n\n```markdown\n# T\n```\n")
+        == "```markdown\n# T\n```\n"
+    )
+
+
+def test_code_leaves_at_once() -> None:
+    stage = WithoutTalk(OLD, Holds.CODE)
+    assert list(stage.feed("import os\n")) == []
+    assert list(stage.feed("x =")) == ["import os\nx ="]
+    assert list(stage.feed(" ")) == [" "]
+
+
+@pytest.mark.parametrize("holds", Holds)
+def test_words_are_not_held_for_ever(holds: Holds) -> None:
+    stage = WithoutTalk(OLD, holds)
+    assert any(piece for _ in range(1000) for piece in stage.feed("More of it. "))
+
+
+TEXTS = st.lists(
+    st.sampled_from(
+        [
+            "Here it is:\n",
+            "Some words.\n",
+            "x = 1\n",
+            "\n",
+            "  y\n",
+            "``",
+            "ab",
+            "`c`\n",
+        ]
+    ),
+    max_size=8,
+).map("".join)
+FENCES = st.sampled_from(["", "```\n", "```py\nx\n```\n", "    ```\n"])
+
+
+@given(TEXTS, FENCES, TEXTS, CUTS, st.sampled_from(Holds))
+def test_where_the_answer_is_cut_makes_no_difference(
+    before: str, fence: str, after: str, places: list[int], holds: Holds
+) -> None:
+    answer = before + fence + after
+
+    def text(pieces: Iterable[str]) -> str | None:
+        try:
+            return out(WithoutTalk(OLD, holds), pieces)
+        except UpstreamGarbled:
+            return None
+
+    whole = text([answer])
+    assert text(cut(answer, places)) == whole
+    assert whole is None or answer.endswith(whole)
+
+
+@given(st.text("xy =(\n ", max_size=40), CUTS)
+def test_code_without_words_comes_out_as_it_went_in(
+    text: str, places: list[int]
+) -> None:
+    answer = f"x = {text}"
+    assert code(cut(answer, places)) == answer
+
+
+# Whole answers
+
+
+def whole(answer: str, old: str = OLD, *, file: bool = True) -> str:
+    stage = OnlyBlock(old, Holds.CODE, file=file)
+    return out(
+        chain(stage, chain(WithoutTalk(old, Holds.CODE), Unfenced(code=True))), answer
+    )
+
+
+def test_the_one_block_with_lines_of_the_file_is_the_answer() -> None:
+    odd = "x -> y: f(x)=2 now\n"
+    assert whole(f"{odd}{FENCED}{odd}") == NEW
+    assert whole(f"{FENCED}{odd}") == NEW
+    assert whole(f"Here it is:\n{FENCED}") == NEW
+    assert whole(NEW) == NEW
+
+
+def test_words_and_code_that_cannot_be_told_apart_fail_the_answer() -> None:
+    odd = "x -> y: f(x)=2 now\n"
+    for answer in (
+        f"{odd}```\nz\n```\n",
+        f"{odd}{FENCED}{odd}{FENCED}",
+        f"{odd}{FENCED}def f():\n",
+    ):
+        with pytest.raises(UpstreamGarbled, match="mixes"):
+            whole(answer)
+
+
+def test_a_file_that_has_fences_keeps_them() -> None:
+    old = 'T = """\n```\nx\n```\n"""\nU = 2\n'
+    new = old.replace("2", "3")
+    assert whole(new, old) == new
+
+
+def test_a_whole_file_of_which_no_line_stayed_is_not_taken() -> None:
+    old = "a = 1\nb = 2\nc = 3\n"
+    with pytest.raises(UpstreamGarbled, match="nothing in common"):
+        whole("I set them {all} to 4", old)
+    assert whole("I set them {all} to 4", old, file=False)
+    assert whole("d = 4\n   b = 2\n", old)
+    assert whole("```\nd = 4\n```", old) == "d = 4\n"
+    assert whole("d = 4\n", "a = 1\nb = 2\n") == "d = 4\n"
+
+
+# Announcements and quotation marks
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("Here is the completion:\n    return a", "    return a"),
+        ("Sure! Here's the completion:\r\n\r\n\treturn a\n", "\treturn a\n"),
+        ("Here is the completion:", ""),
+        ("Here is the completion:\n\n", ""),
+        ("here = 1\n", "here = 1\n"),
+        ("  sure", "  sure"),
+        ("else:\n    x", "else:\n    x"),
+        ("\n", "\n"),
+        ("", ""),
+    ],
+)
+def test_a_first_line_that_announces_is_dropped(answer: str, text: str) -> None:
+    assert out(Unannounced(), answer) == out(Unannounced(), [answer]) == text
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("The message:\n\nFix it", "Fix it"),
+        ("Fix it\n\nWhy:\n- x", "Fix it\n\nWhy:\n- x"),
+        ("Fix it:", "Fix it:"),
+        ("Fix it:\n", "Fix it:\n"),
+        ("", ""),
+    ],
+)
+def test_strictly_every_first_line_with_a_colon_announces(
+    answer: str, text: str
+) -> None:
+    assert out(Unannounced(strict=True), answer) == text
+    assert out(Unannounced(strict=True), [answer]) == text
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ('"Fix it"', "Fix it"),
+        (" “Fix it”\n", "Fix it"),
+        ("`Fix it`", "Fix it"),
+        ('"Fix" it', '"Fix" it'),
+        ('"Fix" the "parser"', '"Fix" the "parser"'),
+        ('Fix "it"', 'Fix "it"'),
+        ('"', '"'),
+        ("", ""),
+    ],
+)
+def test_quotation_marks_around_all_of_it_go(answer: str, text: str) -> None:
+    assert out(Unquoted(), answer) == out(Unquoted(), [answer]) == text
