@@ -19,7 +19,7 @@ from byok.record import current_record
 from byok.stage import Stage, chain
 from byok.upstream.base import Forwarded
 from byok.upstream.calling import KeySource
-from byok.upstream.failures import translated
+from byok.upstream.failures import explain_missing_path, translated
 from byok.upstream.filling import Filler
 from byok.upstream.patience import Watch
 from byok.upstream.reading import (
@@ -192,6 +192,7 @@ class HttpUpstream:
                     break
                 except UpstreamError as error:
                     if not await self._waits(error, attempt):
+                        explain_missing_path(error, path)
                         error.args = (f"{self.name}: {error}",)
                         raise
                     attempt += 1

@@ -10,7 +10,8 @@ import aiohttp
 import httpx
 
 from byok.addresses import is_loopback
-from byok.errors import UpstreamUnreachable
+from byok.dialects.refusals import class_of
+from byok.errors import UpstreamError, UpstreamRefused, UpstreamUnreachable
 
 _NO_WAY = frozenset(
     {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN}
@@ -40,6 +41,30 @@ class translated:
 def is_refused(error: BaseException) -> bool:
     """Tell a connection that the other machine refused: it costs it nothing."""
     return _errno(_causes(error)) == errno.ECONNREFUSED
+
+
+def explain_missing_path(error: UpstreamError, path: str) -> None:
+    """Say that an upstream has no such path, where its refusal means that.
+
+    A model that it does not know is refused with the same status, but is named.
+    """
+    if not isinstance(error, UpstreamRefused) or path == "chat/completions":
+        return
+    if error.upstream_status not in (404, 405, 501):
+        return
+    if class_of(str(error), 0).code == "upstream_not_found":
+        return
+    error.hint = f"This upstream has no /{path}: choose one that has it{_who(path)}."
+
+
+def _who(path: str) -> str:
+    if path != "responses":
+        return ""
+    return (
+        ", such as openai, openrouter, groq, xai, or Ollama, LM Studio, vLLM and "
+        "llama.cpp in a version of this year; or let the client use "
+        "/v1/chat/completions, which works with this one"
+    )
 
 
 def _unreachable(

@@ -126,6 +126,20 @@ async def test_a_refusal_comes_in_openais_shape(
     assert (got.headers.get("Retry-After") == "60") is (status == 429)
 
 
+async def test_an_upstream_without_responses_says_what_works(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([b'{"detail":"Not Found"}'], 404, JSON))
+    async with running(settings_for(fake.url)) as editor:
+        got = await editor.post("/v1/responses", {"model": "fake-model", "input": "Hi"})
+    assert got.status == 404
+    message = error_of(got)["message"]
+    assert "fake: it answered 404: Not Found." in message
+    assert "has no /responses" in message
+    assert "/v1/chat/completions" in message
+    assert "model's name" not in message
+
+
 async def test_the_upstreams_own_code_is_kept(fake: FakeUpstream) -> None:
     body = {"error": {"message": "Too long.", "code": "context_length_exceeded"}}
     fake.play(Script([json.dumps(body).encode()], 400, JSON))

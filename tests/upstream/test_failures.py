@@ -10,8 +10,9 @@ from aiohttp.client_reqrep import ConnectionKey, RequestInfo
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL as Address
 
+from byok.dialects.openai_errors import refusal_of
 from byok.errors import UpstreamUnreachable
-from byok.upstream.failures import is_refused, translated
+from byok.upstream.failures import explain_missing_path, is_refused, translated
 
 URL = "http://127.0.0.1:9/v1"
 REQUEST = RequestInfo(
@@ -208,3 +209,35 @@ def test_an_address_that_is_none_is_told() -> None:
 def test_what_is_not_the_transports_passes_through() -> None:
     with pytest.raises(KeyError), translated(URL):
         raise KeyError("bug")
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "path", "missing"),
+    [
+        (404, "Not Found", "responses", True),
+        (404, "File Not Found", "responses", True),
+        (405, "Method Not Allowed", "embeddings", True),
+        (501, "This server does not support embeddings.", "embeddings", True),
+        (404, "model 'x' not found, try pulling it first", "responses", False),
+        (404, "The model `x` does not exist", "embeddings", False),
+        (404, "Not Found", "chat/completions", False),
+        (400, "Bad input", "responses", False),
+    ],
+)
+def test_a_path_that_an_upstream_lacks_is_told_from_a_model(
+    status: int, said: str, path: str, *, missing: bool
+) -> None:
+    error = refusal_of({"error": {"message": said}}, status)
+    before = error.hint
+    explain_missing_path(error, path)
+    if missing:
+        assert error.hint.startswith(f"This upstream has no /{path}: choose one")
+        assert ("/v1/chat/completions" in error.hint) is (path == "responses")
+    else:
+        assert error.hint == before
+
+
+def test_what_never_answered_lacks_no_path() -> None:
+    error = UpstreamUnreachable("nothing answers", hint="Is it running?")
+    explain_missing_path(error, "responses")
+    assert error.hint == "Is it running?"
