@@ -25,7 +25,7 @@ COMMITS = 3000
 # A commit with more files says nothing about any of them.
 MOST_FILES = 30
 _SECONDS = 30.0
-_QUICK = 5.0
+_QUICK = 2.0  # what takes longer waits for a pipe that nobody writes to
 _MOST_BYTES = 64 * 2**20
 _BLOCK = 2**16
 _LATEST = 253_402_300_799  # the end of the year 9999, as far as dates go
@@ -52,6 +52,7 @@ _LOG = (
     *("log", "-z", "--name-only", "--no-renames", "--relative", "--no-merges"),
     *("--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-color"),
     *("--no-notes", "--ignore-submodules=all", "--encoding=UTF-8", _FORMAT),
+    *("--no-mailmap", "-O/dev/null"),  # files that the repository names
 )
 _NAME = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -85,7 +86,7 @@ class History:
 def head(root: Path, *, git: str | None = None) -> str | None:
     """Return the commit that is checked out, or None; a few milliseconds."""
     try:
-        return _place(root, git or _git())[1]
+        return _place(root, git or _git(root))[1]
     except _RefusedError:
         return None
 
@@ -105,7 +106,7 @@ def read_history(
     newest part.
     """
     try:
-        program = git or _git()
+        program = git or _git(root)
         prefix, newest = _place(root, program)
         # A pathspec makes git simplify the history: only where it leaves files out.
         below = ["--", "."] if prefix else ["--"]
@@ -131,14 +132,18 @@ class _Ran(NamedTuple):
     trouble: str
 
 
-@lru_cache(maxsize=1)
-def _git() -> str | None:
-    return find_program("git")
+@lru_cache(maxsize=64)
+def _git(root: Path) -> str | None:
+    return find_program("git", never=[root])
 
 
 def _place(root: Path, program: str | None) -> tuple[str, str]:
-    """Return where in its repository a folder is, and the commit checked out."""
-    command = ["rev-parse", "--show-prefix", "--verify", "HEAD"]
+    """Return where in its repository a folder is, and the commit checked out.
+
+    That commit is looked up: so every file of git's that may hinder the log does so
+    here, where little time is given.
+    """
+    command = ["rev-parse", "--show-prefix", "--verify", "HEAD^{commit}"]
     ran = _run(program, command, root, _QUICK, _BLOCK)
     if ran.trouble:
         raise _RefusedError(ran.trouble)

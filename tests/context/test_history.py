@@ -1,12 +1,16 @@
 """Commits are read with git, and nothing that a repository brings is run."""
 
+import contextlib
 import logging
+import os
+import socket
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
+from byok.context import history
 from byok.context.history import MOST_FILES, Commit, History, head, read_history
 from byok.context.packing import pack_history, unpack_history
 
@@ -202,6 +206,65 @@ def test_a_time_that_no_calendar_has_is_cut(tmp_path: Path) -> None:
     found = read_history(tmp_path, git=git)
     assert found is not None
     assert found.commits[0].time == 253_402_300_799
+
+
+@pytest.mark.case("B118")
+@pytest.mark.parametrize("kind", ["fifo", "socket"])
+@pytest.mark.parametrize("setting", ["mailmap.file", "diff.orderFile"])
+def test_a_pipe_that_the_configuration_names_costs_no_history(
+    repository: Repository, setting: str, kind: str, tmp_path: Path
+) -> None:
+    commit = repository.commit("one", "a.txt")
+    repository.git("config", setting, str(odd(tmp_path / "odd", kind)))
+    assert read(repository.root).head == commit
+
+
+@pytest.mark.case("B118")
+@pytest.mark.parametrize("kind", ["fifo", "socket"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("include.path", ".git/packed-refs", ".git/commondir", ".git/shallow"),
+        *(".git/info/grafts", ".git/objects/info/alternates"),
+        *(".git/objects/info/commit-graph", ".mailmap"),
+    ],
+)
+def test_a_pipe_that_git_must_read_is_given_up_soon(
+    repository: Repository, place: str, kind: str, tmp_path: Path
+) -> None:
+    repository.commit("one", "a.txt")
+    if place == "include.path":
+        repository.git("config", place, str(odd(tmp_path / "odd", kind)))
+    else:
+        (repository.root / place).parent.mkdir(exist_ok=True)
+        (repository.root / place).unlink(missing_ok=True)
+        odd(repository.root / place, kind)
+    began = time.monotonic()
+    assert history._QUICK == 2
+    found, at = read_history(repository.root), head(repository.root)
+    assert (found and found.head) == at
+    assert time.monotonic() - began < 20  # and not 30 for the log
+
+
+def odd(place: Path, kind: str) -> Path:
+    if kind == "fifo":
+        os.mkfifo(place)
+    else:
+        with socket.socket(socket.AF_UNIX) as listener, contextlib.chdir(place.parent):
+            listener.bind(place.name)  # a whole path may be too long
+    return place
+
+
+@pytest.mark.case("B53")
+def test_a_git_in_the_workspace_is_not_run(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit("one", "a.txt")
+    marker = tmp_path / "marker"
+    program(repository.root / "git", f"touch {marker}")
+    monkeypatch.setenv("PATH", f"{repository.root}{os.pathsep}{os.environ['PATH']}")
+    assert len(read(repository.root).commits) == 1
+    assert not marker.exists()
 
 
 @pytest.mark.parametrize("older", [False, True])
