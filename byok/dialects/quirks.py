@@ -121,7 +121,12 @@ QUIRKS: dict[str, Quirks] = {
         plain_tool_ids=True,
         plain_keys=True,
     ),
-    "gemini": Quirks(parallel_tool_calls=False, narrow_schemas=True, signed_calls=True),
+    "gemini": Quirks(
+        parallel_tool_calls=False,
+        most_tools=512,
+        narrow_schemas=True,
+        signed_calls=True,
+    ),
 }
 
 

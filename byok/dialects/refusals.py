@@ -76,7 +76,7 @@ _ROWS: tuple[_Row, ...] = (
     (
         (r"'tools'.{0,3}(?:array too long|maximum number of items)",
          r"(?:at most|more than|maximum of|limit of|up to|too many) (?:\d+ )?"
-         r"(?:tools|functions)\b"),
+         r"(?:tools|functions|function declarations)\b"),
         Refusal("upstream_too_many_tools", "Switch off some MCP servers."),
     ),
     (

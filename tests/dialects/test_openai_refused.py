@@ -238,6 +238,11 @@ def test_tools_left_out_are_told_in_one_line_at_the_beginning() -> None:
         ),
         ("'tools' : maximum number of items is 64", 64),
         ("You may not include more than 100 tools in your request.", 100),
+        (
+            "tools[0].function_declarations: [FIELD_INVALID] At most 140 function "
+            "declarations can be specified.",
+            140,
+        ),
         ("Too many tools.", 128),
     ],
 )

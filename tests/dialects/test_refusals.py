@@ -156,6 +156,7 @@ OTHERS = {
     ("Invalid 'tools': array too long. Expected 128", "upstream_too_many_tools"),
     ("'tools' : maximum number of items is 128", "upstream_too_many_tools"),
     ("You may not include more than 128 tools", "upstream_too_many_tools"),
+    ("At most 512 function declarations can be specified", "upstream_too_many_tools"),
     ("Anthropic expects the `tools=` param to be passed in", "upstream_needs_tools"),
     ("tools: Field required", "upstream_needs_tools"),
     ("The toolConfig field must be defined when using toolUse", "upstream_needs_tools"),

@@ -71,7 +71,7 @@ def test_every_vendor_takes_the_tools_of_public_servers(
 def test_no_vendor_gets_more_tools_than_it_takes(vendor: str) -> None:
     everything = {
         f"{name}_{n}": schema
-        for n in range(10)
+        for n in range(20)
         for tools in SERVERS.values()
         for name, schema in tools.items()
     }

@@ -1,5 +1,6 @@
 """Agents and chats go on where a model refuses tools, their calls, or pictures."""
 
+import json
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from aiohttp import web
 from tests.fakes.bodies import PNG, call_node, exchange, image_node, result_node
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.strict import StrictUpstream
+from tests.fakes.upstream import FakeUpstream, tool_answer
 
 TOOL = {"name": "view", "input_schema_json": '{"type": "object", "properties": {}}'}
 WORKED = [
@@ -135,3 +137,23 @@ async def test_a_silent_job_hears_nothing_of_it() -> None:
     ):
         (first, _) = await answered(editor, upstream, silent=True, nodes=[image_node()])
     assert first.text == "Fine."
+
+
+async def test_a_call_is_read_by_the_schema_that_the_client_sent() -> None:
+    """What was sent to the upstream instead has no say in what its answer means."""
+    schema = {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}, "paths": {"type": "array"}},
+        "anyOf": [{"required": ["n"]}, {"required": ["paths"]}],
+    }
+    tool = {"name": "view", "input_schema_json": json.dumps(schema)}
+    async with (
+        FakeUpstream() as upstream,
+        running(settings_for(upstream.url)) as editor,
+    ):
+        upstream.play(tool_answer("view", '{"n": "5", "paths": "[\\"a\\"]"}'))
+        answer = await editor.chat(tool_definitions=[tool], mode="AGENT")
+    (use,) = answer.tool_uses
+    assert json.loads(use["input_json"]) == {"n": 5, "paths": ["a"]}
+    (sent,) = upstream.requests[0]["tools"]
+    assert sent["function"]["parameters"]["properties"]["paths"]["items"] == {}

@@ -176,7 +176,14 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "deepseek": (an_object,),
     "xai": (draft_2020_12, an_object, references_that_lead_somewhere),
 }
-MOST_TOOLS = {"openai": 128, "azure": 128, "groq": 128, "deepseek": 128, "xai": 200}
+MOST_TOOLS = {
+    "openai": 128,
+    "azure": 128,
+    "groq": 128,
+    "deepseek": 128,
+    "xai": 200,
+    "gemini": 512,
+}
 
 
 def refused(vendor: str, tools: list[dict[str, Any]]) -> list[str]:
