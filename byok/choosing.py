@@ -5,14 +5,16 @@ import logging
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from byok.config import Settings, UpstreamSettings, upstream_named
 from byok.dialects.presets import DEMO, PRESETS
 from byok.errors import ConfigError, KeyMissing
-from byok.keys import KeyLadder, KeyWanted
+from byok.keys import KeyLadder, KeyWanted, fingerprint
 from byok.keys.vault import Vault
 from byok.knowledge import OFFICIAL
 from byok.paths import Paths
+from byok.upstream.demo import MODEL as DEMO_MODEL
 from byok.upstream.discover import answering
 from byok.upstream.transport import Transports
 
@@ -56,8 +58,55 @@ def base_url_of(settings: UpstreamSettings) -> str:
 
 def make_ladder(paths: Paths, environ: Mapping[str, str] = os.environ) -> KeyLadder:
     """Return the places where this user's keys may be."""
-    vault = Vault(paths.vault, environ) if paths.vault.exists() else None
-    return KeyLadder(environ=environ, vault=vault)
+    return KeyLadder(environ=environ, vault=Vault(paths.vault, environ))
+
+
+def models_of(section: UpstreamSettings) -> tuple[tuple[str, ...], str]:
+    """Return the models listed by hand, and the upstream's default."""
+    if section.type == DEMO:
+        return (DEMO_MODEL,), DEMO_MODEL
+    return tuple(section.models), section.model
+
+
+def default_id(choice: Chosen, settings: Settings, model: str) -> str:
+    """`--model` goes to the first upstream unless it is a whole id."""
+    if not model:
+        return settings.routing.default
+    first = next(iter(choice.upstreams))
+    return model if model.startswith("byok:") else f"byok:{first}:{model}"
+
+
+def keys_found(
+    settings: Settings, upstreams: Mapping[str, UpstreamSettings], ladder: KeyLadder
+) -> dict[str, Any]:
+    """Tell where keys come from: of these upstreams, and of vendors that have one.
+
+    `unread` are the stores that could not be looked in. May block for seconds.
+    """
+    wanted = {name: key_wanted(name, section) for name, section in upstreams.items()}
+    if settings.routing.official.base_url:
+        wanted[OFFICIAL] = official_wanted(settings)
+    hosted = [n for n, p in PRESETS.items() if p.key_env and p.base_url]
+    for name in hosted:
+        wanted.setdefault(name, key_wanted(name, UpstreamSettings(type=name)))
+    rows = []
+    unread: list[str] = []
+    for name, one in wanted.items():
+        if not one.base_url:
+            continue  # the demo
+        source = key = ""
+        try:
+            found = ladder.find(one)
+            source, key = found.source, fingerprint(found.value)
+        except KeyMissing as error:
+            unread += error.unread
+            if name in hosted and name not in upstreams:
+                continue
+            source = "none"
+        except ConfigError as error:
+            source = str(error)
+        rows.append({"upstream": name, "source": source, "fingerprint": key})
+    return {"keys": rows, "unread": list(dict.fromkeys(unread))}
 
 
 async def choose_upstreams(

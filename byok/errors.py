@@ -13,6 +13,7 @@ ByokError                 .status for HTTP, .code for programs, .hint = what to 
     └─ UpstreamGarbled        its answer breaks its own protocol
 """
 
+NO_UPSTREAM = "no_upstream"  # the code for an upstream that a daemon does not have
 MODEL_NOT_FOUND = "model_not_found"  # the code for a model that nobody here answers as
 
 
@@ -58,10 +59,14 @@ class ConfigError(ByokError):
 
 
 class KeyMissing(ConfigError):
-    """No key was found for an upstream that needs one."""
+    """No key was found for an upstream that needs one.
+
+    `unread` are the stores that could not be looked in, each with its reason.
+    """
 
     status = 422
     code = "key_missing"
+    unread: tuple[str, ...] = ()
 
 
 class BadRequest(ByokError):

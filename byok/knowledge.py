@@ -21,6 +21,13 @@ class Service(StrEnum):
     INDEX_REBUILD = "index anew"
     INDEX_WHY = "tell of a path"
     OFFICIAL = "tell of the official service"
+    DAEMON = "tell of the daemon"
+    SETTINGS = "tell the settings in force"
+    CATALOG = "tell what the upstreams offer"
+    KEYS = "tell where keys come from"
+    KEY_TEST = "try a key"
+    RELOAD = "read settings and keys anew"
+    STOP = "stop, or start again"
 
 
 class Purpose(StrEnum):

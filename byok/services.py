@@ -4,8 +4,9 @@ import logging
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import NamedTuple
+from weakref import WeakSet
 
 from byok.addresses import is_loopback
 from byok.augment.job import Defaults
@@ -14,17 +15,19 @@ from byok.choosing import (
     Chosen,
     base_url_of,
     choose_upstreams,
+    default_id,
     key_wanted,
     make_ladder,
+    models_of,
     official_wanted,
 )
-from byok.config import Settings, UpstreamSettings, check_files, check_models
+from byok.config import Settings, UpstreamSettings, check_models, check_settings
 from byok.config.values import AUTO
 from byok.dialects.fill_way import FillWay
 from byok.dialects.named import DIALECTS
 from byok.dialects.presets import DEMO
 from byok.dialects.quirks import quirks_of
-from byok.keys import KeyLadder
+from byok.keys import KeyLadder, KeyWanted
 from byok.keys.lookup import UpstreamKey
 from byok.knowledge import OFFICIAL, Group, Purpose, Where
 from byok.paths import Paths
@@ -35,12 +38,11 @@ from byok.toolcalls.extras import CallExtras
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.client import HttpUpstream
-from byok.upstream.demo import MODEL as DEMO_MODEL
 from byok.upstream.demo import DemoUpstream
 from byok.upstream.fitted import FittedUpstream, Window
 from byok.upstream.official import OfficialService
 from byok.upstream.patience import LOCAL, REMOTE
-from byok.upstream.router import Router
+from byok.upstream.router import Destination, Router
 from byok.upstream.sending import UpstreamSpec
 from byok.upstream.summaries import Summarise, Summariser
 from byok.upstream.transport import Route, Transports
@@ -57,6 +59,7 @@ class Services:
     paths: Paths
     choice: Chosen
     redactor: Redactor
+    ladder: KeyLadder
     upstreams: Mapping[str, Upstream]
     catalog: Catalog
     router: Router
@@ -64,6 +67,15 @@ class Services:
     official: OfficialService
     context: CodeContext
     extras: CallExtras
+    maker: "_Maker"
+
+    async def renewed(self, settings: Settings) -> "Services":
+        """Return what runs by other settings; these here go on for open answers.
+
+        Raises:
+            ConfigError: the settings cannot be used.
+        """
+        return await self.maker.made(settings, self.context)
 
     @property
     def keeps_uploads(self) -> bool:
@@ -146,6 +158,123 @@ def make_official(
     return OfficialService(url, transports, key, redactor, route=route)
 
 
+class _Made(NamedTuple):
+    """An upstream, its key, and what both were made of."""
+
+    of: tuple[object, ...]
+    upstream: Upstream
+    key: UpstreamKey
+
+
+class _Maker:
+    """Makes services by settings, one after another.
+
+    They share what settings do not change: connections, the index, what is known of
+    tool calls; and each upstream whose own settings are the same, with all that it has
+    learned.
+    """
+
+    def __init__(
+        self,
+        paths: Paths,
+        redactor: Redactor,
+        ladder: KeyLadder,
+        upstream: str,
+        model: str,
+    ) -> None:
+        self._paths = paths
+        self._redactor = redactor
+        self._ladder = ladder
+        self._upstream = upstream
+        self._model = model
+        self._transports = Transports()
+        self._extras = CallExtras()
+        self._made: dict[str, _Made] = {}
+        self._summarise = Summariser("", self._find)
+        self._summarised_by = ""
+        self._router: Router | None = None
+        self._catalogs: WeakSet[Catalog] = WeakSet()
+
+    async def made(self, settings: Settings, context: CodeContext) -> Services:
+        """Make the services of these settings.
+
+        Raises:
+            ConfigError: the chosen upstream or model does not exist.
+        """
+        check_settings(settings, self._upstream, self._model)
+        choice = await choose_upstreams(
+            settings, self._upstream, self._transports, self._ladder
+        )
+        check_models(settings, choice.upstreams, self._model)
+        sections = choice.upstreams.values()
+        for value in (
+            *settings.chat.headers.values(),
+            *(v for s in sections for v in (*s.headers.values(), *s.query.values())),
+        ):
+            self._redactor.add(value)
+        wanted = settings.routing.models.for_purpose(Purpose.SUMMARY)
+        if wanted != self._summarised_by:
+            self._summarise = Summariser(wanted, self._find)
+            self._summarised_by = wanted
+        self._made = {
+            name: self._kept_or_made(name, section, settings)
+            for name, section in choice.upstreams.items()
+        }
+        upstreams = {name: made.upstream for name, made in self._made.items()}
+        keys = {name: made.key for name, made in self._made.items()}
+        keys[OFFICIAL] = self._key(official_wanted(settings))
+        ours = self._transports, keys[OFFICIAL], self._redactor
+        catalog = Catalog(
+            (
+                CatalogEntry(upstreams[name], *models_of(section), base_url_of(section))
+                for name, section in choice.upstreams.items()
+            ),
+            self._paths.models,
+        )
+        self._catalogs.add(catalog)
+        default = default_id(choice, settings, self._model)
+        router = self._router = Router(upstreams, catalog, default)
+        return Services(
+            settings, self._paths, choice, self._redactor, self._ladder,
+            upstreams, catalog, router, keys, make_official(settings, *ours), context,
+            self._extras, self,
+        )  # fmt: skip
+
+    async def close(self) -> None:
+        """Stop fetching lists, and close every connection."""
+        for catalog in list(self._catalogs):
+            await catalog.close()
+        await self._transports.close()
+
+    def _kept_or_made(
+        self, name: str, section: UpstreamSettings, settings: Settings
+    ) -> _Made:
+        """Return an upstream; one that would be made alike goes on."""
+        of = (section, spec_of(name, section, settings), self._summarise)
+        known = self._made.get(name)
+        if known is not None and known.of == of:
+            return known
+        key = self._key(key_wanted(name, section))
+        upstream = make_upstream(
+            name,
+            section,
+            common=settings,
+            transports=self._transports,
+            key=key,
+            summarise=self._summarise,
+        )
+        return _Made(of, upstream, key)
+
+    def _key(self, wanted: KeyWanted) -> UpstreamKey:
+        local = wanted.name != OFFICIAL and is_loopback(wanted.base_url)
+        return UpstreamKey(self._ladder, wanted, self._redactor, local=local)
+
+    async def _find(self, model: str) -> Destination:
+        """Say who writes a summary, by the settings that are in force by then."""
+        assert self._router is not None  # noqa: S101 - nobody asks before
+        return await self._router.choose_listed(model)
+
+
 @asynccontextmanager
 async def open_services(
     settings: Settings,
@@ -163,74 +292,11 @@ async def open_services(
         ConfigError: the chosen upstream or model does not exist.
         NewerData, CorruptData: the files about code cannot be used.
     """
-    check_files(settings)
-    transports = Transports()
-    redactor = redactor or Redactor()
-    ladder = ladder or make_ladder(paths)
+    check_settings(settings, upstream, model)
+    redactor, ladder = redactor or Redactor(), ladder or make_ladder(paths)
+    maker = _Maker(paths, redactor, ladder, upstream, model)
     try:
-        choice = await choose_upstreams(settings, upstream, transports, ladder)
-        sections = choice.upstreams.values()
-        for value in (
-            *settings.chat.headers.values(),
-            *(v for s in sections for v in (*s.headers.values(), *s.query.values())),
-        ):
-            redactor.add(value)
-        keys = {
-            name: UpstreamKey(
-                ladder,
-                key_wanted(name, section),
-                redactor,
-                local=is_loopback(base_url_of(section)),
-            )
-            for name, section in choice.upstreams.items()
-        }
-        wanted = settings.routing.models.for_purpose(Purpose.SUMMARY)
-        summarise = Summariser(wanted, lambda model: router.choose_listed(model))
-        make = partial(
-            make_upstream,
-            common=settings,
-            transports=transports,
-            summarise=summarise,
-        )
-        upstreams = {
-            name: make(name, section, key=keys[name])
-            for name, section in choice.upstreams.items()
-        }
-        keys[OFFICIAL] = UpstreamKey(ladder, official_wanted(settings), redactor)
-        official = make_official(settings, transports, keys[OFFICIAL], redactor)
-        catalog = Catalog(
-            (
-                CatalogEntry(upstreams[name], *_models(section), base_url_of(section))
-                for name, section in choice.upstreams.items()
-            ),
-            paths.models,
-        )
-        check_models(settings, choice.upstreams, model)
-        default = _default_id(model, settings, choice)
-        router = Router(upstreams, catalog, default)
-        try:
-            async with open_context(settings, paths, roots) as context:
-                yield Services(
-                    settings, paths, choice, redactor,
-                    upstreams, catalog, router, keys, official, context, CallExtras(),
-                )  # fmt: skip
-        finally:
-            await catalog.close()
+        async with open_context(settings, paths, roots) as context:
+            yield await maker.made(settings, context)
     finally:
-        await transports.close()
-
-
-def _models(section: UpstreamSettings) -> tuple[tuple[str, ...], str]:
-    """Return the models listed by hand, and the upstream's default."""
-    if section.type == DEMO:
-        return (DEMO_MODEL,), DEMO_MODEL
-    return tuple(section.models), section.model
-
-
-def _default_id(model: str, settings: Settings, choice: Chosen) -> str:
-    """`--model` goes to the first upstream unless it is a whole id."""
-    default = settings.routing.default
-    if model:
-        first = next(iter(choice.upstreams))
-        default = model if model.startswith("byok:") else f"byok:{first}:{model}"
-    return default
+        await maker.close()

@@ -13,8 +13,9 @@ from byok.choosing import (
 from byok.config import Settings
 from byok.dialects.presets import PRESETS
 from byok.errors import KeyMissing
-from byok.keys import KeyLadder
+from byok.keys import KeyLadder, KeyWanted
 from byok.keys.lookup import UpstreamKey
+from byok.keys.vault import Vault
 from byok.paths import Paths, find_paths
 from byok.redact import Redactor
 from tests.fakes.lister import FakeTransports, listing
@@ -155,11 +156,15 @@ def test_for_whom_a_key_is_looked_for() -> None:
     assert (wanted.named_env, wanted.command) == ("TEAM", ("pass", "x"))
 
 
-def test_the_vault_is_a_rung_only_where_there_is_one(paths: Paths) -> None:
-    assert make_ladder(paths, {}).vault is None
-    paths.vault.parent.mkdir(parents=True)
-    paths.vault.touch()
-    assert make_ladder(paths, {}).vault is not None
+def test_a_vault_that_is_made_later_counts_too(paths: Paths) -> None:
+    environ = {"BYOK_VAULT_PASSPHRASE": "open sesame"}
+    ladder = make_ladder(paths, environ)
+    wanted = KeyWanted("box", "https://h/v1")
+    with pytest.raises(KeyMissing):
+        ladder.find(wanted)
+    Vault(paths.vault, environ).set(wanted.entry, "sk-of-the-vault")
+    found = ladder.find(wanted)
+    assert (found.value, found.source) == ("sk-of-the-vault", "vault")
 
 
 def upstream_key(environ: dict[str, str], redactor: Redactor, name: str) -> UpstreamKey:

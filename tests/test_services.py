@@ -1,4 +1,4 @@
-"""What an upstream is made of, by its section and by what is common to all."""
+"""Settings become what runs, and become it anew where they change."""
 
 from typing import Any
 
@@ -8,11 +8,12 @@ from byok.choosing import key_wanted, official_wanted
 from byok.config import Settings
 from byok.dialects.fill_way import FillWay
 from byok.dialects.quirks import DEFAULT, QUIRKS
-from byok.errors import UpstreamUnreachable
+from byok.errors import ConfigError, UpstreamUnreachable
 from byok.keys import KeyLadder
 from byok.keys.lookup import UpstreamKey
+from byok.paths import find_paths
 from byok.redact import Redactor
-from byok.services import make_official, make_upstream, spec_of
+from byok.services import make_official, make_upstream, open_services, spec_of
 from byok.upstream.patience import LOCAL, REMOTE, Patience
 from byok.upstream.router import Destination
 from byok.upstream.summaries import Summariser
@@ -134,3 +135,50 @@ async def test_the_official_service_is_asked_by_its_route(
     [request] = transports.requests
     assert str(request.url) == f"{base_url}/chat"
     assert request.headers["Authorization"] == "Bearer some-token"
+
+
+def two_upstreams(**box: str) -> dict[str, Any]:
+    return {
+        "box": {"base_url": "http://127.0.0.1:9/v1", "model": "m", **box},
+        "other": {"base_url": "http://127.0.0.1:10/v1", "model": "o"},
+    }
+
+
+async def test_other_settings_make_other_upstreams_and_keep_what_is_the_same() -> None:
+    """What an upstream has learned is lost only where its own settings change."""
+    async with open_services(
+        Settings(upstreams=two_upstreams()), find_paths(), ladder=KeyLadder(environ={})
+    ) as old:
+        changed = Settings(
+            upstreams=two_upstreams(model="n"), routing={"default": "byok:other:x"}
+        )
+        new = await old.renewed(changed)
+        assert new.upstreams["box"] is not old.upstreams["box"]
+        assert new.upstreams["other"] is old.upstreams["other"]
+        assert new.keys["other"] is old.keys["other"]
+        assert (new.context, new.extras) == (old.context, old.extras)
+        assert new.router.default().id == "byok:other:x"
+        assert old.router.default().id == "byok:box:m"
+        common = Settings(upstreams=two_upstreams(), chat={"headers": {"X-Team": "7"}})
+        anew = await new.renewed(common)
+        assert anew.upstreams["other"] is not old.upstreams["other"]
+
+
+async def test_settings_that_cannot_be_used_leave_everything_as_it_is() -> None:
+    async with open_services(
+        Settings(upstreams=two_upstreams()), find_paths(), ladder=KeyLadder(environ={})
+    ) as services:
+        wrong = Settings(upstreams={"demo": {}}, routing={"default": "byok:box:m"})
+        with pytest.raises(ConfigError, match="'byok:box:m'"):
+            await services.renewed(wrong)
+        again = await services.renewed(Settings(upstreams=two_upstreams()))
+        assert dict(again.upstreams) == dict(services.upstreams)
+
+
+async def test_a_chosen_upstream_stays_chosen_whatever_the_settings() -> None:
+    async with open_services(
+        Settings(), find_paths(), upstream="demo", ladder=KeyLadder(environ={})
+    ) as services:
+        new = await services.renewed(Settings(upstreams=two_upstreams()))
+    assert list(new.upstreams) == ["demo", "box", "other"]
+    assert new.router.default().id == "byok:demo:echo"

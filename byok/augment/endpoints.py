@@ -161,7 +161,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Local("/agents/codebase-retrieval", Service.RETRIEVAL, max_body=32 * 2**20),
     # byok's own, for its command line and MCP server: they mean this machine, wherever
     # the user sends what clients ask.
-    Local("/byok/models", Service.MODELS),
+    Local("/byok/daemon", Service.DAEMON),
+    Local("/byok/settings", Service.SETTINGS),
+    Local("/byok/catalog", Service.CATALOG),
+    Local("/byok/keys", Service.KEYS),
+    Local("/byok/keys/test", Service.KEY_TEST),
+    Local("/byok/reload", Service.RELOAD),
+    Local("/byok/stop", Service.STOP),
     Local("/byok/retrieval", Service.RETRIEVAL),
     Local("/byok/official", Service.OFFICIAL),
     Local("/byok/search", Service.SEARCH),

@@ -20,6 +20,7 @@ import typer
 from byok.cli import (
     config,
     connect,
+    control,
     index,
     keys,
     mcp,
@@ -53,7 +54,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS = (
-    *(serve, status, token, keys, models, connect),
+    *(serve, status, control, token, keys, models, connect),
     *(index, search, mcp, config, version),
 )
 for command in COMMANDS:

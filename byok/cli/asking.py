@@ -1,4 +1,4 @@
-"""How commands ask about code: the daemon if one runs, else in this process."""
+"""How commands ask: the daemon if one runs, else in this process."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from byok.cli.context import load
-from byok.paths import find_paths
+from byok.cli.output import tell
+from byok.errors import NotReady
+from byok.knowledge import Service
+from byok.paths import Paths, find_paths
 
 if TYPE_CHECKING:
+    from byok.chat import Json
     from byok.local.client import Answering, LocalClient
 
 T = TypeVar("T")
@@ -21,6 +25,50 @@ WorkspacesOption = Annotated[
         "--workspace", "-w", help="A folder; may be given again.", metavar="DIR"
     ),
 ]
+
+
+def ask_daemon(service: Service, body: "Json | None" = None) -> "Json | None":
+    """Return what the running daemon answers; None where none runs.
+
+    Raises:
+        ByokError: one runs and does not answer, or the error of its own.
+    """
+    from byok.local.daemon import talking
+    from byok.local.find import find_daemon
+    from byok.server.token import read_token
+
+    paths = find_paths()
+    daemon = find_daemon(paths)
+    if daemon is None:
+        refuse_if_silent(paths)
+        return None
+
+    async def asked() -> "Json":
+        async with talking(daemon, read_token(paths.token)) as door:
+            return await door.answer(service, body or {})
+
+    return asyncio.run(asked())
+
+
+def refuse_if_silent(paths: Paths) -> None:
+    """Tell a daemon that does not prove to be it from one that does not run.
+
+    Raises:
+        NotReady: another process holds the lock of the daemon.
+    """
+    from byok.server.instance import is_held
+
+    if is_held(paths):
+        raise NotReady(
+            "byok is starting, or hangs: it does not prove to be the daemon.",
+            hint=f"Try again; if that stays so, end the process that {paths.daemon} "
+            "names.",
+        )
+
+
+def tell_not_running() -> None:
+    """Say that what is shown is no running daemon's."""
+    tell("byok is not running: this is what the settings say.")
 
 
 def with_client(

@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from byok.cli.context import ConfigOption, UpstreamOption, load, tell_foreign_variables
+from byok.cli.ensure import Options, ignored
 from byok.cli.output import say, tell
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from byok.config import Settings
     from byok.paths import Paths
+    from byok.server.control import Source
     from byok.server.run import Daemon
     from byok.services import Services
 
@@ -41,7 +44,7 @@ def serve(
         typer.Option(help="A folder to index and follow; may be given several times."),
     ] = None,
     ensure: Annotated[
-        bool, typer.Option("--ensure", help="Do nothing if the daemon runs already.")
+        bool, typer.Option("--ensure", help="Be content if the daemon runs already.")
     ] = False,
     config: ConfigOption = None,
 ) -> None:
@@ -51,20 +54,27 @@ def serve(
     answers, else an upstream whose key it finds, else the built-in demo.
     """
     from byok.own_process import keep_secrets_in_memory
+    from byok.server.control import Source
     from byok.server.instance import only_instance
 
     os.umask(0o077)
     keep_secrets_in_memory()
-    settings, paths = load(config, {"server": {"port": port}} if port else None)
-    if ensure and (url := _running(paths)):
-        say(f"byok is listening on {url}")
+    overrides = {"server": {"port": port}} if port else None
+    settings, paths = load(config, overrides)
+    options = Options(upstream, model, port, tuple(workspace or ()), config)
+    if ensure and _runs(paths, options, settings):
         return
     tell_foreign_variables()
+    file = (config or paths.config).absolute()
+    source = Source(file, lambda: load(config, overrides)[0])
     with only_instance(paths):
         _check(settings, upstream, model, workspace or [])
-        runner = asyncio.Runner(loop_factory=_loop_factory())
-        with runner:
-            runner.run(_serve(settings, paths, upstream, model, workspace or []))
+        serving = _serve(settings, paths, upstream, model, workspace or [], source)
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            again = runner.run(serving)
+    if again:
+        command = [sys.executable, *sys.orig_argv[1:]]
+        os.execv(sys.executable, command)  # noqa: S606 - as the user started it
 
 
 def _check(
@@ -81,12 +91,20 @@ def _check(
             check_root(root)
 
 
-def _running(paths: "Paths") -> str:
-    """Return where the daemon of this user listens, "" where none proves to be it."""
+def _runs(paths: "Paths", options: Options, settings: "Settings") -> bool:
+    """Say where the daemon of this user listens, if one proves to be it."""
     from byok.local.find import find_daemon
 
     daemon = find_daemon(paths)
-    return f"http://127.0.0.1:{daemon.port}" if daemon else ""
+    if daemon is None:
+        return False
+    if others := ignored(daemon, options, settings):
+        tell(
+            f"byok runs already, without these options: {' '.join(others)}\n"
+            "  To use them: byok stop, then start it with them."
+        )
+    say(f"byok is listening on http://127.0.0.1:{daemon.port}")
+    return True
 
 
 async def _serve(
@@ -95,7 +113,8 @@ async def _serve(
     upstream: str,
     model: str,
     workspaces: list[Path],
-) -> None:
+    source: "Source",
+) -> bool:
     from byok.redact import Redactor
     from byok.server.instance import record
     from byok.server.logs import set_up_logging
@@ -122,7 +141,7 @@ async def _serve(
         with contextlib.suppress(OSError):  # nobody reads stderr
             _introduce(daemon.services)
 
-    await run_until_signal(settings, paths, redactor, services, ready)
+    return await run_until_signal(settings, paths, redactor, services, ready, source)
 
 
 def _introduce(services: "Services") -> None:
@@ -136,8 +155,6 @@ def _introduce(services: "Services") -> None:
 
 def _announce(url: str) -> None:
     """Print the one line that scripts wait for."""
-    import sys
-
     try:
         say(f"byok is listening on {url}")
         sys.stdout.flush()

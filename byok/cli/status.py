@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from byok.cli.asking import refuse_if_silent
 from byok.cli.context import JsonOption
+from byok.cli.control import EXIT_NOT_RUNNING
 from byok.cli.index import show_index
 from byok.cli.output import say, say_json
 from byok.errors import ByokError
@@ -16,8 +18,6 @@ from byok.paths import Paths, find_paths
 
 if TYPE_CHECKING:
     from byok.server.instance import Instance
-
-EXIT_NOT_RUNNING = 3  # as `systemctl status` has it
 
 
 def register(app: typer.Typer) -> None:
@@ -34,6 +34,8 @@ def status(json: JsonOption = False) -> None:
 
     paths = find_paths()
     daemon = find_daemon(paths)
+    if daemon is None:
+        refuse_if_silent(paths)
     told: dict[str, Any] = {"running": daemon is not None}
     if daemon is not None:
         facts = asdict(daemon)
@@ -52,11 +54,11 @@ async def _asked(paths: Paths, daemon: "Instance") -> dict[str, Any]:
     from byok.local.daemon import talking
     from byok.server.token import read_token
 
-    told: dict[str, Any] = {"model": "", "official": {}, "index": None, "error": ""}
+    told: dict[str, Any] = {"model": "", "settings": {}, "official": {}}
+    told |= {"index": None, "error": ""}
     try:
         async with talking(daemon, read_token(paths.token)) as door:
-            models = await door.answer(Service.MODELS, {})
-            told["model"] = models.get("default_model", "")
+            told |= await door.answer(Service.DAEMON, {})
             told["official"] = await door.answer(Service.OFFICIAL, {})
             told["index"] = await door.answer(Service.INDEX_STATUS, {})
     except ByokError as error:
@@ -75,6 +77,7 @@ def _show(told: dict[str, Any]) -> None:
     )
     if told["model"]:
         say(f"model: {told['model']}")
+    _show_settings(told["settings"])
     if told["official"].get("base_url"):
         _show_official(told["official"])
     if told["error"]:
@@ -83,6 +86,15 @@ def _show(told: dict[str, Any]) -> None:
         show_index(told["index"])
     else:
         say("index: nothing is indexed (byok index add DIR)")
+
+
+def _show_settings(told: dict[str, Any]) -> None:
+    """Say what of the settings is not in force."""
+    if told.get("error"):
+        say(f"settings: those from before are in force. {told['error']}")
+    if told.get("restart"):
+        keys = ", ".join(told["restart"])
+        say(f"settings: changed since the start: byok restart (for {keys})")
 
 
 def _show_official(told: dict[str, Any]) -> None:

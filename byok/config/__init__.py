@@ -2,6 +2,7 @@
 
 from byok.config.checking import check_files, check_models, check_settings
 from byok.config.loading import example, foreign_variables, load_settings
+from byok.config.masking import masked
 from byok.config.sections import DEFAULT_PORT, UpstreamSettings
 from byok.config.settings import Settings
 from byok.config.upstreams import upstream_named
@@ -16,5 +17,6 @@ __all__ = [
     "example",
     "foreign_variables",
     "load_settings",
+    "masked",
     "upstream_named",
 ]

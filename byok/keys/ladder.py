@@ -84,21 +84,24 @@ class KeyLadder:
             ConfigError: a named source failed, or holds what is no key.
         """
         tried: list[str] = []
-        for source, value in self._rungs(wanted, tried, stores):
+        unread: list[str] = []
+        for source, value in self._rungs(wanted, unread, stores):
             if value.strip():
                 return FoundKey(_clean(value, source), source)
             tried.append(source)
         cure = f"Run: byok keys set {wanted.name}"
         if wanted.named_env:
             cure = f"Set the variable {wanted.named_env}, or remove api_key_env."
-        raise KeyMissing(
+        missing = KeyMissing(
             f"No key was found for {wanted.name} ({wanted.origin}); "
-            f"looked in: {', '.join(tried)}.",
+            f"looked in: {', '.join((*tried, *unread))}.",
             hint=cure,
         )
+        missing.unread = tuple(unread)
+        raise missing
 
     def _rungs(
-        self, wanted: KeyWanted, tried: list[str], stores: bool
+        self, wanted: KeyWanted, unread: list[str], stores: bool
     ) -> Iterator[tuple[str, str]]:
         if wanted.named_env:
             yield wanted.named_env, self._environ.get(wanted.named_env, "")
@@ -117,7 +120,7 @@ class KeyLadder:
             try:
                 yield store.label, store.get(wanted.entry) or ""
             except ByokError as error:
-                tried.append(f"{store.label} ({error})")
+                unread.append(f"{store.label} ({error})")
 
 
 def _clean(value: str, source: str) -> str:

@@ -26,6 +26,7 @@ from byok.server.generate import Generator
 from byok.server.guard import Guard
 from byok.server.large import LargeBodies
 from byok.server.official import Relay
+from byok.server.own import Own
 from byok.server.reply import json_response
 from byok.server.routes import Row, find_row
 from byok.server.stream import static_stream
@@ -48,6 +49,7 @@ class Endpoints:
         completer: Completer,
         forwarder: Forwarder,
         relay: Relay,
+        own: Own,
         *,
         body_gap: float = 15.0,
     ) -> None:
@@ -57,6 +59,7 @@ class Endpoints:
         self._completer = completer
         self._forwarder = forwarder
         self._relay = relay
+        self._own = own
         self._body_gap = body_gap
         self._large = LargeBodies()
         self._told: set[str] = set()
@@ -155,11 +158,16 @@ class Endpoints:
                 return self._models
             case Service.OFFICIAL:
                 return partial(_ready, json_response(self._relay.told()))
+            case _ if service in self._own:
+                return partial(self._of_the_daemon, service, body)
             case _:
                 return partial(self._context, service, body)
 
     async def _models(self) -> Response:
         return json_response(await self._own_models())
+
+    async def _of_the_daemon(self, service: Service, body: Json) -> Response:
+        return json_response(await self._own.answer(service, body))
 
     async def _merged_models(self, raw: bytes, request: BaseRequest) -> Response:
         ours = await self._own_models()

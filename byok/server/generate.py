@@ -42,12 +42,13 @@ class Generator:
         gate: Gate,
         grounding: Grounding,
         stream: Callable[[BaseRequest], LineStream] = LineStream,
+        conversations: Conversations | None = None,
     ) -> None:
         self._services = services
         self._gate = gate
         self._grounding = grounding
         self._stream = stream
-        self._conversations = Conversations()
+        self._conversations = conversations or Conversations()
         self._told_nodes: set[int] = set()
         self._told_models: set[tuple[str, str]] = set()  # by conversation
         self._defaults: dict[tuple[str, str], Defaults] = {}

@@ -94,8 +94,13 @@ def set_up_logging(level: str, file: Path | None, redactor: Redactor) -> None:
     logging._srcfile = None
     root = logging.getLogger()
     root.handlers[:] = handlers
-    root.setLevel(level.upper())
+    set_level(level)
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
     if problem:
         logging.getLogger(__name__).warning(problem)
+
+
+def set_level(level: str) -> None:
+    """Write records of this level and above."""
+    logging.getLogger().setLevel(level.upper())

@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, TypeAlias
 from aiohttp.web import ServerRunner, SockSite
 
 from byok.config import Settings
+from byok.errors import ByokError
 from byok.paths import Paths
 from byok.redact import Redactor
 from byok.server.app import App
 from byok.server.challenge import answer
+from byok.server.control import Control, Source
 from byok.server.gate import Gate
 from byok.server.guard import Guard
 from byok.server.hardening import room_for_connections
+from byok.server.logs import set_level
 from byok.server.protocol import HttpServer
 from byok.server.sockets import listen
 from byok.server.timing import Timing
@@ -45,8 +48,12 @@ class Daemon:
         gate: Gate,
         sites: list[SockSite],
         timing: Timing,
+        control: Control,
+        open_for: Callable[["Services"], None],
     ) -> None:
         self.services = services
+        self.control = control
+        self._open_for = open_for
         self.port = port
         self.instance = instance
         self._gate = gate
@@ -57,6 +64,25 @@ class Daemon:
     def url(self) -> str:
         """Where clients connect."""
         return f"http://127.0.0.1:{self.port}"
+
+    async def use(self, settings: Settings) -> None:
+        """Answer new requests by other settings; open answers keep theirs.
+
+        Raises:
+            ConfigError: they cannot be used.
+        """
+        self.services = await self.services.renewed(settings)
+        set_level(settings.log.level)
+        self._open_for(self.services)
+
+    async def reload(self) -> None:
+        """Read settings and keys anew.
+
+        Raises:
+            ByokError: the settings cannot be used; those in force stay.
+        """
+        self.services.forget_keys()
+        await self.control.reload()
 
     async def stop(self) -> None:
         """Take no more connections, let streams end, give each a valid last line."""
@@ -76,8 +102,9 @@ async def listening(
     redactor: Redactor,
     open_services: OpenServices,
     timing: Timing | None = None,
+    source: Source | None = None,
 ) -> AsyncIterator[Daemon]:
-    """Serve until the block ends.
+    """Serve until the block ends; `source` is where settings can be read anew.
 
     The port is opened first, so that /health is answered while everything else is
     loaded and opened; requests that come in that time wait for it.
@@ -114,9 +141,20 @@ async def listening(
                 await site.start()
             await asyncio.to_thread(_import_endpoints)
             services = await opened.enter_async_context(open_services())
-            app.open(_endpoints(services, guard, gate, timing))
-            services.catalog.refresh()
-            yield Daemon(services, port, instance, gate, sites, timing)
+            source = source or Source(paths.config, lambda: settings)
+            control = Control(source, settings, instance)
+            endpoints = _maker_of_endpoints(guard, gate, timing, control)
+
+            def open_for(services: "Services") -> None:
+                app.open(endpoints(services))
+                services.catalog.refresh()
+
+            open_for(services)
+            daemon = Daemon(
+                services, port, instance, gate, sites, timing, control, open_for
+            )
+            control.on_change(daemon.use)
+            yield daemon
         finally:
             app.close()
             await runner.cleanup()
@@ -126,15 +164,18 @@ def _import_endpoints() -> None:
     import byok.server.endpoints  # noqa: F401 - a hundred modules, which requests need
 
 
-def _endpoints(
-    services: "Services", guard: Guard, gate: Gate, timing: Timing
-) -> "Endpoints":
+def _maker_of_endpoints(
+    guard: Guard, gate: Gate, timing: Timing, control: Control
+) -> Callable[["Services"], "Endpoints"]:
+    """Return what makes endpoints of services; conversations keep their order."""
     from byok.server.completions import Completer
+    from byok.server.conversations import Conversations
     from byok.server.endpoints import Endpoints
     from byok.server.forward import Forwarder
     from byok.server.generate import Generator
     from byok.server.grounding import Grounding
     from byok.server.official import Relay
+    from byok.server.own import Own
     from byok.server.stream import LineStream
 
     stream = partial(
@@ -143,20 +184,26 @@ def _endpoints(
         head_after=timing.head_after,
         patience=timing.patience,
     )
-    grounding = Grounding(
-        services.context,
-        services.settings.chat,
-        keeps_uploads=services.keeps_uploads,
-    )
-    return Endpoints(
-        services,
-        guard,
-        Generator(services, gate, grounding, stream),
-        Completer(services, gate, grounding),
-        Forwarder(services, gate, patience=timing.patience),
-        Relay(services, gate, timing.official, patience=timing.patience),
-        body_gap=timing.body_gap,
-    )
+    conversations = Conversations()
+
+    def made(services: "Services") -> "Endpoints":
+        grounding = Grounding(
+            services.context,
+            services.settings.chat,
+            keeps_uploads=services.keeps_uploads,
+        )
+        return Endpoints(
+            services,
+            guard,
+            Generator(services, gate, grounding, stream, conversations),
+            Completer(services, gate, grounding),
+            Forwarder(services, gate, patience=timing.patience),
+            Relay(services, gate, timing.official, patience=timing.patience),
+            Own(services, control),
+            body_gap=timing.body_gap,
+        )
+
+    return made
 
 
 async def run_until_signal(
@@ -165,31 +212,44 @@ async def run_until_signal(
     redactor: Redactor,
     open_services: OpenServices,
     on_ready: Callable[[Daemon], None],
-) -> None:
-    """Serve until SIGTERM or SIGINT; a second signal stops at once.
+    source: Source | None = None,
+    timing: Timing | None = None,
+) -> bool:
+    """Serve until SIGTERM, SIGINT or `byok stop`; a second signal stops at once.
 
-    SIGHUP lets every key be looked up anew. Until `on_ready` a signal does what it does
-    to any program: nothing has begun that it could break.
+    SIGHUP lets settings and keys be read anew, a changed file of settings the settings.
+    Until `on_ready` a signal does what it does to any program: nothing has begun that
+    it could break. True means that the daemon is to be started again.
     """
-    asked = asyncio.Event()
+    timing = timing or Timing()
     again = asyncio.Event()
+    opening = listening(settings, paths, redactor, open_services, timing, source)
+    async with opening as daemon:
+        asked = daemon.control.ending
+        reading = {asyncio.ensure_future(daemon.control.follow(timing.look))}
 
-    def ask() -> None:
-        (again if asked.is_set() else asked).set()
+        def ask() -> None:
+            (again if asked.is_set() else asked).set()
 
-    async with listening(settings, paths, redactor, open_services) as daemon:
+        def read_anew() -> None:
+            task = asyncio.ensure_future(_reload(daemon))
+            reading.add(task)
+            task.add_done_callback(reading.discard)
+
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             with contextlib.suppress(NotImplementedError):  # Windows: KeyboardInterrupt
                 loop.add_signal_handler(number, ask)
         if hasattr(signal, "SIGHUP"):
-            loop.add_signal_handler(signal.SIGHUP, daemon.services.forget_keys)
+            loop.add_signal_handler(signal.SIGHUP, read_anew)
         gc.collect()
         gc.freeze()
         gc.enable()
         on_ready(daemon)
         await asked.wait()
         _log.info("stopping")
+        for task in (left := [*reading]):
+            task.cancel()
         stop = asyncio.ensure_future(daemon.stop())
         hurry = asyncio.ensure_future(again.wait())
         await asyncio.wait({stop, hurry}, return_when=asyncio.FIRST_COMPLETED)
@@ -197,6 +257,12 @@ async def run_until_signal(
         if stop.done():
             stop.result()
         stop.cancel()
-        await asyncio.gather(stop, hurry, return_exceptions=True)
+        await asyncio.gather(stop, hurry, *left, return_exceptions=True)
         if again.is_set():
             await daemon.hurry()
+        return daemon.control.again
+
+
+async def _reload(daemon: Daemon) -> None:
+    with contextlib.suppress(ByokError):  # it is logged, and told by the status
+        await daemon.reload()

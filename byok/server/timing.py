@@ -40,4 +40,5 @@ class Timing:
     body_gap: float = 15.0  # between two pieces of a body
     challenge: float = 2.0  # for the whole body of a challenge, which needs no token
     patience: float = 30.0  # with a client that does not read
+    look: float = 1.0  # between two looks at the file of settings
     official: OfficialTiming = OfficialTiming()

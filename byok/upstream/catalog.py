@@ -116,10 +116,10 @@ class Catalog:
         """Return why an upstream's list could not be fetched last, or ""."""
         return self._entries[name].failure
 
-    def refresh(self) -> None:
-        """Start fetching every list that is old; returns at once."""
+    def refresh(self, *, anew: bool = False) -> None:
+        """Start fetching every list that is old, or each `anew`; returns at once."""
         for name, entry in self._entries.items():
-            old = self._clock() - entry.fetched > _FRESH_SECONDS
+            old = anew or self._clock() - entry.fetched > _FRESH_SECONDS
             if old and (entry.fetching is None or entry.fetching.done()):
                 entry.fetching = asyncio.ensure_future(self._fetch(name, entry))
 

@@ -62,7 +62,7 @@ def test_only_one_daemon_runs_and_others_find_it() -> None:
 def test_ensure_does_nothing_where_the_daemon_runs() -> None:
     with serving("--upstream", "demo", "--port", "0") as (process, line):
         second = run_byok("serve", "--ensure", "--port", "0")
-        assert (second.returncode, second.stdout) == (0, line)
+        assert (second.returncode, second.stdout, second.stderr) == (0, line, "")
         assert process.poll() is None
 
 

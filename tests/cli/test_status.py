@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,8 @@ from tests.cli.conftest import Cli
 from tests.fakes.program import run_byok, serving
 from tests.fakes.project import make_project
 from tests.fakes.rows import daemon_rows
+
+DAEMON = {"model": "m", "settings": {"file": "f", "error": "", "restart": []}}
 
 
 def test_without_a_daemon_it_ends_with_3(cli: Cli) -> None:
@@ -39,7 +42,7 @@ def test_the_daemon_its_model_and_its_index_are_told(
 async def test_a_daemon_that_cannot_tell_of_its_index_runs_all_the_same() -> None:
     error = {"code": "corrupt_data", "message": "It is damaged.", "hint": "Do."}
     answers = {
-        "/byok/models": {"default_model": "m"},
+        "/byok/daemon": DAEMON,
         "/byok/official": {"base_url": ""},
         "/byok/index/status": (422, {"error": error}),
     }
@@ -49,6 +52,30 @@ async def test_a_daemon_that_cannot_tell_of_its_index_runs_all_the_same() -> Non
     assert "index: It is damaged. Do.\n" in done.stdout
 
 
+async def test_settings_that_are_not_in_force_are_told() -> None:
+    answers: dict[str, Any] = {
+        "/byok/daemon": DAEMON,
+        "/byok/official": {"base_url": ""},
+        "/byok/index/status": {"workspaces": [], "totals": {}},
+    }
+    async with daemon_rows(answers) as rows:
+        fine = await asyncio.to_thread(run_byok, "status")
+        told = {"file": "f", "error": "f is wrong.", "restart": ["server.port"]}
+        rows.answers["/byok/daemon"] = {**DAEMON, "settings": told}
+        done = await asyncio.to_thread(run_byok, "status")
+    assert "settings" not in fine.stdout
+    assert "settings: those from before are in force. f is wrong.\n" in done.stdout
+    assert "changed since the start: byok restart (for server.port)\n" in done.stdout
+
+
+async def test_what_holds_the_lock_and_proves_nothing_is_not_called_stopped() -> None:
+    async with daemon_rows() as rows:
+        rows.honest = False
+        done = await asyncio.to_thread(run_byok, "status")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "does not prove to be the daemon" in done.stderr
+
+
 async def test_the_official_service_and_its_troubles_are_told() -> None:
     told = {
         "base_url": "https://h.example",
@@ -56,7 +83,7 @@ async def test_the_official_service_and_its_troubles_are_told() -> None:
         "troubles": {"chat": "it answered 402."},
     }
     answers = {
-        "/byok/models": {"default_model": "m"},
+        "/byok/daemon": DAEMON,
         "/byok/official": told,
         "/byok/index/status": {"workspaces": [], "totals": {}},
     }

@@ -14,13 +14,14 @@ from multidict import CIMultiDict
 
 from byok.augment.endpoints import Generate
 from byok.chat import Json
-from byok.config import load_settings
+from byok.config import Settings, load_settings
 from byok.keys import KeyLadder
 from byok.offload import Run
 from byok.paths import find_paths
 from byok.redact import Redactor
 from byok.server.app import App, Exchange
 from byok.server.completions import Completer
+from byok.server.control import Control, Source
 from byok.server.endpoints import Endpoints
 from byok.server.forward import Forwarder
 from byok.server.gate import Gate
@@ -28,6 +29,7 @@ from byok.server.generate import Asked, Generator
 from byok.server.grounding import Grounding
 from byok.server.guard import Guard
 from byok.server.official import Relay
+from byok.server.own import Own
 from byok.server.token import TokenCheck, read_token
 from byok.services import open_services
 from tests.fakes.daemon import running, settings_for
@@ -250,6 +252,7 @@ async def answered_by(broken: type[Broken], folder: Path) -> StreamResponse:
             Completer(services, gate, grounding),
             Forwarder(services, gate),
             Relay(services, gate),
+            Own(services, Control(Source(paths.config, Settings), settings, "")),
         )
         app.open(Endpoints(services, guard, *handlers))
         return await app(asked("POST", "/chat", token.token))

@@ -1,0 +1,115 @@
+"""byok stop, byok restart, byok reload: what the running daemon is told."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import typer
+
+from byok.cli.asking import ask_daemon, refuse_if_silent
+from byok.cli.output import say, tell
+from byok.errors import NotReady
+from byok.knowledge import Service
+from byok.paths import Paths, find_paths
+
+if TYPE_CHECKING:
+    from byok.server.instance import Instance
+
+EXIT_NOT_RUNNING = 3  # as `systemctl status` has it
+_END_SECONDS = 20.0  # longer than open answers may go on
+_START_SECONDS = 60.0
+_PAUSE = 0.1
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command(name="stop")(stop)
+    app.command(name="restart")(restart)
+    app.command(name="reload")(reload)
+
+
+def stop() -> None:
+    """Stop the running daemon, and wait until it has ended.
+
+    Open answers have ten seconds to end by themselves.
+    """
+    paths = find_paths()
+    daemon = _told_to_stop(paths, again=False)
+    if daemon is None:
+        say("byok is not running.")
+        return
+    _wait(lambda: _is_over(paths, daemon), _END_SECONDS, "is still ending")
+    say(f"byok has ended (pid {daemon.pid}).")
+
+
+def restart() -> None:
+    """Start the running daemon again, with the options it was started with.
+
+    It stays in its terminal, or with whatever started it. Open answers have ten seconds
+    to end by themselves.
+    """
+    from byok.local.find import find_daemon
+
+    paths = find_paths()
+    daemon = _told_to_stop(paths, again=True)
+    if daemon is None:
+        say("byok is not running. Start it: byok serve")
+        raise typer.Exit(EXIT_NOT_RUNNING)
+
+    def runs_again() -> bool:
+        now = find_daemon(paths, 0)
+        return now is not None and now.instance != daemon.instance
+
+    _wait(runs_again, _START_SECONDS, f"has not started again; its log: {paths.log}")
+    now = find_daemon(paths)
+    say(f"byok is listening on http://127.0.0.1:{now.port if now else daemon.port}")
+
+
+def reload() -> None:
+    """Let the running daemon read its settings and keys anew; open answers go on.
+
+    A changed settings file is noticed without this, within a few seconds.
+    """
+    told = ask_daemon(Service.RELOAD)
+    if told is None:
+        say("byok is not running: it reads its settings when it starts.")
+        raise typer.Exit(EXIT_NOT_RUNNING)
+    say(f"byok uses the settings of {told['file']}.")
+    if told["restart"]:
+        tell(f"These count after `byok restart`: {', '.join(told['restart'])}")
+
+
+def _told_to_stop(paths: Paths, *, again: bool) -> "Instance | None":
+    """Ask the daemon that proved to be this user's; nobody else is touched."""
+    from byok.local.daemon import talking
+    from byok.local.find import find_daemon
+    from byok.server.token import read_token
+
+    daemon = find_daemon(paths)
+    if daemon is None:
+        refuse_if_silent(paths)
+        return None
+
+    async def told() -> None:
+        async with talking(daemon, read_token(paths.token)) as door:
+            body = {"instance": daemon.instance, "again": again}
+            await door.answer(Service.STOP, body)
+
+    asyncio.run(told())
+    return daemon
+
+
+def _is_over(paths: Paths, daemon: "Instance") -> bool:
+    from byok.server.instance import is_held, running
+
+    now = running(paths)
+    return not is_held(paths) if now is None else now.instance != daemon.instance
+
+
+def _wait(is_so: Callable[[], bool], seconds: float, else_it: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise NotReady(f"byok {else_it}.")
+        time.sleep(_PAUSE)

@@ -1,0 +1,62 @@
+"""byok serve --ensure: what the running daemon does otherwise than its options say."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from byok.cli.asking import ask_daemon, folders
+from byok.knowledge import Service
+
+if TYPE_CHECKING:
+    from byok.chat import Json
+    from byok.config import Settings
+    from byok.server.instance import Instance
+
+
+class Options(NamedTuple):
+    """What `byok serve` was asked for; empty is what counts for nothing."""
+
+    upstream: str = ""
+    model: str = ""
+    port: str = ""
+    workspaces: tuple[Path, ...] = ()
+    config: Path | None = None
+
+
+def ignored(daemon: "Instance", options: Options, settings: "Settings") -> list[str]:
+    """Return the options that the running daemon does not fulfil, as they are typed."""
+    if options == Options():
+        return []
+    told = ask_daemon(Service.DAEMON) or {}
+    found = []
+    if options.upstream and not _answers(told, options.upstream, settings):
+        found.append(f"--upstream {options.upstream}")
+    if options.model and not _is_default(told["model"], options.model):
+        found.append(f"--model {options.model}")
+    if options.port not in ("", "0", str(daemon.port)):
+        found.append(f"--port {options.port}")
+    if options.config and str(options.config.absolute()) != told["settings"]["file"]:
+        found.append(f"--config {options.config}")
+    if options.workspaces:
+        index = ask_daemon(Service.INDEX_STATUS) or {}
+        known = {space["root"] for space in index["workspaces"]}
+        found += [
+            f"--workspace {given}"
+            for given, real in zip(
+                options.workspaces, folders(options.workspaces), strict=True
+            )
+            if str(real) not in known
+        ]
+    return found
+
+
+def _answers(told: "Json", upstream: str, settings: "Settings") -> bool:
+    """Tell whether an upstream is the one that answers by default."""
+    from byok.choosing import base_url_of
+    from byok.config import upstream_named
+
+    name, section = upstream_named(upstream, settings)
+    return (name, base_url_of(section)) == (told["upstream"], told["base_url"])
+
+
+def _is_default(default: str, model: str) -> bool:
+    return model == default or default.endswith(f":{model}")

@@ -1,0 +1,119 @@
+"""What a running daemon can be told: take the settings anew, stop, start again."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from byok.chat import Json
+from byok.config import Settings
+from byok.errors import BadRequest, ByokError
+
+_log = logging.getLogger(__name__)
+# Read at the start only: the port, and what is opened or counted from then on.
+_FIXED = ("server", "limits", "context", "retrieval")
+
+
+class Source(NamedTuple):
+    """Where settings come from: the file, and what reads it with all that counts."""
+
+    file: Path
+    read: Callable[[], Settings]
+
+
+class Control:
+    """Takes settings anew when it is asked, or when their file has changed.
+
+    Settings that cannot be used change nothing. Whoever runs the daemon waits for
+    `ending`, and starts it again if `again` is set.
+    """
+
+    def __init__(self, source: Source, settings: Settings, instance: str) -> None:
+        self._source = source
+        self._started = self._settings = settings
+        self._instance = instance
+        self._use: Callable[[Settings], Awaitable[None]] | None = None
+        self._stamp = _stamp(source.file)
+        self._changing = asyncio.Lock()
+        self._error = ""
+        self.ending = asyncio.Event()
+        self.again = False
+
+    def on_change(self, use: Callable[[Settings], Awaitable[None]]) -> None:
+        """Let other settings be used by this; it raises where they cannot be."""
+        self._use = use
+
+    async def reload(self) -> None:
+        """Read the settings and use them.
+
+        Raises:
+            ByokError: they cannot be used; those in force stay.
+        """
+        async with self._changing:
+            self._stamp = _stamp(self._source.file)
+            try:
+                settings = await asyncio.to_thread(self._source.read)
+                if self._use is not None:
+                    await self._use(settings)
+            except ByokError as error:
+                self._error = error.sentence
+                _log.error("the settings stay as they were: %s", error.sentence)
+                raise
+            self._error, self._settings = "", settings
+        _log.info("the settings were read from %s", self._source.file)
+        if fixed := self._waiting():
+            _log.warning("these settings count after a restart: %s", ", ".join(fixed))
+
+    async def follow(
+        self, seconds: float, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
+        """Look at the file for ever; a change counts once it rests."""
+        seen = self._stamp
+        while True:
+            await sleep(seconds)
+            now = _stamp(self._source.file)
+            if now == seen and now != self._stamp:
+                try:
+                    await self.reload()
+                except ByokError:
+                    pass  # it is logged, and told by the status
+                except Exception:
+                    _log.exception("the settings cannot be read anew")
+            seen = now
+
+    async def stop(self, instance: str, *, again: bool) -> None:
+        """End the daemon; `again` starts it with its options, if settings allow that.
+
+        Raises:
+            BadRequest: another daemon is meant.
+            ConfigError: it could not start again.
+        """
+        if instance != self._instance:
+            raise BadRequest("Another byok is meant.", status=422)
+        if again:
+            await self.reload()
+        self.again = again
+        self.ending.set()
+
+    def told(self) -> Json:
+        """Tell where the settings come from, and what is not in force of them."""
+        file = self._source.file
+        return {"file": str(file), "error": self._error, "restart": self._waiting()}
+
+    def _waiting(self) -> list[str]:
+        """Return the settings that differ from those of the start and need one."""
+        return [
+            f"{section}.{key}"
+            for section in _FIXED
+            for key, value in getattr(self._settings, section)
+            if value != getattr(getattr(self._started, section), key)
+        ]
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    try:
+        facts = file.stat()
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino

@@ -1,0 +1,129 @@
+"""What the daemon tells of itself, and does for the commands of its user.
+
+A command without a daemon calls the same functions on services of its own.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from byok import __version__
+from byok.augment.body import first_text
+from byok.chat import Json
+from byok.choosing import base_url_of, key_wanted, keys_found, official_wanted
+from byok.config import masked
+from byok.errors import NO_UPSTREAM, BadRequest, ConfigError
+from byok.knowledge import OFFICIAL, Service
+from byok.server.control import Control
+from byok.services import Services
+
+_CATALOG_SECONDS = 15.0
+_OFFICIAL_SECONDS = 12.0
+_JSON = {"Content-Type": "application/json"}
+
+
+class Own:
+    """Answers what commands ask of the daemon itself."""
+
+    def __init__(self, services: Services, control: Control) -> None:
+        self._services = services
+        self._control = control
+        self._answers: Mapping[Service, Callable[[Json], Awaitable[Json]]] = {
+            Service.DAEMON: self._daemon,
+            Service.SETTINGS: self._settings,
+            Service.CATALOG: lambda body: catalog(services),
+            Service.KEYS: lambda body: keys(services),
+            Service.KEY_TEST: lambda body: try_key(
+                services, first_text(body, "upstream")
+            ),
+            Service.RELOAD: self._reload,
+            Service.STOP: self._stop,
+        }
+
+    def __contains__(self, service: Service) -> bool:
+        """Tell whether this answers a service."""
+        return service in self._answers
+
+    async def answer(self, service: Service, body: Json) -> Json:
+        """Answer one of them."""
+        return await self._answers[service](body)
+
+    async def _daemon(self, body: Json) -> Json:
+        del body
+        choice = self._services.choice
+        first = next(iter(choice.upstreams))
+        return {
+            "version": __version__,
+            "upstream": first,
+            "base_url": base_url_of(choice.upstreams[first]),
+            "reason": choice.reason,
+            "model": self._services.router.default().id,
+            "settings": self._control.told(),
+        }
+
+    async def _settings(self, body: Json) -> Json:
+        del body
+        return masked(self._services.settings)
+
+    async def _reload(self, body: Json) -> Json:
+        del body
+        self._services.forget_keys()
+        await self._control.reload()
+        return self._control.told()
+
+    async def _stop(self, body: Json) -> Json:
+        again = body.get("again") is True
+        await self._control.stop(first_text(body, "instance"), again=again)
+        return {"again": again}
+
+
+async def catalog(services: Services) -> Json:
+    """List the models of every upstream, asked for now; and what failed."""
+    services.catalog.refresh(anew=True)
+    await services.catalog.settle(_CATALOG_SECONDS)
+    default = services.router.default()
+    listed = services.catalog.listed()
+    if default not in listed:
+        listed.insert(0, default)
+    failures = {
+        name: services.redactor(failure)
+        for name in services.upstreams
+        if (failure := services.catalog.failure_of(name))
+    }
+    return {
+        "default": default.id,
+        "models": [
+            {"id": m.id, "upstream": m.upstream, "model": m.model} for m in listed
+        ],
+        "failures": failures,
+    }
+
+
+async def keys(services: Services) -> Json:
+    """Tell for each upstream where its key comes from; looking may ask the user."""
+    upstreams, ladder = services.choice.upstreams, services.ladder
+    return await asyncio.to_thread(keys_found, services.settings, upstreams, ladder)
+
+
+async def try_key(services: Services, name: str) -> Json:
+    """Ask an upstream, or the official service, with its key as it is now.
+
+    Raises:
+        BadRequest: there is no such upstream here.
+        ByokError: it needs no key, or does not take it.
+    """
+    if name != OFFICIAL and name not in services.upstreams:
+        raise BadRequest(f"There is no upstream {name!r}.", code=NO_UPSTREAM)
+    wanted = (
+        official_wanted(services.settings)
+        if name == OFFICIAL
+        else key_wanted(name, services.choice.upstreams[name])
+    )
+    if not wanted.base_url:
+        raise ConfigError(f"{name} needs no key: it has no address.")
+    services.keys[name].forget()
+    if name != OFFICIAL:
+        models = await services.upstreams[name].models()
+        return {"origin": wanted.origin, "models": len(models)}
+    asked = services.official.asked("/get-models", b"{}", _JSON, _OFFICIAL_SECONDS)
+    async with asked:
+        return {"origin": wanted.origin}  # it began to answer, so it took the token

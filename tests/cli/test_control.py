@@ -1,0 +1,141 @@
+"""byok stop, byok restart, byok reload: with the daemon as people start it."""
+
+import asyncio
+import json
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byok.paths import find_paths
+from byok.server.instance import only_instance
+from tests.cli.conftest import Cli
+from tests.fakes.program import run_byok, serving
+from tests.fakes.rows import daemon_rows
+
+DEMO = ("--upstream", "demo", "--port", "0")
+
+
+def facts() -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(find_paths().daemon.read_text())
+    return told
+
+
+def write(text: str) -> Path:
+    file = find_paths().config
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    file.chmod(0o600)
+    return file
+
+
+def status() -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(run_byok("status", "--json").stdout)
+    return told
+
+
+def test_stop_ends_the_daemon_and_waits_for_that() -> None:
+    with serving(*DEMO) as (process, _):
+        done = run_byok("stop")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == f"byok has ended (pid {process.pid}).\n"
+        with only_instance(find_paths()):  # its lock is free
+            pass
+        out, err = process.communicate(timeout=10)
+    assert (process.returncode, out) == (0, "")
+    assert "Traceback" not in err
+
+
+def test_without_a_daemon_nothing_is_ended_and_that_is_said(cli: Cli) -> None:
+    stopped, restarted, reloaded = cli("stop"), cli("restart"), cli("reload")
+    assert (stopped.code, stopped.out) == (0, "byok is not running.\n")
+    assert (restarted.code, reloaded.code) == (3, 3)
+    assert "byok serve" in restarted.out
+    assert "when it starts" in reloaded.out
+
+
+@pytest.mark.parametrize("command", ["stop", "restart", "reload"])
+async def test_what_does_not_prove_to_be_the_daemon_is_told_nothing(
+    command: str,
+) -> None:
+    """It may hold the lock and the port: without the proof it gets no token."""
+    async with daemon_rows() as rows:
+        rows.honest = False
+        done = await asyncio.to_thread(run_byok, command)
+        assert (rows.asked, rows.tokens) == ([], [])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "does not prove to be the daemon" in done.stderr
+
+
+def test_restart_keeps_the_options_and_the_place_of_the_daemon() -> None:
+    with serving(*DEMO, "--model", "byok:demo:other") as (process, _):
+        before = facts()
+        done = run_byok("restart", seconds=60)
+        assert (done.returncode, done.stderr) == (0, "")
+        after = facts()
+        assert after["pid"] == before["pid"] == process.pid
+        assert after["instance"] != before["instance"]
+        assert done.stdout == f"byok is listening on http://127.0.0.1:{after['port']}\n"
+        assert status()["model"] == "byok:demo:other"
+        assert process.stdout is not None
+        assert process.stdout.readline() == done.stdout
+        run_byok("stop")
+        assert process.wait(10) == 0
+
+
+def test_nothing_is_restarted_with_settings_that_serve_would_refuse() -> None:
+    with serving(*DEMO) as (process, _):
+        before = facts()
+        write("[server]\nprot = 1\n")
+        done = run_byok("restart")
+        assert (done.returncode, done.stdout) == (78, "")
+        assert "Did you mean port?" in done.stderr
+        assert facts() == before
+        assert process.poll() is None
+
+
+def test_reload_puts_settings_in_force_and_names_what_needs_a_restart() -> None:
+    with serving("--port", "0", env={"BYOK_UPSTREAMS__DEMO__TYPE": "demo"}):
+        file = write('[routing]\ndefault = "byok:demo:new"\n[limits]\nstreams = 7\n')
+        done = run_byok("reload")
+        assert (done.returncode, done.stdout) == (
+            0,
+            f"byok uses the settings of {file}.\n",
+        )
+        assert done.stderr == "These count after `byok restart`: limits.streams\n"
+        shown = run_byok("status").stdout
+        assert "model: byok:demo:new\n" in shown
+        assert "changed since the start: byok restart (for limits.streams)" in shown
+        run_byok("restart", seconds=60)
+        assert status()["settings"]["restart"] == []
+
+
+def test_settings_that_are_wrong_leave_the_old_ones_and_are_told() -> None:
+    with serving(*DEMO):
+        write('[routing]\ndefault = "byok:gone:m"\n')
+        done = run_byok("reload")
+        assert (done.returncode, done.stdout) == (78, "")
+        assert "names no configured upstream" in done.stderr
+        assert "those from before are in force" in run_byok("status").stdout
+        assert _answers(), "it goes on"
+
+
+def test_a_changed_file_counts_without_a_command() -> None:
+    with serving("--port", "0", env={"BYOK_UPSTREAMS__DEMO__TYPE": "demo"}):
+        write('[routing]\ndefault = "byok:demo:new"\n')
+        deadline = time.monotonic() + 30
+        while status()["model"] != "byok:demo:new":
+            assert time.monotonic() < deadline
+
+
+def _answers() -> bool:
+    token = find_paths().token.read_text().strip()
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{facts()['port']}/chat",
+        b'{"message": "x"}',
+        {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return "no model" in json.load(answer)["text"]

@@ -1,0 +1,54 @@
+"""byok serve --ensure beside a daemon that was started otherwise."""
+
+from pathlib import Path
+
+import pytest
+
+from byok.cli.ensure import Options, ignored
+from byok.config import Settings
+from byok.paths import find_paths
+from byok.server.instance import running
+from tests.cli.conftest import Cli
+from tests.fakes.program import serving
+from tests.fakes.project import make_project
+
+
+def test_options_that_the_running_daemon_does_not_fulfil_are_named(
+    cli: Cli, tmp_path: Path
+) -> None:
+    project, other = make_project(tmp_path / "bakery"), tmp_path / "other"
+    other.mkdir()
+    started = ("--upstream", "demo", "--port", "0", "--workspace", str(project))
+    with serving(*started) as (_, line):
+        port = line.strip().rpartition(":")[2]
+        same = cli(
+            *("serve", "--ensure", "--upstream", "demo", "--model", "echo"),
+            *("--port", port, "--workspace", project, "--config", _settings()),
+        )
+        assert (same.code, same.out, same.err) == (0, line, "")
+        done = cli(
+            *("serve", "--ensure", "--upstream", "ollama", "--model", "zz"),
+            *("--port", 8500, "--workspace", project, "--workspace", other),
+        )
+    assert (done.code, done.out) == (0, line)
+    named, cure = done.err.splitlines()
+    assert named.endswith(
+        f": --upstream ollama --model zz --port 8500 --workspace {other}"
+    )
+    assert "byok stop" in cure
+
+
+def _settings() -> Path:
+    file = find_paths().config
+    file.touch(mode=0o600)
+    return file
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/v1", "http://127.0.0.1:8/v1"])
+def test_two_urls_are_two_upstreams(url: str) -> None:
+    started = "http://127.0.0.1:9/v1"
+    with serving("--upstream", started, "--port", "0"):
+        daemon = running(find_paths())
+        assert daemon is not None
+        found = ignored(daemon, Options(upstream=url), Settings())
+    assert found == ([] if url == started else [f"--upstream {url}"])

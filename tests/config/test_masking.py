@@ -1,0 +1,28 @@
+"""Settings as they may be shown."""
+
+import json
+
+from byok.config import Settings, masked
+
+CANARY = "sk-canary0123456789"
+
+
+def test_what_could_be_a_secret_is_left_out_and_the_rest_is_shown() -> None:
+    box = {
+        "base_url": "https://box.example",
+        "api_key_cmd": ["pass", "show", CANARY],
+        "headers": {"X-Team": CANARY},
+        "extra_body": {"user": CANARY},
+        "proxy": f"http://{CANARY}@proxy.example:3128",
+    }
+    settings = Settings(
+        network={"proxy": f"http://me:{CANARY}@proxy.example:1"},
+        chat={"headers": {"X-Everybody": CANARY}, "temperature": 0.5},
+        upstreams={"box": box},
+    )
+    shown = masked(settings)
+    assert CANARY not in json.dumps(shown)
+    assert shown["chat"]["temperature"] == 0.5
+    assert shown["network"]["proxy"] == "http://proxy.example:1"
+    assert shown["upstreams"]["box"]["api_key_cmd"] == ["pass"]
+    assert shown["upstreams"]["box"]["headers"] == {"X-Team": "***"}

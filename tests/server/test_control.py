@@ -1,0 +1,163 @@
+"""Settings taken anew, and the end of the daemon."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from byok.config import Settings, load_settings
+from byok.errors import BadRequest, ConfigError
+from byok.server.control import Control, Source
+
+LOOK = 0.02
+
+
+class Used:
+    """Notes the settings that were used, and refuses those of port 9999."""
+
+    def __init__(self) -> None:
+        self.ports: asyncio.Queue[int] = asyncio.Queue()
+
+    async def __call__(self, settings: Settings) -> None:
+        if settings.server.port == 9999:
+            raise ConfigError("Not this one.")
+        self.ports.put_nowait(settings.server.port)
+
+    async def next(self) -> int:
+        async with asyncio.timeout(5):
+            return await self.ports.get()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "config.toml"
+
+
+@pytest.fixture
+def used() -> Used:
+    return Used()
+
+
+@pytest.fixture
+def control(file: Path, used: Used) -> Control:
+    control = Control(Source(file, lambda: load_settings(file)), Settings(), "me")
+    control.on_change(used)
+    return control
+
+
+def write(file: Path, text: str) -> None:
+    file.write_text(text)
+    file.chmod(0o600)
+
+
+@contextlib.asynccontextmanager
+async def following(
+    control: Control, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> AsyncIterator[None]:
+    task = asyncio.ensure_future(control.follow(LOOK, sleep))
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+async def test_a_changed_file_is_used_without_being_asked(
+    control: Control, used: Used, file: Path
+) -> None:
+    async with following(control):
+        write(file, "[server]\nport = 9001\n")
+        assert await used.next() == 9001
+        write(file, "[server]\nport = 9002\n")
+        assert await used.next() == 9002
+        file.unlink()
+        assert await used.next() == Settings().server.port
+
+
+async def test_a_file_that_is_wrong_changes_nothing_until_it_is_right(
+    control: Control, used: Used, file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with following(control):
+        write(file, "[server\n")
+        async with asyncio.timeout(5):
+            while not control.told()["error"]:
+                await asyncio.sleep(0)
+        assert "is not valid TOML" in control.told()["error"]
+        assert used.ports.empty()
+        write(file, "[server]\nport = 9001\n")
+        assert await used.next() == 9001
+        async with asyncio.timeout(5):
+            while control.told()["error"]:
+                await asyncio.sleep(0)
+    assert "the settings stay as they were" in caplog.text
+
+
+async def test_a_file_that_is_still_being_written_is_not_read(
+    control: Control, used: Used, file: Path
+) -> None:
+    """One that an editor emptied counts as no settings: code could go elsewhere."""
+    looks: asyncio.Queue[None] = asyncio.Queue()
+    go_on = asyncio.Semaphore(0)
+
+    async def paused(seconds: float) -> None:
+        looks.put_nowait(None)
+        await go_on.acquire()
+
+    async with following(control, paused):
+        for size in (0, 10, 20):  # it has grown at each look
+            await looks.get()
+            write(file, "#" * size)
+            go_on.release()
+        await looks.get()
+        assert used.ports.empty()
+        go_on.release()  # it rests
+        await looks.get()
+        assert await used.next() == Settings().server.port
+
+
+async def test_what_cannot_be_used_is_told_and_raised_when_asked_for(
+    control: Control, file: Path
+) -> None:
+    write(file, "[server]\nport = 9999\n")
+    with pytest.raises(ConfigError, match="Not this one"):
+        await control.reload()
+    assert control.told() == {
+        "file": str(file),
+        "error": "Not this one.",
+        "restart": [],
+    }
+
+
+async def test_settings_that_need_a_restart_are_named_until_they_are_as_before(
+    control: Control, file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(file, "[server]\nport = 9001\n[limits]\nstreams = 3\n[chat]\ntop_p = 0.5\n")
+    await control.reload()
+    assert control.told()["restart"] == ["server.port", "limits.streams"]
+    assert "after a restart: server.port, limits.streams" in caplog.text
+    write(file, "[chat]\ntop_p = 0.5\n")
+    await control.reload()
+    assert control.told()["restart"] == []
+
+
+async def test_only_who_means_this_daemon_ends_it(control: Control) -> None:
+    with pytest.raises(BadRequest):
+        await control.stop("another", again=False)
+    assert not control.ending.is_set()
+    await control.stop("me", again=False)
+    assert control.ending.is_set()
+    assert not control.again
+
+
+async def test_nothing_is_started_again_with_settings_that_cannot_be_used(
+    control: Control, file: Path
+) -> None:
+    write(file, "[server\n")
+    with pytest.raises(ConfigError):
+        await control.stop("me", again=True)
+    assert not control.ending.is_set()
+    write(file, "")
+    await control.stop("me", again=True)
+    assert control.ending.is_set()
+    assert control.again

@@ -1,0 +1,152 @@
+"""What commands ask of the running daemon, and settings that change under it."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from byok.config import Settings
+from byok.paths import find_paths
+from tests.fakes.daemon import Answer, Editor, running, settings_for
+from tests.fakes.upstream import FakeUpstream, Script, answer, delta
+
+KEY = "sk-of-the-daemon-0123456789"
+
+
+async def use(editor: Editor, settings: dict[str, Any]) -> None:
+    """Let the daemon use other settings, as a changed file does."""
+    await editor.daemon.use(Settings(**settings))
+
+
+async def test_the_daemon_tells_who_answers_and_why() -> None:
+    async with running(upstream="demo") as editor:
+        told = (await editor.post("/byok/daemon")).json
+    assert (told["upstream"], told["model"]) == ("demo", "byok:demo:echo")
+    assert told["reason"] == "chosen by --upstream"
+    file = str(find_paths().config)
+    assert told["settings"] == {"file": file, "error": "", "restart": []}
+
+
+async def test_the_settings_in_force_are_told_without_secrets(
+    fake: FakeUpstream,
+) -> None:
+    settings = settings_for(fake.url, headers={"X-Team": KEY})
+    async with running(settings) as editor:
+        reply = await editor.post("/byok/settings")
+        assert reply.json["upstreams"]["fake"]["timeout"] == 5
+        assert KEY.encode() not in reply.raw
+        await use(editor, settings_for(fake.url, timeout=7))
+        reply = await editor.post("/byok/settings")
+        assert reply.json["upstreams"]["fake"]["timeout"] == 7
+
+
+async def test_the_models_and_failures_of_this_moment_are_told(
+    fake: FakeUpstream,
+) -> None:
+    fake.models_error = "no"
+    async with running(settings_for(fake.url, models=["m"])) as editor:
+        told = (await editor.post("/byok/catalog")).json
+        assert [m["id"] for m in told["models"]] == ["byok:fake:m"]
+        assert list(told["failures"]) == ["fake"]
+        fake.models_error = ""
+        fake.models = ["found"]
+        told = (await editor.post("/byok/catalog")).json
+    assert [m["model"] for m in told["models"]] == ["m", "found"]
+    assert (told["default"], told["failures"]) == ("byok:fake:m", {})
+
+
+async def test_keys_are_those_that_the_daemon_finds(fake: FakeUpstream) -> None:
+    environ = {"BYOK_KEY_FAKE": KEY, "GROQ_API_KEY": KEY}
+    async with running(settings_for(fake.url), environ=environ) as editor:
+        reply = await editor.post("/byok/keys")
+        tried = (await editor.post("/byok/keys/test", {"upstream": "fake"})).json
+        unknown = await editor.post("/byok/keys/test", {"upstream": "nobody"})
+    rows = {row["upstream"]: row["source"] for row in reply.json["keys"]}
+    assert rows == {"fake": "BYOK_KEY_FAKE", "groq": "GROQ_API_KEY"}
+    assert KEY.encode() not in reply.raw
+    assert tried == {"origin": fake.url.removesuffix("/v1"), "models": 1}
+    assert fake.list_headers[-1]["Authorization"] == f"Bearer {KEY}"
+    assert unknown.json["error"]["code"] == "no_upstream"
+
+
+async def test_a_key_that_is_refused_is_told_without_it(fake: FakeUpstream) -> None:
+    fake.models_error = "bad one {key} for you"
+    environ = {"BYOK_KEY_FAKE": KEY}
+    async with running(settings_for(fake.url), environ=environ) as editor:
+        reply = await editor.post("/byok/keys/test", {"upstream": "fake"})
+    assert (reply.status, "bad one" in reply.json["message"]) == (422, True)
+    assert KEY.encode() not in reply.raw
+
+
+@pytest.mark.parametrize("path", ["/chat-stream", "/v1/chat/completions"])
+async def test_open_streams_go_on_where_they_began_when_settings_change(
+    fake: FakeUpstream, path: str
+) -> None:
+    """New requests are answered by the new settings meanwhile."""
+    fake.play(Script([delta(content="One"), delta(content=" old"), 2.0, *answer(".")]))
+    async with FakeUpstream() as other:
+        other.play(answer("New."))
+        async with running(settings_for(fake.url, model="m")) as editor:
+            body: dict[str, Any] = {"message": "x"}
+            if path.startswith("/v1"):
+                body = {"model": "m", "stream": True, "messages": []}
+            asking = asyncio.ensure_future(editor.post(path, body))
+            await asyncio.wait_for(fake.reached.wait(), 5)
+            await use(editor, settings_for(other.url, model="n"))
+            assert (await editor.chat("Who?")).text == "New."
+            old = await asyncio.wait_for(asking, 10)
+    assert other.requests[0]["model"] == "n"
+    assert told(old) == "One old."
+
+
+def told(reply: Answer) -> str:
+    """Return the text of either kind of stream."""
+    assert reply.status == 200
+    if not reply.raw.startswith(b"data:"):
+        return reply.text
+    events = [line[6:] for line in reply.raw.decode().splitlines() if line]
+    deltas = [json.loads(e)["choices"][0]["delta"] for e in events if e != "[DONE]"]
+    return "".join(delta.get("content", "") for delta in deltas)
+
+
+async def test_the_turns_of_a_conversation_keep_their_order_when_settings_change(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([delta(content="One"), 0.5, *answer(".")]), answer("Two."))
+    settings = settings_for(fake.url, model="m")
+    async with running(settings) as editor:
+        history = [{"request_message": "0", "response_text": "Zero."}]
+        asking = editor.chat("A", conversation_id="c", chat_history=history)
+        first = asyncio.ensure_future(asking)
+        await asyncio.wait_for(fake.reached.wait(), 5)
+        await use(editor, settings_for(fake.url, model="m", timeout=9))
+        history = [*history, {"request_message": "A", "response_text": "One."}]
+        second = editor.chat("B", conversation_id="c", chat_history=history)
+        assert (await asyncio.wait_for(second, 10)).text == "Two."
+        assert first.done()
+        assert (await first).text == "One."
+
+
+async def test_reload_answers_when_the_settings_are_in_force_and_reads_keys_anew(
+    fake: FakeUpstream,
+) -> None:
+    environ = {"BYOK_KEY_FAKE": "first-key-of-all"}
+    async with running(settings_for(fake.url), environ=environ) as editor:
+        await editor.chat()
+        environ["BYOK_KEY_FAKE"] = "second-key-of-all"
+        reply = await editor.post("/byok/reload")
+        await editor.chat()
+    assert (reply.status, reply.json["restart"]) == (200, [])
+    keys = [headers["Authorization"][7:] for headers in fake.headers]
+    assert keys == ["first-key-of-all", "second-key-of-all"]
+
+
+async def test_stop_wants_the_name_of_this_very_daemon() -> None:
+    async with running(upstream="demo") as editor:
+        refused = await editor.post("/byok/stop", {"instance": "guessed"})
+        assert refused.status == 422
+        assert not editor.daemon.control.ending.is_set()
+        word = editor.daemon.instance
+        assert (await editor.post("/byok/stop", {"instance": word})).status == 200
+        assert editor.daemon.control.ending.is_set()
