@@ -2,8 +2,10 @@
 
 import typer
 
+from byok.cli.asking import ask_daemon, tell_not_running
 from byok.cli.context import ConfigOption, load, tell_foreign_variables
 from byok.cli.output import say, say_json, tell
+from byok.knowledge import Service
 from byok.paths import find_paths
 
 
@@ -62,20 +64,16 @@ def check(config: ConfigOption = None) -> None:
 
 
 def show(config: ConfigOption = None) -> None:
-    """Print the settings in force as JSON, without secrets."""
-    settings, _ = load(config)
-    shown = settings.model_dump(mode="json")
-    for section in (shown["chat"], *shown["upstreams"].values()):
-        for field in ("headers", "extra_body"):
-            section[field] = {name: "***" for name in section[field]}
-    for section in (shown["network"], *shown["upstreams"].values()):
-        section["proxy"] = _without_user(section["proxy"])
-    for upstream in shown["upstreams"].values():
-        upstream["api_key_cmd"] = upstream["api_key_cmd"][:1]
-    say_json(shown)
+    """Print the settings in force as JSON, without secrets.
 
+    They are those of the running daemon; with --config, or where none runs, those that
+    it would start with.
+    """
+    from byok.config import masked
 
-def _without_user(url: str) -> str:
-    """Drop the user and password of a proxy's address."""
-    scheme, found, rest = url.partition("://")
-    return f"{scheme}{found}{rest.rpartition('@')[2]}"
+    told = None if config else ask_daemon(Service.SETTINGS)
+    if told is None:
+        told = masked(load(config)[0])
+        if config is None:
+            tell_not_running()
+    say_json(told)

@@ -6,6 +6,7 @@ from typing import Annotated
 import orjson
 import typer
 
+from byok.cli.asking import refuse_if_silent
 from byok.cli.context import JsonOption, load
 from byok.cli.output import say, tell
 from byok.paths import find_paths
@@ -30,11 +31,13 @@ def connect(
     json: JsonOption = False,
 ) -> None:
     """Print the settings or variables that point a client at the running daemon."""
-    from byok.server.instance import running
+    from byok.local.find import find_daemon
     from byok.server.token import read_token
 
     paths = find_paths()
-    daemon = running(paths)
+    daemon = find_daemon(paths)
+    if daemon is None:
+        refuse_if_silent(paths)
     port = daemon.port if daemon else load()[0].server.port
     url, token = f"http://127.0.0.1:{port}", read_token(paths.token)
     if daemon is None:

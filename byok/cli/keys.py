@@ -2,14 +2,19 @@
 
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from byok.cli.asking import ask_daemon, tell_not_running
 from byok.cli.context import ConfigOption, JsonOption, load, with_services
 from byok.cli.output import say, say_json, say_table, tell
+from byok.errors import NO_UPSTREAM, ByokError
+from byok.knowledge import Service
 
 if TYPE_CHECKING:
+    from byok.chat import Json
     from byok.config import Settings
     from byok.keys import KeyWanted
     from byok.keys.keyring_store import KeyringStore
@@ -21,8 +26,6 @@ NameArgument = Annotated[
     str,
     typer.Argument(help="A preset, an upstream of the settings, or official."),
 ]
-_JSON = {"Content-Type": "application/json"}
-_ASK_SECONDS = 12.0
 
 
 class Store(StrEnum):
@@ -72,77 +75,98 @@ def set_key(
 
 
 def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
-    """Show for each upstream where its key comes from, and a fingerprint of it."""
-    from byok.choosing import make_ladder
-    from byok.dialects.presets import PRESETS
-    from byok.errors import ConfigError, KeyMissing
-    from byok.keys import fingerprint
-    from byok.knowledge import OFFICIAL
+    """Show for each upstream where its key comes from, and a fingerprint of it.
 
-    settings, paths = load(config)
-    ladder = make_ladder(paths)
-    hosted = [n for n, p in PRESETS.items() if p.key_env and p.base_url]
-    rows: list[tuple[str, str, str]] = []
-    configured = list(settings.upstreams)
-    if settings.routing.official.base_url:
-        configured.append(OFFICIAL)
-    for name in dict.fromkeys((*configured, *hosted)):
-        try:
-            found = ladder.find(_wanted(name, settings))
-            rows.append((name, found.source, fingerprint(found.value)))
-        except KeyMissing:
-            if name in configured:
-                rows.append((name, "none", ""))
-        except ConfigError as error:
-            rows.append((name, str(error), ""))
+    The running daemon is asked, which may know others than this terminal does.
+    """
+    from byok.choosing import keys_found, make_ladder
+
+    told = None if config else ask_daemon(Service.KEYS)
+    if told is None:
+        settings, paths = load(config)
+        told = keys_found(settings, settings.upstreams, make_ladder(paths))
+        if config is None:
+            tell_not_running()
+    rows = told["keys"]
     if json:
-        fields = ("upstream", "source", "fingerprint")
-        say_json([dict(zip(fields, row, strict=True)) for row in rows])
+        say_json(rows)
     elif rows:
-        say_table("upstream", "source", "fingerprint", rows=list(rows))
+        fields = ("upstream", "source", "fingerprint")
+        table = [tuple(row[field] for field in fields) for row in rows]
+        say_table(*fields, rows=table)
     else:
         say("No keys were found. Store one: byok keys set NAME")
+    for reason in told["unread"]:
+        tell(f"byok: keys could not be read from the {reason}")
 
 
 def test_key(name: NameArgument, config: ConfigOption = None) -> None:
-    """Ask the upstream for its models with the key, and say what it answers."""
+    """Ask the upstream for its models with the key, and say what it answers.
+
+    The running daemon tries the key that it uses.
+    """
     from byok.knowledge import OFFICIAL
 
-    settings, _ = load(config)
-    wanted = _wanted(name, settings)
+    told = None if config else _tried_by_daemon(name)
+    if told is None:
+        told = _tried_here(name, config)
     if name == OFFICIAL:
-        with_services(_test_official, config=config)
-        say(f"The official service took the token for {wanted.origin}.")
+        say(f"The official service took the token for {told['origin']}.")
         return
-
-    async def work(services: "Services") -> int:
-        services.forget_keys()  # so that the keyring counts for a local server too
-        first = next(iter(services.upstreams.values()))
-        return len(await first.models())
-
-    count = with_services(work, config=config, upstream=name)
-    say(f"{name} listed {count} model(s) for the key of {wanted.origin}.")
+    say(f"{name} listed {told['models']} model(s) for the key of {told['origin']}.")
     tell("A few providers list their models for any key; a first chat is the proof.")
 
 
-async def _test_official(services: "Services") -> None:
-    asked = services.official.asked("/get-models", b"{}", _JSON, _ASK_SECONDS)
-    async with asked:
-        pass  # it began to answer, so it took the token
+def _tried_by_daemon(name: str) -> "Json | None":
+    try:
+        return ask_daemon(Service.KEY_TEST, {"upstream": name})
+    except ByokError as error:
+        if error.code != NO_UPSTREAM:
+            raise
+        return None  # it can be one of the presets
+
+
+def _tried_here(name: str, config: Path | None) -> "Json":
+    from byok.knowledge import OFFICIAL
+
+    _wanted(name, load(config)[0])
+
+    async def work(services: "Services") -> "Json":
+        from byok.server.own import try_key
+
+        services.forget_keys()  # so that the keyring counts for a local server too
+        first = next(iter(services.upstreams))
+        return await try_key(services, OFFICIAL if name == OFFICIAL else first)
+
+    upstream = "" if name == OFFICIAL else name
+    return with_services(work, config=config, upstream=upstream)
 
 
 def remove_key(
     name: NameArgument,
-    store: StoreOption = Store.KEYRING,
+    store: Annotated[
+        Store | None, typer.Option(help="Only from there; else from both.")
+    ] = None,
     config: ConfigOption = None,
 ) -> None:
     """Forget a stored key."""
     settings, paths = load(config)
     wanted = _wanted(name, settings)
-    if _store(store, paths).remove(wanted.entry):
-        say(f"Removed the key of {name} from the {store.value}.")
+    removed: list[str] = []
+    unread: list[ByokError] = []
+    for place in [store] if store else Store:
+        try:
+            if _store(place, paths).remove(wanted.entry):
+                removed.append(place.value)
+        except ByokError as error:
+            unread.append(error)
+    if removed:
+        say(f"Removed the key of {name} from the {' and the '.join(removed)}.")
+    elif unread:
+        raise unread[0]
     else:
-        tell(f"There is no key of {name} for {wanted.origin} in the {store.value}.")
+        places = store.value if store else "keyring or the vault"
+        tell(f"There is no key of {name} for {wanted.origin} in the {places}.")
         raise typer.Exit(1)
 
 
@@ -172,6 +196,9 @@ def _store(store: Store, paths: "Paths") -> "KeyringStore | Vault":
 
     if store is Store.KEYRING:
         return KeyringStore()
-    return Vault(
-        paths.vault, ask=lambda: str(typer.prompt("Passphrase", hide_input=True))
-    )
+
+    def ask() -> str:
+        new = not paths.vault.exists()
+        return str(typer.prompt("Passphrase", hide_input=True, confirmation_prompt=new))
+
+    return Vault(paths.vault, ask=ask if sys.stdin.isatty() else None)

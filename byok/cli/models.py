@@ -1,16 +1,11 @@
 """byok models."""
 
-from typing import TYPE_CHECKING
-
 import typer
 
+from byok.cli.asking import ask_daemon, tell_not_running
 from byok.cli.context import ConfigOption, JsonOption, UpstreamOption, with_services
 from byok.cli.output import say_json, say_table, tell
-
-if TYPE_CHECKING:
-    from byok.services import Services
-
-_WAIT_SECONDS = 15.0
+from byok.knowledge import Service
 
 
 def register(app: typer.Typer) -> None:
@@ -23,33 +18,27 @@ def models(
     json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """List what each upstream offers, and which model is the default."""
+    """List what each upstream offers, and which model is the default.
 
-    async def work(services: "Services") -> None:
-        services.catalog.refresh()
-        await services.catalog.settle(_WAIT_SECONDS)
-        default = services.router.default()
-        listed = services.catalog.listed()
-        if default not in listed:
-            listed.insert(0, default)
-        redact = services.redactor
-        failures = {
-            n: redact(services.catalog.failure_of(n)) for n in services.upstreams
-        }
-        if json:
-            say_json(
-                {
-                    "default": default.id,
-                    "models": [m.id for m in listed],
-                    "failures": {n: f for n, f in failures.items() if f},
-                }
-            )
-            return
-        rows = [
-            (m.upstream, m.model, "default" if m == default else "") for m in listed
-        ]
-        say_table("upstream", "model", "", rows=rows)
-        for failure in filter(None, failures.values()):
-            tell(f"byok: {failure}")
+    The running daemon is asked; with --upstream or --config, or where none runs, the
+    upstreams of the settings are.
+    """
+    from byok.server.own import catalog
 
-    with_services(work, config=config, upstream=upstream)
+    asked_for_others = bool(upstream or config)
+    told = None if asked_for_others else ask_daemon(Service.CATALOG)
+    if told is None:
+        told = with_services(catalog, config=config, upstream=upstream)
+        if not asked_for_others:
+            tell_not_running()
+    if json:
+        ids = [model["id"] for model in told["models"]]
+        say_json({**told, "models": ids})
+        return
+    rows = [
+        (m["upstream"], m["model"], "default" if m["id"] == told["default"] else "")
+        for m in told["models"]
+    ]
+    say_table("upstream", "model", "", rows=rows)
+    for failure in told["failures"].values():
+        tell(f"byok: {failure}")

@@ -7,6 +7,7 @@ import pytest
 from byok.config import example
 from byok.paths import find_paths
 from tests.cli.conftest import Cli
+from tests.fakes.program import serving
 
 CANARY = "sk-canary0123456789"
 FULL = f"""
@@ -26,7 +27,7 @@ proxy = "http://{CANARY}@proxy.example:3128"
 
 def write(text: str) -> None:
     path = find_paths().config
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     path.chmod(0o600)
 
@@ -105,13 +106,24 @@ def test_another_file_can_be_named(cli: Cli, command: str) -> None:
     assert cli("config", command, "--config", other).code == 0
 
 
+def test_show_prints_what_the_running_daemon_uses(cli: Cli) -> None:
+    with serving("--upstream", "demo", "--port", "0"):
+        write(FULL)
+        done = cli("config", "show")
+        assert (done.code, done.err) == (0, "")
+        assert json.loads(done.out)["server"]["port"] == 0
+        other = cli("config", "show", "--config", find_paths().config)
+        assert json.loads(other.out)["server"]["port"] == 9123
+
+
 def test_show_prints_what_is_in_force_without_secrets(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(FULL)
     monkeypatch.setenv("BYOK_CHAT__TEMPERATURE", "0.5")
     done = cli("config", "show")
-    assert (done.code, done.err) == (0, "")
+    assert done.code == 0
+    assert done.err == "byok is not running: this is what the settings say.\n"
     assert CANARY not in done.out
     shown = json.loads(done.out)
     assert shown["server"]["port"] == 9123

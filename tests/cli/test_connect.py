@@ -1,12 +1,14 @@
 """byok connect."""
 
+import asyncio
 import json
 
 import pytest
 
 from byok.paths import find_paths
-from byok.server.instance import only_instance, record
 from tests.cli.conftest import Cli
+from tests.fakes.program import run_byok
+from tests.fakes.rows import daemon_rows
 
 CLIENTS = ("vscode", "jetbrains", "cli", "sdk")
 NAMES = {
@@ -29,14 +31,20 @@ def test_without_a_daemon_the_usual_port_is_given_and_that_is_said(
     assert "byok is not running" in done.err
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-def test_with_a_daemon_its_port_is_given(cli: Cli, client: str) -> None:
-    paths = find_paths()
-    with only_instance(paths):
-        record(paths, 45678, "abc")
-        done = cli("connect", client, "--json")
-    assert json.loads(done.out)[NAMES[client][0]] == "http://127.0.0.1:45678"
-    assert done.err == ""
+async def test_with_a_daemon_its_port_is_given() -> None:
+    async with daemon_rows() as rows:
+        for client in CLIENTS:
+            done = await asyncio.to_thread(run_byok, "connect", client, "--json")
+            told = json.loads(done.stdout)[NAMES[client][0]]
+            assert (told, done.stderr) == (f"http://127.0.0.1:{rows.port}", "")
+
+
+async def test_no_client_is_pointed_at_what_does_not_prove_to_be_the_daemon() -> None:
+    async with daemon_rows() as rows:
+        rows.honest = False
+        done = await asyncio.to_thread(run_byok, "connect", "cli")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "does not prove to be the daemon" in done.stderr
 
 
 def test_the_port_of_the_settings_is_the_usual_port(cli: Cli) -> None:

@@ -10,7 +10,7 @@ from byok.keys import vault as vault_module
 from byok.paths import find_paths
 from tests.cli.conftest import Cli
 from tests.fakes.official import TOKEN, FakeOfficial, whole
-from tests.fakes.program import run_byok
+from tests.fakes.program import run_byok, serving
 from tests.fakes.upstream import FakeUpstream, Script
 
 KEY = "sk-canary0123456789"
@@ -41,6 +41,57 @@ def test_a_key_is_stored_listed_and_removed(cli: Cli) -> None:
     assert (again.code, again.out) == (1, "")
     assert "There is no key of openai" in again.err
     assert not any(KEY in f"{d.out}{d.err}" for d in (done, listed, removed, again))
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_key_of_the_vault_is_removed_without_naming_the_vault(cli: Cli) -> None:
+    cli("keys", "set", "openai", "--store", "vault", stdin=f"{KEY}\n")
+    done = cli("keys", "remove", "openai")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == "Removed the key of openai from the vault.\n"
+
+
+@pytest.mark.usefixtures("vault")
+@pytest.mark.parametrize(
+    ("passphrase", "told"),
+    [("wrong", "the vault's passphrase is wrong"), ("", "the vault is locked")],
+)
+def test_a_vault_that_cannot_be_opened_is_no_lack_of_keys(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, passphrase: str, told: str
+) -> None:
+    cli("keys", "set", "openai", "--store", "vault", stdin=f"{KEY}\n")
+    monkeypatch.setenv("BYOK_VAULT_PASSPHRASE", passphrase)
+    done = cli("keys", "list")
+    assert done.code == 0
+    assert f"keys could not be read from the vault ({told})\n" in done.err
+    removing = cli("keys", "remove", "openai", "--store", "vault")
+    assert (removing.code, told in removing.err) == (78, True)
+
+
+def test_no_passphrase_is_asked_for_where_nobody_can_type_one() -> None:
+    done = run_byok("keys", "set", "openai", "--store", "vault", stdin=f"{KEY}\n")
+    assert (done.returncode, done.stdout) == (78, "")
+    message, cure = done.stderr.splitlines()
+    assert message == "byok: the vault is locked"
+    assert "BYOK_VAULT_PASSPHRASE" in cure
+
+
+async def test_the_running_daemon_is_asked_for_its_keys(fake: FakeUpstream) -> None:
+    """A key in the environment of the daemon is not in that of another terminal."""
+    env = {"BYOK_UPSTREAMS__FAKE__BASE_URL": fake.url, "BYOK_KEY_FAKE": KEY}
+
+    def both() -> tuple[str, str, str]:
+        with serving("--port", "0", env=env):
+            listed = run_byok("keys", "list", "--json")
+            tried = run_byok("keys", "test", "fake")
+        return listed.stdout, tried.stdout, tried.stderr
+
+    listed, tried, err = await asyncio.to_thread(both)
+    row = {"upstream": "fake", "source": "BYOK_KEY_FAKE"}
+    assert json.loads(listed) == [{**row, "fingerprint": fingerprint(KEY)}]
+    assert tried.startswith("fake listed 1 model(s) for the key of http://127.0.0.1:")
+    assert "any key" in err
+    assert fake.list_headers[-1]["Authorization"] == f"Bearer {KEY}"
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,32 @@ import json
 import pytest
 
 from tests.cli.conftest import Cli
-from tests.fakes.program import run_byok
+from tests.fakes.program import run_byok, serving
 from tests.fakes.upstream import FakeUpstream
+
+NOT_RUNNING = "byok is not running: this is what the settings say.\n"
+
+
+async def test_the_running_daemon_is_asked_and_not_the_settings(
+    fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon that was started with --upstream answers by that one."""
+    fake.models = ["first"]
+
+    def listed() -> tuple[str, str]:
+        monkeypatch.setenv("BYOK_UPSTREAMS__DEMO__TYPE", "demo")
+        done = run_byok("models")
+        return done.stdout, done.stderr
+
+    def both() -> tuple[str, str]:
+        with serving("--upstream", fake.url, "--port", "0"):
+            before, err = listed()
+            assert (before.split()[2:], err) == (["custom", "first", "default"], "")
+            fake.models = ["another"]  # what it offers now is told
+            return listed()
+
+    after, err = await asyncio.to_thread(both)
+    assert (after.split()[2:], err) == (["custom", "another", "default"], "")
 
 
 def test_the_demo_offers_its_one_model(cli: Cli) -> None:
@@ -27,7 +51,7 @@ async def test_the_models_of_an_upstream_are_listed(
     monkeypatch.setenv("BYOK_UPSTREAMS__FAKE__BASE_URL", fake.url)
     monkeypatch.setenv("BYOK_UPSTREAMS__FAKE__MODEL", "two/three:free")
     done = await asyncio.to_thread(run_byok, "models")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, NOT_RUNNING)
     rows = [line.split() for line in done.stdout.splitlines()[1:]]
     assert sorted(rows) == [
         ["fake", "one"],
