@@ -61,6 +61,13 @@ def make_ladder(paths: Paths, environ: Mapping[str, str] = os.environ) -> KeyLad
     return KeyLadder(environ=environ, vault=Vault(paths.vault, environ))
 
 
+def values_to_hide(settings: Settings, choice: Chosen) -> Iterable[str]:
+    """Give what the user's settings send along, and may be a secret."""
+    yield from settings.chat.headers.values()
+    for section in choice.upstreams.values():
+        yield from (*section.headers.values(), *section.query.values())
+
+
 def models_of(section: UpstreamSettings) -> tuple[tuple[str, ...], str]:
     """Return the models listed by hand, and the upstream's default."""
     if section.type == DEMO:

@@ -20,6 +20,7 @@ from byok.choosing import (
     make_ladder,
     models_of,
     official_wanted,
+    values_to_hide,
 )
 from byok.config import Settings, UpstreamSettings, check_models, check_settings
 from byok.config.values import AUTO
@@ -192,7 +193,7 @@ class _Maker:
         self._made: dict[str, _Made] = {}
         self._summarise = Summariser("", self._find)
         self._summarised_by = ""
-        self._router: Router | None = None
+        self._router: Router  # nobody asks before the first is made
         self._catalogs: WeakSet[Catalog] = WeakSet()
 
     async def made(self, settings: Settings, context: CodeContext) -> Services:
@@ -206,11 +207,7 @@ class _Maker:
             settings, self._upstream, self._transports, self._ladder
         )
         check_models(settings, choice.upstreams, self._model)
-        sections = choice.upstreams.values()
-        for value in (
-            *settings.chat.headers.values(),
-            *(v for s in sections for v in (*s.headers.values(), *s.query.values())),
-        ):
+        for value in values_to_hide(settings, choice):
             self._redactor.add(value)
         wanted = settings.routing.models.for_purpose(Purpose.SUMMARY)
         if wanted != self._summarised_by:
@@ -271,7 +268,6 @@ class _Maker:
 
     async def _find(self, model: str) -> Destination:
         """Say who writes a summary, by the settings that are in force by then."""
-        assert self._router is not None  # noqa: S101 - nobody asks before
         return await self._router.choose_listed(model)
 
 

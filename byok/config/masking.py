@@ -14,6 +14,7 @@ def masked(settings: Settings) -> dict[str, Any]:
     for section in (shown["network"], *shown["upstreams"].values()):
         section["proxy"] = _without_user(section["proxy"])
     for upstream in shown["upstreams"].values():
+        upstream["query"] = {name: "***" for name in upstream["query"]}
         upstream["api_key_cmd"] = upstream["api_key_cmd"][:1]
     return shown
 

@@ -12,6 +12,7 @@ def test_what_could_be_a_secret_is_left_out_and_the_rest_is_shown() -> None:
         "base_url": "https://box.example",
         "api_key_cmd": ["pass", "show", CANARY],
         "headers": {"X-Team": CANARY},
+        "query": {"code": CANARY},
         "extra_body": {"user": CANARY},
         "proxy": f"http://{CANARY}@proxy.example:3128",
     }
