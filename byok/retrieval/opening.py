@@ -37,8 +37,8 @@ def text_search(
     settings: Settings, paths: Paths, roots: Iterable[Path] = ()
 ) -> "TextSearch":
     """Return what answers where another process has the index open."""
-    from byok.programs import find_program
     from byok.context.roots import rules_of
+    from byok.programs import find_program
     from byok.retrieval.ripgrep import Ripgrep
     from byok.retrieval.text_search import TextSearch
 
