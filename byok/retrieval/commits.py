@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from byok.context.history import Commit
 from byok.context.tokens import terms
-from byok.retrieval.masking import mask
+from byok.retrieval.masking import mask_lines
 from byok.retrieval.render import escaped
 
 _HEADING = "The following commits were retrieved:\n"
@@ -49,9 +49,10 @@ def render_commits(commits: Sequence[Commit], limit: int) -> str:
     for commit in commits:
         seconds = min(max(0, commit.time), _LAST_SECOND)
         when = datetime.fromtimestamp(seconds, UTC).date().isoformat()
-        subject, *rest = commit.message.splitlines() or [""]
-        block = f"Commit: {commit.hash[:12]} {when} {_shown(subject)}\n"
-        block += "".join(f"    {_shown(line)}\n" for line in rest if line.strip())
+        said = mask_lines(commit.message.splitlines() or [""])
+        subject, *rest = map(escaped, said)
+        block = f"Commit: {commit.hash[:12]} {when} {subject}\n"
+        block += "".join(f"    {line}\n" for line in rest if line.strip())
         block += "".join(f"  {escaped(path)}\n" for path in commit.files[:_FILES])
         if commit.touched > _FILES:
             block += f"  and {commit.touched - _FILES} more files\n"
@@ -59,7 +60,3 @@ def render_commits(commits: Sequence[Commit], limit: int) -> str:
             break
         text += block
     return text[:limit]
-
-
-def _shown(line: str) -> str:
-    return escaped(mask(line))

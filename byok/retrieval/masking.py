@@ -6,12 +6,21 @@ Here code must stay readable, so a match has to look like a value, not like a na
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from byok.redact import HINTS, MARK, PATTERNS
+from byok.retrieval.secret_values import (
+    is_bare_password,
+    is_password,
+    is_random,
+    is_template,
+    looks_made,
+)
 
 # name = "value", name: 'value', "name": "value", NAME => "value"
+_CHOSEN = r"pass(?:word|wd|phrase)|pwd"
 _NAME = (
-    r"(?:pass(?:word|wd|phrase)|pwd|secret|token|credentials?"
+    rf"(?:{_CHOSEN}|secret|token|credentials?"
     r"|(?:api|access|secret|private|auth|account|client)[_-]?(?:key|secret|token))"
 )
 _QUOTED = re.compile(
@@ -19,22 +28,35 @@ _QUOTED = re.compile(
     r"([\"'`])([^\s\"'`]{8,512})\3",
     re.IGNORECASE,
 )
+_LINE = r"^(\s*(?:(?:#|//|;|\*)\s*)?(?:export\s+|set\s+|ENV\s+|-\s+)?[\w.-]*"
 _BARE = re.compile(
-    rf"^(\s*(?:export\s+|set\s+|-\s+)?[\w.-]*{_NAME}\s{{0,8}}[=:]\s{{0,8}})"
-    r"([\w.~+/=-]{16,512})\s*$",
+    rf"{_LINE}{_NAME}\s{{0,8}}[=:]\s{{0,8}})([\w.~+/=-]{{16,512}})\s*$",
     re.IGNORECASE,
+)
+# Without quotes only where values have none: in YAML, INI, shell, prose.
+_BARE_PASSWORD = re.compile(
+    rf"{_LINE}(?:{_CHOSEN})\s{{0,8}}[=:]\s{{0,8}})([^\s\"'`]{{6,512}})(?:\s+#.*)?\s*$",
+    re.IGNORECASE,
+)
+_UNQUOTED = frozenset(
+    {
+        *("", "yaml", "yml", "ini", "cfg", "conf", "cnf", "config", "properties"),
+        *("env", "service", "list", "sh", "bash", "zsh", "ksh", "bats"),
+        *("txt", "text", "md", "mdx", "markdown", "rst", "adoc", "log"),
+        *("example", "sample", "dist", "template", "tpl", "tmpl", "j2"),
+    }
+)
+_ELEMENT = re.compile(
+    rf"(<[\w.:-]{{0,64}}(?:{_CHOSEN})>)([^<>\s]{{6,512}})(?=</)", re.IGNORECASE
 )
 _BEARER = re.compile(r"(\bbearer\s+)([A-Za-z0-9_\-.~+/=]{16,})", re.IGNORECASE)
 _WORDS = ("key", "token", "pass", "secret", "credential", "pwd", "bearer")
 _KEY_HINT = "-----BEGIN "
-# What is put in later is no secret: {name}, ${NAME}, %s, <your key>.
-_TEMPLATE = re.compile(r"[{}<>]|%[sd(]|\$\(|\$\w|\*{3}|x{6}|X{6}|\.\.\.")
-_DIGIT = re.compile(r"[0-9]")
 _PLAIN = re.compile(r"[A-Za-z]?[a-z/]+|[A-Z]+")
-_LETTER = re.compile(r"[A-Za-z]")
-_UNUSUAL = re.compile(r"[^\w.\-/:]")
+_PATTERN = re.compile(r"[()\[\]\\*]")
+_DIGIT = re.compile(r"[0-9]")
 
-_BEGIN = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
+_BEGIN = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----")
 _END = "-----END "
 # A line of such a key may stand in a comment or a string.
 _LEAD = r"\s*(?:(?:[#*>|;]|//)\s*)?[\"'`]?"
@@ -43,50 +65,60 @@ _BODY = re.compile(
 )
 _HEADER = re.compile(rf"{_LEAD}(?:Proc-Type|DEK-Info|Comment|Version): ")
 _PASSWORDS = ("pass", "pwd", "secret")
-_SHORTEST_KEY = 16
 _FIRST_BODY = 32
 _LONGEST_KEY = 400
 _LONGEST = 4096
 
 
-def mask(line: str) -> str:
-    """Return the line with what looks like a secret replaced, cut at 4,096 characters.
-
-    Nobody is shown more of a line.
-    """
-    return _masked(line, HINTS)
-
-
 def mask_lines(
-    lines: Sequence[str], first: int = 0, last: int | None = None
+    lines: Sequence[str], first: int = 0, last: int | None = None, *, path: str = ""
 ) -> list[str]:
     """Return the lines from `first` to `last`, both inclusive, with secrets masked.
 
-    A private key spans lines, so those before `first` are looked at too.
+    A private key spans lines, so those before `first` are looked at too. Each is cut at
+    4,096 characters: nobody is shown more of a line.
     """
     end = len(lines) if last is None else min(last + 1, len(lines))
     before = max(0, first - _LONGEST_KEY)
-    shown = "\n".join(lines[first:end])
+    cut = [line[:_LONGEST] for line in lines[first:end]]
+    shown = "\n".join(cut)
     hints = [hint for hint in HINTS if hint in shown]
+    shown = shown.lower()
+    words = [word for word in _WORDS if word in shown]
     may_be_inside = _KEY_HINT in hints or _KEY_HINT in "\n".join(lines[before:first])
     inside = _key_lines(lines, before, end) if may_be_inside else ()
+    if not (hints or words or inside):
+        return cut
+    unquoted = _has_unquoted(path)
     return [
-        MARK if n in inside else _masked(lines[n], hints) for n in range(first, end)
+        MARK if n in inside else _masked(line, hints, words, unquoted)
+        for n, line in enumerate(cut, first)
     ]
 
 
-def _masked(line: str, hints: Sequence[str]) -> str:
-    """Mask a line that may hold those of the shapes which the hints announce."""
-    line = line[:_LONGEST]
+@lru_cache(maxsize=4096)
+def _has_unquoted(path: str) -> bool:
+    """Tell whether a file of this name has values without quotes."""
+    name = path.rpartition("/")[2].lower()
+    return (name.rpartition(".")[2] if "." in name else "") in _UNQUOTED
+
+
+def _masked(
+    line: str, hints: Sequence[str], words: Sequence[str], unquoted: bool
+) -> str:
+    """Mask a line that may hold what the hints and words announce."""
     for hint in hints:
         if hint in line:
             line = PATTERNS.sub(_known, line)
             break
-    low = line.lower()
-    for word in _WORDS:
+    low = line.lower() if words else ""
+    for word in words:
         if word in low:
             line = _QUOTED.sub(_quoted, line)
             line = _BARE.sub(_bare, line)
+            line = _ELEMENT.sub(_bare_password, line)
+            if unquoted:
+                line = _BARE_PASSWORD.sub(_bare_password, line)
             return _BEARER.sub(_bare, line)
     return line
 
@@ -115,36 +147,33 @@ def _key_lines(lines: Sequence[str], start: int, end: int) -> set[int]:
 def _known(match: re.Match[str]) -> str:
     text = match[0]
     before = match.string[: match.start()]
+    if text.startswith("eyJ"):
+        return MARK
     if text.startswith("-----"):
         # Without a body it is code that speaks of keys.
         body = _BEGIN.sub("", text).partition(_END)[0]
         return MARK if re.search(r"[A-Za-z0-9+/=]{16}", body) else text
     if before.endswith("://"):
-        return text if _TEMPLATE.search(text) else MARK
+        return text if is_template(text) or _PATTERN.search(text) else MARK
     if before.endswith("asic "):
         return text if _PLAIN.fullmatch(text) else MARK
-    return text if text.startswith("sk-") and not _DIGIT.search(text) else MARK
+    # sk-folding-cube, npm_config_registry, glpat-your-token-here
+    return MARK if _DIGIT.search(text) or looks_made(text) else text
 
 
 def _quoted(match: re.Match[str]) -> str:
     before, name, quote, value = match.groups()
-    secret = _is_password if name.lower().startswith(_PASSWORDS) else _is_random
-    if _TEMPLATE.search(value) or not secret(value):
+    is_secret = is_password if name.lower().startswith(_PASSWORDS) else is_random
+    if is_template(value) or not is_secret(value):
         return match[0]
     return f"{before}{quote}{MARK}{quote}"
 
 
 def _bare(match: re.Match[str]) -> str:
-    name, value = match.groups()
-    return f"{name}{MARK}" if _is_random(value) else match[0]
+    before, value = match.groups()
+    return f"{before}{MARK}" if is_random(value) else match[0]
 
 
-def _is_password(value: str) -> bool:
-    """Whether people might have chosen it, rather than named something so."""
-    return bool(_DIGIT.search(value) or _UNUSUAL.search(value))
-
-
-def _is_random(value: str) -> bool:
-    """Whether a machine might have made it."""
-    digits = len(_DIGIT.findall(value))
-    return len(value) >= _SHORTEST_KEY and digits >= 2 and bool(_LETTER.search(value))
+def _bare_password(match: re.Match[str]) -> str:
+    before, value = match.groups()
+    return f"{before}{MARK}" if is_bare_password(value) else match[0]

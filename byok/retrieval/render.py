@@ -119,7 +119,7 @@ def block(
     whole = True
     for first, last in file.sections:
         gap = GAP_LINE if shown else ""
-        rows = _rows(lines, first, last)
+        rows = _rows(lines, first, last, file.path)
         if len(text) + len(gap) + sum(map(len, rows)) > room:
             whole = False
             left = room - len(text) - len(gap) - len(GAP_LINE)
@@ -142,8 +142,8 @@ def _fitting(rows: list[str], room: int, least: int) -> list[str]:
     return rows[:count] if count >= least or count == len(rows) else []
 
 
-def _rows(lines: Sequence[str], first: int, last: int) -> list[str]:
-    shown = mask_lines(lines, first, last)
+def _rows(lines: Sequence[str], first: int, last: int, path: str) -> list[str]:
+    shown = mask_lines(lines, first, last, path=path)
     return [
         f"{n + 1:6d}\t{_line(line, len(lines[n]) - LONGEST_LINE)}\n"
         for n, line in enumerate(shown, first)

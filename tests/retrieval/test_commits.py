@@ -84,3 +84,20 @@ def test_a_key_in_a_message_is_masked() -> None:
     assert key not in text
     assert "hunter22" not in text
     assert "Try " in text
+
+
+@pytest.mark.case("B116")
+@pytest.mark.parametrize("above", ["", "Add the key\n\n", "Key:\n\n    "])
+def test_a_private_key_over_several_lines_of_a_message_is_masked(above: str) -> None:
+    body = ["MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"] * 3
+    lines = ["-----BEGIN PRIVATE KEY-----", *body, "-----END PRIVATE KEY-----", "It."]
+    text = render_commits([commit(above + "\n".join(lines))], 2000)
+    assert body[0] not in text
+    assert text.count("[redacted]") == 3
+    assert "    It.\n" in text
+
+
+@pytest.mark.case("B116")
+def test_a_password_without_quotes_in_a_message_is_masked() -> None:
+    text = render_commits([commit("New login\n\npassword: hunter2hunter2")], 999)
+    assert "    password: [redacted]\n" in text

@@ -5,11 +5,52 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.redact import MARK
-from byok.retrieval.masking import mask, mask_lines
+from byok.retrieval.masking import mask_lines
 from tests.fuzz.target import check_linear
+
+
+def mask(line: str, path: str = "a.py") -> str:
+    """Mask one line of a file."""
+    [shown] = mask_lines([line], path=path)
+    return shown
+
 
 A40 = "Ab3" * 13 + "x"
 LINE = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+AWS = "wJalrXUtnFEMI/KxMDENG/bPxRfiCY7EXAMPLEKE"
+KEYS = [
+    *(f"{kind}k_{mode}_51{'aB3' * 9}" for kind in "sr" for mode in ("live", "test")),
+    *(f"gh{kind}_{'aB3' * 12}" for kind in "pousr"),
+    *(f"xox{kind}-1234567890-{'aB3' * 8}" for kind in "abceoprs"),
+    f"github_pat_11{'aB3' * 7}_{'cD4' * 19}",
+    f"whsec_{'aB3' * 10}",
+    f"glpat-{'aB3_' * 5}",
+    f"npm_{'aB3' * 12}",
+    f"SG.{'aB3-' * 5}ab.{'cD4_' * 10}efg",
+    f"xapp-1-A012-{'aB3' * 8}",
+    f"hooks.slack.com/services/T0{'A1' * 4}/B0{'C2' * 4}/{'aB3' * 8}",
+    "AKIAIOSFODNN7EXAMPLE",
+    "ASIAIOSFODNN7EXAMPLE",
+    f"AIza{'aB3' * 11}cd",
+    f"ya29.{'aB3_' * 9}",
+    f"GOCSPX-{'aB3_' * 7}",
+    f"hf_{'aBcDe' * 7}",
+    f"sk-{'aB3' * 16}",
+    f"sk-proj-{'aB3_-' * 12}x",
+    f"sk-ant-api03-{'aB3_-' * 12}x",
+    f"sk-or-v1-{'a1b2' * 16}",
+    f"gsk_{'aB3' * 17}",
+    f"xai-{'aB3' * 26}",
+    f"pplx-{'aB3' * 16}",
+    f"nvapi-{'aB3_-' * 12}x",
+    f"r8_{'aB3' * 12}",
+    f"dop_v1_{'a1b2' * 16}",
+    f"dckr_pat_{'aB3_-' * 5}x",
+    f"pypi-AgEIcHlwaS5vcmc{'aB3_-' * 20}x",
+    f"shpat_{'a1b2' * 8}",
+    f"hvs.{'aB3_-' * 18}x",
+    f"glsa_{'aB3' * 10}_a1b2c3d4",
+]
 
 
 @pytest.mark.case("B73")
@@ -40,6 +81,47 @@ LINE = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
 )  # fmt: skip
 def test_what_looks_like_a_secret_is_masked(line: str, shown: str) -> None:
     assert mask(line) == shown
+
+
+@pytest.mark.case("B116")
+@pytest.mark.parametrize("frame", ["{}", "key = '{}'", "# {} (old)", "f({}, 1)"])
+@pytest.mark.parametrize("path", ["a.py", "a.yml", ""])
+@pytest.mark.parametrize("key", KEYS)
+def test_keys_of_well_known_shapes_are_masked(key: str, path: str, frame: str) -> None:
+    assert mask(frame.replace("{}", key), path) == frame.replace("{}", MARK)
+
+
+@pytest.mark.case("B116")
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("password: hunter2hunter2", f"password: {MARK}"),
+        ("  - MYSQL_PASSWORD=db-78n9n", f"  - MYSQL_PASSWORD={MARK}"),
+        ("# db.passwd = S3cr3t!  # old", f"# db.passwd = {MARK}"),
+        ("export PGPASSWORD=hunter2hunter2;", f"export PGPASSWORD={MARK}"),
+        ("password: 20240102", f"password: {MARK}"),
+        (f"aws_secret_access_key = {AWS}", f"aws_secret_access_key = {MARK}"),
+        ("secretKey: 1234567890abcdefghijkl", f"secretKey: {MARK}"),
+    ],
+)
+@pytest.mark.parametrize("path", ["a.yml", "A.PROPERTIES", "b/Dockerfile", ""])
+def test_values_without_quotes_are_masked_where_they_are_usual(
+    line: str, shown: str, path: str
+) -> None:
+    assert mask(line, path) == shown
+
+
+@pytest.mark.case("B116")
+@pytest.mark.parametrize("quote", ['"', "'", ""])
+def test_a_key_of_aws_with_one_digit_is_masked(quote: str) -> None:
+    line = "aws_secret_access_key = "
+    assert mask(line + quote + AWS + quote) == line + quote + MARK + quote
+
+
+@pytest.mark.case("B116")
+def test_a_password_in_an_element_is_masked() -> None:
+    line = "<server><password>hunter2hunter2</password></server>"
+    assert mask(line, "pom.xml") == line.replace("hunter2hunter2", MARK)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +156,67 @@ def test_ordinary_code_stays(line: str) -> None:
     assert mask(line) == line
 
 
+@pytest.mark.case("B116")
+@pytest.mark.parametrize("path", ["a.php", "a.ts", "a.yml", "a.md", ""])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "'password' => 'required|string|min:8',",
+        "'password' => 'required|alpha_dash|string|max:255',",
+        'password: "min:8|max:255"',
+        "assert pwd == '/home/u/proj2'",
+        'if pwd == "C:\\Users1":',
+        'password: "./fixtures/pass1.txt"',
+        'secret: "kv/data/app1"',
+        'secret = "arn:aws:secretsmanager:eu-1:123"',
+        '- key: {{ secret "/config/jwks/rsa.2048.pem" | mindent 10 }}',
+        "token: 'color.primary.500.background2'",
+        'access_token = "oauth2_access_token_v2_key"',
+        'password: "errors.password.min8"',
+        "password: getPassword(),",
+        "password: getPassword2()",
+        "password = hash2(user.password)",
+        "password: string",
+        "password: string;",
+        "password?: string | null",
+        "password: Optional[str] = None",
+        "password: z.string().min(8),",
+        "password: process.env.DB_PASSWORD2",
+        "password: ${DB_PASSWORD2}",
+        "password: $DB_PASSWORD2",
+        "password: {{ vault_password2 }}",
+        "password: *default2",
+        "password2: password1",
+        "password: sha256",
+        "password: scram-sha-256",
+        "'password' => '--password='.$connection['password'],",
+        "password: '#new-password'",
+        "password: 'input[name=pw2]'",
+        "password: 'Passwort:'",
+        "password: '\u5bc6\u78018\u4f4d\u4ee5\u4e0a\u7684\u6570\u5b57'",
+        "'password' => '\u09aa\u09be\u09b8\u0993\u09af\u09bc\u09be\u09b0\u09cd\u09a1',",
+        'data-resetpassword="%VITE_RESET_PASSWORD%"',
+        '"integrity": "sha512-v2kDEe57lecTulaDIuNTPy3Ry4gLGJ6Z1O3vE1krgXZNrsQGHVx==",',
+        "h1:Kw2lRVKSCHnZ5j9bGyuKLLAG9z6gzJ0e1nkDbH5KkkQ=",
+        "npm_config_registry_of_the_company=https://example.org",
+        "glpat-your-token-here-please",
+        "sk_test_yourSecretKeyGoesHere",
+        'expr: count_over_time(|~ "http(s?)://(\\w+):(\\w+)@")',
+    ],
+)
+def test_code_that_speaks_of_passwords_stays_in_every_kind_of_file(
+    line: str, path: str
+) -> None:
+    assert mask(line, path) == line
+
+
+@pytest.mark.case("B116")
+def test_an_unquoted_name_in_code_is_no_password() -> None:
+    assert mask("password = hunter2hunter2", "a.py") == "password = hunter2hunter2"
+
+
 BEGIN, END = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
+PGP = "-----BEGIN PGP PRIVATE KEY BLOCK-----"
 
 
 @pytest.mark.case("B73")
@@ -87,6 +229,7 @@ BEGIN, END = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
         ([f'"{BEGIN}\\n"', f'"{LINE}\\n"', f'"{END}\\n"'], {1}),
         ([f"# {BEGIN}", f"# {LINE}", f"# {END}"], {1}),
         ([BEGIN, LINE, LINE], {1, 2}),
+        ([PGP, "Version: 1", "", LINE, "=aBc1", PGP.replace("BEGIN", "END")], {3, 4}),
         ([f'if "{BEGIN}" in text:', "    pass", "    return"], set()),
         ([BEGIN, "not = a(key)", LINE], set()),
         (["-----BEGIN CERTIFICATE-----", LINE], set()),
@@ -120,10 +263,12 @@ def test_a_key_in_any_line_is_masked(before: str, after: str) -> None:
 @pytest.mark.parametrize(
     "piece",
     ["password", 'secret="', "token=a1", "bearer a1", "-----BEGIN ", "key = ", " ",
-     "password   ", "/", "+", "-", "=", '"', "bearer "],
+     "password   ", "/", "+", "-", "=", '"', "bearer ", "sk_live_", "glpat-a.", "SG.a",
+     "password: a1", "<password>", "token: 'a.b1", "a1(|[", "A1b"],
 )  # fmt: skip
 def test_the_time_is_linear_in_the_line(piece: str) -> None:
     check_linear(lambda size: mask(f"password{piece * size}!"), 1000)
+    check_linear(lambda size: mask(f"password: {piece * size}", "a.yml"), 1000)
     check_linear(lambda size: mask_lines([BEGIN, f"{piece * size}!"]), 1000)
 
 
