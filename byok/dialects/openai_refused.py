@@ -7,6 +7,7 @@ kept for the model by `upstream/remedies.py`, and made at once in later requests
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from byok.chat import Json
 from byok.dialects import openai_changes as changes
@@ -29,6 +30,7 @@ _NAMING = frozenset({400, 404, 422})  # statuses with a parameter; OpenRouter sa
 _MOST_TOOLS = 128  # where a refusal says no number
 _INDEX = re.compile(r"tools(?:\[\d+\]\.function_declarations)?(?:\[|\.)(\d+)\b")
 _NAME = re.compile(r"['\"`]([\w-]{1,64})['\"`]|\b(?:tool|function) ([\w-]{1,64})")
+_PATH = re.compile(r"[Aa]t path '(properties[^']+)'")
 _DESCRIPTION = re.compile(
     r"tools\W\d+\S*\.description\b.*(?:maximum length|at most|<=) (\d+)"
 )
@@ -105,9 +107,19 @@ def _bad_tool(refused: _Refused) -> tuple[str, str] | None:
 def _named_tools(text: str, tools: list[Json]) -> Iterator[Json]:
     if place := _INDEX.search(text):
         yield from tools[int(place[1]) :][:1]
+    if at := _PATH.search(text):
+        there = [tool for tool in tools if _leads(tool["parameters"], at[1])]
+        yield from there if len(there) == 1 else ()
     by_name = {tool["name"]: tool for tool in tools}
     for names in _NAME.findall(text):
         yield from (by_name[name] for name in names if name in by_name)
+
+
+def _leads(schema: Any, path: str) -> bool:
+    """Tell whether a path leads anywhere in a schema: Moonshot names nothing else."""
+    for step in path.split("."):
+        schema = schema.get(step) if isinstance(schema, dict) else None
+    return schema is not None
 
 
 def _tools_at_all(refused: _Refused) -> tuple[str, str] | None:

@@ -84,7 +84,7 @@ _ROWS: tuple[_Row, ...] = (
          r"input_schema", r"invalid_function_parameters",
          r"function_?declarations?.*(?:parameters|schema)", r"moonshot flavored",
          r"schema validation failed", r"json schema not supported",
-         r"tools\[\d+\]\.\S*parameters"),
+         r"\btools(?:\[\d+\]|\.\d+)\."),
         Refusal(
             "upstream_bad_schema",
             "A tool's parameters are too unusual for it: switch off the MCP server "

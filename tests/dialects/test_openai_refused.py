@@ -187,6 +187,7 @@ def test_a_cap_that_was_renamed_is_left_out_next() -> None:
         "Invalid value at 'request.tools[0].function_declarations[1].parameters'",
         "`b` functionDeclaration `parameters.a` schema specified a wrong type",
         "tools[1].function.parameters must be valid JSON",
+        "tools.1.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'",
     ],
 )
 def test_a_tool_that_is_named_is_left_out(message: str) -> None:
@@ -194,6 +195,20 @@ def test_a_tool_that_is_named_is_left_out(message: str) -> None:
     assert names(sent.body) == ["a", "c"]
     (notice,) = sent.notices
     assert "left out: b." in notice
+
+
+def test_a_tool_is_found_by_a_path_that_only_it_has() -> None:
+    message = (
+        "tools.function.parameters is not a valid moonshot flavored json schema, "
+        "details: <At path 'properties.x.items': type is not defined>"
+    )
+    odd = tool("odd", properties={"x": {"items": {}}})
+    plain = tool("plain", properties={"x": {}})
+    assert names(after(body(plain, odd), message).body) == ["plain"]
+    assert (
+        found(body(odd, {**odd, "function": odd["function"] | {"name": "b"}}), message)
+        is None
+    )
 
 
 def test_a_tool_that_nobody_names_stays() -> None:

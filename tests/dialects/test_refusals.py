@@ -116,6 +116,8 @@ OTHERS = {
     ("Schemas contains too many parameters", "upstream_bad_schema"),
     ("tools.0.custom.input_schema: wrong", "upstream_bad_schema"),
     ("invalid_function_parameters", "upstream_bad_schema"),
+    ("input_schema does not support oneOf at the top level", "upstream_bad_schema"),
+    ("tools.5.custom.name: String should match pattern", "upstream_bad_schema"),
     (
         "Unknown name \"const\" at 'tools[0].function_declarations[5].parameters'",
         "upstream_bad_schema",
