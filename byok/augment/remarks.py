@@ -16,6 +16,7 @@ from byok.augment.talk import (
     may_be_words,
     may_become_lead,
     may_become_words,
+    may_open_remark,
     uncertain,
 )
 
@@ -32,20 +33,26 @@ _FEWEST = 3  # lines of a file that must not all be gone
 class WithoutTalk:
     """Stage[str, str]: the code without remarks before it.
 
-    As long as the answer may be words, it is held back. `old` is what it replaces, and
-    its file `holds` something: among words, only what nobody would write there is taken
-    for a remark. `names` are the languages of fences that are not part of the text,
-    None for all.
+    As long as the answer may be words, it is held back; where it `streams`, only if it
+    begins as remarks do. `old` is what it replaces, and its file `holds` something:
+    among words, only what nobody would write there is taken for a remark. `names` are
+    the languages of fences that are not part of the text, None for all.
     """
 
     def __init__(
-        self, old: str, holds: Holds, names: frozenset[str] | None = None
+        self,
+        old: str,
+        holds: Holds,
+        names: frozenset[str] | None = None,
+        *,
+        streams: bool = False,
     ) -> None:
         self._old = old
         self._known = known(old)
         self._holds = Holds.WORDS if is_talk(old) else holds
         self._names = names
         self._among_words = self._holds is Holds.WORDS
+        self._streams = streams
         self._limit = _MOST_AMONG_WORDS if self._among_words else _MOST_HELD
         self._place = 0  # where the line begins that is looked at
         self._held: str | None = ""  # None once it is decided
@@ -56,7 +63,8 @@ class WithoutTalk:
             yield text
             return
         self._held += text
-        begin = self._begin(self._held)
+        opens = not self._streams or may_open_remark(self._held)
+        begin = self._begin(self._held) if opens else 0
         if begin is not None or len(self._held) > self._limit:
             held, self._held = self._held, None
             yield held[begin:]

@@ -19,10 +19,42 @@ _CALL = re.compile(r"\w\(")
 _END = re.compile(r"[.!?…。！？][\"'”’»)*]?\s*\Z")
 _COLON = re.compile(r"[:：]\s*\Z")
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_FIRST = re.compile(r"[^\W\d_'’]+(?:['’][^\W\d_]*)?")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # written unspaced
 _FEWEST = 3  # words of a sentence
 _FEW = 600  # characters that a refusal has at most
 
+# What a model's remark begins with, when it speaks of what it did or will not do.
+_OPENERS = frozenset(
+    (
+        *(
+            "i",
+            "im",
+            "ive",
+            "ill",
+            "id",
+            "we",
+            "weve",
+            "you",
+            "your",
+            "it",
+            "its",
+            "my",
+        ),
+        *("sorry", "apologies", "unfortunately", "sure", "certainly", "of", "okay"),
+        *("ok", "absolutely", "got", "great", "good", "yes", "no", "not", "nothing"),
+        *("here", "heres", "below", "above", "the", "this", "that", "these", "there"),
+        *("to", "in", "as", "based", "after", "since", "because", "now", "note"),
+        *("please", "could", "can", "what", "which", "thanks", "thank", "hello", "hi"),
+        *("let", "lets", "all", "done", "everything", "first", "finally", "just"),
+        *("updated", "changed", "added", "removed", "fixed", "renamed", "replaced"),
+        *("modified", "refactored", "moved", "made", "see", "looking", "however"),
+        *("ich", "hier", "das", "die", "der", "es", "leider", "natürlich", "gerne"),
+        *("voici", "je", "le", "la", "les", "désolé", "désolée", "bien", "el", "lo"),
+        *("aquí", "aqui", "he", "claro", "eu", "ecco", "ho", "mi", "não", "desculpe"),
+        *("вот", "я", "к", "извините", "конечно", "простите"),
+    )
+)
 _LEADS = (
     *("sure", "certainly", "of course", "okay", "ok", "absolutely", "got it"),
     *("here's", "here’s", "here is", "here are", "below is", "below are"),
@@ -77,6 +109,17 @@ def may_become_words(beginning: str) -> bool:
     """Tell whether what begins so may become a line of which may_be_words is true."""
     bare = _CODE_SPAN.sub("x", beginning).partition("`")[0]
     return bool(_BEGUN.match(bare)) and not _SIGNS.search(bare)
+
+
+def may_open_remark(beginning: str) -> bool:
+    """Tell whether a text that begins so may begin with a model's remark."""
+    bare = beginning.lstrip(' \t\r\n-*>•#_"“‘«(0123456789.)')
+    if not bare or _WIDE.match(bare):
+        return True
+    word = (_FIRST.match(bare) or [""])[0].replace("'", "").replace("’", "").lower()
+    if word == bare.lower():  # it may go on
+        return any(opener.startswith(word) for opener in _OPENERS)
+    return word in _OPENERS
 
 
 def is_talk(text: str, *, announcing: bool = False) -> bool:

@@ -111,6 +111,14 @@ def test_code_leaves_at_once() -> None:
     assert list(stage.feed(" ")) == [" "]
 
 
+def test_a_stream_waits_only_where_a_remark_may_begin() -> None:
+    stage = WithoutTalk(OLD, Holds.CODE, streams=True)
+    assert list(stage.feed("One two")) == ["One two"]
+    waiting = WithoutTalk(OLD, Holds.CODE, streams=True)
+    answer = f"I made it two:\n\n{FENCED}"
+    assert out(chain(waiting, Unfenced()), answer) == NEW
+
+
 @pytest.mark.parametrize("holds", Holds)
 def test_words_are_not_held_for_ever(holds: Holds) -> None:
     stage = WithoutTalk(OLD, holds)
@@ -135,15 +143,15 @@ TEXTS = st.lists(
 FENCES = st.sampled_from(["", "```\n", "```py\nx\n```\n", "    ```\n"])
 
 
-@given(TEXTS, FENCES, TEXTS, CUTS, st.sampled_from(Holds))
+@given(TEXTS, FENCES, TEXTS, CUTS, st.sampled_from(Holds), st.booleans())
 def test_where_the_answer_is_cut_makes_no_difference(
-    before: str, fence: str, after: str, places: list[int], holds: Holds
+    before: str, fence: str, after: str, places: list[int], holds: Holds, streams: bool
 ) -> None:
     answer = before + fence + after
 
     def text(pieces: Iterable[str]) -> str | None:
         try:
-            return out(WithoutTalk(OLD, holds), pieces)
+            return out(WithoutTalk(OLD, holds, streams=streams), pieces)
         except UpstreamGarbled:
             return None
 

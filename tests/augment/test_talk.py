@@ -9,6 +9,7 @@ from byok.augment.talk import (
     may_be_words,
     may_become_lead,
     may_become_words,
+    may_open_remark,
 )
 
 CODE = [
@@ -145,3 +146,13 @@ def test_an_apology_may_stand_among_words(text: str) -> None:
 )
 def test_other_texts_are_no_refusal(text: str) -> None:
     assert not is_refusal(text)
+
+
+@pytest.mark.parametrize("text", [*TALK, "Here's it:", "1. I did", "**Sorry**, no", ""])
+def test_remarks_have_their_beginnings(text: str) -> None:
+    assert all(may_open_remark(text[:end]) for end in range(len(text) + 1))
+
+
+@pytest.mark.parametrize("text", ["One two", "half", "x", "return 1", "hereby", "self"])
+def test_other_words_are_not_waited_for(text: str) -> None:
+    assert not may_open_remark(text)

@@ -95,22 +95,29 @@ def selection_region(body: Json) -> Region:
 
 
 def cleaning(body: Json, old: str, *around: str) -> Stage[str, str]:
-    """Make a model's text fit where `old` stands.
+    """Make a model's text fit where `old` stands, while it streams.
 
     No remarks, no fence, the file's line ends.
     """
-    last = old.endswith(("\n", "\r")) if old else None
-    endings = Endings(positions.line_ending(old, *around), last)
-    talk = WithoutTalk(old, held_by(body), _outer(body))
-    return chain(talk, chain(unfenced(body), endings))
+    return chain(_talk(body, old, streams=True), _fitting(body, old, *around))
 
 
 def cleaning_whole(
     body: Json, old: str, *around: str, file: bool = False
 ) -> Stage[str, str]:
-    """Do the same with a text that is looked at as a whole."""
+    """Do the same with a text that is only used as a whole; it may be a `file`."""
     block = OnlyBlock(old, held_by(body), file=file)
-    return chain(block, cleaning(body, old, *around))
+    return chain(chain(block, _talk(body, old)), _fitting(body, old, *around))
+
+
+def _talk(body: Json, old: str, *, streams: bool = False) -> WithoutTalk:
+    return WithoutTalk(old, held_by(body), _outer(body), streams=streams)
+
+
+def _fitting(body: Json, old: str, *around: str) -> Stage[str, str]:
+    last = old.endswith(("\n", "\r")) if old else None
+    endings = Endings(positions.line_ending(old, *around), last)
+    return chain(unfenced(body), endings)
 
 
 def unfenced(body: Json) -> Unfenced:
