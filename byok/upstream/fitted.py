@@ -32,6 +32,7 @@ _log = logging.getLogger(__name__)
 _MAX_MODELS = 200
 _FEW, _SMALL = 8, 4_000  # messages or tools, bytes: they fit into any window
 _TRIES = 3  # of shorter requests where refusals name no number; else it is one
+_LEAST_ANSWER = 64  # tokens
 _FORGOTTEN = ChatRequest(())
 _NOTHING = Compaction(0, ())
 _MANY_MESSAGES, _LARGE = 500, 500_000  # bytes
@@ -133,7 +134,7 @@ class FittedUpstream:
                     raise
                 sent, lighter, more = await self._fitted(chat, model, limits)
                 if lighter >= weight:
-                    raise
+                    sent = _with_shorter_answer(sent, error)
                 weight, cut = lighter, cut or more
             except UpstreamGarbled as error:
                 _explain(error, weight)
@@ -248,6 +249,19 @@ def _run_for(messages: int, weight: int) -> Run:
 def _is_what_is_weighed(chat: ChatRequest) -> bool:
     """Tell whether the upstream counts the texts of the messages, and nothing else."""
     return chat.fill is None and not has_pictures(chat.messages)
+
+
+def _with_shorter_answer(chat: ChatRequest, error: UpstreamRefused) -> ChatRequest:
+    """Ask for no more than there is room for beside a prompt that fits by itself.
+
+    Raises:
+        UpstreamRefused: the same one, where that is no help.
+    """
+    wanted = chat.sampling.max_tokens or 0
+    left = (error.window or 0) - (error.counted or error.window or 0)
+    if not _LEAST_ANSWER <= left < wanted:
+        raise error
+    return replace(chat, sampling=replace(chat.sampling, max_tokens=left))
 
 
 def _explain(error: UpstreamGarbled, weight: int) -> None:

@@ -486,6 +486,28 @@ async def test_other_short_answers_are_answers(answer: Answer) -> None:
     assert len(bench.model.chats) == 1
 
 
+@pytest.mark.parametrize(
+    ("counted", "caps"), [(8000, [1000, 192]), (8150, [1000]), (9000, [1000])]
+)
+async def test_an_answer_gets_the_room_beside_what_cannot_be_cut(
+    counted: int, caps: list[int]
+) -> None:
+    def answer(request: ChatRequest) -> Answer:
+        if counted + (request.sampling.max_tokens or 0) > 8192:
+            raise too_long(8192, counted)
+        return said()
+
+    bench = Bench(Scripted(answer))
+    question = Message(Role.USER, (TextPart("x" * 20_000),))
+    asked = ChatRequest((question,), sampling=Sampling(max_tokens=1000))
+    if len(caps) == 1:
+        with pytest.raises(UpstreamRefused):
+            await bench.ask(asked)
+    else:
+        await bench.ask(asked)
+    assert [request.sampling.max_tokens for request in bench.model.chats] == caps
+
+
 # --- guesses ---
 
 
