@@ -106,9 +106,9 @@ def _is_of_proxy(error: BaseException, url: str) -> bool:
 
 def _why(error: aiohttp.ClientConnectorError, url: str) -> tuple[str, str]:
     """Say why no connection came about, and what to do."""
-    if error.errno == errno.EADDRNOTAVAIL:  # see transport.py
-        return f"{error.host} is a link-local address.", "No such address is asked."
     if isinstance(error, aiohttp.ClientConnectorDNSError):
+        if error.errno == errno.EADDRNOTAVAIL:  # see transport.py
+            return f"{error.host} is a link-local address.", "No such address is asked."
         why = f"the name {error.host} has no address here."
         return why, "Is this machine online, and is base_url right?"
     if error.errno in _NO_WAY:
@@ -177,4 +177,5 @@ def _errno(causes: Iterable[BaseException]) -> int | None:
 
 
 def _host(url: str) -> str:
-    return urlsplit(url).hostname or url
+    """Return the name as it is asked for, in ASCII."""
+    return httpx.URL(url).raw_host.decode("ascii")

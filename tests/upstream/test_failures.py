@@ -149,6 +149,12 @@ def ssl_error(reason: str) -> ssl.SSLError:
         ),
         pytest.param(
             connector(errno.EADDRNOTAVAIL),
+            "nothing answers",
+            "Is it running",
+            id="no free port",
+        ),
+        pytest.param(
+            aiohttp.ClientConnectorDNSError(KEY, OSError(errno.EADDRNOTAVAIL, "x")),
             "api.model.test is a link-local address.",
             "is asked",
             id="link-local",
@@ -189,6 +195,18 @@ def test_a_proxy_of_the_environment_is_named_as_not_used(
     assert ("network.proxy" in hint) is bool(named)
     assert f" {named} is set" in hint or not named
     assert "http://p:1" not in hint
+
+
+def test_a_name_that_is_not_ascii_is_still_the_upstreams() -> None:
+    cause = no_name(KEY._replace(host="xn--mller-kva.test"))
+    error = caused(httpx.ConnectTimeout("x"), cause)
+    with (
+        pytest.raises(
+            UpstreamUnreachable, match=r"the name xn--mller-kva\.test has no"
+        ),
+        translated("https://Müller.test/v1", {}),
+    ):
+        raise error
 
 
 @pytest.mark.parametrize(
