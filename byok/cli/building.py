@@ -12,6 +12,7 @@ from byok.errors import NotReady
 from byok.knowledge import Service
 
 if TYPE_CHECKING:
+    from byok.chat import Json
     from byok.local.client import LocalClient
 
 FAILED = "index_failed"
@@ -46,9 +47,7 @@ async def until_built(
     began = time.monotonic()
     with _bar() as show:
         while True:
-            told = await client.ask(Service.INDEX_STATUS, {})
-            if told["state"] == "error":
-                raise NotReady(f"Indexing failed: {told['error']}", code=FAILED)
+            told = await _status(client)
             spaces = [
                 space
                 for space in told["workspaces"]
@@ -59,6 +58,30 @@ async def until_built(
                 return Built(spaces, seconds)
             show(spaces, seconds)
             await asyncio.sleep(_POLL_SECONDS)
+
+
+async def until_rebuilt(client: "LocalClient", files: int) -> None:
+    """Wait until nothing waits for the index any more; `files` were to be done.
+
+    Raises:
+        NotReady: the index cannot be written.
+    """
+    began = time.monotonic()
+    with _bar() as show:
+        while (told := await _status(client))["waiting"]:
+            done = max(0, files - told["waiting"])
+            share = 100.0 * done / max(1, files)
+            whole = {"phase": "indexing", "percentage": share}
+            counts = {"files_processed": done, "files_tracked": files}
+            show([{**whole, **counts}], time.monotonic() - began)
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+async def _status(client: "LocalClient") -> "Json":
+    told = await client.ask(Service.INDEX_STATUS, {})
+    if told["state"] == "error":
+        raise NotReady(f"Indexing failed: {told['error']}", code=FAILED)
+    return told
 
 
 def is_settled(space: dict[str, Any]) -> bool:

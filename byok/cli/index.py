@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from byok.cli.asking import folders, whole, with_client
-from byok.cli.building import describe, is_settled, until_built
+from byok.cli.building import describe, is_settled, until_built, until_rebuilt
 from byok.cli.context import ConfigOption, JsonOption, load
 from byok.cli.output import say, say_json, say_table, tell
 from byok.knowledge import Service
@@ -128,13 +128,15 @@ def remove(folder: FolderArgument, config: ConfigOption = None) -> None:
 
 
 def rebuild(no_wait: NoWaitOption = False, config: ConfigOption = None) -> None:
-    """Index everything anew, from the files."""
+    """Index everything anew, from the files; the old index answers meanwhile."""
 
     async def work(client: "LocalClient") -> None:
         told = await client.ask(Service.INDEX_REBUILD, {})
         if not told["workspaces"]:
             say("There is no workspace. Add one: byok index add DIR")
             return
+        if not no_wait or await client.daemon() is None:
+            await until_rebuilt(client, told["files"])
         await _wait(client, told["workspaces"], no_wait=no_wait)
 
     with_client(work, config=config)

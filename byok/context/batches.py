@@ -5,6 +5,7 @@ are committed; TO_REMOVE before they are deleted, and the row goes after. Whatev
 happens between, `recovery` knows which documents may be missing or left over.
 """
 
+import logging
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from byok.context.lexical import LexicalIndex, remove_all
 from byok.context.packing import pack_spans
 from byok.context.types import Facts, Outcome, Prepared, SkipReason
 
+_log = logging.getLogger(__name__)
 _UNREAD = Facts(-1, 0, 0, 0)
 
 
@@ -90,9 +92,12 @@ class Batches:
         blob_id = outcome.job.key
         prepared = outcome.prepared or Prepared(b"", 0, outcome.reason)
         row = db.execute(
-            "UPDATE blob SET reason = ?, spans = ? WHERE id = ? AND state IN (?, ?) "
-            "RETURNING id",
-            (prepared.reason, pack_spans(prepared.spans), blob_id, TO_INDEX, INDEXED),
+            "UPDATE blob SET state = ?, reason = ?, spans = ? "
+            "WHERE id = ? AND state IN (?, ?) RETURNING id",
+            (
+                *(TO_INDEX, prepared.reason, pack_spans(prepared.spans)),
+                *(blob_id, TO_INDEX, INDEXED),
+            ),
         ).fetchone()
         if row:
             self._removed.discard(blob_id)
@@ -229,7 +234,15 @@ class Batches:
         """Bring rows and documents together again; call it once, before anything."""
         recovery.recover(self._db, self._index)
 
-    def forget_index(self) -> None:
-        """Empty the index, so that everything is indexed again."""
+    def check(self) -> list[tuple[int, str]]:
+        """Bring rows and documents together again; return all blobs that are indexed.
+
+        What cannot be written before, or is damaged, begins anew.
+        """
+        try:
+            self.flush()
+        except IndexFailed as error:
+            _log.warning("the index is mended: %s", error)
         self._added.clear()
-        recovery.forget_index(self._db, self._index)
+        self._removed.clear()
+        return recovery.check(self._db, self._index)

@@ -89,6 +89,11 @@ class Contents:
         content = self._store.content(entry.blob_id)
         return self._from_disk(entry) if content is None else content
 
+    def content_by_id(self, blob_id: int) -> bytes | None:
+        """Return the bytes of a blob by its id."""
+        entry = self.entries([blob_id]).get(blob_id)
+        return None if entry is None else self.content_of(entry)
+
     def lines_of(self, entry: Entry) -> list[str] | None:
         """Return the lines of a blob, or None if it cannot be shown any more."""
         content = self.content_of(entry)

@@ -13,7 +13,7 @@ from byok.context.contents import Contents
 from byok.context.database import today
 from byok.context.eviction import tidy
 from byok.context.history import History
-from byok.context.indexer import Indexer, Workers
+from byok.context.indexer import Indexer, Task, Workers
 from byok.context.options import Options
 from byok.context.roots import check_root, rules_of
 from byok.context.secret_names import is_secret
@@ -50,6 +50,7 @@ class ContextEngine:
             workers,
             self.store,
             size=options.workers,
+            content=lambda blob_id: self.contents.content_by_id(blob_id),
             on_flush=partial(self._soon, self._searchable),
         )
         self.uploads = Uploads(
@@ -241,20 +242,21 @@ class ContextEngine:
 
         await asyncio.wrap_future(self.store.writing(work))
 
-    async def rebuild(self) -> None:
-        """Index everything again, from the files and from what was uploaded."""
-        await self._changing.run(self._rebuilt)
+    async def rebuild(self) -> int:
+        """Index all blobs again while the old index answers; return how many."""
+        return await self._changing.run(self._rebuilt)
 
-    async def _rebuilt(self) -> None:
-        for workspace in self.workspaces:
-            self.indexer.drop(workspace.id)
-        await asyncio.wrap_future(self.store.writing(self.store.batches.forget_index))
+    async def _rebuilt(self) -> int:
+        await asyncio.to_thread(self.store.check_room_to_rebuild)
+        batches = self.store.batches
+        blobs = await asyncio.wrap_future(self.store.writing(batches.check))
+        self.indexer.drop(0)
+        self.indexer.put(Task(0, path, blob_id=blob_id) for blob_id, path in blobs)
         self.uploads.restart()
         for sync in self._syncs.values():
             sync.workspace.rules.forget_all()
-            sync.workspace.load({})
-            sync.workspace.built = False
-            await sync.scan(everything=True)
+            await sync.scan()
+        return len(blobs)
 
     # What the indexing thread reports
 

@@ -20,7 +20,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 
 
 class Task(NamedTuple):
-    """A file version to index: of a workspace by its path, or an upload by its id."""
+    """A file version to index: of a workspace by its path, or a blob by its id."""
 
     workspace_id: int
     path: str
@@ -67,10 +67,13 @@ class Indexer:
         idle: float = 60.0,
         first_pause: float = _FIRST_PAUSE,
         flush_seconds: float = _FLUSH_SECONDS,
+        content: Callable[[int], bytes | None] | None = None,
         on_flush: Callable[[], None] = lambda: None,
     ) -> None:
+        """Begin to wait for tasks; `content` gives that of a blob by its id."""
         self._make_workers = workers
         self._writer = writer
+        self._content = content or writer.content
         self._size = size
         self._idle = idle
         self._first_pause = first_pause
@@ -218,7 +221,7 @@ class Indexer:
                     key, task.path, root=task.root, known=task.known, killers=killers
                 )
                 continue
-            content = self._writer.content(task.blob_id)
+            content = self._content(task.blob_id)
             if content is None:
                 with self._change:
                     self._open[0] -= 1

@@ -117,6 +117,19 @@ class LexicalIndex:
         """How many chunks can be found."""
         return self._searcher.num_docs
 
+    @property
+    def is_damaged(self) -> bool:
+        """Whether its files are not whole.
+
+        A merge that ends meanwhile takes some away, so they are looked at twice.
+        """
+        return all(segments.damaged(self._folder) for _ in range(2))
+
+    @property
+    def bytes(self) -> int:
+        """How much of the disk it takes."""
+        return segments.size_of(self._folder)
+
     def add(self, blob_id: int, prepared: Prepared) -> None:
         """Add the chunks of a blob; they are found after `commit`."""
         with self._writing() as writer:

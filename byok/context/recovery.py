@@ -23,8 +23,28 @@ def recover(database: Database, index: LexicalIndex) -> None:
     """Take back what was half done, before anything else is."""
     if index.was_new or database.fact("index_version") != INDEX_VERSION:
         forget_index(database, index)
+    _repair(
+        database,
+        index,
+        audit=not database.was_clean or _chunks_due(database) != index.chunks,
+    )
+
+
+def check(database: Database, index: LexicalIndex) -> list[tuple[int, str]]:
+    """Repair what differs, as after a break; return all blobs that are indexed.
+
+    An index whose files are damaged is emptied first.
+    """
+    if index.is_damaged:
+        forget_index(database, index)
+    _repair(database, index, audit=True)
+    rows = database.rows("SELECT id, path FROM blob WHERE state = ?", INDEXED)
+    return [(blob_id, path) for blob_id, path in rows]
+
+
+def _repair(database: Database, index: LexicalIndex, *, audit: bool) -> None:
     doubtful = _ids(database, TO_INDEX)
-    if not database.was_clean or _chunks_due(database) != index.chunks:
+    if audit:
         doubtful += _audit(database, index)
     removed = _ids(database, TO_REMOVE)
     if not doubtful and not removed:

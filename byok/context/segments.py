@@ -8,6 +8,7 @@ Only files that bear a name of tantivy's are ever removed or moved: a folder tha
 names, or links, by mistake keeps what is in it.
 """
 
+import contextlib
 import logging
 import os
 import re
@@ -76,6 +77,15 @@ def own_files(folder: Path) -> Iterator[Path]:
     """Give the files of an index; others may lie beside them."""
     if folder.is_dir():
         yield from [path for path in folder.iterdir() if _is_own(path)]
+
+
+def size_of(folder: Path) -> int:
+    """Return how many bytes the files of an index have; some may go meanwhile."""
+    size = 0
+    for path in own_files(folder):
+        with contextlib.suppress(FileNotFoundError):
+            size += path.stat().st_size
+    return size
 
 
 def remove_leftovers(folder: Path) -> None:

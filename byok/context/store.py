@@ -5,6 +5,7 @@ writer (SQLite's WAL).
 """
 
 import logging
+import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ from byok.context.types import Outcome
 from byok.errors import NotReady
 
 _log = logging.getLogger(__name__)
+_SPARE_BYTES = 512 * 2**20
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -32,8 +34,12 @@ class Store:
     `on_written` is told of each file in the writer thread.
     """
 
-    def __init__(self, database: Path, index: Path) -> None:
+    def __init__(
+        self, database: Path, index: Path, *, spare: int = _SPARE_BYTES
+    ) -> None:
         """Open, or make, the files; blocks for up to a few seconds after a crash.
+
+        `spare` bytes of the disk are left free.
 
         Raises:
             NewerData, CorruptData: of the database.
@@ -54,6 +60,7 @@ class Store:
             self.batches.recover()
             self._reader = read_only(database)
             opened.pop_all()
+        self.spare = spare
         self.on_written: Callable[[Written], None] = lambda written: None
         self._reading = threading.Lock()
         self._writer = ThreadPoolExecutor(1, "context-writer")
@@ -107,6 +114,21 @@ class Store:
                 self.batches.lost = False
 
         self._writer.submit(step).result()
+
+    def check_room_to_rebuild(self) -> None:
+        """Look whether the disk has room for a second index beside this one.
+
+        Raises:
+            NotReady: 507, it has not.
+        """
+        needed = self.index.bytes
+        if shutil.disk_usage(self.database.path.parent).free < needed + self.spare:
+            raise NotReady(
+                f"Indexing everything anew needs {needed / 1e6:,.0f} MB of disk more.",
+                code="storage_full",
+                status=507,
+                hint="Free some disk space. The index goes on as it is.",
+            )
 
     def content(self, blob_id: int) -> bytes | None:
         """Return held content; what is damaged is dropped, and asked for again."""

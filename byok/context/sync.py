@@ -77,8 +77,8 @@ class Synchroniser:
         if paths is None or any(map(is_commit, paths)):
             await self.commits.read()
 
-    async def scan(self, *, everything: bool = False) -> None:
-        """Walk the folder and queue what changed, or everything."""
+    async def scan(self) -> None:
+        """Walk the folder and queue what changed."""
         async with self._one_at_a_time:
             workspace = self.workspace
             self._enter(Phase.SCANNING)
@@ -90,7 +90,6 @@ class Synchroniser:
                     workspace.compare,
                     {path: facts for path, (facts, _) in known.items()},
                     limit=self._max_files,
-                    everything=everything,
                 )
             except TooManyFiles:
                 workspace.tracked = self._max_files
@@ -114,7 +113,7 @@ class Synchroniser:
                     workspace.id,
                     path,
                     root=str(workspace.root),
-                    known=b"" if everything else known.get(path, (None, b""))[1],
+                    known=known.get(path, (None, b""))[1],
                 )
                 for path in difference.changed
             )

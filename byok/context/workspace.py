@@ -71,9 +71,7 @@ class Workspace:
         self._version = 0
         self._view: tuple[int, frozenset[int]] = (0, frozenset())
 
-    def compare(
-        self, known: Mapping[str, Facts], *, limit: int, everything: bool = False
-    ) -> Comparison:
+    def compare(self, known: Mapping[str, Facts], *, limit: int) -> Comparison:
         """Walk the folder; blocks for as long as that takes.
 
         Raises:
@@ -90,7 +88,7 @@ class Workspace:
                 if not isinstance(entry, Found):
                     continue
                 found += 1
-                if missing.pop(entry.path, None) == entry.facts and not everything:
+                if missing.pop(entry.path, None) == entry.facts:
                     counters.mtime_hits += 1
                 else:
                     counters.mtime_misses += 1

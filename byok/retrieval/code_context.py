@@ -200,12 +200,13 @@ class CodeContext:
 
         del body
         if self._open is None and not self._database.exists():
-            told = {"state": "standby", "error": "", "mode": self._mode}
+            told = {"state": "standby", "error": "", "waiting": 0, "mode": self._mode}
             return {**told, "workspaces": [], "totals": {}}
         engine = (await self._opened()).engine
         return {
             "state": engine.state,
             "error": engine.indexer.error,
+            "waiting": engine.indexer.open_tasks,
             "mode": self._mode,
             "workspaces": [_told(workspace) for workspace in engine.workspaces],
             "totals": await asyncio.to_thread(totals, engine.store),
@@ -231,8 +232,9 @@ class CodeContext:
     async def _rebuild(self, body: Json) -> Json:
         del body
         engine = (await self._opened()).engine
-        await engine.rebuild()
-        return {"workspaces": [_told(workspace) for workspace in engine.workspaces]}
+        files = await engine.rebuild()
+        told = [_told(workspace) for workspace in engine.workspaces]
+        return {"files": files, "workspaces": told}
 
     async def _why(self, body: Json) -> Json:
         from byok.context.report import why

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from byok.chat import Json
-from byok.cli.building import describe, is_settled, until_built
+from byok.cli.building import describe, is_settled, until_built, until_rebuilt
 from byok.errors import NotReady
 from byok.knowledge import Service
 from byok.local.client import LocalClient
@@ -131,3 +131,17 @@ async def test_what_is_built_already_shows_no_bar(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     await until_built(client([space("complete")]))
     assert capsys.readouterr().err == ""
+
+
+async def test_an_index_that_is_built_anew_is_waited_for() -> None:
+    waiting = [3, 1, 0]
+
+    class Rebuilding(Client):
+        async def ask(self, service: Service, body: Json) -> Json:
+            return {**await super().ask(service, body), "waiting": waiting.pop(0)}
+
+    asks = Rebuilding([[space("complete")]])
+    await until_rebuilt(cast(LocalClient, asks), 4)
+    assert waiting == []
+    with pytest.raises(NotReady, match="disk is full"):
+        await until_rebuilt(client([], error="The disk is full."), 4)

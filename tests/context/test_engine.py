@@ -13,9 +13,15 @@ import pytest
 
 from byok.context.blobs import Upload
 from byok.context.engine import ContextEngine
+from byok.context.lexical import View
+from byok.context.prepare import prepare
 from byok.context.report import totals
 from byok.context.types import Job, Outcome, Phase, SkipReason, State
 from byok.context.versions import blob_name
+from byok.context.workspace import total_view
+from byok.errors import NotReady
+from tests.context.stores import Opened
+from tests.context.stores import outcome as outcome_of
 from tests.fakes.engines import (
     InlineWorkers,
     complete,
@@ -176,6 +182,65 @@ async def test_a_rebuild_brings_everything_again(tmp_path: Path, root: Path) -> 
         assert made.store.index.chunks == chunks
         assert (found(made, "a.py") or "").startswith("def lion")
         assert await made.uploads.find_missing([name]) == ([], [])
+
+
+async def test_while_it_is_built_anew_the_index_answers(
+    tmp_path: Path, root: Path
+) -> None:
+    workers = InlineWorkers()
+    async with engine(tmp_path / "e", root, workers=workers) as made:
+        await complete(made)
+        [space] = made.workspaces
+        stale = replace(prepare("a.py", (root / "a.py").read_bytes()), path_terms="zzz")
+        blob_id = space.blob_of("a.py") or 0
+        made.store.index.remove(blob_id)
+        made.store.index.add(blob_id, stale)
+        made.store.index.commit()
+        view = total_view([space], made.store.index.chunks)
+        workers.gate.clear()
+        assert await made.rebuild() == 2
+        assert (space.phase, made.state) == (Phase.COMPLETE, State.INDEXING)
+        assert [hit.blob_id for hit in made.store.index.search({"zzz": 1}, view)]
+        (root / "a.py").write_text("def panther(): pass\n")
+        workers.gate.set()
+        await until(lambda: (found(made, "a.py") or "").startswith("def panther"))
+        await complete(made)
+        everything = View("all", frozenset(range(99)), made.store.index.chunks)
+        assert made.store.index.search({"zzz": 1}, everything) == []
+        assert made.store.index.search({"panther": 1}, everything)
+        assert made.store.index.search({"tiger": 1}, everything)
+
+
+async def test_without_room_for_two_indexes_the_old_one_stays(
+    tmp_path: Path, root: Path
+) -> None:
+    workers = InlineWorkers()
+    async with engine(tmp_path / "e", root, workers=workers) as made:
+        await complete(made)
+        made.store.spare = 2**60
+        workers.prepared.clear()
+        with pytest.raises(NotReady) as raised:
+            await made.rebuild()
+        assert (raised.value.status, raised.value.code) == (507, "storage_full")
+        assert (workers.prepared, made.state) == ([], State.INDEXED)
+
+
+async def test_a_break_while_it_is_built_anew_leaves_a_whole_index(
+    tmp_path: Path, root: Path
+) -> None:
+    written(root, {f"more/{n}.py": f"x{n} = 1\n" for n in range(200)})
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+    opened = Opened(tmp_path / "e")
+    ids = dict(opened.batches.check())
+    for blob_id, path in list(ids.items())[:50]:
+        again = prepare(path, (root / path).read_bytes())
+        opened.batches.put([(outcome_of(path, again, key=blob_id), 0)])
+    opened.abandon()
+    async with engine(tmp_path / "e", root) as made:
+        assert made.store.index.chunks >= 152  # those that nobody had begun
+        await complete(made)
+        assert len(made.workspaces[0].paths()) == made.store.index.chunks == 202
 
 
 async def test_a_rebuild_mends_an_index_whose_folder_went(

@@ -9,10 +9,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from byok.context import blobs, checkpoints
+from byok.context import blobs, checkpoints, recovery
 from byok.context.blobs import content_of, known
 from byok.context.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE
 from byok.context.lexical import LexicalIndex
+from byok.context.prepare import prepare
 from byok.context.recovery import INDEX_VERSION
 from byok.context.types import SkipReason
 from byok.context.versions import blob_name
@@ -167,16 +168,32 @@ def test_another_version_of_the_index_makes_it_anew(tmp_path: Path) -> None:
     assert opened.database.fact("index_version") == INDEX_VERSION
 
 
-def test_the_index_is_forgotten_with_what_is_not_committed(tmp_path: Path) -> None:
+def test_a_damaged_index_begins_anew_with_what_was_not_committed(
+    tmp_path: Path,
+) -> None:
     opened = start(tmp_path)
     put_file(opened, A1)
     held = put_upload(opened, "u.py", "one")
     opened.batches.flush()
     put_file(opened, A2)
-    opened.batches.forget_index()
+    next((tmp_path / "index").glob("*.term")).unlink()
+    assert opened.batches.check() == []
     assert opened.index.chunks == 0
     assert state(opened, held) == TO_INDEX
     opened.batches.flush()
+    opened.check()
+
+
+def test_what_differs_is_put_right_before_all_is_indexed_anew(tmp_path: Path) -> None:
+    opened = start(tmp_path)
+    held = put_upload(opened, "u.py", "one")
+    kept = put_upload(opened, "v.py", "two")
+    opened.batches.flush()
+    opened.index.remove(held)
+    opened.index.add(10_000, words("x.py", "left over"))
+    opened.index.commit()
+    assert opened.batches.check() == [(kept, "v.py")]
+    assert state(opened, held) == TO_INDEX
     opened.check()
 
 
@@ -185,7 +202,7 @@ def test_refused_uploads_keep_their_reason(tmp_path: Path) -> None:
     secret = upload(".env", "x=1")
     with opened.database.writing() as db:
         blobs.store(db, [secret], {0: SkipReason.SECRET}, 7)
-    opened.batches.forget_index()
+    recovery.forget_index(opened.database, opened.index)
     opened.abandon()
     opened = start(tmp_path)
     entry = known(opened.database._db, [secret.name])[secret.name]
@@ -284,7 +301,18 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def forget_index(self) -> None:
-        self.opened.batches.forget_index()
+        self.opened.batches.flush()
+        recovery.forget_index(self.opened.database, self.opened.index)
+
+    @rule(some=st.integers(0, 3))
+    def index_again(self, some: int) -> None:
+        """Begin to index everything anew, and get through a part of it."""
+        for blob_id, path in self.opened.batches.check()[:some]:
+            with self.opened.database.writing() as db:
+                content = blobs.content_of(db, blob_id)
+            if content is not None:
+                again = outcome(path, prepare(path, content, plain=True), key=blob_id)
+                self.opened.batches.put([(again, 0)])
 
     @rule()
     def settle(self) -> None:

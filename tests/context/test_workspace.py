@@ -58,11 +58,6 @@ def test_files_with_the_same_facts_are_not_read_again(space: Workspace) -> None:
     assert (space.counters.mtime_hits, space.counters.mtime_misses) == (2, 0)
 
 
-def test_a_rebuild_reads_everything(space: Workspace) -> None:
-    found = space.compare(known(space), limit=10, everything=True)
-    assert sorted(found.changed) == ["a.py", "src/b.py"]
-
-
 def test_changed_and_gone_files_are_told(space: Workspace) -> None:
     before = known(space)
     (space.root / "a.py").write_text("longer")
