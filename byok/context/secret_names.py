@@ -7,6 +7,7 @@ secrets: what is in them is masked where it looks like a key.
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -24,13 +25,15 @@ _PAIRS = frozenset(
         ".config/gcloud",
         ".config/gh",
         ".config/op",
-        ".composer/auth.json",
+        *(".m2/settings.xml", ".m2/settings-security.xml", ".gradle/gradle.properties"),
     }
 )
 _NAMES = frozenset(
     {
         *(".netrc", "_netrc", ".netrc.gpg", ".authinfo", ".authinfo.gpg"),
         *(".pypirc", ".npmrc", ".git-credentials", ".sentryclirc", ".terraformrc"),
+        *("rclone.conf", "nuget.config", "local.properties", ".flaskenv"),
+        *(".openai", ".anthropic", ".smbcredentials"),
         *(".pgpass", "pgpass.conf", ".my.cnf", ".mylogin.cnf", ".databrickscfg"),
         *(".htpasswd", "htpasswd", ".htdigest", "passwords.txt", "passwords.csv"),
         *(".dockercfg", ".dockerconfigjson", ".s3cfg", ".boto", "kaggle.json"),
@@ -51,20 +54,27 @@ _EXTENSIONS = frozenset(
 )
 _BACKUPS = frozenset({"bak", "backup", "old", "orig", "save", "swp", "tmp", "copy"})
 _HOLDERS = frozenset({"json", "yml", "yaml", "toml"})
+# `locales/en/auth.json` is a text. Composer has it at the root, tools in their folders.
+_TOKENS = "auth.json"
+_TOKEN_HOLDERS = frozenset({"", "composer", "containers", "com.vercel.cli", "opencode"})
 _EXAMPLE = r"(?:example|sample|template|dist)"
 _PATTERN = re.compile(
     rf"""
     \.(?:env(?:rc)?|dev\.vars)  (?![._-](?:.*[._-])?{_EXAMPLE}$|\.d\.ts$)  (?:[._-].*)?
     | (?!(?:.*[._-])?{_EXAMPLE}\.env$)  .*\.env
+    | env\.(?:local|dev|development|test|staging|prod|production)(?:\.local)?
     | id_(?:rsa|dsa|ecdsa|ed25519).*
     | .*_(?:rsa|dsa|ecdsa|ed25519)
     | ssh_host_[a-z0-9]+_key(?:\.pub)?
     | (?:.*[_-])?credentials?[^.]*\.(?:json|ya?ml|toml|ini|xml|csv|txt)
     | credentials.*\.json
+    | (?:aws|azure|gcloud|gcp|google|s3|smb|git|docker|db|service)[_-]?credentials?
     | service[_-]?account.*\.json | .*firebase-adminsdk.*\.json
     | (?:.*[_-])?accesskeys\.csv
     | secrets?\.(?:ini|properties|txt|conf|cfg|xml|enc)
-    | \.(?:.*[_-])?(?:pass|passwd|passwords?|secrets?|tokens?|credentials?)(?:\.txt)?
+    | \.(?:.*[_-])?(?:pass|passwd|passwords?|secrets?|tokens?|credentials?|keys?)
+      (?:\.txt)?
+    | (?:.*[_-])?(?:api|access|secret)[_-]?keys?(?:\.txt)?
     | .*\.tfstate\.(?:\d+\.)?(?:backup|lock\.info|json)
     | .*\.tfvars\.json
     | .*\.sqlite[^.]*
@@ -73,6 +83,14 @@ _PATTERN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+
+# Letters of other scripts that look like ours, as far as these names have them.
+_LOOK_ALIKES = str.maketrans(
+    "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u0455\u0456\u0458\u0475\u04bb\u0501\u051b\u051d"
+    "\u03b1\u03b5\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7\u0131\u0261\u2010\u2013\u2014\u2212",
+    "abekmhopctyxsijvhdqwaeikvoptuxig----",
+)
+_INVISIBLE = frozenset({"Cf", "Cc", "Mn", "Zs"})
 
 
 def is_secret(
@@ -101,9 +119,20 @@ def is_secret(
 
 def is_private(parent: str, name: str, *, is_dir: bool) -> bool:
     """Judge one name, without the folders above but the nearest; both casefolded."""
+    parent, name = _as_it_looks(parent), _as_it_looks(name)
     if name in _FOLDERS or f"{parent}/{name}" in _PAIRS:
         return True
+    if name == _TOKENS:
+        return not is_dir and (parent in _TOKEN_HOLDERS or parent.startswith("."))
     return not is_dir and _is_private_file(name)
+
+
+def _as_it_looks(name: str) -> str:
+    """Return the name in the letters that a reader takes it for, without spaces."""
+    if not name.isascii():
+        name = unicodedata.normalize("NFKC", name).casefold().translate(_LOOK_ALIKES)
+        name = "".join(c for c in name if unicodedata.category(c) not in _INVISIBLE)
+    return name.replace(" ", "") if " " in name else name
 
 
 @lru_cache(maxsize=4096)

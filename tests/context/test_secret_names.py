@@ -25,6 +25,12 @@ PRIVATE = """
     app.sqlite app.sqlite3 app.sqlite-wal app.db app.db-wal app.db3
     kubeconfig kubeconfig.yaml prod.kubeconfig wp-config.php local.settings.json
     .augment-guidelines wg0.conf cookies.txt kaggle.json
+    aws_credentials aws-credentials .openai .anthropic_key .openai_api_key
+    openai_api_key api_keys.txt rclone.conf .m2/settings.xml NuGet.Config
+    .m2/settings-security.xml
+    .gradle/gradle.properties .vercel/auth.json .codex/auth.json .composer/auth.json
+    containers/auth.json env.local env.production .flaskenv .smbcredentials
+    .smb-credentials local.properties
 """
 ORDINARY = """
     .env.example .env.sample .env.template .env.dist .env.local.example .env-example
@@ -40,6 +46,11 @@ ORDINARY = """
     history.py bash_history.go .gitignore .gitattributes .github/workflows/ci.yml
     .vscode/settings.json .eslintrc.json package.json tsconfig.json .npmignore
     .bypass.py git/config aws/credentials.py service_account.py passwords.php
+    settings.xml gradle.properties api_keys.py access_key.go keys.json .keystone.js
+    locales/en/auth.json lang/auth.json src/auth.json env.js env.example env.ts
+    create_credentials get-credentials.sh openai.py anthropic/client.py properties.local
+    \u0441\u0435\u043a\u0440\u0435\u0442\u044b.txt
+    \u03ba\u03bb\u03b5\u03b9\u03b4\u03af.md
     src/token/token.go bak old.py a.bak copy.ts .prettierrc .dockerignore Dockerfile
 """
 
@@ -63,7 +74,40 @@ def test_what_windows_drops_from_a_name_hides_nothing(name: str) -> None:
     assert is_secret(name)
 
 
-@pytest.mark.parametrize("name", ["credentials", "a.key", "secrets.yaml", "a.db"])
+@pytest.mark.case("B73")
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".env .txt",
+        " .env",
+        ".en v",
+        ".\u0435nv",
+        ".env\u200b",
+        "\u2060.env.local",
+        ".\u200denv",
+        "id_r\u0455a",
+        "\uff0e\uff45\uff4e\uff56",
+        "\u0441r\u0435dentials.json",
+        "\u03bfpenai_api_key",
+        "deploy\U000e0041.pem",
+        ".\u0430ws/config",
+    ],
+)
+def test_a_name_that_only_looks_like_a_private_one_is_one(name: str) -> None:
+    assert is_secret(name)
+    assert is_secret(f"a/{name}")
+
+
+@pytest.mark.case("B73")
+def test_the_tokens_of_composer_lie_at_the_root_and_elsewhere_are_texts() -> None:
+    assert is_secret("auth.json")
+    assert is_secret("AUTH.JSON")
+    assert not is_secret("backend/lang/de/auth.json")
+
+
+@pytest.mark.parametrize(
+    "name", ["credentials", "a.key", "secrets.yaml", "a.db", ".openai", "auth.json"]
+)
 def test_names_of_files_do_not_hide_folders(name: str) -> None:
     assert not is_secret(name, is_dir=True)
     assert not is_secret(f"{name}/main.py")
