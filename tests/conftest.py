@@ -37,6 +37,18 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Here every test is slow: it starts programs, or serves as if it were one.
+_SLOW = ("bench", "cli", "e2e", "load", "local", "mcp")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what a quick run leaves out."""
+    tests = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(tests).parts[0] in _SLOW:
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a run write the golden files anew."""
     parser.addoption("--update-golden", action="store_true", help="write tests/golden")
