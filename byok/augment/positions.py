@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 _BREAK = re.compile(r"\r\n|\r|\n")
+_LINE_REST = re.compile(r"[^\r\n]*")
 _CONTEXT = 2000  # characters around a place
 _MOST_PLACES = 2000
 INSERTION = "PURE INSERTION AFTER LINE:"
@@ -17,13 +18,16 @@ INSERTION = "PURE INSERTION AFTER LINE:"
 class Region:
     """What is replaced: lines from 1, both inclusive, and the text that stands there.
 
-    `old` is empty for an insertion before the line `start`.
+    `old` is empty for an insertion before the line `start`. Where it begins or ends
+    inside a line, the rest of that line stays: `head` before it, `tail` behind it.
     """
 
     start: int
     end: int
     old: str
-    shown: str  # the old text as clients want it
+    shown: str  # the old text of the lines, as clients want it
+    head: str = ""
+    tail: str = ""
 
 
 def normal(text: str) -> str:
@@ -53,12 +57,18 @@ def line_at(text: str, offset: int) -> int:
 def region(file: str, begin: int, old: str) -> Region:
     """Say where `old` stands, which begins at an offset of the file."""
     start = line_at(file, begin)
-    if not old:
+    ends = (match.end() for match in _BREAK.finditer(file))
+    head = file[max((end for end in ends if end <= begin), default=0) : begin]
+    if not old and not head.strip():
         whole = lines(file)
         before = whole[start - 2] if start > 1 else ""
         return Region(start, start, "", INSERTION + before.rstrip())
+    rest = None
+    if not old.endswith(("\r", "\n")):
+        rest = _LINE_REST.match(file, begin + len(old))
+    tail = rest[0] if rest else ""
     end = line_at(file, begin + len(old.rstrip("\r\n")))
-    return Region(start, max(start, end), old, old)
+    return Region(start, max(start, end), old, f"{head}{old}{tail}", head, tail)
 
 
 def find(file: str, wanted: str, prefix: str = "", suffix: str = "") -> int | None:

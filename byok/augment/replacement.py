@@ -15,6 +15,8 @@ from byok.stage import Stage
 class ReplacementLines:
     """LineReply: first where it goes, then the new text as it comes.
 
+    Clients replace whole lines: what stays of the first and the last one comes along.
+
     Nothing leaves before the model said something: a position without a text would
     delete the user's code, and so would a part of the text.
     """
@@ -54,7 +56,7 @@ class ReplacementLines:
         rest = self._chunks(self._clean.flush())
         if not self._begun:
             raise said_nothing()
-        return rest
+        return [*rest, _line(self._region.tail)] if self._region.tail else rest
 
     def fail(self, error: ByokError, /) -> list[Json]:
         """Write the error, and no text."""
@@ -68,9 +70,9 @@ class ReplacementLines:
                 if not text.strip():
                     continue
                 self._begun = True
-                text = "".join(self._blank)
+                text = "".join((self._region.head, *self._blank))
                 found.append(self._position())
-            found.append({"text": text, "replacement_text": text})
+            found.append(_line(text))
         return found
 
     def _position(self) -> Json:
@@ -81,3 +83,7 @@ class ReplacementLines:
             "replacement_old_text": self._region.shown,
             **self._facts.fields,
         }
+
+
+def _line(text: str) -> Json:
+    return {"text": text, "replacement_text": text}

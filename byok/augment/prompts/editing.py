@@ -85,7 +85,8 @@ def selection_region(body: Json) -> Region:
             return positions.region(file[:start] + seen, start + len(prefix), old)
         begin = positions.find(file, old, prefix, text(body, "suffix"))
         if begin is not None:
-            return positions.region(file[:begin] + old, begin, old)
+            stop = begin + positions.original(file[begin:], len(positions.normal(old)))
+            return positions.region(file[:begin] + old + file[stop:], begin, old)
     raise BadRequest(
         "The file begins before the text that was sent, so its lines have no numbers.",
         code="file_start_unknown",

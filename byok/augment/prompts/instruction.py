@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from functools import partial
 
+from byok.augment.endings import Endings
 from byok.augment.job import Defaults, Job
 from byok.augment.prompts.edit import asked, clean
 from byok.augment.prompts.editing import selection_region
 from byok.augment.replacement import ReplacementLines
 from byok.chat import Json
+from byok.stage import chain
 
 
 def decode(
@@ -17,4 +19,7 @@ def decode(
     del on_node
     chat = asked(body, defaults)
     region = selection_region(body)
-    return Job(chat, partial(ReplacementLines, clean(body), region))
+    stage = clean(body)
+    if region.head and not region.old:  # a place inside a line: no line ends there
+        stage = chain(stage, Endings("", last=False))
+    return Job(chat, partial(ReplacementLines, stage, region))

@@ -1,5 +1,6 @@
 """An instruction replaces lines of the whole file."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,19 +27,48 @@ def test_lines_of_crlf_files_are_counted_once() -> None:
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_the_lines_named_hold_the_selection(prefix: str, old: str, suffix: str) -> None:
+def test_with_its_lines_replaced_the_file_has_the_new_text_in_place_of_the_selection(
+    prefix: str, old: str, suffix: str
+) -> None:
     body = {"instruction": "x", "prefix": prefix, "selected_text": old}
     ran = streamed(decode, {**body, "suffix": suffix}, events("new"))
     first = ran.lines[0]
     start, end = first["replacement_start_line"], first["replacement_end_line"]
-    whole = lines(prefix + old + suffix)
-    bare = old.strip("\r\n")
-    if bare and not old.startswith(("\r", "\n")):
-        assert bare in "".join(whole[start - 1 : end])
-        assert first["replacement_old_text"] == old
-    if not old:
-        assert start == end
-        assert first["replacement_old_text"].startswith(INSERTION)
+    file = prefix + old + suffix
+    whole = lines(file)
+    shown = first["replacement_old_text"]
     new = "".join(line.get("replacement_text", "") for line in ran.lines)
-    assert new.rstrip("\r\n") == "new"
-    assert new.endswith(("\r", "\n")) == (bool(old) and old.endswith(("\r", "\n")))
+    if shown.startswith(INSERTION):
+        assert (start, old, new) == (end, "", "new")
+        return
+    place = len("".join(whole[: start - 1]))
+    assert file[place:].startswith(shown)
+    if prefix[-1:] != "\r" or old[:1] != "\n":
+        assert len(lines(shown.rstrip("\r\n"))) <= end - start + 1
+    changed = file[:place] + new + file[place + len(shown) :]
+    ended = old.endswith(("\r", "\n"))
+    text = changed[len(prefix) : len(changed) - len(suffix)]
+    assert (changed[: len(prefix)], text.rstrip("\r\n")) == (prefix, "new")
+    assert changed.endswith(suffix)
+    assert (text != "new") == ended
+
+
+@pytest.mark.parametrize(
+    ("prefix", "old", "suffix", "shown", "text"),
+    [
+        ("a = 1\nb = foo(", "x", ", 2)\nc\n", "b = foo(x, 2)", "b = foo(new, 2)"),
+        ("a\n  ", "x\n", "c\n", "  x\n", "  new\n"),
+        ("a\nb(", "x,\n  y", ")\nc", "b(x,\n  y)", "b(new)"),
+        ("a\nb = ", "", "\nc\n", "b = ", "b = new"),
+        ("a\nb(", "", ")\r\nc\n", "b()", "b(new)"),
+        ("a\n  ", "", "b\n", f"{INSERTION}a", "new\n"),
+        ("a\n", "", "b\n", f"{INSERTION}a", "new\n"),
+    ],
+)
+def test_the_rest_of_a_line_stays(
+    prefix: str, old: str, suffix: str, shown: str, text: str
+) -> None:
+    body = {"instruction": "x", "prefix": prefix, "selected_text": old}
+    ran = streamed(decode, {**body, "suffix": suffix}, events("new\n"))
+    assert ran.lines[0]["replacement_old_text"] == shown
+    assert ran.text == text

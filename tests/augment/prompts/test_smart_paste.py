@@ -40,6 +40,12 @@ def test_a_selection_is_found_in_the_file() -> None:
     assert text == "b = 3\r\n"
 
 
+def test_the_rest_of_a_selected_line_stays() -> None:
+    place, text = pasted("3", selected_text="2", prefix="a = 1\nb = ")
+    assert place == (2, 2, "b = 2")
+    assert text == "b = 3"
+
+
 def test_a_selection_of_another_file_does_not_count() -> None:
     assert pasted("x", selected_text="not there")[0] == (1, 3, FILE)
 
