@@ -67,8 +67,9 @@ def shortened(diff: str, limit: int = MAX_DIFF) -> str:
         part = _file(file, min(share, room))
         room -= len(part)
         kept.append(part)
-        if room < MIN_FILE and number + 1 < len(files):
-            kept.append(f"[{len(files) - number - 1} more files left out]\n")
+        left = len(files) - number - 1
+        if left and room < min(MIN_FILE, len(files[number + 1])):
+            kept.append(f"[{left} more files left out]\n")
             break
     return "".join(kept)
 

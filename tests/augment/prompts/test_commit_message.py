@@ -79,6 +79,28 @@ def test_a_large_diff_shows_the_beginning_of_each_file() -> None:
     assert shown.count("[the rest of this file left out]") == 4
 
 
+def test_small_files_leave_their_room_to_a_large_one() -> None:
+    large = "diff --git a/x b/x\n" + "+a line of it\n" * 20_000
+    small = "".join(f"diff --git a/{n} b/{n}\n+x\n" for n in range(30))
+    for diff in (large + small, small + large):
+        shown = shortened(diff)
+        assert shown.count("+x\n") == 30
+        assert MAX_DIFF * 0.9 < len(shown) <= MAX_DIFF + 100
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Here is a commit message:\n\nFix it\n\n- x",
+        "Commit message:\n```\nFix it\n\n- x\n```\nIt is short.",
+        '"Fix it\n\n- x"',
+        "Sure! Here it is:\n\n`Fix it\n\n- x`\n",
+    ],
+)
+def test_nothing_stands_around_the_message(answer: str) -> None:
+    assert streamed(decode, {"diff": DIFF}, events(*answer)).text == "Fix it\n\n- x"
+
+
 def test_too_many_files_are_counted() -> None:
     diff = "".join(f"diff --git a/{n} b/{n}\n" + "+x\n" * 500 for n in range(200))
     assert "more files left out]" in shortened(diff)

@@ -16,6 +16,9 @@ BODY = {"chat_history": [exchange("Why is the ferry late?", "Fog.")]}
     ("answer", "title"),
     [
         ("Ferry delays in fog", "Ferry delays in fog"),
+        ("Sure! Here's a title:\n\nFerry delays", "Ferry delays"),
+        ("标题如下：\n渡轮延误", "渡轮延误"),
+        ("Ferry delays:", "Ferry delays"),
         ('"Ferry delays in fog."\n\nbecause', "Ferry delays in fog"),
         ("**Title: Ferry delays**", "Ferry delays"),
         ("# Ferry delays", "Ferry delays"),
