@@ -136,7 +136,11 @@ async def _serve(
         )
 
     def ready(daemon: "Daemon") -> None:
-        record(paths, daemon.port, daemon.instance)
+        try:
+            record(paths, daemon.port, daemon.instance)
+        except OSError as error:  # such as a full disk: clients are served all the same
+            why = error.strerror or error
+            tell(f"{paths.daemon} cannot be written ({why}): no command finds byok.")
         _announce(daemon.url)
         with contextlib.suppress(OSError):  # nobody reads stderr
             _introduce(daemon.services)

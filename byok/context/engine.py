@@ -22,7 +22,7 @@ from byok.context.sync import Synchroniser
 from byok.context.types import Phase, State
 from byok.context.uploads import Uploads
 from byok.context.workspace import Workspace
-from byok.errors import ConfigError
+from byok.errors import ConfigError, NotReady
 
 _log = logging.getLogger(__name__)
 _UNUSED_DAYS = 30
@@ -86,7 +86,7 @@ class ContextEngine:
                 await self._open_workspace(check_root(root), keep=False)
             except ConfigError:
                 continue  # told at the start
-            except sqlite3.Error as error:
+            except (NotReady, sqlite3.Error) as error:
                 _log.warning("%s is not followed yet: %s", root, error)
                 continue
             _log.info("%s is there now", root)
@@ -142,6 +142,7 @@ class ContextEngine:
 
         Raises:
             ConfigError: it is no folder that may be one.
+            NotReady: it cannot be written down; 507 where the disk is full.
         """
         return await self._open_workspace(check_root(root), keep=True)
 
@@ -190,7 +191,7 @@ class ContextEngine:
             ).fetchone()
             return int(row[0])
 
-        return await asyncio.wrap_future(self.store.change(work))
+        return await self.store.changed(work)
 
     async def _follow(self, sync: Synchroniser) -> None:
         """Keep a workspace in step for ever; what fails is tried again."""
@@ -240,7 +241,7 @@ class ContextEngine:
             batches.drop_workspace(workspace_id)
             batches.flush()
 
-        await asyncio.wrap_future(self.store.writing(work))
+        await self.store.written(work)
 
     async def rebuild(self) -> int:
         """Index all blobs again while the old index answers; return how many."""
@@ -249,7 +250,7 @@ class ContextEngine:
     async def _rebuilt(self) -> int:
         await asyncio.to_thread(self.store.check_room_to_rebuild)
         batches = self.store.batches
-        blobs = await asyncio.wrap_future(self.store.writing(batches.check))
+        blobs = await self.store.written(batches.check)
         self.indexer.drop(0)
         self.indexer.put(Task(0, path, blob_id=blob_id) for blob_id, path in blobs)
         self.uploads.restart()

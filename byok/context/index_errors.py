@@ -1,11 +1,13 @@
 """What can go wrong with the lexical index, and what to do about it."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from byok.errors import ByokError
 
 _LONGEST = 150  # of its own words
+_FULL = re.compile(r"os error (28|112)\b")  # of Unix, of Windows
 _MEND = "A full disk needs room; `byok index rebuild` mends a damaged index."
 
 
@@ -17,11 +19,18 @@ class IndexInUse(ByokError):
 
 
 class IndexFailed(ByokError):
-    """The index cannot be read or written: the disk is full, or it is damaged."""
+    """The index cannot be read or written."""
 
     status = 503
     code = "index_failed"
     retryable = True
+
+
+class DiskFull(IndexFailed):
+    """The index is whole, but nothing can be added to it."""
+
+    status = 507
+    code = "storage_full"
 
 
 @contextmanager
@@ -43,4 +52,9 @@ def translated() -> Iterator[None]:
 
 
 def _failed(how: str, error: BaseException) -> IndexFailed:
+    if _FULL.search(str(error)):
+        return DiskFull(
+            "The disk is full; the index cannot be written.",
+            hint="Free some disk space.",
+        )
     return IndexFailed(f"The index {how}: {str(error)[:_LONGEST]}.", hint=_MEND)

@@ -18,7 +18,7 @@ import tantivy
 from tantivy import Occur, Query
 
 from byok.context import segments
-from byok.context.index_errors import IndexFailed, translated
+from byok.context.index_errors import DiskFull, IndexFailed, translated
 from byok.context.types import Prepared
 
 _log = logging.getLogger(__name__)
@@ -60,6 +60,7 @@ class LexicalIndex:
         Raises:
             IndexInUse: another process writes to it.
             ConfigError: the folder may be somebody else's.
+            DiskFull: it stays as it is.
         """
         segments.check_folder(folder)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -69,6 +70,8 @@ class LexicalIndex:
         self.was_new = not (folder / "meta.json").exists()
         try:
             self._open()
+        except DiskFull:
+            raise
         except IndexFailed as error:
             _set_aside(folder, error)
             self.was_new = True
@@ -162,6 +165,8 @@ class LexicalIndex:
                 writer.rollback()  # `delete_all_documents` leaves those out
                 writer.delete_all_documents()
             self.commit()
+        except DiskFull:
+            raise
         except IndexFailed as error:
             self.close()
             _set_aside(self._folder, error)

@@ -4,6 +4,7 @@ One thread writes; reading happens on a second connection, which never waits for
 writer (SQLite's WAL).
 """
 
+import asyncio
 import logging
 import shutil
 import sqlite3
@@ -24,6 +25,7 @@ from byok.errors import NotReady
 
 _log = logging.getLogger(__name__)
 _SPARE_BYTES = 512 * 2**20
+_LEAST_BYTES = 2**16
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -48,13 +50,10 @@ class Store:
             IndexFailed, NotReady: the disk is full, or may not be written.
         """
         database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with ExitStack() as opened:
+        with _told_of(database), ExitStack() as opened:
             self.index = LexicalIndex(index)
             opened.callback(self.index.close)
-            try:
-                self.database = Database(database)
-            except sqlite3.OperationalError as error:
-                raise NotReady(f"{database} cannot be opened: {error}.") from error
+            self.database = Database(database)
             opened.callback(self.database.close, clean=False)
             self.batches = Batches(self.database, self.index)
             self.batches.recover()
@@ -85,6 +84,20 @@ class Store:
                 return work(db)
 
         return self._writer.submit(transaction)
+
+    async def changed(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Wait for a `change`.
+
+        Raises:
+            NotReady: the database cannot be written; 507 where the disk is full.
+        """
+        with _told_of(self.database.path):
+            return await asyncio.wrap_future(self.change(work))
+
+    async def written(self, work: Callable[[], T]) -> T:
+        """Wait for some work in the writer thread; raises as `changed` does."""
+        with _told_of(self.database.path):
+            return await asyncio.wrap_future(self.writing(work))
 
     def put(self, outcomes: Sequence[tuple[Outcome, int]]) -> None:
         """Write one batch of prepared files, and wait until it is written.
@@ -163,3 +176,27 @@ class Store:
         with self._reading:
             self._reader.close()
         self.database.close(clean=clean)
+
+
+@contextmanager
+def _told_of(database: Path) -> Iterator[None]:
+    """Say what hinders SQLite; a full disk is told as what it is."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        _log.error("%s cannot be used: %s", database, error)
+        if _is_full(database, error):
+            raise NotReady(
+                "The disk is full; byok can keep nothing of code.",
+                code="storage_full",
+                status=507,
+                hint="Free some disk space.",
+            ) from error
+        raise NotReady(f"{database} cannot be used: {error}.") from error
+
+
+def _is_full(database: Path, error: sqlite3.OperationalError) -> bool:
+    """Tell a full disk; where it hinders the file beside, SQLite only knows of I/O."""
+    if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+        return True
+    return shutil.disk_usage(database.parent).free < _LEAST_BYTES

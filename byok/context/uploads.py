@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from byok.context import blobs, checkpoints
 from byok.context.adopt import adopt
@@ -24,7 +24,6 @@ from byok.context.versions import MAX_BYTES, is_path
 from byok.errors import NotReady
 
 _log = logging.getLogger(__name__)
-T = TypeVar("T")
 _SETS_KEPT = 8
 _FREE_BYTES = 512 * 2**20
 # How long a question waits for the indexing of the last uploads: a client that hears
@@ -131,9 +130,9 @@ class Uploads:
         return Missing(unknown, waiting)
 
     def _adopted(self, found: Iterable[Known]) -> frozenset[int]:
-        """Hold what files of workspaces have; with a full disk there is nothing new."""
+        """Hold what files of workspaces have; on a full disk nothing new."""
         wanted = [e.id for e in found if e.state != NAMED and not e.is_held]
-        if not wanted:
+        if not wanted or self._is_disk_full():
             return frozenset()
         try:
             adopted = adopt(self._store, self._roots(), wanted)
@@ -164,20 +163,13 @@ class Uploads:
             names, fresh = blobs.store(db, uploads, refused, day)
             return names, _tasks(db, fresh)
 
-        names, tasks = await self._change(work)
+        names, tasks = await self._store.changed(work)
         self._indexer.put(tasks, first=True)
         return names
 
-    async def _change(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        try:
-            return await asyncio.wrap_future(self._store.change(work))
-        except sqlite3.OperationalError as error:
-            _log.error("nothing can be stored: %s", error)
-            raise _full() from error
-
     def _check_room(self) -> None:
         store = self._store
-        if shutil.disk_usage(store.database.path.parent).free < self._free_bytes:
+        if self._is_disk_full():
             raise _full()
         with store.reading() as db:
             stored = stored_bytes(db)
@@ -188,13 +180,22 @@ class Uploads:
                 if stored_bytes(db) > limit:
                     raise _full()
 
+    def _is_disk_full(self) -> bool:
+        folder = self._store.database.path.parent
+        return shutil.disk_usage(folder).free < self._free_bytes
+
     async def checkpoint(
         self, base: str, added: Sequence[bytes], deleted: Sequence[bytes]
     ) -> str | None:
-        """Make a checkpoint; None if the base is unknown."""
+        """Make a checkpoint; None if the base is unknown.
+
+        Raises:
+            NotReady: 507, the disk or the store is full.
+        """
+        await asyncio.to_thread(self._check_room)
         await self.find_missing(added)  # so that files of workspaces are held
         day = today()
-        return await self._change(
+        return await self._store.changed(
             lambda db: checkpoints.make(db, base, added, deleted, day)
         )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.context.index_errors import IndexFailed, IndexInUse, translated
+from byok.context.index_errors import DiskFull, IndexFailed, IndexInUse, translated
 
 
 def test_a_failure_is_short_and_says_what_to_do() -> None:
@@ -10,6 +10,16 @@ def test_a_failure_is_short_and_says_what_to_do() -> None:
         raise ValueError("no room" + "x" * 1000)
     assert len(str(caught.value)) < 250
     assert "index rebuild" in caught.value.hint
+
+
+@pytest.mark.parametrize("number", [28, 112])
+def test_a_full_disk_is_told_as_what_it_is(number: int) -> None:
+    with pytest.raises(DiskFull) as caught, translated():
+        raise ValueError(f"An IO error occurred: 'No space (os error {number})'")
+    assert (caught.value.status, caught.value.code) == (507, "storage_full")
+    with pytest.raises(IndexFailed) as other, translated():
+        raise ValueError("An IO error occurred: 'Input/output error (os error 5)'")
+    assert other.value.status == 503
 
 
 def test_an_index_in_use_names_the_daemon_as_the_way_out() -> None:

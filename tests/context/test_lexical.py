@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import tantivy
 
-from byok.context.index_errors import IndexFailed, IndexInUse
+from byok.context.index_errors import DiskFull, IndexFailed, IndexInUse
 from byok.context.lexical import (
     ChunkScore,
     LexicalIndex,
@@ -19,6 +19,7 @@ from byok.context.lexical import (
 from byok.context.types import Document, Prepared, Span
 from tests.context.stores import words
 from tests.context.test_segments import harm, make_index
+from tests.fakes.disk import fill, mounted
 
 
 def view(*ids: int, chunks: int = 0, key: str = "") -> View:
@@ -225,6 +226,23 @@ def test_a_damaged_index_is_set_aside_and_made_anew(tmp_path: Path, seed: int) -
     index.commit()
     assert 99 in ids_of(index.search({"alpha": 1.0}, view(*range(100), chunks=0)))
     index.close()
+
+
+@pytest.mark.case("B113")
+def test_an_index_on_a_full_disk_is_not_set_aside(tmp_path: Path) -> None:
+    with mounted(tmp_path / "disk", "2m") as disk:
+        folder = make_index(disk / "index")
+        index = LexicalIndex(folder)
+        fill(disk / "filler")
+        with pytest.raises(DiskFull):
+            index.clear()
+        index.close()
+        assert [path.name for path in disk.iterdir() if path.is_dir()] == ["index"]
+        (disk / "filler").unlink()
+        index = LexicalIndex(folder)
+        assert not index.was_new
+        assert len(index.counts()) == 58
+        index.close()
 
 
 def _garbage(folder: Path) -> None:

@@ -185,7 +185,7 @@ def test_a_database_of_another_day_fits_no_index(tmp_path: Path) -> None:
 def test_a_database_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
     (tmp_path / "data.db").mkdir()
     for _ in range(2):
-        with pytest.raises(NotReady, match="cannot be opened"):
+        with pytest.raises(NotReady, match="cannot be used"):
             open_store(tmp_path)
     (tmp_path / "data.db").rmdir()
     open_store(tmp_path).close()

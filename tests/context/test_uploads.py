@@ -2,10 +2,9 @@
 
 import asyncio
 import random
-import shutil
-import subprocess
 import threading
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from byok.context.uploads import Missing, Uploads
 from byok.context.versions import MAX_BYTES
 from byok.errors import NotReady
 from tests.context.stores import PlainWorkers, check, outcome, upload, uploading, words
+from tests.fakes.disk import fill, mounted
 
 A = upload("src/a.py", "alpha = common\n")
 B = upload("src/b.py", "beta = common\n")
@@ -316,6 +316,40 @@ async def test_a_full_store_makes_room_where_it_can(tmp_path: Path) -> None:
         check(store.database, store.index)
 
 
+@pytest.mark.case("B113")
+async def test_a_disk_with_too_little_room_takes_no_checkpoint_and_no_copies(
+    tmp_path: Path,
+) -> None:
+    async with uploading(tmp_path, free_bytes=2**62) as (uploads, store):
+        with pytest.raises(NotReady) as caught:
+            await uploads.checkpoint("", [UNKNOWN], [])
+        assert (caught.value.status, caught.value.code) == (507, "storage_full")
+        with store.reading() as db:
+            assert db.execute("SELECT count(*) FROM blob").fetchone() == (0,)
+
+
+@pytest.mark.case("B113")
+async def test_checkpoints_of_unknown_names_without_end_fill_the_store_and_no_more(
+    tmp_path: Path,
+) -> None:
+    limit = 400_000
+    async with uploading(tmp_path, store_bytes=limit) as (uploads, store):
+        made: str | None = ""
+        for number in range(100):
+            names = [sha256(b"%d %d" % (number, n)).digest() for n in range(200)]
+            try:
+                made = await uploads.checkpoint(made or "", names, [])
+            except NotReady as error:
+                assert (error.status, error.code) == (507, "storage_full")
+                break
+        assert 1 < number < 50
+        assert store.database.path.stat().st_size < 3 * limit
+        assert (await uploads.resolve(made or "", [], [])).checkpoint_found
+        store.change(lambda db: db.execute("UPDATE checkpoint SET used = 1")).result()
+        store.change(lambda db: db.execute("UPDATE blob SET used = 1")).result()
+        assert await uploads.checkpoint("", [UNKNOWN], [])  # another day
+
+
 async def searchable(uploads: Uploads, names: list[bytes]) -> None:
     """Wait until all are found; the indexer may be in a pause after a failure."""
     async with asyncio.timeout(20):
@@ -326,20 +360,8 @@ async def searchable(uploads: Uploads, names: list[bytes]) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 4 MiB, where this user may mount one."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount, umount = shutil.which("mount"), shutil.which("umount")
-    if not mount or not umount:
-        pytest.skip("there is no mount here")
-    made = subprocess.run(
-        [mount, "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder],
-        capture_output=True, check=False,
-    )  # fmt: skip
-    if made.returncode:
-        pytest.skip("mounting a small disk is not allowed here")
-    yield folder
-    subprocess.run([umount, "-l", folder], check=True)
+    with mounted(tmp_path / "small", "4m") as folder:
+        yield folder
 
 
 @pytest.mark.case("F28")
@@ -379,10 +401,8 @@ async def test_an_index_on_a_full_disk_is_finished_when_there_is_room_again(
     async with uploading(small_disk, patience=0, first_pause=0.01) as (uploads, store):
         filler = small_disk / "filler"
         await uploads.upload([A])
-        with filler.open("wb", buffering=0) as file:
-            with pytest.raises(OSError, match="No space"):
-                while True:
-                    file.write(bytes(4096))
+        fill(filler)
+        with filler.open("r+b", buffering=0) as file:
             file.truncate(filler.stat().st_size - 120_000)
         names: list[bytes] = [A.name]
         for number in range(50):
