@@ -15,6 +15,7 @@ from byok.errors import BadRequest
 
 MAX_UPLOADED = 1000
 MAX_ASKED = 2000
+MAX_CHECKPOINTED = 250_000  # as many as the files of a workspace
 _MOST_GUIDED = 1000
 _NAME = re.compile(r"[0-9a-f]{64}")
 _FOREIGN = bytes(33)  # longer than any name made here
@@ -118,6 +119,17 @@ def blob_names(body: Json) -> BlobNames:
         tuple(map(to_bytes, strings(blobs, "added_blobs"))),
         tuple(map(to_bytes, strings(blobs, "deleted_blobs"))),
     )
+
+
+def checkpoint_names(body: Json) -> BlobNames:
+    """Return the names of `/checkpoint-blobs`.
+
+    Raises:
+        BadRequest: 422, more than 250,000 names.
+    """
+    names = blob_names(body)
+    _check_count(len(names.added) + len(names.deleted), MAX_CHECKPOINTED)
+    return names
 
 
 def guided_names(body: Json) -> tuple[bytes, ...]:

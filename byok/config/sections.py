@@ -238,7 +238,7 @@ class ContextSettings(_Section):
         2, gt=0, le=60, description="Longest time for one file."
     )
     store_mb: int = Field(
-        2048, ge=16, description="Room for uploaded files, in MiB, compressed."
+        2048, ge=16, description="Room for what clients upload, in MiB, compressed."
     )
 
 

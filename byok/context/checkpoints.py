@@ -17,7 +17,6 @@ from byok.context.packing import pack_ids, unpack_ids
 
 _log = logging.getLogger(__name__)
 _PREFIX = "byok-"
-_LIVE_DAYS = 30
 
 
 def make(
@@ -76,16 +75,22 @@ def touch(db: sqlite3.Connection, checkpoint: str, day: int) -> None:
     )
 
 
-def drop_old(db: sqlite3.Connection, day: int) -> None:
-    """Forget checkpoints that nobody used for a month."""
-    db.execute("DELETE FROM checkpoint WHERE used < ?", (day - _LIVE_DAYS,))
+def stored_bytes(db: sqlite3.Connection) -> int:
+    """Return how many bytes the checkpoints take."""
+    sql = "SELECT coalesce(sum(length(members) + length(id)), 0) FROM checkpoint"
+    return int(db.execute(sql).fetchone()[0])
 
 
-def drop_names(db: sqlite3.Connection, needed: set[int], day: int) -> None:
-    """Forget names with nothing behind them that nobody used for a month."""
+def drop_unused(db: sqlite3.Connection, since: int) -> None:
+    """Forget checkpoints that nobody used since a day."""
+    db.execute("DELETE FROM checkpoint WHERE used < ?", (since,))
+
+
+def drop_names(db: sqlite3.Connection, needed: set[int], since: int) -> None:
+    """Forget names with nothing behind them that nobody used since a day."""
     rows = db.execute(
         "SELECT id FROM blob WHERE state <> 1 AND state = ? AND used < ?",
-        (NAMED, day - _LIVE_DAYS),
+        (NAMED, since),
     )
     going = [(blob_id,) for (blob_id,) in rows if blob_id not in needed]
     db.executemany("DELETE FROM blob WHERE id = ?", going)

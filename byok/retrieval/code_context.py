@@ -175,7 +175,9 @@ class CodeContext:
         return wire.uploaded_reply(sent, [name.hex() for name in names])
 
     async def _checkpoint(self, body: Json) -> Json:
-        names = await asyncio.to_thread(wire.blob_names, body)  # half a million
+        names = await asyncio.to_thread(
+            wire.checkpoint_names, body
+        )  # there may be many
         engine = (await self._opened()).engine
         made = await engine.uploads.checkpoint(
             names.checkpoint, names.added, names.deleted

@@ -77,6 +77,17 @@ def test_no_more_than_2000_names_are_looked_up() -> None:
     assert (refused.value.status, refused.value.code) == (422, "too_many_names")
 
 
+@pytest.mark.case("B113")
+def test_a_checkpoint_takes_as_many_names_as_a_workspace_may_have_files() -> None:
+    most = [f"{number:064x}" for number in range(blobs.MAX_CHECKPOINTED - 1)]
+    body = {"blobs": {"added_blobs": most, "deleted_blobs": ["0" * 64]}}
+    assert len(blobs.checkpoint_names(body).added) == len(most)
+    body["blobs"]["deleted_blobs"].append("1" * 64)
+    with pytest.raises(BadRequest) as refused:
+        blobs.checkpoint_names(body)
+    assert (refused.value.status, refused.value.code) == (422, "too_many_names")
+
+
 def test_missing_names_are_told_in_the_words_of_all_clients() -> None:
     assert blobs.missing_reply(NAMES[:1], NAMES[1:]) == {
         "unknown_memory_names": NAMES[:1],

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from byok.context.blobs import known, store
 from byok.context.checkpoints import (
     drop_names,
-    drop_old,
+    drop_unused,
     make,
     members_of,
     members_of_all,
@@ -148,17 +148,17 @@ def test_a_damaged_checkpoint_is_unknown_until_it_is_made_again(
     assert names_in(db, made) == set(NAMES)
 
 
-def test_checkpoints_nobody_used_for_a_month_go_with_their_names(
+def test_checkpoints_nobody_used_since_a_day_go_with_their_names(
     db: sqlite3.Connection,
 ) -> None:
     old = make(db, "", NAMES[:5], [], 100) or ""
     young = make(db, "", NAMES[4:8], [], 110) or ""
     touch(db, young, 105)  # no step back
     assert make(db, "", NAMES[4:8], [], 90) == young
-    drop_old(db, 140)
+    drop_unused(db, 110)
     assert members_of(db, old) is None
-    drop_names(db, members_of_all(db), 140)
+    drop_names(db, members_of_all(db), 110)
     assert set(known(db, NAMES)) == set(NAMES[4:8])
     touch(db, young, 130)
-    drop_old(db, 150)
+    drop_unused(db, 120)
     assert members_of(db, young) is not None

@@ -1,5 +1,6 @@
 """Making room: nothing in use goes, the longest unused goes first."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,17 @@ def opened(tmp_path: Path) -> Opened:
     return Opened(tmp_path)
 
 
+def noise(number: object) -> str:
+    """Return words that cannot be packed: contents take more room than their names."""
+    return random.Random(str(number)).randbytes(5000).hex()
+
+
 def fill(opened: Opened, *days: int, index: bool = True) -> list[int]:
     """Store an upload for each day of use; each takes about the same room."""
     ids = []
     for day in days:
         number = opened.database.one("SELECT count(*) FROM blob")
-        data = upload(f"{number}.py", f"number {number}")
+        data = upload(f"{number}.py", f"number {number} {noise(number)}")
         with opened.database.writing() as db:
             _, (blob_id,) = blobs.store(db, [data], {}, day)
         if index:
@@ -79,7 +85,7 @@ def test_what_a_live_checkpoint_names_stays(opened: Opened) -> None:
         made = checkpoints.make(db, "", names[:2], [], TODAY - 30)
         db.execute("UPDATE blob SET used = 1")
     assert made
-    assert run(opened, 0) == 1
+    assert run(opened, 1000) == 1
     assert held(opened) == ids[:2]
     assert run(opened, 0, TODAY + 1) == 2
     assert checkpoints.members_of(opened.database._db, made) is None
@@ -139,3 +145,29 @@ def test_what_nobody_used_for_a_month_is_tidied_though_there_is_room(
     tidy(opened.database, TODAY)
     assert opened.database.rows("SELECT id FROM checkpoint") == [(live,)]
     assert opened.database.rows("SELECT name FROM blob") == [(b"b" * 32,)]
+
+
+@pytest.mark.case("B113")
+def test_names_and_checkpoints_take_room_and_the_unused_ones_make_it(
+    opened: Opened,
+) -> None:
+    ids = fill(opened, TODAY)
+    held_bytes = stored_bytes(opened.database._db)
+    names = [bytes([n, m]) * 16 for n in range(100) for m in range(50)]
+    with opened.database.writing() as db:
+        checkpoints.make(db, "", names[:4900], [], TODAY - 1)
+        live = checkpoints.make(db, "", names[4900:], [], TODAY)
+    full = stored_bytes(opened.database._db)
+    assert full - held_bytes > 5000 * 100
+    run(opened, full)  # more than their share
+    assert opened.database.rows("SELECT id FROM checkpoint") == [(live,)]
+    assert stored_bytes(opened.database._db) < held_bytes + 100 * 300
+    assert held(opened) == ids
+
+
+@pytest.mark.case("B113")
+def test_within_their_share_checkpoints_stay(opened: Opened) -> None:
+    with opened.database.writing() as db:
+        made = checkpoints.make(db, "", [b"a" * 32, b"b" * 32], [], TODAY - 1)
+    run(opened, 5 * stored_bytes(opened.database._db))
+    assert opened.database.rows("SELECT id FROM checkpoint") == [(made,)]
