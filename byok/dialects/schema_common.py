@@ -14,7 +14,7 @@ from typing import Any
 
 from byok.chat import Json
 from byok.dialects.schema_cleanup import narrowed
-from byok.dialects.schema_parts import merge, note, target_of, with_notes
+from byok.dialects.schema_parts import distinct, merge, note, target_of, with_notes
 from byok.dialects.schema_shapes import is_pattern, is_schema, kind_of, kinds_of, shape
 from byok.dialects.schema_union import unite
 from byok.wire.json_body import parse_json
@@ -29,7 +29,7 @@ _TOP = ("enum", "const", "not")
 _ANYTHING: Json = {}
 _SHARED = re.compile(r"#/(?:\$defs|definitions)/([^/]+)\Z")
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
-_MOST_IN_PLACE = 500  # references, which may double at every step
+_MOST_IN_PLACE = 2000  # schemas behind references, which may double at every step
 _DEEPEST = 100
 _KEPT = 1000  # schemas; an agent sends the same ones at every step
 
@@ -72,6 +72,7 @@ class _Cleaning:
         if self._depth >= _DEEPEST or not isinstance(schema, dict):
             return {"not": {}} if schema is False else {}
         self._depth += 1
+        self._left -= bool(inside)
         try:
             return self._rewritten(schema, inside)
         finally:
@@ -83,7 +84,7 @@ class _Cleaning:
             node, inside = self._reference(node, inside, notes)
         shape(node)
         notes += _values(node)
-        if not is_pattern(node.get("pattern", "")):
+        if "pattern" in node and not is_pattern(node["pattern"]):
             notes.append(note("pattern", node.pop("pattern")))
         _require_where_draft_3_did(node)
         self._children(node, inside)
@@ -158,16 +159,11 @@ def _values(node: dict[str, Any]) -> list[str]:
     values = node.get("enum")
     if values is None:
         return []
-    fit = [v for v in values if not kinds or kind_of(v) in kinds]
-    fit = [v for n, v in enumerate(fit) if not any(_same(v, w) for w in fit[:n])]
+    fit = distinct(v for v in values if not kinds or kind_of(v) in kinds)
     if not fit:
         return [note("one of", node.pop("enum"))]
     node["enum"] = fit
     return []
-
-
-def _same(one: Any, other: Any) -> bool:
-    return kind_of(one) == kind_of(other) and bool(one == other)
 
 
 def _require_where_draft_3_did(node: dict[str, Any]) -> None:
@@ -188,7 +184,7 @@ def _items(node: dict[str, Any]) -> list[str]:
     items = node.get("items")
     if isinstance(items, list):
         node.pop("additionalItems", None)
-        kinds = [item for n, item in enumerate(items) if item not in items[:n]]
+        kinds = distinct(items)
         node["items"] = (
             {"anyOf": kinds} if len(kinds) > 1 else kinds[0] if kinds else {}
         )

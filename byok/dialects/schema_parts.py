@@ -15,6 +15,11 @@ def schemas_in(value: Any) -> list[Json]:
     return [item for item in items if isinstance(item, Mapping)]
 
 
+def distinct(values: Iterable[Any]) -> list[Any]:
+    """Return JSON values without those that were there before."""
+    return list({write_json(value): value for value in values}.values())
+
+
 def note(name: str, value: Any) -> str:
     """Say in a description what the schema itself may not say."""
     text = write_json(value).decode("utf-8", "replace")
@@ -36,7 +41,7 @@ def merge(node: dict[str, Any], part: Json) -> None:
         if isinstance(old, Mapping) and isinstance(value, Mapping):
             node[key] = {**value, **old}
         elif isinstance(old, list) and isinstance(value, list) and key == "required":
-            node[key] = [*old, *(name for name in value if name not in old)]
+            node[key] = distinct([*old, *value])
         else:
             node.setdefault(key, value)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from byok.chat import Json
-from byok.dialects.schema_parts import merge, note, schemas_in
+from byok.dialects.schema_parts import distinct, merge, note, schemas_in
 
 _MOST_ROUNDS = 20  # of parts that have parts
 _SAID = {"anyOf": "at least", "oneOf": "exactly"}
@@ -39,18 +39,14 @@ def _unite(node: dict[str, Any], choices: list[Json]) -> None:
     found: dict[str, list[Any]] = {}
     for choice in choices:
         for key, schema in _properties(choice).items():
-            variants = found.setdefault(key, [])
-            if key not in own and schema not in variants:
-                variants.append(schema)
-    added = {
-        key: variants[0] if len(variants) == 1 else {"anyOf": variants}
-        for key, variants in found.items()
-        if variants
-    }
+            if key not in own:
+                found.setdefault(key, []).append(schema)
+    added = {key: _any_of(distinct(variants)) for key, variants in found.items()}
     if added:
         node["properties"] = {**own, **added}
-    common = [name for name in _required(choices[0]) if _in_all(name, choices)]
-    merge(node, {"required": common} if common else {})
+    common = set.intersection(*(set(_required(choice)) for choice in choices))
+    common_names = [name for name in _required(choices[0]) if name in common]
+    merge(node, {"required": common_names} if common else {})
     for choice in choices:  # parts of the choices: their keys count as well
         merge(node, {key: choice[key] for key in ("allOf",) if key in choice})
 
@@ -62,8 +58,8 @@ def _choice(name: str, choices: list[Json]) -> str:
     return note(name, choices)
 
 
-def _in_all(name: str, choices: list[Json]) -> bool:
-    return all(name in _required(choice) for choice in choices)
+def _any_of(schemas: list[Any]) -> Any:
+    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
 def _required(schema: Json) -> list[str]:

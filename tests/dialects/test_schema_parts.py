@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from byok.dialects.schema_parts import (
+    distinct,
     merge,
     note,
     schemas_in,
@@ -57,3 +58,9 @@ def test_a_note_is_short() -> None:
 def test_only_schemas_are_schemas() -> None:
     assert schemas_in([{}, True, None, {"a": 1}]) == [{}, {"a": 1}]
     assert schemas_in({"a": 1}) == []
+
+
+def test_values_are_distinct_as_json() -> None:
+    assert distinct([1, True, "1", 1, {"a": 1}, {"a": 1}, None]) == [
+        *(1, True, "1", {"a": 1}, None)
+    ]
