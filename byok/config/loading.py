@@ -56,7 +56,9 @@ def load_settings(
 
 def example() -> str:
     """Return the text that describes every key, each with its default."""
-    return (resources.files(__package__) / EXAMPLE).read_text("utf-8")
+    packed = resources.files(__package__) / EXAMPLE
+    in_checkout = Path(__file__).parents[2] / EXAMPLE
+    return (packed if packed.is_file() else in_checkout).read_text("utf-8")
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
