@@ -60,8 +60,8 @@ class ToolCallAssembler:
 
     `new_id` makes an id for a call that has none, or one that `taken` holds already;
     `on_extra` gets each call to which its provider added data, with its final id.
-    After the Finish, `given` tells how many calls were passed on, and `broken` holds
-    those that came whole but are no JSON.
+    After the Finish, `broken` holds the calls that came whole but are no JSON, and
+    `others` counts those that were passed on or cut.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class ToolCallAssembler:
         self._on_extra = on_extra
         self._calls: list[_OpenCall] = []
         self._too_many = False
-        self.given = 0
+        self.others = 0
         self.broken: list[BrokenCall] = []
 
     def feed(self, event: StreamEvent, /) -> Iterable[StreamEvent]:
@@ -193,6 +193,7 @@ class ToolCallAssembler:
             return
         for call in calls:
             yield self._whole(call)
+        self.others = len(calls) - len(self.broken)
         if self._too_many:
             yield Notice(
                 f"The model asked for more than {MAX_CALLS} tool calls at once; "
@@ -224,7 +225,6 @@ class ToolCallAssembler:
         whole = ToolCall(self._unique(call.id), call.name, arguments, call.extra)
         if whole.extra:
             self._on_extra(whole)
-        self.given += 1
         return whole
 
     def _unique(self, wanted: str) -> str:

@@ -2,9 +2,9 @@
 
 An agent stops where its model's call is dropped. So the model is asked again within the
 same turn: it sees what it said and what is wrong, and its second answer goes on where
-the first one ended. Only for calls that came whole: what was cut would be cut again.
-And only where no other call of the answer was passed on: the agent goes on with that
-one's result anyway, and a second answer might make the same call twice.
+the first one ended. Not where a call was cut: it would be cut again. And not where
+another call of the answer was passed on: the agent goes on with that one's result
+anyway, and a second answer might make the same call twice.
 """
 
 import logging
@@ -102,11 +102,11 @@ class _Answer:
         out: list[StreamEvent] = []
         for event in batch:
             match event:
-                case TextDelta(text=text):
-                    self._said.append(text)
-                    if text := self._unsaid.feed(text):
-                        self._given.append(text)
-                        out.append(TextDelta(text))
+                case TextDelta(text=said):
+                    self._said.append(said)
+                    if new := self._unsaid.feed(said):
+                        self._given.append(new)
+                        out.append(event if new is said else TextDelta(new))
                 case Usage():
                     self.spent = event.plus(self.spent)
                 case Finish(reason=reason):
@@ -126,7 +126,7 @@ class _Answer:
     def asks_again(self, chat: ChatRequest) -> bool:
         """Prepare to ask for its calls anew, where that is of use."""
         stage = self._assembler
-        if stage.broken and not stage.given and self._finish in _WHOLE:
+        if not stage.others and self._finish in _WHOLE:
             thought, said = "".join(self._thoughts), "".join(self._said)
             self.correction = corrected(chat, thought, said, stage.broken)
         return self.correction is not None

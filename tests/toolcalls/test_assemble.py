@@ -374,7 +374,7 @@ def test_a_whole_call_that_is_no_json_is_not_called_incomplete(
     assert "view" in told.text
     assert "no valid JSON" in told.text
     assert [one.call for one in stage.broken] == [ToolCall("x", "view", raw)]
-    assert stage.given == 0
+    assert stage.others == 0
 
 
 def test_a_broken_call_says_where_it_broke() -> None:
@@ -385,7 +385,7 @@ def test_a_broken_call_says_where_it_broke() -> None:
     [broken] = stage.broken
     assert (broken.problem, broken.at) == ("a broken escape", 8)
     assert broken.call.id == "new1"
-    assert stage.given == 1
+    assert stage.others == 1
 
 
 @pytest.mark.parametrize("finish", [DONE, Finish(FinishReason.LENGTH)])

@@ -155,6 +155,7 @@ async def test_beside_a_whole_call_nothing_is_asked_again() -> None:
     "answer",
     [
         pytest.param(calling('{"regex": "a'), id="cut"),
+        pytest.param(calling('{"regex": "a', BROKEN), id="one of two cut"),
         pytest.param(
             calling(BROKEN, end=Finish(FinishReason.LENGTH)), id="at its limit"
         ),
