@@ -161,18 +161,17 @@ class ContextEngine:
         if any(other.label == workspace.label for other in self.workspaces):
             workspace.label = f"{root.parent.name}-{root.name}-{workspace_id}"
         with self.store.reading() as db:
-            members = db.execute(
-                "SELECT path, blob_id FROM file "
-                "WHERE workspace_id = ? AND blob_id IS NOT NULL",
-                (workspace_id,),
+            files = db.execute(
+                "SELECT path, blob_id FROM file WHERE workspace_id = ?", (workspace_id,)
             )
-            workspace.load(dict(members.fetchall()))
+            workspace.load(dict(files.fetchall()))
         sync = Synchroniser(
             workspace,
             self.store,
             self.indexer,
             max_files=self.options.max_files,
             poll_seconds=self.options.poll_seconds,
+            compare_seconds=self.options.compare_seconds,
         )
         self._by_id[workspace_id] = workspace
         self._syncs[workspace_id] = sync
@@ -255,7 +254,6 @@ class ContextEngine:
         self.indexer.put(Task(0, path, blob_id=blob_id) for blob_id, path in blobs)
         self.uploads.restart()
         for sync in self._syncs.values():
-            sync.workspace.rules.forget_all()
             await sync.scan()
         return len(blobs)
 

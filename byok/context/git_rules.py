@@ -35,23 +35,27 @@ def rules_outside(root: Path, names: tuple[str, ...]) -> list[Outside]:
     `names` are those that ignore files have in every folder. None where the workspace
     is in no repository.
     """
+    found = [
+        Outside(str(path), load(path) or b"", below)
+        for path, below in places_outside(root, names)
+    ]
+    return [rules for rules in found if rules.content]
+
+
+def places_outside(root: Path, names: tuple[str, ...]) -> list[tuple[Path, str]]:
+    """Return where `rules_outside` looks, and the workspace's path below that."""
     repository = repository_of(root)
     if repository is None:
         return []
     top = repository.top
     at_top = root.relative_to(top).as_posix() if root != top else ""
-    found = [_read(_of_user(root), at_top), _read(repository.exclude, at_top)]
+    found = [(repository.exclude, at_top)]
+    if own := _of_user(root):
+        found.insert(0, (own, at_top))
     above = [at for at in reversed(root.parents) if at.is_relative_to(top)]
-    found += [
-        _read(at / name, root.relative_to(at).as_posix())
-        for at in above
-        for name in names
+    return found + [
+        (at / name, root.relative_to(at).as_posix()) for at in above for name in names
     ]
-    return [rules for rules in found if rules.content]
-
-
-def _read(path: Path | None, below: str) -> Outside:
-    return Outside(str(path), (load(path) if path else None) or b"", below)
 
 
 def _of_user(root: Path) -> Path | None:

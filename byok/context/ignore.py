@@ -21,7 +21,6 @@ _MAX_LINE = 1_000
 _MAX_LINES_IN_FORCE = 4_000
 _MAX_LINES_IN_ALL = 50_000  # compiling them takes seconds
 _MAX_FOLDERS = 100_000
-EXCLUDE = ".git/info/exclude"
 IGNORE_FILES = (".gitignore", ".augmentignore")
 # `!node_modules/` in an .augmentignore lifts such a line. Names that people also give
 # to folders of their own (build, dist, target) only count at the root.

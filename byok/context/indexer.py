@@ -4,10 +4,11 @@ import logging
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
+from byok.context.scan import WHOLE, is_below
 from byok.context.types import Job, Outcome
 from byok.errors import ByokError
 
@@ -100,13 +101,15 @@ class Indexer:
             self._open.update(task.workspace_id for task in new)
             self._change.notify()
 
-    def drop(self, workspace_id: int) -> list[Task]:
-        """Forget the waiting tasks of a workspace; those that workers have go on."""
+    def drop(self, workspace_id: int, tops: Collection[str] = WHOLE) -> list[Task]:
+        """Forget the waiting tasks of some folders; those that workers have go on."""
+        gone: list[Task] = []
+        kept: deque[Task] = deque()
         with self._change:
-            gone = [t for t in self._waiting if t.workspace_id == workspace_id]
-            self._waiting = deque(
-                t for t in self._waiting if t.workspace_id != workspace_id
-            )
+            for task in self._waiting:
+                ours = task.workspace_id == workspace_id and is_below(task.path, tops)
+                (gone if ours else kept).append(task)
+            self._waiting = kept
             self._open[workspace_id] -= len(gone)
         return gone
 

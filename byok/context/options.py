@@ -20,3 +20,4 @@ class Options:
     parse_seconds: float = 2.0
     store_bytes: int = 2048 * _MIB
     poll_seconds: float = 60.0
+    compare_seconds: float = 300.0

@@ -107,6 +107,23 @@ class Folder:
         except OSError as exc:
             raise Unreadable(SkipReason.NOT_ACCESSIBLE) from exc
 
+    def stat(self, path: str) -> os.stat_result:
+        """Return what lies at a path, itself a link or not. Raises Unreadable."""
+        parent, _, name = path.rpartition("/")
+        try:
+            if not BY_DESCRIPTOR:  # between this check and its use a link may appear
+                above = self._root.resolve(strict=True) / parent
+                if above.resolve(strict=True) != above:
+                    raise Unreadable(SkipReason.LINK)
+                return (above / name).lstat()
+            fd = self.open_folder(parent)
+            try:
+                return os.stat(name, dir_fd=fd, follow_symlinks=False)
+            finally:
+                os.close(fd)
+        except (OSError, ValueError) as exc:
+            raise Unreadable(SkipReason.NOT_ACCESSIBLE) from exc
+
     def _plain(self, fd: int, limit: int) -> Facts:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):

@@ -7,7 +7,7 @@ that is mounted below the root.
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -63,16 +63,27 @@ _COUNTED = {
 }
 
 
-def walk(root: Path, rules: Rules, counters: Counters) -> Iterator[list[Entry]]:
+WHOLE = frozenset({""})
+
+
+def walk(
+    root: Path,
+    rules: Rules,
+    counters: Counters,
+    *,
+    tops: Collection[str] = WHOLE,
+    entering: Callable[[str], None] = lambda path: None,
+) -> Iterator[list[Entry]]:
     """Yield what is below a root, some 256 names at a time, in a fixed order.
 
-    A folder that is left out is one entry and ends in `/`. A list may be empty.
+    A folder that is left out is one entry and ends in `/`. A list may be empty. Only
+    folders at and below `tops` are entered, `entering` is called right before.
 
     Raises:
         Unreadable: the root itself cannot be listed.
     """
     with Folder(root) as folder:
-        steps = _Walk(root, folder, rules, counters).steps()
+        steps = _Walk(root, folder, rules, counters, entering).steps(tops)
         while True:
             began = perf_counter()
             stats = counters.stat_seconds
@@ -86,15 +97,22 @@ def walk(root: Path, rules: Rules, counters: Counters) -> Iterator[list[Entry]]:
 
 class _Walk:
     def __init__(
-        self, root: Path, folder: Folder, rules: Rules, counters: Counters
+        self,
+        root: Path,
+        folder: Folder,
+        rules: Rules,
+        counters: Counters,
+        entering: Callable[[str], None],
     ) -> None:
         self._root = root
         self._folder = folder
         self._rules = rules
         self._counters = counters
-        self._stack = [""]
+        self._entering = entering
+        self._stack: list[str] = []
 
-    def steps(self) -> Iterator[list[Entry]]:
+    def steps(self, tops: Collection[str]) -> Iterator[list[Entry]]:
+        self._stack += sorted(tops, reverse=True)
         batch: list[Entry] = []
         probed = 0
         while self._stack:
@@ -111,6 +129,7 @@ class _Walk:
     def _in_folder(self, path: str) -> Iterator[tuple[int, list[Entry]]]:
         """List a folder in bounded steps: how many names, what became of them."""
         entries: list[os.DirEntry[str]] = []
+        self._entering(path)
         try:
             with self._listing(path) as listing:
                 while part := list(islice(listing, _BATCH)):
@@ -158,7 +177,7 @@ class _Walk:
         for entry in part:
             name = entry.name
             is_dir = _is_folder(entry)
-            reason = None if name.isascii() or _is_text(name) else SkipReason.ENCODING
+            reason = None if name.isascii() or is_text(name) else SkipReason.ENCODING
             reason = reason or here.judge(name, is_dir=is_dir)
             if reason is None:
                 wanted.append(entry)
@@ -183,26 +202,51 @@ class _Walk:
             found = _stat(entry)
         except OSError:
             return self._skipped(path, SkipReason.NOT_ACCESSIBLE)
-        mode = found.st_mode
-        if stat.S_ISREG(mode) and found.st_dev == self._folder.device:
-            if found.st_size > MAX_BYTES:
-                return self._skipped(path, SkipReason.TOO_LARGE)
-            self._counters.accepted += 1
-            return Found(path, facts_of(found))
-        if stat.S_ISLNK(mode):
-            return self._skipped(path, SkipReason.LINK)
-        if stat.S_ISDIR(mode):
-            if found.st_dev == self._folder.device:
-                return None
-            return self._skipped(f"{path}/", SkipReason.NOT_ACCESSIBLE)
-        if stat.S_ISREG(mode):  # one file, mounted
-            return self._skipped(path, SkipReason.NOT_ACCESSIBLE)
-        return self._skipped(path, SkipReason.NOT_A_FILE)
+        reason = _reason(found, self._folder.device)
+        is_folder = stat.S_ISDIR(found.st_mode)
+        if reason is not None:
+            return self._skipped(f"{path}/" if is_folder else path, reason)
+        if is_folder:
+            return None
+        self._counters.accepted += 1
+        return Found(path, facts_of(found))
 
     def _skipped(self, path: str, reason: SkipReason) -> Skipped:
         counter = _COUNTED[reason]
         setattr(self._counters, counter, getattr(self._counters, counter) + 1)
         return Skipped(path, reason)
+
+
+def is_folder_at(folder: Folder, path: str) -> bool | None:
+    """Tell what a walk finds at a path, by what it is: None if nothing."""
+    try:
+        found = folder.stat(path)
+    except Unreadable:
+        return None
+    if _reason(found, folder.device) is not None:
+        return None
+    return stat.S_ISDIR(found.st_mode)
+
+
+def is_below(path: str, tops: Collection[str]) -> bool:
+    """Tell whether a path is one of some folders, or below one of them."""
+    while path and path not in tops:
+        path = path.rpartition("/")[0]
+    return path in tops
+
+
+def _reason(found: os.stat_result, device: int) -> SkipReason | None:
+    """Return why something is left out, by what it is; None for files and folders."""
+    mode = found.st_mode
+    if stat.S_ISLNK(mode):
+        return SkipReason.LINK
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        return SkipReason.NOT_A_FILE
+    if found.st_dev != device:  # mounted
+        return SkipReason.NOT_ACCESSIBLE
+    if stat.S_ISREG(mode) and found.st_size > MAX_BYTES:
+        return SkipReason.TOO_LARGE
+    return None
 
 
 def _stat(entry: os.DirEntry[str]) -> os.stat_result:
@@ -218,7 +262,8 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _is_text(name: str) -> bool:
+def is_text(name: str) -> bool:
+    """Tell whether a name is one that texts can hold."""
     try:
         name.encode()
     except UnicodeEncodeError:

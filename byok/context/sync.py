@@ -2,36 +2,38 @@
 
 import asyncio
 import logging
-from collections.abc import Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from contextlib import aclosing
 from functools import partial
-from pathlib import Path, PurePosixPath
-
-import watchfiles
+from pathlib import Path
 
 from byok.context.commits import Commits
+from byok.context.difference import Disk
 from byok.context.indexer import Indexer, Task
 from byok.context.reading import Unreadable
+from byok.context.scan import WHOLE
 from byok.context.store import Store
-from byok.context.types import Facts, Phase
-from byok.context.watch import Watch, Watcher
-from byok.context.workspace import (
-    TooManyFiles,
-    Workspace,
-    changes_rules,
-    is_commit,
-    is_wanted,
-)
+from byok.context.types import Phase
+from byok.context.watch import Watcher
+from byok.context.watches import Watches, watches_of
+from byok.context.workspace import TooManyFiles, Workspace, is_wanted
 
 _log = logging.getLogger(__name__)
-_FLOOD = 500  # changed paths; beyond that the whole folder is looked at
 _SETTLE_SECONDS = 2.2
+_COMPARE_SECONDS = 300.0
+_OLD, _OLD_UNWATCHED = 60.0, 2.0  # seconds since a comparison, for a question
+# Of the time since the last comparison, the next one takes at most this share.
+_SHARE, _SHARE_TOO_LARGE = 20, 3
 _PATIENCE = 0.5  # seconds that a question waits for what is read anew
 _GONE = "its folder is gone"
 
 
 class Synchroniser:
-    """Scans, watches and queues; runs in the loop, walks in threads."""
+    """Scans, watches and queues; runs in the loop, walks in threads.
+
+    Events tell what changed. As a net below them everything is compared every
+    `compare_seconds`, and beside a question when that was a while ago.
+    """
 
     def __init__(
         self,
@@ -41,22 +43,28 @@ class Synchroniser:
         *,
         max_files: int,
         poll_seconds: float = 60.0,
+        compare_seconds: float = _COMPARE_SECONDS,
         settle_seconds: float = _SETTLE_SECONDS,
-        watch: Watch = watchfiles.watch,
+        watches: Callable[[Path], Watches] = watches_of,
     ) -> None:
         self.workspace = workspace
         self.commits = Commits(workspace.id, workspace.root, store)
         self._store = store
         self._indexer = indexer
         self._max_files = max_files
+        self._compare_seconds = compare_seconds
         self._settle_seconds = settle_seconds
         self._watcher = Watcher(
-            workspace.root, partial(is_wanted, workspace.rules),
-            poll_seconds=poll_seconds, watch=watch,
+            workspace.root, partial(is_wanted, workspace),
+            tell=partial(setattr, workspace, "unwatched"),
+            poll_seconds=poll_seconds, watches=watches,
         )  # fmt: skip
+        self._disk = Disk(workspace, store, self._watcher)
         self._one_at_a_time = asyncio.Lock()
         self._unsettled: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._clock: asyncio.TimerHandle | None = None
+        self._compared, self._took = 0.0, 0.0  # when, and for how long
         self._failed = False  # the last second look
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
@@ -65,115 +73,122 @@ class Synchroniser:
         """Look at everything, then follow what changes, for ever."""
         async with aclosing(self._watcher.changes()) as watched:
             async for changes in watched:
-                self.workspace.unwatched = self._watcher.note
                 await self._follow(changes.paths)
 
     async def _follow(self, paths: frozenset[str] | None) -> None:
-        if paths is None or len(paths) > _FLOOD or any(map(changes_rules, paths)):
-            self.workspace.rules.forget_all()
+        if paths is None:
             await self.scan()
         else:
             await self.refresh(paths)
-        if paths is None or any(map(is_commit, paths)):
+        if paths is None or not self.workspace.steering.commits.isdisjoint(paths):
             await self.commits.read()
 
     async def scan(self) -> None:
         """Walk the folder and queue what changed."""
         async with self._one_at_a_time:
-            workspace = self.workspace
             self._enter(Phase.SCANNING)
-            waited = {task.path for task in self._indexer.drop(workspace.id)}
-            workspace.waiting = self._indexer.open_of(workspace.id)
-            known = await asyncio.to_thread(self._known)
-            try:
-                difference = await asyncio.to_thread(
-                    workspace.compare,
-                    {path: facts for path, (facts, _) in known.items()},
-                    limit=self._max_files,
-                )
-            except TooManyFiles:
-                workspace.tracked = self._max_files
-                workspace.built = False
-                workspace.trouble = (
-                    f"more than {self._max_files:,} files: ripgrep answers instead"
-                )
-                self._enter(Phase.TOO_LARGE)
-                return
-            except Unreadable:
-                # What is known is kept: a disk may be mounted again.
-                workspace.trouble = _GONE
-                self._enter(Phase.COMPLETE)
-                return
-            workspace.trouble = ""
-            workspace.tracked = difference.found
-            self._look_again(waited.difference(difference.changed))
-            await self._drop(difference.gone)
-            self._queue(
-                Task(
-                    workspace.id,
-                    path,
-                    root=str(workspace.root),
-                    known=known.get(path, (None, b""))[1],
-                )
-                for path in difference.changed
-            )
+            await self._compare(WHOLE)
 
     async def refresh(self, paths: Iterable[str]) -> None:
         """Look at some paths again; a folder stands for all that is below it."""
-        if self.workspace.phase is Phase.TOO_LARGE:
-            return
-        async with self._one_at_a_time:
-            changed, gone, deep = await asyncio.to_thread(self._sorted, list(paths))
-            if not deep:
-                if self._indexer.open_of(self.workspace.id):
-                    # A worker may have read it just before it went.
-                    self._look_again(set(paths).difference(t.path for t in changed))
-                await self._drop(gone)
-                self._queue(changed, first=True)
-        if deep:
+        changed = frozenset(paths)
+        if not self.workspace.steering.rules.isdisjoint(changed):
             await self.scan()
+        elif self.workspace.phase is Phase.TOO_LARGE:
+            self._compare_after(0, share=_SHARE_TOO_LARGE)  # it may be over
+        else:
+            async with self._one_at_a_time:
+                await self._refresh(changed)
 
-    def _sorted(self, paths: list[str]) -> tuple[list[Task], list[str], bool]:
-        """Tell changed files from gone ones; folders ask for a whole walk."""
+    async def _refresh(self, paths: frozenset[str]) -> None:
+        try:
+            found = await asyncio.to_thread(self._disk.look_at, paths)
+        except Unreadable:
+            await self._compare(WHOLE)
+            return
+        if self._indexer.open_of(self.workspace.id):
+            # A worker may have read it just before it went.
+            self._look_again(paths.difference(task.path for task in found.changed))
+        await self._drop(found.gone)
+        self.workspace.expect(task.path for task in found.changed)
+        self._queue(found.changed, first=True)
+        fits = self.workspace.tracked <= self._max_files
+        if tops := found.tops if fits else WHOLE:
+            await self._compare(tops)
+
+    async def _compare(self, tops: Collection[str]) -> None:
+        """Walk some folders, drop what is gone and queue what changed."""
         workspace = self.workspace
-        changed: list[Task] = []
-        gone: list[str] = []
-        for path in paths:
-            if _is_behind_link(workspace.root, path):
-                continue  # the system's watches follow links
-            place = workspace.root / path
-            if place.is_dir() and not place.is_symlink():
-                if workspace.rules.reason(path, is_dir=True) is None:
-                    return [], [], True
-                continue
-            known = workspace.members_below(path)
-            if place.is_file() and workspace.rules.reason(path) is None:
-                changed.append(self._task(path))
+        began = self._loop.time()
+        waited = {task.path for task in self._indexer.drop(workspace.id, tops)}
+        workspace.waiting = self._indexer.open_of(workspace.id)
+        try:
+            found = await asyncio.to_thread(
+                self._disk.compare, tops, limit=self._max_files
+            )
+        except TooManyFiles:
+            workspace.built = False
+            workspace.trouble = (
+                f"more than {self._max_files:,} files: ripgrep answers instead"
+            )
+            self._enter(Phase.TOO_LARGE)
+            return
+        except Unreadable:
+            # What is known is kept: a disk may be mounted again.
+            workspace.trouble = _GONE
+            self._enter(Phase.COMPLETE)
+            return
+        finally:
+            if "" in tops:
+                self._compared = self._loop.time()
+                self._took = self._compared - began
+                self._compare_after(self._compare_seconds)
+        workspace.trouble = ""
+        self._look_again(waited.difference(task.path for task in found.changed))
+        await self._drop(found.gone)
+        self._queue(found.changed)
+
+    def _compare_after(self, seconds: float, share: int = _SHARE) -> None:
+        """Compare everything so long after the last time, for a share of the time."""
+        if self._clock is not None:
+            self._clock.cancel()
+        if not self.workspace.stopped:
+            when = self._compared + max(seconds, share * self._took)
+            self._clock = self._loop.call_at(
+                when, lambda: self._start(self._compare_all())
+            )
+
+    async def _compare_all(self) -> None:
+        """Find what no event told of; what is being indexed is found by that."""
+        async with self._one_at_a_time:
+            if self.workspace.phase is Phase.INDEXING:
+                self._compared = self._loop.time()
+                self._compare_after(self._compare_seconds)
             else:
-                gone += known
-        return changed, gone, False
+                await self._compare(WHOLE)
+        await self.commits.read()
 
-    def _task(self, path: str) -> Task:
-        with self._store.reading() as db:
-            row = db.execute(
-                "SELECT b.name FROM file f JOIN blob b ON b.id = f.blob_id "
-                "WHERE f.workspace_id = ? AND f.path = ?",
-                (self.workspace.id, path),
-            ).fetchone()
-        root = str(self.workspace.root)
-        return Task(self.workspace.id, path, root=root, known=row[0] if row else b"")
+    async def look(self) -> None:
+        """Catch up, before a question is answered, with what no event may have told.
 
-    def _known(self) -> dict[str, tuple[Facts, bytes]]:
-        with self._store.reading() as db:
-            return {
-                path: (Facts(*facts), name or b"")
-                for path, name, *facts in db.execute(
-                    "SELECT f.path, b.name, f.size, f.mtime_ns, f.ctime_ns, f.inode "
-                    "FROM file f LEFT JOIN blob b ON b.id = f.blob_id "
-                    "WHERE f.workspace_id = ?",
-                    (self.workspace.id,),
-                )
-            }
+        Waits a moment at most: what takes longer is there for the next question.
+        """
+        tasks = []
+        if await self.commits.are_new():
+            tasks.append(self._start(self.commits.read()))
+        if self._is_old():
+            compared = self._start(self._compare_all())
+            if self._took < _PATIENCE:
+                tasks.append(compared)
+        if tasks:
+            await asyncio.wait(tasks, timeout=_PATIENCE)
+
+    def _is_old(self) -> bool:
+        """Tell whether a question wants a new comparison."""
+        if not self._compared or self._one_at_a_time.locked():
+            return False
+        old = _OLD_UNWATCHED if self.workspace.unwatched else _OLD
+        return self._loop.time() - self._compared > max(old, _SHARE * self._took)
 
     async def _drop(self, paths: list[str]) -> None:
         if not paths:
@@ -248,14 +263,6 @@ class Synchroniser:
             self._failed = True
             self._look_again(paths or ("",))
 
-    async def look(self) -> None:
-        """Catch up, before a question is answered, with what no event may have told.
-
-        Waits a moment at most: what takes longer is there for the next question.
-        """
-        if await self.commits.are_new():
-            await asyncio.wait([self._start(self.commits.read())], timeout=_PATIENCE)
-
     def _enter(self, phase: Phase) -> None:
         workspace = self.workspace
         if workspace.phase is not phase or phase is Phase.SCANNING:
@@ -265,13 +272,8 @@ class Synchroniser:
     def close(self) -> None:
         """Stop the timers, and a walk that is under way."""
         self.workspace.stopped = True
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._clock):
+            if timer is not None:
+                timer.cancel()
         for task in self._tasks:
             task.cancel()
-
-
-def _is_behind_link(root: Path, path: str) -> bool:
-    return any(
-        (root / above).is_symlink() for above in PurePosixPath(path).parents[:-1]
-    )

@@ -2,21 +2,20 @@
 
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from byok.context.batches import Written
-from byok.context.ignore import EXCLUDE, IGNORE_FILES, Rules
+from byok.context.ignore import IGNORE_FILES, Rules
 from byok.context.lexical import View
-from byok.context.scan import Counters, walk
+from byok.context.scan import WHOLE, Counters, is_below, is_text, walk
+from byok.context.steering import Steering
 from byok.context.types import Facts, Found, Phase, SkipReason
 
 # Whatever changes within this time after a file was read may have the same time stamp.
 _SETTLES_NS = 2_000_000_000
-_GIT_MOVES = (".git/HEAD", EXCLUDE)
-_GIT_LOG = ".git/logs/HEAD"
 
 
 class TooManyFiles(Exception):
@@ -30,7 +29,6 @@ class Stopped(Exception):
 class Comparison(NamedTuple):
     """What a walk found that differs from what was known."""
 
-    found: int
     changed: list[str]
     gone: list[str]
 
@@ -63,16 +61,26 @@ class Workspace:
         self.trouble = ""
         self.unwatched = ""
         self.stopped = False
-        self.tracked = 0
+        self.steering = Steering()
         self.waiting = 0
         self.queued = 0
         self._members: dict[str, int] = {}
+        self._others: set[str] = set()  # found, and without a version so far
         self._lock = threading.Lock()
         self._version = 0
         self._view: tuple[int, frozenset[int]] = (0, frozenset())
 
-    def compare(self, known: Mapping[str, Facts], *, limit: int) -> Comparison:
-        """Walk the folder; blocks for as long as that takes.
+    def compare(
+        self,
+        known: Mapping[str, Facts],
+        *,
+        limit: int,
+        tops: Collection[str] = WHOLE,
+        entering: Callable[[str], None] = lambda path: None,
+    ) -> Comparison:
+        """Walk some folders; blocks for as long as that takes.
+
+        `known` are the files there were at and below `tops`.
 
         Raises:
             TooManyFiles: more than `limit` files would be indexed.
@@ -82,29 +90,46 @@ class Workspace:
         counters = Counters()
         missing = dict(known)
         changed: list[str] = []
-        found = 0
-        for batch in walk(self.root, self.rules, counters):
+        found: list[str] = []
+        steps = walk(self.root, self.rules, counters, tops=tops, entering=entering)
+        for batch in steps:
             for entry in batch:
                 if not isinstance(entry, Found):
                     continue
-                found += 1
+                found.append(entry.path)
                 if missing.pop(entry.path, None) == entry.facts:
                     counters.mtime_hits += 1
                 else:
                     counters.mtime_misses += 1
                     changed.append(entry.path)
-            if found > limit:
+            if len(found) > limit:
                 raise TooManyFiles
             if self.stopped:
                 raise Stopped
-        self.counters = counters
-        return Comparison(found, changed, list(missing))
-
-    def load(self, members: Mapping[str, int]) -> None:
-        """Take over what the database knows."""
+        if tops == WHOLE:
+            self.counters = counters
         with self._lock:
-            self._members = dict(members)
+            elsewhere = [p for p in self._others if not is_below(p, tops)]
+            self._others = {p for p in found if p not in self._members}
+            self._others.update(elsewhere)
+        return Comparison(changed, list(missing))
+
+    def load(self, files: Mapping[str, int | None]) -> None:
+        """Take over what the database knows: files, and the versions of some."""
+        with self._lock:
+            self._members = {p: blob for p, blob in files.items() if blob is not None}
+            self._others = files.keys() - self._members.keys()
             self._version += 1
+
+    @property
+    def tracked(self) -> int:
+        """How many files there are, whatever is in them."""
+        return len(self._members) + len(self._others)
+
+    def expect(self, paths: Iterable[str]) -> None:
+        """Note files that were found and will be read."""
+        with self._lock:
+            self._others.update(p for p in paths if p not in self._members)
 
     def take(self, written: Written) -> bool:
         """Note what became of a file; False: it needs a second look.
@@ -127,8 +152,10 @@ class Workspace:
         with self._lock:
             if blob_id is None:
                 self._members.pop(path, None)
+                self._others.add(path)
             else:
                 self._members[path] = blob_id
+                self._others.discard(path)
             self._version += 1
 
     def drop_members(self, paths: Iterable[str]) -> None:
@@ -136,17 +163,8 @@ class Workspace:
         with self._lock:
             for path in paths:
                 self._members.pop(path, None)
+                self._others.discard(path)
             self._version += 1
-
-    def members_below(self, path: str) -> list[str]:
-        """Return a file, or the files of a folder, that are known."""
-        prefix = f"{path}/"
-        with self._lock:
-            return [
-                name
-                for name in self._members
-                if name == path or name.startswith(prefix)
-            ]
 
     def blob_of(self, path: str) -> int | None:
         """Return the version that a file has, if it has one."""
@@ -195,21 +213,16 @@ def is_unsettled(facts: Facts, now_ns: int | None = None) -> bool:
     return bool(stamps) and now - max(stamps) < _SETTLES_NS
 
 
-def changes_rules(path: str) -> bool:
-    """Tell whether a changed path may change what else is indexed."""
-    return path.rpartition("/")[2] in IGNORE_FILES or path in _GIT_MOVES
-
-
-def is_commit(path: str) -> bool:
-    """Tell whether a changed path says that git has something new."""
-    return path in (_GIT_LOG, *_GIT_MOVES)
-
-
-def is_wanted(rules: Rules, path: str) -> bool:
+def is_wanted(workspace: Workspace, path: str) -> bool:
     """Tell whether an event about a path matters."""
-    if changes_rules(path) or is_commit(path):
+    steering = workspace.steering
+    if path in steering.rules or path in steering.commits:
         return True
-    return rules.reason(path) is None
+    if Path(path).is_absolute() or not is_text(path):
+        return False
+    if path.rpartition("/")[2] in IGNORE_FILES:  # which may name themselves
+        return True
+    return workspace.rules.reason(path) is None
 
 
 def total_view(workspaces: Iterable[Workspace], chunks: int) -> View:

@@ -83,6 +83,7 @@ async def scope_of(
         spaces = [w for w in spaces if _mentions(question, w)]
         if not spaces:
             return Scope(total_view((), 0), (), [_WHICH])
+    await engine.look(spaces)
     view = total_view(spaces, engine.store.index.chunks)
     own = {space.id: _own_ids(space, spaces) for space in spaces}
     shown = [space for space in spaces if own[space.id] or not space.ids()]

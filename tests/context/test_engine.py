@@ -397,7 +397,7 @@ async def test_names_that_differ_in_case_or_form_are_files_of_their_own(
         await complete(made)
         assert sorted(made.workspaces[0].paths()) == there
         [sync] = made._syncs.values()
-        await until(lambda: sync._timer is None and not made.indexer.open_tasks)
+        await until(lambda: not (sync._timer or sync._tasks or made.indexer.open_tasks))
         count = len(workers.prepared)
         await sync.scan()
         await complete(made)

@@ -31,6 +31,7 @@ class Repository:
             check=True,
             capture_output=True,
             text=True,
+            errors="surrogateescape",
         )
         return ran.stdout.strip()
 

@@ -1,9 +1,8 @@
 """Keeping a workspace and the index the same, with workers in the same process."""
 
 import asyncio
-import contextlib
+import errno
 import os
-import queue
 import shutil
 import sqlite3
 import threading
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from watchfiles import Change
 
 from byok.context.ignore import Rules
 from byok.context.indexer import Indexer
@@ -21,7 +19,9 @@ from byok.context.store import Store
 from byok.context.sync import Synchroniser
 from byok.context.types import Phase
 from byok.context.workspace import Workspace
+from tests.context.test_history import Repository
 from tests.fakes.engines import InlineWorkers, engine, project, until, written
+from tests.fakes.watching import PlayedWatches
 
 
 class Bench:
@@ -209,8 +209,6 @@ async def test_more_files_than_allowed_are_left_to_ripgrep(root: Path) -> None:
         await bench.sync.scan()
         assert bench.workspace.phase is Phase.TOO_LARGE
         assert bench.workspace.note == "more than 1 files: ripgrep answers instead"
-        await bench.sync.refresh(["a.py"])  # and stay so when one of them is saved
-        assert bench.workspace.phase is Phase.TOO_LARGE
         assert not bench.workspace.built
         written(root, {".gitignore": "src/\n.gitignore\n"})
         bench.workspace.rules.forget_all()
@@ -316,63 +314,49 @@ async def test_a_file_deleted_while_a_worker_has_it_is_dropped_in_the_end(
     await until(lambda: bench.paths == ["src/b.py"])
 
 
-class Played:
-    """Events of the system as the test gives them."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self.queue: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
-
-    def __call__(
-        self, *_: Any, stop_event: threading.Event, **__: Any
-    ) -> Iterator[set[tuple[Change, str]]]:
-        yield set()
-        while not stop_event.is_set():
-            with contextlib.suppress(queue.Empty):
-                paths = self.queue.get(timeout=0.01)
-                yield {(Change.modified, f"{self._root}/{path}") for path in paths}
-
-
 async def test_events_are_followed_and_a_flood_is_one_scan(
     root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    events = Played(root)
-    async with opened(root, watch=events) as bench:
+    events = PlayedWatches()
+    async with opened(root, watches=events) as bench:
         run = asyncio.ensure_future(bench.sync.run())
         await bench.idle()
         (root / "a.py").write_text("other")
         before = bench.workspace.blob_of("a.py")
-        events.queue.put(["a.py"])
+        events.told("a.py")
         await until(lambda: bench.workspace.blob_of("a.py") != before)
         await bench.idle()
         scans = phases(caplog).count(Phase.SCANNING)
         (root / "c.py").write_text("new")
-        events.queue.put([f"none/{n}" for n in range(501)])
+        events.told(*(f"none/{n}" for n in range(501)))
         await until(lambda: "c.py" in bench.paths)
         after = phases(caplog).count(Phase.SCANNING)
         assert after == scans + 1
         written(root, {".gitignore": "c.py\n"})
-        events.queue.put([".gitignore"])
+        events.told(".gitignore")
         await until(lambda: bench.paths == [".gitignore", "a.py", "src/b.py"])
         run.cancel()
         await asyncio.gather(run, return_exceptions=True)
 
 
-@pytest.mark.parametrize("path", ["src", "a.py"])
+@pytest.mark.parametrize(
+    ("path", "gone", "left"),
+    [("src", "src/b.py", "a.py"), ("a.py", "a.py", "src/b.py")],
+)
 async def test_a_second_look_that_fails_is_told_and_repeated(
-    bench: Bench, root: Path, path: str
+    bench: Bench, root: Path, path: str, gone: str, left: str
 ) -> None:
     await bench.sync.scan()
     await bench.idle()
     hold = sqlite3.connect(bench.store.database.path)
     bench.store.database._db.execute("PRAGMA busy_timeout = 10")
     hold.execute("BEGIN IMMEDIATE")
-    (root / "a.py").unlink()
+    (root / gone).unlink()
     bench.sync._look_again([path])
     await until(lambda: "not in step" in bench.workspace.note)
     hold.close()
-    await until(lambda: bench.paths == ["src/b.py"] and not bench.workspace.note)
+    await until(lambda: bench.paths == [left] and not bench.workspace.note)
     await bench.idle()
 
 
@@ -384,8 +368,8 @@ async def test_events_from_behind_a_link_change_nothing(
     await bench.sync.scan()
     await bench.idle()
     caplog.set_level("INFO")
-    await bench.sync.refresh(["link/sub", "link/sub/x.py"])
-    assert phases(caplog) == []
+    await bench.sync.refresh(["link", "link/sub", "link/sub/x.py"])
+    assert Phase.SCANNING not in phases(caplog)
     assert bench.store.database.rows("SELECT path FROM file WHERE path > 'l'") == [
         ("src/b.py",)
     ]
@@ -393,14 +377,11 @@ async def test_events_from_behind_a_link_change_nothing(
 
 @pytest.mark.case("F33")
 async def test_without_events_a_clock_looks_and_the_note_says_so(root: Path) -> None:
-    def limit(*_: Any, **__: Any) -> Iterator[Any]:
-        raise OSError("OS file watch limit reached")
-        yield
-
-    async with opened(root, watch=limit, poll_seconds=0.02) as bench:
+    events = PlayedWatches()
+    events.error = OSError(errno.ENOSPC, "no more watches")
+    async with opened(root, watches=events, poll_seconds=0.02) as bench:
         run = asyncio.ensure_future(bench.sync.run())
-        await bench.idle()
-        assert bench.workspace.note == "changes are looked for every 0 s"
+        await until(lambda: bench.workspace.note == "changes are looked for every 0 s")
         (root / "a.py").unlink()
         await until(lambda: bench.paths == ["src/b.py"])
         (root / "new.py").write_text("new")
@@ -413,3 +394,121 @@ async def test_closing_breaks_off_a_scan(tmp_path: Path, root: Path) -> None:
     async with engine(tmp_path / "e", root) as made:
         [space] = made.workspaces
     assert space.stopped
+
+
+@asynccontextmanager
+async def running(bench: Bench) -> AsyncIterator[None]:
+    run = asyncio.ensure_future(bench.sync.run())
+    try:
+        yield
+    finally:
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+
+
+async def test_too_large_ends_when_files_are_gone(root: Path) -> None:
+    async with opened(root, max_files=1) as bench, running(bench):
+        await until(lambda: bench.workspace.phase is Phase.TOO_LARGE)
+        (root / "a.py").unlink()
+        await bench.idle()
+        assert (bench.paths, bench.workspace.note) == (["src/b.py"], "")
+        written(root, {"c.py": "new"})
+        await until(lambda: bench.workspace.phase is Phase.TOO_LARGE)
+
+
+async def test_files_that_come_and_go_are_counted_at_once(bench: Bench) -> None:
+    root = bench.workspace.root
+    await bench.sync.scan()
+    await bench.idle()
+    (root / "a.py").unlink()
+    (root / "src" / "b.py").write_text("edited")
+    await bench.sync.refresh(["a.py", "src/b.py"])
+    await bench.idle()
+    assert bench.workspace.progress.files_tracked == 1
+    written(root, {"lib/c.py": "new", "lib/d.bin": "\0"})
+    await bench.sync.refresh(["lib"])
+    await bench.idle()
+    assert bench.workspace.progress.files_tracked == 3
+    shutil.rmtree(root / "lib")
+    await bench.sync.refresh(["lib"])
+    assert bench.workspace.progress.files_tracked == 1
+
+
+async def test_what_no_event_told_of_is_found_after_a_while(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    events = PlayedWatches()
+    async with opened(root, watches=events, compare_seconds=0.05) as bench:
+        run = asyncio.ensure_future(bench.sync.run())
+        await bench.idle()
+        (root / "a.py").unlink()
+        written(root, {"c.py": "new"})
+        await until(lambda: bench.paths == ["c.py", "src/b.py"])
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+    assert phases(caplog).count(Phase.SCANNING) == 1
+
+
+async def test_a_question_has_everything_compared_that_was_not_for_a_while(
+    root: Path,
+) -> None:
+    async with opened(root, watches=PlayedWatches()) as bench, running(bench):
+        await bench.sync.look()  # nothing is known yet, and nothing waited for
+        await bench.idle()
+        await until(lambda: not bench.sync._one_at_a_time.locked())
+        (root / "a.py").unlink()
+        await bench.sync.look()
+        assert bench.paths == ["a.py", "src/b.py"]
+        bench.sync._compared -= 61
+        await bench.sync.look()
+        assert bench.paths == ["src/b.py"]
+
+
+async def test_without_events_a_question_compares_sooner(root: Path) -> None:
+    async with opened(root) as bench:
+        await bench.sync.scan()
+        await bench.idle()
+        (root / "a.py").unlink()
+        bench.sync._compared -= 3
+        bench.workspace.unwatched = "changes are looked for every 60 s"
+        await bench.sync.look()
+        assert bench.paths == ["src/b.py"]
+
+
+async def test_a_long_comparison_runs_beside_a_question(root: Path) -> None:
+    async with opened(root) as bench:
+        await bench.sync.scan()
+        await bench.idle()
+        (root / "a.py").unlink()
+        bench.sync._took = 3.0
+        bench.sync._compared -= 61
+        await bench.sync.look()
+        assert bench.paths == ["a.py", "src/b.py"]
+        await until(lambda: bench.paths == ["src/b.py"])
+
+
+async def test_commits_are_read_when_the_repository_tells(root: Path) -> None:
+    made = Repository(root)
+    made.commit("one")
+    async with opened(root) as bench, running(bench):
+        await until(lambda: bench.sync.commits.history is not None)
+        newest = made.commit("two", "c.py")
+        await until(
+            lambda: (
+                (known := bench.sync.commits.history) is not None
+                and known.head == newest
+            )
+        )
+
+
+async def test_a_rule_above_the_root_is_followed(tmp_path: Path) -> None:
+    made = Repository(tmp_path.resolve() / "repo")
+    root = project(made.root / "pkg", a__py="one", b__log="two")
+    async with engine(tmp_path / "e", root) as opened_engine:
+        [space] = opened_engine.workspaces
+        await until(lambda: sorted(space.paths()) == ["a.py", "b.log"])
+        (made.root / ".gitignore").write_text("*.log\n")
+        await until(lambda: space.paths() == ["a.py"])
+        (made.root / ".gitignore").unlink()
+        await until(lambda: sorted(space.paths()) == ["a.py", "b.log"])

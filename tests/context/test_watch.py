@@ -1,148 +1,152 @@
-"""Noticing changes: by events of the system, and without them."""
+"""Noticing changes: heaps of what the system tells, and what follows failures."""
 
 import asyncio
+import errno
 import logging
 import shutil
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from watchfiles import Change
 
 from byok.context.watch import Changes, Watcher
 from tests.fakes.engines import SECONDS
+from tests.fakes.watching import PlayedWatches
 
-Found = set[tuple[Change, str]]
-
-
-class Events:
-    """Plays what `watch` would yield: sets of changes, errors, the end."""
-
-    def __init__(self, *runs: list[Found | Exception]) -> None:
-        self._runs = list(runs)
-        self.begun = 0
-        self.lenient: list[bool] = []
-        self.wanted: Callable[[Change, str], bool] = lambda *_: True
-
-    def __call__(
-        self,
-        root: Path,
-        *,
-        watch_filter: Any,
-        stop_event: threading.Event,
-        ignore_permission_denied: bool,
-        **_: Any,
-    ) -> Iterator[Found]:
-        self.begun += 1
-        self.wanted = watch_filter
-        self.lenient.append(ignore_permission_denied)
-        run = self._runs.pop(0) if self._runs else []
-        for step in run:
-            if isinstance(step, Exception):
-                raise step
-            yield step
-        if not self._runs:
-            yield set()
-            stop_event.wait(SECONDS)
+GBK = b"\xd6\xd0\xce\xc4.txt"
 
 
-async def first(watcher: Watcher, count: int) -> list[Changes]:
-    """Return the first changes of a watcher."""
-    found: list[Changes] = []
+async def first(watcher: Watcher, count: int) -> list[Any]:
+    """Return the first changes of a watcher, entering the root at each look."""
+    found: list[Any] = []
     async with asyncio.timeout(SECONDS), aclosing(watcher.changes()) as changes:
         async for one in changes:
-            found.append(one)
+            found.append(one.paths)
+            if one.paths is None:
+                watcher.enter("")
             if len(found) == count:
                 break
     return found
 
 
 async def test_a_saved_file_is_told_by_its_path(tmp_path: Path) -> None:
-    watcher = Watcher(tmp_path, lambda path: path.endswith(".py"), debounce_ms=50)
+    watcher = Watcher(tmp_path, lambda path: path.endswith(".py"))
     async with asyncio.timeout(SECONDS), aclosing(watcher.changes()) as changes:
         assert (await anext(changes)).paths is None
+        watcher.enter("")
         (tmp_path / "a.log").write_text("x")
         (tmp_path / "src").mkdir()
         (tmp_path / "a.py").write_text("x")
         assert (await anext(changes)).paths == frozenset({"a.py"})
 
 
-async def test_nothing_falls_between_the_first_look_and_the_events(
+async def test_saves_that_follow_at_once_are_one_heap_and_one_has_an_end(
     tmp_path: Path,
 ) -> None:
-    watcher = Watcher(tmp_path, lambda path: True, debounce_ms=50)
-    async with asyncio.timeout(SECONDS), aclosing(watcher.changes()) as changes:
-        assert (await anext(changes)).paths is None
-        (tmp_path / "meanwhile").write_text("x")
-        assert (await anext(changes)).paths == frozenset({"meanwhile"})
+    events = PlayedWatches()
+    watcher = Watcher(
+        tmp_path, lambda path: True, quiet=SECONDS, longest=1.0, watches=events
+    )
+    for n in range(30):
+        events.told("a.py", f"b{n % 2}.py")
+    assert await first(watcher, 2) == [None, {"a.py", "b0.py", "b1.py"}]
+
+
+async def test_a_heap_ends_when_nothing_more_comes(tmp_path: Path) -> None:
+    events = PlayedWatches(frozenset({"a"}), frozenset({"b"}))
+    watcher = Watcher(
+        tmp_path, lambda path: True, quiet=0.1, longest=SECONDS, watches=events
+    )
+    assert await first(watcher, 2) == [None, {"a", "b"}]
+
+
+@pytest.mark.parametrize("told", [frozenset(map(str, range(501))), None])
+async def test_a_flood_and_lost_events_are_a_look_at_everything(
+    tmp_path: Path, told: frozenset[str] | None
+) -> None:
+    events = PlayedWatches(told)
+    assert await first(Watcher(tmp_path, lambda path: True, watches=events), 2) == [
+        None,
+        None,
+    ]
+    assert events.made == 1
 
 
 async def test_a_folder_that_vanishes_and_comes_back_is_watched_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
 ) -> None:
     root = tmp_path / "p"
     root.mkdir()
-    watcher = Watcher(root, lambda path: True, poll_seconds=0.01, debounce_ms=50)
+    watcher = Watcher(root, lambda path: True, poll_seconds=0.01)
     async with asyncio.timeout(SECONDS), aclosing(watcher.changes()) as changes:
         assert await anext(changes) == Changes(None)
+        watcher.enter("")
         shutil.rmtree(root)
         assert await anext(changes) == Changes(None)
-        assert "are looked for every" in watcher.note
+        watcher.enter("")
+        waiting = asyncio.ensure_future(anext(changes))
         root.mkdir()
-        while watcher.note:
-            assert await anext(changes) == Changes(None)
+        assert await waiting == Changes(None)
+        watcher.enter("")
         (root / "a").write_text("x")
         assert (await anext(changes)).paths == frozenset({"a"})
-    assert caplog.text.count("cannot be watched") == 1
 
 
-async def test_a_limit_of_the_system_is_told_at_once_and_a_clock_takes_over(
+async def test_a_limit_of_the_system_is_told_and_a_clock_takes_over(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    limit: list[Found | Exception] = [OSError("OS file watch limit reached")]
-    events = Events(limit, limit, limit, [])
-    watcher = Watcher(tmp_path, lambda path: True, poll_seconds=0.01, watch=events)
-    assert await first(watcher, 3) == [Changes(None)] * 3
-    assert watcher.note == "changes are looked for every 0 s"
-    assert events.begun == 3
-    assert caplog.text.count("OS file watch limit reached") == 1
+    notes: list[str] = []
+    events = PlayedWatches()
+    events.error = OSError(errno.ENOSPC, "no more watches")
+    watcher = Watcher(
+        tmp_path,
+        lambda path: True,
+        tell=notes.append,
+        poll_seconds=0.01,
+        watches=events,
+    )
+    assert await first(watcher, 4) == [None] * 4
+    assert set(notes) == {"changes are looked for every 0 s"}
+    assert caplog.text.count("no more watches") == 1
 
 
-async def test_a_folder_that_may_not_be_read_does_not_stop_the_others(
-    tmp_path: Path,
+@pytest.mark.parametrize("error", [RuntimeError("x"), OSError("x"), ValueError("x")])
+async def test_a_failure_costs_one_look_at_everything(
+    tmp_path: Path, error: Exception
 ) -> None:
-    change: Found = {(Change.added, f"{tmp_path}/a")}
-    denied = OSError("Permission denied (os error 13) about ['/x']")
-    events = Events([denied], [change])
-    found = await first(Watcher(tmp_path, lambda path: True, watch=events), 2)
-    assert [one.paths for one in found] == [None, frozenset({"a"})]
-    assert events.lenient == [False, True]
+    notes: list[str] = []
+    events = PlayedWatches(error, frozenset({"a"}))
+    watcher = Watcher(tmp_path, lambda path: True, tell=notes.append, watches=events)
+    assert await first(watcher, 3) == [None, None, {"a"}]
+    assert notes == []
 
 
 async def test_the_note_goes_when_events_come_again(tmp_path: Path) -> None:
-    change: Found = {(Change.added, f"{tmp_path}/a")}
-    events = Events([OSError("limit")], [change])
-    watcher = Watcher(tmp_path, lambda path: True, poll_seconds=0.01, watch=events)
-    found = await first(watcher, 3)
-    assert [one.paths for one in found] == [None, None, {"a"}]
-    assert watcher.note == ""
-
-
-async def test_events_about_the_folder_itself_are_none_of_its_files(
-    tmp_path: Path,
-) -> None:
-    events = Events(
-        [{(Change.modified, str(tmp_path))}, {(Change.modified, f"{tmp_path}/a")}]
+    notes: list[str] = []
+    events = PlayedWatches(OSError("x"), OSError("x"), frozenset({"a"}))
+    watcher = Watcher(
+        tmp_path,
+        lambda path: True,
+        tell=notes.append,
+        poll_seconds=0.01,
+        watches=events,
     )
-    found = await first(Watcher(tmp_path, lambda path: True, watch=events), 2)
-    assert [one.paths for one in found] == [None, {"a"}]
-    assert events.wanted(Change.deleted, str(tmp_path))
+    assert await first(watcher, 4) == [None, None, None, {"a"}]
+    assert notes == ["changes are looked for every 0 s", ""]
+
+
+async def test_a_name_that_is_no_text_disturbs_nobody(tmp_path: Path) -> None:
+    watcher = Watcher(tmp_path, lambda path: path == "a.py")
+    async with asyncio.timeout(SECONDS), aclosing(watcher.changes()) as changes:
+        assert (await anext(changes)).paths is None
+        watcher.enter("")
+        (Path(bytes(tmp_path).decode()) / GBK.decode(errors="surrogateescape")).touch()
+        (tmp_path / "a.py").write_text("x")
+        assert (await anext(changes)).paths == frozenset({"a.py"})
 
 
 async def test_it_is_asked_about_relative_paths(tmp_path: Path) -> None:
@@ -150,12 +154,11 @@ async def test_it_is_asked_about_relative_paths(tmp_path: Path) -> None:
 
     def wanted(path: str) -> bool:
         asked.append(path)
-        return False
+        return path == "b.py"
 
-    events = Events([])
-    await first(Watcher(tmp_path, wanted, watch=events), 1)
-    assert not events.wanted(Change.added, f"{tmp_path}/src/a.py")
-    assert asked == ["src/a.py"]
+    events = PlayedWatches(frozenset({"src/a.py"}), frozenset({"b.py"}))
+    assert await first(Watcher(tmp_path, wanted, watches=events), 2) == [None, {"b.py"}]
+    assert asked == ["src/a.py", "b.py"]
 
 
 LIMITED = """
@@ -164,8 +167,12 @@ from byok.context.watch import Watcher
 
 async def main():
     root = pathlib.Path(sys.argv[1])
-    changes = Watcher(root, lambda path: True, poll_seconds=0.05).changes()
-    found = [(await anext(changes)).paths for _ in range(3)]
+    watcher = Watcher(root, lambda path: True, poll_seconds=0.05)
+    changes, found = watcher.changes(), []
+    while len(found) < 3:
+        found.append((await anext(changes)).paths)
+        for folder in ["", *map(str, range(20))]:
+            watcher.enter(folder)
     await changes.aclose()
     print(found)
 

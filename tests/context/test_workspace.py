@@ -6,13 +6,12 @@ import pytest
 
 from byok.context.ignore import Rules
 from byok.context.reading import Unreadable
+from byok.context.steering import Steering
 from byok.context.types import Facts, Phase
 from byok.context.workspace import (
     Stopped,
     TooManyFiles,
     Workspace,
-    changes_rules,
-    is_commit,
     is_unsettled,
     is_wanted,
     total_view,
@@ -44,17 +43,13 @@ def known(space: Workspace) -> dict[str, Facts]:
 
 def test_everything_is_new_where_nothing_is_known(space: Workspace) -> None:
     found = space.compare({}, limit=10)
-    assert (found.found, sorted(found.changed), found.gone) == (
-        2,
-        ["a.py", "src/b.py"],
-        [],
-    )
+    assert (sorted(found.changed), found.gone) == (["a.py", "src/b.py"], [])
     assert space.counters.mtime_misses == 2
 
 
 def test_files_with_the_same_facts_are_not_read_again(space: Workspace) -> None:
     found = space.compare(known(space), limit=10)
-    assert (found.found, found.changed, found.gone) == (2, [], [])
+    assert (found.changed, found.gone) == ([], [])
     assert (space.counters.mtime_hits, space.counters.mtime_misses) == (2, 0)
 
 
@@ -76,7 +71,7 @@ def test_a_file_behind_a_new_rule_is_gone(space: Workspace) -> None:
 def test_as_many_files_as_allowed_are_fine_and_one_more_is_too_many(
     space: Workspace,
 ) -> None:
-    assert space.compare({}, limit=2).found == 2
+    assert len(space.compare({}, limit=2).changed) == 2
     with pytest.raises(TooManyFiles):
         space.compare({}, limit=1)
 
@@ -94,8 +89,6 @@ def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
 
 def test_members_come_change_and_go(space: Workspace) -> None:
     space.load({"a.py": 1, "src/b.py": 2, "src/c.py": 3, "srcs": 4})
-    assert sorted(space.members_below("src")) == ["src/b.py", "src/c.py"]
-    assert space.members_below("a.py") == ["a.py"]
     space.set_member("a.py", 9)
     space.set_member("srcs", None)
     space.drop_members(["src/b.py", "unknown"])
@@ -181,29 +174,33 @@ def test_a_file_is_looked_at_again_only_if_its_date_may_hide_a_change(
     assert is_unsettled(facts, now) is unsettled
 
 
-@pytest.mark.parametrize(
-    ("path", "rule", "commit"),
-    [
-        (".gitignore", True, False),
-        ("deep/below/.augmentignore", True, False),
-        (".git/info/exclude", True, True),
-        (".git/HEAD", True, True),
-        (".git/logs/HEAD", False, True),
-        ("src/HEAD", False, False),
-        ("gitignore", False, False),
-    ],
-)
-def test_some_paths_change_more_than_themselves(
-    path: str, rule: bool, commit: bool
-) -> None:
-    assert changes_rules(path) is rule
-    assert is_commit(path) is commit
-
-
 def test_events_of_ignored_files_are_not_wanted() -> None:
-    given = rules(gitignore="*.log\n")
-    assert is_wanted(given, "a.py")
-    assert is_wanted(given, ".git/HEAD")
-    assert not is_wanted(given, "a.log")
-    assert not is_wanted(given, ".git/index")
-    assert not is_wanted(given, ".env")
+    given = Workspace(1, Path("/p"), rules(gitignore="*.log\n.gitignore\n"))
+    given.steering = Steering(
+        frozenset({".git/HEAD"}), frozenset({"/r/.git/logs/HEAD"})
+    )
+    wanted = ("a.py", ".git/HEAD", "/r/.git/logs/HEAD", ".gitignore", "src/.gitignore")
+    assert all(is_wanted(given, path) for path in wanted)
+    unwanted = ("a.log", ".git/index", ".env", "/r/.git/index", "/r/a.py", "\udcff.py")
+    assert not any(is_wanted(given, path) for path in unwanted)
+
+
+def test_files_are_counted_up_and_down_with_or_without_a_version(
+    space: Workspace,
+) -> None:
+    space.load({"a.py": 1, "picture.png": None})
+    assert space.tracked == 2
+    space.expect(["a.py", "b.py"])
+    assert space.tracked == 3
+    space.set_member("b.py", 5)
+    space.set_member("a.py", None)
+    assert (space.tracked, space.paths()) == (3, ["b.py"])
+    space.drop_members(["picture.png", "b.py"])
+    assert space.tracked == 1
+
+
+def test_only_some_folders_are_compared(space: Workspace) -> None:
+    entered: list[str] = []
+    found = space.compare({}, limit=10, tops={"src"}, entering=entered.append)
+    assert found == (["src/b.py"], [])
+    assert entered == ["src"]
