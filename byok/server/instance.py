@@ -62,7 +62,7 @@ def only_instance(paths: Paths) -> Iterator[None]:
         other = _recorded(paths)
         where = f" (pid {other.pid}, port {other.port})" if other else ""
         raise AlreadyRunning(
-            f"byok is already running{where}.", hint="byok connect shows its settings."
+            f"byok is already running{where}.", hint="byok status shows where it is."
         ) from None
     for written_here_only in (paths.daemon, paths.models):
         sweep(written_here_only)

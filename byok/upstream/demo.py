@@ -6,9 +6,10 @@ plainly that it is no model.
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 
+from byok.augment.body import flag
 from byok.chat import ChatRequest, Message, Role, TextPart, ToolDefinition, ToolResult
 from byok.errors import BadRequest, UpstreamError
 from byok.events import (
@@ -20,9 +21,11 @@ from byok.events import (
     Usage,
 )
 from byok.upstream.base import Forwarded
+from byok.upstream.demo_openai import chat_of, read_body, streamed, whole
 
 MODEL = "echo"
 _MAX_ECHO = 2000
+_LABEL = re.compile(r"\[[a-z][^\]\n]*\]?")  # of augment/blocks.py
 
 
 class DemoUpstream:
@@ -37,17 +40,24 @@ class DemoUpstream:
         """The name in the user's settings."""
         return self._name
 
-    def forwarded(
-        self, path: str, content: bytes
-    ) -> AbstractAsyncContextManager[Forwarded]:
-        """Refuse: the demo has no API of its own."""
-        del content
-        raise BadRequest(
-            f"The demo upstream does not serve /{path}.",
-            code="not_served",
-            hint="Choose a real one with byok serve --upstream NAME.",
-            status=422,
-        )
+    @asynccontextmanager
+    async def forwarded(self, path: str, content: bytes) -> AsyncIterator[Forwarded]:
+        """Answer the chats of OpenAI clients; see Upstream.forwarded."""
+        if path != "chat/completions":
+            raise BadRequest(
+                f"The demo upstream serves /chat/completions, but no /{path}.",
+                code="not_served",
+                hint="Choose a real one with byok serve --upstream NAME.",
+                status=422,
+            )
+        body = read_body(content)
+        batches = self.stream(chat_of(body), MODEL)
+        if flag(body, "stream"):
+            headers = {"content-type": "text/event-stream"}
+            yield Forwarded(headers, streamed(batches, body))
+        else:
+            headers = {"content-type": "application/json"}
+            yield Forwarded(headers, whole(batches, body))
 
     async def models(self) -> list[str]:
         """Offer the one script."""
@@ -110,9 +120,13 @@ def _named(tools: tuple[ToolDefinition, ...], said: str) -> ToolDefinition | Non
 
 
 def _words(message: Message) -> str:
-    """Return the newest words of a user message: its last text."""
+    """Return the newest words of the user.
+
+    Context that is not theirs begins with a label in brackets, wherever it stands.
+    """
     texts = [part.text for part in message.parts if isinstance(part, TextPart)]
-    return texts[-1] if texts else ""
+    own = [said for said in texts if not _LABEL.match(said)]
+    return (own or texts or [""])[-1]
 
 
 def _size(message: Message) -> int:

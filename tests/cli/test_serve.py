@@ -54,7 +54,7 @@ def test_only_one_daemon_runs_and_others_find_it() -> None:
         second = run_byok("serve", "--upstream", "demo", "--port", "0")
         assert (second.returncode, second.stdout) == (75, "")
         assert f"pid {process.pid}" in second.stderr
-        assert "byok connect" in second.stderr
+        assert "byok status" in second.stderr
         found = run_byok("connect", "cli", "--json")
         assert json.loads(found.stdout)["AUGMENT_API_URL"] == url
 

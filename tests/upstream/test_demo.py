@@ -13,7 +13,7 @@ from byok.chat import (
     ToolDefinition,
     ToolResult,
 )
-from byok.errors import UpstreamError
+from byok.errors import BadRequest, UpstreamError
 from byok.events import (
     Finish,
     FinishReason,
@@ -119,4 +119,19 @@ async def test_it_writes_nothing_that_is_taken_as_it_is() -> None:
     chat = ChatRequest((user("x"),), verbatim=True)
     with pytest.raises(UpstreamError, match="no model"):
         async for _ in DemoUpstream(pause=0).stream(chat, MODEL):
+            pass
+
+
+async def test_the_question_is_found_although_the_state_of_the_editor_follows() -> None:
+    state = "[workspace]\nroot: /src/view"
+    edits = "[recent edits by the user]\na.py\n  1: view → view"
+    name, arguments = called(await ask(user('view {"a": 1}', state, edits)))
+    assert (name, json.loads(arguments)) == ("view", {"a": 1})
+    assert said(await ask(user("Hello!", state))).endswith("You asked: Hello!")
+    assert "root: /src" in said(await ask(user("[workspace]\nroot: /src")))
+
+
+async def test_another_endpoint_of_openai_is_not_served() -> None:
+    with pytest.raises(BadRequest, match="but no /embeddings"):
+        async with DemoUpstream().forwarded("embeddings", b"{}"):
             pass

@@ -1,0 +1,277 @@
+"""Every command of the README, by the installed wheel, outside the clone.
+
+A command that is new in the README is in neither table below, and fails a test.
+"""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.program import ROOT
+from tests.fakes.project import make_project
+from tests.fakes.wheel import build_wheel, install_wheel
+
+README = (ROOT / "README.md").read_text("utf-8")
+PROGRAMS = ("byok ", "scripts/", "pipx ", "eval ", "claude ", "which ", "kill ")
+PORT = "8317"  # of the README; the tests take a free one
+SECONDS = 90.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a command is run: beside a daemon or as one, and what it says.
+
+    `first` is a command that has to come before.
+    """
+
+    says: str
+    daemon: bool = True
+    serves: bool = False
+    stdin: str = ""
+    first: str = ""
+
+
+def plain(says: str, stdin: str = "") -> Run:
+    return Run(says, daemon=False, stdin=stdin)
+
+
+ADD = "byok index add ."
+LISTENING = "byok is listening on http://127.0.0.1:8317"
+SERVES = Run(LISTENING, daemon=False, serves=True)
+INDEXED = "files indexed"
+COMMANDS = {
+    "scripts/serve --upstream ollama": SERVES,
+    "scripts/serve --upstream demo": SERVES,
+    "scripts/serve": SERVES,
+    "byok serve": SERVES,
+    "byok serve --ensure": SERVES,
+    "byok serve --upstream ollama --model qwen2.5-coder:14b": SERVES,
+    "byok serve --upstream http://127.0.0.1:9000/v1": SERVES,
+    "byok serve --upstream ollama --workspace ~/src/project": SERVES,
+    "byok config path": plain("config.toml"),
+    "byok config init": plain("config.toml"),
+    "byok config check": plain("defaults apply"),
+    "byok token": plain(""),
+    "byok status": Run("model: byok:demo:echo"),
+    "byok models": Run("echo"),
+    "byok reload": Run("byok uses the settings of"),
+    "byok restart": Run(LISTENING),
+    "byok stop": Run("byok has ended"),
+    "byok keys list": Run("No keys were found"),
+    "byok keys set NAME --store vault": plain("in the vault", "sk-0123456789\n"),
+    "byok connect vscode": Run("http://127.0.0.1:8317"),
+    'eval "$(byok connect cli 2>/dev/null)"': Run(""),
+    "byok index --estimate .": plain("estimated:"),
+    "byok index add ~/src/project": Run(INDEXED),
+    "byok index add .": Run(INDEXED),
+    "byok index add DIR": Run(INDEXED),
+    "byok index status": Run("complete", first=ADD),
+    "byok index why src/x.py": Run("src/x.py: indexed", first=ADD),
+    "byok index why PATH": Run("oven.py: indexed", first=ADD),
+    "byok index remove DIR": Run("is forgotten", first=ADD),
+    "byok index rebuild": Run("no workspace"),
+    'byok search "where are tool call arguments repaired"': Run("Path: "),
+    "byok mcp -w DIR": Run(""),
+    "byok mcp": Run(""),
+    "which byok": plain("bin/byok"),
+    "curl -sN http://127.0.0.1:8317/chat-stream": Run("Hello!"),
+    "OPENAI_BASE_URL=http://127.0.0.1:8317/v1": Run("I am byok's demo"),
+}
+NOT_RUN = {
+    "scripts/test": "runs this very test",
+    "pipx install .": "asks the registry; tests/fakes/wheel.py installs without it",
+    'claude mcp add byok -- byok mcp -w "$PWD"': "needs that program",
+    "byok keys set NAME": "needs the keyring of a desktop",
+    "byok keys set official": "needs the keyring of a desktop",
+    "byok keys test NAME": "asks a vendor with a key of it",
+    "byok keys set openrouter && byok serve --upstream openrouter": (
+        "needs the keyring of a desktop"
+    ),
+    "byok search": "a question has to follow",
+}
+# What byok says, and names of things.
+SAID = {LISTENING, "byok is already running", "byok is starting, or hangs"}
+
+
+def written() -> dict[str, str]:
+    """Return the commands of the README by what the tables call them."""
+    blocks = [line[4:] for line in README.splitlines() if line.startswith("    ")]
+    lines = "\n".join(blocks).replace("\\\n", "").splitlines()
+    shell = [re.sub(r"\s+# .*", "", line).rstrip() for line in lines]
+    starts = (*PROGRAMS, "curl ", "OPENAI_BASE")
+    inline = re.findall(r"`([^`\n]+)`", README)
+    commands = [line for line in (*shell, *inline) if line.startswith(starts)]
+    return {_name(command): command for command in commands if command not in SAID}
+
+
+def _name(command: str) -> str:
+    """Shorten what has several lines, or other programs behind it."""
+    if command.startswith("OPENAI_BASE"):
+        return command.split()[0]
+    return re.split(r" +-H ", command)[0].rstrip() if "curl" in command else command
+
+
+@dataclass(frozen=True)
+class Place:
+    """A clone without its sources, with byok installed; a home and a project."""
+
+    clone: Path
+    home: Path
+    project: Path
+    port: int
+
+    def run(self, command: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            ["bash", "-ec", self.here(command)],
+            input=stdin,
+            capture_output=True,
+            encoding="utf-8",
+            env=self.environment,
+            cwd=self.folder(command),
+            timeout=SECONDS,
+            check=False,
+        )
+
+    @contextmanager
+    def serving(self, command: str) -> Iterator[str]:
+        """Run a daemon, and give the line that it says; it is stopped in the end."""
+        process = subprocess.Popen(
+            ["bash", "-ec", self.here(command)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            encoding="utf-8",
+            env=self.environment,
+            cwd=self.folder(command),
+        )
+        limit = threading.Timer(SECONDS, process.kill)
+        limit.start()
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline()
+            self.run("byok stop")
+            assert process.wait(SECONDS) == 0
+        finally:
+            limit.cancel()
+            process.kill()
+            process.communicate()
+
+    def here(self, command: str) -> str:
+        """Put this place into a command of the README."""
+        for word, meant in (
+            (PORT, str(self.port)),
+            ("NAME", "groq"),
+            ("DIR", str(self.project)),
+            ("PATH", "bakery/oven.py"),
+        ):
+            command = re.sub(rf"\b{word}\b", meant, command)
+        return command
+
+    def folder(self, command: str) -> Path:
+        of_clone = command.startswith(("scripts/", "curl"))
+        return self.clone if of_clone else self.project
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            **{k: v for k, v in os.environ.items() if k not in ("PYTHONPATH",)},
+            "PATH": f"{self.clone / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(self.home),
+            "BYOK_HOME": str(self.home / "byok"),
+            "BYOK_SERVER__PORT": str(self.port),
+            "BYOK_VAULT_PASSPHRASE": "open sesame",
+        }
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone whose virtual environment has the wheel; scripts find it set up."""
+    pytest.importorskip("hatchling", reason="scripts/setup test installs it")
+    clone = tmp_path_factory.mktemp("readme") / "clone"
+    shutil.copytree(ROOT / "scripts", clone / "scripts")
+    shutil.copy(ROOT / "pyproject.toml", clone)
+    venv = clone / ".venv"
+    install_wheel(build_wheel(clone.parent / "dist"), venv)
+    summed = (clone / "pyproject.toml").read_bytes()
+    stamp = subprocess.run(["cksum"], input=summed, capture_output=True, check=True)
+    (venv / ".byok-run").write_bytes(stamp.stdout)
+    program = venv / "bin" / "your-program"
+    program.write_text(
+        f"#!{venv / 'bin' / 'python'}\n"
+        "from openai import OpenAI\n"
+        "asked = [{'role': 'user', 'content': 'Hello!'}]\n"
+        "done = OpenAI().chat.completions.create(model='echo', messages=asked)\n"
+        "print(done.choices[0].message.content)\n"
+    )
+    program.chmod(0o755)
+    return clone
+
+
+@pytest.fixture
+def place(clone: Path, tmp_path: Path) -> Place:
+    home = tmp_path / "user"
+    project = make_project(home / "src" / "project")
+    (project / "src").mkdir()
+    (project / "src" / "x.py").write_text("def repair_arguments(): ...\n")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return Place(clone, home, project, port)
+
+
+def test_every_command_of_the_readme_is_run_or_has_a_reason_not_to_be() -> None:
+    assert set(written()) == set(COMMANDS) | set(NOT_RUN)
+    assert not set(COMMANDS) & set(NOT_RUN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_of_the_readme_works_as_written(place: Place, name: str) -> None:
+    how, command = COMMANDS[name], written()[name]
+    expected = how.says.replace(PORT, str(place.port))
+    if how.serves:
+        with place.serving(command) as line:
+            assert line.rstrip() == expected
+        return
+    demo = place.serving("byok serve --upstream demo")
+    with demo if how.daemon else nullcontext():
+        if how.first:
+            assert place.run(how.first).returncode == 0
+        done = place.run(command, how.stdin)
+    assert done.returncode == 0, done.stderr
+    assert expected in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_the_wheel_is_byokd_and_brings_what_byok_needs(place: Place) -> None:
+    python = place.clone / ".venv" / "bin" / "python"
+    script = (
+        "import importlib.metadata as m, byok, byok.config, pathlib\n"
+        "print(m.version('byokd') == byok.__version__)\n"
+        "print(pathlib.Path(byok.__file__).parent)\n"
+        "print((pathlib.Path(byok.__file__).parent / 'py.typed').exists())\n"
+        "print(len(byok.config.example()) > 1000)\n"
+    )
+    done = subprocess.run(
+        [python, "-c", script],
+        capture_output=True,
+        encoding="utf-8",
+        env=place.environment,
+        cwd=place.project,
+        check=True,
+    )
+    same, where, typed, example = done.stdout.splitlines()
+    assert (same, typed, example) == ("True", "True", "True")
+    assert Path(where).is_relative_to(place.clone)
+    assert sys.prefix not in where
