@@ -215,7 +215,7 @@ def _look(path: Path) -> bool:
                     f"{path} was written by a later version of byok.",
                     hint="Install that version again, or move the file away.",
                 )
-            if version == 0:
+            if version == 0 or not _columns(db) >= _wanted_columns():
                 raise _corrupt(path)
             row = db.execute("SELECT value FROM meta WHERE key = ?", (_OPEN,))
             clean: bool = row.fetchone() == (0,)
@@ -226,6 +226,18 @@ def _look(path: Path) -> bool:
             raise _corrupt(path) from error  # SQLITE_ERROR: another program's tables
         raise
     return clean
+
+
+def _wanted_columns() -> set[tuple[str, str]]:
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(_SCHEMA)
+        return _columns(db)
+
+
+def _columns(db: sqlite3.Connection) -> set[tuple[str, str]]:
+    """Return each column with its table."""
+    sql = "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c"
+    return set(db.execute(f"{sql} WHERE t.type = 'table'"))
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -1,5 +1,6 @@
 """Logging: one redacted line an event, to stderr and to a file that turns over."""
 
+import errno
 import logging
 import os
 import sys
@@ -77,6 +78,8 @@ def set_up_logging(level: str, file: Path | None, redactor: Redactor) -> None:
     if file is not None:
         try:
             make_private(file.parent)
+            if file.exists() and not file.is_file():  # a FIFO would hold the start up
+                raise FileExistsError(errno.EEXIST, f"{file} is no plain file")
             handlers.append(
                 _LogFile(
                     file, maxBytes=_FILE_BYTES, backupCount=_FILES - 1, encoding="utf-8"

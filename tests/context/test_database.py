@@ -184,12 +184,22 @@ def _zero(path: Path) -> None:
     path.write_bytes(bytes(path.stat().st_size))
 
 
+def _edited(sql: str) -> Callable[[Path], object]:
+    def edit(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as db:
+            db.executescript(sql)
+
+    return edit
+
+
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "0 bytes": lambda path: path.write_bytes(b""),
     "garbage": lambda path: path.write_bytes(random.Random(1).randbytes(20_000)),
     "text": lambda path: path.write_text("no database at all, but some text " * 9),
     "zeros": _zero,
     "half a header": lambda path: os.truncate(path, 50),
+    "a table less": _edited("DROP TABLE killer"),
+    "a column less": _edited("ALTER TABLE blob RENAME COLUMN used TO asked"),
     "another program's": _foreign,
     "another program's, version 0": _version_0,
 }

@@ -1,6 +1,7 @@
 """Logging: nothing secret, nothing that moves a terminal's cursor, private files."""
 
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,6 +140,17 @@ def test_without_a_log_file_the_daemon_still_speaks(
     set_up_logging("warning", blocked / "byok.log", redactor)
     assert "no log file: " in capsys.readouterr().err
     assert len(root.handlers) == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no FIFOs here")
+@pytest.mark.case("F43")
+def test_a_fifo_in_the_place_of_the_log_file_does_not_hold_the_start_up(
+    tmp_path: Path, redactor: Redactor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "byok.log").symlink_to("fifo")
+    set_up_logging("warning", tmp_path / "byok.log", redactor)
+    assert "byok.log is no plain file" in capsys.readouterr().err
 
 
 @settings(max_examples=150)
