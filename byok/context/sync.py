@@ -70,10 +70,13 @@ class Synchroniser:
         self._loop = asyncio.get_running_loop()
 
     async def run(self) -> None:
-        """Look at everything, then follow what changes, for ever."""
+        """Look at everything, then follow what changes, for ever.
+
+        What fails is looked at again, and the watching goes on.
+        """
         async with aclosing(self._watcher.changes()) as watched:
             async for changes in watched:
-                await self._follow(changes.paths)
+                await asyncio.wait([self._start(self._follow(changes.paths))])
 
     async def _follow(self, paths: frozenset[str] | None) -> None:
         if paths is None:
@@ -259,7 +262,7 @@ class Synchroniser:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
             self.workspace.trouble = f"not in step: {error}"
-            _log.error("%s: %s", self.workspace.root, error)
+            _log.error("%s is not in step", self.workspace.root, exc_info=error)
             self._failed = True
             self._look_again(paths or ("",))
 

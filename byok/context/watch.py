@@ -118,7 +118,7 @@ class Watcher:
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(queue.put_nowait, told)
 
-        watches = await asyncio.to_thread(self._make, self._root)
+        watches = self._make(self._root)
         thread = threading.Thread(
             target=self._follow, args=(watches, put), name="watch", daemon=True
         )

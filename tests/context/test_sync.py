@@ -106,6 +106,16 @@ async def bench(root: Path) -> AsyncIterator[Bench]:
         yield made
 
 
+@asynccontextmanager
+async def running(bench: Bench) -> AsyncIterator[None]:
+    run = asyncio.ensure_future(bench.sync.run())
+    try:
+        yield
+    finally:
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+
+
 def phases(log: pytest.LogCaptureFixture) -> list[str]:
     """Return the phases that the log tells of, in order."""
     told = [r.getMessage() for r in log.records if r.name == "byok.context.sync"]
@@ -360,6 +370,24 @@ async def test_a_second_look_that_fails_is_told_and_repeated(
     await bench.idle()
 
 
+async def test_a_change_that_cannot_be_noted_is_noted_later(root: Path) -> None:
+    events = PlayedWatches()
+    async with opened(root, watches=events) as bench, running(bench):
+        await bench.idle()
+        hold = sqlite3.connect(bench.store.database.path)
+        bench.store.database._db.execute("PRAGMA busy_timeout = 10")
+        hold.execute("BEGIN IMMEDIATE")
+        (root / "a.py").unlink()
+        events.told("a.py")
+        await until(lambda: "not in step" in bench.workspace.note)
+        hold.close()
+        await until(lambda: bench.paths == ["src/b.py"] and not bench.workspace.note)
+        (root / "src" / "b.py").unlink()
+        events.told("src/b.py")
+        await until(lambda: bench.paths == [])
+        assert events.made == 1
+
+
 async def test_events_from_behind_a_link_change_nothing(
     bench: Bench, root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -394,16 +422,6 @@ async def test_closing_breaks_off_a_scan(tmp_path: Path, root: Path) -> None:
     async with engine(tmp_path / "e", root) as made:
         [space] = made.workspaces
     assert space.stopped
-
-
-@asynccontextmanager
-async def running(bench: Bench) -> AsyncIterator[None]:
-    run = asyncio.ensure_future(bench.sync.run())
-    try:
-        yield
-    finally:
-        run.cancel()
-        await asyncio.gather(run, return_exceptions=True)
 
 
 async def test_too_large_ends_when_files_are_gone(root: Path) -> None:
