@@ -8,16 +8,20 @@ already may be imported here.
 import os
 import sys
 
+_PYTHON = os.path.realpath(os.path.dirname(os.__file__))
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def without_working_folder(path: list[str], own: str = _OWN) -> list[str]:
-    """Return a search path without the working folder, unless byok itself is there."""
+    """Return a search path without the working folder.
+
+    Unless byok itself is there, or Python.
+    """
     try:
         here = os.path.realpath(os.getcwd())
     except OSError:  # it is gone: nothing is found in it
         return path
-    if here == os.path.realpath(own):
+    if here in (os.path.realpath(own), _PYTHON) or here.startswith(_PYTHON + os.sep):
         return path
     return [entry for entry in path if os.path.realpath(entry) != here]
 

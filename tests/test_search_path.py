@@ -28,6 +28,13 @@ def test_where_byok_itself_is_it_stays(
     assert without_working_folder(path, own=str(tmp_path)) == path
 
 
+def test_pythons_own_folders_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = Path(os.__file__).parent
+    for folder in (library, library / "json"):
+        monkeypatch.chdir(folder)
+        assert without_working_folder([str(folder)], own="/x") == [str(folder)]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="no folder goes while one is in it")
 def test_a_working_folder_that_is_gone_hides_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
