@@ -176,9 +176,9 @@ async def test_an_upstream_that_is_away_is_told() -> None:
     assert (got.status, error_of(got)["code"]) == (502, "upstream_connect")
 
 
-async def test_the_demo_has_no_such_api() -> None:
+async def test_the_demo_has_chats_alone() -> None:
     async with running(upstream="demo") as editor:
-        got = await editor.post(CHAT)
+        got = await editor.post("/v1/embeddings", {"model": "m", "input": "a"})
     assert (got.status, error_of(got)["code"]) == (422, "not_served")
 
 
