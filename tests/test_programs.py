@@ -84,6 +84,7 @@ def test_a_folder_of_somebody_else_in_the_path_is_passed_over(tmp_path: Path) ->
         folder.chmod(0o755)
         planted(folder / "shut" / "bin")
         good = planted(folder / "good")
+        good.parent.chmod(0o755)  # whatever umask a test has left
         (folder / "shut").chmod(0o700)
         path = os.pathsep.join([str(folder / "shut" / "bin"), str(good.parent)])
         told = subprocess.run(
