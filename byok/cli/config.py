@@ -4,7 +4,7 @@ import typer
 
 from byok.cli.asking import ask_daemon, tell_not_running
 from byok.cli.context import ConfigOption, load, tell_foreign_variables
-from byok.cli.output import say, say_json, tell
+from byok.cli.output import say, say_json, say_text, tell
 from byok.knowledge import Service
 from byok.paths import find_paths
 
@@ -49,7 +49,7 @@ def example() -> None:
     """Print the commented example: every setting there is, with its default."""
     from byok.config import example
 
-    say(example().rstrip("\n"))
+    say_text(example().rstrip("\n"))
 
 
 def check(config: ConfigOption = None) -> None:

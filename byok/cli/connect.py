@@ -3,12 +3,11 @@
 from enum import StrEnum
 from typing import Annotated
 
-import orjson
 import typer
 
 from byok.cli.asking import refuse_if_silent
 from byok.cli.context import JsonOption, load
-from byok.cli.output import say, tell
+from byok.cli.output import say, say_json, tell
 from byok.paths import find_paths
 
 
@@ -44,14 +43,14 @@ def connect(
         tell("byok is not running; these are the settings for its usual port.")
     values = _VALUES[client](url, token)
     if json:
-        say(orjson.dumps(values, option=orjson.OPT_INDENT_2).decode())
+        say_json(values)
         return
     tell(_WHERE[client])
     if client in (Client.CLI, Client.SDK):
         for name, value in values.items():
             say(f"export {name}={value}")
     else:
-        say(orjson.dumps(values, option=orjson.OPT_INDENT_2).decode())
+        say_json(values)
 
 
 def _editor(url: str, token: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from byok.context.roots import check_root
 from byok.context.scan import Counters, walk
 from byok.context.types import Found
 from byok.errors import ConfigError
+from byok.escapes import escape
 
 # Measured with two workers on two cores (docs/RETRIEVAL.md).
 _FILES_PER_SECOND, _BYTES_PER_SECOND, _MEASURED_WORKERS = 1_100, 9_000_000, 2
@@ -36,8 +37,8 @@ class Estimate:
     def text(self) -> str:
         """Say it in a few lines."""
         lines = [
-            f"{self.root}: {self.files:,} files, {self.bytes / 1e6:,.1f} MB; "
-            f"{self.left_out:,} names left out",
+            f"{escape(str(self.root))}: {self.files:,} files, "
+            f"{self.bytes / 1e6:,.1f} MB; {self.left_out:,} names left out",
             f"estimated: {_duration(self.seconds)} for the first build, "
             f"{self.disk_bytes / 1e6:,.1f} MB on disk (rates measured elsewhere: "
             "yours may be half or twice that)",

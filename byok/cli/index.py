@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from byok.cli.asking import folders, whole, with_client
 from byok.cli.building import describe, is_settled, until_built, until_rebuilt
 from byok.cli.context import ConfigOption, JsonOption, load
-from byok.cli.output import say, say_json, say_table, tell
+from byok.cli.output import say, say_json, say_table, say_text, tell
 from byok.knowledge import Service
 
 if TYPE_CHECKING:
@@ -196,4 +196,4 @@ def estimate(
     if json:
         say_json(found.told())
     else:
-        say(found.text())
+        say_text(found.text())

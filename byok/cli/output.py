@@ -1,4 +1,8 @@
-"""What commands print: text for people, JSON for scripts, errors with their cure."""
+"""What commands print: text for people, JSON for scripts, errors with their cure.
+
+Nothing else writes to the terminal: in names of files, and in what upstreams and errors
+say, what a terminal would obey is shown as escapes.
+"""
 
 import sys
 from collections.abc import Iterable
@@ -7,28 +11,37 @@ from typing import Any
 import orjson
 
 from byok.errors import ByokError
+from byok.escapes import escape, escape_json
 
 _PIPE_WIDTH = 10_000
 
 
-def say(text: str = "") -> None:
+def say(line: str = "") -> None:
     """Print a line for the caller."""
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(escape(line) + "\n")
 
 
-def tell(text: str) -> None:
+def say_text(text: str) -> None:
+    """Print lines for the caller."""
+    for line in text.split("\n"):
+        say(line)
+
+
+def tell(line: str) -> None:
     """Print a remark that no script should read."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(escape(line) + "\n")
 
 
 def say_json(value: Any) -> None:
     """Print a value for a script."""
-    say(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+    text = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    sys.stdout.write(escape_json(text) + "\n")
 
 
 def fail(error: ByokError) -> None:
     """Print what went wrong and what to do."""
-    tell(f"byok: {error}")
+    for line in f"byok: {error}".split("\n"):
+        tell(line)
     if error.hint:
         tell(f"  {error.hint}")
 
@@ -41,10 +54,5 @@ def say_table(*columns: str, rows: Iterable[tuple[str, ...]]) -> None:
 
     table: Table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*(Text(_printable(cell)) for cell in row))
+        table.add_row(*(Text(escape(cell)) for cell in row))
     Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)
-
-
-def _printable(text: str) -> str:
-    """Leave no escape sequence of an upstream to the terminal."""
-    return "".join(char if char.isprintable() else "?" for char in text)

@@ -9,7 +9,7 @@ import typer
 from byok.cli.asking import WorkspacesOption, folders, with_client
 from byok.cli.building import FAILED, Built, describe, until_built
 from byok.cli.context import ConfigOption, JsonOption
-from byok.cli.output import say, say_json, tell
+from byok.cli.output import say_json, say_text, tell
 from byok.errors import ConfigError, NotReady
 from byok.knowledge import DEFAULT_LENGTH, LONGEST, Service
 
@@ -75,7 +75,7 @@ def search(
     if json:
         say_json(told)
     else:
-        say(told["formatted_retrieval"].rstrip("\n"))
+        say_text(told["formatted_retrieval"].rstrip("\n"))
 
 
 async def _scope(

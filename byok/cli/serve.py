@@ -99,10 +99,8 @@ def _runs(paths: "Paths", options: Options, settings: "Settings") -> bool:
     if daemon is None:
         return False
     if others := ignored(daemon, options, settings):
-        tell(
-            f"byok runs already, without these options: {' '.join(others)}\n"
-            "  To use them: byok stop, then start it with them."
-        )
+        tell(f"byok runs already, without these options: {' '.join(others)}")
+        tell("  To use them: byok stop, then start it with them.")
     say(f"byok is listening on http://127.0.0.1:{daemon.port}")
     return True
 

@@ -8,6 +8,7 @@ about, and as much of the start as there is room for.
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
+from byok.escapes import escape
 from byok.excerpt import fair_cap
 from byok.retrieval.pack import (
     GAP_LINE,
@@ -18,7 +19,7 @@ from byok.retrieval.pack import (
     Section,
     merged,
 )
-from byok.retrieval.render import Answer, Block, block, escaped
+from byok.retrieval.render import Answer, Block, block
 
 _HEADING = "[files that the user attached]\n"
 _EMPTY = "(the file is empty)\n"
@@ -72,7 +73,7 @@ def _written(notes: Iterable[str], room: int) -> str:
     """Write as many notes as there is room for."""
     text = ""
     for note in notes:
-        line = f"({escaped(note)})\n"
+        line = f"({escape(note)})\n"
         if len(text) + len(line) <= room:
             text += line
     return text
@@ -104,7 +105,7 @@ def _start(file: Attached, room: int) -> Block:
     """Write a file from its first line on."""
     if not file.lines:
         nothing = PackedFile(file.blob_id, file.path, ())
-        text = PATH_LINE.format(escaped(file.path)) + _EMPTY
+        text = PATH_LINE.format(escape(file.path)) + _EMPTY
         return Block(text if len(text) <= room else "", nothing, whole=True)
     count = _lines_within(file.lines, room)
     start = (Section(0, count - 1),)

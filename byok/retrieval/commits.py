@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from byok.context.history import Commit
 from byok.context.tokens import terms
+from byok.escapes import escape
 from byok.retrieval.masking import mask_lines
-from byok.retrieval.render import escaped
 
 _HEADING = "The following commits were retrieved:\n"
 _NOTHING = "No commit was found for this request (no matches).\n"
@@ -50,10 +50,10 @@ def render_commits(commits: Sequence[Commit], limit: int) -> str:
         seconds = min(max(0, commit.time), _LAST_SECOND)
         when = datetime.fromtimestamp(seconds, UTC).date().isoformat()
         said = mask_lines(commit.message.splitlines() or [""])
-        subject, *rest = map(escaped, said)
+        subject, *rest = map(escape, said)
         block = f"Commit: {commit.hash[:12]} {when} {subject}\n"
         block += "".join(f"    {line}\n" for line in rest if line.strip())
-        block += "".join(f"  {escaped(path)}\n" for path in commit.files[:_FILES])
+        block += "".join(f"  {escape(path)}\n" for path in commit.files[:_FILES])
         if commit.touched > _FILES:
             block += f"  and {commit.touched - _FILES} more files\n"
         if len(text) + len(block) > limit:

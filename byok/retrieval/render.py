@@ -10,10 +10,10 @@ Below come paths that are only named, and notes. What is shown comes from files,
 is escaped, masked, and can never look like one of our own lines.
 """
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from byok.escapes import escape
 from byok.retrieval.masking import mask_lines
 from byok.retrieval.pack import (
     GAP_LINE,
@@ -31,10 +31,6 @@ _TOO_SHORT = "Code was found, but none of it fits into an answer of this length.
 _CUT = " [line cut: {} characters more]"
 # A section that does not fit is cut, if so many of its lines do.
 _WORTH_CUTTING = 5
-_ODD = re.compile(
-    r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069"
-    r"\ud800-\udfff]"
-)
 
 
 class Answer(NamedTuple):
@@ -50,20 +46,6 @@ class Block(NamedTuple):
     text: str
     shown: PackedFile
     whole: bool
-
-
-def escaped(text: str) -> str:
-    r"""Write control characters, and bytes that are no UTF-8, as `\x1b`."""
-    return _ODD.sub(_escape, text) if _ODD.search(text) else text
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if 0xDC80 <= code <= 0xDCFF:  # how Python keeps a byte that is no UTF-8
-        code -= 0xDC00
-    if code in (0x0A, 0x0D):
-        return "\\n" if code == 0x0A else "\\r"
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def render(
@@ -114,7 +96,7 @@ def block(
     file: PackedFile, lines: Sequence[str], room: int, least: int = _WORTH_CUTTING
 ) -> Block:
     """Write what fits of a file; of a section that does not, `least` lines or none."""
-    text = PATH_LINE.format(escaped(file.path))
+    text = PATH_LINE.format(escape(file.path))
     shown: list[Section] = []
     whole = True
     for first, last in file.sections:
@@ -153,7 +135,7 @@ def _rows(lines: Sequence[str], first: int, last: int, path: str) -> list[str]:
 def _line(line: str, beyond: int) -> str:
     if len(line) > LONGEST_LINE:
         line = line[:LONGEST_LINE] + _CUT.format(beyond)
-    return escaped(line)
+    return escape(line)
 
 
 def _others(paths: Iterable[str], room: int) -> str:
@@ -164,7 +146,7 @@ def _named(heading: str, rows: Iterable[str], room: int) -> str:
     """Return a heading and the rows that fit below it, or nothing."""
     text = heading
     for row in rows:
-        row = escaped(row[:-1]) + "\n"
+        row = escape(row[:-1]) + "\n"
         if len(text) + len(row) > room:
             break
         text += row

@@ -126,3 +126,29 @@ def test_data_of_a_later_byok_are_not_touched(cli: Cli, project: Path) -> None:
     done = cli("index", "status")
     assert (done.code, done.out) == (76, "")
     assert "later" in done.err or "newer" in done.err
+
+
+@pytest.mark.case("B117")
+def test_no_command_prints_what_a_name_would_tell_the_terminal(
+    cli: Cli, tmp_path: Path
+) -> None:
+    odd = make_project(tmp_path / "b\x1b[31mak\u202e\u200be\nry")
+    shown = str(tmp_path / "b\\x1b[31mak\\u202e\\u200be\\nry")
+    (odd / "a\x07.py").write_text("def ring() -> None: ...\n")
+    commands = [
+        ("index", "add", odd),
+        ("index", "why", odd / "a\x07.py"),
+        ("index", "why", odd / "a\x07.py", "--json"),
+        ("index", "status"),
+        ("index", "status", "--json"),
+        ("index", "estimate", odd),
+        ("search", "-w", odd, "ring"),
+        ("index", "remove", odd),
+        ("index", "remove", odd),
+        ("index", "why", odd),
+    ]
+    for command in commands:
+        done = cli(*command)
+        for line in (done.out + done.err).splitlines():
+            assert line.replace("\t", "").isprintable(), command
+    assert cli("index", "add", odd).out.startswith(f"{shown}: ")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from byok.cli.output import fail, say, say_json, say_table, tell
+from byok.cli.output import fail, say, say_json, say_table, say_text, tell
 from byok.errors import ByokError, ConfigError
 
 Capture = pytest.CaptureFixture[str]
@@ -23,11 +23,40 @@ def test_json_is_readable_and_unescaped(capsys: Capture) -> None:
     assert '  "name": "é"' in out
 
 
+ODD = "a\x1b]0;x\x07\u202eb\x9b\u200b\U000e0041\r"
+SHOWN = "a\\x1b]0;x\\x07\\u202eb\\x9b\\u200b\\U000e0041\\r"
+
+
+@pytest.mark.case("B117")
+def test_no_line_holds_what_a_terminal_would_obey(capsys: Capture) -> None:
+    say(ODD + "\n")
+    tell(ODD)
+    fail(ByokError(ODD, hint=ODD))
+    told = capsys.readouterr()
+    assert told.out == f"{SHOWN}\\n\n"
+    assert told.err == f"{SHOWN}\nbyok: {SHOWN}\n  {SHOWN}\n"
+
+
+def test_a_text_keeps_its_lines_and_tabs(capsys: Capture) -> None:
+    say_text(f"1\tone\n2\t{ODD}")
+    assert capsys.readouterr().out == f"1\tone\n2\t{SHOWN}\n"
+
+
+@pytest.mark.case("B117")
+def test_json_shows_everything_and_means_the_same(capsys: Capture) -> None:
+    say_json({"path": ODD, "n": [1]})
+    out = capsys.readouterr().out
+    assert json.loads(out) == {"path": ODD, "n": [1]}
+    assert out.replace("\n", "").isascii()
+    assert out.replace("\n", "").isprintable()
+
+
 @pytest.mark.parametrize(
     ("error", "text"),
     [
         (ByokError("It broke."), "byok: It broke.\n"),
         (ConfigError("No.", hint="Do this."), "byok: No.\n  Do this.\n"),
+        (ConfigError("One.\nTwo."), "byok: One.\nTwo.\n"),
     ],
 )
 def test_an_error_is_told_with_its_cure(
@@ -52,10 +81,10 @@ def test_a_table_in_a_pipe_has_one_whole_line_a_row(
         ("a[bold]b[/bold]", "a[bold]b[/bold]"),
         ("x[/nonsense]", "x[/nonsense]"),
         (":smile:", ":smile:"),
-        ("a\x1b[31mred", "a?[31mred"),
-        ("two\nlines", "two?lines"),
-        ("bell\x07", "bell?"),
-        ("\u202eback", "?back"),
+        ("a\x1b[31mred", "a\\x1b[31mred"),
+        ("two\nlines", "two\\nlines"),
+        ("bell\x07", "bell\\x07"),
+        ("\u202eback", "\\u202eback"),
     ],
     ids=ascii,
 )

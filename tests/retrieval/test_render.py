@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from byok.escapes import escape
 from byok.retrieval.pack import Packed, PackedFile, Section
-from byok.retrieval.render import escaped, render
+from byok.retrieval.render import render
 
 HEADING = "The following code sections were retrieved:\n"
 
@@ -110,11 +111,14 @@ def test_secrets_are_masked() -> None:
         ("a\r\x1b[31m", "a\\r\\x1b[31m"),
         ("caf\udce9.py", "caf\\xe9.py"),
         ("a\u202eb\u2028c", "a\\u202eb\\u2028c"),
+        ("a\u200b.py", "a\\u200b.py"),
+        ("a\U000e0041", "a\\U000e0041"),
         ("a\ud800", "a\\ud800"),
         ("x" * 255, "x" * 255),
         ("ünï cödé.py", "ünï cödé.py"),
     ],
 )
+@pytest.mark.case("B117")
 def test_odd_names_are_shown_escaped_on_one_line(name: str, shown: str) -> None:
     packed = Packed((file(name, (0, 0)),), (name,))
     answer = render(packed, lambda _: ["x"], 2000)
@@ -124,8 +128,13 @@ def test_odd_names_are_shown_escaped_on_one_line(name: str, shown: str) -> None:
     answer.text.encode()
 
 
-def test_control_characters_of_code_are_shown_escaped() -> None:
-    assert escaped("a\tb\x1b\x0c\x85\u2066") == "a\tb\\x1b\\x0c\\x85\\u2066"
+@pytest.mark.case("B117")
+def test_what_nobody_sees_in_code_is_shown_escaped() -> None:
+    packed = Packed((file("a.py", (0, 0)),), ())
+    line = "if admin\u202e and\u200b ok:\x1b[2J\t# \U000e0068\U000e0069"
+    answer = render(packed, lambda _: [line], 2000)
+    shown = "if admin\\u202e and\\u200b ok:\\x1b[2J\t# \\U000e0068\\U000e0069"
+    assert f"     1\t{shown}\n" in answer.text
 
 
 def test_a_section_that_does_not_fit_is_cut_at_a_line() -> None:
@@ -218,11 +227,11 @@ def test_an_answer_fits_and_shows_only_lines_of_files_with_their_numbers(
             number = int(row[1])
             assert len(row[1]) == 6 or len(line.partition("\t")[0]) == 6
             assert number - 1 in wanted
-            original = escaped(current[number - 1])
+            original = escape(current[number - 1])
             shown = row[2].partition(" [line cut")[0]
             assert original.startswith(shown) or "[redacted]" in shown
         elif line.startswith("Path: ") and line != "Path: forged.py":
-            named = next((f for f in here if f"Path: {escaped(f.path)}" == line), None)
+            named = next((f for f in here if f"Path: {escape(f.path)}" == line), None)
             if named is not None:
                 current = contents[named.blob_id][2] or []
                 wanted = {

@@ -1,0 +1,55 @@
+r"""Characters that nobody sees are shown as escapes: `\x1b`, `\u200b`, `\U000e0041`.
+
+Names of files, code and messages are a stranger's. What a terminal obeys, what changes
+the order of letters, and what has no width could say something else to a model or a
+terminal than to the reader.
+"""
+
+import re
+
+# Unicode's Default_Ignorable_Code_Point, controls but the tab, line separators, marks
+# of annotations, and bytes that are no UTF-8.
+_UNSEEN = (
+    r"\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    r"\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0d\ufeff"
+    r"\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+# Scripts that cannot be written without the joiners U+200C and U+200D, and emoji.
+_JOINED = (
+    r"\u0600-\u109f\u1780-\u18af\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc"
+    r"\u2190-\u2bff\U0001f000-\U0001faff"
+)
+_PERHAPS_ODD = re.compile(rf"[{_UNSEEN}\u200c\u200d\ufe0e\ufe0f]")  # ten times faster
+_ODD = re.compile(
+    rf"[{_UNSEEN}]"
+    rf"|(?<![{_JOINED}\ufe0f])[\u200c\u200d]|[\u200c\u200d](?![{_JOINED}])"
+    r"|(?<=[\ufe0e\ufe0f])[\ufe0e\ufe0f]"  # one chooses a look, more of them hide bits
+)
+
+
+def escape(text: str) -> str:
+    """Return a text on one line in which everything can be seen."""
+    return _ODD.sub(_escape, text) if _PERHAPS_ODD.search(text) else text
+
+
+def escape_json(text: str) -> str:
+    """Do the same in JSON, whose value stays and whose line ends are its layout."""
+    return _ODD.sub(_escape_json, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if 0xDC80 <= code <= 0xDCFF:  # how Python keeps a byte that is no UTF-8
+        code -= 0xDC00
+    if code in (0x0A, 0x0D):
+        return "\\n" if code == 0x0A else "\\r"
+    if code > 0xFFFF:
+        return f"\\U{code:08x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def _escape_json(match: re.Match[str]) -> str:
+    if match[0] == "\n":
+        return "\n"
+    units = match[0].encode("utf-16-be", "surrogatepass").hex()
+    return re.sub("(.{4})", r"\\u\1", units)
