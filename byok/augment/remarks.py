@@ -161,7 +161,7 @@ class OnlyBlock:
     def _begin(self, lines: list[str], start: int, *more: int) -> int:
         """Return with which line the answer begins, as far as remarks are certain."""
         before = lines[:start]
-        if self._fenced or all(map(may_be_words, before)):
+        if self._fenced or self._has_known(before) or all(map(may_be_words, before)):
             return 0
         if len(more) == 1:
             inside, outside = lines[start : more[0]], [*before, *lines[more[0] :]]

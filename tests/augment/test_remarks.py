@@ -203,6 +203,11 @@ def test_a_file_that_has_fences_keeps_them() -> None:
     assert whole(new, old) == new
 
 
+def test_fences_behind_lines_of_the_file_belong_to_it() -> None:
+    new = f'T = """\n{OLD}```\nx\n```\n"""\nU = 2\n'
+    assert whole(new) == new
+
+
 def test_a_whole_file_of_which_no_line_stayed_is_not_taken() -> None:
     old = "a = 1\nb = 2\nc = 3\n"
     with pytest.raises(UpstreamGarbled, match="nothing in common"):
