@@ -52,6 +52,16 @@ def read_notebook(text: str) -> Notebook | None:
     return Notebook(_language(whole.get("metadata")), list(_cells(text)))
 
 
+def sources_alone(lines: list[str]) -> list[str]:
+    """Return the lines of a notebook, empty where they hold no source."""
+    notebook = read_notebook("\n".join(lines)) if len(lines) > 1 else None
+    kept = [""] * len(lines)
+    for cell in notebook.cells if notebook else ():
+        last = cell.first + cell.text.count("\n")
+        kept[cell.first : last] = lines[cell.first : last]
+    return kept
+
+
 def _language(metadata: object) -> str | None:
     info = _mapping(_mapping(metadata).get("language_info"))
     kernel = _mapping(_mapping(metadata).get("kernelspec"))

@@ -18,6 +18,7 @@ from typing import Any
 
 import orjson
 
+from byok.context.notebooks import is_notebook, sources_alone
 from byok.context.reading import Folder, Unreadable
 from byok.context.text import lines_in
 from byok.context.tokens import IDEOGRAPHS, expand, stem
@@ -223,7 +224,9 @@ def _written(root: Path, found: Search, limit: int, prefix: str) -> str:
         except Unreadable:
             return None
         lines = lines_in(content, path)
-        return None if isinstance(lines, SkipReason) else lines
+        if isinstance(lines, SkipReason):
+            return None
+        return sources_alone(lines) if is_notebook(path) else lines
 
     return render(packed, lines_of, limit, found.notes).text
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.context.notebooks import Cell, is_notebook, read_notebook
+from byok.context.notebooks import Cell, is_notebook, read_notebook, sources_alone
 
 SOURCES = st.lists(st.text(max_size=9).map(lambda line: f"{line}\n"), min_size=1)
 CELLS = st.fixed_dictionaries(
@@ -85,6 +85,20 @@ def test_odd_values_do_no_harm(odd: Any) -> None:
     cell = {"cell_type": odd, "source": odd, "cells": [odd]}
     text = json.dumps({"cells": [odd, cell], "metadata": odd})
     assert read_notebook(text) is not None
+
+
+@given(st.lists(CELLS, max_size=3))
+def test_only_lines_of_sources_are_left(made: list[dict[str, Any]]) -> None:
+    lines = json.dumps({"cells": made}, indent=1).split("\n")
+    kept = sources_alone(lines)
+    shown = [line.strip().removesuffix(",") for line in kept if line]
+    assert list(map(json.loads, shown)) == [t for cell in made for t in cell["source"]]
+    assert all(new in ("", old) for new, old in zip(kept, lines, strict=True))
+
+
+@pytest.mark.parametrize("lines", [[], ["x", "y"], ['{"cells": []}'], ["{", "}"]])
+def test_of_what_is_no_notebook_nothing_is_left(lines: list[str]) -> None:
+    assert sources_alone(lines) == [""] * len(lines)
 
 
 def test_a_notebook_is_known_by_its_name() -> None:

@@ -89,6 +89,15 @@ async def test_a_chinese_word_beside_an_identifier_is_searched(tmp_path: Path) -
 
 
 @needs_rg
+async def test_outputs_of_a_notebook_are_not_shown(tmp_path: Path) -> None:
+    cell = {"cell_type": "code", "source": ["oryx = 1\n"], "outputs": ["oryx out"]}
+    write(tmp_path, {"a.ipynb": json.dumps({"cells": [cell]}, indent=1)})
+    text = await Ripgrep(RG).answer(tmp_path, "oryx", everything, 2_000)
+    assert '"oryx = 1\\n"' in text
+    assert "oryx out" not in text
+
+
+@needs_rg
 async def test_files_are_ranked_by_rare_words_and_kind(tmp_path: Path) -> None:
     write(
         tmp_path,
