@@ -76,12 +76,12 @@ class Turn:
     before_summary: int = 0
 
 
-_CARRIERS = ("nodes", "structured_request_nodes", "request_nodes")
+CARRIERS = ("nodes", "structured_request_nodes", "request_nodes")
 
 
 def request_nodes(body: Json) -> list[dict[str, Any]]:
     """Join the carriers of request nodes, without exact repeats, in `id` order."""
-    carriers = [objects(body, name) for name in _CARRIERS]
+    carriers = [objects(body, name) for name in CARRIERS]
     found = [node for carrier in carriers for node in carrier]
     if len(found) < 2:
         return found

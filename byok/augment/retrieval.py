@@ -10,13 +10,15 @@ from byok.chat import Json
 from byok.knowledge import DEFAULT_LENGTH, LONGEST
 
 _NO_BLOBS = BlobNames()
+_FOLDERS = "open_folders"
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalRequest:
     """What is asked: `length` in characters; `code` and `commits` say of what.
 
-    `roots` are the only workspaces to search (byok's own field; none: all of them).
+    `roots` are the workspaces to search, `folders` those that the client has open
+    (byok's own fields).
     """
 
     query: str
@@ -25,6 +27,7 @@ class RetrievalRequest:
     code: bool = True
     commits: bool = False
     roots: Sequence[str] = ()
+    folders: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,13 @@ def decode_retrieval(body: Json) -> RetrievalRequest:
         code=not flag(body, "disable_codebase_retrieval"),
         commits=flag(body, "enable_commit_retrieval"),
         roots=wanted_roots(body),
+        folders=tuple(strings(body, _FOLDERS)),
     )
+
+
+def with_folders(body: Json, folders: Sequence[str]) -> Json:
+    """Return a request that says which folders its client has open."""
+    return {**body, _FOLDERS: [*folders]}
 
 
 def wanted_roots(body: Json) -> list[str]:

@@ -60,7 +60,11 @@ class Retriever:
         length = request.length
         await self.ranker.settled(_SETTLE_SECONDS)
         scope = await scope_of(
-            self._engine, request.blobs, request.roots, request.query
+            self._engine,
+            request.blobs,
+            request.roots,
+            request.query,
+            request.folders,
         )
         query = without_roots(request.query, scope)
         asked = bool(query.strip())

@@ -1,12 +1,15 @@
 """What a question is about: the blobs that a client names, else one workspace.
 
 Code of one project never answers in another. So a question that names neither blobs nor
-workspaces is about the only one there is, or about those whose path it mentions.
+workspaces is about those whose path it mentions, or that its client has open, or about
+the only one there is.
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from byok.augment.blobs import BlobNames
 from byok.context.contents import Entry
@@ -19,6 +22,10 @@ _WHICH = (
     "Several folders are indexed here, and this request does not say which one it is "
     "about: ask again with the absolute path of your workspace, or of a file in it, in "
     "the request."
+)
+_OTHERS = (
+    "{} is open in the editor, but none of the folders that are indexed here has to do "
+    "with it: `byok index add DIR` adds one. Use the file and search tools meanwhile."
 )
 
 
@@ -73,22 +80,49 @@ class Scope:
 
 
 async def scope_of(
-    engine: ContextEngine, blobs: BlobNames, roots: Sequence[str], question: str = ""
+    engine: ContextEngine,
+    blobs: BlobNames,
+    roots: Sequence[str],
+    question: str = "",
+    folders: Sequence[str] = (),
 ) -> Scope:
-    """Return what a request is about; `roots` are the workspaces that it names."""
+    """Return what a request is about; `roots` are the workspaces that it names.
+
+    `folders` are those that its client has open.
+    """
     if not blobs.is_empty:
         return await _named(engine, blobs)
-    spaces = [w for w in engine.workspaces if not roots or str(w.root) in roots]
-    if not roots and not _are_one(spaces):
-        spaces = [w for w in spaces if _mentions(question, w)]
-        if not spaces:
-            return Scope(total_view((), 0), (), [_WHICH])
+    known = engine.workspaces
+    if roots:
+        spaces = [space for space in known if str(space.root) in roots]
+    else:
+        spaces = _about(known, question, folders)
+        if known and not spaces:
+            why = _OTHERS.format(folders[0]) if folders else _WHICH
+            return Scope(total_view((), 0), (), [why])
     await engine.look(spaces)
     view = total_view(spaces, engine.store.index.chunks)
     own = {space.id: _own_ids(space, spaces) for space in spaces}
     shown = [space for space in spaces if own[space.id] or not space.ids()]
     notes = [f"{w.root.name}: {w.note}." for w in shown if w.note]
     return Scope(view._replace(ids=frozenset().union(*own.values())), shown, notes)
+
+
+def _about(
+    known: Sequence[Workspace], question: str, folders: Sequence[str]
+) -> list[Workspace]:
+    """Return the workspaces that a question is about which names none as such."""
+    mentioned = [space for space in known if _mentions(question, space)]
+    if mentioned:
+        return mentioned
+    if folders:
+        opened = [Path(os.path.realpath(folder)) for folder in folders]
+        return [w for w in known if any(_overlap(w.root, at) for at in opened)]
+    return list(known) if _are_one(known) else []
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
 
 
 def _are_one(spaces: Sequence[Workspace]) -> bool:

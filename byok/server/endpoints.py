@@ -21,6 +21,7 @@ from byok.server.app import Exchange
 from byok.server.body import parse_request, read_body
 from byok.server.choice import Elsewhere, choose_where, longest_body
 from byok.server.completions import Completer
+from byok.server.folders import OpenFolders
 from byok.server.forward import Forwarder
 from byok.server.generate import Generator
 from byok.server.guard import Guard
@@ -62,6 +63,7 @@ class Endpoints:
         self._own = own
         self._body_gap = body_gap
         self._large = LargeBodies()
+        self._folders = OpenFolders()
         self._told: set[str] = set()
 
     async def __call__(self, exchange: Exchange) -> StreamResponse:
@@ -88,6 +90,8 @@ class Endpoints:
         request = exchange.request
         raw = await read_body(request, limit, self._body_gap)
         body = await run(partial(parse_request, raw))
+        if isinstance(row, Generate):
+            self._folders.note(request.headers, body)
         elsewhere = choose_where(self._services, row, body)
         match elsewhere:
             case None:
@@ -143,6 +147,8 @@ class Endpoints:
             case ListModels(wanted=wanted):
                 return partial(self._model_list, wanted)
             case Local():
+                if row.answer is Service.RETRIEVAL:
+                    body = dict(self._folders.added(request.headers, body))
                 return self._of_its_own(row.answer, body)
             case Quiet(stream=True):
                 lines = () if row.body is None else (row.body,)

@@ -163,6 +163,31 @@ async def test_work_that_was_interrupted_goes_on(tmp_path: Path) -> None:
         assert (await status(editor))["totals"]["blobs"] == 600
 
 
+async def test_an_editor_that_uploads_nothing_gets_code_of_its_own_folder(
+    root: Path, tmp_path: Path
+) -> None:
+    other = written(tmp_path / "other", {"emu.py": "def feed_lion_of_others(): ...\n"})
+    window = {"X-Request-Session-Id": "a-window"}
+    folders = {"workspace_folders": [{"folder_root": str(root)}]}
+    chat = {
+        "message": "Hello",
+        "mode": "AGENT",
+        "nodes": [{"type": 4, "ide_state_node": folders}],
+    }
+    question = {"information_request": "feed_lion", "blobs": {}}
+    async with following(root, other) as editor:
+        await complete(editor)
+        path = "/agents/codebase-retrieval"
+        before = await editor.post(path, question, headers=window)
+        await editor.post("/chat-stream", chat, headers=window)
+        told = await editor.post(path, question, headers=window)
+        stranger = await editor.post(path, question)
+    for answer in (before, stranger):
+        assert "does not say which one" in answer.json["formatted_retrieval"]
+    assert "def feed_lion" in told.json["formatted_retrieval"]
+    assert "emu.py" not in told.json["formatted_retrieval"]
+
+
 async def test_a_rebuild_ends_with_the_same_answers(root: Path) -> None:
     async with following(root) as editor:
         await complete(editor)

@@ -395,6 +395,27 @@ async def test_code_of_one_project_never_answers_in_another(
             assert "lion.py" not in told
 
 
+async def test_what_is_open_in_the_editor_is_searched(
+    tmp_path: Path, root: Path
+) -> None:
+    farm = project(tmp_path / "farm", src___pig__py="def feed_pig(): return 'meat'\n")
+    (tmp_path / "link").symlink_to(farm)
+    async with asking(tmp_path, root, farm) as asker:
+        for opened in (farm, farm / "src", tmp_path / "link"):
+            told = await asker.text("feed meat", folders=[str(opened)])
+            assert "Path: src/pig.py" in told
+            assert "lion.py" not in told
+        both = await asker.text("feed meat", folders=[str(root), str(farm)])
+        assert "Path: farm/src/pig.py" in both
+        assert "Path: zoo/lion.py" in both
+    async with asking(tmp_path / "alone", root) as asker:
+        elsewhere = await asker.text("feed meat", folders=[str(farm)])
+        assert f"{farm} is open in the editor" in elsewhere
+        assert "Path: " not in elsewhere
+        told = await asker.text(f"feed meat in {root}", folders=[str(farm)])
+        assert "Path: lion.py" in told
+
+
 @pytest.mark.parametrize("mode", [SearchMode.INDEX, SearchMode.RIPGREP])
 async def test_overlapping_workspaces_show_a_file_once(
     tmp_path: Path, root: Path, mode: SearchMode

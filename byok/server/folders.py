@@ -1,0 +1,35 @@
+"""Remembers which folders a client has open, for its requests that do not say it."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+
+from byok.augment.folders import open_folders
+from byok.augment.retrieval import with_folders
+from byok.chat import Json
+
+_HEADER = "X-Request-Session-Id"  # one for each window of an editor
+_MOST = 256
+_LONGEST = 100
+
+
+class OpenFolders:
+    """What chats of each client told last; the oldest clients are forgotten."""
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
+        self._told: OrderedDict[str, list[str]] = OrderedDict()
+
+    def note(self, headers: Mapping[str, str], body: Json) -> None:
+        """Take note of what a chat tells."""
+        session = headers.get(_HEADER, "")[:_LONGEST]
+        folders = open_folders(body) if session else []
+        if folders:
+            self._told[session] = folders
+            self._told.move_to_end(session)
+            while len(self._told) > self._most:
+                self._told.popitem(last=False)
+
+    def added(self, headers: Mapping[str, str], body: Json) -> Json:
+        """Return a request for code with the folders of its client."""
+        known = self._told.get(headers.get(_HEADER, "")[:_LONGEST])
+        return with_folders(body, known) if known else body
