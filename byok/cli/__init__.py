@@ -74,7 +74,7 @@ def main() -> NoReturn:
     # Only `serve` logs: what other commands have to say they say themselves.
     logging.getLogger("byok").addHandler(logging.NullHandler())
     try:
-        app()
+        app(prog_name="byok")
     except ByokError as error:
         fail(error)
         sys.exit(exit_code(error))

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from byok.cli.output import counted
 from byok.errors import NotReady
 from byok.knowledge import Service
 
@@ -106,7 +107,7 @@ def describe(space: dict[str, Any]) -> str:
         for name, words in _LEFT_OUT.items()
         if space["counters"].get(name)
     ]
-    text = f"{root}: {count:,} {'file' if count == 1 else 'files'} indexed"
+    text = f"{root}: {counted(count, 'file')} indexed"
     return f"{text}; left out: {', '.join(left)}" if left else text
 
 

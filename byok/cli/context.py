@@ -1,7 +1,8 @@
 """What several commands need: paths, settings, an open set of services."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -20,9 +21,25 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option("--config", help="Another settings file.", metavar="FILE"),
 ]
+
+
+def _complete_upstream(begun: str) -> list[str]:
+    """Return the upstreams that may be meant, for the shell."""
+    from byok.config import known_upstreams
+
+    own: Iterable[str] = ()
+    with contextlib.suppress(ByokError):  # a shell has no room for complaints here
+        own = load()[0].upstreams
+    return [name for name in known_upstreams(own) if name.startswith(begun)]
+
+
 UpstreamOption = Annotated[
     str,
-    typer.Option("--upstream", help="An upstream of the settings, a preset, or a URL."),
+    typer.Option(
+        "--upstream",
+        help="An upstream of the settings, a preset, or a URL.",
+        autocompletion=_complete_upstream,
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 

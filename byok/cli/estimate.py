@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from byok.cli.output import counted
 from byok.context.ignore import Rules
 from byok.context.reading import Folder, Unreadable
 from byok.context.roots import check_root
@@ -37,8 +38,8 @@ class Estimate:
     def text(self) -> str:
         """Say it in a few lines."""
         lines = [
-            f"{escape(str(self.root))}: {self.files:,} files, "
-            f"{self.bytes / 1e6:,.1f} MB; {self.left_out:,} names left out",
+            f"{escape(str(self.root))}: {counted(self.files, 'file')}, "
+            f"{self.bytes / 1e6:,.1f} MB; {counted(self.left_out, 'name')} left out",
             f"estimated: {_duration(self.seconds)} for the first build, "
             f"{self.disk_bytes / 1e6:,.1f} MB on disk (rates measured elsewhere: "
             "yours may be half or twice that)",

@@ -111,7 +111,7 @@ def add(
     async def work(client: "LocalClient") -> None:
         [root] = folders([folder])
         told = await client.ask(Service.INDEX_ADD, {"root": str(root)})
-        await _wait(client, [told["workspace"]], no_wait=no_wait)
+        await wait_for(client, [told["workspace"]], no_wait=no_wait)
 
     with_client(work, config=config)
 
@@ -137,22 +137,32 @@ def rebuild(no_wait: NoWaitOption = False, config: ConfigOption = None) -> None:
             return
         if not no_wait or await client.daemon() is None:
             await until_rebuilt(client, told["files"])
-        await _wait(client, told["workspaces"], no_wait=no_wait)
+        await wait_for(client, told["workspaces"], no_wait=no_wait)
 
     with_client(work, config=config)
 
 
-async def _wait(
+async def wait_for(
     client: "LocalClient", spaces: Sequence[dict[str, Any]], *, no_wait: bool
 ) -> None:
-    if no_wait and await client.daemon() is not None:
+    """Wait until workspaces are indexed, and say what became of them."""
+    daemon = await client.daemon()
+    if no_wait and daemon is not None:
         for space in spaces:
             say(f"{space['root']}: the daemon is indexing it (byok index status).")
         return
-    built = await until_built(client, {space["root"] for space in spaces})
+    try:
+        built = await until_built(client, {space["root"] for space in spaces})
+    except asyncio.CancelledError:  # Ctrl-C
+        tell(
+            "Indexing stops here; byok serve goes on with it."
+            if daemon is None
+            else "The daemon goes on indexing (byok index status)."
+        )
+        raise
     for space in built.workspaces:
         say(describe(space))
-    if await client.daemon() is None:
+    if daemon is None:
         tell("byok is not running: changes are noticed at its next start (byok serve).")
 
 

@@ -32,6 +32,11 @@ def tell(line: str) -> None:
     sys.stderr.write(escape(line) + "\n")
 
 
+def counted(number: int, noun: str) -> str:
+    """Write a number with its noun, in the plural where that is right."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def say_json(value: Any) -> None:
     """Print a value for a script."""
     text = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
@@ -52,7 +57,9 @@ def say_table(*columns: str, rows: Iterable[tuple[str, ...]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table: Table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    table: Table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")  # nothing of a path is cut off
     for row in rows:
         table.add_row(*(Text(escape(cell)) for cell in row))
     Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)

@@ -5,7 +5,7 @@ from byok.config.loading import example, foreign_variables, load_settings
 from byok.config.masking import masked
 from byok.config.sections import DEFAULT_PORT, UpstreamSettings
 from byok.config.settings import Settings
-from byok.config.upstreams import upstream_named
+from byok.config.upstreams import known_upstreams, upstream_named
 
 __all__ = [
     "DEFAULT_PORT",
@@ -16,6 +16,7 @@ __all__ = [
     "check_settings",
     "example",
     "foreign_variables",
+    "known_upstreams",
     "load_settings",
     "masked",
     "upstream_named",

@@ -1,5 +1,7 @@
 """Which upstream `--upstream` means: of the settings, of the presets, or a URL."""
 
+from collections.abc import Iterable
+
 from byok.config.sections import UpstreamSettings
 from byok.config.settings import Settings
 from byok.dialects.presets import DEMO, PRESETS
@@ -26,11 +28,16 @@ def upstream_named(wanted: str, settings: Settings) -> tuple[str, UpstreamSettin
         )
     if wanted == DEMO or (wanted in PRESETS and PRESETS[wanted].base_url):
         return wanted, UpstreamSettings(type=wanted)
-    known = [*settings.upstreams, *(n for n, p in PRESETS.items() if p.base_url), DEMO]
+    known = ", ".join(known_upstreams(settings.upstreams))
     raise ConfigError(
         f"There is no upstream {wanted!r}.",
-        hint=f"Known are: {', '.join(dict.fromkeys(known))}; or give a URL.",
+        hint=f"Known are: {known}; or give a URL.",
     )
+
+
+def known_upstreams(own: Iterable[str]) -> list[str]:
+    """Return the names that `--upstream` takes, the user's own first."""
+    return list(dict.fromkeys((*own, *PRESETS, DEMO)))
 
 
 def _custom(url: str) -> UpstreamSettings:

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from byok.errors import ByokError
 
 _LONGEST = 150  # of its own words
-_FULL = re.compile(r"os error (28|112)\b")  # of Unix, of Windows
+# Of tantivy on Unix and on Windows, of Python, of SQLite.
+_FULL = re.compile(r"os error (28|112)\b|(?i:no space left)|disk is full")
 _MEND = "A full disk needs room; `byok index rebuild` mends a damaged index."
 
 
@@ -49,6 +50,13 @@ def translated() -> Iterator[None]:
         if type(error).__name__ == "PanicException":
             raise _failed("is damaged", error) from error
         raise
+
+
+def reason(error: Exception) -> str:
+    """Say why nothing can be indexed, and what to do, without names of classes."""
+    if isinstance(error, ByokError):
+        return error.sentence
+    return _failed("cannot be used", error).sentence
 
 
 def _failed(how: str, error: BaseException) -> IndexFailed:

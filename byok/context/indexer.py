@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
+from byok.context.index_errors import reason
 from byok.context.scan import WHOLE, is_below
 from byok.context.types import Job, Outcome
-from byok.errors import ByokError
 
 _log = logging.getLogger(__name__)
 _BATCH = 64
@@ -138,7 +138,7 @@ class Indexer:
             except Exception as error:
                 # Whatever storage or workers threw: the tasks stay open, the daemon
                 # lives, the status says it, and the same is tried again.
-                self.error = _told(error)[:300]
+                self.error = reason(error)[:300]
                 _log.exception("indexing failed; it is tried again in %.0f s", pause)
                 self._end_workers()
                 with self._change:
@@ -240,9 +240,3 @@ def _keyed(job: Job, task: Task) -> Job:
 
 def _replaced(outcome: Outcome, job: Job) -> Outcome:
     return replace(outcome, job=job)
-
-
-def _told(error: Exception) -> str:
-    if isinstance(error, ByokError):
-        return error.sentence
-    return f"{type(error).__name__}: {error}"

@@ -1,12 +1,19 @@
 """byok index, with a daemon and without."""
 
+import asyncio
 import json
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from byok.chat import Json
+from byok.cli.index import wait_for
+from byok.knowledge import Service
+from byok.local.client import LocalClient
 from byok.paths import find_paths
 from tests.cli.conftest import Cli
+from tests.cli.test_building import space
 from tests.fakes.program import serving
 from tests.fakes.project import make_project
 
@@ -152,3 +159,40 @@ def test_no_command_prints_what_a_name_would_tell_the_terminal(
         for line in (done.out + done.err).splitlines():
             assert line.replace("\t", "").isprintable(), command
     assert cli("index", "add", odd).out.startswith(f"{shown}: ")
+
+
+class Busy:
+    """Is indexing for ever, as a daemon or as this process."""
+
+    def __init__(self, *, daemon: bool) -> None:
+        self.asked = asyncio.Event()
+        self._daemon = daemon
+
+    async def daemon(self) -> object | None:
+        return self if self._daemon else None
+
+    async def ask(self, service: Service, body: Json) -> Json:
+        self.asked.set()
+        return {"state": "indexing", "error": "", "workspaces": [space("indexing")]}
+
+
+@pytest.mark.parametrize(
+    ("daemon", "told"),
+    [
+        (True, "The daemon goes on indexing (byok index status).\n"),
+        (False, "Indexing stops here; byok serve goes on with it.\n"),
+    ],
+)
+async def test_who_interrupts_the_waiting_learns_what_goes_on(
+    capsys: pytest.CaptureFixture[str], daemon: bool, told: str
+) -> None:
+    busy = Busy(daemon=daemon)
+    client = cast(LocalClient, busy)
+    waiting = asyncio.ensure_future(
+        wait_for(client, [space("indexing")], no_wait=False)
+    )
+    await asyncio.wait_for(busy.asked.wait(), 5)
+    waiting.cancel()  # as asyncio.run does at Ctrl-C
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert capsys.readouterr().err == told

@@ -1,10 +1,20 @@
 """Text for people, JSON for scripts, errors with their cure."""
 
 import json
+import re
+import sys
 
 import pytest
 
-from byok.cli.output import fail, say, say_json, say_table, say_text, tell
+from byok.cli.output import (
+    counted,
+    fail,
+    say,
+    say_json,
+    say_table,
+    say_text,
+    tell,
+)
 from byok.errors import ByokError, ConfigError
 
 Capture = pytest.CaptureFixture[str]
@@ -73,6 +83,28 @@ def test_a_table_in_a_pipe_has_one_whole_line_a_row(
     say_table("upstream", "model", rows=[("box", "m" * 300), ("other", "n")])
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines == [["upstream", "model"], ["box", "m" * 300], ["other", "n"]]
+
+
+def test_a_narrow_terminal_shows_all_of_a_path(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    rows = [(f"/home/somebody/src/of/a/company/{end}", "complete") for end in "ab"]
+    say_table("workspace", "phase", rows=rows)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    first, *lines = plain.splitlines()
+    assert first.split() == ["workspace", "phase"]
+    assert all(len(line) <= 40 for line in lines)
+    shown = "".join(line.replace("complete", "").strip() for line in lines)
+    assert shown == "".join(path for path, _ in rows)
+
+
+@pytest.mark.parametrize(
+    ("number", "told"), [(0, "0 names"), (1, "1 name"), (2000, "2,000 names")]
+)
+def test_a_number_has_its_noun(number: int, told: str) -> None:
+    assert counted(number, "name") == told
 
 
 @pytest.mark.parametrize(

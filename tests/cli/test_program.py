@@ -85,6 +85,22 @@ def test_shells_can_complete_commands(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
+    ("begun", "offered"),
+    [("ol", ["ollama"]), ("b", ["box"]), ("az", ["azure"]), ("x", ["xai"])],
+)
+def test_shells_can_complete_upstreams(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, begun: str, offered: list[str]
+) -> None:
+    monkeypatch.setenv("BYOK_UPSTREAMS__BOX__BASE_URL", "https://h/v1")
+    monkeypatch.setenv("_BYOK_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"byok serve --upstream {begun}")
+    monkeypatch.setenv("COMP_CWORD", "3")
+    assert cli().out.split() == offered
+    monkeypatch.setenv("BYOK_UPSTREAMS__BOX__NO_SETTING", "wrong")
+    assert cli().out.split() == [name for name in offered if name != "box"]
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         ("nope",),

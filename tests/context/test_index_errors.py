@@ -1,8 +1,17 @@
 """What the errors of the lexical index say."""
 
+import sqlite3
+
 import pytest
 
-from byok.context.index_errors import DiskFull, IndexFailed, IndexInUse, translated
+from byok.context.index_errors import (
+    DiskFull,
+    IndexFailed,
+    IndexInUse,
+    reason,
+    translated,
+)
+from byok.errors import NotReady
 
 
 def test_a_failure_is_short_and_says_what_to_do() -> None:
@@ -20,6 +29,23 @@ def test_a_full_disk_is_told_as_what_it_is(number: int) -> None:
     with pytest.raises(IndexFailed) as other, translated():
         raise ValueError("An IO error occurred: 'Input/output error (os error 5)'")
     assert other.value.status == 503
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(28, "No space left on device"), "The disk is full"),
+        (sqlite3.OperationalError("database or disk is full"), "The disk is full"),
+        (sqlite3.OperationalError("disk I/O error"), "The index cannot be used: disk"),
+        (RuntimeError("no process"), "The index cannot be used: no process."),
+        (NotReady("Wait.", hint="A minute."), "Wait. A minute."),
+    ],
+    ids=str,
+)
+def test_the_reason_names_no_class_and_what_to_do(error: Exception, told: str) -> None:
+    said = reason(error)
+    assert said.startswith(told)
+    assert type(error).__name__ not in said
 
 
 def test_an_index_in_use_names_the_daemon_as_the_way_out() -> None:

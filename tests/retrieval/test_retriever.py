@@ -236,7 +236,7 @@ async def test_without_any_worker_ripgrep_answers_and_the_state_is_an_error(
         asker = Asker(made, SearchMode.AUTO, RG)
         await until(lambda: made.state is State.ERROR)
         assert "Path: lion.py" in await asker.text("lion")
-        assert made.indexer.error == "OSError: no process can be started"
+        assert "cannot be used: no process can be started" in made.indexer.error
         await complete(made)
         assert made.state is State.INDEXED
 
@@ -315,7 +315,9 @@ async def test_hits_that_a_failure_leaves_out_are_told(
         found = await Asker(made, SearchMode.AUTO, None).retriever.search("lion")
     assert found["notes"] == [
         "The index of zoo is being built (0 %).",
-        "Indexing failed, so hits may be missing: OSError: no process can be started",
+        "Indexing failed, so hits may be missing: The index cannot be used: no process "
+        "can be started. A full disk needs room; `byok index rebuild` mends a damaged "
+        "index.",
     ]
 
 
