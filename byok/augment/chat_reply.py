@@ -112,7 +112,8 @@ class ChatReply:
             case Finish(reason=reason):
                 self._finish = reason
             case Notice(code=code):
-                if code or not self._silent:
+                told = event in self._notices  # by an earlier answer of the turn
+                if (code or not self._silent) and not told:
                     self._notices.append(event)
             case ToolCallDelta():
                 pass  # the assembler made it a ToolCall

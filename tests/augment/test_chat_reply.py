@@ -67,6 +67,13 @@ def texts(chunks: Iterable[Json]) -> list[str]:
     return [c["text"] for c in chunks if c["text"]]
 
 
+def test_a_sentence_is_said_once_in_a_turn() -> None:
+    notice = Notice("Two tools were left out.")
+    chunks = written(notice, TextDelta("Hi."), notice, STOP)
+    said = "".join(texts(chunks))
+    assert said == "Hi.\n[byok] Two tools were left out."
+
+
 def test_the_whole_answer_is_in_its_order() -> None:
     chunks = written(
         ThinkingDelta("Hm"),
