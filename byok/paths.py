@@ -17,7 +17,7 @@ import platformdirs
 
 from byok.errors import ConfigError
 
-_LONGEST_WRITE = 3600.0  # seconds
+LONGEST_WRITE = 3600.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def create_private(path: Path, content: str) -> None:
 def _written(path: Path, content: str) -> Iterator[Path]:
     """Give a temporary file that survives a power cut, as then does its new name."""
     make_private(path.parent)
-    sweep(path, older_than=_LONGEST_WRITE)
+    sweep(path, older_than=LONGEST_WRITE)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:

@@ -10,7 +10,7 @@ import orjson
 from filelock import FileLock, Timeout
 
 from byok.errors import ByokError
-from byok.paths import Paths, make_private, sweep, write_private
+from byok.paths import LONGEST_WRITE, Paths, make_private, sweep, write_private
 
 # Another command may hold the lock for a moment, only to look who has it.
 _LOOK_SECONDS = 0.2
@@ -66,6 +66,8 @@ def only_instance(paths: Paths) -> Iterator[None]:
         ) from None
     for written_here_only in (paths.daemon, paths.models):
         sweep(written_here_only)
+    for written_by_commands in (paths.token, paths.vault):
+        sweep(written_by_commands, older_than=LONGEST_WRITE)
     try:
         yield
     finally:

@@ -86,6 +86,19 @@ def test_a_daemon_that_ends_takes_its_facts_with_it(
     assert not paths.daemon.exists()
 
 
+def test_a_start_sweeps_what_killed_commands_left_long_ago(paths: Paths) -> None:
+    old = [paths.token.with_name(".token.abcdefgh")]
+    old.append(paths.vault.with_name(".vault.json.abcdefgh"))
+    busy = paths.token.with_name(".token.ijklmnop")
+    for file in (*old, busy):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    for file in old:
+        os.utime(file, (1, 1))
+    with only_instance(paths):
+        assert [file.exists() for file in (*old, busy)] == [False, False, True]
+
+
 def test_who_wrote_no_facts_removes_none(paths: Paths) -> None:
     paths.daemon.parent.mkdir(parents=True)
     paths.daemon.write_bytes(b"somebody else's")
