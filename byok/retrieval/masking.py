@@ -70,6 +70,11 @@ _LONGEST_KEY = 400
 _LONGEST = 4096
 
 
+def mask(line: str, *, path: str = "") -> str:
+    """Return one line of a file with secrets masked."""
+    return mask_lines([line], path=path)[0]
+
+
 def mask_lines(
     lines: Sequence[str], first: int = 0, last: int | None = None, *, path: str = ""
 ) -> list[str]:

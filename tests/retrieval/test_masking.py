@@ -5,15 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.redact import MARK
-from byok.retrieval.masking import mask_lines
+from byok.retrieval.masking import mask, mask_lines
 from tests.fuzz.target import check_linear
-
-
-def mask(line: str, path: str = "a.py") -> str:
-    """Mask one line of a file."""
-    [shown] = mask_lines([line], path=path)
-    return shown
-
 
 A40 = "Ab3" * 13 + "x"
 LINE = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
@@ -88,7 +81,7 @@ def test_what_looks_like_a_secret_is_masked(line: str, shown: str) -> None:
 @pytest.mark.parametrize("path", ["a.py", "a.yml", ""])
 @pytest.mark.parametrize("key", KEYS)
 def test_keys_of_well_known_shapes_are_masked(key: str, path: str, frame: str) -> None:
-    assert mask(frame.replace("{}", key), path) == frame.replace("{}", MARK)
+    assert mask(frame.replace("{}", key), path=path) == frame.replace("{}", MARK)
 
 
 @pytest.mark.case("B116")
@@ -108,7 +101,7 @@ def test_keys_of_well_known_shapes_are_masked(key: str, path: str, frame: str) -
 def test_values_without_quotes_are_masked_where_they_are_usual(
     line: str, shown: str, path: str
 ) -> None:
-    assert mask(line, path) == shown
+    assert mask(line, path=path) == shown
 
 
 @pytest.mark.case("B116")
@@ -121,7 +114,7 @@ def test_a_key_of_aws_with_one_digit_is_masked(quote: str) -> None:
 @pytest.mark.case("B116")
 def test_a_password_in_an_element_is_masked() -> None:
     line = "<server><password>hunter2hunter2</password></server>"
-    assert mask(line, "pom.xml") == line.replace("hunter2hunter2", MARK)
+    assert mask(line, path="pom.xml") == line.replace("hunter2hunter2", MARK)
 
 
 @pytest.mark.parametrize(
@@ -207,12 +200,12 @@ def test_ordinary_code_stays(line: str) -> None:
 def test_code_that_speaks_of_passwords_stays_in_every_kind_of_file(
     line: str, path: str
 ) -> None:
-    assert mask(line, path) == line
+    assert mask(line, path=path) == line
 
 
 @pytest.mark.case("B116")
 def test_an_unquoted_name_in_code_is_no_password() -> None:
-    assert mask("password = hunter2hunter2", "a.py") == "password = hunter2hunter2"
+    assert mask("password = hunter2hunter2", path="a.py") == "password = hunter2hunter2"
 
 
 BEGIN, END = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
@@ -268,7 +261,7 @@ def test_a_key_in_any_line_is_masked(before: str, after: str) -> None:
 )  # fmt: skip
 def test_the_time_is_linear_in_the_line(piece: str) -> None:
     check_linear(lambda size: mask(f"password{piece * size}!"), 1000)
-    check_linear(lambda size: mask(f"password: {piece * size}", "a.yml"), 1000)
+    check_linear(lambda size: mask(f"password: {piece * size}", path="a.yml"), 1000)
     check_linear(lambda size: mask_lines([BEGIN, f"{piece * size}!"]), 1000)
 
 
