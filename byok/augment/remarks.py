@@ -14,7 +14,6 @@ from byok.augment.talk import (
     is_refusal,
     is_talk,
     may_be_words,
-    may_become_lead,
     may_become_words,
     may_open_remark,
     uncertain,
@@ -23,10 +22,6 @@ from byok.augment.talk import (
 _FENCE = re.compile(r" {0,3}(?:`{3,}|~{3,})[ \t]*([^`\r\n]*)\s*\Z")
 _MARKS = re.compile(r" {0,3}~{1,2}\Z")  # that may become a fence
 _MOST_HELD, _MOST_AMONG_WORDS = 4096, 600  # characters
-_MOST_LEAD = 200
-_COLONS = (":", "：")
-_BLANKS = re.compile(r"(?:[ \t]*(?:\r\n|\r|\n))*")
-_QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "«": "»", "「": "」"}
 _FEWEST = 3  # lines of a file that must not all be gone
 
 
@@ -171,78 +166,6 @@ class OnlyBlock:
 
     def _has_known(self, lines: list[str]) -> bool:
         return any(line.strip() in self._known for line in lines)
-
-
-class Unannounced:
-    """Stage[str, str]: text without a first line that only announces it.
-
-    With `strict` this is any line that ends in a colon, where more follows.
-    """
-
-    def __init__(self, *, strict: bool = False) -> None:
-        self._strict = strict
-        self._held: str | None = ""  # None once it is decided
-        self._lead = ""  # that was taken away, as long as nothing followed
-
-    def feed(self, text: str, /) -> Iterator[str]:
-        """Give the text, from where it is certain to be no announcement."""
-        if self._held is None:
-            yield text
-            return
-        self._held += text
-        if not self._lead:
-            start = len(self._held) - len(self._held.lstrip())
-            line = (LINE.match(self._held, start) or [""])[0]
-            if self._may_lead(line) and line[-1:] not in ("\n", "\r"):
-                return
-            if is_lead(line) or (self._strict and line.rstrip().endswith(_COLONS)):
-                self._lead, self._held = line, self._held[start + len(line) :]
-        if self._lead:
-            if not self._held.strip():
-                return
-            self._held, self._lead = _BLANKS.sub("", self._held, count=1), ""
-        held, self._held = self._held, None
-        yield held
-
-    def flush(self) -> Iterator[str]:
-        """Give what was held back: a lonely announcement only where it may be more."""
-        held, self._held = self._held, None
-        if self._lead and self._strict:
-            yield self._lead
-        elif held and not self._lead and (self._strict or not is_lead(held)):
-            yield held
-
-    def _may_lead(self, line: str) -> bool:
-        """Tell whether the beginning of a line may be that of an announcement."""
-        return len(line) <= _MOST_LEAD and (self._strict or may_become_lead(line))
-
-
-class Unquoted:
-    """Stage[str, str]: text without quotation marks around all of it."""
-
-    def __init__(self) -> None:
-        self._held: str | None = ""  # None once it is decided
-
-    def feed(self, text: str, /) -> Iterator[str]:
-        """Give text that begins with something else."""
-        if self._held is None:
-            yield text
-            return
-        self._held += text
-        bare = self._held.lstrip()
-        if bare and bare[0] not in _QUOTES:
-            held, self._held = self._held, None
-            yield held
-
-    def flush(self) -> Iterator[str]:
-        """Give text that began with a quotation mark."""
-        held, self._held = self._held or "", None
-        bare = held.strip()
-        if bare:
-            end = _QUOTES[bare[0]]
-            inner = bare[1:-1]
-            around = bare.endswith(end) and len(bare) > 1 and end not in inner
-            yield inner if around else held
 
 
 def known(text: str) -> frozenset[str]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.augment.fences import MARKDOWN, Unfenced
-from byok.augment.remarks import OnlyBlock, Unannounced, Unquoted, WithoutTalk
+from byok.augment.remarks import OnlyBlock, WithoutTalk
 from byok.augment.talk import Holds
 from byok.errors import UpstreamGarbled
 from byok.stage import Stage, chain, drain
@@ -216,58 +216,3 @@ def test_a_whole_file_of_which_no_line_stayed_is_not_taken() -> None:
     assert whole("d = 4\n   b = 2\n", old)
     assert whole("```\nd = 4\n```", old) == "d = 4\n"
     assert whole("d = 4\n", "a = 1\nb = 2\n") == "d = 4\n"
-
-
-# Announcements and quotation marks
-
-
-@pytest.mark.parametrize(
-    ("answer", "text"),
-    [
-        ("Here is the completion:\n    return a", "    return a"),
-        ("Sure! Here's the completion:\r\n\r\n\treturn a\n", "\treturn a\n"),
-        ("Here is the completion:", ""),
-        ("Here is the completion:\n\n", ""),
-        ("here = 1\n", "here = 1\n"),
-        ("  sure", "  sure"),
-        ("else:\n    x", "else:\n    x"),
-        ("\n", "\n"),
-        ("", ""),
-    ],
-)
-def test_a_first_line_that_announces_is_dropped(answer: str, text: str) -> None:
-    assert out(Unannounced(), answer) == out(Unannounced(), [answer]) == text
-
-
-@pytest.mark.parametrize(
-    ("answer", "text"),
-    [
-        ("The message:\n\nFix it", "Fix it"),
-        ("Fix it\n\nWhy:\n- x", "Fix it\n\nWhy:\n- x"),
-        ("Fix it:", "Fix it:"),
-        ("Fix it:\n", "Fix it:\n"),
-        ("", ""),
-    ],
-)
-def test_strictly_every_first_line_with_a_colon_announces(
-    answer: str, text: str
-) -> None:
-    assert out(Unannounced(strict=True), answer) == text
-    assert out(Unannounced(strict=True), [answer]) == text
-
-
-@pytest.mark.parametrize(
-    ("answer", "text"),
-    [
-        ('"Fix it"', "Fix it"),
-        (" “Fix it”\n", "Fix it"),
-        ("`Fix it`", "Fix it"),
-        ('"Fix" it', '"Fix" it'),
-        ('"Fix" the "parser"', '"Fix" the "parser"'),
-        ('Fix "it"', 'Fix "it"'),
-        ('"', '"'),
-        ("", ""),
-    ],
-)
-def test_quotation_marks_around_all_of_it_go(answer: str, text: str) -> None:
-    assert out(Unquoted(), answer) == out(Unquoted(), [answer]) == text

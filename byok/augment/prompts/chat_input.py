@@ -8,9 +8,9 @@ from byok.augment.completion.cut import Cutter
 from byok.augment.completion.reply import CompletionObject
 from byok.augment.fences import MARKDOWN, Unfenced
 from byok.augment.job import Defaults, Facts, Job
+from byok.augment.leads import Unannounced
 from byok.augment.prompts.asking import NOTHING, conversation, question
 from byok.augment.prompts.completion import cursor_of, is_wanted, limited, unused
-from byok.augment.remarks import Unannounced
 from byok.chat import Json
 from byok.stage import chain
 

@@ -8,8 +8,8 @@ from byok.augment.body import integer, mapping, strings, text
 from byok.augment.endings import Trimmed
 from byok.augment.fences import Unfenced
 from byok.augment.job import Defaults, Facts, Job
+from byok.augment.leads import Unannounced, Unquoted
 from byok.augment.prompts.asking import NOTHING, code, question
-from byok.augment.remarks import Unannounced, Unquoted
 from byok.augment.text_reply import TextLines
 from byok.chat import Json
 from byok.excerpt import fair_cap
