@@ -238,7 +238,7 @@ async def test_without_any_worker_ripgrep_answers_and_the_state_is_an_error(
         assert "Path: lion.py" in await asker.text("lion")
         assert "cannot be used: no process can be started" in made.indexer.error
         await complete(made)
-        assert made.state is State.INDEXED
+        await until(lambda: made.state is State.INDEXED)
 
 
 async def test_a_few_changes_do_not_throw_the_index_away(
