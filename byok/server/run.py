@@ -74,6 +74,8 @@ class Daemon:
         self.services = await self.services.renewed(settings)
         set_level(settings.log.level)
         self._open_for(self.services)
+        default, why = self.services.router.default(), self.services.choice.reason
+        _log.info("from now on the default model is %s (%s)", default.id, why)
 
     async def reload(self) -> None:
         """Read settings and keys anew.
