@@ -181,8 +181,9 @@ async def test_dropped_tasks_are_given_back_and_not_done(
     hands.gate.clear()
     indexer.put(tasks("at work", of=2))
     await until(lambda: hands.sizes == [1])
-    indexer.put(tasks("a", "b", of=1))
+    indexer.put(tasks("a", "b", "src/d", of=1))
     indexer.put(tasks("c", of=2))
+    assert [task.path for task in indexer.drop(1, {"src"})] == ["src/d"]
     assert [task.path for task in indexer.drop(1)] == ["a", "b"]
     assert indexer.open_of(1) == 0
     hands.gate.set()

@@ -3,6 +3,7 @@
 import itertools
 import os
 import socket
+import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -244,3 +245,16 @@ class running:
         while not self._stop.is_set():
             self._action()
             self._done.append(None)
+
+
+def test_what_lies_at_a_path_is_told_without_following_links(
+    root: Path, tmp_path: Path
+) -> None:
+    (root / "link").symlink_to(tmp_path / "root-evil")
+    with Folder(root) as folder:
+        assert facts_of(folder.stat("a/b/c.txt")).size == 7
+        assert stat.S_ISDIR(folder.stat("a").st_mode)
+        assert stat.S_ISLNK(folder.stat("link").st_mode)
+        for path in ("link/x", "none", "a/none/c", "a\0b", "../outside.txt"):
+            with pytest.raises(Unreadable):
+                folder.stat(path)

@@ -11,7 +11,7 @@ import pytest
 
 from byok.context.ignore import Rules
 from byok.context.reading import Folder, Unreadable, facts_of
-from byok.context.scan import Counters, walk
+from byok.context.scan import WHOLE, Counters, is_below, walk
 from byok.context.types import Found, Skipped, SkipReason
 from byok.context.versions import MAX_BYTES
 
@@ -258,3 +258,35 @@ def test_new_ignore_rules_give_what_a_fresh_walk_gives(root: Path) -> None:
         again = [entry for batch in walk(root, rules, Counters()) for entry in batch]
     assert again == scanned(root)[0]
     assert {Path(e.path).suffix for e in again if isinstance(e, Found)} == {".py", ""}
+
+
+def test_only_some_folders_are_walked_and_each_is_told_before_it_is_listed(
+    tmp_path: Path,
+) -> None:
+    put(tmp_path, "a.py", "src/b.py", "src/deep/c.py", "lib/d.py", "node_modules/e.py")
+    entered: list[str] = []
+
+    def enter(path: str) -> None:
+        entered.append(path)
+        if (tmp_path / path).is_dir():
+            (tmp_path / path / "late.py").touch()
+
+    rules = Rules(lambda path: None)
+    batches = walk(
+        tmp_path, rules, Counters(), tops={"src", "gone", "lib"}, entering=enter
+    )
+    paths = [e.path for batch in batches for e in batch if isinstance(e, Found)]
+    assert paths == [
+        *("lib/d.py", "lib/late.py", "src/b.py", "src/late.py"),
+        *("src/deep/c.py", "src/deep/late.py"),
+    ]
+    assert entered == ["gone", "lib", "src", "src/deep"]
+
+
+@pytest.mark.parametrize(
+    ("path", "below"),
+    [("src", True), ("src/a", True), ("src-x", False), ("", False), ("a/src", False)],
+)
+def test_a_path_is_below_a_folder_by_whole_names(path: str, below: bool) -> None:
+    assert is_below(path, {"src", "lib"}) is below
+    assert is_below(path, WHOLE)
