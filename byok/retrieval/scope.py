@@ -116,7 +116,8 @@ def _about(
     if mentioned:
         return mentioned
     if folders:
-        opened = [Path(os.path.realpath(folder)) for folder in folders]
+        usable = [at for at in folders if Path(at).is_absolute() and "\0" not in at]
+        opened = [Path(os.path.realpath(at)) for at in usable]
         return [w for w in known if any(_overlap(w.root, at) for at in opened)]
     return list(known) if _are_one(known) else []
 
@@ -136,7 +137,7 @@ def _are_one(spaces: Sequence[Workspace]) -> bool:
 def _mentions(question: str, space: Workspace) -> bool:
     """Tell whether a question names a workspace, or something in it, by its path."""
     root = re.escape(str(space.root))
-    return re.search(rf"(?<![\w./-]){root}(?![\w.-])", question) is not None
+    return re.search(rf"(?<![\w./-]){root}(?![\w-]|\.\w)", question) is not None
 
 
 def without_roots(question: str, scope: Scope) -> str:

@@ -390,7 +390,7 @@ async def test_code_of_one_project_never_answers_in_another(
         found = await asker.retriever.search("feed meat")
         assert found["hits"] == []
         assert "does not say which" in found["notes"][0]
-        for mention in (f"{farm}", f"{farm}/pig.py", f"`{farm}`"):
+        for mention in (f"{farm}", f"{farm}/pig.py", f"`{farm}`", f"{farm}. Or"):
             told = await asker.text(f"feed meat in {mention}?")
             assert "Path: pig.py" in told
             assert "cow.py" not in told
@@ -411,7 +411,7 @@ async def test_what_is_open_in_the_editor_is_searched(
         assert "Path: farm/src/pig.py" in both
         assert "Path: zoo/lion.py" in both
     async with asking(tmp_path / "alone", root) as asker:
-        elsewhere = await asker.text("feed meat", folders=[str(farm)])
+        elsewhere = await asker.text("feed meat", folders=[str(farm), "\0", ""])
         assert f"{farm} is open in the editor" in elsewhere
         assert "Path: " not in elsewhere
         told = await asker.text(f"feed meat in {root}", folders=[str(farm)])
