@@ -25,7 +25,7 @@ from byok.server.guard import Guard
 from byok.server.hardening import room_for_connections
 from byok.server.logs import set_level
 from byok.server.protocol import HttpServer
-from byok.server.sockets import listen
+from byok.server.sockets import BACKLOG, listen
 from byok.server.timing import Timing
 from byok.server.token import TokenCheck
 
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from byok.services import Services
 
 OpenServices: TypeAlias = Callable[[], AbstractAsyncContextManager["Services"]]
+# The loop accepts so many before it reads again: a request that came is read before a
+# flood of connections behind it takes its place. Others wait in the system's queue.
+_AT_ONCE = 8
 _log = logging.getLogger(__name__)
 
 
@@ -138,9 +141,10 @@ async def listening(
     await runner.setup()
     async with AsyncExitStack() as opened:
         try:
-            sites = [SockSite(runner, sock) for sock in sockets]
-            for site in sites:
+            sites = [SockSite(runner, sock, backlog=_AT_ONCE) for sock in sockets]
+            for site, sock in zip(sites, sockets, strict=True):
                 await site.start()
+                sock.listen(BACKLOG)
             await asyncio.to_thread(_import_endpoints)
             services = await opened.enter_async_context(open_services())
             source = source or Source(paths.config, lambda: settings)

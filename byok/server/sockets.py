@@ -7,7 +7,7 @@ import socket
 from byok.errors import ByokError
 
 _log = logging.getLogger(__name__)
-_BACKLOG = 128
+BACKLOG = 128
 _TRIES = 20
 
 
@@ -50,7 +50,7 @@ def _bind(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
         else:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((host, port))
-        sock.listen(_BACKLOG)
+        sock.listen(BACKLOG)
     except OSError as error:
         sock.close()
         if error.errno == errno.EADDRINUSE:

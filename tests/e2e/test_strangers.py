@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 
 import pytest
 
@@ -150,6 +151,22 @@ async def test_who_connects_again_and_again_keeps_nobody_out(data: bytes) -> Non
             while len(opened) <= PLACES:
                 await check_served(editor, 1)
         await check_served(editor)
+
+
+@pytest.mark.case("B111")
+async def test_who_came_first_is_read_before_a_flood_behind_takes_the_place() -> None:
+    async with running({"limits": {"connections": 64}}, upstream="demo") as editor:
+        port = editor.daemon.port
+        with ExitStack() as stack:
+            sockets = [
+                stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+                for _ in range(121)  # the daemon has not run since the first
+            ]
+            right = filled(request(target=b"/find-missing"), port, editor.token)
+            sockets[0].sendall(right)
+            reader, writer = await asyncio.open_connection(sock=sockets[0].dup())
+            assert (await RawConnection(reader, writer).answer()).status == 200
+            writer.close()
 
 
 @pytest.mark.case("B111")
