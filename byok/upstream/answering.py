@@ -46,7 +46,7 @@ async def answered(
     shown, end = "", list[StreamEvent]()
     spent: Usage | None = None
     for left in range(again if chat.tools else 0, -1, -1):
-        answer, begun = _Answer(assembling(chat), shown, spent), False
+        answer, begun = _Answer(assembling(chat), shown, spent, end), False
         stream = whom.upstream.stream(chat, whom.model)
         if not left:
             chat = _FORGOTTEN  # it may be large
@@ -76,11 +76,17 @@ async def answered(
 class _Answer:
     """One answer of a turn; its `end` is for when nobody asks again.
 
-    `shown` is what earlier ones said, `spent` what they cost.
+    `shown` is what earlier ones said, `spent` what they cost, and `before` the end of
+    the last one: it counts where this answer brings nothing, or a turn would end
+    without a word of the call that was dropped.
     """
 
     def __init__(
-        self, assembler: ToolCallAssembler, shown: str, spent: Usage | None
+        self,
+        assembler: ToolCallAssembler,
+        shown: str,
+        spent: Usage | None,
+        before: list[StreamEvent],
     ) -> None:
         self._assembler = assembler
         self._unsaid = Unsaid(shown)
@@ -88,6 +94,9 @@ class _Answer:
         self._given: list[str] = []
         self._thoughts: list[str] = []
         self.spent = spent
+        self._before: list[StreamEvent] = [
+            event for event in before if not isinstance(event, Usage)
+        ]
         self.end: list[StreamEvent] = []
         self.correction: ChatRequest | None = None
         self._finish: FinishReason | None = None
@@ -111,8 +120,10 @@ class _Answer:
                     self.spent = event.plus(self.spent)
                 case Finish(reason=reason):
                     self._finish = reason
-                    calls = self._assembler.feed(event)
-                    self.end = [self.spent, *calls] if self.spent else [*calls]
+                    calls: list[StreamEvent] = [*self._assembler.feed(event)]
+                    if calls == [event] and reason in _WHOLE and not self.given.strip():
+                        calls = self._before or calls
+                    self.end = [self.spent, *calls] if self.spent else calls
                 case _:
                     if isinstance(event, ThinkingDelta):
                         self._thoughts.append(event.text)

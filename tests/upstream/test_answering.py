@@ -23,6 +23,7 @@ from byok.events import (
     Notice,
     StreamEvent,
     TextDelta,
+    ThinkingDelta,
     ToolCallDelta,
     Usage,
 )
@@ -120,6 +121,24 @@ async def test_an_answer_in_words_instead_of_the_call_ends_the_turn() -> None:
         [TextDelta("I give up.")],
         [Usage(10, 2, 3), STOP],
     ]
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param([[Usage(10, 2, 3), STOP]], id="nothing"),
+        pytest.param([[TextDelta("I search.")], [Usage(10, 2, 3), STOP]], id="again"),
+        pytest.param([[ThinkingDelta("Hm.")], [Usage(10, 2, 3), STOP]], id="thoughts"),
+    ],
+)
+async def test_a_second_answer_without_anything_new_does_not_hide_the_broken_call(
+    second: Answer,
+) -> None:
+    *_, end = await Play(calling(BROKEN, text="I search."), second).turn()
+    [usage, notice, finish] = end
+    assert usage == Usage(20, 4, 6)
+    assert isinstance(notice, Notice) and notice.code == "tool_call_invalid"
+    assert finish == DONE
 
 
 async def test_a_second_broken_call_is_told_to_the_user() -> None:
