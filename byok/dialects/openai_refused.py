@@ -25,10 +25,15 @@ _DROPPABLE = (
     "temperature",
     "top_p",
 )
+_ABOUT_TOOLS = (("parallel_tool_calls", ""), ("tool_choice", ""))
 _CAPS = ("max_completion_tokens", "max_tokens")
 _NAMING = frozenset({400, 404, 422})  # statuses with a parameter; OpenRouter says 404
 _MOST_TOOLS = 128  # where a refusal says no number
-_INDEX = re.compile(r"tools(?:\[\d+\]\.function_declarations)?(?:\[|\.)(\d+)\b")
+_NUMBER = re.compile(r"(?<![\w.-])\d{1,6}(?![\w-]|\.\d)")  # no part of a model's name
+_INDEX = re.compile(
+    r"tools(?:\[\d+\]\.function_declarations)?(?:\[|\.)(\d+)\b"
+    r"(?!\]\.function_declarations)"  # Gemini's list of all tools
+)
 _NAME = re.compile(r"['\"`]([\w-]{1,64})['\"`]|\b(?:tool|function) ([\w-]{1,64})")
 _PATH = re.compile(r"[Aa]t path '(properties[^']+)'")
 _DESCRIPTION = re.compile(
@@ -86,8 +91,9 @@ def _too_many_tools(refused: _Refused) -> tuple[str, str] | None:
     if refused.error.code != "upstream_too_many_tools":
         return None
     offered = len(changes.tools_of(refused.body))
-    named = [int(number) for number in re.findall(r"\d{1,6}", refused.text)]
-    most = min((n for n in named if 0 < n < offered), default=_MOST_TOOLS)
+    named = map(int, _NUMBER.findall(refused.text))
+    # Of several the largest: where it was too large, the next refusal says so.
+    most = max((n for n in named if 0 < n < offered), default=_MOST_TOOLS)
     return (str(most), "") if most < offered else None
 
 
@@ -123,6 +129,8 @@ def _leads(schema: Any, path: str) -> bool:
 
 
 def _tools_at_all(refused: _Refused) -> tuple[str, str] | None:
+    if _parameter(refused) in _ABOUT_TOOLS:  # without that one it may take tools
+        return None
     wanted = refused.error.code == "upstream_no_tools" and refused.body.get("tools")
     return (refused.error.hint, "") if wanted else None
 

@@ -151,7 +151,7 @@ _ROWS: tuple[_Row, ...] = (
     ),
     (
         (r"not support tools", r"not support function[ _]?call",
-         r"(?:tools? (?:are|is|calling`? is)|function[ _]calling is) not "
+         r"(?<!parallel )(?:tools? (?:are|is|calling`? is)|function[ _]calling is) not "
          r"(?:supported|enabled)",
          r"no endpoints found that support .*tool"),
         Refusal(
@@ -164,7 +164,9 @@ _ROWS: tuple[_Row, ...] = (
         Refusal("upstream_tool_failed", "The model called a tool wrongly: ask again."),
     ),
     (
-        (r"unknown variant `image_url`", r"not support (?:image|vision)",
+        (r"unknown variant `image_url`",
+         # Of one kind of pictures, all others are seen.
+         r"not support (?:image|vision)(?!s? (?:\w+ )?(?:type|format|mime|url))",
          r"image input is not supported", r"image_url is only supported",
          r"unsupported content part type: .image",
          r"no endpoints found that support image",

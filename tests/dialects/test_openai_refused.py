@@ -211,6 +211,17 @@ def test_a_tool_is_found_by_a_path_that_only_it_has() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "tools[0].function_declarations: Duplicate function declaration found.",
+        "GenerateContentRequest.tools[0].function_declarations: Invalid schema.",
+    ],
+)
+def test_the_list_of_all_tools_names_none_of_them(message: str) -> None:
+    assert found(body(tool("a"), tool("b")), message) is None
+
+
 def test_a_tool_that_nobody_names_stays() -> None:
     request = body(tool("a"))
     assert found(request, "Invalid schema for function 'gone'") is None
@@ -259,6 +270,8 @@ def test_tools_left_out_are_told_in_one_line_at_the_beginning() -> None:
             140,
         ),
         ("Too many tools.", 128),
+        ("claude-3-5-haiku supports up to 64 tools, o3 more.", 64),
+        ("gpt-4.1 takes at most 64 tools, see error 3.", 64),
     ],
 )
 def test_too_many_tools_become_as_many_as_are_taken(message: str, most: int) -> None:
@@ -300,6 +313,15 @@ def test_a_model_without_tools_is_asked_without_them() -> None:
     (notice,) = sent.notices
     assert "without tools" in notice
     assert "Choose a model that can call tools" in notice
+
+
+def test_tools_stay_where_only_a_field_beside_them_is_refused() -> None:
+    request = body(tool("b"))
+    message = "No endpoints found that support the provided 'tool_choice' value."
+    sent = after(request, message)
+    assert names(sent.body) == ["b"] and "tool_choice" not in sent.body
+    remedy = found(sent.body, message)  # and if that was no help
+    assert remedy and names(mended(sent.body, [remedy]).body) == []
 
 
 def test_only_agents_hear_that_there_are_no_tools() -> None:
