@@ -55,6 +55,11 @@ class _Refused:
         """The upstream's words, without the status before them."""
         return str(self.error).partition(": ")[2]
 
+    @property
+    def tools(self) -> list[Json]:
+        """The functions that are offered; tools that the user added may be none."""
+        return [] if "tools" in self.extra else changes.tools_of(self.body)
+
 
 def _begins(body: Json) -> bool:
     """Tell the first turn of a conversation."""
@@ -90,7 +95,7 @@ class _Row:
 def _too_many_tools(refused: _Refused) -> tuple[str, str] | None:
     if refused.error.code != "upstream_too_many_tools":
         return None
-    offered = len(changes.tools_of(refused.body))
+    offered = len(refused.tools)
     named = map(int, _NUMBER.findall(refused.text))
     # Of several the largest: where it was too large, the next refusal says so.
     most = max((n for n in named if 0 < n < offered), default=_MOST_TOOLS)
@@ -99,14 +104,13 @@ def _too_many_tools(refused: _Refused) -> tuple[str, str] | None:
 
 def _long_description(refused: _Refused) -> tuple[str, str] | None:
     found = _DESCRIPTION.search(refused.text)
-    return (found[1], "") if found else None
+    return (found[1], "") if found and refused.tools else None
 
 
 def _bad_tool(refused: _Refused) -> tuple[str, str] | None:
     if refused.error.code != "upstream_bad_schema":
         return None
-    tools = changes.tools_of(refused.body)
-    found = next(_named_tools(refused.text, tools), None)
+    found = next(_named_tools(refused.text, refused.tools), None)
     return (found["name"], changes.digest_of(found)) if found else None
 
 

@@ -222,6 +222,23 @@ def test_the_list_of_all_tools_names_none_of_them(message: str) -> None:
     assert found(body(tool("a"), tool("b")), message) is None
 
 
+@pytest.mark.parametrize(
+    ("message", "remedy"),
+    [
+        ("Invalid schema for function 'a'", None),
+        ("It takes at most 1 functions.", None),
+        ("Invalid schema: tools.0.description: at most 10", "tools"),
+    ],
+)
+def test_tools_that_the_user_added_are_left_out_at_most_as_a_field(
+    message: str, remedy: str | None
+) -> None:
+    own = {"type": "web_search"}
+    request = {**body(), "tools": [own, own]}
+    wanted = remedy and Remedy("parameter", remedy)
+    assert found(request, message, extra=("tools",)) == wanted
+
+
 def test_a_tool_that_nobody_names_stays() -> None:
     request = body(tool("a"))
     assert found(request, "Invalid schema for function 'gone'") is None
