@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from byok.config import Settings, UpstreamSettings, upstream_named
@@ -19,6 +19,8 @@ from byok.upstream.discover import answering
 from byok.upstream.transport import Transports
 
 _log = logging.getLogger(__name__)
+_LAST_RESORT = "no local server answers and no key was found; choose with --upstream"
+_KEPT = "as before: the settings name none; choose with --upstream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +123,13 @@ async def choose_upstreams(
     wanted: str,
     transports: Transports,
     ladder: KeyLadder,
+    before: Chosen | None = None,
 ) -> Chosen:
     """Decide which upstreams there are, and which comes first.
 
-    Without any choice of the user: the first local server that answers, else an
-    upstream whose key is found, else the demo.
+    Without any choice of the user: those of `before`, so that settings that were
+    emptied send no code elsewhere; at first the first local server that answers, else
+    an upstream whose key is found, else the demo.
     """
     if wanted:
         name, chosen = upstream_named(wanted, settings)
@@ -133,6 +137,8 @@ async def choose_upstreams(
         return Chosen({name: chosen, **others}, "chosen by --upstream")
     if settings.upstreams:
         return Chosen(settings.upstreams, "first of the settings")
+    if before is not None and before.reason != _LAST_RESORT:
+        return replace(before, reason=_KEPT)
     local = {n: p.base_url for n, p in PRESETS.items() if p.local}
     if found := await answering(transports, local):
         chosen = UpstreamSettings(type=found[0])
@@ -142,8 +148,7 @@ async def choose_upstreams(
         return Chosen(
             {hit[0]: UpstreamSettings(type=hit[0])}, f"its key is in {hit[1]}"
         )
-    reason = "no local server answers and no key was found; choose with --upstream"
-    return Chosen({DEMO: UpstreamSettings(type=DEMO)}, reason)
+    return Chosen({DEMO: UpstreamSettings(type=DEMO)}, _LAST_RESORT)
 
 
 def _first_key(ladder: KeyLadder, names: Iterable[str]) -> tuple[str, str] | None:

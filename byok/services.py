@@ -190,6 +190,7 @@ class _Maker:
         self._model = model
         self._transports = Transports()
         self._extras = CallExtras()
+        self._choice: Chosen | None = None
         self._made: dict[str, _Made] = {}
         self._summarise = Summariser("", self._find)
         self._summarised_by = ""
@@ -204,9 +205,10 @@ class _Maker:
         """
         check_settings(settings, self._upstream, self._model)
         choice = await choose_upstreams(
-            settings, self._upstream, self._transports, self._ladder
+            settings, self._upstream, self._transports, self._ladder, self._choice
         )
         check_models(settings, choice.upstreams, self._model)
+        self._choice = choice
         for value in values_to_hide(settings, choice):
             self._redactor.add(value)
         wanted = settings.routing.models.for_purpose(Purpose.SUMMARY)

@@ -138,6 +138,20 @@ async def test_without_anything_the_demo_answers_and_the_reason_says_so() -> Non
     assert "--upstream" in choice.reason
 
 
+async def test_what_was_found_once_stays_whatever_answers_later() -> None:
+    found = await choose_upstreams(Settings(), "", answering("ollama"), keys())
+    transports, ladder = answering("lmstudio"), keys(OPENAI_API_KEY="sk-x")
+    later = await choose_upstreams(Settings(), "", transports, ladder, found)
+    assert later.upstreams == found.upstreams
+    assert transports.requests == []
+
+
+async def test_the_demo_gives_way_to_the_first_upstream_that_is_found() -> None:
+    demo = await choose_upstreams(Settings(), "", answering(), keys())
+    later = await choose_upstreams(Settings(), "", answering("ollama"), keys(), demo)
+    assert list(later.upstreams) == ["ollama"]
+
+
 async def test_a_keyring_that_fails_does_not_stop_the_start() -> None:
     ladder = KeyLadder(environ={}, keyring=store_of(FakeRing(error=RuntimeError("x"))))
     choice = await choose_upstreams(Settings(), "", answering(), ladder)

@@ -182,3 +182,16 @@ async def test_a_chosen_upstream_stays_chosen_whatever_the_settings() -> None:
         new = await services.renewed(Settings(upstreams=two_upstreams()))
     assert list(new.upstreams) == ["demo", "box", "other"]
     assert new.router.default().id == "byok:demo:echo"
+
+
+async def test_settings_that_were_emptied_send_nothing_elsewhere() -> None:
+    """A deleted file or one that an editor emptied is no choice of another vendor."""
+    ladder = KeyLadder(environ={"BYOK_KEY_GROQ": "sk-x"})
+    settings = Settings(upstreams=two_upstreams())
+    async with open_services(settings, find_paths(), ladder=ladder) as old:
+        new = await old.renewed(Settings())
+        assert new.upstreams == old.upstreams
+        assert new.router.default().id == "byok:box:m"
+        assert "the settings name none" in new.choice.reason
+        anew = await new.renewed(Settings(upstreams={"demo": {}}))
+        assert list(anew.upstreams) == ["demo"]
