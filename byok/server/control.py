@@ -111,9 +111,10 @@ class Control:
         ]
 
 
-def _stamp(file: Path) -> tuple[int, int, int] | None:
+def _stamp(file: Path) -> tuple[int, ...] | None:
     try:
         facts = file.stat()
     except OSError:
         return None
-    return facts.st_mtime_ns, facts.st_size, facts.st_ino
+    # The last is when its access changed, which may have been the cure.
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino, facts.st_ctime_ns

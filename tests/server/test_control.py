@@ -93,10 +93,24 @@ async def test_a_file_that_is_wrong_changes_nothing_until_it_is_right(
     assert "the settings stay as they were" in caplog.text
 
 
+async def test_a_file_is_used_once_its_access_is_right(
+    control: Control, used: Used, file: Path
+) -> None:
+    """That is the cure byok names, and changes no byte of the file."""
+    async with following(control):
+        file.write_text("[server]\nport = 9001\n")
+        file.chmod(0o666)
+        async with asyncio.timeout(5):
+            while "can be changed by other users" not in control.told()["error"]:
+                await asyncio.sleep(0)
+        file.chmod(0o600)
+        assert await used.next() == 9001
+
+
 async def test_a_file_that_is_still_being_written_is_not_read(
     control: Control, used: Used, file: Path
 ) -> None:
-    """One that an editor emptied counts as no settings: code could go elsewhere."""
+    """One that an editor is still filling would lack some settings."""
     looks: asyncio.Queue[None] = asyncio.Queue()
     go_on = asyncio.Semaphore(0)
 
