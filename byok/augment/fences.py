@@ -9,10 +9,16 @@ _OPENING = re.compile(r"\s*(`{3,}|~{3,})[ \t]*([^`\r\n]*)(\r\n|\r|\n)")
 _BEGUN = re.compile(r"\s*(?:`{0,2}|~{0,2}|(?:`{3,}|~{3,})[^`\r\n]*\r?)\Z")
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\r\n]*)\s*\Z")
+_ANY_FENCE = re.compile(r"(?m)^[ \t]*(?:`{3,}|~{3,})")
 _MAYBE_FENCE = re.compile(r"[ \t]*(?:`{0,2}|~{0,2}|(?:`{3,}|~{3,})[^`\r\n]*)\Z")
 _MOST_HELD = 4096
 _DEEPEST = 3  # spaces before a fence that is not part of indented code
 MARKDOWN = frozenset({"markdown", "md"})
+
+
+def has_fence(text: str) -> bool:
+    """Tell a text with a line that looks like a fence."""
+    return bool(_ANY_FENCE.search(text))
 
 
 class Unfenced:
@@ -25,14 +31,21 @@ class Unfenced:
     another closing fence follows, so everything is held back from there on.
 
     Where the text is Markdown itself, `names` are the only languages whose fence is
-    not part of it. In `code` no sentences stand between two fences of the text.
+    not part of it. In `code` no sentences stand between two fences of the text, and
+    where the file is not `fenced` as yet, it has no fences of its own without a
+    language: what looks so is a remark with an example.
     """
 
     def __init__(
-        self, names: frozenset[str] | None = None, *, code: bool = False
+        self,
+        names: frozenset[str] | None = None,
+        *,
+        code: bool = False,
+        fenced: bool = True,
     ) -> None:
         self._names = names
         self._code = code
+        self._fenced = fenced
         self._first = ""  # the first line, as long as it is undecided
         self._decided = False
         self._mark = ""  # the opening fence, "" for none
@@ -137,7 +150,8 @@ class Unfenced:
         if opens or self._over:
             self._over, self._behind = True, []
             return
-        if self._code and is_talk("".join(self._behind[1:]), announcing=True):
+        between = "".join(self._behind[1:])
+        if self._code and (not self._fenced or is_talk(between, announcing=True)):
             raise uncertain("mixes words and code, so it is uncertain what is which")
         behind, self._behind = self._behind, None
         yield "".join((*behind, line))

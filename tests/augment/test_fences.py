@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.fences import MARKDOWN, Unfenced
+from byok.augment.fences import MARKDOWN, Unfenced, has_fence
 from byok.errors import UpstreamGarbled
 from byok.stage import drain
 from tests.fakes.slices import CUTS, cut
@@ -147,6 +147,23 @@ def test_words_between_pieces_of_code_are_not_taken_for_code() -> None:
     with pytest.raises(UpstreamGarbled, match="uncertain"):
         list(drain(Unfenced(code=True), answer))
     assert unfenced(answer).startswith("x = 1\n```\nThen")
+
+
+@pytest.mark.parametrize(
+    "between",
+    ["Output:\n", "", "\n**Usage:**\n\n", "- I set x.\n", "It has `{x}` (x=1):\n"],
+)
+def test_an_example_behind_the_code_is_never_put_in(between: str) -> None:
+    answer = f"```py\nx = 1\n```\n{between}```\nls\n```\n"
+    with pytest.raises(UpstreamGarbled, match="uncertain"):
+        list(drain(Unfenced(code=True, fenced=False), answer))
+
+
+def test_a_file_with_fences_may_have_more_of_them() -> None:
+    text = '"""\n```\nx\n```\n"""\n'
+    assert has_fence(text) and not has_fence("x = '```'\n")
+    stage = Unfenced(code=True)
+    assert "".join(drain(stage, f"```py\n{text}```\n")) == text
 
 
 def test_markdown_keeps_the_fences_of_other_languages() -> None:

@@ -3,7 +3,7 @@
 from byok.augment import positions
 from byok.augment.body import first_text, integer, text, value
 from byok.augment.endings import Endings
-from byok.augment.fences import MARKDOWN, Unfenced
+from byok.augment.fences import MARKDOWN, Unfenced, has_fence
 from byok.augment.positions import Region
 from byok.augment.prompts.asking import code
 from byok.augment.remarks import OnlyBlock, WithoutTalk
@@ -25,6 +25,11 @@ _DATA = frozenset(
         *("jsonc", "yaml", "yml", "toml", "ini", "properties", "po", "csv", "tsv"),
         *("srt", "ipynb", "bib"),
     )
+)
+# What bodies hold of the file.
+_SHOWN = (
+    *("prefix", "suffix", "prompt", "selected_text", "selected_code"),
+    *("file_contents", "target_file_content"),
 )
 MAX_PREFIX, MAX_SUFFIX = 20_000, 10_000
 RAW = """Keep to the style, the indentation and the language of the file, and change \
@@ -123,7 +128,12 @@ def _fitting(body: Json, old: str, *around: str) -> Stage[str, str]:
 
 def unfenced(body: Json) -> Unfenced:
     """Return the stage that takes a fence away; in Markdown some belong to the text."""
-    return Unfenced(_outer(body), code=held_by(body) is not Holds.WORDS)
+    shown = (text(body, name) for name in _SHOWN)
+    return Unfenced(
+        _outer(body),
+        code=held_by(body) is not Holds.WORDS,
+        fenced=any(map(has_fence, shown)),
+    )
 
 
 def held_by(body: Json) -> Holds:
