@@ -15,6 +15,7 @@ from byok.augment.talk import (
     is_talk,
     may_be_words,
     may_become_words,
+    may_open_label,
     may_open_remark,
     uncertain,
 )
@@ -58,8 +59,7 @@ class WithoutTalk:
             yield text
             return
         self._held += text
-        opens = not self._streams or may_open_remark(self._held)
-        begin = self._begin(self._held) if opens else 0
+        begin = self._begin(self._held) if self._opens(self._held) else 0
         if begin is not None or len(self._held) > self._limit:
             held, self._held = self._held, None
             yield held[begin:]
@@ -77,6 +77,12 @@ class WithoutTalk:
             raise uncertain("is a remark instead of code")
         if rest := held[self._behind_lead(held) :]:
             yield rest
+
+    def _opens(self, held: str) -> bool:
+        """Tell whether what came may begin with a remark."""
+        if not self._streams or may_open_remark(held):
+            return True
+        return not self._among_words and may_open_label(held)
 
     def _begin(self, held: str) -> int | None:
         """Return where the code begins, None as long as all may be words."""

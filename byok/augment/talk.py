@@ -22,6 +22,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _FIRST = re.compile(r"[^\W\d_'’]+(?:['’][^\W\d_]*)?")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # written unspaced
 _FEWEST = 3  # words of a sentence
+_LONGEST_LABEL = 80  # characters
 _FEW = 600  # characters that a refusal has at most
 
 # What a model's remark begins with, when it speaks of what it did or will not do.
@@ -120,6 +121,19 @@ def may_open_remark(beginning: str) -> bool:
     if word == bare.lower():  # it may go on
         return any(opener.startswith(word) for opener in _OPENERS)
     return word in _OPENERS
+
+
+def may_open_label(beginning: str) -> bool:
+    """Tell whether a text may begin with a line that names the code in a fence.
+
+    That may be a path, a heading or a word; it is known by the line after it.
+    """
+    line, ended, rest = beginning.lstrip().partition("\n")
+    if len(line) > _LONGEST_LABEL or not may_become_words(line):
+        return False
+    marks = rest.lstrip()[:3]
+    behind = "```".startswith(marks) or "~~~".startswith(marks)
+    return not ended or (may_be_words(line) and behind)
 
 
 def is_talk(text: str, *, announcing: bool = False) -> bool:

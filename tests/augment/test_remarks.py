@@ -113,10 +113,33 @@ def test_code_leaves_at_once() -> None:
 
 def test_a_stream_waits_only_where_a_remark_may_begin() -> None:
     stage = WithoutTalk(OLD, Holds.CODE, streams=True)
-    assert list(stage.feed("One two")) == ["One two"]
+    assert list(stage.feed("x = 1")) == ["x = 1"]
+    named = WithoutTalk(OLD, Holds.CODE, streams=True)
+    assert list(named.feed("import os\n")) == []
+    assert list(named.feed("i")) == ["import os\ni"]
+    words = WithoutTalk(OLD, Holds.WORDS, streams=True)
+    assert list(words.feed("One two")) == ["One two"]
     waiting = WithoutTalk(OLD, Holds.CODE, streams=True)
     answer = f"I made it two:\n\n{FENCED}"
     assert out(chain(waiting, Unfenced()), answer) == NEW
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "a.py\n",
+        "**src/a.py**\n",
+        "## a.py\n\n",
+        "`a.py`:\n",
+        "Code:\r\n",
+        "File: a.py\n",
+    ],
+)
+def test_the_name_of_a_file_before_its_fence_is_no_code(label: str) -> None:
+    answer = f"{label}{FENCED}"
+    for pieces in ([answer], answer):
+        stage = WithoutTalk(OLD, Holds.CODE, streams=True)
+        assert out(chain(stage, Unfenced(code=True)), pieces) == NEW
 
 
 @pytest.mark.parametrize("holds", Holds)
