@@ -66,9 +66,13 @@ def serve(
         return
     tell_foreign_variables()
     file = (config or paths.config).absolute()
-    source = Source(file, lambda: load(config, overrides)[0])
-    with only_instance(paths):
+
+    def check(settings: "Settings") -> None:
         _check(settings, upstream, model, workspace or [])
+
+    source = Source(file, lambda: load(config, overrides)[0], check)
+    with only_instance(paths):
+        check(settings)
         serving = _serve(settings, paths, upstream, model, workspace or [], source)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             again = runner.run(serving)

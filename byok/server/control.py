@@ -15,11 +15,19 @@ _log = logging.getLogger(__name__)
 _FIXED = ("server", "limits", "context", "retrieval")
 
 
+def _nothing_else(settings: Settings) -> None:
+    """Find nothing wrong."""
+
+
 class Source(NamedTuple):
-    """Where settings come from: the file, and what reads it with all that counts."""
+    """Where settings come from: the file, and what reads it with all that counts.
+
+    `check` raises where byok could not start with them and its options.
+    """
 
     file: Path
     read: Callable[[], Settings]
+    check: Callable[[Settings], None] = _nothing_else
 
 
 class Control:
@@ -83,7 +91,7 @@ class Control:
             seen = now
 
     async def stop(self, instance: str, *, again: bool) -> None:
-        """End the daemon; `again` starts it with its options, if settings allow that.
+        """End the daemon; `again` starts it with its options, if that can be done.
 
         Raises:
             BadRequest: another daemon is meant.
@@ -93,6 +101,7 @@ class Control:
             raise BadRequest("Another byok is meant.", status=422)
         if again:
             await self.reload()
+            await asyncio.to_thread(self._source.check, self._settings)
         self.again = again
         self.ending.set()
 

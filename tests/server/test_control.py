@@ -164,6 +164,24 @@ async def test_only_who_means_this_daemon_ends_it(control: Control) -> None:
     assert not control.again
 
 
+async def test_nothing_is_started_again_with_options_that_no_longer_fit(
+    file: Path,
+) -> None:
+    """A folder that `--workspace` named may be gone: byok would end for good."""
+
+    def check(settings: Settings) -> None:
+        raise ConfigError("There is no such folder.")
+
+    source = Source(file, lambda: load_settings(file), check)
+    control = Control(source, Settings(), "me")
+    await control.reload()
+    with pytest.raises(ConfigError, match="no such folder"):
+        await control.stop("me", again=True)
+    assert not control.ending.is_set()
+    await control.stop("me", again=False)
+    assert control.ending.is_set()
+
+
 async def test_nothing_is_started_again_with_settings_that_cannot_be_used(
     control: Control, file: Path
 ) -> None:
