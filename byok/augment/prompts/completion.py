@@ -85,5 +85,5 @@ def unused(mark: str, code: str) -> str:
 
 
 def _reply(body: Json, cursor: Cursor, facts: Facts) -> CompletionObject:
-    clean = chain(Unannounced(), unfenced(body))
+    clean = chain(Unannounced(), unfenced(body, cursor.before, cursor.after))
     return CompletionObject(Cutter(cursor, clean), cursor, facts)

@@ -26,11 +26,6 @@ _DATA = frozenset(
         *("srt", "ipynb", "bib"),
     )
 )
-# What bodies hold of the file.
-_SHOWN = (
-    *("prefix", "suffix", "prompt", "selected_text", "selected_code"),
-    *("file_contents", "target_file_content"),
-)
 MAX_PREFIX, MAX_SUFFIX = 20_000, 10_000
 RAW = """Keep to the style, the indentation and the language of the file, and change \
 nothing that you were not asked to change.
@@ -123,17 +118,16 @@ def _talk(body: Json, old: str, *, streams: bool = False) -> WithoutTalk:
 def _fitting(body: Json, old: str, *around: str) -> Stage[str, str]:
     last = old.endswith(("\n", "\r")) if old else None
     endings = Endings(positions.line_ending(old, *around), last)
-    return chain(unfenced(body), endings)
+    return chain(unfenced(body, old, *around), endings)
 
 
-def unfenced(body: Json) -> Unfenced:
-    """Return the stage that takes a fence away; in Markdown some belong to the text."""
-    shown = (text(body, name) for name in _SHOWN)
-    return Unfenced(
-        _outer(body),
-        code=held_by(body) is not Holds.WORDS,
-        fenced=any(map(has_fence, shown)),
-    )
+def unfenced(body: Json, *file: str) -> Unfenced:
+    """Return the stage that takes a fence away; in Markdown some belong to the text.
+
+    `file` is what is known of the file.
+    """
+    code = held_by(body) is not Holds.WORDS
+    return Unfenced(_outer(body), code=code, fenced=any(map(has_fence, file)))
 
 
 def held_by(body: Json) -> Holds:

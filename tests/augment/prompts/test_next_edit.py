@@ -63,6 +63,14 @@ def test_no_suggestion_is_an_empty_stream(answer: str) -> None:
     assert (ran.lines, ran.error) == ([], None)
 
 
+def test_a_suggestion_may_have_the_fences_of_its_file() -> None:
+    old = '"""\n```\nf(1)\n```\n"""\n'
+    new = old.replace("1", "2")
+    body = {**BODY, "selected_text": old}
+    [line] = streamed(decode, body, events(f"EDIT: x\n```py\n{new}```")).lines
+    assert line["next_edit"]["suggested_code"] == "f(2)\n"
+
+
 @pytest.mark.parametrize(
     "answer",
     [
