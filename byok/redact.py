@@ -42,7 +42,7 @@ PATTERNS = re.compile(
     rf"""
       \b(?:{"|".join(shape for _, shape in _SHAPES)})
     | (?<![\w\-])eyJ[\w\-]{{8,4096}}\.[\w\-]{{8,8192}}\.[\w\-]{{8,2048}}  # JWT
-    | (?<=://)[^/\s:@]+:[^/\s@]+(?=@)                 # user and password in a URL
+    | (?<=://)[^/\s:@]*:[^/\s@]+(?=@)                 # user and password in a URL
     | (?<=[Bb]asic[ ])[A-Za-z0-9+/=]{{8,}}             # HTTP basic credentials
     | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY(?:[ ]BLOCK)?-----
       .*?(?:-----END[ ][A-Z ]*-----|\Z)

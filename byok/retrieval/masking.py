@@ -17,20 +17,21 @@ from byok.retrieval.secret_values import (
     looks_made,
 )
 
-# name = "value", name: 'value', "name": "value", NAME => "value"
+# name = "value", name: 'value', "name": "value", NAME => "value"; in a string, such as
+# a line of a notebook, with a backslash before each quotation mark
 _CHOSEN = r"pass(?:word|wd|phrase)|pwd"
 _NAME = (
     rf"(?:{_CHOSEN}|secret|token|credentials?"
     r"|(?:api|access|secret|private|auth|account|client)[_-]?(?:key|secret|token))"
 )
 _QUOTED = re.compile(
-    rf"(({_NAME})[\"'\]]{{0,3}}\s{{0,8}}(?:=>|:=|==?|:|,|\s)\s{{0,8}}[rbfu]?)"
-    r"([\"'`])([^\s\"'`]{8,512})\3",
+    rf"(({_NAME})[\\\"'\]]{{0,4}}\s{{0,8}}(?:=>|:=|==?|:|,|\s)\s{{0,8}}[rbfu]?)"
+    r"(\\?[\"'`])([^\s\"'`]{8,512})\3",
     re.IGNORECASE,
 )
 _LINE = r"^(\s*(?:(?:#|//|;|\*)\s*)?(?:export\s+|set\s+|ENV\s+|-\s+)?[\w.-]*"
 _BARE = re.compile(
-    rf"{_LINE}{_NAME}\s{{0,8}}[=:]\s{{0,8}})([\w.~+/=-]{{16,512}})\s*$",
+    rf"{_LINE}{_NAME}\s{{0,8}}[=:]\s{{0,8}})([\w.~+/=-]{{16,512}})(?:\s+#.*)?\s*$",
     re.IGNORECASE,
 )
 # Without quotes only where values have none: in YAML, INI, shell, prose.
