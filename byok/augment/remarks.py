@@ -127,8 +127,9 @@ class WithoutTalk:
 class OnlyBlock:
     """Stage[str, str]: a whole answer, from its one fenced block on if it has words.
 
-    Which lines are the file's is told by `old`: the remarks share none with it. With
-    `file` the answer is a whole file, of which some line must have stayed.
+    Which lines are the file's is told by `old`: the remarks share none with it, and
+    further blocks of an answer only few that are not in the first. With `file` the
+    answer is a whole file, of which some line must have stayed.
     """
 
     def __init__(self, old: str, holds: Holds, *, file: bool = False) -> None:
@@ -162,13 +163,23 @@ class OnlyBlock:
     def _begin(self, lines: list[str], start: int, *more: int) -> int:
         """Return with which line the answer begins, as far as remarks are certain."""
         before = lines[:start]
-        if self._fenced or self._has_known(before) or all(map(may_be_words, before)):
+        if self._fenced or self._has_known(before):
+            return 0
+        if all(map(may_be_words, before)) and not self._is_spread(lines, start, *more):
             return 0
         if len(more) == 1:
             inside, outside = lines[start : more[0]], [*before, *lines[more[0] :]]
             if self._has_known(inside) and not self._has_known(outside):
                 return start
         raise uncertain("mixes words and code, so it is uncertain what is which")
+
+    def _is_spread(self, lines: list[str], start: int, *more: int) -> bool:
+        """Tell an answer whose further blocks hold what the first one lacks."""
+        end = more[0] if more else len(lines)
+        if more and (fence := _FENCE.match(lines[end])) and fence[1].strip():
+            return False  # it opens a block inside the first one
+        first, rest = (known("".join(part)) for part in (lines[start:end], lines[end:]))
+        return len((rest - first) & self._known) >= _FEWEST
 
     def _has_known(self, lines: list[str]) -> bool:
         return any(line.strip() in self._known for line in lines)

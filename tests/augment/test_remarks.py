@@ -220,6 +220,18 @@ def test_words_and_code_that_cannot_be_told_apart_fail_the_answer() -> None:
             whole(answer)
 
 
+def test_a_file_in_several_blocks_is_not_cut_to_the_first() -> None:
+    old = "def f():\n    a = 1\n    b = 2\n    return a\ndef g():\n    pass\n"
+    f, g = old[: old.index("def g")], old[old.index("def g") :]
+    with pytest.raises(UpstreamGarbled, match="mixes"):
+        whole(f"```py\n{g}```\nand\n```py\n{f}```\n", old)
+    example = "Run it:\n```sh\npython a.py\n```\nThat was:\n```py\n    a = 1\n```\n"
+    new = old.replace("a = 1", "a = 3")
+    assert whole(f"```py\n{new}```\n{example}", old) == new
+    new = f'"""\n```py\nf()\n```\n"""\n{new}'
+    assert whole(f"```py\n{new}```\n", old) == new
+
+
 def test_a_file_that_has_fences_keeps_them() -> None:
     old = 'T = """\n```\nx\n```\n"""\nU = 2\n'
     new = old.replace("2", "3")
