@@ -40,7 +40,13 @@ def find_row(raw_path: str) -> tuple[Row, bool]:
         if row := _ROWS.get("/" + "/".join(segments[start:])):
             return row, True
     if is_openai(path):
-        raise BadRequest("There is no such path.", code="not_found", status=404)
+        served = ", ".join(route.path for route in ROUTES)
+        raise BadRequest(
+            "byok does not serve this path.",
+            code="not_found",
+            hint=f"Served are: {served}.",
+            status=404,
+        )
     return _unknown("/" + "/".join(segments)), False
 
 

@@ -30,7 +30,8 @@ NOT_FOUND = (404, "not_found")
 NOT_JSON_TYPE = (415, "content_type")
 NEEDING = (  # without these they have nothing to work on: a wish, code, a folder
     "/edit", "/instruction-stream", "/smart-paste-stream",
-    "/byok/index/add", "/byok/index/remove", "/byok/index/why",
+    "/byok/index/add", "/byok/index/remove", "/byok/index/why", "/byok/keys/test",
+    "/byok/stop",
 )  # fmt: skip
 TOO_LARGE = (413, "body_too_large")
 SECOND = request(target=b"/get-models")  # pipelined behind a broken request

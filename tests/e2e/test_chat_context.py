@@ -349,7 +349,7 @@ async def test_the_characters_told_are_exactly_the_lines_shown(
     fake: FakeUpstream, seed: int
 ) -> None:
     blobs = [odd_file(seed * 100 + n) for n in range(40)]
-    settings = {**settings_for(fake.url), "chat": {"context_chars": 12_000}}
+    settings = {**settings_for(fake.url), "chat": {"context_chars": 16_000}}
     async with running(settings) as editor:
         names = await indexed(editor, *blobs)
         body = {"user_guided_blobs": names[:6], **named(*names)}

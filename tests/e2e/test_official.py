@@ -427,12 +427,12 @@ async def test_byoks_own_questions_stay_here(
 ) -> None:
     groups = {g.value: "official" for g in Group}
     async with between(official, fake, groups) as editor:
-        models = await editor.post("/byok/models")
+        models = await editor.post("/byok/catalog")
         found = await editor.post("/byok/retrieval", {"query": "x"})
         official.expect("/get-credit-info", b"{}", whole(b"", 402))
         await editor.post("/get-credit-info")
         status = await editor.post("/byok/official")
-    assert models.json["default_model"] == "byok:fake:m"
+    assert models.json["default"] == "byok:fake:m"
     assert found.json["formatted_retrieval"]
     assert status.json == {
         "base_url": official.url,

@@ -102,9 +102,11 @@ async def test_where_their_list_fails_ours_stands_alone(
     async with between(official, fake, groups, timing=HASTY) as editor:
         await editor.services.catalog.settle(5)
         got = await asyncio.wait_for(editor.post("/get-models"), 10)
-        own = await editor.post("/byok/models")
-    assert got.json == own.json
-    assert got.json["default_model"] == "byok:fake:m"
+        own = await editor.post("/byok/catalog")
+    assert {m["name"] for m in got.json["models"]} == {
+        m["id"] for m in own.json["models"]
+    }
+    assert got.json["default_model"] == own.json["default"] == "byok:fake:m"
     assert len(told(caplog)) == 1
 
 

@@ -384,6 +384,7 @@ async def test_what_byok_does_not_serve_is_not_found(client: Any) -> None:
     error = await failed(client.images.generate(prompt="a cat"))
     assert isinstance(error, openai.NotFoundError)
     assert error.code == "not_found"
+    assert "/v1/chat/completions" in error.message
 
 
 async def test_nobody_at_the_address_is_told_in_words() -> None:

@@ -23,7 +23,7 @@ TRANSPARENT = (
 )  # fmt: skip
 REPAIRED = (
     "finishstop", "noindex", "index1", "index0", "noid", "argobject", "argcomma",
-    "argfence", "argpy", "argnl", "argstr",
+    "argfence", "argpy", "argnl", "argstr", "argprefix",
 )  # fmt: skip
 BROKEN = (
     "cut", "cut=0.05", "cut=0.95", "eof", "eof=0.95", "eofraw", "stall", "stall=0",
@@ -31,7 +31,7 @@ BROKEN = (
     "status=500", "status=401", "status=400", "status=503x9", "html200", "html502",
     "json200", "empty200", "doneonly", "refuse",
 )  # fmt: skip
-DROPPED = ("argtrunc", "argtrunc=5", "argdouble")
+DROPPED = ("argtrunc", "argtrunc=5")
 
 
 def in_parts(faults: tuple[str, ...], most: int = 6) -> list[tuple[str, ...]]:
@@ -97,7 +97,7 @@ def items_with_tools(shared: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("fault", DROPPED)
-async def test_cut_or_doubled_arguments_never_become_a_call(
+async def test_cut_arguments_never_become_a_call(
     replay_editor: Editor, shared: Path, fault: str
 ) -> None:
     items = items_with_tools(shared)
@@ -105,6 +105,15 @@ async def test_cut_or_doubled_arguments_never_become_a_call(
     for item in items:
         reply = await replay_editor.chat(model=f"byok:replay:{item['id']}@{fault}")
         assert reply.tool_uses == [], item["id"]
+
+
+async def test_doubled_arguments_are_read_once(
+    replay_editor: Editor, shared: Path
+) -> None:
+    for item in items_with_tools(shared):
+        wanted = [call["name"] for call in item["expected"]["tool_calls"]]
+        reply = await replay_editor.chat(model=f"byok:replay:{item['id']}@argdouble")
+        assert [use["tool_name"] for use in reply.tool_uses] == wanted, item["id"]
 
 
 async def test_the_sdk_reads_a_recorded_answer(
