@@ -19,11 +19,17 @@ _JOINED = (
     r"\u0600-\u109f\u1780-\u18af\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc"
     r"\u2190-\u2bff\U0001f000-\U0001faff"
 )
+# What has two looks, as a symbol and in colours: U+FE0E and U+FE0F choose one, and hide
+# bits behind anything else. A digit has two in a keycap alone, before U+20E3.
+_TWO_LOOKS = (
+    r"\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299"
+    r"\U0001f000-\U0001faff"
+)
 _PERHAPS_ODD = re.compile(rf"[{_UNSEEN}\u200c\u200d\ufe0e\ufe0f]")  # ten times faster
 _ODD = re.compile(
     rf"[{_UNSEEN}]"
     rf"|(?<![{_JOINED}\ufe0f])[\u200c\u200d]|[\u200c\u200d](?![{_JOINED}])"
-    r"|(?<=[\ufe0e\ufe0f])[\ufe0e\ufe0f]"  # one chooses a look, more of them hide bits
+    rf"|(?<![{_TWO_LOOKS}])[\ufe0e\ufe0f](?!\u20e3)"
 )
 
 
