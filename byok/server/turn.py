@@ -70,10 +70,12 @@ class Turn:
         """
         if self._record.first_byte is None:
             self._record.heard()
-        ready = [c for event in batch for c in self._reply.feed(event)]
+        ready: list[Json] = []
+        for event in batch:
+            if isinstance(event, Usage):
+                self._record.usage = event
+            ready += self._reply.feed(event)
         if batch and isinstance(batch[-1], Finish):
-            counts = (event for event in batch if isinstance(event, Usage))
-            self._record.usage = next(counts, None)
             self.end(ready)
         return ready
 

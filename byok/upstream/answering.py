@@ -62,6 +62,8 @@ async def answered(
                 yield rest
         except UpstreamError as error:
             if begun or not end:
+                if spent:
+                    yield [spent]
                 raise
             _log.warning("%s did not make its tool call anew: %s", name, error.logged)
             yield end

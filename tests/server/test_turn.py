@@ -85,6 +85,23 @@ async def test_an_agent_goes_on_where_a_call_was_no_json(
     assert "is asked again" in caplog.text
 
 
+async def test_what_a_turn_cost_is_told_though_its_second_answer_broke(
+    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    usage = event(
+        {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
+    )
+    broken = tool_answer("read", r'{"path": "a\d"}')
+    fake.play([*broken[:-1], usage, DONE], [delta(content="I read.")])
+    async with running(settings_for(fake.url)) as editor:
+        reply = await editor.chat(tool_definitions=[READ])
+    assert reply.last["error"]["code"] == "upstream_cut"
+    counts = [n["token_usage"] for n in reply.nodes if n["type"] == 10]
+    assert [(c["input_tokens"], c["output_tokens"]) for c in counts] == [(5, 2)]
+    assert "in=5 cached=0 out=2" in caplog.text
+
+
 async def test_asking_again_can_be_switched_off(fake: FakeUpstream) -> None:
     fake.play(tool_answer("read", r'{"path": "a\d"}'))
     async with running({**settings_for(fake.url), "tools": {"ask_again": 0}}) as editor:
