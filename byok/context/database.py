@@ -5,6 +5,7 @@ file is never replaced by an empty one; byok stops and says where it lies.
 """
 
 import logging
+import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -186,10 +187,14 @@ def _make(path: Path) -> bool:
     """Write an empty database and name it when it is whole.
 
     So an empty file is damage. The log of a database that was moved away would be
-    played into this one.
+    played into this one. It may hold what is nowhere else, so it is put aside.
     """
-    for rest in ("-wal", "-shm"):
-        path.with_name(path.name + rest).unlink(missing_ok=True)
+    log = path.with_name(f"{path.name}-wal")
+    if os.path.lexists(log):
+        aside = log.with_name(f"{log.name}.old")
+        log.replace(aside)
+        _log.warning("%s belongs to a database that is gone: it is %s now", log, aside)
+    path.with_name(f"{path.name}-shm").unlink(missing_ok=True)
     new = path.with_name(f"{path.name}.new")
     new.unlink(missing_ok=True)
     with closing(sqlite3.connect(new)) as db:

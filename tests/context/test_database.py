@@ -241,7 +241,9 @@ def test_damaged_pages_after_a_break_are_found_and_left(path: Path) -> None:
     assert found > 15
 
 
-def test_the_log_of_a_database_that_was_moved_away_is_not_played(path: Path) -> None:
+def test_the_log_of_a_database_that_was_moved_away_is_kept_and_not_played(
+    path: Path,
+) -> None:
     database = Database(path)
     with database.writing() as db:
         insert(db, b"old")
@@ -252,6 +254,7 @@ def test_the_log_of_a_database_that_was_moved_away_is_not_played(path: Path) -> 
     database = Database(path)
     assert database.rows("SELECT name FROM blob") == []
     assert database.one("PRAGMA quick_check") == "ok"
+    assert path.with_name("data.db-wal.old").read_bytes() == log
     database.close()
 
 
