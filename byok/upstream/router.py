@@ -67,7 +67,8 @@ class Router:
         if found is None:
             self._tell(model_id)
             await self._look_up_default()
-            found, instead_of = self.default(), model_id[:MAX_ID_LENGTH]
+            found = self.default()
+            instead_of = "" if model_id == found.model else model_id[:MAX_ID_LENGTH]
         if self._is_placeholder(found):
             found = ListedModel(found.upstream, await self._some_model(found.upstream))
         return Destination(self._upstreams[found.upstream], found.model, instead_of)

@@ -90,7 +90,7 @@ async def test_a_model_that_answers_instead_of_the_one_asked_for_says_so(
     instead = await house.router.choose("claude-sonnet-4")
     assert instead.instead_of == "claude-sonnet-4"
     assert instead.model_id == "byok:one:top"
-    for model_id in ("", "byok:two:m2"):
+    for model_id in ("", "byok:two:m2", "top"):  # "top" is what answers
         assert (await house.router.choose(model_id)).instead_of == ""
 
 
