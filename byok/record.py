@@ -28,6 +28,7 @@ class Record:
     first_byte: float | None = None
     attempts: int = 0
     repairs: int = 0
+    failure: str = ""  # the code of an error that the answer itself tells
     usage: Usage | None = None
     clock: Callable[[], float] = time.monotonic
     started: float = field(init=False)
@@ -59,6 +60,8 @@ class Record:
             facts.append(f"attempts={self.attempts}")
         if self.repairs:
             facts.append(f"repairs={self.repairs}")
+        if self.failure:
+            facts.append(f"error={self.failure}")
         return " ".join(facts)
 
 

@@ -29,8 +29,10 @@ def test_what_an_upstream_did_is_one_line() -> None:
     assert record.seconds == 1.25
     assert str(record) == "byok:one:m first=250ms"
     record.usage, record.attempts, record.repairs = Usage(1200, 30, 1000), 2, 1
+    record.failure = "upstream_cut"
     assert str(record) == (
-        "byok:one:m first=250ms in=1200 cached=1000 out=30 attempts=2 repairs=1"
+        "byok:one:m first=250ms in=1200 cached=1000 out=30 attempts=2 repairs=1 "
+        "error=upstream_cut"
     )
 
 

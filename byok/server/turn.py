@@ -88,6 +88,7 @@ class Turn:
 
     def failed(self, error: ByokError) -> ByokError:
         """Write a failure down, and make it fit to be told."""
+        self._record.failure = error.code
         name = self._choice.upstream.name
         reason = error.logged.removeprefix(f"{name}: ")
         _log.warning("request %s to %s: %s", self.request_id, name, reason)
