@@ -148,6 +148,7 @@ def test_a_daemon_started_in_the_repository_runs_none_of_it(
     with serving(command, planted.root, "--workspace", "."):
         out = run(command, "search", QUESTION, "-w", ".", root=planted.root)
         assert "def preheat(degrees)" in out
+        assert "is listening" in run(command, "restart", root=planted.root)
         told = json.loads(run(command, "index", "status", "--json", root=planted.root))
         assert told["workspaces"][0]["files_tracked"] > 100
     planted.check()
