@@ -151,8 +151,8 @@ def is_talk(text: str, *, announcing: bool = False) -> bool:
 
 
 def is_lead(line: str) -> bool:
-    """Tell a line that only announces what follows it."""
-    return bool(_LEAD.match(line))
+    """Tell a line that only announces what follows it; `ok:` may be a key."""
+    return bool(_LEAD.match(line)) and len(_WORD.findall(line)) >= _FEWEST
 
 
 def may_become_lead(beginning: str) -> bool:

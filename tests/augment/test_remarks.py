@@ -86,6 +86,12 @@ def test_words_stay_where_words_are_wanted(answer: str, old: str, holds: Holds) 
     assert out(stage, answer) == answer
 
 
+def test_a_key_or_a_label_announces_nothing() -> None:
+    for answer in ("ok:\n  label: OK\n", "sure:\n  return 1;\n"):
+        for holds in (Holds.CODE, Holds.DATA):
+            assert code(answer, "no:\n", holds) == answer
+
+
 def test_lines_of_the_file_before_a_fence_are_no_remark() -> None:
     old = "The example:\n```\nx\n```\n"
     answer = "The example:\n```\ny\n```\n"
