@@ -108,6 +108,7 @@ class HttpUpstream:
                     async with aclosing(self._batches(response, stage)) as batches:
                         async for batch in batches:
                             if not yielded:
+                                remedies.worked()
                                 batch = [*remedies.notices, *batch]
                             yielded = True
                             yield batch

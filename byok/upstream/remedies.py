@@ -59,7 +59,7 @@ class RequestRemedies:
     def found(self, error: UpstreamError, content: bytes) -> dict[str, Any] | None:
         """Return the body that was refused with one change more.
 
-        None where no change helps. The change is made in later requests at once.
+        None where no change helps.
         """
         if not isinstance(error, UpstreamRefused) or not self._left:
             return None
@@ -69,13 +69,20 @@ class RequestRemedies:
             return None
         self._left -= 1
         self._made.append(remedy)
-        if remedy not in self._known:  # by another request meanwhile
-            self._known.append(remedy)
+        if not self._left:
+            self.worked()  # as far as they go: the next request goes on from here
         name = self._spec.name
         _log.info(
             "%s: %.80s refuses a request; changed: %s", name, self._model, remedy.change
         )
         return self._mended(body, [remedy], new=True)
+
+    def worked(self) -> None:
+        """Make the changes in later requests at once, now that the model answers.
+
+        What did not help was no remedy: it would cost everybody a tool for nothing.
+        """
+        self._known += [made for made in self._made if made not in self._known]
 
     def _mended(
         self, body: Json, remedies: Iterable[Remedy], *, new: bool

@@ -61,6 +61,17 @@ async def test_a_refused_tool_is_left_out_once_told_and_remembered(
     assert asker.slept == []
 
 
+async def test_a_tool_that_was_left_out_in_vain_is_offered_again(
+    fake: FakeUpstream, asker: Asker
+) -> None:
+    refused = refusal(400, "Invalid schema: 'a' is no type")
+    fake.play(refused, refused, OK)
+    with pytest.raises(UpstreamRefused):
+        await asker.ask(agent("a", "b"))
+    await asker.ask(agent("a", "b"))
+    assert offered(fake) == [["a", "b"], ["b"], ["a", "b"]]
+
+
 async def test_a_model_without_tools_answers_without_them(
     fake: FakeUpstream, asker: Asker
 ) -> None:
@@ -109,6 +120,7 @@ def test_a_request_under_way_is_changed_though_another_found_the_remedy() -> Non
     for request in (one, other):
         assert request.known(body) == body
         assert request.found(refused, write_json(body)) == {"messages": []}
+        request.worked()
     assert remedies.of(spec.dialect, "m", agent=False).known(body) == {"messages": []}
 
 
@@ -121,3 +133,6 @@ async def test_a_model_that_refuses_every_tool_is_not_asked_for_ever(
         await asker.ask(agent(*names))
     assert caught.value.code == "upstream_bad_schema"
     assert len(fake.requests) == 13
+    with pytest.raises(UpstreamRefused):  # the next request goes on from there
+        await asker.ask(agent(*names))
+    assert offered(fake)[13] == names[12:]
