@@ -46,6 +46,7 @@ class Exchange:
     request: BaseRequest
     record: Record
     redactor: Redactor
+    trusted: bool = False  # the token was shown
 
     @property
     def request_id(self) -> str:
@@ -104,9 +105,9 @@ class App:
                 response.headers[REQUEST_ID] = record.request_id
             return response
         finally:
-            own = record.route.startswith(_OWN)
+            told = exchange.trusted and not record.route.startswith(_OWN)
             _access.log(
-                logging.DEBUG if own else logging.INFO,
+                logging.INFO if told else logging.DEBUG,
                 "%s %s %d %.0f ms %s%s",
                 request.method if request.method.isalpha() else "?",
                 record.route,
@@ -121,6 +122,8 @@ class App:
             return await self._answer(exchange)
         except ByokError as error:
             failure = error
+            if not exchange.trusted:
+                self._guard.count_refused(error)
         except (asyncio.CancelledError, ConnectionError):
             raise
         except MemoryError:
@@ -141,6 +144,7 @@ class App:
             exchange.record.route = request.raw_path
             return await self._challenged(request)
         self._guard.check_token(request.headers)
+        exchange.trusted = True
         note_token(request)
         await self._settled.wait()
         if self._endpoints is None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from aiohttp import HttpVersion11
 from aiohttp.web import BaseRequest
 
-from byok.errors import BadRequest, NotAllowed
+from byok.errors import BadRequest, ByokError, NotAllowed
 from byok.server.token import TokenCheck
 
 _SAME_SITE = frozenset({"same-origin", "none"})
@@ -30,7 +30,7 @@ class Guard:
         self._token = token
         self._clock = clock
         self._hosts: frozenset[str] = frozenset()
-        self._strangers = 0
+        self._refused = 0
         self._told = float("-inf")
 
     def listen_on(self, port: int) -> None:
@@ -79,7 +79,6 @@ class Guard:
             NotAllowed: 401.
         """
         if not self._token(headers.get("Authorization", "")):
-            self._count_stranger()
             raise NotAllowed(
                 "The token is missing or wrong.",
                 code="unauthorized",
@@ -87,13 +86,16 @@ class Guard:
                 status=401,
             )
 
-    def _count_stranger(self) -> None:
-        """Write a line at most every ten seconds: a flood must not fill the log."""
-        self._strangers += 1
+    def count_refused(self, error: ByokError) -> None:
+        """Count what came without the right token, and tell it every ten seconds.
+
+        Not each by itself: a flood must not fill the log.
+        """
+        self._refused += 1
         now = self._clock()
         if now - self._told >= _TELL_SECONDS:
-            _log.warning("requests without the right token: %d", self._strangers)
-            self._strangers, self._told = 0, now
+            _log.warning("requests refused: %d, now: %s", self._refused, error.code)
+            self._refused, self._told = 0, now
 
     def check_content(self, headers: Mapping[str, str]) -> None:
         """Check that the body is plain JSON.

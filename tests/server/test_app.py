@@ -150,10 +150,25 @@ async def test_what_byoks_own_commands_ask_does_not_fill_the_log(
     assert len(accesses(caplog)) == 1
 
 
-async def test_a_request_that_is_refused_is_in_the_access_log_too(
+async def test_who_has_no_token_cannot_fill_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.INFO, "byok.access")
+    """Whoever reaches the port could push everything else out of it."""
+    caplog.set_level(logging.INFO)
+    async with running(upstream="demo") as editor:
+        for _ in range(5):
+            await put(editor, request(token=b"Authorization: Bearer MARK"))
+            await put(editor, request(host=b"Host: MARK"))
+    assert accesses(caplog) == []
+    told = [r.getMessage() for r in caplog.records if r.name == "byok.server.guard"]
+    assert told == ["requests refused: 1, now: unauthorized"]
+    assert "MARK" not in caplog.text
+
+
+async def test_each_request_that_is_refused_is_in_the_log_for_who_looks_closer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, "byok.access")
     async with running(upstream="demo") as editor:
         await put(editor, request(token=b"Authorization: Bearer MARK"))
         await put(editor, request(method=b"M-SEARCH", token=b""))

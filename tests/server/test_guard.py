@@ -151,16 +151,17 @@ def test_a_limit_is_named_in_mib() -> None:
     assert "64 MiB" in str(too_large(64 * 2**20))
 
 
-def test_strangers_are_counted_and_told_every_ten_seconds(
+def test_what_is_refused_is_counted_and_told_every_ten_seconds(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     moments = iter((0.0, 1.0, 9.9, 10.0, 11.0))
     guard = Guard(TokenCheck(tmp_path / "token"), clock=lambda: next(moments))
     for _ in range(5):
-        with pytest.raises(ByokError):
+        with pytest.raises(ByokError) as refused:
             guard.check_token({"Authorization": "Bearer a-secret-guess"})
+        guard.count_refused(refused.value)
     told = [record.getMessage() for record in caplog.records]
     assert told == [
-        "requests without the right token: 1",
-        "requests without the right token: 3",
+        "requests refused: 1, now: unauthorized",
+        "requests refused: 3, now: unauthorized",
     ]
