@@ -86,7 +86,7 @@ class Services:
     def forget_keys(self) -> None:
         """Look every key up anew when it is needed next."""
         for key in self.keys.values():
-            key.forget()
+            key.forget(everywhere=False)
         _log.info("keys are read anew")
 
     def defaults(self, endpoint: str, upstream: str) -> Defaults:

@@ -195,3 +195,17 @@ async def test_settings_that_were_emptied_send_nothing_elsewhere() -> None:
         assert "the settings name none" in new.choice.reason
         anew = await new.renewed(Settings(upstreams={"demo": {}}))
         assert list(anew.upstreams) == ["demo"]
+
+
+async def test_keys_read_anew_open_no_keyring_for_a_local_server() -> None:
+    """It may ask the user to unlock it; the server has not refused anything."""
+    ring = FakeRing()
+    ladder = KeyLadder(environ={}, keyring=store_of(ring))
+    settings = Settings(upstreams=two_upstreams())
+    async with open_services(settings, find_paths(), ladder=ladder) as services:
+        services.forget_keys()
+        assert await services.keys["box"].get() == ""
+        assert ring.calls == 0
+        services.keys["box"].forget()  # as after a refusal
+        assert await services.keys["box"].get() == ""
+        assert ring.calls > 0

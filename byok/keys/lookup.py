@@ -37,10 +37,10 @@ class UpstreamKey:
                 self._redactor.add(self._found.value)
         return self._found.value
 
-    def forget(self) -> None:
-        """Look again next time, and everywhere."""
+    def forget(self, *, everywhere: bool = True) -> None:
+        """Look again next time: where it was looked before, or everywhere."""
         self._found = None
-        self._stores = True
+        self._stores = self._stores or everywhere
 
     def _find(self) -> FoundKey:
         try:
