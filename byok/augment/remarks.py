@@ -135,6 +135,7 @@ class OnlyBlock:
     def __init__(self, old: str, holds: Holds, *, file: bool = False) -> None:
         self._known = known(old)
         self._fenced = any(map(_FENCE.match, old.splitlines()))
+        self._title = next(filter(None, map(str.strip, old.splitlines())), "")
         self._holds = holds
         self._file = file
         self._texts: list[str] = []
@@ -158,6 +159,8 @@ class OnlyBlock:
                 raise uncertain("has nothing in common with the file")
         elif self._holds is not Holds.WORDS:
             lines = lines[self._begin(lines, *fences) :]
+        elif self._is_wrapped(lines):
+            lines = lines[fences[0] + 1 : fences[-1]]
         yield "".join(lines)
 
     def _begin(self, lines: list[str], start: int, *more: int) -> int:
@@ -172,6 +175,14 @@ class OnlyBlock:
             if self._has_known(inside) and not self._has_known(outside):
                 return start
         raise uncertain("mixes words and code, so it is uncertain what is which")
+
+    def _is_wrapped(self, lines: list[str]) -> bool:
+        """Tell a text that stands in a fence, as it begins there as it did before."""
+        said = [line.rstrip() for line in lines if line.strip()]
+        opens, title, ends = said[0], (said[1:] or [""])[0], said[-1]
+        bare = opens == ends and not opens.strip("`~")
+        inside = next(filter(_FENCE.match, said[1:-1]), "x").strip(" `~")
+        return bool(bare and inside and title.strip() == self._title != opens)
 
     def _is_spread(self, lines: list[str], start: int, *more: int) -> bool:
         """Tell an answer whose further blocks hold what the first one lacks."""

@@ -244,6 +244,19 @@ def test_a_file_that_has_fences_keeps_them() -> None:
     assert whole(new, old) == new
 
 
+def test_a_text_that_stands_in_a_fence_is_taken_out_of_it() -> None:
+    def text(answer: str, old: str) -> str:
+        return out(OnlyBlock(old, Holds.WORDS, file=True), answer)
+
+    old = "# Title\n\n```sh\nls\n```\n\nMore.\n"
+    new = old.replace("More", "Less")
+    assert text(f"```\n{new}```\n", old) == new
+    assert text(f"\n~~~\n{new}~~~", old) == new
+    own = "```\nx\n```\n\nText.\n\n```\ny\n```\n"
+    for before in (old, own, "x\n"):
+        assert text(own, before) == own
+
+
 def test_fences_behind_lines_of_the_file_belong_to_it() -> None:
     new = f'T = """\n{OLD}```\nx\n```\n"""\nU = 2\n'
     assert whole(new) == new
