@@ -56,7 +56,7 @@ async def test_streams_are_streamed_without_their_fence(fake: FakeUpstream) -> N
 
 
 async def test_the_first_words_leave_before_the_last_came(fake: FakeUpstream) -> None:
-    fake.play(Script([delta(content="One two")], end="hang"))
+    fake.play(Script([delta(content="one = 2;")], end="hang"))
     async with running(settings_for(fake.url)) as editor:
         response = await asyncio.wait_for(
             editor.http.post(
@@ -69,7 +69,7 @@ async def test_the_first_words_leave_before_the_last_came(fake: FakeUpstream) ->
         lines = [await asyncio.wait_for(response.content.readline(), 5) for _ in "12"]
         response.close()
     assert json.loads(lines[0])["replacement_start_line"] == 2
-    assert json.loads(lines[1])["replacement_text"] == "One two"
+    assert json.loads(lines[1])["replacement_text"] == "one = 2;"
 
 
 async def test_objects_have_their_shapes(fake: FakeUpstream) -> None:
@@ -133,7 +133,8 @@ async def test_an_edit_that_breaks_off_is_an_error_and_no_half_text(
 
 @pytest.mark.parametrize("path", REPLACING)
 @pytest.mark.parametrize(
-    "script", [[delta(content="half"), 0.1, BROKE], [delta(content="half"), 0.1]]
+    "script",
+    [[delta(content="half = 1;"), 0.1, BROKE], [delta(content="half = 1;"), 0.1]],
 )
 async def test_a_replacement_that_breaks_off_cannot_pass_for_a_whole_one(
     fake: FakeUpstream, path: str, script: list[bytes | float]
