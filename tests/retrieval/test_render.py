@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from byok.escapes import escape
@@ -196,6 +196,7 @@ LINES = st.lists(
 SECTIONS = st.lists(st.integers(0, 40), max_size=8, unique=True).map(sorted)
 
 
+@example([("", [], []), ("", [0, 1], [""])], [], [], 600)
 @given(
     st.lists(st.tuples(st.text(max_size=30), SECTIONS, st.none() | LINES), max_size=5),
     st.lists(st.text(max_size=30), max_size=5),
@@ -219,7 +220,14 @@ def test_an_answer_fits_and_shows_only_lines_of_files_with_their_numbers(
     answer.text.encode()
     if limit < 600:
         return  # the heading itself may be cut
-    here = iter([f for f in files if contents[f.blob_id][2] is not None])
+    # A file without a line to show is not named here, be its path another's, too.
+    here = iter(
+        [
+            f
+            for f in files
+            if any(n < len(contents[f.blob_id][2] or ()) for n, _ in f.sections)
+        ]
+    )
     current: list[str] = []
     wanted: set[int] = set()
     for line in answer.text.partition("\nOther files")[0].split("\n"):
