@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 import orjson
 
+from byok.augment.constant_replies import CONTAINING, ENDING, Quiet
+from byok.augment.endpoint_groups import PATHS
 from byok.augment.endpoints import ENDPOINTS, Endpoint, Generate, Local, Refused
-from byok.augment.groups import PATHS
-from byok.augment.quiet import CONTAINING, ENDING, Quiet
 from byok.chat import Json
-from byok.knowledge import Service
-from byok.openai_api import ROUTES, Forward, OpenAIRoute
+from byok.routing import Service
+from byok.server.openai_api import ROUTES, Forward, OpenAIRoute
 
 HEAD = """# Endpoints
 

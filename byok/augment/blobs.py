@@ -4,36 +4,19 @@ A name is 64 hexadecimal digits, `sha256(path ‖ content)`. A client that makes
 names is served too: whatever it sends is kept as an alias of the name made here.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from byok.augment.body import items, mapping, strings, text
 from byok.chat import Json
+from byok.code_query import BlobNames, to_bytes
 from byok.errors import BadRequest
 
 MAX_UPLOADED = 1000
 MAX_ASKED = 2000
 MAX_CHECKPOINTED = 250_000  # as many as the files of a workspace
 _MOST_GUIDED = 1000
-_NAME = re.compile(r"[0-9a-f]{64}")
-_FOREIGN = bytes(33)  # longer than any name made here
-_LONGEST_FOREIGN = 512
-
-
-@dataclass(frozen=True, slots=True)
-class BlobNames:
-    """The set of a request: `set(checkpoint) ∪ added − deleted`; names as bytes."""
-
-    checkpoint: str = ""
-    added: tuple[bytes, ...] = ()
-    deleted: tuple[bytes, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the client named no set at all."""
-        return not self.checkpoint and not self.added
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +30,6 @@ class SentBlob:
     name: bytes
     path: str
     content: bytes
-
-
-def to_bytes(name: str) -> bytes:
-    """Return a name as it is kept: 32 bytes, or a foreign one behind zero bytes."""
-    if _NAME.fullmatch(name):
-        return bytes.fromhex(name)
-    return _FOREIGN + name[:_LONGEST_FOREIGN].encode("utf-8", "replace")
-
-
-def to_text(name: bytes) -> str:
-    """Return a kept name as its client wrote it."""
-    if name.startswith(_FOREIGN):
-        return name.removeprefix(_FOREIGN).decode("utf-8", "replace")
-    return name.hex()
 
 
 def asked_names(body: Json) -> list[str]:

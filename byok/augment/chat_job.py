@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from byok.augment.chat_reply import ChatReply, chunk, collected
 from byok.augment.chat_request import decode_chat
 from byok.augment.grounding import wanted
-from byok.augment.job import Defaults, Facts, Job
+from byok.augment.reply_job import Defaults, Facts, Job
 from byok.chat import ChatRequest, Json
 from byok.errors import ByokError
 from byok.events import StreamEvent

@@ -7,8 +7,8 @@ from byok.augment import blocks
 from byok.augment.body import first_text, flag, mapping, text
 from byok.augment.exchanges import Exchange, read_exchanges
 from byok.augment.history import History
-from byok.augment.job import Defaults
 from byok.augment.nodes import Turn, read_turn
+from byok.augment.reply_job import Defaults
 from byok.augment.summary import rendered_turn
 from byok.augment.system import is_agent, system_text
 from byok.augment.tools import read_tools

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from byok.augment.chat_job import chat_lines, chat_object
 from byok.augment.completion.reply import CompletionObject
-from byok.augment.job import Decode, LineReply, ObjectReply
+from byok.augment.constant_replies import QUIET, Quiet
 from byok.augment.prompts import (
     chat_input,
     commit_message,
@@ -19,8 +19,9 @@ from byok.augment.prompts import (
     prompt_enhancer,
     smart_paste,
 )
-from byok.augment.quiet import QUIET, Quiet
-from byok.knowledge import Purpose, Service
+from byok.augment.reply_job import Decode, LineReply, ObjectReply
+from byok.purposes import Purpose
+from byok.routing import Service
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ may make a client discard every flag, so the types are tested.
 
 from typing import TypeAlias
 
-from byok.knowledge import SUMMARY_HOLDS
+from byok.purposes import SUMMARY_HOLDS
 from byok.wire.json_body import write_json
 
 Flag: TypeAlias = bool | int | str

@@ -4,52 +4,13 @@ It goes before the question, never into the system message: what stands above th
 message is the same, byte for byte, as in the turn before, so that prompt caches hit.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
 
-from byok.augment.blobs import BlobNames, blob_names, guided_names
+from byok.augment.blobs import blob_names, guided_names
 from byok.augment.body import flag
 from byok.augment.system import is_agent
 from byok.chat import ChatRequest, ContextPart, Json, Role
-
-
-class FileChunk(NamedTuple):
-    """Characters of a client's file that a model was shown; `end` is exclusive.
-
-    They are counted as code points of the file as the client holds it.
-    """
-
-    blob_name: str
-    start: int
-    end: int
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """As the client reads it."""
-        return {
-            "char_start": self.start,
-            "char_end": self.end,
-            "blob_name": self.blob_name,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A question about code; `guided` are the blobs that the user attached to it."""
-
-    question: str
-    blobs: BlobNames
-    guided: tuple[bytes, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Passages:
-    """The code that goes into a chat, and what the client should know of its blobs."""
-
-    text: str = ""
-    chunks: tuple[FileChunk, ...] = ()
-    unknown: tuple[str, ...] = ()
-    checkpoint_found: bool = True
+from byok.code_query import Wanted
 
 
 def wanted(body: Json, chat: ChatRequest) -> Wanted | None:

@@ -21,7 +21,7 @@ from byok.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.excerpt import capped
+from byok.truncate import capped
 
 NO_RESULT = '{"error":"no result was recorded for this call"}'
 NO_OUTPUT = "(no output)"

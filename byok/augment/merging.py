@@ -12,7 +12,7 @@ from typing import Any
 from byok.augment.body import mapping, objects, text
 from byok.chat import Json
 from byok.errors import UpstreamGarbled
-from byok.knowledge import Group
+from byok.routing import Group
 from byok.wire.json_body import parse_json, write_json
 
 _BY_NAME = ("additional_chat_models", "model_registry")  # display name -> id

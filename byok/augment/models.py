@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -10,36 +9,13 @@ import orjson
 
 from byok.augment.flags import FLAGS, Flag
 from byok.augment.languages import LANGUAGES
+from byok.model_ids import ListedModel
 
 PREFIX_CHARS = 8000
 SUFFIX_CHARS = 4000
 COMPLETION_TIMEOUT_MS = 5000
-MAX_ID_LENGTH = 512
 # Old clients turn every ' into " before parsing a registry, so names hold neither.
 _UNFIT = re.compile(r"['\"\\\x00-\x1f\x7f]")
-
-
-@dataclass(frozen=True, slots=True)
-class ListedModel:
-    """One model of one upstream."""
-
-    upstream: str
-    model: str
-
-    @property
-    def id(self) -> str:
-        """The id that clients send back."""
-        return f"byok:{self.upstream}:{self.model}"
-
-
-def split_id(model_id: str) -> tuple[str, str] | None:
-    """Split `byok:<upstream>:<model>` at the first two colons; None for others."""
-    prefix, _, rest = model_id.partition(":")
-    upstream, colon, model = rest.partition(":")
-    unfit = len(model_id) > MAX_ID_LENGTH or not model_id.isprintable()
-    if prefix != "byok" or not colon or not upstream or not model or unfit:
-        return None
-    return upstream, model
 
 
 def get_models(

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
-from byok.augment.job import Facts
 from byok.augment.positions import Region
+from byok.augment.reply_job import Facts
 from byok.augment.text_reply import said_nothing, was_cut
 from byok.chat import Json
 from byok.errors import ByokError

@@ -1,43 +1,20 @@
 """`/agents/codebase-retrieval` on the wire."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from byok.augment.blobs import BlobNames, blob_names, to_text
+from byok.augment.blobs import blob_names
 from byok.augment.body import first_text, flag, integer, strings
 from byok.chat import Json
-from byok.knowledge import DEFAULT_LENGTH, LONGEST
+from byok.code_query import (
+    DEFAULT_LENGTH,
+    LONGEST,
+    Retrieval,
+    RetrievalRequest,
+    to_text,
+)
 
-_NO_BLOBS = BlobNames()
 _FOLDERS = "open_folders"
-
-
-@dataclass(frozen=True, slots=True)
-class RetrievalRequest:
-    """What is asked: `length` in characters; `code` and `commits` say of what.
-
-    `roots` are the workspaces to search, `folders` those that the client has open
-    (byok's own fields).
-    """
-
-    query: str
-    length: int = DEFAULT_LENGTH
-    blobs: BlobNames = _NO_BLOBS
-    code: bool = True
-    commits: bool = False
-    roots: Sequence[str] = ()
-    folders: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Retrieval:
-    """The answer, and what the client should know of its blobs."""
-
-    text: str
-    unknown: Sequence[bytes] = ()
-    checkpoint_found: bool = True
-    seconds: float = 0.0
 
 
 def decode_retrieval(body: Json) -> RetrievalRequest:

@@ -9,7 +9,7 @@ from byok.augment.body import integer, objects, text
 from byok.augment.exchanges import Exchange, Reply, read_exchange
 from byok.augment.nodes import Result, Turn
 from byok.chat import Json, Part, TextPart
-from byok.excerpt import capped
+from byok.truncate import capped
 
 MAX_RESULT_CHARS = 8000
 MAX_INPUT_CHARS = 2000

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from byok.augment.chat_reply import STOP_REASONS, StopReason, chunk
-from byok.augment.job import Facts
+from byok.augment.reply_job import Facts
 from byok.chat import Json
 from byok.errors import ByokError, UpstreamError, UpstreamGarbled
 from byok.events import Finish, FinishReason, Notice, StreamEvent, TextDelta

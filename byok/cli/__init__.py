@@ -1,6 +1,6 @@
 """The command line: one file a command; heavy imports happen inside commands."""
 
-from byok.search_path import leave_out_working_folder
+from byok.platform.search_path import leave_out_working_folder
 
 leave_out_working_folder()  # before anything else is imported
 # isort: split

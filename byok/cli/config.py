@@ -2,11 +2,11 @@
 
 import typer
 
-from byok.cli.asking import ask_daemon, tell_not_running
-from byok.cli.context import ConfigOption, load, tell_foreign_variables
+from byok.cli.ask import ask_daemon, tell_not_running
+from byok.cli.command_context import ConfigOption, load, tell_foreign_variables
 from byok.cli.output import say, say_json, say_text, tell
-from byok.knowledge import Service
-from byok.paths import find_paths
+from byok.platform.paths import find_paths
+from byok.routing import Service
 
 
 def register(app: typer.Typer) -> None:
@@ -29,7 +29,7 @@ def init() -> None:
     """Write the settings file: every key explained, none switched on."""
     from byok.config import example
     from byok.errors import ConfigError
-    from byok.paths import make_private
+    from byok.platform.paths import make_private
 
     file = find_paths().config
     make_private(file.parent)

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from byok.cli.asking import refuse_if_silent
-from byok.cli.context import JsonOption, load
+from byok.cli.ask import refuse_if_silent
+from byok.cli.command_context import JsonOption, load
 from byok.cli.output import say, say_json, tell
-from byok.paths import find_paths
+from byok.platform.paths import find_paths
 
 
 class Client(StrEnum):
@@ -30,8 +30,8 @@ def connect(
     json: JsonOption = False,
 ) -> None:
     """Print the settings or variables that point a client at the running daemon."""
-    from byok.local.find import find_daemon
-    from byok.server.token import read_token
+    from byok.daemon.token import read_token
+    from byok.daemon_client.find import find_daemon
 
     paths = find_paths()
     daemon = find_daemon(paths)

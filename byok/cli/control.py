@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from byok.cli.asking import ask_daemon, refuse_if_silent
+from byok.cli.ask import ask_daemon, refuse_if_silent
 from byok.cli.output import say, tell
 from byok.errors import NotReady
-from byok.knowledge import Service
-from byok.paths import Paths, find_paths
+from byok.platform.paths import Paths, find_paths
+from byok.routing import Service
 
 if TYPE_CHECKING:
-    from byok.server.instance import Instance
+    from byok.daemon.instance import Instance
 
 EXIT_NOT_RUNNING = 3  # as `systemctl status` has it
 _END_SECONDS = 20.0  # longer than open answers may go on
@@ -49,7 +49,7 @@ def restart() -> None:
     It stays in its terminal, or with whatever started it. Open answers have ten seconds
     to end by themselves.
     """
-    from byok.local.find import find_daemon
+    from byok.daemon_client.find import find_daemon
 
     paths = find_paths()
     daemon = _told_to_stop(paths, again=True)
@@ -82,9 +82,9 @@ def reload() -> None:
 
 def _told_to_stop(paths: Paths, *, again: bool) -> "Instance | None":
     """Ask the daemon that proved to be this user's; nobody else is touched."""
-    from byok.local.daemon import talking
-    from byok.local.find import find_daemon
-    from byok.server.token import read_token
+    from byok.daemon.token import read_token
+    from byok.daemon_client.daemon import talking
+    from byok.daemon_client.find import find_daemon
 
     daemon = find_daemon(paths)
     if daemon is None:
@@ -101,7 +101,7 @@ def _told_to_stop(paths: Paths, *, again: bool) -> "Instance | None":
 
 
 def _is_over(paths: Paths, daemon: "Instance") -> bool:
-    from byok.server.instance import is_held, running
+    from byok.daemon.instance import is_held, running
 
     now = running(paths)
     return not is_held(paths) if now is None else now.instance != daemon.instance

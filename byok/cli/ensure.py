@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from byok.cli.asking import ask_daemon, folders
-from byok.knowledge import Service
+from byok.cli.ask import ask_daemon, folders
+from byok.routing import Service
 
 if TYPE_CHECKING:
     from byok.chat import Json
     from byok.config import Settings
-    from byok.server.instance import Instance
+    from byok.daemon.instance import Instance
 
 
 class Options(NamedTuple):
@@ -51,8 +51,8 @@ def ignored(daemon: "Instance", options: Options, settings: "Settings") -> list[
 
 def _answers(told: "Json", upstream: str, settings: "Settings") -> bool:
     """Tell whether an upstream is the one that answers by default."""
-    from byok.choosing import base_url_of
     from byok.config import upstream_named
+    from byok.wiring.upstream_selection import base_url_of
 
     name, section = upstream_named(upstream, settings)
     return (name, base_url_of(section)) == (told["upstream"], told["base_url"])

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from byok.cli.output import counted
-from byok.context.ignore import Rules
-from byok.context.reading import Folder, Unreadable
-from byok.context.roots import check_root
-from byok.context.scan import Counters, walk
-from byok.context.types import Found
 from byok.errors import ConfigError
 from byok.escapes import escape
+from byok.index.files.ignore import Rules
+from byok.index.files.reading import Folder, Unreadable
+from byok.index.files.roots import check_root
+from byok.index.files.scan import Counters, walk
+from byok.index.types import Found
 
 # Measured with two workers on two cores (docs/RETRIEVAL.md).
 _FILES_PER_SECOND, _BYTES_PER_SECOND, _MEASURED_WORKERS = 1_100, 9_000_000, 2

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from byok.cli.asking import folders, whole, with_client
-from byok.cli.building import describe, is_settled, until_built, until_rebuilt
-from byok.cli.context import ConfigOption, JsonOption, load
+from byok.cli.ask import folders, whole, with_client
+from byok.cli.build_progress import describe, is_settled, until_built, until_rebuilt
+from byok.cli.command_context import ConfigOption, JsonOption, load
 from byok.cli.output import say, say_json, say_table, say_text, tell
-from byok.knowledge import Service
+from byok.routing import Service
 
 if TYPE_CHECKING:
     from byok.chat import Json
-    from byok.local.client import LocalClient
+    from byok.daemon_client.client import LocalClient
 
 _SETTLE_SECONDS = 3.0
 NoWaitOption = Annotated[

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byok.cli.asking import ask_daemon, tell_not_running
-from byok.cli.context import ConfigOption, JsonOption, load, with_services
+from byok.cli.ask import ask_daemon, tell_not_running
+from byok.cli.command_context import ConfigOption, JsonOption, load, with_services
 from byok.cli.output import say, say_json, say_table, tell
 from byok.errors import NO_UPSTREAM, ByokError
-from byok.knowledge import Service
+from byok.routing import Service
 
 if TYPE_CHECKING:
     from byok.chat import Json
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from byok.keys import KeyWanted
     from byok.keys.keyring_store import KeyringStore
     from byok.keys.vault import Vault
-    from byok.paths import Paths
-    from byok.services import Services
+    from byok.platform.paths import Paths
+    from byok.wiring.services import Services
 
 NameArgument = Annotated[
     str,
@@ -79,7 +79,7 @@ def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
 
     The running daemon is asked, which may know others than this terminal does.
     """
-    from byok.choosing import keys_found, make_ladder
+    from byok.wiring.upstream_selection import keys_found, make_ladder
 
     told = None if config else ask_daemon(Service.KEYS)
     if told is None:
@@ -105,7 +105,7 @@ def test_key(name: NameArgument, config: ConfigOption = None) -> None:
 
     The running daemon tries the key that it uses.
     """
-    from byok.knowledge import OFFICIAL
+    from byok.routing import OFFICIAL
 
     told = None if config else _tried_by_daemon(name)
     if told is None:
@@ -127,7 +127,7 @@ def _tried_by_daemon(name: str) -> "Json | None":
 
 
 def _tried_here(name: str, config: Path | None) -> "Json":
-    from byok.knowledge import OFFICIAL
+    from byok.routing import OFFICIAL
 
     _wanted(name, load(config)[0])
 
@@ -171,10 +171,10 @@ def remove_key(
 
 
 def _wanted(name: str, settings: "Settings") -> "KeyWanted":
-    from byok.choosing import key_wanted, official_wanted
     from byok.config import upstream_named
     from byok.errors import ConfigError
-    from byok.knowledge import OFFICIAL
+    from byok.routing import OFFICIAL
+    from byok.wiring.upstream_selection import key_wanted, official_wanted
 
     if name == OFFICIAL:
         wanted = official_wanted(settings)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byok.cli.asking import WorkspacesOption, folders, opener
-from byok.cli.context import ConfigOption, load
+from byok.cli.ask import WorkspacesOption, folders, opener
+from byok.cli.command_context import ConfigOption, load
 from byok.cli.output import tell
-from byok.paths import find_paths
+from byok.platform.paths import find_paths
 
 if TYPE_CHECKING:
     from byok.retrieval.text_search import TextSearch
@@ -48,9 +48,9 @@ def mcp(
     from byok.mcp.stdio import take_over
 
     own = take_over()
-    from byok.local.agent import Agent
-    from byok.local.client import asking
-    from byok.local.starting import Starter, daemon_command
+    from byok.daemon_client.agent import Agent
+    from byok.daemon_client.client import asking
+    from byok.daemon_client.start import Starter, daemon_command
     from byok.mcp.server import end_soon, serve
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
@@ -58,7 +58,7 @@ def mcp(
     starter = Starter(daemon_command(config), paths.state_dir)
 
     def open_text() -> "TextSearch":
-        from byok.retrieval.opening import text_search
+        from byok.wiring.open_context import text_search
 
         return text_search(*load(config), given)
 

@@ -2,10 +2,15 @@
 
 import typer
 
-from byok.cli.asking import ask_daemon, tell_not_running
-from byok.cli.context import ConfigOption, JsonOption, UpstreamOption, with_services
+from byok.cli.ask import ask_daemon, tell_not_running
+from byok.cli.command_context import (
+    ConfigOption,
+    JsonOption,
+    UpstreamOption,
+    with_services,
+)
 from byok.cli.output import say_json, say_table, tell
-from byok.knowledge import Service
+from byok.routing import Service
 
 
 def register(app: typer.Typer) -> None:

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byok.cli.asking import WorkspacesOption, folders, with_client
-from byok.cli.building import FAILED, Built, describe, until_built
-from byok.cli.context import ConfigOption, JsonOption
+from byok.cli.ask import WorkspacesOption, folders, with_client
+from byok.cli.build_progress import FAILED, Built, describe, until_built
+from byok.cli.command_context import ConfigOption, JsonOption
 from byok.cli.output import say_json, say_text, tell
+from byok.code_query import DEFAULT_LENGTH, LONGEST
 from byok.errors import ConfigError, NotReady
-from byok.knowledge import DEFAULT_LENGTH, LONGEST, Service
+from byok.routing import Service
 
 if TYPE_CHECKING:
     from byok.chat import Json
-    from byok.local.client import LocalClient
+    from byok.daemon_client.client import LocalClient
 
 _MOST_HITS = 100
 
@@ -102,7 +103,7 @@ async def _scope(
 
 def _around_here(known: Iterable[str]) -> Path:
     """Return what a question in this folder is about."""
-    from byok.local.project import workspace_of
+    from byok.daemon_client.project import workspace_of
 
     try:
         return workspace_of(Path.cwd().resolve(), map(Path, known))

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byok.cli.context import ConfigOption, UpstreamOption, load, tell_foreign_variables
+from byok.cli.command_context import (
+    ConfigOption,
+    UpstreamOption,
+    load,
+    tell_foreign_variables,
+)
 from byok.cli.ensure import Options, ignored
 from byok.cli.output import say, tell
 
@@ -17,10 +22,10 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from byok.config import Settings
-    from byok.paths import Paths
+    from byok.platform.paths import Paths
     from byok.server.control import Source
     from byok.server.run import Daemon
-    from byok.services import Services
+    from byok.wiring.services import Services
 
 
 def register(app: typer.Typer) -> None:
@@ -53,9 +58,9 @@ def serve(
     Without --upstream and without settings it uses the first local server that
     answers, else an upstream whose key it finds, else the built-in demo.
     """
-    from byok.own_process import keep_secrets_in_memory
+    from byok.daemon.instance import only_instance
+    from byok.platform.process import keep_secrets_in_memory
     from byok.server.control import Source
-    from byok.server.instance import only_instance
 
     os.umask(0o077)
     keep_secrets_in_memory()
@@ -89,7 +94,7 @@ def _check(
 
     check_settings(settings, upstream, model)
     if workspaces:
-        from byok.context.roots import check_root
+        from byok.index.files.roots import check_root
 
         for root in workspaces:
             check_root(root)
@@ -97,7 +102,7 @@ def _check(
 
 def _runs(paths: "Paths", options: Options, settings: "Settings") -> bool:
     """Say where the daemon of this user listens, if one proves to be it."""
-    from byok.local.find import find_daemon
+    from byok.daemon_client.find import find_daemon
 
     daemon = find_daemon(paths)
     if daemon is None:
@@ -117,16 +122,16 @@ async def _serve(
     workspaces: list[Path],
     source: "Source",
 ) -> bool:
+    from byok.daemon.instance import record
+    from byok.daemon.logs import set_up_logging
     from byok.redact import Redactor
-    from byok.server.instance import record
-    from byok.server.logs import set_up_logging
     from byok.server.run import run_until_signal
 
     redactor = Redactor()
     set_up_logging(settings.log.level, paths.log, redactor)
 
     def services() -> "AbstractAsyncContextManager[Services]":
-        from byok.services import open_services
+        from byok.wiring.services import open_services
 
         return open_services(
             settings,

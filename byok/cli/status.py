@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from byok.cli.asking import refuse_if_silent
-from byok.cli.context import JsonOption
+from byok.cli.ask import refuse_if_silent
+from byok.cli.command_context import JsonOption
 from byok.cli.control import EXIT_NOT_RUNNING
 from byok.cli.index import show_index
 from byok.cli.output import say, say_json
 from byok.errors import ByokError
-from byok.knowledge import Service
-from byok.paths import Paths, find_paths
+from byok.platform.paths import Paths, find_paths
+from byok.routing import Service
 
 if TYPE_CHECKING:
-    from byok.server.instance import Instance
+    from byok.daemon.instance import Instance
 
 
 def register(app: typer.Typer) -> None:
@@ -30,7 +30,7 @@ def status(json: JsonOption = False) -> None:
 
     Ends with 0 if it runs, with 3 if it does not.
     """
-    from byok.local.find import find_daemon
+    from byok.daemon_client.find import find_daemon
 
     paths = find_paths()
     daemon = find_daemon(paths)
@@ -51,8 +51,8 @@ def status(json: JsonOption = False) -> None:
 
 async def _asked(paths: Paths, daemon: "Instance") -> dict[str, Any]:
     """Ask the daemon for its model and its index; what fails is told instead."""
-    from byok.local.daemon import talking
-    from byok.server.token import read_token
+    from byok.daemon.token import read_token
+    from byok.daemon_client.daemon import talking
 
     told: dict[str, Any] = {"model": "", "settings": {}, "official": {}}
     told |= {"index": None, "error": ""}

@@ -3,7 +3,7 @@
 import typer
 
 from byok.cli.output import say, tell
-from byok.paths import find_paths
+from byok.platform.paths import find_paths
 
 
 def register(app: typer.Typer) -> None:
@@ -23,14 +23,14 @@ def default(context: typer.Context) -> None:
 
 def show() -> None:
     """Print the token and nothing else."""
-    from byok.server.token import read_token
+    from byok.daemon.token import read_token
 
     say(read_token(find_paths().token))
 
 
 def rotate() -> None:
     """Replace the token; the old one stops working at once."""
-    from byok.server.token import rotate_token
+    from byok.daemon.token import rotate_token
 
     say(rotate_token(find_paths().token))
     tell("The old token no longer works; put the new one into your clients' settings.")

@@ -48,7 +48,7 @@ def check_models(settings: Settings, upstreams: Collection[str], model: str) -> 
     for what, wanted in chosen.items():
         if not wanted.startswith("byok:"):
             continue
-        from byok.augment.models import split_id  # of the protocol, with its tables
+        from byok.model_ids import split_id
 
         name, _ = split_id(wanted) or ("", "")
         if name not in upstreams:

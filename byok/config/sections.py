@@ -4,9 +4,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
+from byok.code_query import DEFAULT_LENGTH, SearchMode
 from byok.config import values
 from byok.dialects.presets import OPENAI_COMPATIBLE
-from byok.knowledge import DEFAULT_LENGTH, Group, Purpose, SearchMode, Where
+from byok.purposes import Purpose
+from byok.routing import Group, Where
 from byok.toolcalls.mode import RepairMode
 
 DEFAULT_PORT = 8317

@@ -10,7 +10,6 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from byok.addresses import is_loopback
 from byok.config import values
 from byok.config.sections import (
     ChatSettings,
@@ -26,7 +25,8 @@ from byok.config.sections import (
     UpstreamSettings,
 )
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
-from byok.knowledge import OFFICIAL
+from byok.routing import OFFICIAL
+from byok.urls import is_loopback
 
 
 class Settings(BaseSettings):

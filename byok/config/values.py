@@ -3,9 +3,9 @@
 import re
 from urllib.parse import urlsplit
 
-from byok.addresses import is_link_local, is_loopback
-from byok.dialects.fill_way import FillWay
+from byok.dialects.fim_mode import FillWay
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
+from byok.urls import is_link_local, is_loopback
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+\Z")
 UPSTREAM_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
@@ -67,7 +67,9 @@ def dialect(name: str) -> str:
     """Check the name of a wire protocol."""
     if not name:
         return name
-    from byok.dialects.named import DIALECTS  # imports them all; few settings name one
+    from byok.dialects.registry import (
+        DIALECTS,  # imports them all; few settings name one
+    )
 
     if name not in DIALECTS:
         raise ValueError(f"must be one of: {', '.join(DIALECTS)}")

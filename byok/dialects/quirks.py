@@ -5,7 +5,7 @@ A row names only what differs from the default, which is what most servers accep
 
 from dataclasses import dataclass
 
-from byok.dialects.fill_way import FillWay
+from byok.dialects.fim_mode import FillWay
 from byok.dialects.presets import OPENAI_COMPATIBLE, PRESETS
 
 

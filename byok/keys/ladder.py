@@ -21,7 +21,7 @@ from byok.errors import ByokError, ConfigError, KeyMissing
 from byok.keys.keyring_store import KeyringStore
 from byok.keys.validate import clean_key
 from byok.keys.vault import Vault
-from byok.programs import trusted_folders
+from byok.platform.programs import trusted_folders
 
 _COMMAND_SECONDS = 5
 _COMMAND_BYTES = 4096

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from byok.errors import ConfigError
-from byok.paths import check_private, write_private
+from byok.platform.paths import check_private, write_private
 
 _N, _R, _P = 2**17, 8, 1
 _SALT, _NONCE, _KEY = 16, 12, 32

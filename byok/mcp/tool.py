@@ -8,7 +8,7 @@ import mcp_types as types
 
 from byok.chat import Json
 from byok.errors import ByokError
-from byok.knowledge import Service
+from byok.routing import Service
 
 _log = logging.getLogger(__name__)
 NAME = "codebase-retrieval"

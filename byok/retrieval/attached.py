@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from byok.escapes import escape
-from byok.excerpt import fair_cap
 from byok.retrieval.pack import (
     GAP_LINE,
     LONGEST_LINE,
@@ -20,6 +19,7 @@ from byok.retrieval.pack import (
     merged,
 )
 from byok.retrieval.render import Answer, Block, block
+from byok.truncate import fair_cap
 
 _HEADING = "[files that the user attached]\n"
 _EMPTY = "(the file is empty)\n"

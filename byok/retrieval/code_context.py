@@ -13,19 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from byok.augment import blobs as wire
-from byok.augment.blobs import BlobNames
 from byok.augment.body import first_text, integer
-from byok.augment.grounding import Passages, Wanted
-from byok.augment.job import Facts
+from byok.augment.reply_job import Facts
 from byok.augment.retrieval import decode_retrieval, encode_retrieval, wanted_roots
 from byok.chat import Json
-from byok.context.options import Options
+from byok.code_query import BlobNames, Passages, SearchMode, Wanted, to_bytes, to_text
 from byok.errors import BadRequest, ByokError
-from byok.knowledge import SearchMode, Service
+from byok.index.options import Options
+from byok.routing import Service
 
 if TYPE_CHECKING:
-    from byok.context.engine import ContextEngine
-    from byok.context.workspace import Workspace
+    from byok.index.engine import ContextEngine
+    from byok.index.workspace.workspace import Workspace
     from byok.retrieval.passages import PassageFinder
     from byok.retrieval.retriever import Retriever
 
@@ -109,7 +108,7 @@ class CodeContext:
         found = await engine.uploads.resolve(
             names.checkpoint, names.added, names.deleted
         )
-        unknown = tuple(map(wire.to_text, found.unknown))
+        unknown = tuple(map(to_text, found.unknown))
         return Facts(unknown=unknown, checkpoint_found=found.checkpoint_found)
 
     async def passages(self, wanted: Wanted, length: int) -> Passages:
@@ -122,7 +121,7 @@ class CodeContext:
 
     def is_secret(self, path: str) -> bool:
         """Tell a file whose name is that of a secret, unless the user opened it."""
-        from byok.context.secret_names import is_secret
+        from byok.index.files.secret_names import is_secret
 
         return is_secret(path, tuple(self._options.allow_secret))
 
@@ -133,13 +132,13 @@ class CodeContext:
         except ByokError as error:
             _log.warning("%s", error.sentence)
             return None
-        return await asyncio.to_thread(engine.contents.text_of, wire.to_bytes(name))
+        return await asyncio.to_thread(engine.contents.text_of, to_bytes(name))
 
     async def _opened(self) -> _Opened:
         async with self._opening:
             if self._open is None:
-                from byok.context.opening import open_engine
-                from byok.programs import find_program
+                from byok.index.opening import open_engine
+                from byok.platform.programs import find_program
                 from byok.retrieval.passages import PassageFinder
                 from byok.retrieval.retriever import Retriever
                 from byok.retrieval.ripgrep import Ripgrep
@@ -156,7 +155,7 @@ class CodeContext:
     # What clients ask
 
     async def _find_missing(self, body: Json) -> Json:
-        names = {wire.to_bytes(name): name for name in wire.asked_names(body)}
+        names = {to_bytes(name): name for name in wire.asked_names(body)}
         engine = (await self._opened()).engine
         missing = await engine.uploads.find_missing(list(names))
         return wire.missing_reply(
@@ -165,7 +164,7 @@ class CodeContext:
         )
 
     async def _batch_upload(self, body: Json) -> Json:
-        from byok.context.blobs import Upload
+        from byok.index.store.blobs import Upload
 
         sent = wire.sent_blobs(body)
         engine = (await self._opened()).engine
@@ -198,7 +197,7 @@ class CodeContext:
     # What the command line asks
 
     async def _status(self, body: Json) -> Json:
-        from byok.context.report import totals
+        from byok.index.report import totals
 
         del body
         if self._open is None and not self._database.exists():
@@ -239,7 +238,7 @@ class CodeContext:
         return {"files": files, "workspaces": told}
 
     async def _why(self, body: Json) -> Json:
-        from byok.context.report import why
+        from byok.index.report import why
 
         engine = (await self._opened()).engine
         path = _path(body, "path")

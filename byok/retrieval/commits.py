@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from byok.context.history import Commit
-from byok.context.tokens import terms
 from byok.escapes import escape
+from byok.index.parse.tokens import terms
+from byok.index.types import Commit
 from byok.retrieval.masking import mask_lines
 
 _HEADING = "The following commits were retrieved:\n"

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from byok.context.languages import kind_of
-from byok.context.lexical import ChunkScore
-from byok.context.types import Kind, Span
+from byok.index.files.languages import kind_of
+from byok.index.store.lexical import ChunkScore
+from byok.index.types import Kind, Span
 from byok.retrieval.pack import LONGEST_LINE
 from byok.retrieval.rank import RankedFile, Reasons, kind_factor
 

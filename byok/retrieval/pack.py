@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from byok.context.types import Span
+from byok.index.types import Span
 from byok.retrieval.rank import RankedFile
 
 LONGEST_LINE = 400

@@ -9,17 +9,15 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from byok.augment.blobs import to_text
-from byok.augment.grounding import FileChunk, Passages, Wanted
-from byok.context.contents import Contents, Entry
-from byok.context.database import NAMED
-from byok.context.engine import ContextEngine
-from byok.context.index_errors import IndexFailed
-from byok.context.lexical import View
-from byok.context.text import line_starts, lines_in
-from byok.context.types import SkipReason
+from byok.code_query import FileChunk, Passages, SearchMode, Wanted, to_text
 from byok.errors import NotReady
-from byok.knowledge import SearchMode
+from byok.index.contents import Contents, Entry
+from byok.index.engine import ContextEngine
+from byok.index.files.text import line_starts, lines_in
+from byok.index.store.database import NAMED
+from byok.index.store.index_errors import IndexFailed
+from byok.index.store.lexical import View
+from byok.index.types import SkipReason
 from byok.retrieval import query as queries
 from byok.retrieval.attached import Attached, most_attached, render_attached
 from byok.retrieval.pack import PackedFile, Section, pack

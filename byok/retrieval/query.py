@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from byok.context.tokens import COMPOUND, IDEOGRAPHS, expand, stem, words
-from byok.context.types import Kind
+from byok.index.parse.tokens import COMPOUND, IDEOGRAPHS, expand, stem, words
+from byok.index.types import Kind
 
 _LONGEST = 10_000
 _MOST_TERMS = 64

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-from byok.context.lexical import ChunkScore
-from byok.context.tokens import COMPOUND, terms
-from byok.context.types import Kind
+from byok.index.parse.tokens import COMPOUND, terms
+from byok.index.store.lexical import ChunkScore
+from byok.index.types import Kind
 from byok.retrieval.query import Query
 
 _CHUNK_WEIGHTS = (1.0, 0.5, 0.25, 0.125, 0.0625)

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 
-from byok.context.contents import Contents, Entry
-from byok.context.engine import ContextEngine
-from byok.context.languages import kind_of
+from byok.index.contents import Contents, Entry
+from byok.index.engine import ContextEngine
+from byok.index.files.languages import kind_of
+from byok.retrieval.history_signals import JoinedSignals, Signals
 from byok.retrieval.query import Query
 from byok.retrieval.rank import FileEntry, RankedFile, rank
 from byok.retrieval.scope import Scope
-from byok.retrieval.signals import JoinedSignals, Signals
 
 _FEW = 50
 

@@ -7,15 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from byok.augment.blobs import BlobNames
-from byok.augment.retrieval import Retrieval, RetrievalRequest
-from byok.context.contents import Entry
-from byok.context.engine import ContextEngine
-from byok.context.index_errors import IndexFailed
-from byok.context.languages import kind_of
-from byok.context.types import Phase
-from byok.context.workspace import Workspace
-from byok.knowledge import SearchMode
+from byok.code_query import BlobNames, Retrieval, RetrievalRequest, SearchMode
+from byok.index.contents import Entry
+from byok.index.engine import ContextEngine
+from byok.index.files.languages import kind_of
+from byok.index.store.index_errors import IndexFailed
+from byok.index.types import Phase
+from byok.index.workspace.workspace import Workspace
 from byok.retrieval import query as queries
 from byok.retrieval.commits import rank_commits, render_commits
 from byok.retrieval.pack import Packed, PackedFile, pack

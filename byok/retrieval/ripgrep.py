@@ -18,13 +18,13 @@ from typing import Any
 
 import orjson
 
-from byok.context.notebooks import is_notebook, sources_alone
-from byok.context.reading import Folder, Unreadable
-from byok.context.text import lines_in
-from byok.context.tokens import IDEOGRAPHS, expand, stem
-from byok.context.types import SkipReason
-from byok.context.versions import MAX_BYTES
-from byok.programs import clean_environment, kill_group
+from byok.index.files.notebooks import is_notebook, sources_alone
+from byok.index.files.reading import Folder, Unreadable
+from byok.index.files.text import lines_in
+from byok.index.parse.tokens import IDEOGRAPHS, expand, stem
+from byok.index.types import SkipReason
+from byok.index.versions import MAX_BYTES
+from byok.platform.programs import clean_environment, kill_group
 from byok.retrieval.matches import (
     LINES_A_FILE,
     FileMatches,

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from byok.augment.blobs import BlobNames
-from byok.context.contents import Entry
-from byok.context.engine import ContextEngine
-from byok.context.lexical import View
-from byok.context.types import Phase
-from byok.context.workspace import Workspace, total_view
+from byok.code_query import BlobNames
+from byok.index.contents import Entry
+from byok.index.engine import ContextEngine
+from byok.index.store.lexical import View
+from byok.index.types import Phase
+from byok.index.workspace.workspace import Workspace, total_view
 
 _WHICH = (
     "Several folders are indexed here, and this request does not say which one it is "

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from byok.context.ignore import Rules
-from byok.knowledge import DEFAULT_LENGTH
+from byok.code_query import DEFAULT_LENGTH
+from byok.index.files.ignore import Rules
 from byok.retrieval.ripgrep import Ripgrep
 
 _WHY = (

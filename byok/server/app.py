@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
+from byok.daemon import challenge
 from byok.errors import ByokError, NotReady
-from byok.openai_api import is_openai
 from byok.record import Record, begin_record
 from byok.redact import Redactor
-from byok.server import challenge
-from byok.server.body import parse_request, read_body
-from byok.server.gate import Gate, shutting_down
-from byok.server.guard import Guard
-from byok.server.protocol import note_token
-from byok.server.reply import (
+from byok.server.http.body import parse_request, read_body
+from byok.server.http.gate import Gate, shutting_down
+from byok.server.http.guard import Guard
+from byok.server.http.protocol import note_token
+from byok.server.http.reply import (
     REQUEST_ID,
     error_response,
     internal_error,
     json_response,
 )
+from byok.server.openai_api import is_openai
 
 if TYPE_CHECKING:
     from byok.chat import Json

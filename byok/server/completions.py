@@ -14,17 +14,17 @@ from byok.augment.blobs import blob_names
 from byok.augment.completion.reply import CompletionObject
 from byok.augment.completion.shown import Shown
 from byok.augment.endpoints import Generate
-from byok.augment.job import Decode, Defaults, Facts, unnoticed
+from byok.augment.reply_job import Decode, Defaults, Facts, unnoticed
 from byok.chat import Json
 from byok.errors import ByokError
-from byok.offload import Run
 from byok.server.app import Exchange
-from byok.server.choice import choose_model
-from byok.server.gate import Gate
 from byok.server.grounding import Grounding
-from byok.server.reply import internal_error, json_response
+from byok.server.http.gate import Gate
+from byok.server.http.reply import internal_error, json_response
+from byok.server.target import choose_model
 from byok.server.turn import Turn
-from byok.services import Services
+from byok.threads import Run
+from byok.wiring.services import Services
 
 _log = logging.getLogger(__name__)
 _SESSION = "X-Request-Session-Id"

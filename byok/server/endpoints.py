@@ -7,31 +7,31 @@ from typing import Any, TypeAlias
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
+from byok.augment.constant_replies import Quiet
+from byok.augment.disabled_replies import off_answer
 from byok.augment.endpoints import Completing, Generate, Local, Refused
 from byok.augment.flags import pauses
 from byok.augment.models import get_models
-from byok.augment.off import off_answer
-from byok.augment.quiet import Quiet
 from byok.chat import Json
 from byok.errors import BadRequest
-from byok.knowledge import Group, Service, Where
-from byok.offload import Run
-from byok.openai_api import Forward, ListModels, model_list, one_model
+from byok.routing import Group, Service, Where
 from byok.server.app import Exchange
-from byok.server.body import parse_request, read_body
-from byok.server.choice import Elsewhere, choose_where, longest_body
 from byok.server.completions import Completer
 from byok.server.folders import OpenFolders
 from byok.server.forward import Forwarder
 from byok.server.generate import Generator
-from byok.server.guard import Guard
-from byok.server.large import LargeBodies
+from byok.server.http.body import parse_request, read_body
+from byok.server.http.guard import Guard
+from byok.server.http.large import LargeBodies
+from byok.server.http.reply import json_response
+from byok.server.http.stream import static_stream
 from byok.server.official import Relay
+from byok.server.openai_api import Forward, ListModels, model_list, one_model
 from byok.server.own import Own
-from byok.server.reply import json_response
 from byok.server.routes import Row, find_row
-from byok.server.stream import static_stream
-from byok.services import Services
+from byok.server.target import Elsewhere, choose_where, longest_body
+from byok.threads import Run
+from byok.wiring.services import Services
 
 _log = logging.getLogger(__name__)
 Work: TypeAlias = Callable[[], Awaitable[StreamResponse]]

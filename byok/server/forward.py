@@ -9,20 +9,20 @@ from typing import Any
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from byok.augment.body import first_text
-from byok.dialects.openai_usage import usage_near_end
+from byok.dialects.openai_chat.usage import usage_near_end
 from byok.errors import ByokError
-from byok.offload import Run
-from byok.openai_api import Forward, error_body
 from byok.record import current_record
-from byok.server.gate import Gate
-from byok.server.reply import COMMON
-from byok.server.stream import OpenStream
-from byok.services import Services
+from byok.server.http.gate import Gate
+from byok.server.http.reply import COMMON
+from byok.server.http.stream import OpenStream
+from byok.server.openai_api import Forward, error_body
+from byok.threads import Run
 from byok.upstream.base import Forwarded
-from byok.upstream.reading import joined
+from byok.upstream.http_body import joined
 from byok.upstream.router import Destination
 from byok.wire.json_body import write_json
 from byok.wire.json_splice import with_string
+from byok.wiring.services import Services
 
 _log = logging.getLogger(__name__)
 _TYPE = "content-type"

@@ -10,23 +10,23 @@ from aiohttp.web import BaseRequest, StreamResponse
 from byok.augment.body import first_text, flag
 from byok.augment.conversation import place_of
 from byok.augment.endpoints import Generate, Streamed, Whole
-from byok.augment.job import Defaults, LineReply, ObjectReply
 from byok.augment.prompts.editing import cut_file
+from byok.augment.reply_job import Defaults, LineReply, ObjectReply
 from byok.chat import Json
 from byok.errors import ByokError
 from byok.events import Notice
-from byok.knowledge import Purpose
-from byok.offload import Run
-from byok.server.choice import choose_model
+from byok.purposes import Purpose
 from byok.server.conversations import Conversations
-from byok.server.gate import Gate
 from byok.server.grounding import Grounding
-from byok.server.reply import internal_error, json_response
-from byok.server.stream import LineStream
+from byok.server.http.gate import Gate
+from byok.server.http.reply import internal_error, json_response
+from byok.server.http.stream import LineStream
+from byok.server.target import choose_model
 from byok.server.turn import Turn
-from byok.services import Services
+from byok.threads import Run
 from byok.upstream.router import Destination
 from byok.wire.ndjson import encode_line
+from byok.wiring.services import Services
 
 _log = logging.getLogger(__name__)
 _MAX_TOLD, _MAX_TOLD_MODELS, _MAX_SHOWN = 60, 1000, 80

@@ -6,14 +6,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from byok.augment.blobs import BlobNames, blob_names
-from byok.augment.grounding import Passages, Wanted, with_passages
-from byok.augment.job import Facts, Job, LineReply, ObjectReply
+from byok.augment.blobs import blob_names
+from byok.augment.grounding import with_passages
+from byok.augment.reply_job import Facts, Job, LineReply, ObjectReply
 from byok.chat import ChatRequest, Json
+from byok.code_query import BlobNames, Passages, Wanted
 from byok.config.sections import ChatSettings
 from byok.errors import ByokError
-from byok.offload import Run
 from byok.retrieval.code_context import CodeContext
+from byok.threads import Run
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -12,18 +12,18 @@ from byok.augment.endpoints import Endpoint
 from byok.augment.merging import merged_models
 from byok.chat import Json
 from byok.errors import ByokError, UpstreamGarbled
-from byok.knowledge import Group, Where
-from byok.server.gate import Gate
-from byok.server.reply import COMMON
-from byok.server.stream import LINES, OpenStream
-from byok.server.timing import OfficialTiming
-from byok.server.troubles import Troubles
-from byok.services import Services
+from byok.routing import Group, Where
+from byok.server.http.deadlines import OfficialTiming
+from byok.server.http.gate import Gate
+from byok.server.http.reply import COMMON
+from byok.server.http.stream import LINES, OpenStream
+from byok.server.official_health import Troubles
 from byok.upstream.base import Forwarded
+from byok.upstream.http_body import MAX_WHOLE, joined
 from byok.upstream.official import too_late
-from byok.upstream.reading import MAX_WHOLE, joined
 from byok.wire.inflate import Inflate
 from byok.wire.json_body import parse_json
+from byok.wiring.services import Services
 
 _log = logging.getLogger(__name__)
 _MAX_MODELS = 4 * 2**20

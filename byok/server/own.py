@@ -9,12 +9,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from byok import __version__
 from byok.augment.body import first_text
 from byok.chat import Json
-from byok.choosing import base_url_of, key_wanted, keys_found, official_wanted
 from byok.config import masked
 from byok.errors import NO_UPSTREAM, BadRequest, ConfigError
-from byok.knowledge import OFFICIAL, Service
+from byok.routing import OFFICIAL, Service
 from byok.server.control import Control
-from byok.services import Services
+from byok.wiring.services import Services
+from byok.wiring.upstream_selection import (
+    base_url_of,
+    key_wanted,
+    keys_found,
+    official_wanted,
+)
 
 _CATALOG_SECONDS = 15.0
 _OFFICIAL_SECONDS = 12.0

@@ -7,10 +7,10 @@ Clients resolve paths against bases of their own making, so `//x`, `/api/x`,
 import re
 from typing import TypeAlias
 
+from byok.augment.constant_replies import CONTAINING, ENDING, Quiet
 from byok.augment.endpoints import ENDPOINTS, Endpoint
-from byok.augment.quiet import CONTAINING, ENDING, Quiet
 from byok.errors import BadRequest
-from byok.openai_api import ROUTES, OpenAIRoute, find_route, is_openai
+from byok.server.openai_api import ROUTES, OpenAIRoute, find_route, is_openai
 
 Row: TypeAlias = Endpoint | OpenAIRoute
 

@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING, TypeAlias
 from aiohttp.web import ServerRunner, SockSite
 
 from byok.config import Settings
+from byok.daemon.challenge import answer
+from byok.daemon.hardening import room_for_connections
+from byok.daemon.logs import set_level
+from byok.daemon.token import TokenCheck
 from byok.errors import ByokError
-from byok.paths import Paths
+from byok.platform.paths import Paths
 from byok.redact import Redactor
 from byok.server.app import App
-from byok.server.challenge import answer
 from byok.server.control import Control, Source
-from byok.server.gate import Gate
-from byok.server.guard import Guard
-from byok.server.hardening import room_for_connections
-from byok.server.logs import set_level
-from byok.server.protocol import HttpServer
-from byok.server.sockets import BACKLOG, listen
-from byok.server.timing import Timing
-from byok.server.token import TokenCheck
+from byok.server.http.deadlines import Timing
+from byok.server.http.gate import Gate
+from byok.server.http.guard import Guard
+from byok.server.http.protocol import HttpServer
+from byok.server.http.sockets import BACKLOG, listen
 
 if TYPE_CHECKING:
     from byok.server.endpoints import Endpoints
-    from byok.services import Services
+    from byok.wiring.services import Services
 
 OpenServices: TypeAlias = Callable[[], AbstractAsyncContextManager["Services"]]
 # The loop accepts so many before it reads again: a request that came is read before a
@@ -180,9 +180,9 @@ def _maker_of_endpoints(
     from byok.server.forward import Forwarder
     from byok.server.generate import Generator
     from byok.server.grounding import Grounding
+    from byok.server.http.stream import LineStream
     from byok.server.official import Relay
     from byok.server.own import Own
-    from byok.server.stream import LineStream
 
     stream = partial(
         LineStream,

@@ -8,16 +8,16 @@ from functools import partial
 
 from byok.augment.conversation import Place
 from byok.augment.history import call_ids
-from byok.augment.job import LineReply, ObjectReply
+from byok.augment.reply_job import LineReply, ObjectReply
 from byok.chat import ChatRequest, Json
 from byok.errors import ByokError
 from byok.events import Finish, Notice, StreamEvent, Usage
 from byok.record import current_record
-from byok.services import Services
 from byok.toolcalls.assemble import ToolCallAssembler
 from byok.toolcalls.repair import Repair
-from byok.upstream.answering import answered
 from byok.upstream.router import Destination
+from byok.upstream.tool_call_retry import answered
+from byok.wiring.services import Services
 
 _log = logging.getLogger(__name__)
 _SHOWN = 60

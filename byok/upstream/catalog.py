@@ -14,9 +14,9 @@ from pathlib import Path
 
 import orjson
 
-from byok.augment.models import ListedModel
 from byok.errors import ConfigError, NotReady, UpstreamError
-from byok.paths import write_private
+from byok.model_ids import ListedModel
+from byok.platform.paths import write_private
 from byok.upstream.base import Upstream
 
 _log = logging.getLogger(__name__)

@@ -18,11 +18,9 @@ from byok.events import Finish, StreamEvent
 from byok.record import current_record
 from byok.stage import Stage, chain
 from byok.upstream.base import Forwarded
-from byok.upstream.calling import KeySource
 from byok.upstream.failures import explain_missing_path, translated
-from byok.upstream.filling import Filler
-from byok.upstream.patience import Watch
-from byok.upstream.reading import (
+from byok.upstream.fim import Filler
+from byok.upstream.http_body import (
     at_end,
     described,
     drain,
@@ -30,11 +28,13 @@ from byok.upstream.reading import (
     passed_on,
     taken,
 )
+from byok.upstream.http_call import KeySource
+from byok.upstream.http_sender import Sender, UpstreamSpec
+from byok.upstream.model_windows import Windows
 from byok.upstream.remedies import Remedies
 from byok.upstream.retry import RetryPolicy
-from byok.upstream.sending import Sender, UpstreamSpec
+from byok.upstream.timeouts import Watch
 from byok.upstream.transport import Transports, body_of
-from byok.upstream.windows import Windows
 from byok.wire.inflate import inflated
 from byok.wire.json_body import parse_json, write_json
 from byok.wire.sse import SSEDecoder

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import httpx
 
-from byok.upstream.reading import hang_up, limited
+from byok.upstream.http_body import hang_up, limited
 from byok.upstream.transport import Route, Transports
 
 _PROBE_SECONDS = 0.5

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 import aiohttp
 import httpx
 
-from byok.addresses import is_loopback
 from byok.dialects.refusals import class_of
 from byok.errors import UpstreamError, UpstreamRefused, UpstreamUnreachable
+from byok.urls import is_loopback
 
 _NO_WAY = frozenset(
     {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN}

@@ -17,12 +17,12 @@ from byok.errors import (
     UpstreamRefused,
     UpstreamUnreachable,
 )
-from byok.knowledge import OFFICIAL
 from byok.redact import Redactor
+from byok.routing import OFFICIAL
 from byok.upstream.base import Forwarded
-from byok.upstream.calling import Callee, Caller, KeySource, redirected
-from byok.upstream.patience import REMOTE, Patience
-from byok.upstream.reading import described, hang_up, passed_on
+from byok.upstream.http_body import described, hang_up, passed_on
+from byok.upstream.http_call import Callee, Caller, KeySource, redirected
+from byok.upstream.timeouts import REMOTE, Patience
 from byok.upstream.transport import Route, Transports
 
 _PASSED = (

@@ -8,7 +8,7 @@ from byok.chat import Json
 from byok.dialects.base import Dialect, Remedy
 from byok.errors import UpstreamError, UpstreamRefused
 from byok.events import Notice
-from byok.upstream.sending import UpstreamSpec
+from byok.upstream.http_sender import UpstreamSpec
 from byok.wire.json_body import parse_json
 
 _log = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from byok.augment.models import MAX_ID_LENGTH, ListedModel, split_id
+from byok.model_ids import MAX_ID_LENGTH, ListedModel, split_id
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog
 from byok.upstream.unconfigured import UnconfiguredUpstream

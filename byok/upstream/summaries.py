@@ -12,7 +12,7 @@ from typing import TypeAlias
 from byok.chat import ChatRequest, Message, Role, TextPart
 from byok.errors import ByokError, UpstreamGarbled, UpstreamRefused
 from byok.events import TextDelta
-from byok.excerpt import capped
+from byok.truncate import capped
 from byok.upstream.router import Destination
 from byok.window.transcript import instruction, outline, transcript
 

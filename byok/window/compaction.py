@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from byok.chat import Message, Part, Role, ToolResult
-from byok.excerpt import capped, fair_cap
+from byok.truncate import capped, fair_cap
 from byok.window.cutting import cut_points, newest_from, question_before, task_of
 from byok.window.estimate import Weigh
 from byok.window.shorten import LEVELS, shortened
-from byok.window.stand_in import summary_message
+from byok.window.summary_message import summary_message
 
 LOW_WATER = 0.6  # of the room
 _SHARE = 8  # the summary may take an eighth of the room, the task as much

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 from byok.chat import ImagePart, Message, Part, Role, TextPart
-from byok.excerpt import capped, fair_cap
+from byok.truncate import capped, fair_cap
 from byok.window.estimate import PICTURE
 from byok.window.shorten import NO_PICTURE
-from byok.window.stand_in import without_summary
+from byok.window.summary_message import without_summary
 
 _NEWEST = 0.25  # of the room is for what was said last
 _LAST_WORDS = 0.5  # or more, to reach back to the user's last words

@@ -13,7 +13,7 @@ from byok.chat import (
     TextPart,
     ToolResult,
 )
-from byok.excerpt import middle_left_out
+from byok.truncate import middle_left_out
 
 NO_PICTURE = TextPart("[a picture stood here; it was left out to save room]")
 # Characters kept at both ends, in the order in which room is sought. The end of a

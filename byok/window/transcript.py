@@ -13,9 +13,9 @@ from byok.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.excerpt import capped, fair_cap
-from byok.knowledge import SUMMARY_HOLDS
-from byok.window.stand_in import summary_of, without_summary
+from byok.purposes import SUMMARY_HOLDS
+from byok.truncate import capped, fair_cap
+from byok.window.summary_message import summary_of, without_summary
 
 _LONGEST_ENTRY = 4_000
 _LONGEST_RESULT = 1_200

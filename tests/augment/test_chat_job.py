@@ -6,8 +6,8 @@ import pytest
 
 from byok.augment.chat_job import chat_lines, chat_object
 from byok.augment.chat_reply import chunk
-from byok.augment.grounding import FileChunk
-from byok.augment.job import Facts
+from byok.augment.reply_job import Facts
+from byok.code_query import FileChunk
 from byok.errors import UpstreamGarbled
 from byok.events import TextDelta
 from tests.fakes.jobs import PLAIN, events, ignore, streamed, whole

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.augment.chat_request import decode_chat, model_id
-from byok.augment.job import Defaults
+from byok.augment.reply_job import Defaults
 from byok.chat import ChatRequest, ImagePart, Role, Sampling, TextPart
 from byok.wire.json_body import write_json
 from tests.fakes.bodies import (

@@ -2,6 +2,7 @@
 
 import pytest
 
+from byok.augment.constant_replies import CONTAINING, ENDING
 from byok.augment.endpoints import (
     ENDPOINTS,
     Completing,
@@ -10,7 +11,6 @@ from byok.augment.endpoints import (
     Local,
     Refused,
 )
-from byok.augment.quiet import CONTAINING, ENDING
 
 ROWS: dict[str, Endpoint] = {row.path: row for row in ENDPOINTS}
 KNOWN = """

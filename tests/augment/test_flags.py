@@ -5,7 +5,7 @@ import json
 import pytest
 
 from byok.augment.flags import FLAGS, OFF, ON, pauses
-from byok.knowledge import SUMMARY_HOLDS
+from byok.purposes import SUMMARY_HOLDS
 
 BOOLS = """
     enable_chat enable_chat_with_tools enable_agent_mode enable_agent_auto_mode

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from byok.augment.blobs import BlobNames, to_bytes
 from byok.augment.chat_request import decode_chat
-from byok.augment.grounding import FileChunk, Passages, Wanted, wanted, with_passages
+from byok.augment.grounding import wanted, with_passages
 from byok.chat import ChatRequest, ContextPart, ImagePart, Message, Role, TextPart
+from byok.code_query import BlobNames, FileChunk, Passages, Wanted, to_bytes
 from tests.fakes.jobs import PLAIN
 
 NAME = "a" * 64

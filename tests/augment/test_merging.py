@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from byok.augment.merging import merged_models
-from byok.augment.models import ListedModel, get_models
+from byok.augment.models import get_models
 from byok.errors import UpstreamGarbled
-from byok.knowledge import Group
+from byok.model_ids import ListedModel
+from byok.routing import Group
 from byok.wire.json_body import write_json
 
 REGISTRIES = ("additional_chat_models", "model_registry", "model_info_registry")

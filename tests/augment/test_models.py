@@ -3,42 +3,17 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.models import ListedModel, get_models, split_id
+from byok.augment.models import get_models
+from byok.model_ids import ListedModel
 
 REGISTRIES = ("additional_chat_models", "model_registry", "model_info_registry")
 
 
 def registry(answer: dict[str, Any], name: str) -> Any:
     return json.loads(answer["feature_flags"][name])
-
-
-@pytest.mark.parametrize(
-    ("model_id", "parts"),
-    [
-        ("byok:home:qwen", ("home", "qwen")),
-        ("byok:home:qwen2.5-coder:14b", ("home", "qwen2.5-coder:14b")),
-        ("byok:or:meta/llama:free", ("or", "meta/llama:free")),
-        ("byok:home::x", ("home", ":x")),
-        ("byok:home:", None),
-        ("byok::x", None),
-        ("byok:home", None),
-        ("byok", None),
-        ("BYOK:home:x", None),
-        ("qwen", None),
-        ("", None),
-        ("byok:home:a\nb", None),
-        ("byok:home:" + "x" * 502, ("home", "x" * 502)),
-        ("byok:home:" + "x" * 503, None),
-    ],
-)
-def test_an_id_is_split_at_its_first_two_colons(
-    model_id: str, parts: tuple[str, str] | None
-) -> None:
-    assert split_id(model_id) == parts
 
 
 MODELS = st.builds(

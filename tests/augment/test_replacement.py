@@ -3,9 +3,9 @@
 import pytest
 
 from byok.augment.fences import Unfenced
-from byok.augment.job import Facts
 from byok.augment.positions import region
 from byok.augment.replacement import ReplacementLines
+from byok.augment.reply_job import Facts
 from byok.errors import UpstreamGarbled
 from byok.events import Finish, FinishReason, Notice, TextDelta, ThinkingDelta
 

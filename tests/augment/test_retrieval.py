@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
-from byok.augment.blobs import BlobNames, to_bytes
-from byok.augment.retrieval import (
+from byok.augment.retrieval import decode_retrieval, encode_retrieval
+from byok.code_query import (
+    DEFAULT_LENGTH,
+    LONGEST,
+    BlobNames,
     Retrieval,
     RetrievalRequest,
-    decode_retrieval,
-    encode_retrieval,
+    to_bytes,
 )
-from byok.knowledge import DEFAULT_LENGTH, LONGEST
 
 NAME = "0" * 63 + "7"
 

@@ -4,7 +4,7 @@ import pytest
 
 from byok.augment.chat_reply import chunk
 from byok.augment.endings import Trimmed
-from byok.augment.job import Facts
+from byok.augment.reply_job import Facts
 from byok.augment.text_reply import TextLines, WholeObject, WholeText
 from byok.chat import ToolCall
 from byok.errors import NotReady, UpstreamGarbled

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from byok.paths import find_paths
-from byok.server.instance import only_instance
+from byok.daemon.instance import only_instance
+from byok.platform.paths import find_paths
 from tests.cli.conftest import Cli
 from tests.fakes.program import run_byok, serving
 from tests.fakes.rows import daemon_rows

@@ -6,8 +6,8 @@ import pytest
 
 from byok.cli.ensure import Options, ignored
 from byok.config import Settings
-from byok.paths import find_paths
-from byok.server.instance import running
+from byok.daemon.instance import running
+from byok.platform.paths import find_paths
 from tests.cli.conftest import Cli
 from tests.fakes.program import serving
 from tests.fakes.project import make_project

@@ -9,11 +9,11 @@ import pytest
 
 from byok.chat import Json
 from byok.cli.index import wait_for
-from byok.knowledge import Service
-from byok.local.client import LocalClient
-from byok.paths import find_paths
+from byok.daemon_client.client import LocalClient
+from byok.platform.paths import find_paths
+from byok.routing import Service
 from tests.cli.conftest import Cli
-from tests.cli.test_building import space
+from tests.cli.test_build_progress import space
 from tests.fakes.program import serving
 from tests.fakes.project import make_project
 

@@ -16,10 +16,10 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent
 
-from byok.local.find import find_daemon
-from byok.paths import find_paths
-from byok.server.instance import is_held
-from byok.server.token import read_token
+from byok.daemon.instance import is_held
+from byok.daemon.token import read_token
+from byok.daemon_client.find import find_daemon
+from byok.platform.paths import find_paths
 from tests.cli.conftest import Cli
 from tests.fakes.process import Program
 from tests.fakes.process import serving as running
@@ -301,7 +301,7 @@ def test_bad_lines_are_answered_and_nothing_else_is_printed(project: Path) -> No
 def test_its_sdk_is_imported_by_this_command_only() -> None:
     script = (
         "import sys\n"
-        "import byok.__main__, byok.server.endpoints, byok.services\n"
+        "import byok.__main__, byok.server.endpoints, byok.wiring.services\n"
         "assert not {'mcp', 'mcp_types'} & set(sys.modules)\n"
         "import byok.mcp.server\n"
         "assert 'mcp' in sys.modules\n"

@@ -7,7 +7,7 @@ import pytest
 
 from byok.cli.search import built_as_far_as_it_goes
 from tests.cli.conftest import Cli
-from tests.cli.test_building import client, space
+from tests.cli.test_build_progress import client, space
 from tests.fakes.program import serving
 from tests.fakes.project import make_project
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from byok.paths import find_paths
-from byok.server.instance import only_instance
+from byok.daemon.instance import only_instance
+from byok.platform.paths import find_paths
 from tests.cli.conftest import Cli
 from tests.fakes.program import ROOT, run_byok, serving
 from tests.fakes.upstream import FakeUpstream

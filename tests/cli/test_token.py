@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from byok.paths import find_paths
+from byok.platform.paths import find_paths
 from tests.cli.conftest import Cli
 from tests.fakes.program import run_byok
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 
 from byok.config import Settings, sections
 from byok.config.sections import OfficialSettings
-from byok.knowledge import Group, Where
+from byok.routing import Group, Where
 
 
 def test_every_key_is_described_in_a_sentence() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.dialects import overflow
-from byok.dialects.openai_errors import refusal_of
+from byok.dialects.error_bodies import refusal_of
 from byok.dialects.overflow import Overflow, overflow_of
 from tests.fakes.replay import bytes_of, recorded
 from tests.fakes.values import VALUES

@@ -18,9 +18,9 @@ from byok.chat import (
     ToolResult,
 )
 from byok.dialects.base import Target
-from byok.dialects.named import DIALECTS
 from byok.dialects.presets import OPENAI_COMPATIBLE, PRESETS
 from byok.dialects.quirks import DEFAULT, QUIRKS, Quirks, quirks_of
+from byok.dialects.registry import DIALECTS
 
 LONG = "functions.view:0-" + "x" * 40
 SCHEMA = {

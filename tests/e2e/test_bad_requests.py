@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from byok.augment.constant_replies import Quiet
 from byok.augment.endpoints import ENDPOINTS, Refused
-from byok.augment.quiet import Quiet
-from byok.openai_api import ROUTES
+from byok.server.openai_api import ROUTES
 from tests.fakes.cases import case_param
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.raw import (

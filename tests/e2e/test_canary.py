@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from byok.server.token import rotate_token
+from byok.daemon.token import rotate_token
 from tests.fakes.official import ENVIRON, TOKEN, FakeOfficial, whole
 from tests.fakes.process import KEY, configure, serving
 from tests.fakes.program import run_byok

@@ -80,7 +80,7 @@ async def test_parsers_hold_no_secret(tmp_path: Path, fake: FakeUpstream) -> Non
         assert children
         for pid in children:
             commands = Path(f"/proc/{pid}/cmdline").read_bytes()
-            assert b"byok.context.worker" in commands  # and nothing else is there
+            assert b"byok.index.parse.worker" in commands  # and nothing else is there
             try:
                 environ = Path(f"/proc/{pid}/environ").read_bytes()
             except PermissionError:  # whoever is not root sees nothing at all

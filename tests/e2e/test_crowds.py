@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from byok.server.timing import Timing
-from byok.server.token import rotate_token
+from byok.daemon.token import rotate_token
+from byok.server.http.deadlines import Timing
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.process import Program, configure, serving
 from tests.fakes.raw import RawConnection, connected, filled, request

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from byok.server.timing import Timing
+from byok.server.http.deadlines import Timing
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.raw import connected, filled, request
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta

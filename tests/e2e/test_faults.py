@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, closing
 
 import pytest
 
-from byok.server.timing import Timing
+from byok.server.http.deadlines import Timing
 from byok.wire.sse import SSEDecoder
 from tests.fakes.cases import case_param
 from tests.fakes.daemon import Answer, Editor, running, settings_for

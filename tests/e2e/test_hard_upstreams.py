@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from byok.chat import ChatRequest, Message, Role, TextPart
-from byok.dialects.named import DIALECTS
+from byok.dialects.registry import DIALECTS
 from byok.errors import UpstreamError
 from byok.upstream.client import HttpUpstream
-from byok.upstream.patience import Patience
-from byok.upstream.sending import UpstreamSpec
+from byok.upstream.http_sender import UpstreamSpec
+from byok.upstream.timeouts import Patience
 from byok.upstream.transport import Transports
 from tests.fakes.cases import case_param
 from tests.fakes.daemon import Answer, running, settings_for

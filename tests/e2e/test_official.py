@@ -9,8 +9,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from byok.augment.groups import PATHS
-from byok.knowledge import Group
+from byok.augment.endpoint_groups import PATHS
+from byok.routing import Group
 from tests.e2e.test_canary import forms
 from tests.fakes.daemon import running
 from tests.fakes.official import (

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from byok.knowledge import Group
+from byok.routing import Group
 from tests.fakes.daemon import running
 from tests.fakes.official import (
     CHAT,

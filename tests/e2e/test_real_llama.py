@@ -15,14 +15,14 @@ from typing import Any
 import aiohttp
 import pytest
 
-from byok.augment.job import Defaults
 from byok.augment.prompts import commit_message
+from byok.augment.reply_job import Defaults
 from byok.chat import TextPart
 from byok.config import load_settings
-from byok.paths import find_paths
-from byok.services import spec_of
+from byok.platform.paths import find_paths
 from byok.upstream.client import HttpUpstream
 from byok.upstream.transport import Transports
+from byok.wiring.upstreams import spec_of
 from tests.fakes.bodies import call_node, exchange, result_node
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.upstream.test_client import Key

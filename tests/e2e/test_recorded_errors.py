@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from byok.dialects.openai_errors import refusal_of
+from byok.dialects.error_bodies import refusal_of
 from tests.fakes.daemon import Editor
 from tests.fakes.replay import bytes_of, recorded
 

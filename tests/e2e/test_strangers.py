@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 
 import pytest
 
-from byok.server.timing import Timing
+from byok.server.http.deadlines import Timing
 from tests.fakes.daemon import Editor, running
 from tests.fakes.raw import RawConnection, ask, connected, filled, request
 

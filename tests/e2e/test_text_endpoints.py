@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from byok.server.timing import Timing
+from byok.server.http.deadlines import Timing
 from tests.fakes.bodies import exchange
 from tests.fakes.cases import case_param
 from tests.fakes.daemon import Editor, running, settings_for

@@ -9,13 +9,13 @@ from typing import Any
 import aiohttp
 
 from byok.config import Settings, load_settings
+from byok.daemon.token import read_token
 from byok.keys import KeyLadder
-from byok.paths import Paths, find_paths
+from byok.platform.paths import Paths, find_paths
 from byok.redact import Redactor
+from byok.server.http.deadlines import Timing
 from byok.server.run import Daemon, OpenServices, listening
-from byok.server.timing import Timing
-from byok.server.token import read_token
-from byok.services import Services, open_services
+from byok.wiring.services import Services, open_services
 
 QUICK = Timing(beat=20, head_after=5, grace=0.3, last_words=0.4)
 

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from byok.context.engine import ContextEngine
-from byok.context.options import Options
-from byok.context.prepare import prepare
-from byok.context.reading import Folder, Unreadable
-from byok.context.store import Store
-from byok.context.types import Job, Outcome, Phase
-from byok.context.versions import MAX_BYTES
+from byok.index.engine import ContextEngine
+from byok.index.files.reading import Folder, Unreadable
+from byok.index.options import Options
+from byok.index.parse.prepare import prepare
+from byok.index.store.store import Store
+from byok.index.types import Job, Outcome, Phase
+from byok.index.versions import MAX_BYTES
 
 SECONDS = 20.0
 

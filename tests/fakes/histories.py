@@ -18,7 +18,7 @@ from byok.chat import (
     ToolResult,
 )
 from byok.dialects.base import Target
-from byok.dialects.openai_request import encode_request
+from byok.dialects.openai_chat.request import encode_request
 from byok.dialects.quirks import QUIRKS
 from tests.fakes.strict import broken_rules
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from byok.augment.job import Decode, Defaults, Facts, LineReply, ObjectReply
+from byok.augment.reply_job import Decode, Defaults, Facts, LineReply, ObjectReply
 from byok.chat import ChatRequest, Json, Role, TextPart
 from byok.errors import ByokError
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta

@@ -11,8 +11,8 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from byok.context.types import Prepared
-from byok.context.worker import Limits, Reply, work
+from byok.index.parse.worker import Limits, Reply, work
+from byok.index.types import Prepared
 
 _NAME = bytes(32)
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 import pytest
 from aiohttp import web
 
-from byok.server.timing import OfficialTiming, Timing
+from byok.server.http.deadlines import OfficialTiming, Timing
 from tests.fakes.daemon import QUICK, Editor, running
 from tests.fakes.upstream import FakeUpstream, Script, play
 

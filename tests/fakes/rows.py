@@ -10,10 +10,10 @@ from typing import Any
 
 from aiohttp import web
 
-from byok.paths import find_paths
-from byok.server import challenge
-from byok.server.instance import only_instance, record
-from byok.server.token import read_token
+from byok.daemon import challenge
+from byok.daemon.instance import only_instance, record
+from byok.daemon.token import read_token
+from byok.platform.paths import find_paths
 
 WORD = "0123456789abcdef"
 

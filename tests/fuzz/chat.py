@@ -8,11 +8,11 @@ from typing import Any
 from byok.augment.chat_request import decode_chat
 from byok.augment.conversation import place_of
 from byok.augment.grounding import wanted, with_passages
-from byok.augment.job import Defaults
 from byok.augment.prompts import completion
+from byok.augment.reply_job import Defaults
 from byok.chat import ChatRequest, Role, Sampling
 from byok.dialects.base import Target as ModelTarget
-from byok.dialects.openai_chat import OpenAIChat
+from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.quirks import QUIRKS
 from byok.errors import ByokError
 from byok.window.compaction import plan

@@ -16,7 +16,7 @@ from typing import Any
 from aiohttp import http_parser
 from aiohttp.base_protocol import BaseProtocol
 
-from byok.server.timing import Timing
+from byok.server.http.deadlines import Timing
 from tests.fakes.daemon import Editor, running
 from tests.fakes.raw import filled
 from tests.fuzz.target import Draw, Target

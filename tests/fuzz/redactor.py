@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+from byok.daemon.logs import RedactingFormatter
 from byok.redact import Redactor
-from byok.server.logs import RedactingFormatter
 from tests.fuzz.target import Draw, Target, check_linear
 
 _MARK = "[redacted]"

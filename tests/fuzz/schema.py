@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from byok.dialects.schema_cleanup import narrowed
+from byok.dialects.schemas.gemini import narrowed
 from byok.errors import ByokError
 from byok.wire.json_body import parse_body, write_json
 from tests.fuzz.target import Draw, Target

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
 
-from byok.dialects.openai_answer import OpenAIAnswer
+from byok.dialects.openai_chat.answer import OpenAIAnswer
 from byok.errors import UpstreamError
 from byok.events import Finish, StreamEvent, TextDelta, ThinkingDelta
 from byok.stage import Stage, chain

@@ -22,9 +22,9 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis import GenerationMode
 
+from byok.augment.constant_replies import Quiet
 from byok.augment.endpoints import ENDPOINTS, Generate, Refused
-from byok.augment.quiet import Quiet
-from byok.openai_api import ROUTES, Forward, ListModels
+from byok.server.openai_api import ROUTES, Forward, ListModels
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta, tool_answer
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.augment.endpoints import ENDPOINTS
-from byok.openai_api import ROUTES
+from byok.server.openai_api import ROUTES
 from tests.fuzz.__main__ import TARGETS
 from tests.fuzz.target import Draw, Target, check_linear
 

@@ -12,9 +12,9 @@ import pytest
 
 from byok.chat import Json
 from byok.errors import ByokError
-from byok.knowledge import Service
 from byok.mcp.server import serve
 from byok.mcp.stdio import Descriptors
+from byok.routing import Service
 from tests.fakes.program import ROOT
 
 HELLO = {
@@ -118,8 +118,8 @@ async def test_a_request_before_the_greeting_is_refused() -> None:
 def test_what_hangs_does_not_keep_the_process_nor_its_children() -> None:
     script = (
         "import time\n"
-        "from byok.context.types import Job\n"
-        "from byok.context.workers import Pool\n"
+        "from byok.index.types import Job\n"
+        "from byok.index.parse.worker_pool import Pool\n"
         "from byok.mcp.server import end_soon\n"
         "pool = Pool(1, limit=60, target='tests.fakes.nasty_worker:nasty')\n"
         "outcomes = pool.prepare([Job(0, 'a', content=b''), Job(1, 'sleep')] * 32)\n"

@@ -7,8 +7,8 @@ import pytest
 
 from byok.chat import Json
 from byok.errors import ByokError
-from byok.knowledge import Service
 from byok.mcp.tool import LONGEST, NAME, TOOL, call
+from byok.routing import Service
 
 
 class Asks:

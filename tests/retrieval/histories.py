@@ -1,6 +1,6 @@
 """Histories written down for a test."""
 
-from byok.context.history import Commit, History
+from byok.index.types import Commit, History
 
 
 def history(*commits: tuple[str, str]) -> History:

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from byok.augment.blobs import BlobNames, to_bytes
-from byok.augment.grounding import Wanted
-from byok.augment.job import Facts
+from byok.augment.reply_job import Facts
 from byok.chat import Json
-from byok.context.options import Options
-from byok.context.versions import blob_name
+from byok.code_query import BlobNames, Wanted, to_bytes
 from byok.errors import BadRequest, ByokError, ConfigError
-from byok.knowledge import Service
+from byok.index.options import Options
+from byok.index.versions import blob_name
 from byok.retrieval.code_context import CodeContext
+from byok.routing import Service
 from tests.fakes.engines import project, until
 
 

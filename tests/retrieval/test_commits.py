@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.context.history import Commit
+from byok.index.types import Commit
 from byok.retrieval.commits import rank_commits, render_commits
 
 DAY = 86_400

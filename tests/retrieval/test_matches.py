@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.context.types import Kind, Span
+from byok.index.types import Kind, Span
 from byok.retrieval.matches import LINES_A_FILE, Found, as_ranked, by_rarity
 from byok.retrieval.rank import RankedFile
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.context.lexical import ChunkScore
-from byok.context.types import Kind, Span
+from byok.index.store.lexical import ChunkScore
+from byok.index.types import Kind, Span
 from byok.retrieval.pack import Packed, Section, merged, pack
 from byok.retrieval.rank import RankedFile, Reasons
 

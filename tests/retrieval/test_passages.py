@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 
-from byok.augment.blobs import BlobNames, to_bytes
-from byok.augment.grounding import Passages, Wanted
-from byok.context.blobs import Upload
-from byok.context.contents import Entry
-from byok.context.engine import ContextEngine
-from byok.context.index_errors import IndexFailed
-from byok.context.text import split_lines
+from byok.code_query import BlobNames, Passages, SearchMode, Wanted, to_bytes
 from byok.errors import NotReady
-from byok.knowledge import SearchMode
+from byok.index.contents import Entry
+from byok.index.engine import ContextEngine
+from byok.index.files.text import split_lines
+from byok.index.store.blobs import Upload
+from byok.index.store.index_errors import IndexFailed
 from byok.retrieval.passages import PassageFinder
 from byok.retrieval.query import Query
 from byok.retrieval.rank import RankedFile

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.context.types import Kind
+from byok.index.types import Kind
 from byok.retrieval.query import parse
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from byok.context.languages import kind_of
-from byok.context.lexical import ChunkScore
-from byok.context.types import Kind
+from byok.index.files.languages import kind_of
+from byok.index.store.lexical import ChunkScore
+from byok.index.types import Kind
+from byok.retrieval.history_signals import Signals
 from byok.retrieval.query import parse
 from byok.retrieval.rank import FileEntry, RankedFile, kind_factor, rank
-from byok.retrieval.signals import Signals
 from tests.retrieval.histories import history
 
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from byok.augment.blobs import BlobNames
-from byok.context.blobs import Upload
-from byok.context.types import Phase
+from byok.code_query import BlobNames
+from byok.index.store.blobs import Upload
+from byok.index.types import Phase
 from byok.retrieval.query import parse
 from byok.retrieval.ranker import Ranker
 from byok.retrieval.scope import scope_of

@@ -10,14 +10,12 @@ from typing import Any
 
 import pytest
 
-from byok.augment.blobs import BlobNames
-from byok.augment.retrieval import Retrieval, RetrievalRequest
-from byok.context.blobs import Upload
-from byok.context.contents import Entry
-from byok.context.engine import ContextEngine
-from byok.context.index_errors import IndexFailed
-from byok.context.types import Phase, State
-from byok.knowledge import SearchMode
+from byok.code_query import BlobNames, Retrieval, RetrievalRequest, SearchMode
+from byok.index.contents import Entry
+from byok.index.engine import ContextEngine
+from byok.index.store.blobs import Upload
+from byok.index.store.index_errors import IndexFailed
+from byok.index.types import Phase, State
 from byok.retrieval.query import Query
 from byok.retrieval.rank import RankedFile
 from byok.retrieval.ranker import Ranker

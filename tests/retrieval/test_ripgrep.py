@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.programs import find_program
+from byok.platform.programs import find_program
 from byok.retrieval.ripgrep import UNAVAILABLE, Ripgrep, Search, tokens_of
 
 RG = shutil.which("rg")

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from byok.augment.blobs import BlobNames
-from byok.context.blobs import Upload
-from byok.context.contents import Entry
-from byok.context.versions import blob_name
+from byok.code_query import BlobNames
+from byok.index.contents import Entry
+from byok.index.store.blobs import Upload
+from byok.index.versions import blob_name
 from byok.retrieval.scope import nothing_to_search, scope_of
 from tests.fakes.engines import complete, engine, written
 

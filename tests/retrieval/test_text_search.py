@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from byok.context.options import Options
-from byok.context.roots import rules_of
-from byok.knowledge import DEFAULT_LENGTH
+from byok.code_query import DEFAULT_LENGTH
+from byok.index.files.roots import rules_of
+from byok.index.options import Options
 from byok.retrieval.ripgrep import UNAVAILABLE, Ripgrep
 from byok.retrieval.text_search import TextSearch
 from tests.fakes.engines import project

@@ -15,23 +15,23 @@ from multidict import CIMultiDict
 from byok.augment.endpoints import Generate
 from byok.chat import Json
 from byok.config import Settings, load_settings
+from byok.daemon.token import TokenCheck, read_token
 from byok.keys import KeyLadder
-from byok.offload import Run
-from byok.paths import find_paths
+from byok.platform.paths import find_paths
 from byok.redact import Redactor
 from byok.server.app import App, Exchange
 from byok.server.completions import Completer
 from byok.server.control import Control, Source
 from byok.server.endpoints import Endpoints
 from byok.server.forward import Forwarder
-from byok.server.gate import Gate
 from byok.server.generate import Asked, Generator
 from byok.server.grounding import Grounding
-from byok.server.guard import Guard
+from byok.server.http.gate import Gate
+from byok.server.http.guard import Guard
 from byok.server.official import Relay
 from byok.server.own import Own
-from byok.server.token import TokenCheck, read_token
-from byok.services import open_services
+from byok.threads import Run
+from byok.wiring.services import open_services
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.raw import check_error, connected, filled, put, request
 from tests.fakes.upstream import DONE, FakeUpstream, Script, answer, event
@@ -160,7 +160,9 @@ async def test_who_has_no_token_cannot_fill_the_log(
             await put(editor, request(token=b"Authorization: Bearer MARK"))
             await put(editor, request(host=b"Host: MARK"))
     assert accesses(caplog) == []
-    told = [r.getMessage() for r in caplog.records if r.name == "byok.server.guard"]
+    told = [
+        r.getMessage() for r in caplog.records if r.name == "byok.server.http.guard"
+    ]
     assert told == ["requests refused: 1, now: unauthorized"]
     assert "MARK" not in caplog.text
 

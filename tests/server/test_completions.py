@@ -12,12 +12,12 @@ import aiohttp
 import pytest
 
 from byok.chat import ChatRequest
+from byok.daemon.token import read_token
 from byok.events import StreamEvent
 from byok.server.run import listening
-from byok.server.token import read_token
-from byok.services import Services
 from byok.upstream.demo import DemoUpstream
 from byok.upstream.router import Router
+from byok.wiring.services import Services
 from tests.fakes.daemon import Answer, Editor, parts_of, running, settings_for
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta, event
 

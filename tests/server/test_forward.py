@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from byok.server.timing import Timing
+from byok.server.http.deadlines import Timing
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 from tests.upstream.test_client import refusal

@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from byok.augment.blobs import BlobNames
 from byok.augment.chat_job import ChatLines, chat_lines
-from byok.augment.grounding import FileChunk, Passages, Wanted
-from byok.augment.job import Facts, Job
+from byok.augment.reply_job import Facts, Job
 from byok.chat import ChatRequest, ContextPart, TextPart
+from byok.code_query import BlobNames, FileChunk, Passages, Wanted
 from byok.config.sections import ChatSettings
-from byok.context.options import Options
 from byok.errors import NotReady
+from byok.index.options import Options
 from byok.retrieval.code_context import CodeContext
 from byok.server.grounding import Grounding
 from tests.fakes.jobs import PLAIN, ignore

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from byok.config import Settings
-from byok.paths import find_paths
+from byok.platform.paths import find_paths
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 

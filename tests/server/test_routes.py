@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from byok.augment.constant_replies import Quiet
 from byok.augment.endpoints import ENDPOINTS
-from byok.augment.quiet import Quiet
 from byok.errors import BadRequest
 from byok.server.routes import find_row
 

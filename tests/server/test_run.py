@@ -14,15 +14,15 @@ from contextlib import asynccontextmanager
 import pytest
 
 from byok.errors import ConfigError
-from byok.paths import find_paths
+from byok.platform.paths import find_paths
+from byok.server.http.deadlines import Timing
+from byok.server.http.sockets import PortTaken, listen
 from byok.server.run import (
     Daemon,
     listening,
     run_until_signal,
 )
-from byok.server.sockets import PortTaken, listen
-from byok.server.timing import Timing
-from byok.services import Services
+from byok.wiring.services import Services
 from tests.fakes.daemon import parts_of, running, settings_for
 from tests.fakes.program import ROOT
 from tests.fakes.raw import ask, connected, filled, request
@@ -174,7 +174,13 @@ async def test_a_second_signal_ends_it_at_once(fake: FakeUpstream) -> None:
     gc.unfreeze()
 
 
-LATE = ("httpx", "byok.services", "byok.augment", "byok.upstream", "byok.toolcalls.r")
+LATE = (
+    "httpx",
+    "byok.wiring.services",
+    "byok.augment",
+    "byok.upstream",
+    "byok.toolcalls.r",
+)
 IMPORTS = (
     "import sys, byok.cli.serve, byok.config, byok.server.run; print(*sys.modules)"
 )

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from byok.augment.models import ListedModel
 from byok.errors import ByokError, KeyMissing, UpstreamUnreachable
+from byok.model_ids import ListedModel
 from byok.upstream.catalog import Catalog, CatalogEntry
 from tests.fakes.lister import Lister
 

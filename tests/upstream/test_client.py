@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from byok.chat import ChatRequest, Message, Role, Sampling, TextPart, ToolDefinition
-from byok.dialects.named import DIALECTS
+from byok.dialects.registry import DIALECTS
 from byok.errors import (
     KeyMissing,
     UpstreamError,
@@ -22,9 +22,9 @@ from byok.errors import (
 )
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta
 from byok.upstream.client import MAX_ANSWER_BYTES, HttpUpstream
-from byok.upstream.patience import Patience
+from byok.upstream.http_sender import UpstreamSpec
 from byok.upstream.retry import RetryPolicy
-from byok.upstream.sending import UpstreamSpec
+from byok.upstream.timeouts import Patience
 from byok.upstream.transport import Transports
 from tests.fakes.lister import Canned
 from tests.fakes.upstream import DONE, FakeUpstream, Script, answer, delta, event

@@ -10,7 +10,7 @@ from aiohttp.client_reqrep import ConnectionKey, RequestInfo
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL as Address
 
-from byok.dialects.openai_errors import refusal_of
+from byok.dialects.error_bodies import refusal_of
 from byok.errors import UpstreamUnreachable
 from byok.upstream.failures import explain_missing_path, is_refused, translated
 

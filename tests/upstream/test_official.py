@@ -14,9 +14,9 @@ from byok.errors import (
     UpstreamUnreachable,
 )
 from byok.redact import Redactor
+from byok.upstream.http_body import joined
 from byok.upstream.official import OfficialService, too_late
-from byok.upstream.patience import Patience
-from byok.upstream.reading import joined
+from byok.upstream.timeouts import Patience
 from byok.upstream.transport import Transports
 from tests.fakes.official import JSON, NDJSON, TOKEN, FakeOfficial, whole
 from tests.fakes.upstream import Script

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from byok.chat import ChatRequest, ImagePart, Message, Role, TextPart, ToolDefinition
-from byok.dialects.openai_chat import OpenAIChat
-from byok.dialects.openai_errors import refusal_of
+from byok.dialects.error_bodies import refusal_of
+from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.quirks import QUIRKS
 from byok.errors import UpstreamRefused
 from byok.events import Notice
+from byok.upstream.http_sender import UpstreamSpec
 from byok.upstream.remedies import Remedies
-from byok.upstream.sending import UpstreamSpec
 from byok.upstream.transport import Transports
 from byok.wire.json_body import write_json
 from tests.fakes.bodies import PNG

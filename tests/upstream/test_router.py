@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from byok.augment.models import ListedModel
 from byok.chat import ChatRequest
 from byok.errors import MODEL_NOT_FOUND, BadRequest, UpstreamUnreachable
+from byok.model_ids import ListedModel
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.router import PLACEHOLDER, Destination, Router
 from tests.fakes.lister import Lister

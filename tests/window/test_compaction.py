@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.chat import Message, Role, TextPart, ToolCall, ToolResult
-from byok.excerpt import LEFT_OUT
+from byok.truncate import LEFT_OUT
 from byok.window.compaction import LOW_WATER, Plan, plan
 from byok.window.cutting import cut_points, newest_from
 from byok.window.estimate import weigh
 from byok.window.memory import Compaction, Compactions, digests
-from byok.window.stand_in import summary_of
+from byok.window.summary_message import summary_of
 from tests.fakes.histories import (
     PNG,
     agent,

@@ -4,7 +4,7 @@ from byok.chat import ChatRequest, Message, Part, Role, TextPart
 from byok.window.cutting import cut_points, is_question, newest_from, task_of
 from byok.window.estimate import PICTURE, weigh
 from byok.window.shorten import NO_PICTURE
-from byok.window.stand_in import summary_message
+from byok.window.summary_message import summary_message
 from tests.fakes.histories import PNG, agent, step, user
 from tests.fuzz.target import check_linear
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.chat import ContextPart, Message, Role, TextPart, ToolCall, ToolResult
-from byok.excerpt import LEFT_OUT
+from byok.truncate import LEFT_OUT
 from byok.window.shorten import (
     LEVELS,
     NO_PICTURE,

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.chat import Message, Role, TextPart, ThinkingPart, ToolCall
-from byok.knowledge import SUMMARY_HOLDS
-from byok.window.stand_in import summary_message
+from byok.purposes import SUMMARY_HOLDS
+from byok.window.summary_message import summary_message
 from byok.window.transcript import instruction, outline, transcript
 from tests.fakes.histories import PNG, agent, histories, step, user
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from byok.augment.completion.cursor import Cursor
 from byok.augment.completion.cut import Cutter
-from byok.augment.job import Facts
 from byok.augment.models import COMPLETION_TIMEOUT_MS, PREFIX_CHARS, SUFFIX_CHARS
+from byok.augment.reply_job import Facts
 from byok.chat import Json
 from byok.errors import ByokError
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta

@@ -7,10 +7,10 @@ from byok.augment.completion.cursor import Cursor
 from byok.augment.completion.cut import Cutter
 from byok.augment.completion.reply import CompletionObject
 from byok.augment.fences import MARKDOWN, Unfenced
-from byok.augment.job import Defaults, Facts, Job
 from byok.augment.leads import Unannounced
-from byok.augment.prompts.asking import NOTHING, conversation, question
 from byok.augment.prompts.completion import cursor_of, is_wanted, limited, unused
+from byok.augment.prompts.prompt_parts import NOTHING, conversation, question
+from byok.augment.reply_job import Defaults, Facts, Job
 from byok.chat import Json
 from byok.stage import chain
 

@@ -7,13 +7,13 @@ from functools import partial
 from byok.augment.body import integer, mapping, strings, text
 from byok.augment.endings import Trimmed
 from byok.augment.fences import Unfenced
-from byok.augment.job import Defaults, Facts, Job
 from byok.augment.leads import Unannounced, Unquoted
-from byok.augment.prompts.asking import NOTHING, code, question
+from byok.augment.prompts.prompt_parts import NOTHING, code, question
+from byok.augment.reply_job import Defaults, Facts, Job
 from byok.augment.text_reply import TextLines
 from byok.chat import Json
-from byok.excerpt import fair_cap
 from byok.stage import chain
+from byok.truncate import fair_cap
 
 MAX_DIFF = 48_000  # characters of all files together
 MIN_FILE = 1_000  # what each file may have in any case, while there is room

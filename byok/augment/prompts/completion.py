@@ -9,11 +9,11 @@ from byok.augment.body import first_text, flag, integer, text
 from byok.augment.completion.cursor import Cursor
 from byok.augment.completion.cut import Cutter
 from byok.augment.completion.reply import CompletionObject
-from byok.augment.job import Defaults, Facts, Job
 from byok.augment.leads import Unannounced
 from byok.augment.models import PREFIX_CHARS, SUFFIX_CHARS
-from byok.augment.prompts.asking import NOTHING, code, question
 from byok.augment.prompts.editing import named, unfenced
+from byok.augment.prompts.prompt_parts import NOTHING, code, question
+from byok.augment.reply_job import Defaults, Facts, Job
 from byok.chat import FillRequest, Json
 from byok.stage import chain
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from byok.augment.body import first_text
 from byok.augment.endings import Trimmed
-from byok.augment.job import Defaults, Facts, Job
 from byok.augment.nodes import read_turn
-from byok.augment.prompts.asking import NOTHING, conversation, question
+from byok.augment.prompts.prompt_parts import NOTHING, conversation, question
+from byok.augment.reply_job import Defaults, Facts, Job
 from byok.augment.text_reply import WholeText, said_nothing
 from byok.chat import Json
 from byok.errors import ByokError

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from functools import partial
 
 from byok.augment.body import text
-from byok.augment.job import Defaults, Job
-from byok.augment.prompts.asking import code, conversation, question
 from byok.augment.prompts.editing import (
     RAW,
     around,
@@ -14,6 +12,8 @@ from byok.augment.prompts.editing import (
     selected,
     wish,
 )
+from byok.augment.prompts.prompt_parts import code, conversation, question
+from byok.augment.reply_job import Defaults, Job
 from byok.augment.text_reply import WholeObject
 from byok.chat import ChatRequest, Json
 from byok.stage import Stage

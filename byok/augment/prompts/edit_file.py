@@ -5,9 +5,9 @@ from functools import partial
 from typing import Any
 
 from byok.augment.body import first_text, text
-from byok.augment.job import Defaults, Facts, Job
-from byok.augment.prompts.asking import NOTHING, code, question
 from byok.augment.prompts.editing import RAW, cleaning_whole, file_of, named
+from byok.augment.prompts.prompt_parts import NOTHING, code, question
+from byok.augment.reply_job import Defaults, Facts, Job
 from byok.augment.text_reply import WholeText
 from byok.chat import Json
 from byok.errors import ByokError

@@ -5,7 +5,7 @@ from byok.augment.body import first_text, integer, text, value
 from byok.augment.endings import Endings
 from byok.augment.fences import MARKDOWN, Unfenced, has_fence
 from byok.augment.positions import Region
-from byok.augment.prompts.asking import code
+from byok.augment.prompts.prompt_parts import code
 from byok.augment.remarks import OnlyBlock, WithoutTalk
 from byok.augment.talk import Holds
 from byok.chat import Json

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from functools import partial
 
 from byok.augment.endings import Endings
-from byok.augment.job import Defaults, Job
 from byok.augment.prompts.edit import asked, clean
 from byok.augment.prompts.editing import selection_region
 from byok.augment.replacement import ReplacementLines
+from byok.augment.reply_job import Defaults, Job
 from byok.chat import Json
 from byok.stage import chain
 

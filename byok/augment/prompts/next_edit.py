@@ -9,10 +9,10 @@ from typing import ClassVar
 from byok.augment.blocks import edit_events
 from byok.augment.body import integer, text, value
 from byok.augment.fences import Unfenced
-from byok.augment.job import Defaults, Facts, Job
 from byok.augment.positions import lines
-from byok.augment.prompts.asking import NOTHING, as_json, code, question
 from byok.augment.prompts.editing import RAW, around, cleaning, selected
+from byok.augment.prompts.prompt_parts import NOTHING, as_json, code, question
+from byok.augment.reply_job import Defaults, Facts, Job
 from byok.augment.text_reply import WholeText
 from byok.chat import Json
 from byok.errors import ByokError

@@ -13,8 +13,8 @@ from typing import Any
 from byok.augment.blocks import edit_events
 from byok.augment.body import flag, integer, mapping, objects, text, value
 from byok.augment.endings import Trimmed
-from byok.augment.job import Defaults, Facts, Job
-from byok.augment.prompts.asking import NOTHING, as_json, question
+from byok.augment.prompts.prompt_parts import NOTHING, as_json, question
+from byok.augment.reply_job import Defaults, Facts, Job
 from byok.augment.text_reply import WholeText
 from byok.chat import Json
 from byok.errors import ByokError

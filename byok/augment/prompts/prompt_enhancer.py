@@ -6,9 +6,9 @@ from functools import partial
 from byok.augment.body import first_text
 from byok.augment.endings import Trimmed
 from byok.augment.fences import MARKDOWN, Unfenced
-from byok.augment.job import Defaults, Facts, Job
 from byok.augment.nodes import read_turn
-from byok.augment.prompts.asking import NOTHING, conversation, question
+from byok.augment.prompts.prompt_parts import NOTHING, conversation, question
+from byok.augment.reply_job import Defaults, Facts, Job
 from byok.augment.text_reply import TextLines
 from byok.chat import Json
 from byok.stage import chain

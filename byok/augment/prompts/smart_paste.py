@@ -5,9 +5,7 @@ from functools import partial
 
 from byok.augment import positions
 from byok.augment.body import first_text, integer, text
-from byok.augment.job import Defaults, Job
 from byok.augment.positions import Region
-from byok.augment.prompts.asking import code, conversation, question
 from byok.augment.prompts.editing import (
     RAW,
     around,
@@ -18,7 +16,9 @@ from byok.augment.prompts.editing import (
     selected,
     selection_region,
 )
+from byok.augment.prompts.prompt_parts import code, conversation, question
 from byok.augment.replacement import ReplacementLines
+from byok.augment.reply_job import Defaults, Job
 from byok.chat import Json
 
 _FILE = f"""You work code from a chat into a file. You are shown both. Write \

@@ -6,7 +6,7 @@ from byok.augment.completion.cursor import Cursor
 from byok.augment.completion.cut import Cutter
 from byok.augment.completion.reply import CompletionObject
 from byok.augment.fences import Unfenced
-from byok.augment.job import Facts
+from byok.augment.reply_job import Facts
 from byok.errors import UpstreamGarbled
 from byok.events import Finish, FinishReason, TextDelta, ThinkingDelta
 

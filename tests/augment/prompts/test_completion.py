@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.job import Defaults, Facts
 from byok.augment.prompts.completion import decode, unused
+from byok.augment.reply_job import Defaults, Facts
 from byok.chat import FillRequest, Role, Sampling
 from tests.fakes.jobs import PLAIN, events, ignore, never_fails, texts, whole
 from tests.fuzz.target import check_linear

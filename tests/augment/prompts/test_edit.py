@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from byok.augment.job import Facts
 from byok.augment.prompts.edit import decode
+from byok.augment.reply_job import Facts
 from byok.errors import BadRequest, UpstreamGarbled
 from byok.events import FinishReason
 from tests.fakes.jobs import PLAIN, events, ignore, texts, whole

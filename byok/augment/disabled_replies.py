@@ -1,0 +1,91 @@
+"""What an endpoint answers when its user switched its group off.
+
+As little as does no harm: a model's answer is a failed one, an upload is taken and
+dropped, and what had a constant answer keeps it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from byok.augment.blobs import (
+    checkpoint_reply,
+    missing_reply,
+    sent_blobs,
+    uploaded_reply,
+)
+from byok.augment.constant_replies import Quiet
+from byok.augment.endpoints import Endpoint, Generate, Local, Refused, Streamed, Whole
+from byok.augment.reply_job import Defaults, Facts, unnoticed
+from byok.augment.retrieval import encode_retrieval
+from byok.chat import Json
+from byok.code_query import Retrieval
+from byok.errors import BadRequest
+from byok.routing import Group, Service
+
+CHECKPOINT = "off"  # nobody will know it, so that clients send all names again later
+
+
+@dataclass(frozen=True, slots=True)
+class Off:
+    """The answer: lines of a stream, or one object."""
+
+    lines: Sequence[Json]
+    stream: bool = False
+
+
+def switched_off(group: Group) -> BadRequest:
+    """Return the error of a group that is off."""
+    return BadRequest(
+        f"The group {group} is switched off.",
+        code="switched_off",
+        hint=f"The setting {group} of [routing.official] says so.",
+        status=422,
+    )
+
+
+def off_answer(row: Endpoint, group: Group, body: Json, request_id: str) -> Off:
+    """Return the answer of an endpoint that is off.
+
+    Raises:
+        BadRequest: 422, the endpoint has no answer that would do no harm.
+    """
+    match row:
+        case Generate():
+            return _failed(row, switched_off(group), body, request_id)
+        case Local():
+            return Off([_nothing(row.answer, group, body)])
+        case Quiet(stream=stream, body=line):
+            return Off([] if line is None else [line], stream)
+        case Refused():
+            raise BadRequest(row.reason, code="not_served", status=row.status)
+        case _:
+            assert_never(row)
+
+
+def _failed(row: Generate, error: BadRequest, body: Json, request_id: str) -> Off:
+    match row.how:
+        case Streamed(decode):
+            lines = decode(body, Defaults(), unnoticed).reply(Facts(request_id))
+            if not lines.keeps_part:
+                raise error
+            first = () if lines.first is None else (lines.first,)
+            return Off([*first, *lines.fail(error)], stream=True)
+        case Whole(decode):
+            whole = decode(body, Defaults(), unnoticed).reply(Facts(request_id))
+            return Off([whole.failed(error)])
+
+
+def _nothing(service: Service, group: Group, body: Json) -> Json:
+    match service:
+        case Service.FIND_MISSING:
+            return missing_reply((), ())
+        case Service.BATCH_UPLOAD:
+            sent = sent_blobs(body)
+            return uploaded_reply(sent, [""] * len(sent))
+        case Service.CHECKPOINT:
+            return checkpoint_reply(CHECKPOINT)
+        case Service.RETRIEVAL:
+            return encode_retrieval(Retrieval(switched_off(group).sentence))
+        case _:
+            raise switched_off(group)

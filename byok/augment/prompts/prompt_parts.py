@@ -1,0 +1,69 @@
+"""The parts that questions for one text are made of."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from byok.augment.blocks import fenced
+from byok.augment.body import value
+from byok.augment.exchanges import read_exchanges
+from byok.augment.reply_job import Defaults
+from byok.augment.system import system_text
+from byok.chat import ChatRequest, Json, Message, Role, TextPart
+from byok.truncate import capped
+from byok.wire.json_body import write_json
+
+LOW = 0.2  # temperature: these answers are to be right, not new
+_GUIDES = ("user_guidelines", "workspace_guidelines", "rules")
+_MAX_EXCHANGES = 10
+_MAX_SAID = 2000
+NOTHING = ChatRequest(())
+
+
+def question(
+    body: Json, defaults: Defaults, instructions: str, blocks: Iterable[str]
+) -> ChatRequest:
+    """Ask for one text: what to do in the system message, about what in the user's."""
+    base = "\n\n".join(filter(None, (defaults.system_prompt.strip(), instructions)))
+    guides = {name: value(body, name) for name in _GUIDES}
+    system = system_text(guides, base=base, addition=defaults.addition)
+    asked = "\n\n".join(block for block in blocks if block.strip())
+    own = defaults.sampling.temperature
+    cool = LOW if own is None else min(own, LOW)
+    return ChatRequest(
+        (
+            Message(Role.SYSTEM, (TextPart(system),)),
+            Message(Role.USER, (TextPart(asked),)),
+        ),
+        silent=True,
+        verbatim=True,
+        sampling=replace(defaults.sampling, temperature=cool),
+    )
+
+
+def conversation(body: Json) -> str:
+    """Render the newest exchanges as text; "" without any."""
+    said: list[str] = []
+    for exchange in read_exchanges(body)[-_MAX_EXCHANGES:]:
+        for who, words in (
+            ("User", exchange.turn.words),
+            ("Assistant", exchange.reply.text),
+        ):
+            if words.strip():
+                said.append(f"{who}: {capped(words.strip(), _MAX_SAID)}")
+    return "\n".join(["[conversation so far]", *said]) if said else ""
+
+
+def code(label: str, text: str, language: str = "") -> str:
+    """Show code under a label; an empty one is shown as such."""
+    if not text:
+        return f"[{label}: empty]"
+    return f"[{label}]\n{fenced(text, language)}"
+
+
+def as_json(label: str, found: Any, limit: int = 8000) -> str:
+    """Show what a client sent in no fixed shape; "" for nothing."""
+    if not found:
+        return ""
+    shown = write_json(found).decode("utf-8", "replace")
+    return f"[{label}]\n{capped(shown, limit)}"

@@ -1,0 +1,93 @@
+"""What several commands need: paths, settings, an open set of services."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from byok.cli.output import tell
+from byok.errors import ByokError
+from byok.platform.paths import Paths, find_paths
+
+if TYPE_CHECKING:
+    from byok.config import Settings
+    from byok.wiring.services import Services
+
+T = TypeVar("T")
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", help="Another settings file.", metavar="FILE"),
+]
+
+
+def _complete_upstream(begun: str) -> list[str]:
+    """Return the upstreams that may be meant, for the shell."""
+    from byok.config import known_upstreams
+
+    own: Iterable[str] = ()
+    with contextlib.suppress(ByokError):  # a shell has no room for complaints here
+        own = load()[0].upstreams
+    return [name for name in known_upstreams(own) if name.startswith(begun)]
+
+
+UpstreamOption = Annotated[
+    str,
+    typer.Option(
+        "--upstream",
+        help="An upstream of the settings, a preset, or a URL.",
+        autocompletion=_complete_upstream,
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+
+
+def load(
+    config: Path | None = None, overrides: dict[str, Any] | None = None
+) -> tuple["Settings", Paths]:
+    """Read the settings of this user."""
+    from byok.config import load_settings
+    from byok.errors import ConfigError
+
+    paths = find_paths()
+    file = config or paths.config
+    if config is not None and not config.exists():
+        raise ConfigError(f"{config} does not exist.")
+    return load_settings(file, overrides), paths
+
+
+def tell_foreign_variables() -> None:
+    """Warn of variables that look like settings and are none."""
+    from byok.config import foreign_variables
+
+    for warning in foreign_variables():
+        tell(f"byok: {warning}")
+
+
+def with_services(
+    work: "Callable[[Services], Awaitable[T]]",
+    *,
+    config: Path | None = None,
+    upstream: str = "",
+) -> T:
+    """Open the services, run some work, close them; errors come without secrets."""
+    from byok.redact import Redactor
+    from byok.wiring.services import open_services
+
+    settings, paths = load(config)
+    redactor = Redactor()
+
+    async def run() -> T:
+        async with open_services(
+            settings, paths, upstream=upstream, redactor=redactor
+        ) as services:
+            return await work(services)
+
+    try:
+        return asyncio.run(run())
+    except ByokError as error:
+        error.args = (redactor(str(error)),)
+        error.hint = redactor(error.hint)
+        raise

@@ -1,0 +1,117 @@
+"""Questions about code and their answers, in no client's words."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+DEFAULT_LENGTH, LONGEST = 20_000, 80_000  # characters of an answer
+_NAME = re.compile(r"[0-9a-f]{64}")
+_FOREIGN = bytes(33)  # longer than any name made here
+_LONGEST_FOREIGN = 512
+
+
+class SearchMode(StrEnum):
+    """The index, with ripgrep until it is built; or one of them alone."""
+
+    AUTO = "auto"
+    INDEX = "index"
+    RIPGREP = "ripgrep"
+
+
+@dataclass(frozen=True, slots=True)
+class BlobNames:
+    """The set of a request: `set(checkpoint) ∪ added − deleted`; names as bytes."""
+
+    checkpoint: str = ""
+    added: tuple[bytes, ...] = ()
+    deleted: tuple[bytes, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the client named no set at all."""
+        return not self.checkpoint and not self.added
+
+
+def to_bytes(name: str) -> bytes:
+    """Return a name as it is kept: 32 bytes, or a foreign one behind zero bytes."""
+    if _NAME.fullmatch(name):
+        return bytes.fromhex(name)
+    return _FOREIGN + name[:_LONGEST_FOREIGN].encode("utf-8", "replace")
+
+
+def to_text(name: bytes) -> str:
+    """Return a kept name as its client wrote it."""
+    if name.startswith(_FOREIGN):
+        return name.removeprefix(_FOREIGN).decode("utf-8", "replace")
+    return name.hex()
+
+
+class FileChunk(NamedTuple):
+    """Characters of a client's file that a model was shown; `end` is exclusive.
+
+    They are counted as code points of the file as the client holds it.
+    """
+
+    blob_name: str
+    start: int
+    end: int
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """As the client reads it."""
+        return {
+            "char_start": self.start,
+            "char_end": self.end,
+            "blob_name": self.blob_name,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A question about code; `guided` are the blobs that the user attached to it."""
+
+    question: str
+    blobs: BlobNames
+    guided: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Passages:
+    """The code that goes into a chat, and what the client should know of its blobs."""
+
+    text: str = ""
+    chunks: tuple[FileChunk, ...] = ()
+    unknown: tuple[str, ...] = ()
+    checkpoint_found: bool = True
+
+
+_NO_BLOBS = BlobNames()
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalRequest:
+    """What is asked: `length` in characters; `code` and `commits` say of what.
+
+    `roots` are the workspaces to search, `folders` those that the client has open
+    (byok's own fields).
+    """
+
+    query: str
+    length: int = DEFAULT_LENGTH
+    blobs: BlobNames = _NO_BLOBS
+    code: bool = True
+    commits: bool = False
+    roots: Sequence[str] = ()
+    folders: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """The answer, and what the client should know of its blobs."""
+
+    text: str
+    unknown: Sequence[bytes] = ()
+    checkpoint_found: bool = True
+    seconds: float = 0.0

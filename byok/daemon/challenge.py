@@ -1,0 +1,70 @@
+"""Prove that whoever listens on the port is the daemon of this user.
+
+Another program could take the port first and collect tokens and prompts. So a process
+that means to send the token asks for a proof before: only a holder of the token can
+compute it, and it names the port, so that it cannot be had from elsewhere.
+"""
+
+import hmac
+import http.client
+import secrets
+from typing import TYPE_CHECKING
+
+import orjson
+
+from byok.daemon.instance import Instance
+from byok.errors import BadRequest
+
+if TYPE_CHECKING:
+    from byok.chat import Json
+
+PATH = "/health/challenge"
+MAX_BODY = 1024
+_SECONDS = 3.0
+_NONCE_CHARS = range(16, 129)
+
+
+def proof(token: str, nonce: str, port: int, instance: str) -> str:
+    """Return the HMAC-SHA256 (hex) of nonce, port and instance under the token."""
+    message = f"byok {PATH}\n{nonce}\n{port}\n{instance}"
+    return hmac.new(token.encode(), message.encode(), "sha256").hexdigest()
+
+
+def answer(body: "Json", token: str, port: int, instance: str) -> "Json":
+    """Answer a challenge `{"nonce": 16 to 128 ASCII characters}`.
+
+    Raises:
+        BadRequest: 422, there is no such nonce.
+    """
+    nonce = body.get("nonce")
+    if (
+        not isinstance(nonce, str)
+        or len(nonce) not in _NONCE_CHARS
+        or not (nonce.isascii() and nonce.isprintable())
+    ):
+        raise BadRequest(
+            "A challenge needs a nonce of 16 to 128 ASCII characters.",
+            code="bad_field",
+            status=422,
+        )
+    return {"instance": instance, "proof": proof(token, nonce, port, instance)}
+
+
+def holds(daemon: Instance, token: str) -> bool:
+    """Ask the daemon for the proof; False if anybody else, or nobody, is there."""
+    nonce = secrets.token_hex(16)
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=_SECONDS)
+    try:
+        body = orjson.dumps({"nonce": nonce})
+        headers = {"Content-Type": "application/json"}
+        connection.request("POST", PATH, body=body, headers=headers)
+        told = orjson.loads(connection.getresponse().read(MAX_BODY))
+        given = told["proof"]
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+        return False
+    finally:
+        connection.close()
+    expected = proof(token, nonce, daemon.port, daemon.instance)
+    return isinstance(given, str) and hmac.compare_digest(
+        given.encode("utf-8", "replace"), expected.encode()
+    )

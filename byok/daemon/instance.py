@@ -1,0 +1,95 @@
+"""One daemon at a time, and where it is."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+import orjson
+from filelock import FileLock, Timeout
+
+from byok.errors import ByokError
+from byok.platform.paths import LONGEST_WRITE, Paths, make_private, sweep, write_private
+
+# Another command may hold the lock for a moment, only to look who has it.
+_LOOK_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A running daemon; `instance` is a random word, `started` seconds since 1970."""
+
+    pid: int
+    port: int
+    instance: str
+    started: float
+
+
+class AlreadyRunning(ByokError):
+    """Another daemon of this user is running."""
+
+    code = "already_running"
+
+
+def is_held(paths: Paths) -> bool:
+    """Tell whether a daemon runs, or is just starting."""
+    make_private(paths.state_dir)
+    try:
+        with _lock(paths).acquire(timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
+def running(paths: Paths) -> Instance | None:
+    """Return the daemon that holds the lock, or None."""
+    return _recorded(paths) if is_held(paths) else None
+
+
+@contextmanager
+def only_instance(paths: Paths) -> Iterator[None]:
+    """Hold the lock; the system frees it even after a crash.
+
+    Raises:
+        AlreadyRunning: another daemon holds it.
+    """
+    make_private(paths.state_dir)
+    lock = _lock(paths)
+    try:
+        lock.acquire(timeout=_LOOK_SECONDS)
+    except Timeout:
+        other = _recorded(paths)
+        where = f" (pid {other.pid}, port {other.port})" if other else ""
+        raise AlreadyRunning(
+            f"byok is already running{where}.", hint="byok status shows where it is."
+        ) from None
+    for written_here_only in (paths.daemon, paths.models):
+        sweep(written_here_only)
+    for written_by_commands in (paths.token, paths.vault):
+        sweep(written_by_commands, older_than=LONGEST_WRITE)
+    try:
+        yield
+    finally:
+        recorded = _recorded(paths)
+        if recorded and recorded.pid == os.getpid():
+            paths.daemon.unlink(missing_ok=True)
+        lock.release()
+
+
+def record(paths: Paths, port: int, instance: str) -> Instance:
+    """Write down where this daemon listens."""
+    own = Instance(os.getpid(), port, instance, time.time())
+    write_private(paths.daemon, orjson.dumps(asdict(own)).decode())
+    return own
+
+
+def _recorded(paths: Paths) -> Instance | None:
+    try:
+        return Instance(**orjson.loads(paths.daemon.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None  # it has only just started, or just ended
+
+
+def _lock(paths: Paths) -> FileLock:
+    return FileLock(paths.lock, mode=0o600)

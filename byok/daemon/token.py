@@ -1,0 +1,107 @@
+"""The client token: made once, kept in a private file, compared in constant time."""
+
+import hmac
+import logging
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+from byok.errors import ConfigError
+from byok.platform.paths import check_private, create_private, write_private
+
+_log = logging.getLogger(__name__)
+_BYTES = 32
+_SHORTEST = 16
+
+
+def read_token(path: Path) -> str:
+    """Return the token; the first call makes one.
+
+    Raises:
+        ConfigError: the file is not private, not plain, or holds no token.
+    """
+    if os.path.lexists(path):
+        return _existing(path)
+    token = _new_token()
+    try:
+        create_private(path, token + "\n")
+    except FileExistsError:
+        return _existing(path)
+    return token
+
+
+def rotate_token(path: Path) -> str:
+    """Replace the token; a running daemon takes the new one at once."""
+    token = _new_token()
+    write_private(path, token + "\n")
+    return token
+
+
+def _new_token() -> str:
+    """Make a token that a command line does not take for an option."""
+    while not (token := secrets.token_urlsafe(_BYTES))[0].isalnum():
+        pass
+    return token
+
+
+def _existing(path: Path) -> str:
+    check_private(path)
+    with path.open("rb") as file:
+        raw = file.read(1024)
+    token = raw.decode().strip() if raw.isascii() else ""
+    if not _SHORTEST <= len(token) <= 512 or not token.isprintable():
+        raise ConfigError(f"{path} holds no token.", hint="Run: byok token rotate")
+    return token
+
+
+class TokenCheck:
+    """Compares what a client sends with the token; notices a rotated file.
+
+    Each token that counts is told to `on_token`, so that it can be kept out of logs.
+    """
+
+    def __init__(
+        self, path: Path, on_token: Callable[[str], None] = lambda token: None
+    ) -> None:
+        self._path = path
+        self._on_token = on_token
+        self._token = read_token(path)
+        self._stamp = _stamp(path)
+        on_token(self._token)
+
+    @property
+    def token(self) -> str:
+        """The token that counts now; the last one where the file is gone."""
+        try:
+            stamp = _stamp(self._path)
+        except OSError:
+            return self._token
+        if stamp != self._stamp:
+            try:
+                self._token, self._stamp = _existing(self._path), stamp
+            except (ConfigError, OSError) as error:
+                if self._token:
+                    _log.error("the token cannot be read: %s", error)
+                self._token = ""  # nobody is let in until the file is right again
+            self._on_token(self._token)
+        return self._token
+
+    def __call__(self, header: str) -> bool:
+        """Tell whether an Authorization header carries the token.
+
+        A token pasted with its own `Bearer ` arrives doubled. Bytes are compared: a
+        header may hold what is no ASCII.
+        """
+        given = header
+        while given[:7].lower() == "bearer ":
+            given = given[7:].lstrip()
+        if given == header or not given:
+            return False
+        sent = given.encode("utf-8", "surrogateescape")
+        return hmac.compare_digest(sent, self.token.encode())
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    facts = os.stat(path)  # noqa: PTH116 - asked for with every request
+    return facts.st_mtime_ns, facts.st_ino

@@ -1,0 +1,106 @@
+"""Asks on behalf of one agent, about the folder that it works in.
+
+Only one process can have the index open, and agents come in several windows. So where
+another one has it, the daemon is started, which then answers all of them; until it
+does, or where it is not wanted, a text search answers.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from byok.chat import Json
+from byok.daemon_client.client import LocalClient
+from byok.daemon_client.project import check_project, project_of, workspace_of
+from byok.errors import ByokError, ConfigError
+from byok.routing import Service
+
+_IN_USE = "index_in_use"
+
+
+class SearchesText(Protocol):
+    """What answers without an index (`text_search.TextSearch`)."""
+
+    async def answer(self, question: str, roots: Sequence[Path]) -> str:
+        """Return the text of an answer."""
+
+
+class Agent:
+    """Asks whoever can answer; `given` are the folders that its user named, if any.
+
+    Else it is about the workspace or the project around the folder `here`.
+    """
+
+    def __init__(
+        self,
+        client: LocalClient,
+        given: Sequence[Path],
+        here: Path,
+        *,
+        open_text: Callable[[], SearchesText],
+        start: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Ask nobody yet; `start` starts a daemon in the background."""
+        self._client = client
+        self._given = given
+        self._here = here
+        self._open_text = open_text
+        self._start = start
+        self._roots: list[str] | None = None
+
+    async def look(self) -> None:
+        """Begin to index before the first question; give way to a daemon that runs.
+
+        Raises:
+            ByokError: nobody can answer.
+        """
+        try:
+            await self._client.look()
+            await self._scope()
+        except ByokError as error:
+            if error.code != _IN_USE:
+                raise
+            self._start()
+
+    async def ask(self, service: Service, body: Json) -> Json:
+        """Return the answer to a question about this folder.
+
+        Raises:
+            ByokError: nobody can answer.
+        """
+        try:
+            asked = {**body, "workspaces": await self._scope()}
+            return await self._client.ask(service, asked)
+        except ByokError as error:
+            if error.code != _IN_USE:
+                raise
+            self._start()
+            roots = self._given or [self._project(error)]
+        text = await self._open_text().answer(str(body["information_request"]), roots)
+        return {"formatted_retrieval": text}
+
+    async def _scope(self) -> list[str]:
+        """Return the workspaces to search, which are followed then; none is unknown."""
+        if self._roots is None:
+            told = await self._client.ask(Service.INDEX_STATUS, {})
+            if self._given:
+                self._roots = [str(root) for root in self._given]
+            else:
+                known = [Path(space["root"]) for space in told["workspaces"]]
+                self._roots = await self._around(known)
+        return self._roots
+
+    async def _around(self, known: Sequence[Path]) -> list[str]:
+        try:
+            root = workspace_of(self._here, known)
+        except ConfigError:  # such as the home folder: then the question must say it
+            return []
+        if root not in known:
+            await self._client.follow([root])
+        return [str(root)]
+
+    def _project(self, error: ByokError) -> Path:
+        try:
+            return check_project(project_of(self._here))
+        except ConfigError:
+            raise error from None

@@ -1,0 +1,188 @@
+"""Asks for code on behalf of this user: the running daemon, else right here.
+
+Only one process can have the index open. So whoever wants something of it (the command
+line, the MCP server) asks the daemon if there is one; only without one it opens the
+files itself, and lets go of them as soon as a daemon runs.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from byok.chat import Json
+from byok.daemon.instance import Instance
+from byok.daemon.token import read_token
+from byok.daemon_client.daemon import GONE, talking
+from byok.daemon_client.find import START_SECONDS, find_daemon
+from byok.errors import ByokError
+from byok.platform.paths import Paths
+from byok.routing import Service
+
+_PATIENCE = 5.0  # with another process that has the index open
+_PAUSE = 0.2
+
+
+class Answering(Protocol):
+    """What knows of code: the daemon, or a context of this process."""
+
+    async def answer(self, service: Service, body: Json) -> Json:
+        """Answer one of the endpoints of the context."""
+
+
+OpenOwn = Callable[[Iterable[Path]], AbstractAsyncContextManager[Answering]]
+
+
+class _Open(NamedTuple):
+    door: Answering
+    daemon: Instance | None
+    stack: AsyncExitStack
+
+
+class LocalClient:
+    """Asks whoever knows; notices a daemon that came or went. Made by `asking`."""
+
+    def __init__(
+        self,
+        paths: Paths,
+        open_own: OpenOwn,
+        roots: Iterable[Path] = (),
+        *,
+        patience: float = _PATIENCE,
+        start_seconds: float = START_SECONDS,
+    ) -> None:
+        """Open nothing yet; `roots` are folders to follow, besides those declared.
+
+        `patience` are the seconds that an index in use is waited for.
+        """
+        self._paths = paths
+        self._open_own = open_own
+        self._roots = list(roots)
+        self._patience = patience
+        self._start_seconds = start_seconds
+        self._opening = asyncio.Lock()
+        self._open: _Open | None = None
+        self._asked = 0
+
+    async def ask(self, service: Service, body: Json) -> Json:
+        """Return the answer of the daemon, or this process's own.
+
+        Raises:
+            ByokError: the same error in both cases.
+        """
+        deadline = time.monotonic() + self._patience
+        while True:
+            found = None
+            self._asked += 1
+            try:
+                found = await self._opened(asking=1)
+                return await found.door.answer(service, body)
+            except ByokError as error:
+                if error.code not in (GONE, "index_in_use"):
+                    raise
+                await self._leave(found)
+                if time.monotonic() > deadline:
+                    raise
+            finally:
+                self._asked -= 1
+            await asyncio.sleep(_PAUSE)
+
+    async def daemon(self) -> Instance | None:
+        """Return the daemon that answers; None if that is this process itself."""
+        return (await self._opened()).daemon
+
+    async def look(self) -> None:
+        """Open what there is to open, or change over to a daemon that runs now.
+
+        Raises:
+            ByokError: neither can be had.
+        """
+        await self._opened()
+
+    async def follow(self, roots: Iterable[Path]) -> None:
+        """Let more folders be followed: by the daemon for good, else for now.
+
+        Raises:
+            ConfigError: one cannot be a workspace.
+        """
+        found = await self._opened()
+        self._roots += roots
+        if found.daemon is None:
+            await self._leave(found)
+        else:
+            await self._declare(found.door)
+
+    async def close(self) -> None:
+        """Close what was opened."""
+        await self._leave(self._open)
+
+    async def _opened(self, *, asking: int = 0) -> _Open:
+        """Open; `asking` of those who are being answered is the caller's own part."""
+        async with self._opening:
+            found = self._open
+            if found and found.daemon is None and self._asked <= asking:
+                found = await self._rather_a_daemon(found)
+            if found is None:
+                daemon = await asyncio.to_thread(
+                    find_daemon, self._paths, self._start_seconds
+                )
+                found = await self._entered(daemon)
+            self._open = found
+            return found
+
+    async def _rather_a_daemon(self, own: _Open) -> _Open | None:
+        """Close this process's own context if a daemon runs now."""
+        if not self._paths.daemon.exists():
+            return own
+        if await asyncio.to_thread(find_daemon, self._paths, 0) is None:
+            return own
+        self._open = None
+        await own.stack.aclose()
+        return None
+
+    async def _entered(self, daemon: Instance | None) -> _Open:
+        async with AsyncExitStack() as stack:
+            if daemon is None:
+                opening = self._open_own(self._checked())
+            else:
+                opening = talking(daemon, read_token(self._paths.token))
+            door = await stack.enter_async_context(opening)
+            if daemon is not None:
+                await self._declare(door)
+            return _Open(door, daemon, stack.pop_all())
+
+    def _checked(self) -> list[Path]:
+        if not self._roots:
+            return []
+        from byok.index.files.roots import check_root
+
+        return [check_root(root) for root in self._roots]
+
+    async def _declare(self, door: Answering) -> None:
+        for root in self._roots:
+            await door.answer(Service.INDEX_ADD, {"root": str(root)})
+
+    async def _leave(self, found: _Open | None) -> None:
+        """Close what was found, unless it is closed already."""
+        async with self._opening:
+            if found is not None and self._open is found:
+                self._open = None
+                await found.stack.aclose()
+
+
+@asynccontextmanager
+async def asking(
+    paths: Paths,
+    open_own: OpenOwn,
+    roots: Iterable[Path] = (),
+    *,
+    patience: float = _PATIENCE,
+) -> AsyncIterator[LocalClient]:
+    """Give a client that opens what it needs, and close that in the end."""
+    client = LocalClient(paths, open_own, roots, patience=patience)
+    try:
+        yield client
+    finally:
+        await client.close()

@@ -1,0 +1,92 @@
+"""The daemon over HTTP, as another process of its user asks it."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import orjson
+
+from byok.augment.endpoints import ENDPOINTS, Local
+from byok.chat import Json
+from byok.daemon.instance import Instance
+from byok.errors import ByokError, NotReady
+from byok.routing import Service
+
+if TYPE_CHECKING:
+    import aiohttp
+
+GONE = "daemon_gone"
+_PATHS: Mapping[Service, str] = {  # of two paths the later one, byok's own
+    row.answer: row.path for row in ENDPOINTS if isinstance(row, Local)
+}
+_CONNECT_SECONDS, _ANSWER_SECONDS = 5.0, 300.0
+
+
+@asynccontextmanager
+async def talking(daemon: Instance, token: str) -> AsyncIterator["DaemonDoor"]:
+    """Give a connection to a daemon that has proved to be it."""
+    import aiohttp
+
+    timeout = aiohttp.ClientTimeout(
+        total=_ANSWER_SECONDS, sock_connect=_CONNECT_SECONDS
+    )
+    async with aiohttp.ClientSession(
+        f"http://127.0.0.1:{daemon.port}",
+        headers={
+            "Authorization": f"Bearer {token}",
+            "Content-Type": "application/json",
+        },
+        timeout=timeout,
+        trust_env=False,
+        cookie_jar=aiohttp.DummyCookieJar(),
+    ) as session:
+        yield DaemonDoor(session)
+
+
+class DaemonDoor:
+    """The daemon over HTTP."""
+
+    def __init__(self, session: "aiohttp.ClientSession") -> None:
+        self._session = session
+
+    async def answer(self, service: Service, body: Json) -> Json:
+        """Send a request; errors come out as the daemon raised them."""
+        import aiohttp
+
+        try:
+            async with self._session.post(
+                _PATHS[service], data=orjson.dumps(body), allow_redirects=False
+            ) as response:
+                status, raw = response.status, await response.read()
+        except TimeoutError as error:
+            raise NotReady("The byok daemon did not answer in time.") from error
+        except (aiohttp.ClientError, OSError, RuntimeError) as error:
+            raise NotReady("The byok daemon ended.", code=GONE) from error
+        if status == 401:  # the token was replaced, or somebody else is there now
+            raise NotReady("The byok daemon refused the token.", code=GONE)
+        return _understood(status, raw)
+
+
+def _understood(status: int, raw: bytes) -> Json:
+    try:
+        told = orjson.loads(raw)
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        raise NotReady(f"The byok daemon gave no usable answer ({status}).")
+    if status == 200 and told:
+        return told
+    error = told.get("error")
+    if status == 200 or not isinstance(error, dict):  # it does not know this path
+        raise NotReady(
+            "The running byok daemon is of another version.",
+            hint="Stop it and start it again: byok serve",
+            code="other_version",
+        )
+    raise ByokError(
+        str(error.get("message", "")),
+        code=str(error.get("code", "")),
+        hint=str(error.get("hint", "")),
+        status=status,
+        retryable=error.get("retryable") is True,
+    )

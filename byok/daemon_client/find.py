@@ -1,0 +1,27 @@
+"""Finding the running daemon of this user."""
+
+import time
+
+from byok.daemon.challenge import holds
+from byok.daemon.instance import Instance, is_held, running
+from byok.daemon.token import read_token
+from byok.platform.paths import Paths
+
+START_SECONDS = 3.0
+_PAUSE = 0.2
+
+
+def find_daemon(paths: Paths, seconds: float = START_SECONDS) -> Instance | None:
+    """Return the daemon if it proves to be it; blocks.
+
+    One that is just starting is waited for. Nobody gets the token without the proof.
+    """
+    deadline = time.monotonic() + seconds
+    while is_held(paths):
+        daemon = running(paths)
+        if daemon is not None and holds(daemon, read_token(paths.token)):
+            return daemon
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(_PAUSE)
+    return None

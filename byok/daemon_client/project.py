@@ -1,0 +1,43 @@
+"""Which workspace a folder belongs to: code of another one shall not answer there."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from byok.errors import ConfigError
+from byok.index.files.roots import check_root
+
+
+def workspace_of(folder: Path, known: Iterable[Path]) -> Path:
+    """Return the innermost workspace around a folder, else its project.
+
+    Raises:
+        ConfigError: it is in no workspace, and cannot be one itself.
+    """
+    around = [root for root in known if folder.is_relative_to(root)]
+    if around:
+        return max(around, key=lambda root: len(root.parts))
+    return check_project(project_of(folder))
+
+
+def check_project(folder: Path) -> Path:
+    """Return a folder that a program may have been started in to work on it.
+
+    Raises:
+        ConfigError: it cannot be a workspace, or is one of the system's own.
+    """
+    system = os.environ.get("SYSTEMROOT")  # where Windows starts programs
+    if system and folder.is_relative_to(system):
+        raise ConfigError(f"{folder} is a folder of the system.")
+    return check_root(folder)
+
+
+def project_of(folder: Path) -> Path:
+    """Return the root of the git repository around a folder, else the folder."""
+    home = Path.home()
+    for place in (folder, *folder.parents):
+        if place == home:
+            break
+        if (place / ".git").exists():
+            return place
+    return folder

@@ -1,0 +1,69 @@
+"""Starting the daemon in the background, for good: it outlives who starts it."""
+
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from byok.platform.paths import make_private
+
+_log = logging.getLogger(__name__)
+_PAUSE = 60.0
+
+
+def daemon_command(config: Path | None) -> list[str]:
+    """Return what starts a daemon like this process, unless one runs.
+
+    `-P`: nothing is imported from the folder that it is started in.
+    """
+    options = ["--config", str(config.absolute())] if config else []
+    return [sys.executable, "-P", "-m", "byok", "serve", "--ensure", *options]
+
+
+class Starter:
+    """Starts a daemon now and then, if asked to; what becomes of it `find` tells."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        *,
+        pause: float = _PAUSE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take what to run, and in which folder; tries are `pause` seconds apart."""
+        self._command = command
+        self._folder = folder
+        self._pause = pause
+        self._clock = clock
+        self._tried: float | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, unless that was tried a moment ago; does not wait for it."""
+        if self._tried is not None and self._clock() - self._tried < self._pause:
+            return
+        self._tried = self._clock()
+        if self._process is not None:
+            code = self._process.poll()
+            if code is None:
+                return
+            _log.warning("the daemon ended (exit %d): `byok serve` says why", code)
+        make_private(self._folder)
+        flags = 0
+        if sys.platform == "win32":
+            flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter
+                self._command,
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                creationflags=flags,
+            )
+        except OSError as error:
+            _log.warning("the daemon did not start: %s", error)

@@ -1,0 +1,1 @@
+"""Fill-in-the-middle: the APIs that complete code at a cursor."""

@@ -1,0 +1,288 @@
+"""OpenAI Chat Completions, and everything that imitates it: reading the answer.
+
+One reader serves streamed chunks and whole answers. Only choice 0 counts. The facts
+behind each branch were seen in recorded answers of real providers.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from byok.dialects.error_bodies import refusal_of
+from byok.dialects.openai_chat.fields import (
+    is_whole_message,
+    only_delta,
+    only_text,
+    reasoning,
+    string,
+    texts,
+)
+from byok.dialects.openai_chat.strays import FAILED, check_protocol, is_error
+from byok.dialects.openai_chat.usage import read_usage
+from byok.dialects.think_tags import ThinkTags
+from byok.errors import UpstreamError, UpstreamGarbled
+from byok.events import (
+    Finish,
+    FinishReason,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
+from byok.stage import then_raise
+from byok.wire.json_body import parse_json, write_json
+from byok.wire.sse import ServerSentEvent
+from byok.wire.surrogates import SurrogateBuffer
+
+_FINISH = {
+    "stop": FinishReason.STOP,
+    "end_turn": FinishReason.STOP,
+    "stop_sequence": FinishReason.STOP,
+    "eos": FinishReason.STOP,
+    "length": FinishReason.LENGTH,
+    "max_tokens": FinishReason.LENGTH,
+    "max_output_tokens": FinishReason.LENGTH,
+    "model_context_window_exceeded": FinishReason.LENGTH,
+    "tool_calls": FinishReason.TOOL_CALLS,
+    "tool_use": FinishReason.TOOL_CALLS,
+    "function_call": FinishReason.TOOL_CALLS,
+    "content_filter": FinishReason.CONTENT_FILTER,
+    "safety": FinishReason.CONTENT_FILTER,
+    "sensitive": FinishReason.CONTENT_FILTER,
+}
+# When several are told, the one that forbids most wins.
+_WEIGHT = {
+    FinishReason.STOP: 0,
+    FinishReason.TOOL_CALLS: 1,
+    FinishReason.CONTENT_FILTER: 2,
+    FinishReason.LENGTH: 3,
+}
+
+
+class OpenAIAnswer:
+    """Stage[ServerSentEvent, StreamEvent]; see Dialect.decoder."""
+
+    def __init__(self, tool_names: Mapping[str, str]) -> None:
+        self._tool_names = tool_names
+        self._text = SurrogateBuffer()
+        self._thinking = SurrogateBuffer()
+        self._finish: FinishReason | None = None
+        self._usage: Any = None
+        self._spoke = False  # something of an answer has come
+        self._done = False
+        self._think: ThinkTags | None = ThinkTags()  # None once that is over
+        self._out: list[StreamEvent] = []
+
+    def feed(self, sse: ServerSentEvent, /) -> Iterable[StreamEvent]:
+        """Read one event; what was said before a failure is given first."""
+        try:
+            self._read(sse)
+        except UpstreamError as error:
+            self._rest()
+            return then_raise(self._taken(), error)
+        out, self._out = self._out, []
+        return out
+
+    def flush(self) -> Iterator[StreamEvent]:
+        """End the answer; one without any word that it is over was cut."""
+        if self._done:
+            return
+        if self._finish is None:
+            self._rest()
+            yield from self._taken()
+            raise UpstreamGarbled(
+                "its answer broke off before the end."
+                if self._spoke
+                else "its answer was empty.",
+                code="upstream_cut" if self._spoke else "upstream_empty",
+                retryable=True,
+            )
+        self._end()
+        yield from self._taken()
+
+    def _taken(self) -> list[StreamEvent]:
+        out, self._out = self._out, []
+        return out
+
+    def _read(self, sse: ServerSentEvent) -> None:
+        data = sse.data.strip()
+        if self._done or not data:
+            return
+        if data == b"[DONE]":
+            self._end()
+            return
+        if sse.event == "error":
+            raise refusal_of(_error_body(data))
+        try:
+            chunk = parse_json(data, keep_halves=True)
+        except (ValueError, RecursionError) as error:
+            for chunk in _lines(data, error):
+                self._chunk(chunk)
+            if data.endswith(b"\n[DONE]"):
+                self._end()
+            return
+        if (delta := only_delta(chunk)) is None or not self._spoke:
+            self._chunk(chunk)
+        elif self._think is None and (text := only_text(delta)):
+            if text := self._text.feed(text):  # nearly all of them are just that
+                self._out.append(TextDelta(text))
+        else:
+            self._part(delta)
+
+    def _end(self) -> None:
+        if self._finish is None and not self._spoke:
+            raise UpstreamGarbled(
+                "its answer was empty.", code="upstream_empty", retryable=True
+            )
+        self._done = True
+        self._rest()
+        if usage := read_usage(self._usage):
+            self._out.append(usage)
+        self._out.append(Finish(self._finish or FinishReason.STOP))
+
+    def _rest(self) -> None:
+        """Give what was held back: half an emoji, half a tag."""
+        if rest := self._thinking.flush():
+            self._out.append(ThinkingDelta(rest))
+        self._say(self._text.flush())
+        if self._think is not None:
+            self._out.extend(self._think.flush())
+
+    def _chunk(self, chunk: Any) -> None:
+        if not self._spoke:
+            check_protocol(chunk)
+        if not isinstance(chunk, dict):
+            raise UpstreamGarbled(
+                "a part of its answer is no JSON object.", code="upstream_not_json"
+            )
+        if chunk.get("error") or is_error(chunk):
+            raise refusal_of(chunk)
+        choices = chunk.get("choices")
+        if isinstance(choices, list):
+            for choice in choices:
+                if isinstance(choice, dict) and not choice.get("index"):
+                    self._choice(choice)
+        # The last usage counts; it comes here, in x_groq, or in a choice.
+        if usage := chunk.get("usage"):
+            self._usage = usage
+        elif isinstance(groq := chunk.get("x_groq"), dict):
+            self._usage = groq.get("usage") or self._usage
+
+    def _choice(self, choice: dict[str, Any]) -> None:
+        part, message = choice.get("delta"), choice.get("message")
+        # Some repeat the whole message at the end of a stream: read it only once.
+        is_whole = not self._spoke and is_whole_message(message, part)
+        if is_whole:
+            part = message
+        if isinstance(part, dict):
+            self._part(part)
+        if choice.get("error"):
+            raise refusal_of(choice)
+        if usage := choice.get("usage"):
+            self._usage = usage
+        if reason := choice.get("finish_reason"):
+            self._note_finish(reason)
+        if reason := choice.get("native_finish_reason"):
+            self._note_finish(reason, only_length=True)
+        if is_whole and self._finish is None:
+            self._finish = FinishReason.STOP  # nothing can follow it
+
+    def _part(self, part: dict[str, Any]) -> None:
+        self._spoke = True
+        calls = part.get("tool_calls")
+        if len(part) > 1 or not calls:
+            self._said(part)
+        if isinstance(calls, list):
+            for call in calls:
+                if isinstance(call, dict):
+                    self._out.append(self._call(call))
+
+    def _said(self, part: dict[str, Any]) -> None:
+        """Read everything of a delta but its tool calls."""
+        content = part.get("content")
+        if thought := self._thinking.feed(reasoning(part)):
+            self._out.append(ThinkingDelta(thought))
+        if isinstance(content, str):
+            self._say(self._text.feed(content))
+        elif isinstance(content, list):
+            self._content_parts(content)
+        if isinstance(refusal := part.get("refusal"), str):
+            self._say(self._text.feed(refusal))
+        if isinstance(call := part.get("function_call"), dict):
+            self._out.append(self._call({"index": 0, "function": call}))
+
+    def _content_parts(self, parts: list[Any]) -> None:
+        """Read list content, as Mistral's reasoning models send it."""
+        for part in parts:
+            if not isinstance(part, dict):
+                continue
+            if isinstance(text := part.get("text"), str):
+                self._say(self._text.feed(text))
+            elif (thought := part.get("thinking")) is not None:
+                self._out.append(ThinkingDelta(self._thinking.feed(texts(thought))))
+
+    def _say(self, text: str) -> None:
+        if not text:
+            return
+        if self._think is None:
+            self._out.append(TextDelta(text))
+            return
+        self._out.extend(self._think.feed(TextDelta(text)))
+        if self._think.over:
+            self._think = None
+
+    def _call(self, call: dict[str, Any]) -> ToolCallDelta:
+        raw, index = call.get("function"), call.get("index")
+        function: dict[str, Any] = raw if isinstance(raw, dict) else {}
+        arguments, name = function.get("arguments"), string(function.get("name"))
+        extra = call.get("extra_content")
+        if not isinstance(arguments, str):
+            written = (
+                write_json(arguments) if isinstance(arguments, (dict, list)) else b""
+            )
+            arguments = written.decode()
+        return ToolCallDelta(
+            index if isinstance(index, int) else None,
+            string(call.get("id")),
+            self._tool_names.get(name, name),
+            arguments,
+            {"extra_content": extra} if extra else None,  # Gemini's signature
+        )
+
+    def _note_finish(self, reason: Any, *, only_length: bool = False) -> None:
+        if not isinstance(reason, str) or not reason:
+            return
+        if reason.lower() in FAILED:
+            raise UpstreamGarbled(
+                f"it broke off its answer ({reason}).",
+                code="upstream_cut",
+                hint="Try again.",
+                retryable=True,
+            )
+        found = _FINISH.get(reason.lower(), FinishReason.STOP)
+        if only_length and found is not FinishReason.LENGTH:
+            return
+        if self._finish is None or _WEIGHT[found] > _WEIGHT[self._finish]:
+            self._finish = found
+
+
+def _lines(data: bytes, error: Exception) -> list[Any]:
+    """Read an event whose lines are documents: the blank lines between are missing."""
+    lines = [line for line in data.split(b"\n") if line.strip()]
+    try:
+        found = [
+            parse_json(line, keep_halves=True) for line in lines if line != b"[DONE]"
+        ]
+    except (ValueError, RecursionError):
+        found = []
+    if len(lines) < 2 or not found:
+        raise UpstreamGarbled(
+            "a part of its answer is not JSON.", code="upstream_not_json"
+        ) from error
+    return found
+
+
+def _error_body(data: bytes) -> Any:
+    try:
+        return parse_json(data)
+    except (ValueError, RecursionError):
+        return data.decode("utf-8", "replace")

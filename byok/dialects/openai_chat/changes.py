@@ -1,0 +1,178 @@
+"""Changes to a request body that make a model take it: less tools, text instead."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from byok.chat import Json
+from byok.truncate import capped
+from byok.wire.json_body import write_json
+
+Body: TypeAlias = dict[str, Any]
+
+_ABOUT_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
+_NO_PICTURE = "[a picture stood here; this model sees none]"
+_RECORDS = (
+    "Blocks headed [earlier tool call] are records of the past, "
+    "not a format to imitate."
+)
+
+
+def tools_of(body: Json) -> list[Json]:
+    """Return the functions that a body offers."""
+    return [tool["function"] for tool in body.get("tools") or ()]
+
+
+def digest_of(function: Json) -> str:
+    """Return what tells a function from a later one of the same name."""
+    return hashlib.blake2b(write_json(function), digest_size=8).hexdigest()
+
+
+def without_tool(body: Json, name: str, digest: str) -> Body:
+    """Offer all tools but one, unless that one has changed."""
+    return _offering(
+        body,
+        (
+            tool
+            for tool in body.get("tools") or ()
+            if tool["function"]["name"] != name or digest_of(tool["function"]) != digest
+        ),
+    )
+
+
+def fewer_tools(body: Json, most: int) -> Body:
+    """Offer so many tools at most, in their order: those that were called come first.
+
+    What the history has called stays offered, so that the choice stays the same from
+    turn to turn.
+    """
+    tools = body.get("tools") or []
+    if len(tools) <= most:
+        return dict(body)
+    called = {
+        call["function"]["name"]
+        for message in body["messages"]
+        for call in message.get("tool_calls") or ()
+    }
+    ranked = sorted(tools, key=lambda tool: tool["function"]["name"] not in called)
+    kept = {id(tool) for tool in ranked[:most]}
+    return _offering(body, (tool for tool in tools if id(tool) in kept))
+
+
+def short_descriptions(body: Json, longest: int) -> Body:
+    """Cut the descriptions of tools, not those of their parameters."""
+    return _offering(
+        body,
+        (
+            {**tool, "function": _described(tool["function"], longest)}
+            for tool in body.get("tools") or ()
+        ),
+    )
+
+
+def without_tools(body: Json) -> Body:
+    """Offer no tools, and turn the calls of the history into text."""
+    return calls_as_text(_offering(body, ()))
+
+
+def has_calls(body: Json) -> bool:
+    """Tell whether the history has a call of a tool, or the result of one."""
+    return any(
+        message["role"] == "tool" or message.get("tool_calls")
+        for message in body.get("messages") or ()
+    )
+
+
+def calls_as_text(body: Json) -> Body:
+    """Write calls and their results into the user's messages, marked as records.
+
+    What the assistant said stays its own; in its mouth a record would be an example.
+    """
+    if not has_calls(body):
+        return dict(body)
+    out: list[dict[str, Any]] = []
+    asked: dict[str, Json] = {}
+    for message in body["messages"]:
+        calls = message.get("tool_calls") or ()
+        asked |= {call["id"]: call["function"] for call in calls}
+        if message["role"] == "tool":
+            function = asked.get(message["tool_call_id"], {})
+            _say(out, "user", _record(function, message["content"]))
+        elif not calls:
+            _say(out, message["role"], message["content"])
+        elif message["content"]:
+            _say(out, "assistant", message["content"])
+    if out and out[0]["role"] == "system":
+        out[0] = {**out[0], "content": _joined(out[0]["content"], _RECORDS)}
+    else:
+        out.insert(0, {"role": "system", "content": _RECORDS})
+    return {**body, "messages": out}
+
+
+def has_picture(message: Json) -> bool:
+    """Tell whether a message shows a picture."""
+    return any(map(_is_picture, _parts(message)))
+
+
+def pictures_as_text(body: Json) -> Body:
+    """Let a sentence stand where a picture was."""
+    messages = [
+        {**message, "content": _without_pictures(message["content"])}
+        if has_picture(message)
+        else message
+        for message in body.get("messages") or ()
+    ]
+    return {**body, "messages": messages} if messages else dict(body)
+
+
+def _offering(body: Json, tools: Iterable[Any]) -> Body:
+    """Return a body with other tools; without any it says nothing of them."""
+    kept = list(tools)
+    if kept:
+        return {**body, "tools": kept}
+    return {key: value for key, value in body.items() if key not in _ABOUT_TOOLS}
+
+
+def _described(function: Json, longest: int) -> Json:
+    description = function["description"]
+    if len(description) <= longest:
+        return function
+    return {**function, "description": capped(description, longest)[:longest]}
+
+
+def _record(function: Json, content: Any) -> str:
+    name, arguments = function.get("name", ""), function.get("arguments", "")
+    return f"[earlier tool call]\n{name} {arguments}\nresult:\n{content}"
+
+
+def _say(messages: list[dict[str, Any]], role: str, content: Any) -> None:
+    """Add words; strict upstreams refuse two messages of one role in a row."""
+    if messages and messages[-1]["role"] == role:
+        content = _joined(messages.pop()["content"], content)
+    messages.append({"role": role, "content": content})
+
+
+def _joined(one: Any, other: Any) -> Any:
+    if isinstance(one, str) and isinstance(other, str):
+        return f"{one}\n\n{other}"
+    return [*_as_parts(one), *_as_parts(other)]
+
+
+def _as_parts(content: Any) -> list[Any]:
+    text = isinstance(content, str)
+    return [{"type": "text", "text": content}] if text else list(content)
+
+
+def _parts(message: Json) -> Iterator[Mapping[str, Any]]:
+    content = message.get("content")
+    yield from content if isinstance(content, list) else ()
+
+
+def _is_picture(part: Json) -> bool:
+    return part.get("type") == "image_url"
+
+
+def _without_pictures(content: list[Json]) -> str:
+    """Write a plain string, as for any message without a picture."""
+    texts = (_NO_PICTURE if _is_picture(part) else part["text"] for part in content)
+    return "\n\n".join(texts)

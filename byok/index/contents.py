@@ -1,0 +1,130 @@
+"""What blobs hold, for ranking and for answers: chunks, paths, lines."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from byok.index.files.reading import Folder, Unreadable
+from byok.index.files.secret_names import is_secret
+from byok.index.files.text import lines_in
+from byok.index.store.blobs import Known, known, names_of
+from byok.index.store.database import selected
+from byok.index.store.packing import unpack_spans
+from byok.index.store.store import Store
+from byok.index.types import SkipReason, Span
+from byok.index.versions import MAX_BYTES, blob_name
+from byok.index.workspace.workspace import Workspace
+
+
+@dataclass(slots=True)
+class Entry:
+    """A blob as ranking and answers need it; its chunks are unpacked when asked for."""
+
+    blob_id: int
+    path: str
+    packed: bytes
+    _spans: list[Span] | None = None
+
+    @property
+    def spans(self) -> list[Span]:
+        """The chunks, in order."""
+        if self._spans is None:
+            self._spans = unpack_spans(self.packed)
+        return self._spans
+
+
+class Contents:
+    """Reads from the store, and from the files of workspaces if they are unchanged."""
+
+    def __init__(
+        self,
+        store: Store,
+        workspaces: Mapping[int, Workspace],
+        *,
+        allow_secret: tuple[str, ...] = (),
+    ) -> None:
+        self._store = store
+        self._workspaces = workspaces
+        self._allow_secret = allow_secret
+
+    def entries(self, blob_ids: Iterable[int]) -> dict[int, Entry]:
+        """Return the paths and chunks of blobs; blocks for a millisecond or so."""
+        with self._store.reading() as db:
+            rows = selected(
+                db, "SELECT id, path, spans FROM blob WHERE id IN (?)", blob_ids
+            )
+            return {
+                blob_id: Entry(blob_id, path, spans) for blob_id, path, spans in rows
+            }
+
+    def known(self, names: Iterable[bytes]) -> dict[bytes, Known]:
+        """Return what is known of names, also of those that clients made otherwise."""
+        with self._store.reading() as db:
+            return known(db, names)
+
+    def names_of(
+        self, blob_ids: Iterable[int], said: Iterable[bytes]
+    ) -> dict[int, bytes]:
+        """Return blobs' names as their client has them.
+
+        That is the one `said` in its request. Where a checkpoint stands for it, it is
+        the one that came with an upload, if that was another than ours.
+        """
+        with self._store.reading() as db:
+            found = names_of(db, blob_ids)
+        every = {name for names in found.values() for name in names}
+        mentioned = every.intersection(said)
+        return {
+            blob_id: next((name for name in names if name in mentioned), names[-1])
+            for blob_id, names in found.items()
+        }
+
+    def is_private(self, entry: Entry) -> bool:
+        """Whether a blob's path is one of a secret file, which is never shown."""
+        return is_secret(entry.path, self._allow_secret)
+
+    def content_of(self, entry: Entry) -> bytes | None:
+        """Return the bytes of a blob, or None if they cannot be had any more."""
+        if self.is_private(entry):
+            return None
+        content = self._store.content(entry.blob_id)
+        return self._from_disk(entry) if content is None else content
+
+    def content_by_id(self, blob_id: int) -> bytes | None:
+        """Return the bytes of a blob by its id."""
+        entry = self.entries([blob_id]).get(blob_id)
+        return None if entry is None else self.content_of(entry)
+
+    def lines_of(self, entry: Entry) -> list[str] | None:
+        """Return the lines of a blob, or None if it cannot be shown any more."""
+        content = self.content_of(entry)
+        lines = None if content is None else lines_in(content, entry.path)
+        return None if isinstance(lines, SkipReason) else lines
+
+    def text_of(self, name: bytes) -> str | None:
+        """Return the text of a named blob, its lines ended by LF; None without it."""
+        found = self.known([name]).get(name)
+        if found is None:
+            return None
+        entry = self.entries([found.id]).get(found.id)
+        lines = None if entry is None else self.lines_of(entry)
+        return None if lines is None else "\n".join(lines) + "\n"
+
+    def _from_disk(self, entry: Entry) -> bytes | None:
+        with self._store.reading() as db:
+            places = db.execute(
+                "SELECT f.workspace_id, f.path, b.name FROM file f "
+                "JOIN blob b ON b.id = f.blob_id WHERE f.blob_id = ?",
+                (entry.blob_id,),
+            ).fetchall()
+        for workspace_id, path, name in places:
+            workspace = self._workspaces.get(workspace_id)
+            if workspace is None or is_secret(path, self._allow_secret):
+                continue
+            try:
+                with Folder(workspace.root) as folder:
+                    content, _ = folder.read(path, MAX_BYTES)
+            except Unreadable:
+                continue
+            if blob_name(path, content) == name:
+                return content
+        return None

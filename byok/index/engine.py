@@ -1,0 +1,296 @@
+"""The context engine: workspaces, uploads and the index over both."""
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+
+from byok.errors import ConfigError, NotReady
+from byok.index.contents import Contents
+from byok.index.files.roots import check_root, rules_of
+from byok.index.files.secret_names import is_secret
+from byok.index.indexer import Indexer, Task, Workers
+from byok.index.options import Options
+from byok.index.store.batches import Written
+from byok.index.store.database import today
+from byok.index.store.eviction import tidy
+from byok.index.store.store import Store
+from byok.index.types import History, Phase, State
+from byok.index.uploads import Uploads
+from byok.index.workspace.serial_tasks import Alone
+from byok.index.workspace.sync import Synchroniser
+from byok.index.workspace.workspace import Workspace
+
+_log = logging.getLogger(__name__)
+_UNUSED_DAYS = 30
+
+
+class ContextEngine:
+    """Everything about code that byok knows; made by `open_engine`."""
+
+    def __init__(
+        self,
+        store: Store,
+        options: Options,
+        workers: Callable[[int], Workers],
+    ) -> None:
+        self.options = options
+        self._loop = asyncio.get_running_loop()
+        self._by_id: dict[int, Workspace] = {}
+        self._syncs: dict[int, Synchroniser] = {}
+        self._runs: dict[int, asyncio.Task[None]] = {}
+        self._awaited: list[asyncio.Task[None]] = []
+        self._changing = Alone()
+        self.store = store
+        store.on_written = self._written
+        self.indexer = Indexer(
+            workers,
+            self.store,
+            size=options.workers,
+            content=lambda blob_id: self.contents.content_by_id(blob_id),
+            on_flush=partial(self._soon, self._searchable),
+        )
+        self.uploads = Uploads(
+            self.store,
+            self.indexer,
+            roots=lambda: {w.id: w.root for w in self.workspaces},
+            is_secret=lambda path: is_secret(path, tuple(options.allow_secret)),
+            store_bytes=options.store_bytes,
+            on_adopted=self._adopted,
+        )
+        self.contents = Contents(
+            self.store, self._by_id, allow_secret=tuple(options.allow_secret)
+        )
+
+    async def start(self) -> None:
+        """Go on where byok stopped, and follow the declared workspaces."""
+        self.uploads.restart()
+        for root in self.options.roots:
+            try:
+                await self._open_workspace(check_root(root), keep=False)
+            except ConfigError as error:
+                _log.warning("%s", error.sentence)
+                self._awaited.append(asyncio.ensure_future(self._when_it_comes(root)))
+        for root in await asyncio.to_thread(self._kept_roots):
+            await self._open_workspace(root, keep=False)  # its folder may come back
+        await asyncio.to_thread(self._forget_unused)
+
+    async def _when_it_comes(self, root: Path) -> None:
+        """Follow a folder of the settings that was not there at the start."""
+        while True:
+            await asyncio.sleep(self.options.poll_seconds)
+            try:
+                await self._open_workspace(check_root(root), keep=False)
+            except ConfigError:
+                continue  # told at the start
+            except (NotReady, sqlite3.Error) as error:
+                _log.warning("%s is not followed yet: %s", root, error)
+                continue
+            _log.info("%s is there now", root)
+            return
+
+    def _kept_roots(self) -> list[Path]:
+        with self.store.reading() as db:
+            kept = db.execute("SELECT root FROM workspace WHERE kept ORDER BY id")
+            return [Path(root) for (root,) in kept]
+
+    def _forget_unused(self) -> None:
+        day = today()
+        self.store.writing(tidy, self.store.database, day)
+        with self.store.reading() as db:
+            sql = "SELECT id FROM workspace WHERE NOT kept AND used < ?"
+            gone = db.execute(sql, (day - _UNUSED_DAYS,)).fetchall()
+        for (workspace_id,) in gone:
+            self.store.writing(self.store.batches.drop_workspace, workspace_id)
+        self.store.writing(self.store.batches.flush)
+
+    async def close(self) -> None:
+        """Stop following, finish the batch at hand, close the files."""
+        await self._changing.close()
+        running = [*self._runs.values(), *self._awaited]
+        for task in running:
+            task.cancel()
+        for sync in self._syncs.values():
+            sync.close()
+        await asyncio.gather(*running, return_exceptions=True)
+        await asyncio.to_thread(self.indexer.close)
+        await asyncio.to_thread(self.store.close)
+
+    # Workspaces
+
+    @property
+    def workspaces(self) -> list[Workspace]:
+        """The declared folders, in the order they were opened."""
+        return list(self._by_id.values())
+
+    def history_of(self, workspace: Workspace) -> History | None:
+        """Return the commits of a workspace, where they are read already."""
+        sync = self._syncs.get(workspace.id)  # it may be forgotten meanwhile
+        return sync.commits.history if sync else None
+
+    async def look(self, workspaces: Iterable[Workspace]) -> None:
+        """Catch up with workspaces that a question is about; a moment at most."""
+        ids = {workspace.id for workspace in workspaces}
+        syncs = [sync for key, sync in self._syncs.items() if key in ids]
+        await asyncio.gather(*(sync.look() for sync in syncs))
+
+    async def add(self, root: Path) -> Workspace:
+        """Declare a workspace for good.
+
+        Raises:
+            ConfigError: it is no folder that may be one.
+            NotReady: it cannot be written down; 507 where the disk is full.
+        """
+        return await self._open_workspace(check_root(root), keep=True)
+
+    async def _open_workspace(self, root: Path, *, keep: bool) -> Workspace:
+        opening = partial(self._opened_workspace, root, keep=keep)
+        return await self._changing.run(opening)
+
+    async def _opened_workspace(self, root: Path, *, keep: bool) -> Workspace:
+        for workspace in self.workspaces:
+            if workspace.root == root:
+                if keep:
+                    await self._declare(root, keep=True)
+                return workspace
+        workspace_id = await self._declare(root, keep=keep)
+        workspace = Workspace(workspace_id, root, rules_of(root, self.options))
+        if any(other.label == workspace.label for other in self.workspaces):
+            workspace.label = f"{root.parent.name}-{root.name}-{workspace_id}"
+        with self.store.reading() as db:
+            files = db.execute(
+                "SELECT path, blob_id FROM file WHERE workspace_id = ?", (workspace_id,)
+            )
+            workspace.load(dict(files.fetchall()))
+        sync = Synchroniser(
+            workspace,
+            self.store,
+            self.indexer,
+            max_files=self.options.max_files,
+            poll_seconds=self.options.poll_seconds,
+            compare_seconds=self.options.compare_seconds,
+        )
+        self._by_id[workspace_id] = workspace
+        self._syncs[workspace_id] = sync
+        self._runs[workspace_id] = asyncio.ensure_future(self._follow(sync))
+        return workspace
+
+    async def _declare(self, root: Path, *, keep: bool) -> int:
+        day = today()
+
+        def work(db: sqlite3.Connection) -> int:
+            row = db.execute(
+                "INSERT INTO workspace(root, kept, used) VALUES(?, ?, ?) "
+                "ON CONFLICT(root) DO UPDATE SET kept = max(kept, excluded.kept), "
+                "used = excluded.used RETURNING id",
+                (str(root), keep, day),
+            ).fetchone()
+            return int(row[0])
+
+        return await self.store.changed(work)
+
+    async def _follow(self, sync: Synchroniser) -> None:
+        """Keep a workspace in step for ever; what fails is tried again."""
+        while True:
+            try:
+                await sync.run()
+            except Exception as error:
+                # Whatever it is: the daemon lives, the status says it.
+                sync.workspace.trouble = f"not in step: {error}"
+                _log.exception("%s is not in step", sync.workspace.root)
+            await asyncio.sleep(self.options.poll_seconds)
+
+    async def remove(self, root: Path) -> bool:
+        """Forget a workspace and what is indexed of it; False if it was none."""
+        return await self._changing.run(partial(self._removed, root))
+
+    async def _removed(self, root: Path) -> bool:
+        for workspace in self.workspaces:
+            if workspace.root == root:
+                break
+        else:
+            return await self._forgotten(root)
+        del self._by_id[workspace.id]
+        run = self._runs.pop(workspace.id)
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+        self._syncs.pop(workspace.id).close()
+        self.indexer.drop(workspace.id)
+        await self._drop(workspace.id)
+        return True
+
+    async def _forgotten(self, root: Path) -> bool:
+        """Forget a folder that was searched once and is not followed."""
+        with self.store.reading() as db:
+            row = db.execute(
+                "SELECT id FROM workspace WHERE root = ?", (str(root),)
+            ).fetchone()
+        if row is None:
+            return False
+        await self._drop(row[0])
+        return True
+
+    async def _drop(self, workspace_id: int) -> None:
+        batches = self.store.batches
+
+        def work() -> None:
+            batches.drop_workspace(workspace_id)
+            batches.flush()
+
+        await self.store.written(work)
+
+    async def rebuild(self) -> int:
+        """Index all blobs again while the old index answers; return how many."""
+        return await self._changing.run(self._rebuilt)
+
+    async def _rebuilt(self) -> int:
+        await asyncio.to_thread(self.store.check_room_to_rebuild)
+        batches = self.store.batches
+        blobs = await self.store.written(batches.check)
+        self.indexer.drop(0)
+        self.indexer.put(Task(0, path, blob_id=blob_id) for blob_id, path in blobs)
+        self.uploads.restart()
+        for sync in self._syncs.values():
+            await sync.scan()
+        return len(blobs)
+
+    # What the indexing thread reports
+
+    def _soon(self, work: Callable[..., None], *values: object) -> None:
+        """Run something in the loop, unless that has ended."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(work, *values)
+
+    def _written(self, written: Written) -> None:
+        workspace = self._by_id.get(written.workspace_id)
+        if workspace is not None:
+            settled = workspace.take(written)
+            self._soon(self._note_written, workspace.id, written.path, settled)
+
+    def _adopted(self, blob_ids: frozenset[int]) -> None:
+        for workspace in self.workspaces:
+            adopted = len(blob_ids & workspace.ids())
+            workspace.counters.blobs_uploaded += adopted
+
+    def _note_written(self, workspace_id: int, path: str, settled: bool) -> None:
+        if sync := self._syncs.get(workspace_id):
+            sync.done(path, settled=settled)
+
+    def _searchable(self) -> None:
+        self.uploads.searchable()
+        for sync in self._syncs.values():
+            sync.searchable()
+
+    # Telling
+
+    @property
+    def state(self) -> State:
+        """What the index as a whole is doing."""
+        if self.indexer.error:
+            return State.ERROR
+        busy = any(w.phase in (Phase.SCANNING, Phase.INDEXING) for w in self.workspaces)
+        if busy or self.indexer.open_tasks:
+            return State.INDEXING
+        return State.INDEXED if self.store.index.chunks else State.STANDBY

@@ -1,0 +1,1 @@
+"""Which files below a folder are read, and how."""

@@ -1,0 +1,238 @@
+"""Which paths of a workspace are left out: one answer for walk, watcher and ripgrep.
+
+Secret names first, then `.gitignore` and `.augmentignore` of every folder, what holds
+from outside (`git_rules`), and folders full of files that nobody wrote. Rules of a
+deeper folder win, within a folder those of `.augmentignore`, within a file the last.
+What lies in an ignored folder stays ignored.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from byok.index.files.git_rules import Outside
+from byok.index.files.gitignore import Patterns, pattern_lines
+from byok.index.files.secret_names import is_private, is_secret
+from byok.index.types import SkipReason
+
+_log = logging.getLogger(__name__)
+_MAX_BYTES = 64 * 1024
+_MAX_LINES = 1_000
+_MAX_LINE = 1_000
+_MAX_LINES_IN_FORCE = 4_000
+_MAX_LINES_IN_ALL = 50_000  # compiling them takes seconds
+_MAX_FOLDERS = 100_000
+IGNORE_FILES = (".gitignore", ".augmentignore")
+# `!node_modules/` in an .augmentignore lifts such a line. Names that people also give
+# to folders of their own (build, dist, target) only count at the root.
+NOISE = (
+    *("node_modules/", "bower_components/", ".yarn/cache/", ".pnpm-store/"),
+    *(
+        "__pycache__/",
+        ".venv/",
+        "venv/",
+        ".tox/",
+        ".nox/",
+        ".eggs/",
+        ".ipynb_checkpoints/",
+    ),
+    *(".mypy_cache/", ".ruff_cache/", ".pytest_cache/", ".hypothesis/", ".direnv/"),
+    *(".gradle/", ".next/", ".nuxt/", ".svelte-kit/", ".parcel-cache/", ".turbo/"),
+    *("/dist/", "/target/", ".DS_Store"),
+)
+
+# Patterns, what stands before a path for them, and where their part of it begins;
+# those that win come first.
+_Chain = tuple[tuple[Patterns, str, int], ...]
+
+
+class FolderRules:
+    """What holds for the names in one folder."""
+
+    __slots__ = ("_parent", "_prefix", "_private", "_rules", "chain", "reason")
+
+    def __init__(
+        self,
+        rules: "Rules",
+        path: str,
+        chain: _Chain = (),
+        reason: SkipReason | None = None,
+    ) -> None:
+        self.chain = chain
+        self.reason = reason  # why the folder itself is left out
+        self._rules = rules
+        self._prefix = f"{path}/" if path else ""
+        self._parent = path.rpartition("/")[2].casefold()
+        # A private folder that the user opened, or byok's own may lie below.
+        self._private = bool(rules.own) or is_secret(path, is_dir=True)
+
+    def judge(self, name: str, *, is_dir: bool) -> SkipReason | None:
+        """Return why a name of this folder is left out."""
+        if self.reason:
+            return self.reason
+        path = self._prefix + name
+        rules = self._rules
+        if (
+            self._private or is_private(self._parent, name.casefold(), is_dir=is_dir)
+        ) and is_secret(path, rules.allow_secret, rules.own, is_dir=is_dir):
+            return SkipReason.SECRET
+        for patterns, before, start in self.chain:
+            verdict = patterns.verdict(before + path[start:], is_dir=is_dir)
+            if verdict is not None:
+                if verdict:
+                    return SkipReason.IGNORED
+                break
+        if is_dir or not rules.extensions:
+            return None
+        wanted = name.casefold().endswith(rules.extensions)
+        return None if wanted else SkipReason.EXTENSION
+
+
+class Rules:
+    """The rules of one workspace; folders are judged once, then remembered.
+
+    `load` returns the content of a file of the workspace, or None; `outside` the ignore
+    files that lie elsewhere, those that win last. `allow_secret` are the user's
+    patterns (as in .gitignore) that lift secret names, `own` byok's folders below the
+    root, `extensions` the only ones wanted (none: all). Any thread may ask.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[str], bytes | None],
+        *,
+        outside: Callable[[], Sequence[Outside]] = tuple,
+        allow_secret: Iterable[str] = (),
+        extensions: Iterable[str] = (),
+        own: Iterable[str] = (),
+        noise: Iterable[str] = NOISE,
+    ) -> None:
+        self.allow_secret = tuple(allow_secret)
+        self.own = tuple(own)
+        self.extensions = tuple(
+            "." + extension.lstrip("*.").casefold() for extension in extensions
+        )
+        self._load = load
+        self._outside = outside
+        self._noise = Patterns(noise)
+        self._folders: dict[str, FolderRules] = {}
+        self._lines = 0
+        self._told: set[str] = set()
+
+    def reason(self, path: str, *, is_dir: bool = False) -> SkipReason | None:
+        """Return why a relative path is left out, for itself or a folder above it."""
+        parent, _, name = path.rpartition("/")
+        return self.folder(parent).judge(name, is_dir=is_dir)
+
+    def folder(self, path: str, names: Collection[str] | None = None) -> FolderRules:
+        """Return what holds in a folder; "" is the root.
+
+        `names` are those in the folder, if known: they spare looking for ignore files.
+        """
+        folders = self._folders  # forgetting puts another one in its place
+        found = folders.get(path)
+        if found is not None:
+            return found
+        if len(folders) >= _MAX_FOLDERS:
+            folders.clear()
+        at = ""
+        here = folders.get(at)
+        if here is None:
+            here = folders[at] = self._root(names if at == path else None)
+        for part in path.split("/") if path else ():
+            at = f"{at}/{part}" if at else part
+            below = folders.get(at)
+            if below is None:
+                below = self._below(here, at, names if at == path else None)
+                folders[at] = below
+            here = below
+        return here
+
+    def forget(self, folder: str) -> None:
+        """Ask the ignore files in a folder and below it again."""
+        below = f"{folder}/"
+        self._lines = 0
+        self._folders = {
+            path: rules
+            for path, rules in list(self._folders.items())
+            if folder and path != folder and not path.startswith(below)
+        }
+
+    def forget_all(self) -> None:
+        """Ask all ignore files again."""
+        self.forget("")
+
+    def _root(self, names: Collection[str] | None) -> FolderRules:
+        chain: _Chain = ((self._noise, "", 0),)
+        outer: _Chain = ()
+        for name, content, below in self._outside():
+            outer = self._added(outer, name, content, f"{below}/" if below else "", 0)
+        if not _covers(outer):
+            chain = (*outer, *chain)
+        return FolderRules(self, "", self._with_files(chain, "", names))
+
+    def _below(
+        self, above: FolderRules, path: str, names: Collection[str] | None
+    ) -> FolderRules:
+        reason = above.judge(path.rpartition("/")[2], is_dir=True)
+        if reason:
+            return FolderRules(self, path, reason=reason)
+        return FolderRules(self, path, self._with_files(above.chain, path + "/", names))
+
+    def _with_files(
+        self, chain: _Chain, prefix: str, names: Collection[str] | None
+    ) -> _Chain:
+        for name in IGNORE_FILES:
+            if names is None or name in names:
+                chain = self._with(chain, prefix + name, len(prefix))
+        return chain
+
+    def _with(self, chain: _Chain, path: str, start: int) -> _Chain:
+        content = self._load(path)
+        return self._added(chain, path, content, "", start) if content else chain
+
+    def _added(
+        self, chain: _Chain, path: str, content: bytes, before: str, start: int
+    ) -> _Chain:
+        lines, whole = _bounded(content)
+        if not whole:
+            self._tell(path, "is too long: only its first part counts")
+        in_force = len(lines) + sum(len(patterns) for patterns, _, _ in chain)
+        self._lines += len(lines)
+        if in_force > _MAX_LINES_IN_FORCE or self._lines > _MAX_LINES_IN_ALL:
+            self._tell(path, "is left out: too many rules in this workspace")
+            return chain
+        return ((Patterns(lines), before, start), *chain) if lines else chain
+
+    def _tell(self, path: str, what: str) -> None:
+        if path not in self._told and len(self._told) < _MAX_LINES:
+            self._told.add(path)
+            _log.warning("ignore file %r %s", path, what)
+
+
+def _covers(outer: _Chain) -> bool:
+    """Tell whether rules from outside leave the workspace itself out.
+
+    The user declared it all the same, so they say nothing of what is in it.
+    """
+    whole = max((before for _, before, _ in outer), key=len, default="")
+    ends = [at for at, letter in enumerate(whole) if letter == "/"]
+    for end in ends:  # from the top down, as git asks
+        for patterns, before, _ in outer:
+            above = len(whole) - len(before)
+            if end > above:
+                verdict = patterns.verdict(whole[above:end], is_dir=True)
+                if verdict is not None:
+                    if verdict:
+                        return True
+                    break
+    return False
+
+
+def _bounded(content: bytes) -> tuple[list[str], bool]:
+    """Return the lines that count, and whether those are all."""
+    kept = content
+    if len(content) > _MAX_BYTES:
+        kept = content[: content.rfind(b"\n", 0, _MAX_BYTES) + 1]
+    lines = pattern_lines(kept)
+    short = [line for line in lines[:_MAX_LINES] if len(line) <= _MAX_LINE]
+    return short, len(kept) == len(content) and len(short) == len(lines)

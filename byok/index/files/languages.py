@@ -1,0 +1,171 @@
+"""What a path tells: its language by its extension, its kind by its folders."""
+
+import re
+from functools import lru_cache
+
+from byok.index.types import Kind
+
+_CODE = {
+    "bash": "sh bash zsh ksh bats",
+    "c": "c",
+    "clojure": "clj cljs cljc",
+    "cmake": "cmake",
+    "commonlisp": "lisp lsp",
+    "cpp": "h cc cpp cxx c++ hpp hh hxx inl ipp ino",
+    "csharp": "cs csx",
+    "cuda": "cu cuh",
+    "dart": "dart",
+    "elisp": "el",
+    "elixir": "ex exs",
+    "erlang": "erl hrl",
+    "fsharp": "fs fsx",
+    "gdscript": "gd",
+    "glsl": "glsl vert frag",
+    "go": "go",
+    "graphql": "graphql gql graphqls",
+    "groovy": "groovy gradle",
+    "haskell": "hs",
+    "hlsl": "hlsl",
+    "java": "java",
+    "javascript": "js jsx mjs cjs",
+    "julia": "jl",
+    "kotlin": "kt kts",
+    "lua": "lua",
+    "objc": "m mm",
+    "ocaml": "ml",
+    "ocaml_interface": "mli",
+    "perl": "pl pm",
+    "php": "php phtml",
+    "powershell": "ps1 psm1",
+    "proto": "proto",
+    "python": "py pyi pyw",
+    "r": "r",
+    "ruby": "rb rake gemspec",
+    "rust": "rs",
+    "scala": "scala sc sbt",
+    "scheme": "scm ss",
+    "solidity": "sol",
+    "sql": "sql",
+    "starlark": "bzl star",
+    "svelte": "svelte",
+    "swift": "swift",
+    "tlaplus": "tla",
+    "tsx": "tsx",
+    "typescript": "ts mts cts",
+    "vim": "vim",
+    "vue": "vue",
+    "zig": "zig",
+}
+_OTHER = {
+    "css": "css less",
+    "embeddedtemplate": "ejs erb",
+    "hcl": "hcl tf",
+    "html": "html htm",
+    "json": "json jsonc json5",
+    "markdown": "md mdx markdown",
+    "scss": "scss",
+    "toml": "toml",
+    "xml": "xml",
+    "yaml": "yaml yml",
+}
+# Code that has no grammar of its own here.
+_UNPARSED = "ada adb ads d elm f90 fsi gleam ipynb nim odin pas rdl thrift v vb vhd"
+_NAMES = {
+    "BUILD": "starlark",
+    "CMakeLists.txt": "cmake",
+    "Gemfile": "ruby",
+    "Jenkinsfile": "groovy",
+    "Rakefile": "ruby",
+    "Vagrantfile": "ruby",
+    "WORKSPACE": "starlark",
+    ".bash_profile": "bash",
+    ".bashrc": "bash",
+    ".zshrc": "bash",
+}
+
+
+def _inverted(table: dict[str, str]) -> dict[str, str]:
+    return {end: name for name, ends in table.items() for end in ends.split()}
+
+
+_LANGUAGE_OF_CODE = _inverted(_CODE)
+LANGUAGE_OF = _LANGUAGE_OF_CODE | _inverted(_OTHER)
+_CODE_ENDS = _LANGUAGE_OF_CODE.keys() | set(_UNPARSED.split())
+
+
+def language_of(path: str) -> str | None:
+    """Return a grammar of tree-sitter-language-pack by its name there."""
+    name = path.rpartition("/")[2]
+    return _NAMES.get(name) or LANGUAGE_OF.get(_end(name))
+
+
+def _end(name: str) -> str:
+    return name.rpartition(".")[2].lower() if "." in name else ""
+
+
+def _folders(words: str, flags: int = 0) -> re.Pattern[str]:
+    """Match a path that has one of these among its parts, `|` between them."""
+    return re.compile(rf"(?:^|/)(?:{words})(?:/|$)", flags)
+
+
+_DOC_FOLDER = _folders(
+    r"docs?|documentation|website|site|man|changelogs?|\.changeset|release[-_]notes",
+    re.I,
+)
+_DOC_ENDS = frozenset(["md", "mdx", "rst", "txt", "adoc", "htm", "html"])
+_DOC_NAME = re.compile(r"(?:change|history|news|readme|license|release)", re.I)
+_TEST_FOLDER = _folders(
+    r"tests?|testdata|testing|testkit|testsuite|__tests__|specs?|e2e"
+    r"|fixtures?|mocks?|__mocks__|benches|benchmarks?|playgrounds?"
+    r"|test[-_]\w+|\w+[-_]tests?"
+)
+_TEST_SOURCES = re.compile(r"(?:^|/)src/(?:test\w*|\w+_test\w*|\w*Test\w*|inttest)/")
+_TEST_NAME = re.compile(
+    r"(?:test_.*|conftest|.*_(?:tests?|spec|bench)|.*[.-](?:test|spec|stories|bench))"
+    r"\.[a-z]+"
+)
+_TEST_CLASS = re.compile(
+    r".*(?:Tests?|TestCase|IT|ITCase|Spec|Benchmark)\.(?:java|kt|scala|cs|php|swift)"
+)
+_EXAMPLE_FOLDER = _folders(
+    r"_?examples?|samples?|demos?|tutorials?|docs?_src|cookbook|templates?-?examples?",
+    re.I,
+)
+_GEN_FOLDER = _folders(
+    r"vendor|third[-_]party|generated|gen|single_include|snapshots?|__snapshots__", re.I
+)
+_GEN_NAME = re.compile(
+    r".*(?:\.d\.ts|\.pb\.go|_pb2\.py|\.snap|\.svg|\.css|\.scss|\.less)", re.I
+)
+
+
+@lru_cache(maxsize=16_384)
+def kind_of(path: str) -> Kind:
+    """Return what a path is by its name; the first kind that fits counts."""
+    name = path.rpartition("/")[2]
+    end = _end(name)
+    if _is_doc(path, name, end):
+        return Kind.DOC
+    if _is_test(path, name):
+        return Kind.TEST
+    if _EXAMPLE_FOLDER.search(path):
+        return Kind.EXAMPLE
+    if _GEN_FOLDER.search(path) or _GEN_NAME.fullmatch(name):
+        return Kind.GEN
+    return Kind.CODE if end in _CODE_ENDS else Kind.CONF
+
+
+def _is_doc(path: str, name: str, end: str) -> bool:
+    if end in _DOC_ENDS or _DOC_FOLDER.search(path):
+        return True
+    # `NEWS` and `LICENSE-MIT` are read, `history.py` and `release.yml` are run.
+    return end not in LANGUAGE_OF and _DOC_NAME.match(name) is not None
+
+
+def _is_test(path: str, name: str) -> bool:
+    return bool(
+        _TEST_FOLDER.search(path)
+        or _TEST_SOURCES.search(path)
+        or _TEST_NAME.fullmatch(name)
+        or _TEST_CLASS.fullmatch(name)
+    )

@@ -1,0 +1,121 @@
+"""The bytes of a file as text, or the reason why they are none."""
+
+import codecs
+import re
+
+from byok.index.files.notebooks import is_notebook
+from byok.index.types import SkipReason
+
+_LOOKED_AT = 8192
+_MEAN_LINE = 400
+_MINIFIED_FROM = 20_000
+_DATA_LINE = 2_000  # such as a picture inside of code
+_USUAL_LINES = 25  # for each of those
+_FOREIGN_SHARE = 0.3
+# The marks of UTF-32 begin like those of UTF-16, so they come first.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b\b")) + b"\x7f"
+_ASCII = bytes(range(128))
+_RETURNS = re.compile(r"\r\n?")
+_LINE_ENDS = re.compile(r"\r\n?|\n")
+
+
+def decode(content: bytes, path: str = "") -> str | SkipReason:
+    """Return the text, without a byte order mark and with line feeds only.
+
+    Without a mark it is UTF-8, or an old one-byte encoding if it looks like prose or
+    code in one. Lines of over 400 characters in the mean are not for people; a few very
+    long ones among many others do not count, nor do the pictures of a notebook.
+    """
+    text = _decoded(content)
+    if isinstance(text, SkipReason):
+        return text
+    if "\r" in text:
+        text = _RETURNS.sub("\n", text)
+    if _is_minified(text) and not is_notebook(path):
+        return SkipReason.MINIFIED
+    return text
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines as an editor counts them, without their ends.
+
+    CR LF, LF and a lone CR end a line and nothing else does. The empty line behind a
+    final line end is left out.
+    """
+    if "\r" in text:
+        text = _RETURNS.sub("\n", text)
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def lines_in(content: bytes, path: str) -> list[str] | SkipReason:
+    """Return the lines of a file."""
+    text = decode(content, path)
+    return text if isinstance(text, SkipReason) else split_lines(text)
+
+
+def line_starts(content: bytes) -> list[int]:
+    """Return where each line begins, and where the last one ends, in code points.
+
+    Counted as clients do, in what the bytes say and not in what `decode` makes of it:
+    CR LF counts two, a byte order mark one.
+    """
+    text = _decoded(content)
+    if isinstance(text, SkipReason):
+        return []
+    first = int(any(content.startswith(mark) for mark, _ in _MARKS))
+    starts = [first, *(first + end.end() for end in _LINE_ENDS.finditer(text))]
+    if starts[-1] < first + len(text):
+        starts.append(first + len(text))
+    return starts
+
+
+def _is_minified(text: str) -> bool:
+    most = _MEAN_LINE * (text.count("\n") + 1)
+    if len(text) <= max(most, _MINIFIED_FROM):
+        return False
+    lines = [len(line) for line in text.split("\n")]
+    usual = [length for length in lines if length <= _DATA_LINE]
+    too_few = len(usual) < _USUAL_LINES * (len(lines) - len(usual))
+    return too_few or sum(usual) > _MEAN_LINE * len(usual)
+
+
+def _decoded(content: bytes) -> str | SkipReason:
+    for mark, encoding in _MARKS:
+        if content.startswith(mark):
+            return _marked(content[len(mark) :], encoding)
+    if b"\0" in content[:_LOOKED_AT]:
+        return SkipReason.BINARY
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return _one_byte(content)
+
+
+def _marked(content: bytes, encoding: str) -> str | SkipReason:
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError:
+        return SkipReason.ENCODING
+    return SkipReason.BINARY if "\0" in text[:_LOOKED_AT] else text
+
+
+def _one_byte(content: bytes) -> str | SkipReason:
+    """Decode what is mostly ASCII; letters of other scripts come out as wrong ones."""
+    if len(content.translate(None, _CONTROLS)) < len(content):
+        return SkipReason.ENCODING
+    if len(content.translate(None, _ASCII)) > len(content) * _FOREIGN_SHARE:
+        return SkipReason.ENCODING
+    try:
+        return content.decode("cp1252")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")

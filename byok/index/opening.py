@@ -1,0 +1,45 @@
+"""Opening the engine off the loop, and closing it in good order."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from byok.index.engine import ContextEngine
+from byok.index.indexer import Workers
+from byok.index.options import Options
+from byok.index.parse.worker_pool import Pool
+from byok.index.store.store import Store
+
+
+def _let_go(opening: asyncio.Task[Store]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
+
+
+@asynccontextmanager
+async def open_engine(
+    database: Path, index: Path, options: Options
+) -> AsyncIterator[ContextEngine]:
+    """Open the engine, and close it in good order.
+
+    Raises:
+        NewerData, CorruptData, IndexInUse: the files cannot be used.
+    """
+
+    def workers(size: int) -> Workers:
+        return Pool(size, limit=options.parse_seconds)
+
+    # Opening takes seconds after a crash: not in the loop.
+    opening = asyncio.ensure_future(asyncio.to_thread(Store, database, index))
+    try:
+        store = await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        opening.add_done_callback(_let_go)  # else its files stay locked
+        raise
+    engine = ContextEngine(store, options, workers)
+    try:
+        await engine.start()
+        yield engine
+    finally:
+        await engine.close()

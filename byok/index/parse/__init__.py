@@ -1,0 +1,1 @@
+"""Files become chunks and terms, in processes of their own."""

@@ -1,0 +1,123 @@
+"""A file version becomes chunks and their terms. Pure: the same in every process."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from byok.index.files.languages import language_of
+from byok.index.files.notebooks import is_notebook, read_notebook
+from byok.index.files.text import decode, split_lines
+from byok.index.parse import tokens
+from byok.index.parse.chunking import cut
+from byok.index.parse.definitions import Definition, definitions
+from byok.index.types import Document, Prepared, SkipReason, Span
+from byok.index.versions import MAX_BYTES, blob_name
+
+_LONGEST_NAME = 64
+_MARKDOWN = "markdown"
+_PROSE = (_MARKDOWN, None)
+_LOCKS = """
+bun.lock cargo.lock composer.lock deno.lock flake.lock gemfile.lock go.sum go.work.sum
+mix.lock npm-shrinkwrap.json package-lock.json package.resolved packages.lock.json
+pdm.lock pipfile.lock pixi.lock pnpm-lock.yaml podfile.lock poetry.lock pubspec.lock
+uv.lock yarn.lock .pnp.cjs .terraform.lock.hcl
+"""
+_BINARY = """
+7z a aab apk avi avif avro bin bmp br bz2 class dat db deb dll dmg doc docx dylib egg
+eot exe flac gif gz heic icns ico idx iso jar jpeg jpg keystore lib lz4 mkv mov mp3 mp4
+msi npy npz o obj odt ogg onnx otf pack parquet pb pdf pickle pkl png ppt pptx psd pyc
+pyd pyo rar rlib rpm so sqlite sqlite3 tar tflite tgz tif tiff ttf war wasm wav webm
+webp whl woff woff2 xls xlsx xz zip zst
+"""
+_LOCK_NAMES = frozenset(_LOCKS.split())
+_BINARY_ENDS = frozenset(_BINARY.split())
+_GENERATED = re.compile(r".*\.(?:min\.(?:js|mjs|css)|map|snap|lock|sum)", re.I)
+
+
+def skip_reason(path: str) -> SkipReason | None:
+    """Return why a path is not worth reading, whatever it holds."""
+    name = path.rpartition("/")[2]
+    if name.lower() in _LOCK_NAMES or _GENERATED.fullmatch(name):
+        return SkipReason.GENERATED
+    if "." in name and name.rpartition(".")[2].lower() in _BINARY_ENDS:
+        return SkipReason.BINARY
+    return None
+
+
+def prepare(path: str, content: bytes, *, plain: bool = False) -> Prepared:
+    """Cut a file version and return the terms of its chunks, or why there are none.
+
+    `plain` leaves the parser out.
+    """
+    name = blob_name(path, content)
+    text = _text(path, content)
+    if isinstance(text, SkipReason):
+        return Prepared(name, len(content), text)
+    lines = split_lines(text)
+    parts = _parts(path, text)
+    if isinstance(parts, SkipReason):
+        return Prepared(name, len(content), parts)
+    spans: list[Span] = []
+    documents: list[Document] = []
+    for part in parts:
+        found: list[Definition] = []
+        if part.language is not None and not plain:
+            found = definitions(part.text.encode("utf-8", "replace"), part.language)
+        cuts = cut(split_lines(part.text), found, prose=part.language in _PROSE)
+        documents += _documents(part.text, cuts, found)
+        spans += (_shifted(span, part.first, lines) for span in cuts)
+    terms = " ".join(tokens.path_terms(path))
+    return Prepared(name, len(content), None, tuple(spans), tuple(documents), terms)
+
+
+class _Part(NamedTuple):
+    """A text that is cut by itself; `first` is the line of the file where it begins."""
+
+    first: int
+    text: str
+    language: str | None
+
+
+def _parts(path: str, text: str) -> list[_Part] | SkipReason:
+    """Return what of a file is searched: of a notebook what people wrote into it."""
+    if not is_notebook(path):
+        return [_Part(0, text, language_of(path))]
+    notebook = read_notebook(text)
+    if notebook is None:
+        return SkipReason.BROKEN
+    if "\n" not in text.strip():  # outputs would be shown with the sources
+        return SkipReason.MINIFIED
+    return [
+        _Part(cell.first, cell.text, notebook.language if cell.is_code else _MARKDOWN)
+        for cell in notebook.cells
+    ]
+
+
+def _shifted(span: Span, by: int, lines: Sequence[str]) -> Span:
+    if not by:
+        return span
+    first, last = span.first + by, span.last + by
+    return Span(first, last, sum(len(line) + 1 for line in lines[first : last + 1]))
+
+
+def _text(path: str, content: bytes) -> str | SkipReason:
+    if reason := skip_reason(path):
+        return reason
+    if len(content) > MAX_BYTES:
+        return SkipReason.TOO_LARGE
+    return decode(content, path)
+
+
+def _documents(
+    text: str, spans: Sequence[Span], found: Sequence[Definition]
+) -> Iterator[Document]:
+    start = at = 0
+    for span in spans:
+        body = text[start : start + span.chars]
+        start += span.chars
+        symbols = []
+        while at < len(found) and found[at].first_line <= span.last:
+            if name := found[at].name:
+                symbols.append(tokens.joined(name[:_LONGEST_NAME].rpartition(":")[2]))
+            at += 1
+        yield Document(tokens.joined(body), " ".join(filter(None, symbols)))

@@ -1,0 +1,184 @@
+"""The process that parses: files in, prepared chunks out, until the pipe ends.
+
+What it parses may hang or kill it. It keeps a heartbeat for the pool, and an alarm
+that ends it where nobody else can: when the daemon itself is gone.
+"""
+
+import contextlib
+import os
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib import import_module
+from math import ceil
+from multiprocessing import connection as connections
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from byok.index.files.reading import Folder, Unreadable
+from byok.index.types import Facts, Job, Prepared, SkipReason
+from byok.index.versions import MAX_BYTES, blob_name
+from byok.platform.process import end_with, keep_secrets_in_memory
+
+READY = "ready"
+_REPLY_BYTES = 1024 * 1024
+
+
+class Beat(NamedTuple):
+    """A file is begun: its number in the batch, and the seconds computed till then.
+
+    It has a pipe of its own, which nobody need read until a file takes long.
+    """
+
+    number: int
+    computed: float
+
+
+BEAT = struct.Struct("=qd")
+
+
+class Prepare(Protocol):
+    """What makes chunks of a file version (`prepare.prepare`)."""
+
+    def __call__(self, path: str, content: bytes, *, plain: bool) -> Prepared:
+        """Return the file version, cut and tokenised."""
+
+
+class Reply(NamedTuple):
+    """An outcome on its way through the pipe; the pool still has the job."""
+
+    key: int
+    prepared: Prepared | None
+    reason: SkipReason | None
+    facts: Facts | None
+    plain: bool
+    read_seconds: float = 0.0
+    calculate_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How a worker behaves: seconds until the alarm, nice value, bytes of memory."""
+
+    alarm: float = 30.0
+    nice: int = 10
+    memory: int = 2**30
+
+
+def main(handle: int, beat_handle: int) -> None:
+    """Be a worker; the first message names what to run, and its limits."""
+    windows = sys.platform == "win32"
+    kind = getattr(connections, "PipeConnection" if windows else "Connection")
+    connection, beat = kind(handle), kind(beat_handle, readable=False)
+    try:
+        parent, target, limits = connection.recv()
+    except (EOFError, OSError):  # the pool is gone
+        return
+    _settle(parent, limits)
+    module, _, name = target.partition(":")
+    getattr(import_module(module), name)(connection, beat, limits)
+
+
+def run(connection: Connection, beat: Connection, limits: Limits) -> None:
+    """Work for a pool."""
+    from byok.index.parse.prepare import prepare  # loads the parser: not for the parent
+
+    work(connection, beat, limits, prepare)
+
+
+def work(
+    connection: Connection, beat: Connection, limits: Limits, prepare: Prepare
+) -> None:
+    """Answer batches of jobs with lists of replies, in order, until the pipe ends."""
+    with contextlib.suppress(EOFError, OSError):  # the pool is gone
+        connection.send(READY)
+        while True:
+            jobs: list[Job] = connection.recv()
+            replies: list[Reply] = []
+            size = 0
+            for reply, read in _replies(jobs, beat, limits, prepare):
+                replies.append(reply)
+                size += read
+                if size > _REPLY_BYTES:
+                    connection.send(replies)
+                    replies, size = [], 0
+            if replies:
+                connection.send(replies)
+
+
+def _settle(parent: int, limits: Limits) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    keep_secrets_in_memory()
+    end_with(parent)
+    if hasattr(os, "nice"):
+        os.nice(limits.nice)
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
+
+
+def _replies(
+    jobs: list[Job], beat: Connection, limits: Limits, prepare: Prepare
+) -> Iterator[tuple[Reply, int]]:
+    with ExitStack() as opened:
+        folders: dict[str, Folder] = {}
+        for number, job in enumerate(jobs):
+            beat.send_bytes(BEAT.pack(number, time.process_time()))
+            _alarm(limits.alarm)
+            try:
+                reply = _reply(
+                    job, lambda root: _folder(root, folders, opened), prepare
+                )
+            finally:
+                _alarm(0)
+            yield reply
+
+
+def _alarm(seconds: float) -> None:
+    # Nothing handles it, so the system ends the process, whatever C code it is in.
+    if hasattr(signal, "alarm"):
+        signal.alarm(ceil(seconds))
+
+
+def _folder(root: str, folders: dict[str, Folder], opened: ExitStack) -> Folder:
+    if root not in folders:
+        folders[root] = opened.enter_context(Folder(Path(root)))
+    return folders[root]
+
+
+def _reply(
+    job: Job, folder: Callable[[str], Folder], prepare: Prepare
+) -> tuple[Reply, int]:
+    content, facts = job.content, None
+    began = read = time.perf_counter()
+    if content is None:
+        try:
+            content, facts = folder(job.root).read(job.path, MAX_BYTES)
+        except Unreadable as exc:
+            return Reply(job.key, None, exc.reason, None, job.plain), 0
+        read = time.perf_counter()
+    name = blob_name(job.path, content) if job.known or job.killers else b""
+    if job.known and name == job.known:
+        same = Reply(job.key, None, None, facts, job.plain, read - began)
+        return same, len(content)
+    plain = job.plain or name in job.killers
+    prepared, plain = _prepared(job.path, content, prepare, plain=plain)
+    reason = SkipReason.NOT_ACCESSIBLE if prepared is None else prepared.reason
+    spent = (read - began, time.perf_counter() - read)
+    return Reply(job.key, prepared, reason, facts, plain, *spent), len(content)
+
+
+def _prepared(
+    path: str, content: bytes, prepare: Prepare, *, plain: bool
+) -> tuple[Prepared | None, bool]:
+    """Prepare a file, without the parser if it fails with it; None if that fails."""
+    for without in dict.fromkeys([plain, True]):
+        with contextlib.suppress(Exception):
+            return prepare(path, content, plain=without), without
+    return None, True

@@ -1,0 +1,298 @@
+"""A pool of processes that prepare files, and can be killed while they do.
+
+A parser cannot be told to stop, and may crash. The heartbeat of each worker tells the
+file it is at; one that takes too long is killed, one that dies is replaced, and the
+file in question is done again without a parser, alone (docs/SECURITY.md, B76, B77).
+"""
+
+import contextlib
+import pickle
+import struct
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from io import BytesIO
+from multiprocessing.connection import Connection, wait
+from typing import cast
+
+from byok.index.parse.worker import BEAT, READY, Beat, Limits, Reply
+from byok.index.parse.worker_process import WorkerProcess
+from byok.index.types import (
+    Document,
+    Facts,
+    Job,
+    Outcome,
+    Prepared,
+    SkipReason,
+    Span,
+)
+
+BATCH_FILES = 64
+BATCH_BYTES = 1024 * 1024
+_REPLY_BYTES = 512 * 1024 * 1024
+_POLL_SECONDS = 0.1
+_START_SECONDS = 30.0
+_START_ATTEMPTS = 3
+_START_PAUSE = 0.05
+_RETIRES_AFTER = 2000  # files
+_PATIENCE = 3
+"""How much longer than the limit a worker may take that gets no processor."""
+
+_CLASSES = {
+    (made.__module__, made.__name__): made
+    for made in (Reply, Facts, Prepared, Document, Span, SkipReason)
+}
+Start = Callable[[str, Limits], WorkerProcess]
+
+
+class WorkersUnavailable(Exception):
+    """No worker can be started; what was not yielded is still to be done."""
+
+
+@dataclass(slots=True, eq=False)
+class _Worker:
+    """`heard` is when it last said or got something, `batch` what it has to answer.
+
+    `beat` is its last heartbeat of the batch, noticed at `felt`. `answered` counts the
+    jobs that it answered of its batch, `files` those of its life.
+    """
+
+    process: WorkerProcess
+    heard: float
+    ready: bool = False
+    beat: Beat | None = None
+    felt: float = 0.0
+    batch: list[Job] = field(default_factory=list)
+    answered: int = 0
+    files: int = 0
+
+
+class Pool:
+    """Prepares jobs in `size` processes, which stay until `close`. For one thread."""
+
+    def __init__(
+        self,
+        size: int,
+        *,
+        limit: float = 2.0,
+        nice: int = 10,
+        memory: int = 2**30,
+        target: str = "byok.index.parse.worker:run",
+        start: Start = WorkerProcess,
+    ) -> None:
+        """Start nothing yet; `limit` is in seconds per file, `memory` in bytes."""
+        self._size = size
+        self._limit = limit
+        self._limits = Limits(2 * _PATIENCE * limit, nice, memory)
+        self._target = target
+        self._start = start
+        self._workers: list[_Worker] = []
+        self._todo: deque[list[Job]] = deque()
+        self._failures = 0
+        self._next_start = 0.0
+
+    def prepare(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+        """Yield each job's outcome as it comes, in any order; take jobs as needed.
+
+        Blocks. The job of an outcome has `plain` set if its file had to be repeated.
+        A caller that closes the generator early ends the workers that were busy.
+        Raises WorkersUnavailable.
+        """
+        batches = _batches(jobs)
+        self._todo.clear()
+        try:
+            self._hand_out(batches)
+            while self._todo or self._busy():
+                outcomes = self._listen()
+                self._hand_out(batches)  # they work while the caller writes
+                yield from outcomes
+        finally:
+            for busy in self._busy():
+                self._end(busy)
+
+    def pids(self) -> list[int]:
+        """Return the process ids of the workers."""
+        return [one.process.pid for one in self._workers]
+
+    def close(self) -> None:
+        """End all workers, whatever they are doing."""
+        while self._workers:
+            self._end(self._workers[-1])
+
+    def _busy(self) -> list[_Worker]:
+        return [one for one in self._workers if one.batch]
+
+    def _hand_out(self, batches: Iterator[list[Job]]) -> None:
+        """Give each free worker a batch, and start workers for those that are left."""
+        for one in list(self._workers):
+            if one.ready and not one.batch and self._fill(batches, 1):
+                self._give(one, self._todo.popleft())
+        starting = sum(not one.ready for one in self._workers)
+        while len(self._workers) < self._size and self._fill(batches, starting + 1):
+            if time.monotonic() < self._next_start or not self._started():
+                break
+            starting += 1
+        if self._todo and not self._workers and self._failures >= _START_ATTEMPTS:
+            self._failures = 0
+            raise WorkersUnavailable("no process for parsing can be started")
+
+    def _fill(self, batches: Iterator[list[Job]], count: int) -> bool:
+        while len(self._todo) < count:
+            batch = next(batches, None)
+            if batch is None:
+                return False
+            self._todo.append(batch)
+        return True
+
+    def _started(self) -> bool:
+        try:
+            process = self._start(self._target, self._limits)
+        except OSError:
+            self._failed()
+            return False
+        self._workers.append(_Worker(process, time.monotonic()))
+        return True
+
+    def _failed(self) -> None:
+        self._failures += 1
+        pause = _START_PAUSE * 2 ** min(self._failures, 8)
+        self._next_start = time.monotonic() + pause
+
+    def _give(self, one: _Worker, batch: list[Job]) -> None:
+        _feel(one)  # the last of the batch before
+        one.answered, one.beat, one.heard = 0, None, time.monotonic()
+        try:
+            one.process.connection.send(batch)
+            one.batch = batch
+        except OSError:  # it ended while nobody looked
+            self._end(one)
+            self._todo.appendleft(batch)
+
+    def _listen(self) -> list[Outcome]:
+        """Wait a little and return what came."""
+        outcomes: list[Outcome] = []
+        by_connection = {one.process.connection: one for one in self._workers}
+        if not by_connection:
+            time.sleep(_POLL_SECONDS)
+        heard = wait(list(by_connection), _POLL_SECONDS) if by_connection else []
+        for connection in heard:
+            one = by_connection[cast(Connection, connection)]
+            try:
+                outcomes += self._heard(one)
+            except Exception:  # the pipe's end, or what nobody can read
+                outcomes += self._lost(one)
+        now = time.monotonic()
+        for one in list(self._workers):
+            if self._overdue(one, now, quiet=not heard):
+                outcomes += self._lost(one)
+        return outcomes
+
+    def _heard(self, one: _Worker) -> list[Outcome]:
+        received = one.process.connection.recv_bytes(_REPLY_BYTES)
+        message = _Unpickler(BytesIO(received)).load()
+        one.heard = time.monotonic()
+        if message == READY and not one.ready:
+            one.ready, self._failures = True, 0
+            return []
+        outcomes = _outcomes(message, one.batch)
+        count = len(outcomes)
+        del one.batch[:count]
+        one.answered += count
+        one.files += count
+        if not one.batch and one.files >= _RETIRES_AFTER:
+            self._end(one)
+        return outcomes
+
+    def _overdue(self, one: _Worker, now: float, *, quiet: bool) -> bool:
+        if not one.ready:
+            return now - one.heard > _START_SECONDS
+        if not one.batch:
+            return False
+        _feel(one)
+        if one.beat is None or one.beat.number < one.answered:
+            return quiet and now - one.heard > _PATIENCE * self._limit + 1
+        seconds = now - one.felt
+        if seconds <= self._limit:
+            return False
+        used = _processor_seconds(one.process.pid)
+        starved = used is not None and used - one.beat.computed < self._limit / 2
+        return not starved or seconds > _PATIENCE * self._limit
+
+    def _lost(self, one: _Worker) -> list[Outcome]:
+        """End a worker, and see to it that its batch is done by others."""
+        if not one.ready:
+            self._failed()
+        _feel(one)
+        self._end(one)
+        batch = one.batch
+        if not batch:
+            return []
+        at = one.beat.number - one.answered if one.beat else -1
+        if not 0 <= at < len(batch):
+            if len(batch) > 1:  # one of them it must have been
+                self._todo.extendleft([job] for job in batch)
+                return []
+            at = 0
+        culprit = batch.pop(at)
+        if batch:
+            self._todo.appendleft(batch)
+        if culprit.plain:
+            return [Outcome(culprit, None, SkipReason.NOT_ACCESSIBLE, plain=True)]
+        self._todo.appendleft([replace(culprit, plain=True)])
+        return []
+
+    def _end(self, one: _Worker) -> None:
+        self._workers.remove(one)
+        one.process.end()
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads replies, and makes nothing else: a parser may be in a stranger's hands."""
+
+    def find_class(self, module: str, name: str) -> type:
+        """Return one of the classes that a reply is made of."""
+        return _CLASSES[module, name]
+
+
+def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
+    batch: list[Job] = []
+    size = 0
+    for job in jobs:
+        batch.append(job)
+        size += len(job.content or b"")
+        if len(batch) >= BATCH_FILES or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _outcomes(message: object, batch: list[Job]) -> list[Outcome]:
+    """Check a reply against the jobs it answers; ValueError if it is none."""
+    if not isinstance(message, list) or not 0 < len(message) <= len(batch):
+        raise ValueError("not a reply")
+    outcomes = []
+    for job, reply in zip(batch, message, strict=False):
+        if not isinstance(reply, Reply) or reply.key != job.key:
+            raise ValueError("a reply to something else")
+        if not isinstance(reply.prepared, Prepared | None):
+            raise ValueError("not a prepared file")
+        outcomes.append(Outcome(job, *reply[1:]))
+    return outcomes
+
+
+def _feel(one: _Worker) -> None:
+    """Take note of the last heartbeat; what is none is no sign of life."""
+    with contextlib.suppress(OSError, EOFError, struct.error):
+        while one.process.beat.poll():
+            one.beat = Beat(*BEAT.unpack(one.process.beat.recv_bytes(BEAT.size)))
+            one.felt = time.monotonic()
+
+
+def _processor_seconds(pid: int) -> float | None:
+    """Return what a process has computed; None where the system does not tell."""
+    try:
+        return time.clock_gettime((~pid << 3) | 2)  # Linux: CPUCLOCK_SCHED
+    except (AttributeError, OSError, ValueError, OverflowError):
+        return None

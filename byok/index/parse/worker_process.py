@@ -1,0 +1,96 @@
+"""A process for parsing, started so that no folder it is about has a say.
+
+multiprocessing would start it with the current folder first in the search path: a
+repository with a `pickle.py` would run code. So it is an isolated Python (`-I`), whose
+search path byok's own one only follows. Nor has it the environment, where keys may be:
+a parser is code of others, and every process of the user could read it there.
+"""
+
+import os
+import subprocess
+import sys
+from contextlib import ExitStack, suppress
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import Any
+
+from byok.index.parse.worker import Limits
+from byok.platform.programs import clean_environment
+from byok.platform.search_path import without_working_folder
+
+_END_SECONDS = 2.0
+_START = (
+    "import sys; handle, beat, *path = sys.argv[1:]; "
+    "sys.path += [entry for entry in path if entry not in sys.path]; "
+    "from byok.index.parse.worker import main; main(int(handle), int(beat))"
+)
+
+
+class WorkerProcess:
+    """One process, the pipe to it, and the one that its heartbeat comes from."""
+
+    def __init__(self, target: str, limits: Limits) -> None:
+        """Start it; `target` names what it runs, as in "byok.index.parse.worker:run".
+
+        Raises:
+            OSError: the system has no room for another process.
+        """
+        with ExitStack() as ours:
+            self.connection, theirs = map(ours.enter_context, Pipe())
+            self.beat, beats = map(ours.enter_context, Pipe(duplex=False))
+            handles = (theirs.fileno(), beats.fileno())
+            self._process = subprocess.Popen(  # noqa: S603 - Python itself
+                [*_python(), "-c", _START, *map(str, handles), *_search_path()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                cwd=Path(sys.executable).anchor,
+                env=clean_environment(_locale()),
+                **_inheriting(handles),
+            )
+            theirs.close()
+            beats.close()
+            ours.pop_all()
+        with suppress(OSError):  # it ended at once, as who listens will hear
+            self.connection.send((os.getpid(), target, limits))
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """How it ended, None while it lives."""
+        return self._process.returncode
+
+    def end(self) -> None:
+        """End it, whatever it is doing."""
+        self.connection.close()
+        self.beat.close()
+        self._process.kill()
+        with suppress(subprocess.TimeoutExpired):  # not even that ended it
+            self._process.wait(_END_SECONDS)
+
+
+def _python() -> list[str]:
+    """Return an isolated Python, which reads the names of files as this one does."""
+    return [sys.executable, "-I", f"-Xutf8={sys.flags.utf8_mode}"]
+
+
+def _locale() -> dict[str, str]:
+    names = ("LC_ALL", "LC_CTYPE", "LANG")
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def _search_path() -> list[str]:
+    return [p for p in without_working_folder(sys.path) if Path(p).is_absolute()]
+
+
+def _inheriting(handles: tuple[int, ...]) -> dict[str, Any]:
+    """Return what lets a new process have some handles, and nothing else."""
+    if sys.platform != "win32":
+        return {"pass_fds": handles}
+    for handle in handles:
+        os.set_handle_inheritable(handle, True)
+    listed = {"handle_list": list(handles)}
+    return {"startupinfo": subprocess.STARTUPINFO(lpAttributeList=listed)}

@@ -1,0 +1,84 @@
+"""What users are told of the index: why a path is left out, and how much is kept."""
+
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from byok.errors import BadRequest
+from byok.index.store.store import Store
+from byok.index.types import SkipReason
+from byok.index.versions import MAX_BYTES
+from byok.index.workspace.workspace import Workspace
+
+
+def why(
+    workspaces: Iterable[Workspace], store: Store, path: Path
+) -> tuple[str, SkipReason | None]:
+    """Say what is known of a path: a word, and why it is left out if it is.
+
+    Where one workspace is inside another, the inner one answers.
+
+    Raises:
+        BadRequest: no workspace contains it.
+    """
+    around = [space for space in workspaces if path.is_relative_to(space.root)]
+    if not around:
+        raise BadRequest(
+            "No workspace contains this path.",
+            hint="`byok index status` lists them, `byok index add DIR` adds one.",
+            code="no_workspace",
+        )
+    inner = max(around, key=lambda space: len(space.root.parts))
+    return _why(inner, store, path.relative_to(inner.root).as_posix())
+
+
+def _why(
+    workspace: Workspace, store: Store, path: str
+) -> tuple[str, SkipReason | None]:
+    place = workspace.root / path
+    if reason := workspace.rules.reason(path, is_dir=place.is_dir()):
+        return "skipped", reason
+    if place.is_symlink():
+        return "skipped", SkipReason.LINK
+    if place.is_dir():
+        return "a folder that is looked into", None
+    with store.reading() as db:
+        row = db.execute(
+            "SELECT coalesce(b.reason, f.reason) FROM file f "
+            "LEFT JOIN blob b ON b.id = f.blob_id "
+            "WHERE f.workspace_id = ? AND f.path = ?",
+            (workspace.id, path),
+        ).fetchone()
+    if row and row[0]:
+        return "skipped", SkipReason(row[0])
+    if row:
+        return "indexed", None
+    try:
+        facts = place.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return "not there", None
+    except OSError:
+        return "skipped", SkipReason.NOT_ACCESSIBLE
+    if not stat.S_ISREG(facts.st_mode):
+        return "skipped", SkipReason.NOT_A_FILE
+    if facts.st_size > MAX_BYTES:
+        return "skipped", SkipReason.TOO_LARGE
+    return "not indexed yet", None
+
+
+def totals(store: Store) -> dict[str, Any]:
+    """Count what is kept."""
+    with store.reading() as db:
+        held, size = db.execute(
+            "SELECT count(*), coalesce(sum(bytes), 0) FROM content"
+        ).fetchone()
+        known = db.execute("SELECT count(*) FROM blob WHERE state <> 3").fetchone()
+        checkpoints = db.execute("SELECT count(*) FROM checkpoint").fetchone()
+    return {
+        "blobs": known[0],
+        "blobs_held": held,
+        "bytes_held": size,
+        "checkpoints": checkpoints[0],
+        "chunks": store.index.chunks,
+    }

@@ -1,0 +1,1 @@
+"""The index on disk: SQLite rows and tantivy documents."""

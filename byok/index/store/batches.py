@@ -1,0 +1,248 @@
+"""Writing the index: rows and documents, in an order that survives a kill.
+
+A blob's row says TO_INDEX before its documents are added and INDEXED only after they
+are committed; TO_REMOVE before they are deleted, and the row goes after. Whatever
+happens between, `recovery` knows which documents may be missing or left over.
+"""
+
+import logging
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from byok.index.store import recovery
+from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE, Database
+from byok.index.store.index_errors import IndexFailed
+from byok.index.store.lexical import LexicalIndex, remove_all
+from byok.index.store.packing import pack_spans
+from byok.index.types import Facts, Outcome, Prepared, SkipReason
+
+_log = logging.getLogger(__name__)
+_UNREAD = Facts(-1, 0, 0, 0)
+
+
+class Written(NamedTuple):
+    """A file of a workspace whose blob is known now; None where it has none."""
+
+    workspace_id: int
+    path: str
+    blob_id: int | None
+    facts: Facts | None
+    reason: SkipReason | None = None
+    read_seconds: float = 0.0
+    calculate_seconds: float = 0.0
+
+
+class Batches:
+    """Writes what workers prepared; for the writer thread alone.
+
+    `lost` says that documents which were put are gone again, because the index could
+    not be written: their outcomes must be put once more.
+    """
+
+    def __init__(self, database: Database, index: LexicalIndex) -> None:
+        self._db = database
+        self._index = index
+        self.lost = False
+        self._added: set[int] = set()
+        self._removed: set[int] = set()
+
+    def put(self, outcomes: Sequence[tuple[Outcome, int]]) -> list[Written]:
+        """Write one batch; each outcome comes with its workspace, 0 for uploads.
+
+        `job.key` of an upload is its blob's id. The documents are found after `flush`.
+        """
+        ready: dict[int, Prepared] = {}
+        written: list[Written] = []
+        with self._db.writing() as db:
+            spaces = {0, *(i for (i,) in db.execute("SELECT id FROM workspace"))}
+            for outcome, workspace_id in outcomes:
+                if workspace_id not in spaces:
+                    continue  # it was forgotten while a worker had the file
+                if outcome.plain and outcome.prepared:
+                    db.execute(
+                        "INSERT OR IGNORE INTO killer VALUES(?)",
+                        (outcome.prepared.name,),
+                    )
+                if workspace_id:
+                    written.append(self._put_file(db, outcome, workspace_id, ready))
+                else:
+                    self._put_upload(db, outcome, ready)
+        with self._losing():
+            for blob_id, prepared in ready.items():
+                self._index.remove(blob_id)
+                self._index.add(blob_id, prepared)
+        self._added |= ready.keys()
+        return written
+
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        """Take note that a failure costs all documents since the last commit."""
+        try:
+            yield
+        except IndexFailed:
+            self._added.clear()
+            self.lost = True
+            raise
+
+    def _put_upload(
+        self, db: sqlite3.Connection, outcome: Outcome, ready: dict[int, Prepared]
+    ) -> None:
+        blob_id = outcome.job.key
+        prepared = outcome.prepared or Prepared(b"", 0, outcome.reason)
+        row = db.execute(
+            "UPDATE blob SET state = ?, reason = ?, spans = ? "
+            "WHERE id = ? AND state IN (?, ?) RETURNING id",
+            (
+                *(TO_INDEX, prepared.reason, pack_spans(prepared.spans)),
+                *(blob_id, TO_INDEX, INDEXED),
+            ),
+        ).fetchone()
+        if row:
+            self._removed.discard(blob_id)
+            ready[blob_id] = prepared
+
+    def _put_file(
+        self,
+        db: sqlite3.Connection,
+        outcome: Outcome,
+        workspace_id: int,
+        ready: dict[int, Prepared],
+    ) -> Written:
+        path, prepared = outcome.job.path, outcome.prepared
+        row = db.execute(
+            "SELECT f.blob_id, b.name FROM file f LEFT JOIN blob b ON b.id = f.blob_id "
+            "WHERE f.workspace_id = ? AND f.path = ?",
+            (workspace_id, path),
+        ).fetchone()
+        before, name = row or (None, None)
+        blob_id, facts = None, outcome.facts or _UNREAD
+        if prepared is not None:
+            blob_id, is_new = self._blob_of(db, path, prepared)
+            if is_new:
+                ready[blob_id] = prepared
+        elif outcome.reason is None:
+            blob_id = before
+            if name != outcome.job.known:  # another version came between: look again
+                facts = _UNREAD
+        db.execute(
+            "INSERT OR REPLACE INTO file VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+            (workspace_id, path, *facts, blob_id, outcome.reason),
+        )
+        if before not in (None, blob_id):
+            self._unlink(db, [before])
+        told = None if facts is _UNREAD else facts
+        spent = (outcome.read_seconds, outcome.calculate_seconds)
+        return Written(workspace_id, path, blob_id, told, outcome.reason, *spent)
+
+    def _blob_of(
+        self, db: sqlite3.Connection, path: str, prepared: Prepared
+    ) -> tuple[int, bool]:
+        """Return the blob of this version, and whether it must be indexed."""
+        row = db.execute(
+            "SELECT id, state FROM blob WHERE name = ?", (prepared.name,)
+        ).fetchone()
+        if row and row[1] == INDEXED:
+            return row[0], False
+        values = (
+            path, prepared.size, TO_INDEX, prepared.reason, pack_spans(prepared.spans)
+        )  # fmt: skip
+        if row:
+            self._removed.discard(row[0])
+            db.execute(
+                "UPDATE blob SET path = ?, size = ?, state = ?, reason = ?, spans = ? "
+                "WHERE id = ?",
+                (*values, row[0]),
+            )
+            return row[0], True
+        cursor = db.execute(
+            "INSERT INTO blob(path, size, state, reason, spans, name) "
+            "VALUES(?, ?, ?, ?, ?, ?)",
+            (*values, prepared.name),
+        )
+        return int(cursor.lastrowid or 0), True
+
+    def _unlink(self, db: sqlite3.Connection, blob_ids: Iterable[int]) -> None:
+        """Mark blobs for removal that no file and no client counts on any more."""
+        for blob_id in blob_ids:
+            row = db.execute(
+                "UPDATE blob SET state = ? WHERE id = ? AND state <> ? "
+                "AND NOT EXISTS(SELECT 1 FROM file WHERE blob_id = blob.id) "
+                "AND NOT EXISTS(SELECT 1 FROM content WHERE blob_id = blob.id) "
+                "RETURNING id",
+                (TO_REMOVE, blob_id, NAMED),
+            ).fetchone()
+            if row:
+                self._removed.add(blob_id)
+
+    def drop_files(self, workspace_id: int, paths: Iterable[str]) -> None:
+        """Forget files of a workspace that are gone."""
+        with self._db.writing() as db:
+            for path in paths:
+                row = db.execute(
+                    "DELETE FROM file WHERE workspace_id = ? AND path = ? "
+                    "RETURNING blob_id",
+                    (workspace_id, path),
+                ).fetchone()
+                if row and row[0] is not None:
+                    self._unlink(db, [row[0]])
+
+    def drop_workspace(self, workspace_id: int) -> None:
+        """Forget a workspace and its files."""
+        with self._db.writing() as db:
+            ids = [
+                blob_id
+                for (blob_id,) in db.execute(
+                    "SELECT DISTINCT blob_id FROM file "
+                    "WHERE workspace_id = ? AND blob_id IS NOT NULL",
+                    (workspace_id,),
+                )
+            ]
+            db.execute("DELETE FROM workspace WHERE id = ?", (workspace_id,))
+            self._unlink(db, ids)
+
+    def drop_blobs(self, blob_ids: Iterable[int]) -> None:
+        """Forget uploads, with their content; files keep theirs on disk."""
+        with self._db.writing() as db:
+            ids = list(blob_ids)
+            db.executemany("DELETE FROM content WHERE blob_id = ?", [(i,) for i in ids])
+            self._unlink(db, ids)
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether something was written that is not yet found."""
+        return bool(self._added or self._removed)
+
+    def flush(self) -> None:
+        """Commit the documents, then say so in the rows."""
+        if not self.is_pending:
+            return
+        with self._losing():
+            remove_all(self._index, self._removed)
+            self._index.commit()
+        with self._db.writing() as db:
+            db.executemany(
+                "UPDATE blob SET state = ? WHERE id = ? AND state = ?",
+                [(INDEXED, blob_id, TO_INDEX) for blob_id in self._added],
+            )
+            recovery.forget_rows(db, self._removed, TO_REMOVE)
+        self._added.clear()
+        self._removed.clear()
+
+    def recover(self) -> None:
+        """Bring rows and documents together again; call it once, before anything."""
+        recovery.recover(self._db, self._index)
+
+    def check(self) -> list[tuple[int, str]]:
+        """Bring rows and documents together again; return all blobs that are indexed.
+
+        What cannot be written before, or is damaged, begins anew.
+        """
+        try:
+            self.flush()
+        except IndexFailed as error:
+            _log.warning("the index is mended: %s", error)
+        self._added.clear()
+        self._removed.clear()
+        return recovery.check(self._db, self._index)

@@ -1,0 +1,102 @@
+"""Checkpoints: sets of blob names that clients refer to by an id.
+
+`set = set(checkpoint) ∪ added − deleted`. The id is a hash of the names, so equal sets
+have equal ids, also in a database made anew.
+"""
+
+import logging
+import sqlite3
+import zlib
+from collections.abc import Iterable
+from hashlib import sha256
+
+from byok.index.store import blobs
+from byok.index.store.blobs import known, register, settled
+from byok.index.store.database import NAMED, selected
+from byok.index.store.packing import pack_ids, unpack_ids
+
+_log = logging.getLogger(__name__)
+_PREFIX = "byok-"
+
+
+def make(
+    db: sqlite3.Connection,
+    base: str,
+    added: Iterable[bytes],
+    deleted: Iterable[bytes],
+    day: int,
+) -> str | None:
+    """Make a checkpoint inside a transaction; None if the base is unknown.
+
+    Names in it keep their ids: what was used by a client is not forgotten at once.
+    """
+    ids: set[int] = set()
+    if base:
+        members = members_of(db, base)
+        if members is None:
+            return None
+        ids.update(members)
+    new = set(register(db, added).values())
+    blobs.touch(db, new, day)
+    ids |= new
+    ids.difference_update(entry.id for entry in known(db, deleted).values())
+    names = sorted(
+        name for (name,) in selected(db, "SELECT name FROM blob WHERE id IN (?)", ids)
+    )
+    made = _PREFIX + sha256(b"".join(names)).hexdigest()[:40]
+    db.execute(
+        "INSERT INTO checkpoint VALUES(?, ?, ?) "
+        "ON CONFLICT(id) DO UPDATE SET members = excluded.members, "
+        "used = max(used, excluded.used)",
+        (made, pack_ids(ids), day),
+    )
+    return made
+
+
+def members_of(db: sqlite3.Connection, checkpoint: str) -> set[int] | None:
+    """Return the blob ids of a checkpoint, or None if it is unknown or damaged."""
+    row = db.execute(
+        "SELECT members FROM checkpoint WHERE id = ?", (checkpoint,)
+    ).fetchone()
+    try:
+        return None if row is None else settled(db, unpack_ids(row[0]))
+    except (zlib.error, ValueError):
+        _log.error(
+            "checkpoint %s is damaged; clients send their names again", checkpoint
+        )
+        return None
+
+
+def touch(db: sqlite3.Connection, checkpoint: str, day: int) -> None:
+    """Note that a checkpoint was used today."""
+    db.execute(
+        "UPDATE checkpoint SET used = ? WHERE id = ? AND used < ?",
+        (day, checkpoint, day),
+    )
+
+
+def stored_bytes(db: sqlite3.Connection) -> int:
+    """Return how many bytes the checkpoints take."""
+    sql = "SELECT coalesce(sum(length(members) + length(id)), 0) FROM checkpoint"
+    return int(db.execute(sql).fetchone()[0])
+
+
+def drop_unused(db: sqlite3.Connection, since: int) -> None:
+    """Forget checkpoints that nobody used since a day."""
+    db.execute("DELETE FROM checkpoint WHERE used < ?", (since,))
+
+
+def drop_names(db: sqlite3.Connection, needed: set[int], since: int) -> None:
+    """Forget names with nothing behind them that nobody used since a day."""
+    rows = db.execute(
+        "SELECT id FROM blob WHERE state <> 1 AND state = ? AND used < ?",
+        (NAMED, since),
+    )
+    going = [(blob_id,) for (blob_id,) in rows if blob_id not in needed]
+    db.executemany("DELETE FROM blob WHERE id = ?", going)
+
+
+def members_of_all(db: sqlite3.Connection) -> set[int]:
+    """Return every blob that some checkpoint needs."""
+    ids = [row[0] for row in db.execute("SELECT id FROM checkpoint").fetchall()]
+    return set().union(*(members_of(db, checkpoint) or () for checkpoint in ids))

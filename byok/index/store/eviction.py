@@ -1,0 +1,77 @@
+"""Making room: what nobody uses goes, what anybody uses stays."""
+
+import logging
+import sqlite3
+
+from byok.index.store import checkpoints
+from byok.index.store.batches import Batches
+from byok.index.store.database import INDEXED, NAMED, Database
+
+_log = logging.getLogger(__name__)
+_LIVE_DAYS = 30
+# Down to this share of the limit, so that room is not made for each upload anew.
+_ENOUGH = 0.9
+# This share of the limit is for names and sets of them; clients send those again.
+_NAMES_SHARE = 0.25
+_NAME_BYTES = 170  # what a bare name takes, measured
+
+
+def stored_bytes(db: sqlite3.Connection) -> int:
+    """Return how many bytes all take that clients sent: contents, names, sets."""
+    contents = db.execute("SELECT coalesce(sum(bytes), 0) FROM content").fetchone()[0]
+    return int(contents) + _named_bytes(db)
+
+
+def _named_bytes(db: sqlite3.Connection) -> int:
+    names = db.execute(
+        "SELECT count(*) FROM blob WHERE state <> 1 AND state = ?", (NAMED,)
+    ).fetchone()[0]
+    return int(names) * _NAME_BYTES + checkpoints.stored_bytes(db)
+
+
+def tidy(database: Database, day: int) -> None:
+    """Forget checkpoints and bare names that nobody used for a month."""
+    with database.writing() as db:
+        _tidied(db, day)
+
+
+def _tidied(db: sqlite3.Connection, day: int) -> set[int]:
+    """Return the blobs that the checkpoints need which are left."""
+    month_ago = day - _LIVE_DAYS
+    checkpoints.drop_unused(db, month_ago)
+    used = checkpoints.members_of_all(db)
+    checkpoints.drop_names(db, used, month_ago)
+    return used
+
+
+def evict(database: Database, batches: Batches, limit: int, day: int) -> int:
+    """Drop uploads that no live checkpoint names and nobody asked for today.
+
+    The least recently used go first, until all fits into `limit` bytes; returns how
+    many went. Names and checkpoints that were not used today go before, where those
+    take more than their share. Runs in the writer thread.
+    """
+    with database.writing() as db:
+        used = _tidied(db, day)
+        if _named_bytes(db) > limit * _NAMES_SHARE:
+            checkpoints.drop_unused(db, day)
+            used = checkpoints.members_of_all(db)
+            checkpoints.drop_names(db, used, day)
+        total = stored_bytes(db)
+        candidates = db.execute(
+            "SELECT b.id, c.bytes FROM blob b JOIN content c ON c.blob_id = b.id "
+            "WHERE b.state = ? AND b.used < ? ORDER BY b.used, b.id",
+            (INDEXED, day),
+        ).fetchall()
+    going: list[int] = []
+    for blob_id, size in candidates:
+        if total <= limit * _ENOUGH:
+            break
+        if blob_id not in used:
+            going.append(blob_id)
+            total -= size
+    if going:
+        batches.drop_blobs(going)
+        batches.flush()
+        _log.info("%d unused uploads were dropped to make room", len(going))
+    return len(going)

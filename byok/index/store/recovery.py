@@ -1,0 +1,141 @@
+"""After a break: rows and documents are brought together again."""
+
+import logging
+import sqlite3
+from collections.abc import Collection, Iterable
+
+from byok.index.store.database import (
+    INDEXED,
+    NAMED,
+    TO_INDEX,
+    TO_REMOVE,
+    Database,
+    selected,
+)
+from byok.index.store.lexical import LexicalIndex, remove_all
+
+_log = logging.getLogger(__name__)
+# Raise it when tokens, chunks or fields change: every index is then built anew.
+INDEX_VERSION = 2
+
+
+def recover(database: Database, index: LexicalIndex) -> None:
+    """Take back what was half done, before anything else is."""
+    if index.was_new or database.fact("index_version") != INDEX_VERSION:
+        forget_index(database, index)
+    _repair(
+        database,
+        index,
+        audit=not database.was_clean or _chunks_due(database) != index.chunks,
+    )
+
+
+def check(database: Database, index: LexicalIndex) -> list[tuple[int, str]]:
+    """Repair what differs, as after a break; return all blobs that are indexed.
+
+    An index whose files are damaged is emptied first.
+    """
+    if index.is_damaged:
+        forget_index(database, index)
+    _repair(database, index, audit=True)
+    rows = database.rows("SELECT id, path FROM blob WHERE state = ?", INDEXED)
+    return [(blob_id, path) for blob_id, path in rows]
+
+
+def _repair(database: Database, index: LexicalIndex, *, audit: bool) -> None:
+    doubtful = _ids(database, TO_INDEX)
+    if audit:
+        doubtful += _audit(database, index)
+    removed = _ids(database, TO_REMOVE)
+    if not doubtful and not removed:
+        return
+    _log.info("%d blobs are indexed again after a break", len(doubtful))
+    remove_all(index, (*doubtful, *removed))
+    index.commit()
+    with database.writing() as db:
+        _start_over(db, doubtful)
+        forget_rows(db, removed, TO_REMOVE)
+
+
+def forget_index(database: Database, index: LexicalIndex) -> None:
+    """Empty the index, so that everything is indexed again."""
+    index.clear()
+    with database.writing() as db:
+        _start_over(db, _ids(database, INDEXED))
+        database.note("index_version", INDEX_VERSION)
+
+
+def _start_over(db: sqlite3.Connection, blob_ids: Collection[int]) -> None:
+    """Index again from held content, or by reading the file again.
+
+    Uploads that were refused have neither; they keep the reason.
+    """
+    rows = list(
+        selected(
+            db,
+            "SELECT id, EXISTS(SELECT 1 FROM content WHERE blob_id = blob.id), "
+            "reason IS NOT NULL "
+            "AND NOT EXISTS(SELECT 1 FROM file WHERE blob_id = blob.id) "
+            "FROM blob WHERE id IN (?)",
+            blob_ids,
+        )
+    )
+    gone = [blob_id for blob_id, held, refused in rows if not held and not refused]
+    db.executemany(
+        "UPDATE blob SET state = ?, spans = x'' WHERE id = ?",
+        [
+            (TO_INDEX if held else INDEXED, blob_id)
+            for blob_id, held, refused in rows
+            if held or refused
+        ],
+    )
+    db.executemany(
+        "UPDATE file SET size = -1, blob_id = NULL WHERE blob_id = ?",
+        [(blob_id,) for blob_id in gone],
+    )
+    forget_rows(db, gone)
+
+
+def forget_rows(
+    db: sqlite3.Connection, blob_ids: Iterable[int], state: int | None = None
+) -> None:
+    """Let rows go, if they still have that state.
+
+    A client may have put a name that it used into a checkpoint: such a row stays, as a
+    name with nothing behind it, so that its id does.
+    """
+    ids = list(blob_ids)
+    db.executemany(
+        "DELETE FROM blob WHERE id = ? AND state = coalesce(?, state) AND used = 0",
+        [(blob_id, state) for blob_id in ids],
+    )
+    db.executemany(
+        "UPDATE blob SET state = ?, reason = NULL, spans = x'' "
+        "WHERE id = ? AND state = coalesce(?, state)",
+        [(NAMED, blob_id, state) for blob_id in ids],
+    )
+
+
+def _audit(database: Database, index: LexicalIndex) -> list[int]:
+    """Compare every document with the rows; return the blobs that differ."""
+    there = index.counts()
+    due = dict(
+        database.rows(
+            "SELECT id, length(spans) / 12 FROM blob WHERE state = ?", INDEXED
+        )
+    )
+    left_over = [blob_id for blob_id in there if blob_id not in due]
+    if left_over:
+        remove_all(index, left_over)
+        index.commit()
+    return [blob_id for blob_id, count in due.items() if there[blob_id] != count]
+
+
+def _chunks_due(database: Database) -> object:
+    return database.one(
+        "SELECT coalesce(sum(length(spans) / 12), 0) FROM blob WHERE state = ?", INDEXED
+    )
+
+
+def _ids(database: Database, state: int) -> list[int]:
+    return [i for (i,) in database.rows("SELECT id FROM blob WHERE state = ?", state)]

@@ -1,0 +1,202 @@
+"""Database, lexical index and the threads that may touch them.
+
+One thread writes; reading happens on a second connection, which never waits for the
+writer (SQLite's WAL).
+"""
+
+import asyncio
+import logging
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from byok.errors import NotReady
+from byok.index.store import blobs
+from byok.index.store.batches import Batches, Written
+from byok.index.store.database import Database, read_only
+from byok.index.store.index_errors import IndexFailed
+from byok.index.store.lexical import LexicalIndex
+from byok.index.types import Outcome
+
+_log = logging.getLogger(__name__)
+_SPARE_BYTES = 512 * 2**20
+_LEAST_BYTES = 2**16
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class Store:
+    """Everything that the context engine keeps, opened and recovered.
+
+    `on_written` is told of each file in the writer thread.
+    """
+
+    def __init__(
+        self, database: Path, index: Path, *, spare: int = _SPARE_BYTES
+    ) -> None:
+        """Open, or make, the files; blocks for up to a few seconds after a crash.
+
+        `spare` bytes of the disk are left free.
+
+        Raises:
+            NewerData, CorruptData: of the database.
+            IndexInUse: another process has them open.
+            ConfigError: the folder of the index may be somebody else's.
+            IndexFailed, NotReady: the disk is full, or may not be written.
+        """
+        database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _told_of(database), ExitStack() as opened:
+            self.index = LexicalIndex(index)
+            opened.callback(self.index.close)
+            self.database = Database(database)
+            opened.callback(self.database.close, clean=False)
+            self.batches = Batches(self.database, self.index)
+            self.batches.recover()
+            self._reader = read_only(database)
+            opened.pop_all()
+        self.spare = spare
+        self.on_written: Callable[[Written], None] = lambda written: None
+        self._reading = threading.Lock()
+        self._writer = ThreadPoolExecutor(1, "context-writer")
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Lend the reading connection for a short while."""
+        with self._reading:
+            yield self._reader
+
+    def writing(
+        self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> Future[T]:
+        """Run some work in the writer thread, after what waits there already."""
+        return self._writer.submit(work, *args, **kwargs)
+
+    def change(self, work: Callable[[sqlite3.Connection], T]) -> Future[T]:
+        """Run some work in the writer thread as one durable transaction."""
+
+        def transaction() -> T:
+            with self.database.writing() as db:
+                return work(db)
+
+        return self._writer.submit(transaction)
+
+    async def changed(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Wait for a `change`.
+
+        Raises:
+            NotReady: the database cannot be written; 507 where the disk is full.
+        """
+        with _told_of(self.database.path):
+            return await asyncio.wrap_future(self.change(work))
+
+    async def written(self, work: Callable[[], T]) -> T:
+        """Wait for some work in the writer thread; raises as `changed` does."""
+        with _told_of(self.database.path):
+            return await asyncio.wrap_future(self.writing(work))
+
+    def put(self, outcomes: Sequence[tuple[Outcome, int]]) -> None:
+        """Write one batch of prepared files, and wait until it is written.
+
+        Where this or `flush` fails, all batches since the last flush must be repeated.
+        """
+
+        def work() -> None:
+            for written in self.batches.put(outcomes):
+                self.on_written(written)
+
+        self._step(work)
+
+    def flush(self) -> None:
+        """Make what was written searchable, and wait."""
+        self._step(self.batches.flush)
+
+    def _step(self, work: Callable[[], None]) -> None:
+        """Run a step of indexing; it fails also if others' work lost what was put."""
+
+        def step() -> None:
+            try:
+                if self.batches.lost:
+                    raise IndexFailed("The index could not be written.")
+                work()
+            finally:
+                self.batches.lost = False
+
+        self._writer.submit(step).result()
+
+    def check_room_to_rebuild(self) -> None:
+        """Look whether the disk has room for a second index beside this one.
+
+        Raises:
+            NotReady: 507, it has not.
+        """
+        needed = self.index.bytes
+        if shutil.disk_usage(self.database.path.parent).free < needed + self.spare:
+            raise NotReady(
+                f"Indexing everything anew needs {needed / 1e6:,.0f} MB of disk more.",
+                code="storage_full",
+                status=507,
+                hint="Free some disk space. The index goes on as it is.",
+            )
+
+    def content(self, blob_id: int) -> bytes | None:
+        """Return held content; what is damaged is dropped, and asked for again."""
+        with self.reading() as db:
+            found = blobs.content_of(db, blob_id)
+            damaged = (
+                found is None
+                and db.execute(
+                    "SELECT 1 FROM content WHERE blob_id = ?", (blob_id,)
+                ).fetchone()
+            )
+        if damaged:
+            self.writing(self.batches.drop_blobs, [blob_id])
+        return found
+
+    def killers(self) -> frozenset[bytes]:
+        """Return the file versions that parsers died of."""
+        with self.reading() as db:
+            return frozenset(name for (name,) in db.execute("SELECT name FROM killer"))
+
+    def close(self) -> None:
+        """Finish what is being written, and close; what fails is mended by recovery."""
+        clean = False
+        try:
+            self._writer.submit(self.batches.flush).result()
+            self._writer.shutdown()
+            self.index.close()
+            clean = True
+        except (IndexFailed, sqlite3.Error) as error:
+            _log.error("the last files were not indexed: %s", error)
+        self._writer.shutdown()
+        with self._reading:
+            self._reader.close()
+        self.database.close(clean=clean)
+
+
+@contextmanager
+def _told_of(database: Path) -> Iterator[None]:
+    """Say what hinders SQLite; a full disk is told as what it is."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        _log.error("%s cannot be used: %s", database, error)
+        if _is_full(database, error):
+            raise NotReady(
+                "The disk is full; byok can keep nothing of code.",
+                code="storage_full",
+                status=507,
+                hint="Free some disk space.",
+            ) from error
+        raise NotReady(f"{database} cannot be used: {error}.") from error
+
+
+def _is_full(database: Path, error: sqlite3.OperationalError) -> bool:
+    """Tell a full disk; where it hinders the file beside, SQLite only knows of I/O."""
+    if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+        return True
+    return shutil.disk_usage(database.parent).free < _LEAST_BYTES

@@ -1,0 +1,193 @@
+"""The nouns of the context engine."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class SkipReason(StrEnum):
+    """Why a path has no searchable content; the value is what users read."""
+
+    SECRET = "secret"  # noqa: S105 - a word, not one
+    IGNORED = "ignored"
+    EXTENSION = "extension"
+    GENERATED = "generated"
+    BROKEN = "broken"
+    TOO_LARGE = "too-large"
+    BINARY = "binary"
+    MINIFIED = "minified"
+    ENCODING = "encoding"
+    LINK = "link"
+    NOT_A_FILE = "not-a-file"
+    NOT_ACCESSIBLE = "not-accessible"
+    UNSTABLE = "unstable"
+
+    @property
+    def explanation(self) -> str:
+        """Say it in a sentence's end: "skipped: ..."."""
+        return _EXPLANATIONS[self]
+
+
+_EXPLANATIONS = {
+    SkipReason.SECRET: "its name is one that holds keys or private data",
+    SkipReason.IGNORED: "a rule names it: of git, .augmentignore or byok's own",
+    SkipReason.EXTENSION: "its extension is not among context.extensions",
+    SkipReason.GENERATED: "a tool wrote it, nobody reads it (a lock file, a map)",
+    SkipReason.BROKEN: "it is no notebook that can be read",
+    SkipReason.TOO_LARGE: "it is larger than 1 MiB",
+    SkipReason.BINARY: "it is no text",
+    SkipReason.MINIFIED: "its lines are too long for people",
+    SkipReason.ENCODING: "its bytes are no text in a known encoding",
+    SkipReason.LINK: "it is a symbolic link",
+    SkipReason.NOT_A_FILE: "it is no plain file",
+    SkipReason.NOT_ACCESSIBLE: "it cannot be read",
+    SkipReason.UNSTABLE: "it kept changing while it was read",
+}
+
+
+class Kind(StrEnum):
+    """What a path is by its name: ranking treats each kind in its own way."""
+
+    CODE = "code"
+    CONF = "conf"
+    GEN = "gen"
+    EXAMPLE = "example"
+    TEST = "test"
+    DOC = "doc"
+
+
+class Facts(NamedTuple):
+    """What `stat` says; a file whose facts did not change was not changed."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+
+class Found(NamedTuple):
+    """A file of a workspace that may be indexed; `path` is relative, with `/`."""
+
+    path: str
+    facts: Facts
+
+
+class Skipped(NamedTuple):
+    """A path of a workspace that is left out."""
+
+    path: str
+    reason: SkipReason
+
+
+class Span(NamedTuple):
+    """Lines of a file that belong together, both inclusive, counted from 0."""
+
+    first: int
+    last: int
+    chars: int
+
+
+class Document(NamedTuple):
+    """The words of one chunk, each joined by spaces, ready for the lexical index."""
+
+    body: str
+    symbols: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A file version cut and tokenised.
+
+    `name` is the blob name, `sha256(path ‖ content)` (32 bytes). A file without
+    searchable content has a reason and no spans. `spans` and `documents` run
+    parallel; `path_terms` belongs to each document.
+    """
+
+    name: bytes
+    size: int
+    reason: SkipReason | None = None
+    spans: tuple[Span, ...] = ()
+    documents: tuple[Document, ...] = ()
+    path_terms: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A file version to prepare: `content`, or the file below `root`.
+
+    `key` comes back with the result. A file that still is the version `known` need not
+    be prepared. `plain` leaves the parser out, and so do the versions in `killers`:
+    parsers died of them.
+    """
+
+    key: int
+    path: str
+    root: str = ""
+    content: bytes | None = None
+    plain: bool = False
+    known: bytes = b""
+    killers: frozenset[bytes] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a job; `facts` only for files, `plain` where no parser was used.
+
+    Neither prepared nor a reason: the file is the version that was known.
+    """
+
+    job: Job
+    prepared: Prepared | None
+    reason: SkipReason | None = None
+    facts: Facts | None = None
+    plain: bool = False
+    read_seconds: float = 0.0
+    calculate_seconds: float = 0.0
+
+
+class State(StrEnum):
+    """What the index as a whole is doing."""
+
+    STANDBY = "standby"
+    INDEXING = "indexing"
+    INDEXED = "indexed"
+    ERROR = "error"
+
+
+class Phase(StrEnum):
+    """What a workspace is going through."""
+
+    SCANNING = "scanning"
+    INDEXING = "indexing"
+    COMPLETE = "complete"
+    TOO_LARGE = "workspace-too-large"
+
+
+# A commit with more files says nothing about any of them.
+MOST_FILES = 30
+
+
+class Commit(NamedTuple):
+    """A commit; `time` in unix seconds, `files` below the root.
+
+    `files` are the first `MOST_FILES`, `touched` counts all of them.
+    """
+
+    hash: str
+    time: int
+    message: str
+    files: tuple[str, ...]
+    touched: int
+
+    @property
+    def telling(self) -> bool:
+        """Whether it says something about its files."""
+        return 0 < self.touched <= MOST_FILES
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Commits without merges, the newest first, as reachable from `head`."""
+
+    head: str
+    commits: tuple[Commit, ...]

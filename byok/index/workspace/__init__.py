@@ -1,0 +1,1 @@
+"""Folders on disk, kept in step with the index."""

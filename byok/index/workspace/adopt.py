@@ -1,0 +1,84 @@
+"""Files of workspaces that clients ask about are copied into the store.
+
+A name may be called known only while its content is held: a checkpoint must not point
+at a file that has changed since.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from byok.index.files.reading import Folder, Unreadable
+from byok.index.store import blobs
+from byok.index.store.database import selected
+from byok.index.store.store import Store
+from byok.index.versions import MAX_BYTES, blob_name
+
+_AT_ONCE = 8 * 2**20
+
+
+def adopt(
+    store: Store,
+    roots: Mapping[int, Path],
+    blob_ids: Iterable[int],
+    *,
+    at_once: int = _AT_ONCE,
+) -> frozenset[int]:
+    """Hold the blobs whose files still are that version; returns which are held.
+
+    `roots` are the folders of the workspaces; some `at_once` bytes are in memory, and
+    written before others may write. Blocks; raises sqlite3.OperationalError if the disk
+    is full.
+    """
+    with store.reading() as db:
+        places = list(
+            selected(
+                db,
+                "SELECT b.id, b.name, f.workspace_id, f.path FROM file f "
+                "JOIN blob b ON b.id = f.blob_id WHERE f.blob_id IN (?)",
+                blob_ids,
+            )
+        )
+    held: set[int] = set()
+    some: list[tuple[int, bytes]] = []
+    size = 0
+    for blob_id, content in _contents(places, roots):
+        some.append((blob_id, content))
+        size += len(content)
+        if size >= at_once:
+            held |= _kept(store, some)
+            some, size = [], 0
+    return frozenset(held | _kept(store, some))
+
+
+def _kept(store: Store, contents: list[tuple[int, bytes]]) -> set[int]:
+    if not contents:
+        return set()
+
+    def keep(db: sqlite3.Connection) -> set[int]:
+        return {i for i, content in contents if blobs.hold(db, i, content)}
+
+    return store.change(keep).result()
+
+
+def _contents(
+    places: Iterable[tuple[int, bytes, int, str]], roots: Mapping[int, Path]
+) -> Iterator[tuple[int, bytes]]:
+    """Read what can be read; a walk finds out about the rest."""
+    found: set[int] = set()
+    with ExitStack() as opened:
+        folders: dict[int, Folder] = {}
+        for blob_id, name, workspace_id, path in places:
+            if workspace_id not in roots or blob_id in found:
+                continue
+            try:
+                if workspace_id not in folders:
+                    folder = opened.enter_context(Folder(roots[workspace_id]))
+                    folders[workspace_id] = folder
+                content, _ = folders[workspace_id].read(path, MAX_BYTES)
+            except Unreadable:
+                continue
+            if blob_name(path, content) == name:
+                found.add(blob_id)
+                yield blob_id, content

@@ -1,0 +1,61 @@
+"""The history of one workspace, read again when something else is checked out."""
+
+import asyncio
+from pathlib import Path
+
+from byok.index.files.repository import Marks, marks_of, repository_of
+from byok.index.store.packing import pack_history, unpack_history
+from byok.index.store.store import Store
+from byok.index.types import History
+from byok.index.workspace.git_history import head, read_history
+
+
+class Commits:
+    """What git's log says of a workspace; runs in the loop, reads in threads."""
+
+    def __init__(self, workspace_id: int, root: Path, store: Store) -> None:
+        self.history: History | None = None
+        self._id = workspace_id
+        self._root = root
+        self._store = store
+        self._one_at_a_time = asyncio.Lock()
+        self._marks: Marks | None = None  # none: nothing was read yet
+
+    async def read(self) -> None:
+        """Read git's log if there is something new in it."""
+        async with self._one_at_a_time:
+            marks = await asyncio.to_thread(self._marks_now)
+            await self._read()
+            self._marks = marks
+
+    async def are_new(self) -> bool:
+        """Tell whether there may be something new since it was read: a few lookups."""
+        if self._marks is None or self._one_at_a_time.locked():
+            return False
+        return await asyncio.to_thread(self._marks_now) != self._marks
+
+    def _marks_now(self) -> Marks:
+        return marks_of(repository_of(self._root))
+
+    async def _read(self) -> None:
+        commit = await asyncio.to_thread(head, self._root)
+        if commit is None or (self.history and self.history.head == commit):
+            return
+        with self._store.reading() as db:
+            row = db.execute(
+                "SELECT history FROM workspace WHERE id = ? AND head = ?",
+                (self._id, commit),
+            ).fetchone()
+        if row and row[0]:
+            self.history = await asyncio.to_thread(unpack_history, row[0])
+            return
+        history = await asyncio.to_thread(read_history, self._root)
+        self.history = history
+        if history is not None:
+            packed = await asyncio.to_thread(pack_history, history)
+            self._store.change(
+                lambda db: db.execute(
+                    "UPDATE workspace SET head = ?, history = ? WHERE id = ?",
+                    (commit, packed, self._id),
+                )
+            )

@@ -1,0 +1,229 @@
+"""The commits of a workspace, read with git, which may not run anything it finds.
+
+A repository is data of strangers, and git can be told by its configuration to start
+programs (hooks, monitors, filters, pagers, transports, gpg). All of them are off here,
+the configuration of system and user is not read, and nothing is fetched.
+"""
+
+import logging
+import re
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from byok.index.types import MOST_FILES, Commit, History
+from byok.index.workspace.commit_text import cleaned
+from byok.platform.programs import clean_environment, find_program, kill_group
+
+_log = logging.getLogger(__name__)
+
+COMMITS = 3000
+_SECONDS = 30.0
+_QUICK = 2.0  # what takes longer waits for a pipe that nobody writes to
+_MOST_BYTES = 64 * 2**20
+_BLOCK = 2**16
+_LATEST = 253_402_300_799  # the end of the year 9999, as far as dates go
+
+_SAFE = (
+    "--no-pager",
+    *("-c", "core.fsmonitor=false"),
+    *("-c", "core.hooksPath=/dev/null"),
+    *("-c", "log.showSignature=false"),
+)
+_ENVIRONMENT = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_ALLOW_PROTOCOL": "",  # no setting lifts it; older gits fetch without the next
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+# Each record: empty, hash, time, message, empty, then its files up to the next record.
+_FORMAT = "--format=tformat:%x00%H%x00%ct%x00%B%x00"
+_LOG = (
+    *("log", "-z", "--name-only", "--no-renames", "--relative", "--no-merges"),
+    *("--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-color"),
+    *("--no-notes", "--ignore-submodules=all", "--encoding=UTF-8", _FORMAT),
+    *("--no-mailmap", "-O/dev/null"),  # files that the repository names
+)
+_NAME = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+def head(root: Path, *, git: str | None = None) -> str | None:
+    """Return the commit that is checked out, or None; a few milliseconds."""
+    try:
+        return _place(root, git or _git(root))[1]
+    except _RefusedError:
+        return None
+
+
+def read_history(
+    root: Path,
+    *,
+    limit: int = COMMITS,
+    git: str | None = None,
+    seconds: float = _SECONDS,
+    most_bytes: int = _MOST_BYTES,
+) -> History | None:
+    """Read the last commits that touched `root`.
+
+    None where there is no git, no repository, no commit, or where git refuses; the log
+    says why. What takes longer than `seconds` or is larger than `most_bytes` gives the
+    newest part.
+    """
+    try:
+        program = git or _git(root)
+        prefix, newest = _place(root, program)
+        # A pathspec makes git simplify the history: only where it leaves files out.
+        below = ["--", "."] if prefix else ["--"]
+        command = [*_LOG, f"--max-count={limit}", newest, *below]
+        ran = _run(program, command, root, seconds, most_bytes)
+        commits = tuple(_commits(ran.output, whole=not ran.trouble))
+        if ran.trouble and not commits:
+            raise _RefusedError(ran.trouble)
+    except _RefusedError as refused:
+        _log.info("search in %s goes without its history: %s", root, refused)
+        return None
+    if ran.trouble:
+        _log.warning("only a part of the history of %s: %s", root, ran.trouble)
+    return History(newest, commits)
+
+
+class _RefusedError(Exception):
+    """There is no history; the message says why."""
+
+
+class _Ran(NamedTuple):
+    output: bytes
+    trouble: str
+
+
+@lru_cache(maxsize=64)
+def _git(root: Path) -> str | None:
+    return find_program("git", never=[root])
+
+
+def _place(root: Path, program: str | None) -> tuple[str, str]:
+    """Return where in its repository a folder is, and the commit checked out.
+
+    That commit is looked up: so every file of git's that may hinder the log does so
+    here, where little time is given.
+    """
+    command = ["rev-parse", "--show-prefix", "--verify", "HEAD^{commit}"]
+    ran = _run(program, command, root, _QUICK, _BLOCK)
+    if ran.trouble:
+        raise _RefusedError(ran.trouble)
+    prefix, _, name = ran.output.decode("utf-8", "replace")[:-1].rpartition("\n")
+    if not _NAME.fullmatch(name):
+        raise _RefusedError("git did not name the commit")
+    return prefix, name
+
+
+def _run(
+    program: str | None, command: list[str], root: Path, seconds: float, most: int
+) -> _Ran:
+    """Run git with limits of time and output; its whole process group ends with it."""
+    if program is None:
+        raise _RefusedError("git was not found")
+    late = threading.Event()
+    with tempfile.TemporaryFile() as complaints:
+        try:
+            process = subprocess.Popen(  # noqa: S603 - an absolute path, no shell
+                [program, *_SAFE, *command],
+                cwd=root,
+                env=clean_environment(_ENVIRONMENT),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            raise _RefusedError(f"git did not start ({error})") from error
+
+        def stop() -> None:
+            if process.returncode is None:
+                late.set()
+                kill_group(process.pid)
+
+        timer = threading.Timer(seconds, stop)
+        timer.daemon = True
+        timer.start()
+        whole = False
+        try:
+            output, whole = _read(process, most)
+        finally:
+            if not whole:
+                kill_group(process.pid)
+            process.wait()
+            timer.cancel()
+        complaints.seek(0)
+        said = complaints.read(_BLOCK)
+    if late.is_set():
+        return _Ran(output, f"git was not done in {seconds:g} s")
+    if not whole:
+        return _Ran(output, f"git wrote more than {most} bytes")
+    return _Ran(output, _trouble(process.returncode, said))
+
+
+def _trouble(code: int, said: bytes) -> str:
+    if code == 0:
+        return ""
+    if b"dubious ownership" in said:
+        return "the repository belongs to another user, so git does not read it"
+    if b"not a git repository" in said:
+        return "it is no git repository"
+    return f"git failed (exit {code})"
+
+
+def _read(process: "subprocess.Popen[bytes]", most: int) -> tuple[bytes, bool]:
+    assert process.stdout is not None  # noqa: S101 - asked for above
+    blocks = []
+    room = most
+    with process.stdout as stream:
+        while block := stream.read(_BLOCK):
+            blocks.append(block[:room])
+            room -= len(block)
+            if room < 0:
+                return b"".join(blocks), False
+    return b"".join(blocks), True
+
+
+def _commits(output: bytes, *, whole: bool) -> Iterator[Commit]:
+    """Read the records; the last of an output that breaks off is left out."""
+    fields = iter(output.split(b"\0"))
+    made: Commit | None = None
+    next(fields, None)  # what is before the first record
+    while True:
+        try:
+            name, seconds, message = next(fields), next(fields), next(fields)
+            next(fields)
+        except StopIteration:
+            break
+        commit = name.decode("ascii", "replace")
+        if not _NAME.fullmatch(commit):
+            break
+        if made is not None:
+            yield made
+        files: list[str] = []
+        touched = 0
+        while field := next(fields, b""):
+            # The first name stands on a line of its own.
+            path = field if touched else field.removeprefix(b"\n")
+            touched += 1
+            if touched <= MOST_FILES:
+                files.append(path.decode("utf-8", "backslashreplace"))
+        made = Commit(
+            commit,
+            min(int(seconds), _LATEST) if seconds.isdigit() else 0,
+            cleaned(message.decode("utf-8", "replace")),
+            tuple(files),
+            touched,
+        )
+    if made is not None and whole:
+        yield made

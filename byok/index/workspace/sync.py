@@ -1,0 +1,282 @@
+"""Keeping one workspace and the index the same."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Coroutine, Iterable
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+
+from byok.index.files.reading import Unreadable
+from byok.index.files.scan import WHOLE
+from byok.index.indexer import Indexer, Task
+from byok.index.store.store import Store
+from byok.index.types import Phase
+from byok.index.workspace.commits import Commits
+from byok.index.workspace.difference import Disk
+from byok.index.workspace.watch import Watcher
+from byok.index.workspace.watches import Watches, watches_of
+from byok.index.workspace.workspace import TooManyFiles, Workspace, is_wanted
+
+_log = logging.getLogger(__name__)
+_SETTLE_SECONDS = 2.2
+_COMPARE_SECONDS = 300.0
+_OLD, _OLD_UNWATCHED = 60.0, 2.0  # seconds since a comparison, for a question
+# Of the time since the last comparison, the next one takes at most this share.
+_SHARE, _SHARE_TOO_LARGE = 20, 3
+_PATIENCE = 0.5  # seconds that a question waits for what is read anew
+_GONE = "its folder is gone"
+
+
+class Synchroniser:
+    """Scans, watches and queues; runs in the loop, walks in threads.
+
+    Events tell what changed. As a net below them everything is compared every
+    `compare_seconds`, and beside a question when that was a while ago.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        store: Store,
+        indexer: Indexer,
+        *,
+        max_files: int,
+        poll_seconds: float = 60.0,
+        compare_seconds: float = _COMPARE_SECONDS,
+        settle_seconds: float = _SETTLE_SECONDS,
+        watches: Callable[[Path], Watches] = watches_of,
+    ) -> None:
+        self.workspace = workspace
+        self.commits = Commits(workspace.id, workspace.root, store)
+        self._store = store
+        self._indexer = indexer
+        self._max_files = max_files
+        self._compare_seconds = compare_seconds
+        self._settle_seconds = settle_seconds
+        self._watcher = Watcher(
+            workspace.root, partial(is_wanted, workspace),
+            tell=partial(setattr, workspace, "unwatched"),
+            poll_seconds=poll_seconds, watches=watches,
+        )  # fmt: skip
+        self._disk = Disk(workspace, store, self._watcher)
+        self._one_at_a_time = asyncio.Lock()
+        self._unsettled: set[str] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._clock: asyncio.TimerHandle | None = None
+        self._compared, self._took = 0.0, 0.0  # when, and for how long
+        self._failed = False  # the last second look
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
+
+    async def run(self) -> None:
+        """Look at everything, then follow what changes, for ever.
+
+        What fails is looked at again, and the watching goes on.
+        """
+        async with aclosing(self._watcher.changes()) as watched:
+            async for changes in watched:
+                await asyncio.wait([self._start(self._follow(changes.paths))])
+
+    async def _follow(self, paths: frozenset[str] | None) -> None:
+        if paths is None:
+            await self.scan()
+        else:
+            await self.refresh(paths)
+        if paths is None or not self.workspace.steering.commits.isdisjoint(paths):
+            await self.commits.read()
+
+    async def scan(self) -> None:
+        """Walk the folder and queue what changed."""
+        async with self._one_at_a_time:
+            self._enter(Phase.SCANNING)
+            await self._compare(WHOLE)
+
+    async def refresh(self, paths: Iterable[str]) -> None:
+        """Look at some paths again; a folder stands for all that is below it."""
+        changed = frozenset(paths)
+        if not self.workspace.steering.rules.isdisjoint(changed):
+            await self.scan()
+        elif self.workspace.phase is Phase.TOO_LARGE:
+            self._compare_after(0, share=_SHARE_TOO_LARGE)  # it may be over
+        else:
+            async with self._one_at_a_time:
+                await self._refresh(changed)
+
+    async def _refresh(self, paths: frozenset[str]) -> None:
+        try:
+            found = await asyncio.to_thread(self._disk.look_at, paths)
+        except Unreadable:
+            await self._compare(WHOLE)
+            return
+        if self._indexer.open_of(self.workspace.id):
+            # A worker may have read it just before it went.
+            self._look_again(paths.difference(task.path for task in found.changed))
+        await self._drop(found.gone)
+        self.workspace.expect(task.path for task in found.changed)
+        self._queue(found.changed, first=True)
+        fits = self.workspace.tracked <= self._max_files
+        if tops := found.tops if fits else WHOLE:
+            await self._compare(tops)
+
+    async def _compare(self, tops: Collection[str]) -> None:
+        """Walk some folders, drop what is gone and queue what changed."""
+        workspace = self.workspace
+        began = self._loop.time()
+        waited = {task.path for task in self._indexer.drop(workspace.id, tops)}
+        workspace.waiting = self._indexer.open_of(workspace.id)
+        try:
+            found = await asyncio.to_thread(
+                self._disk.compare, tops, limit=self._max_files
+            )
+        except TooManyFiles:
+            workspace.built = False
+            workspace.trouble = (
+                f"more than {self._max_files:,} files: ripgrep answers instead"
+            )
+            self._enter(Phase.TOO_LARGE)
+            return
+        except Unreadable:
+            # What is known is kept: a disk may be mounted again.
+            workspace.trouble = _GONE
+            self._enter(Phase.COMPLETE)
+            return
+        finally:
+            if "" in tops:
+                self._compared = self._loop.time()
+                self._took = self._compared - began
+                self._compare_after(self._compare_seconds)
+        workspace.trouble = ""
+        self._look_again(waited.difference(task.path for task in found.changed))
+        await self._drop(found.gone)
+        self._queue(found.changed)
+
+    def _compare_after(self, seconds: float, share: int = _SHARE) -> None:
+        """Compare everything so long after the last time, for a share of the time."""
+        if self._clock is not None:
+            self._clock.cancel()
+        if not self.workspace.stopped:
+            when = self._compared + max(seconds, share * self._took)
+            self._clock = self._loop.call_at(
+                when, lambda: self._start(self._compare_all())
+            )
+
+    async def _compare_all(self) -> None:
+        """Find what no event told of; what is being indexed is found by that."""
+        async with self._one_at_a_time:
+            if self.workspace.phase is Phase.INDEXING:
+                self._compared = self._loop.time()
+                self._compare_after(self._compare_seconds)
+            else:
+                await self._compare(WHOLE)
+        await self.commits.read()
+
+    async def look(self) -> None:
+        """Catch up, before a question is answered, with what no event may have told.
+
+        Waits a moment at most: what takes longer is there for the next question.
+        """
+        tasks = []
+        if await self.commits.are_new():
+            tasks.append(self._start(self.commits.read()))
+        if self._is_old():
+            compared = self._start(self._compare_all())
+            if self._took < _PATIENCE:
+                tasks.append(compared)
+        if tasks:
+            await asyncio.wait(tasks, timeout=_PATIENCE)
+
+    def _is_old(self) -> bool:
+        """Tell whether a question wants a new comparison."""
+        if not self._compared or self._one_at_a_time.locked():
+            return False
+        old = _OLD_UNWATCHED if self.workspace.unwatched else _OLD
+        return self._loop.time() - self._compared > max(old, _SHARE * self._took)
+
+    async def _drop(self, paths: list[str]) -> None:
+        if not paths:
+            return
+        workspace, batches = self.workspace, self._store.batches
+
+        def work() -> None:
+            batches.drop_files(workspace.id, paths)
+            batches.flush()
+            workspace.drop_members(paths)
+
+        await asyncio.wrap_future(self._store.writing(work))
+
+    def _queue(self, tasks: Iterable[Task], *, first: bool = False) -> None:
+        workspace = self.workspace
+        new = list(tasks)
+        if not workspace.waiting:
+            workspace.queued = 0
+        workspace.queued += len(new)
+        workspace.waiting += len(new)
+        self._indexer.put(new, first=first)
+        if self._indexer.open_of(workspace.id):
+            self._enter(Phase.INDEXING)
+        else:
+            self._complete()
+
+    def done(self, path: str, *, settled: bool) -> None:
+        """Note that a file was written; called in the loop."""
+        self.workspace.waiting = max(0, self.workspace.waiting - 1)
+        if not settled:
+            self._look_again([path])
+
+    def searchable(self) -> None:
+        """Note that everything written so far is found; called in the loop."""
+        workspace = self.workspace
+        open_tasks = self._indexer.open_of(workspace.id)
+        if workspace.phase is Phase.INDEXING and not open_tasks:
+            self._complete()
+
+    def _complete(self) -> None:
+        self.workspace.waiting = 0
+        self.workspace.built = True
+        self._enter(Phase.COMPLETE)
+
+    def _look_again(self, paths: Iterable[str]) -> None:
+        """Look at paths once more in a while, when what they are is settled."""
+        self._unsettled.update(paths)
+        if self._unsettled and self._timer is None and not self.workspace.stopped:
+            self._timer = self._loop.call_later(self._settle_seconds, self._recheck)
+
+    def _recheck(self) -> None:
+        paths, self._unsettled, self._timer = self._unsettled, set(), None
+        look = self.scan() if self._failed else self.refresh(paths)
+        self._failed = False
+        self._start(look, paths)
+
+    def _start(
+        self, work: Coroutine[None, None, None], paths: Collection[str] = ()
+    ) -> asyncio.Task[None]:
+        """Run something beside; if it fails, `paths` are looked at again."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._ended, paths))
+        return task
+
+    def _ended(self, paths: Collection[str], task: asyncio.Task[None]) -> None:
+        """Say what failed, and look at everything, as the engine does with `run`."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            self.workspace.trouble = f"not in step: {error}"
+            _log.error("%s is not in step", self.workspace.root, exc_info=error)
+            self._failed = True
+            self._look_again(paths or ("",))
+
+    def _enter(self, phase: Phase) -> None:
+        workspace = self.workspace
+        if workspace.phase is not phase or phase is Phase.SCANNING:
+            workspace.phase = phase
+            _log.info("%s: %s", workspace.root, phase)
+
+    def close(self) -> None:
+        """Stop the timers, and a walk that is under way."""
+        self.workspace.stopped = True
+        for timer in (self._timer, self._clock):
+            if timer is not None:
+                timer.cancel()
+        for task in self._tasks:
+            task.cancel()

@@ -1,0 +1,235 @@
+"""One folder that the user declared: what is in it, how far indexing it has come."""
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from byok.index.files.ignore import IGNORE_FILES, Rules
+from byok.index.files.scan import WHOLE, Counters, is_below, is_text, walk
+from byok.index.files.steering import Steering
+from byok.index.store.batches import Written
+from byok.index.store.lexical import View
+from byok.index.types import Facts, Found, Phase, SkipReason
+
+# Whatever changes within this time after a file was read may have the same time stamp.
+_SETTLES_NS = 2_000_000_000
+
+
+class TooManyFiles(Exception):
+    """The walk found more files than the user's limit."""
+
+
+class Stopped(Exception):
+    """The walk was broken off."""
+
+
+class Comparison(NamedTuple):
+    """What a walk found that differs from what was known."""
+
+    changed: list[str]
+    gone: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a workspace is; `percentage` of the files that were to be read."""
+
+    root: str
+    phase: Phase
+    percentage: float
+    files_tracked: int
+    files_processed: int
+
+
+class Workspace:
+    """A declared folder; its members change in the writer thread, under a lock.
+
+    `label` stands before its paths where several workspaces answer together.
+    """
+
+    def __init__(self, workspace_id: int, root: Path, rules: Rules) -> None:
+        self.id = workspace_id
+        self.root = root
+        self.label = root.name
+        self.rules = rules
+        self.counters = Counters()
+        self.phase = Phase.SCANNING
+        self.built = False  # whether it was complete once, so that answers may use it
+        self.trouble = ""
+        self.unwatched = ""
+        self.stopped = False
+        self.steering = Steering()
+        self.waiting = 0
+        self.queued = 0
+        self._members: dict[str, int] = {}
+        self._others: set[str] = set()  # found, and without a version so far
+        self._lock = threading.Lock()
+        self._version = 0
+        self._view: tuple[int, frozenset[int]] = (0, frozenset())
+
+    def compare(
+        self,
+        known: Mapping[str, Facts],
+        *,
+        limit: int,
+        tops: Collection[str] = WHOLE,
+        entering: Callable[[str], None] = lambda path: None,
+    ) -> Comparison:
+        """Walk some folders; blocks for as long as that takes.
+
+        `known` are the files there were at and below `tops`.
+
+        Raises:
+            TooManyFiles: more than `limit` files would be indexed.
+            Unreadable: the folder is gone.
+            Stopped: nobody waits for it any more.
+        """
+        counters = Counters()
+        missing = dict(known)
+        changed: list[str] = []
+        found: list[str] = []
+        steps = walk(self.root, self.rules, counters, tops=tops, entering=entering)
+        for batch in steps:
+            for entry in batch:
+                if not isinstance(entry, Found):
+                    continue
+                found.append(entry.path)
+                if missing.pop(entry.path, None) == entry.facts:
+                    counters.mtime_hits += 1
+                else:
+                    counters.mtime_misses += 1
+                    changed.append(entry.path)
+            if len(found) > limit:
+                raise TooManyFiles
+            if self.stopped:
+                raise Stopped
+        if tops == WHOLE:
+            self.counters = counters
+        with self._lock:
+            elsewhere = [p for p in self._others if not is_below(p, tops)]
+            self._others = {p for p in found if p not in self._members}
+            self._others.update(elsewhere)
+        return Comparison(changed, list(missing))
+
+    def load(self, files: Mapping[str, int | None]) -> None:
+        """Take over what the database knows: files, and the versions of some."""
+        with self._lock:
+            self._members = {p: blob for p, blob in files.items() if blob is not None}
+            self._others = files.keys() - self._members.keys()
+            self._version += 1
+
+    @property
+    def tracked(self) -> int:
+        """How many files there are, whatever is in them."""
+        return len(self._members) + len(self._others)
+
+    def expect(self, paths: Iterable[str]) -> None:
+        """Note files that were found and will be read."""
+        with self._lock:
+            self._others.update(p for p in paths if p not in self._members)
+
+    def take(self, written: Written) -> bool:
+        """Note what became of a file; False: it needs a second look.
+
+        Called in the writer thread.
+        """
+        self.set_member(written.path, written.blob_id)
+        self.counters.files_read += 1
+        self.counters.read_seconds += written.read_seconds
+        self.counters.calculate_seconds += written.calculate_seconds
+        if written.facts is None:
+            return written.reason not in (None, SkipReason.UNSTABLE)
+        if is_unsettled(written.facts):
+            return False
+        # The rules may have changed while a worker had it.
+        return self.rules.reason(written.path) is None
+
+    def set_member(self, path: str, blob_id: int | None) -> None:
+        """Note which version a file has now."""
+        with self._lock:
+            if blob_id is None:
+                self._members.pop(path, None)
+                self._others.add(path)
+            else:
+                self._members[path] = blob_id
+                self._others.discard(path)
+            self._version += 1
+
+    def drop_members(self, paths: Iterable[str]) -> None:
+        """Note that files are gone."""
+        with self._lock:
+            for path in paths:
+                self._members.pop(path, None)
+                self._others.discard(path)
+            self._version += 1
+
+    def blob_of(self, path: str) -> int | None:
+        """Return the version that a file has, if it has one."""
+        return self._members.get(path)
+
+    def paths(self) -> list[str]:
+        """Return the files that have a version."""
+        with self._lock:
+            return list(self._members)
+
+    def ids(self) -> frozenset[int]:
+        """Return the blobs of all files."""
+        return self.members()[1]
+
+    def members(self) -> tuple[str, frozenset[int]]:
+        """Return the blobs of all files, and a name for just this set."""
+        with self._lock:
+            version, ids = self._view
+            if version != self._version:
+                ids = frozenset(self._members.values())
+                self._view = (self._version, ids)
+            return f"w{self.id}.{self._version}", ids
+
+    @property
+    def note(self) -> str:
+        """Say what users should know of it, "" if nothing."""
+        return "; ".join(filter(None, (self.trouble, self.unwatched)))
+
+    @property
+    def progress(self) -> Progress:
+        """Say how far it is."""
+        done = self.queued - self.waiting
+        share = 100.0 * done / self.queued if self.queued else 100.0
+        if self.phase is Phase.SCANNING and not self.built:
+            share = 0.0
+        return Progress(str(self.root), self.phase, round(share, 1), self.tracked, done)
+
+
+def is_unsettled(facts: Facts, now_ns: int | None = None) -> bool:
+    """Tell whether a later change could leave these very facts: read it once more.
+
+    A time stamp in the future says nothing; then the change of the entry counts.
+    """
+    now = time.time_ns() if now_ns is None else now_ns
+    stamps = [stamp for stamp in (facts.mtime_ns, facts.ctime_ns) if stamp <= now]
+    return bool(stamps) and now - max(stamps) < _SETTLES_NS
+
+
+def is_wanted(workspace: Workspace, path: str) -> bool:
+    """Tell whether an event about a path matters."""
+    steering = workspace.steering
+    if path in steering.rules or path in steering.commits:
+        return True
+    if Path(path).is_absolute() or not is_text(path):
+        return False
+    if path.rpartition("/")[2] in IGNORE_FILES:  # which may name themselves
+        return True
+    return workspace.rules.reason(path) is None
+
+
+def total_view(workspaces: Iterable[Workspace], chunks: int) -> View:
+    """Return the view of several workspaces together."""
+    members = [workspace.members() for workspace in workspaces]
+    if len(members) == 1:
+        [(key, ids)] = members
+        return View(key, ids, chunks)
+    ids = frozenset().union(*(ids for _, ids in members))
+    return View("+".join(key for key, _ in members), ids, chunks)

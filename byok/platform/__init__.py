@@ -1,0 +1,1 @@
+"""The operating system: byok's files, programs, processes, the module search path."""

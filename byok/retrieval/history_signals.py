@@ -1,0 +1,152 @@
+"""What the history of a workspace says about its files.
+
+Two signals, as measured for docs/RETRIEVAL.md: the messages of the commits that touched
+a file are a text about it, and files that change together belong together.
+"""
+
+import math
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from byok.index.parse.tokens import terms
+from byok.index.types import History
+from byok.retrieval.query import STOP_WORDS, TASK_WORDS
+
+# BM25 over messages. A term counts 1/sqrt(files of the commit) for each file.
+_K1 = 4.0
+_B = 0.5
+_COCHANGE = 0.1
+# Of a file that changes all the time, the newest commits say enough.
+_MOST_COMMITS = 200
+
+
+class Signals:
+    """The commits of a history, for the files of one view; it never changes.
+
+    3,000 commits take about a quarter of a second to read and a few MB to keep.
+    """
+
+    __slots__ = (
+        "_commits",
+        "_lengths",
+        "_numbers",
+        "_of_file",
+        "_paths",
+        "_postings",
+        "_size",
+        "_weights",
+    )
+
+    def __init__(self, history: History, paths: Iterable[str]) -> None:
+        view = frozenset(paths)
+        self._size = len(view)
+        self._numbers: dict[str, int] = {}
+        self._commits: list[tuple[int, ...]] = []
+        self._weights = array("d")
+        self._postings: dict[str, array[int]] = {}
+        lengths: list[float] = []
+        of_file: list[list[int]] = []
+        for commit in history.commits:
+            kept = [path for path in commit.files if path in view]
+            if not kept or not commit.telling:
+                continue
+            files = tuple(self._number(path, lengths, of_file) for path in kept)
+            weight = 1 / math.sqrt(len(files))
+            said = self._say(commit.message, len(self._commits))
+            for file in files:
+                lengths[file] += weight * said
+                of_file[file].append(len(self._commits))
+            self._commits.append(files)
+            self._weights.append(weight)
+        self._paths = list(self._numbers)
+        self._of_file = [array("I", numbers) for numbers in of_file]
+        average = sum(lengths) / len(lengths) if any(lengths) else 1.0
+        self._lengths = array(
+            "d", [1 - _B + _B * length / average for length in lengths]
+        )
+
+    def _number(self, path: str, lengths: list[float], of_file: list[list[int]]) -> int:
+        number = self._numbers.setdefault(path, len(self._numbers))
+        if number == len(lengths):
+            lengths.append(0.0)
+            of_file.append([])
+        return number
+
+    def _say(self, message: str, commit: int) -> int:
+        """Enter the terms of a message; return how many it has."""
+        said = set(terms(message)) - STOP_WORDS - TASK_WORDS
+        for term in said:
+            self._postings.setdefault(term, array("I")).append(commit)
+        return len(said)
+
+    def text_scores(self, query: Mapping[str, float]) -> dict[str, float]:
+        """Return BM25 of the messages that touched each file, for weighted terms."""
+        scores: dict[int, float] = defaultdict(float)
+        for term, weight in query.items():
+            counts: dict[int, float] = defaultdict(float)
+            for commit in self._postings.get(term, ()):
+                share = self._weights[commit]
+                for file in self._commits[commit]:
+                    counts[file] += share
+            factor = weight * self._rarity(len(counts)) * (_K1 + 1)
+            for file, count in counts.items():
+                scores[file] += factor * count / (count + _K1 * self._lengths[file])
+        return {self._paths[file]: score for file, score in scores.items()}
+
+    def _rarity(self, files: int) -> float:
+        return math.log(1 + (self._size - files + 0.5) / (files + 0.5))
+
+    def cochange(self, top: Mapping[str, float]) -> dict[str, float]:
+        """Return what files gain from scored files that they changed with.
+
+        Each scored file passes on a tenth of its score, shared by its companions.
+        """
+        gains: dict[int, float] = defaultdict(float)
+        for path, score in top.items():
+            file = self._numbers.get(path)
+            if file is None:
+                continue
+            companions = self._companions(file)
+            total = sum(companions.values())
+            for other, share in companions.items():
+                gains[other] += _COCHANGE * score * share / total
+        return {self._paths[file]: gain for file, gain in gains.items()}
+
+    def _companions(self, file: int) -> dict[int, float]:
+        found: dict[int, float] = defaultdict(float)
+        for commit in self._of_file[file][:_MOST_COMMITS]:
+            files = self._commits[commit]
+            for other in files:
+                if other != file:
+                    found[other] += 1 / (len(files) - 1)
+        return found
+
+
+class JoinedSignals:
+    """The signals of several workspaces, whose paths begin with a prefix each."""
+
+    def __init__(self, parts: Mapping[str, Signals]) -> None:
+        """Join signals by prefix: "" alone, or a folder's name with its slash."""
+        self._parts = parts
+
+    def text_scores(self, query: Mapping[str, float]) -> dict[str, float]:
+        """Return what `Signals.text_scores` does, for whole paths."""
+        return {
+            prefix + path: score
+            for prefix, signals in self._parts.items()
+            for path, score in signals.text_scores(query).items()
+        }
+
+    def cochange(self, top: Mapping[str, float]) -> dict[str, float]:
+        """Return what `Signals.cochange` does, for whole paths."""
+        found = {}
+        for prefix, signals in self._parts.items():
+            own = {
+                path.removeprefix(prefix): score
+                for path, score in top.items()
+                if path.startswith(prefix)
+            }
+            for path, gain in signals.cochange(own).items():
+                found[prefix + path] = gain
+        return found

@@ -1,0 +1,1 @@
+"""HTTP itself: sockets, limits, who may ask, bodies, streams, errors."""

@@ -1,0 +1,44 @@
+"""The daemon's own deadlines, in seconds; tests scale them."""
+
+from dataclasses import dataclass
+
+from byok.routing import Group
+
+
+@dataclass(frozen=True, slots=True)
+class OfficialTiming:
+    """For the list of models and a completion in all, else to the first byte.
+
+    Clients give a completion a few seconds, and anything else one minute. A group that
+    waited in vain is answered here for the `pause`.
+    """
+
+    models: float = 12.0
+    completion: float = 1.5
+    first: float = 45.0
+    pause: float = 60.0
+
+    def until_first(self, group: Group) -> float:
+        """Return how long a group waits for the first byte."""
+        return self.in_all(group) or self.first
+
+    def in_all(self, group: Group) -> float | None:
+        """Return how long a group waits for a whole answer; None: while bytes come."""
+        known = {Group.MODELS: self.models, Group.COMPLETION: self.completion}
+        return known.get(group)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Deadlines for clients, for the end, and for the official service."""
+
+    beat: float = 20.0  # silence before a heartbeat
+    head_after: float = 5.0  # silence before the head of a stream
+    grace: float = 10.0  # how long streams may go on after SIGTERM
+    last_words: float = 2.0  # for the last lines of the streams that are left
+    head: float = 10.0  # until a request's head is whole
+    body_gap: float = 15.0  # between two pieces of a body
+    challenge: float = 2.0  # for the whole body of a challenge, which needs no token
+    patience: float = 30.0  # with a client that does not read
+    look: float = 1.0  # between two looks at the file of settings
+    official: OfficialTiming = OfficialTiming()

@@ -1,0 +1,128 @@
+"""Who may ask: checked before any handler runs and before a body is read.
+
+Order: request line, Host, Origin, token, declared length, content type. So a peer
+without the token can never make the daemon hold a body, and a web page that was
+rebound to this address is turned away by its Host.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+from aiohttp import HttpVersion11
+from aiohttp.web import BaseRequest
+
+from byok.daemon.token import TokenCheck
+from byok.errors import BadRequest, ByokError, NotAllowed
+
+_SAME_SITE = frozenset({"same-origin", "none"})
+_JSON = "application/json"
+_TELL_SECONDS = 10.0
+_log = logging.getLogger(__name__)
+
+
+class Guard:
+    """Checks the head of a request."""
+
+    def __init__(
+        self, token: TokenCheck, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._token = token
+        self._clock = clock
+        self._hosts: frozenset[str] = frozenset()
+        self._refused = 0
+        self._told = float("-inf")
+
+    def listen_on(self, port: int) -> None:
+        """Set the port that a Host header must name."""
+        names = ("127.0.0.1", "localhost", "[::1]")
+        self._hosts = frozenset(f"{name}:{port}" for name in names)
+
+    def check_origin(self, request: BaseRequest) -> None:
+        """Check request line, Host, Origin and Sec-Fetch-Site.
+
+        Raises:
+            BadRequest: 400, the head is malformed.
+            NotAllowed: 421 foreign Host, 403 foreign page.
+        """
+        if request.version < HttpVersion11:
+            raise BadRequest("byok speaks HTTP/1.1 only.", code="http_version")
+        if not request.raw_path.startswith("/"):
+            raise BadRequest("The target must begin with /.", code="bad_target")
+        headers = request.headers
+        for name in ("Host", "Authorization", "Content-Type", "Origin"):
+            if len(headers.getall(name, ())) > 1:
+                raise BadRequest(f"{name} was sent more than once.", code="bad_http")
+        if headers.get("Host", "").lower() not in self._hosts:
+            raise NotAllowed(
+                "This Host is not byok's.", code="host_not_allowed", status=421
+            )
+        if "Origin" in headers or request.method == "OPTIONS":
+            raise NotAllowed("Web pages may not use byok.", code="origin_not_allowed")
+        if headers.get("Sec-Fetch-Site", "none") not in _SAME_SITE:
+            raise NotAllowed("Web pages may not use byok.", code="origin_not_allowed")
+
+    def check_length(self, request: BaseRequest, limit: int) -> None:
+        """Refuse a declared length above the limit, before reading.
+
+        Raises:
+            BadRequest: 413.
+        """
+        declared = request.content_length
+        if declared is not None and declared > limit:
+            raise too_large(limit)
+
+    def check_token(self, headers: Mapping[str, str]) -> None:
+        """Check the token.
+
+        Raises:
+            NotAllowed: 401.
+        """
+        if not self._token(headers.get("Authorization", "")):
+            raise NotAllowed(
+                "The token is missing or wrong.",
+                code="unauthorized",
+                hint="byok token prints it.",
+                status=401,
+            )
+
+    def count_refused(self, error: ByokError) -> None:
+        """Count what came without the right token, and tell it every ten seconds.
+
+        Not each by itself: a flood must not fill the log.
+        """
+        self._refused += 1
+        now = self._clock()
+        if now - self._told >= _TELL_SECONDS:
+            _log.warning("requests refused: %d, now: %s", self._refused, error.code)
+            self._refused, self._told = 0, now
+
+    def check_content(self, headers: Mapping[str, str]) -> None:
+        """Check that the body is plain JSON.
+
+        Raises:
+            BadRequest: 415, or 417 for an unknown expectation.
+        """
+        kind, _, parameters = headers.get("Content-Type", "").partition(";")
+        charset = parameters.strip().lower().removeprefix("charset=").strip('"')
+        if kind.strip().lower() != _JSON or charset not in ("", "utf-8", "utf8"):
+            raise BadRequest(
+                "Content-Type must be application/json.",
+                code="content_type",
+                status=415,
+            )
+        if headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise BadRequest(
+                "A compressed body is not read.", code="content_encoding", status=415
+            )
+        if headers.get("Expect", "100-continue").lower() != "100-continue":
+            raise BadRequest("Unknown expectation.", code="bad_http", status=417)
+
+
+def too_large(limit: int) -> BadRequest:
+    """Return the error for a body above its limit (bytes)."""
+    return BadRequest(
+        f"The body is larger than {limit // 2**20} MiB.",
+        code="body_too_large",
+        status=413,
+    )

@@ -1,0 +1,39 @@
+"""Large bodies: few at a time, and taken apart off the event loop.
+
+A conversation of tens of megabytes takes seconds to read and ten times its size in
+memory while that goes on. Meanwhile every other client is to be answered at once.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+
+from byok.threads import Run, here
+
+LARGE = 2**20  # bytes
+_AT_ONCE = 2
+
+
+class LargeBodies:
+    """Lets small bodies pass, and large ones in one after the other."""
+
+    def __init__(self, large: int = LARGE, at_once: int = _AT_ONCE) -> None:
+        self._large = large
+        self._rooms = asyncio.Semaphore(at_once)
+
+    def room(self, length: int | None) -> AbstractAsyncContextManager[Run]:
+        """Hold a place while a body of this length is read and understood.
+
+        `length` is None where a client does not tell it.
+        """
+        if length is not None and length < self._large:
+            return _AT_ONCE_HERE
+        return self._waited_for()
+
+    @asynccontextmanager
+    async def _waited_for(self) -> AsyncIterator[Run]:
+        async with self._rooms:
+            yield asyncio.to_thread
+
+
+_AT_ONCE_HERE: AbstractAsyncContextManager[Run] = nullcontext(here)

@@ -1,0 +1,148 @@
+"""aiohttp's server with byok's own limits and its own words for broken requests."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp.web import BaseRequest, RequestHandler, Server, StreamResponse
+
+from byok.errors import BadRequest, ByokError
+from byok.redact import Redactor
+from byok.server.http.reply import error_response, internal_error
+
+_log = logging.getLogger(__name__)
+_MAX_LINE = 8190
+_MAX_HEADERS = 64
+_IDLE_SECONDS = 75.0
+_TOLD_SECONDS = 10.0  # a flood of connections is told once in that time
+
+
+class _Connection(RequestHandler):
+    """One connection. What the parser refuses is neither echoed nor logged."""
+
+    __slots__ = ("_deadline", "_server")
+
+    def __init__(self, server: "HttpServer", **limits: Any) -> None:
+        super().__init__(server, **limits)
+        self._server = server
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Give the first request head a deadline; aiohttp has none."""
+        super().connection_made(transport)
+        if not transport.is_closing():
+            self._server.strangers[self] = None
+            loop = asyncio.get_running_loop()
+            self._deadline = loop.call_later(self._server.head_seconds, self.give_up)
+
+    def head_arrived(self) -> None:
+        """Lift the deadline: the idle limit counts from here on."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def token_shown(self) -> None:
+        """Keep this connection when others need room: it is the user's."""
+        self._server.strangers.pop(self, None)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Forget the connection and its deadline."""
+        self.head_arrived()
+        self.token_shown()
+        super().connection_lost(exc)
+
+    def give_up(self) -> None:
+        """Close a connection that nobody with the token uses, whatever it waits for."""
+        self._server.strangers.pop(self, None)
+        if self.transport is not None:
+            self.transport.abort()
+
+    def handle_error(
+        self,
+        request: BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> StreamResponse:
+        """Answer a request that never became one, in byok's error shape.
+
+        aiohttp would send and log the offending line, and so a key in it.
+        """
+        if request.writer.output_size > 0:
+            raise ConnectionError("the answer has begun already")
+        error: ByokError = internal_error()
+        if status >= 500:
+            _log.error("a request failed", exc_info=exc)
+        else:
+            error = BadRequest(
+                "The request is not valid HTTP.", code="bad_http", status=status
+            )
+        response = error_response(error, secrets.token_hex(8), Redactor())
+        response.force_close()
+        return response
+
+
+def note_token(request: BaseRequest) -> None:
+    """Note that a request with the right token came on this connection."""
+    if isinstance(request.protocol, _Connection):
+        request.protocol.token_shown()
+
+
+class HttpServer(Server):
+    """The protocol factory; a mistyped limit fails at start instead of vanishing."""
+
+    def __init__(
+        self,
+        handler: Callable[[BaseRequest], Awaitable[StreamResponse]],
+        max_connections: int,
+        head_seconds: float = 10.0,
+    ) -> None:
+        async def handle(request: BaseRequest) -> StreamResponse:
+            if isinstance(request.protocol, _Connection):
+                request.protocol.head_arrived()
+            return await handler(request)
+
+        super().__init__(handle, handler_cancellation=True)
+        self.head_seconds = head_seconds
+        self.strangers: dict[_Connection, None] = {}  # showed no token, oldest first
+        self._max_connections = max_connections
+        self._told_until = float("-inf")
+        self._limits: dict[str, Any] = {
+            "access_log": None,
+            "auto_decompress": False,
+            "keepalive_timeout": _IDLE_SECONDS,
+            "max_line_size": _MAX_LINE,
+            "max_field_size": _MAX_LINE,
+            "max_headers": _MAX_HEADERS,
+            "lingering_time": 1.0,
+        }
+
+    def connection_made(
+        self, handler: RequestHandler, transport: asyncio.Transport
+    ) -> None:
+        """Take a connection; when there are too many, the oldest stranger makes room.
+
+        Where the token was shown on all of them, the new one is closed at once.
+        """
+        if len(self.connections) >= self._max_connections:
+            self._tell_full()
+            if not self.strangers:
+                transport.abort()
+                return
+            next(iter(self.strangers)).give_up()
+        super().connection_made(handler, transport)
+
+    def _tell_full(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now >= self._told_until:
+            self._told_until = now + _TOLD_SECONDS
+            _log.warning(
+                "%d connections are open: each more closes one without the token",
+                self._max_connections,
+            )
+
+    def __call__(self) -> RequestHandler:
+        """Make the handler of a new connection."""
+        loop = asyncio.get_running_loop()
+        return _Connection(self, loop=loop, **self._limits)

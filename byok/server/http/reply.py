@@ -1,0 +1,73 @@
+"""Answers as HTTP responses: JSON and errors."""
+
+from typing import TYPE_CHECKING, Any
+
+from aiohttp.web import Response
+
+from byok.errors import ByokError, NotAllowed, UpstreamError, UpstreamRefused
+from byok.redact import Redactor
+from byok.server import openai_api
+from byok.wire.ndjson import encode_line
+
+if TYPE_CHECKING:
+    from byok.chat import Json
+
+REQUEST_ID = "X-Request-Id"  # what names a request in its answer and in the log
+COMMON = {
+    "Server": "byok",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+def json_response(body: "Json", status: int = 200) -> Response:
+    """Answer with one object."""
+    return Response(
+        body=encode_line(body),
+        status=status,
+        headers={**COMMON, "Content-Type": "application/json"},
+    )
+
+
+def error_body(error: ByokError, request_id: str, redactor: Redactor) -> dict[str, Any]:
+    """Write an error in the one shape that every client reads."""
+    message = redactor(str(error))
+    return {
+        "error": {
+            "code": error.code,
+            "message": message,
+            "hint": redactor(error.hint),
+            "request_id": request_id,
+            "retryable": error.retryable,
+        },
+        "message": message,
+    }
+
+
+def error_response(
+    error: ByokError, request_id: str, redactor: Redactor, *, openai: bool = False
+) -> Response:
+    """Answer with an error, in byok's shape or OpenAI's; a lasting one is never 5xx."""
+    if openai:
+        error.args, error.hint = (redactor(str(error)),), redactor(error.hint)
+        body, status = openai_api.error_body(error), openai_api.status_of(error)
+    else:
+        body, status = error_body(error, request_id, redactor), error.status
+    response = json_response(body, status)
+    if isinstance(error, UpstreamRefused) and error.retry_after is not None:
+        response.headers["Retry-After"] = str(round(error.retry_after))
+    elif error.status == 503:
+        response.headers["Retry-After"] = "2"
+    unread = error.status in (400, 408, 413) and not isinstance(error, UpstreamError)
+    if unread or isinstance(error, NotAllowed):
+        response.force_close()  # the body is not worth reading, a stranger no place
+    return response
+
+
+def internal_error() -> ByokError:
+    """Stand for a fault of byok's own, which the log has in full."""
+    return ByokError(
+        "Internal error.",
+        hint="The log says more: state/log/byok.log in byok's folder.",
+    )

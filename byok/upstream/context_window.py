@@ -1,0 +1,285 @@
+"""An upstream that is never sent more than its model's window holds.
+
+What fits is passed on untouched. What does not is compacted (`byok/window`), on every
+later turn in the same way, so that the upstream's prompt cache keeps working. A refusal
+teaches the window, and a shorter request follows it while nobody has seen an answer.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+
+from byok.chat import ChatRequest, Message, Role
+from byok.dialects.refusals import class_of
+from byok.errors import UpstreamGarbled, UpstreamRefused
+from byok.events import Finish, FinishReason, Notice, StreamEvent, Usage
+from byok.threads import Run, here
+from byok.upstream.base import Forwarded, Upstream
+from byok.upstream.router import Destination
+from byok.upstream.summaries import Summarise
+from byok.window.compaction import LOW_WATER, plan
+from byok.window.estimate import has_pictures, weigh, weigh_said, weigh_tools
+from byok.window.limits import Limits
+from byok.window.memory import Compaction, Compactions, digests
+from byok.window.shorten import less_context, without_context
+
+_log = logging.getLogger(__name__)
+_MAX_MODELS = 200
+_FEW, _SMALL = 8, 4_000  # messages or tools, bytes: they fit into any window
+_TRIES = 3  # of shorter requests where refusals name no number; else it is one
+_LEAST_ANSWER = 64  # tokens
+_FORGOTTEN = ChatRequest(())
+_NOTHING = Compaction(0, ())
+_MANY_MESSAGES, _LARGE = 500, 500_000  # bytes
+_GUESSED = Notice(
+    "The upstream found this conversation too long and did not say by how much, so its "
+    "oldest part was shortened by guess. Set context_window for this upstream."
+)
+_UNSAID = (
+    "If this was too long for it, set context_window for this upstream, or lower it."
+)
+
+
+async def _unknown(model: str) -> int:
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What is known of an upstream's windows before it is asked.
+
+    `configured` holds for all its models, `told` finds out that of one; 0 means
+    unknown. `reasoning` tells that it is sent the model's old thoughts.
+    """
+
+    configured: int = 0
+    told: Callable[[str], Awaitable[int]] = _unknown
+    reasoning: bool = False
+
+
+class FittedUpstream:
+    """Upstream around another one."""
+
+    def __init__(
+        self, inner: Upstream, summarise: Summarise, window: Window | None = None
+    ) -> None:
+        self._inner = inner
+        self._summarise = summarise
+        self._window = window or Window()
+        self._weigh = weigh if self._window.reasoning else weigh_said
+        self._models: OrderedDict[str, Limits] = OrderedDict()
+        self._compactions = Compactions()
+        self._suspected: set[str] = set()
+
+    @property
+    def name(self) -> str:
+        """The name in the user's settings."""
+        return self._inner.name
+
+    async def models(self) -> list[str]:
+        """See Upstream.models."""
+        return await self._inner.models()
+
+    def forwarded(
+        self, path: str, content: bytes
+    ) -> AbstractAsyncContextManager[Forwarded]:
+        """See Upstream.forwarded: another API's clients count for themselves."""
+        return self._inner.forwarded(path, content)
+
+    def stream(
+        self, chat: ChatRequest, model: str
+    ) -> AsyncGenerator[list[StreamEvent], None]:
+        """See Upstream.stream."""
+        if self._is_small(chat):
+            return self._inner.stream(chat, model)
+        return self._fitting(chat, model)
+
+    async def _fitting(
+        self, chat: ChatRequest, model: str
+    ) -> AsyncGenerator[list[StreamEvent], None]:
+        """Ask with what fits, and learn how much that is."""
+        limits = self._limits(model)
+        sent, weight, cut = await self._fitted(chat, model, limits)
+        for attempt in count(1):
+            begun, teaches = False, _is_what_is_weighed(sent)
+            owed = [_GUESSED] if cut and limits.guessed else []
+            try:
+                async with aclosing(self._inner.stream(sent, model)) as batches:
+                    async for batch in batches:
+                        if not begun:
+                            _check_room(batch)
+                            begun = True
+                            chat = sent = _FORGOTTEN  # they may be large
+                            batch = [*owed, *batch]
+                        if teaches and isinstance(batch[-1], Finish):
+                            self._learn(model, limits, weight, batch)
+                        yield batch
+                return
+            except UpstreamRefused as error:
+                if begun or error.code != "context_length":
+                    raise
+                limits.refused(weight, error.window, error.counted)
+                _log.info(
+                    "%s: the window of %.80s is taken to be %d tokens",
+                    self.name,
+                    model,
+                    limits.learned,
+                )
+                if attempt > (1 if error.window else _TRIES):
+                    raise
+                sent, lighter, more = await self._fitted(chat, model, limits)
+                if lighter >= weight:
+                    sent = _with_shorter_answer(sent, error)
+                weight, cut = lighter, cut or more
+            except UpstreamGarbled as error:
+                _explain(error, weight)
+                raise
+
+    async def _fitted(
+        self, chat: ChatRequest, model: str, limits: Limits
+    ) -> tuple[ChatRequest, int, bool]:
+        """Return what is sent, its weight, and whether more was cut than before.
+
+        Below the low-water mark nothing was ever compacted; above it a conversation
+        that once was stays so, even if it would fit again by what was learned since.
+        The code that byok added to the question has the room that is left.
+        """
+        first = 1 if chat.messages and chat.messages[0].role is Role.SYSTEM else 0
+        system, body = chat.messages[:first], chat.messages[first:]
+        fixed = weigh_tools(chat.tools) + self._sum(system)
+        weight = self._sum(body)
+        told = 0 if limits.window() else await self._window.told(model)
+        room = limits.room(told, chat.sampling.max_tokens) - fixed
+        if room <= 0 or weight <= room * LOW_WATER:
+            return chat, fixed + weight, False
+        if weight <= room and not self._compactions.knows(model):
+            return chat, fixed + weight, False
+        run = _run_for(len(body), weight)
+        lengths = self._compactions.lengths(model)
+        beginnings = await run(partial(digests, body, lengths))
+        known = self._compactions.find(model, beginnings) or _NOTHING
+        compaction, now = known, known.applied(body)
+        bare = without_context(body)
+        if self._sum(known.applied(bare)) > room:
+            compaction = await self._compacted(chat, model, bare, known, room, run)
+            now = compaction.applied(body)
+        if (excess := self._sum(now) - room) > 0:
+            now = less_context(now, excess)
+        sent = replace(chat, messages=(*system, *now))
+        return sent, fixed + self._sum(now), compaction is not known
+
+    async def _compacted(
+        self,
+        chat: ChatRequest,
+        model: str,
+        body: Sequence[Message],
+        known: Compaction,
+        room: int,
+        run: Run,
+    ) -> Compaction:
+        """Compact a conversation further than it is known to be, and remember that.
+
+        What would not fit even then is left alone: the upstream says so best itself.
+        """
+        now = known.applied(body)
+        made = await run(partial(plan, now, room, self._weigh, chat.own_words))
+        if made is None or made.weight > room:
+            return known
+        summary = ""
+        if made.cut:
+            asker = Destination(self, model)
+            dropped = now[: made.cut]
+            summary = await self._summarise(asker, dropped, room, made.longest)
+        compaction = known.further(made, summary)
+        (digest,) = await run(partial(digests, body, {compaction.length}))
+        self._compactions.keep(model, digest, compaction)
+        _log.info(
+            "a conversation of %d messages is sent to %s as %d, to fit its window",
+            len(body),
+            self.name,
+            len(compaction.applied(body)),
+        )
+        return compaction
+
+    def _learn(
+        self, model: str, limits: Limits, weight: int, batch: list[StreamEvent]
+    ) -> None:
+        """Learn from the count of the prompt, which comes with the last word."""
+        counts = (event.input_tokens for event in batch if isinstance(event, Usage))
+        tokens = next(counts, 0)
+        if limits.answered(weight, tokens) or model in self._suspected:
+            return
+        self._suspected.add(model)
+        _log.warning(
+            "%s counted %d tokens of a prompt of %d bytes: it seems to cut what is "
+            "too long for it. Set context_window for this upstream.",
+            self.name,
+            tokens,
+            weight,
+        )
+
+    def _limits(self, model: str) -> Limits:
+        if model not in self._models:
+            self._models[model] = Limits(self._window.configured)
+            if len(self._models) > _MAX_MODELS:
+                self._models.popitem(last=False)
+        return self._models[model]
+
+    def _is_small(self, chat: ChatRequest) -> bool:
+        """Tell what fits into any window and teaches nothing."""
+        if len(chat.tools) > _FEW or len(chat.messages) > _FEW:
+            return False
+        return weigh_tools(chat.tools) + self._sum(chat.messages) <= _SMALL
+
+    def _sum(self, messages: Sequence[Message]) -> int:
+        return sum(map(self._weigh, messages))
+
+
+def _run_for(messages: int, weight: int) -> Run:
+    """Choose where to work on a conversation: a long one may hold up nobody else."""
+    large = messages > _MANY_MESSAGES or weight > _LARGE
+    return asyncio.to_thread if large else here
+
+
+def _is_what_is_weighed(chat: ChatRequest) -> bool:
+    """Tell whether the upstream counts the texts of the messages, and nothing else."""
+    return chat.fill is None and not has_pictures(chat.messages)
+
+
+def _with_shorter_answer(chat: ChatRequest, error: UpstreamRefused) -> ChatRequest:
+    """Ask for no more than there is room for beside a prompt that fits by itself.
+
+    Raises:
+        UpstreamRefused: the same one, where that is no help.
+    """
+    wanted = chat.sampling.max_tokens or 0
+    left = (error.window or 0) - (error.counted or error.window or 0)
+    if not _LEAST_ANSWER <= left < wanted:
+        raise error
+    return replace(chat, sampling=replace(chat.sampling, max_tokens=left))
+
+
+def _explain(error: UpstreamGarbled, weight: int) -> None:
+    """Say what an answer without anything may mean: so does llama-cpp-python refuse."""
+    if error.code == "upstream_empty" and weight > _SMALL:
+        error.hint = _UNSAID
+
+
+def _check_room(batch: list[StreamEvent]) -> None:
+    """Take an answer that ends before its first token for what it is (GLM)."""
+    match [event for event in batch if not isinstance(event, Notice)]:
+        case [Usage(input_tokens=read, output_tokens=0), Finish(FinishReason.LENGTH)]:
+            raise UpstreamRefused(
+                "the conversation left it no room for an answer.",
+                code="context_length",
+                hint=class_of("context_length", 0).hint,
+                window=read or None,
+                counted=read or None,
+            )
+        case _:
+            pass

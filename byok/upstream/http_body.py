@@ -1,0 +1,133 @@
+"""Reading an HTTP answer piece by piece, to whatever end it comes."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from itertools import groupby
+
+import aiohttp
+import httpx
+
+from byok.errors import UpstreamError, UpstreamGarbled, UpstreamUnreachable
+from byok.events import StreamEvent, TextDelta
+from byok.stage import Stage
+from byok.upstream.failures import translated
+from byok.upstream.timeouts import Patience, Watch
+from byok.upstream.transport import body_of
+from byok.wire.inflate import Inflate
+
+_DRAIN_SECONDS = 0.02
+MAX_WHOLE = 64 * 2**20  # of an answer that is passed on in one piece
+
+
+def taken(
+    stage: Stage[bytes, StreamEvent], data: bytes
+) -> tuple[list[StreamEvent], UpstreamError | None]:
+    """Feed one read (b"" ends the answer); keep what came before a failure.
+
+    The text of one read becomes one delta: nobody sees it sooner in pieces.
+    """
+    batch: list[StreamEvent] = []
+    failure: UpstreamError | None = None
+    try:
+        batch += stage.feed(data) if data else stage.flush()
+    except UpstreamError as error:  # what came before it is in the batch
+        failure = error
+    return (batch if len(batch) < 2 else list(_joined(batch))), failure
+
+
+def _joined(batch: list[StreamEvent]) -> Iterator[StreamEvent]:
+    for kind, events in groupby(batch, type):
+        if kind is TextDelta:
+            yield TextDelta("".join(e.text for e in events if isinstance(e, TextDelta)))
+        else:
+            yield from events
+
+
+def at_end(lost: UpstreamError | None, failure: UpstreamError) -> UpstreamError:
+    """Say why an answer that ended is not whole: half an event was cut."""
+    if lost:
+        return lost
+    if failure.code == "upstream_not_json":
+        return UpstreamGarbled(
+            "its answer broke off before the end.", code="upstream_cut", retryable=True
+        )
+    return failure
+
+
+async def drain(read: Callable[[], Awaitable[bytes]]) -> None:
+    """Read on to the end of a finished answer, so that the connection is kept."""
+    try:
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            while await read():
+                pass
+    except (TimeoutError, aiohttp.ClientError):
+        return  # it stays open, or broke: the answer is whole all the same
+
+
+async def hang_up(response: httpx.Response) -> None:
+    """Close an answer; its connection is kept if it was read to the end."""
+    try:
+        await response.aclose()
+    except httpx.HTTPError:
+        return  # the connection broke; that is as good as closed
+
+
+async def limited(response: httpx.Response, limit: int, *, cut: bool = False) -> bytes:
+    """Read a whole body of at most `limit` bytes; with `cut` the rest is left out.
+
+    Raises:
+        UpstreamGarbled: it is larger.
+    """
+    raw = bytearray()
+    inflate = Inflate(response.headers.get("content-encoding", ""))
+    async for data in response.aiter_raw():
+        for plain in inflate.feed(data):
+            raw += plain
+        if len(raw) > limit:
+            if cut:
+                break
+            raise UpstreamGarbled("its answer is too large.")
+    return bytes(raw[:limit])
+
+
+def described(response: httpx.Response) -> dict[str, str]:
+    """Return the headers that say how to read an answer which is passed on."""
+    names = ("content-type", "content-encoding")
+    return {n: response.headers[n] for n in names if n in response.headers}
+
+
+async def passed_on(
+    response: httpx.Response, name: str, url: str, patience: Patience
+) -> AsyncGenerator[bytes, None]:
+    """Give the reads of an answer as they come; `name` and `url` are for errors.
+
+    Raises:
+        UpstreamUnreachable: it broke off, or fell silent.
+    """
+    body = body_of(response)
+    with Watch(patience, body.abort) as watch:
+        try:
+            with translated(url):
+                while data := await body.read():
+                    watch.heard(told=True)
+                    yield data
+        except UpstreamUnreachable as error:
+            failure = watch.failure or error
+            failure.args = (f"{name}: {failure}",)
+            raise failure from error
+
+
+async def joined(reads: AsyncIterator[bytes], limit: int = MAX_WHOLE) -> bytes:
+    """Read an answer that is passed on to its end.
+
+    Raises:
+        UpstreamGarbled: it is larger than `limit` bytes.
+    """
+    pieces: list[bytes] = []
+    size = 0
+    async for data in reads:
+        size += len(data)
+        if size > limit:
+            raise UpstreamGarbled("its answer is too large.")
+        pieces.append(data)
+    return b"".join(pieces)

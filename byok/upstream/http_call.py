@@ -1,0 +1,140 @@
+"""Call one HTTP server: its key, a deadline for the head, a pause where it is down."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import httpx
+
+from byok.errors import NotReady, UpstreamRefused, UpstreamUnreachable
+from byok.upstream.breaker import Breaker
+from byok.upstream.failures import is_refused, translated
+from byok.upstream.http_body import hang_up
+from byok.upstream.timeouts import NOT_BEGUN, too_slow
+from byok.upstream.transport import CONNECT_SECONDS, Route, Transports
+from byok.urls import is_loopback
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """Who is called; `first` is how many seconds the head of an answer may take."""
+
+    name: str
+    base_url: str
+    first: float
+    breaker_pause: float = 30.0
+    route: Route = field(default_factory=Route)
+
+
+class KeySource(Protocol):
+    """Where the key of an upstream comes from."""
+
+    async def get(self) -> str:
+        """Return the key, "" where none is needed.
+
+        Raises:
+            KeyMissing: one is needed and none was found.
+        """
+        ...
+
+    def forget(self) -> None:
+        """Look the key up anew next time: the upstream refused it."""
+        ...
+
+
+class Caller:
+    """Calls one server. No redirect is followed: the head would go elsewhere."""
+
+    def __init__(
+        self,
+        callee: Callee,
+        transports: Transports,
+        key: KeySource,
+        *,
+        breaker: Breaker | None = None,
+    ) -> None:
+        self._callee = callee
+        self._transports = transports
+        self._key = key
+        self._breaker = breaker or Breaker(callee.breaker_pause)
+
+    async def call(
+        self,
+        url: httpx.URL,
+        content: bytes | None,
+        head: Callable[[str], httpx.Headers],
+    ) -> httpx.Response:
+        """Send a request and return the response, whatever its status; to hang up on.
+
+        With content it is a POST, else a GET; `head` writes the headers for a key.
+        A refused key is looked up anew, and tried if it was changed meanwhile.
+
+        Raises:
+            UpstreamUnreachable: no connection, or no head in time.
+            NotReady: the server is left alone for the moment.
+        """
+        key = await self._key.get()
+        response = await self._sent(url, content, head(key))
+        if response.status_code != 401:
+            return response
+        self._key.forget()
+        try:
+            other = await self._key.get()
+        except BaseException:
+            await hang_up(response)
+            raise
+        if other == key:
+            return response
+        await hang_up(response)
+        return await self._sent(url, content, head(other))
+
+    async def _sent(
+        self, url: httpx.URL, content: bytes | None, headers: httpx.Headers
+    ) -> httpx.Response:
+        try:
+            async with self._breaker.attempt():
+                return await self._answered(url, content, headers)
+        except NotReady as error:
+            error.args = (f"{self._callee.name}: {error}",)
+            raise
+
+    async def _answered(
+        self, url: httpx.URL, content: bytes | None, headers: httpx.Headers
+    ) -> httpx.Response:
+        callee = self._callee
+        try:
+            with translated(url):
+                request = httpx.Request(
+                    "GET" if content is None else "POST",
+                    url,
+                    headers=headers,
+                    # A stream spares httpx the headers that aiohttp adds anyway.
+                    stream=httpx.ByteStream(content or b""),
+                    extensions={"timeout": {"connect": CONNECT_SECONDS}},
+                )
+                request.read()
+                transport = self._transports.by(callee.route)
+                async with asyncio.timeout(callee.first):
+                    response = await transport.handle_async_request(request)
+        except TimeoutError as error:
+            raise too_slow(NOT_BEGUN) from error
+        except UpstreamUnreachable as error:
+            # A local server that is not running may be started any moment.
+            if error.code == "upstream_connect" and not (
+                is_refused(error) and is_loopback(callee.base_url)
+            ):
+                self._breaker.failed(error)
+            raise
+        self._breaker.connected()
+        return response
+
+
+def redirected(status: int) -> UpstreamRefused:
+    """Return the error for a redirect."""
+    return UpstreamRefused(
+        f"it answered {status}, a redirect, which is never followed.",
+        upstream_status=status,
+        code="upstream_redirect",
+        hint="Put the final address into base_url.",
+    )

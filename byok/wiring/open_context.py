@@ -1,0 +1,61 @@
+"""Settings become an open code context."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from byok.config import Settings
+from byok.index.options import Options
+from byok.platform.paths import Paths
+from byok.retrieval.code_context import CodeContext
+
+if TYPE_CHECKING:
+    from byok.retrieval.text_search import TextSearch
+
+
+@asynccontextmanager
+async def open_context(
+    settings: Settings, paths: Paths, roots: Iterable[Path] = ()
+) -> AsyncIterator[CodeContext]:
+    """Open what byok knows of code, and follow the declared folders.
+
+    Raises:
+        NewerData, CorruptData, IndexInUse: its files cannot be used.
+    """
+    options = _options(settings, paths, roots)
+    mode = settings.retrieval.mode
+    context = CodeContext(paths.database, paths.index, options, mode)
+    try:
+        await context.start()
+        yield context
+    finally:
+        await context.close()
+
+
+def text_search(
+    settings: Settings, paths: Paths, roots: Iterable[Path] = ()
+) -> "TextSearch":
+    """Return what answers where another process has the index open."""
+    from byok.index.files.roots import rules_of
+    from byok.platform.programs import find_program
+    from byok.retrieval.ripgrep import Ripgrep
+    from byok.retrieval.text_search import TextSearch
+
+    options = _options(settings, paths, roots)
+    ripgrep = Ripgrep(find_program("rg", never=options.roots))
+    return TextSearch(ripgrep, lambda root: rules_of(root, options))
+
+
+def _options(settings: Settings, paths: Paths, roots: Iterable[Path]) -> Options:
+    own = settings.context
+    return Options(
+        roots=[*map(Path, own.workspaces), *roots],
+        max_files=own.max_files,
+        extensions=own.extensions,
+        allow_secret=own.allow_secret,
+        workers=own.workers,
+        parse_seconds=own.parse_seconds,
+        store_bytes=own.store_mb * 2**20,
+        own_folders=(paths.config_dir, paths.state_dir, paths.data_dir),
+    )

@@ -1,0 +1,44 @@
+"""The parts of a question."""
+
+from byok.augment.prompts.prompt_parts import as_json, code, conversation, question
+from byok.augment.reply_job import Defaults
+from byok.chat import Role, Sampling
+from tests.fakes.bodies import exchange
+from tests.fakes.jobs import texts
+
+
+def test_the_system_message_has_the_users_texts_around_the_instructions() -> None:
+    defaults = Defaults("BASE", "ADDED", Sampling(max_tokens=9))
+    body = {"userGuidelines": "GUIDE", "rules": ["RULE"], "mode": "AGENT"}
+    chat = question(body, defaults, "INSTRUCTIONS", ["a", " ", "b"])
+    system = texts(chat, Role.SYSTEM)
+    assert system == "BASE\n\nINSTRUCTIONS\n\nGUIDE\n\nRULE\n\nADDED"
+    assert texts(chat) == "a\n\nb"
+    assert (chat.sampling.max_tokens, chat.sampling.temperature) == (9, 0.2)
+
+
+def test_a_temperature_that_is_lower_stays() -> None:
+    cold = Defaults(sampling=Sampling(temperature=0.0))
+    warm = Defaults(sampling=Sampling(temperature=1.5))
+    assert question({}, cold, "", []).sampling.temperature == 0.0
+    assert question({}, warm, "", []).sampling.temperature == 0.2
+
+
+def test_a_conversation_is_its_newest_exchanges() -> None:
+    body = {"chat_history": [exchange(f"q{n}.", f"a{n}." * 2000) for n in range(30)]}
+    shown = conversation(body)
+    assert "q29." in shown
+    assert "q19." not in shown
+    assert len(shown) < 30_000
+    assert conversation({}) == ""
+
+
+def test_code_is_fenced_safely_and_empty_code_named() -> None:
+    assert code("x", "```\n", "py") == "[x]\n````py\n```\n````"
+    assert code("x", "") == "[x: empty]"
+
+
+def test_what_has_no_shape_is_shown_as_json() -> None:
+    assert as_json("x", [{"a": "é"}]) == '[x]\n[{"a":"é"}]'
+    assert as_json("x", []) == ""
+    assert len(as_json("x", ["y" * 90_000])) < 9000

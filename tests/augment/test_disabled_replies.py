@@ -1,0 +1,120 @@
+"""What is switched off answers, and does no harm."""
+
+from typing import Any
+
+import pytest
+
+from byok.augment.constant_replies import Quiet
+from byok.augment.disabled_replies import CHECKPOINT, Off, off_answer
+from byok.augment.endpoint_groups import group_of
+from byok.augment.endpoints import ENDPOINTS, Endpoint, Generate, Local, Refused
+from byok.errors import BadRequest
+from byok.routing import Group
+
+ROWS: dict[str, Endpoint] = {row.path: row for row in ENDPOINTS}
+GROUPS = set(Group) - {Group.MODELS}  # it cannot be off
+BODY = {
+    "message": "Say it.",
+    "prompt": "Say it.",
+    "selected_text": "a",
+    "file_contents": "keep me",
+    "target_file_content": "a\n",
+    "code_block": "b",
+}
+
+
+def off(path: str, body: dict[str, Any] | None = None) -> Off:
+    group = group_of(path)
+    assert group
+    return off_answer(ROWS[path], group, BODY if body is None else body, "id-1")
+
+
+@pytest.mark.parametrize("path", [p for p in ROWS if group_of(p) in GROUPS])
+@pytest.mark.parametrize("body", [BODY, {}], ids=["usual", "empty"])
+def test_every_endpoint_answers_or_says_why_not(
+    path: str, body: dict[str, Any]
+) -> None:
+    try:
+        answer = off(path, body)
+    except BadRequest as error:
+        assert isinstance(ROWS[path], (Generate, Refused))
+        assert error.status in (403, 404, 422)
+    else:
+        assert answer.stream is getattr(ROWS[path], "stream", False)
+        assert answer.stream or len(answer.lines) == 1
+
+
+def test_a_chat_stream_says_it_outside_of_the_models_words() -> None:
+    first, *middle, last = off("/chat-stream").lines
+    assert first["text"] == ""
+    assert [line["text"][:8] for line in middle] == ["\n[byok] "]
+    assert (last["stop_reason"], last["error"]["request_id"]) == (1, "id-1")
+
+
+def test_an_enhanced_prompt_is_the_users_own() -> None:
+    assert "".join(line["text"] for line in off("/prompt-enhancer").lines) == "Say it."
+
+
+def test_a_file_that_was_to_be_edited_stays_as_it_is() -> None:
+    [answer] = off("/agents/edit-file").lines
+    assert (answer["modified_file_contents"], answer["is_error"]) == ("keep me", True)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/chat", "/edit", "/instruction-stream", "/smart-paste-stream"],
+)
+def test_what_would_replace_code_is_refused(path: str) -> None:
+    with pytest.raises(BadRequest) as caught:
+        off(path)
+    assert (caught.value.code, caught.value.status) == ("switched_off", 422)
+    assert not caught.value.retryable
+    assert "[routing.official]" in caught.value.hint
+
+
+@pytest.mark.parametrize("path", ["/completion", "/chat-input-completion"])
+def test_no_completion_is_an_answer(path: str) -> None:
+    [answer] = off(path).lines
+    assert answer["completion_items"] == []
+
+
+def test_nothing_is_missing() -> None:
+    [answer] = off("/find-missing", {"mem_object_names": ["a", "b"]}).lines
+    assert set(answer) == {
+        "unknown_memory_names",
+        "unknown_blob_names",
+        "nonindexed_blob_names",
+    }
+    assert not any(answer.values())
+
+
+def test_each_upload_is_acknowledged_at_its_place() -> None:
+    blobs = [{"blob_name": "b", "content": "x"}, {"blob_name": "a"}, {}, "odd"]
+    [answer] = off("/batch-upload", {"blobs": blobs}).lines
+    assert answer == {"blob_names": ["b", "a", "", ""]}
+
+
+def test_a_checkpoint_and_a_question_have_the_fields_that_sdks_need() -> None:
+    assert off("/checkpoint-blobs").lines == [{"new_checkpoint_id": CHECKPOINT}]
+    [answer] = off("/agents/codebase-retrieval").lines
+    assert "context is switched off" in answer["formatted_retrieval"]
+
+
+@pytest.mark.parametrize("row", [r for r in ENDPOINTS if isinstance(r, Quiet)])
+def test_a_constant_stays_what_it_is(row: Quiet) -> None:
+    lines = [] if row.body is None else [row.body]
+    assert off_answer(row, Group.AGENTS, {}, "") == Off(lines, row.stream)
+
+
+@pytest.mark.parametrize("row", [r for r in ENDPOINTS if isinstance(r, Refused)])
+def test_what_is_not_served_is_still_not_served(row: Refused) -> None:
+    with pytest.raises(BadRequest) as caught:
+        off_answer(row, Group.AGENTS, {}, "")
+    assert (caught.value.code, caught.value.status) == ("not_served", row.status)
+
+
+def test_a_service_without_such_an_answer_says_so() -> None:
+    row = ROWS["/get-models"]
+    assert isinstance(row, Local)
+    with pytest.raises(BadRequest, match="models is switched off"):
+        off_answer(row, Group.MODELS, {}, "")

@@ -1,0 +1,147 @@
+"""Waiting for the index."""
+
+import sys
+from collections.abc import Iterable
+from typing import Any, cast
+
+import pytest
+
+from byok.chat import Json
+from byok.cli.build_progress import describe, is_settled, until_built, until_rebuilt
+from byok.daemon_client.client import LocalClient
+from byok.errors import NotReady
+from byok.routing import Service
+
+
+def space(phase: str, root: str = "/w", **fields: Any) -> dict[str, Any]:
+    return {
+        "root": root,
+        "phase": phase,
+        "percentage": 50.0,
+        "files_tracked": 1234,
+        "files_processed": 617,
+        "note": "",
+        "counters": {},
+        **fields,
+    }
+
+
+class Client:
+    """Tells one state after the other, then the last for ever."""
+
+    def __init__(self, states: Iterable[list[dict[str, Any]]], error: str = "") -> None:
+        self.states = list(states)
+        self.error = error
+        self.asked = 0
+
+    async def ask(self, service: Service, body: Json) -> Json:
+        self.asked += 1
+        spaces = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        state = "error" if self.error else "indexing"
+        return {"state": state, "error": self.error, "workspaces": spaces}
+
+
+def client(*states: list[dict[str, Any]], error: str = "") -> LocalClient:
+    return cast(LocalClient, Client(states, error))
+
+
+async def test_it_waits_until_the_named_folders_are_complete() -> None:
+    other = space("indexing", "/other")
+    asks = client(
+        [space("scanning"), other],
+        [space("indexing"), other],
+        [space("complete"), other],
+    )
+    built = await until_built(asks, {"/w"})
+    assert [w["phase"] for w in built.workspaces] == ["complete"]
+    assert cast(Client, asks).asked == 3
+
+
+async def test_without_names_it_waits_for_all() -> None:
+    other = space("complete", "/other")
+    asks = client(
+        [space("complete"), space("indexing", "/o")], [space("complete"), other]
+    )
+    assert len((await until_built(asks)).workspaces) == 2
+
+
+async def test_an_index_that_cannot_be_written_is_an_error() -> None:
+    with pytest.raises(NotReady, match="disk full"):
+        await until_built(client([space("indexing")], error="disk full"))
+
+
+@pytest.mark.parametrize(
+    ("phase", "note", "settled"),
+    [
+        ("scanning", "", False),
+        ("indexing", "", False),
+        ("indexing", "it is watched by polling", False),
+        ("complete", "", True),
+        ("workspace-too-large", "", True),
+        ("scanning", "not in step: no such folder", True),
+    ],
+)
+def test_waiting_ends_where_it_is_of_no_more_use(
+    phase: str, note: str, settled: bool
+) -> None:
+    assert is_settled(space(phase, note=note)) is settled
+
+
+def test_a_workspace_is_described_with_what_is_left_out() -> None:
+    counters = {"ignored": 12, "secret": 1, "too_large": 0, "walk_seconds": 0.5}
+    told = describe(space("complete", counters=counters))
+    assert told == ("/w: 1,234 files indexed; left out: 12 ignored, 1 private")
+    assert describe(space("complete")) == "/w: 1,234 files indexed"
+
+
+def test_a_workspace_that_is_too_large_says_what_to_do() -> None:
+    note = "more than 10 files: ripgrep answers instead"
+    told = describe(space("workspace-too-large", note=note))
+    assert "ripgrep answers instead" in told
+    assert "context.max_files" in told
+
+
+async def test_a_pipe_gets_no_control_characters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    await until_built(client([space("indexing")], [space("complete")]))
+    assert capsys.readouterr() == ("", "")
+
+
+async def test_a_terminal_gets_a_bar_with_files_and_rate(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    await until_built(client([space("indexing")], [], [space("complete")]))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "617 of 1,234 files" in err
+    assert "/s" in err
+
+
+def test_one_file_is_no_files() -> None:
+    assert describe(space("complete", files_tracked=1)) == "/w: 1 file indexed"
+
+
+async def test_what_is_built_already_shows_no_bar(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    await until_built(client([space("complete")]))
+    assert capsys.readouterr().err == ""
+
+
+async def test_an_index_that_is_built_anew_is_waited_for() -> None:
+    waiting = [3, 1, 0]
+
+    class Rebuilding(Client):
+        async def ask(self, service: Service, body: Json) -> Json:
+            return {**await super().ask(service, body), "waiting": waiting.pop(0)}
+
+    asks = Rebuilding([[space("complete")]])
+    await until_rebuilt(cast(LocalClient, asks), 4)
+    assert waiting == []
+    with pytest.raises(NotReady, match="disk is full"):
+        await until_rebuilt(client([], error="The disk is full."), 4)

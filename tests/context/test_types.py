@@ -1,8 +1,0 @@
-"""The nouns of the context engine."""
-
-from byok.context.types import SkipReason
-
-
-def test_every_reason_is_explained_to_users() -> None:
-    for reason in SkipReason:
-        assert reason.explanation.startswith(("its ", "it ", "a ")), reason

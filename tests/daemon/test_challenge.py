@@ -1,0 +1,110 @@
+"""A daemon proves that it is this user's before anybody sends it the token."""
+
+import asyncio
+import secrets
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from byok.daemon.challenge import PATH, holds, proof
+from byok.daemon.instance import Instance
+from tests.fakes.daemon import Answer, Editor, running
+
+NONCE = "0123456789abcdef"
+
+
+def instance_of(editor: Editor) -> Instance:
+    return Instance(1, editor.daemon.port, editor.daemon.instance, 0.0)
+
+
+async def challenged(editor: Editor, body: Any) -> Answer:
+    return await editor.post(PATH, body, headers={"Authorization": ""})
+
+
+async def test_the_daemon_proves_itself_without_a_token() -> None:
+    async with running(upstream="demo") as editor:
+        told = (await challenged(editor, {"nonce": NONCE})).json
+        port, name = editor.daemon.port, editor.daemon.instance
+        assert told == {
+            "instance": name,
+            "proof": proof(editor.token, NONCE, port, name),
+        }
+        assert editor.token not in str(told)
+        assert await asyncio.to_thread(holds, instance_of(editor), editor.token)
+
+
+async def test_every_part_counts() -> None:
+    whole = proof("token", NONCE, 1, "a")
+    others = [
+        proof("other", NONCE, 1, "a"),
+        proof("token", NONCE + "0", 1, "a"),
+        proof("token", NONCE, 2, "a"),
+        proof("token", NONCE, 1, "b"),
+    ]
+    assert len({whole, *others}) == 5
+
+
+@pytest.mark.case("B108")
+async def test_another_token_or_instance_is_not_believed() -> None:
+    async with running(upstream="demo") as editor:
+        own = instance_of(editor)
+        stranger = Instance(own.pid, own.port, "other", 0.0)
+        assert not await asyncio.to_thread(holds, own, secrets.token_urlsafe())
+        assert not await asyncio.to_thread(holds, stranger, editor.token)
+
+
+@pytest.mark.parametrize(
+    "nonce", [None, 1, "short", "x" * 129, "0123456789abcde\n", "é" * 16, ["a" * 16]]
+)
+async def test_an_odd_nonce_is_refused(nonce: Any) -> None:
+    async with running(upstream="demo") as editor:
+        answer = await challenged(editor, {"nonce": nonce})
+    assert (answer.status, answer.json["error"]["code"]) == (422, "bad_field")
+
+
+async def test_a_long_challenge_and_a_web_page_are_refused() -> None:
+    async with running(upstream="demo") as editor:
+        assert (await challenged(editor, {"nonce": "x" * 2000})).status == 413
+        page = {"Authorization": "", "Origin": "https://evil.example"}
+        refused = await editor.post(PATH, {"nonce": NONCE}, headers=page)
+        assert refused.status == 403
+
+
+@pytest.fixture
+def squatter() -> Iterator[socket.socket]:
+    """Another program on the port; it answers to nobody."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        yield listening
+
+
+@pytest.mark.case("B108")
+def test_a_port_where_nobody_answers_is_not_believed() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    assert not holds(Instance(1, port, "a", 0.0), "token")
+
+
+@pytest.mark.case("B108")
+async def test_a_squatter_never_sees_the_token(squatter: socket.socket) -> None:
+    port = squatter.getsockname()[1]
+    squatter.setblocking(False)
+    asking = asyncio.ensure_future(
+        asyncio.to_thread(holds, Instance(1, port, "a", 0.0), "the-token-itself")
+    )
+    loop = asyncio.get_running_loop()
+    connection, _ = await loop.sock_accept(squatter)
+    with connection:
+        connection.setblocking(False)
+        seen = b""
+        while b"}" not in seen:
+            seen += await loop.sock_recv(connection, 4096)
+        body = b'{"instance":"a","proof":"' + b"0" * 64 + b'"}'
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
+        await loop.sock_sendall(connection, head + body)
+        assert not await asyncio.wait_for(asking, 5)
+    assert b"the-token-itself" not in seen

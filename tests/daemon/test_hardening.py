@@ -1,0 +1,51 @@
+"""Limits of the process; tried in processes of their own."""
+
+import subprocess
+import sys
+
+import pytest
+
+resource = pytest.importorskip("resource", reason="this system has no such limits")
+
+
+def run(code: str) -> "subprocess.CompletedProcess[str]":
+    lines = ["import resource", "from byok.daemon.hardening import *", code]
+    return subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+
+
+def room(soft: int, hard: int, wanted: int) -> str:
+    done = run(
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))\n"
+        f"print(room_for_connections({wanted}))\n"
+        "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    )
+    return done.stdout or done.stderr.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "wanted", "told"),
+    [
+        pytest.param(256, 4096, 512, "512\n4096\n", id="raised to the hard limit"),
+        pytest.param(256, 256, 512, "96\n256\n", id="as many as fit"),
+        pytest.param(256, 256, 50, "50\n256\n", id="no more than wanted"),
+    ],
+)
+@pytest.mark.case("F18")
+def test_connections_fit_below_the_limit_of_files(
+    soft: int, hard: int, wanted: int, told: str
+) -> None:
+    assert room(soft, hard, wanted) == told
+
+
+@pytest.mark.case("F18")
+def test_too_few_files_are_told_at_once() -> None:
+    assert room(100, 100, 512) == (
+        "byok.daemon.hardening.TooFewFiles: "
+        "Only 100 files may be open at once; byok needs 128."
+    )

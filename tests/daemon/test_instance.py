@@ -1,0 +1,126 @@
+"""One daemon at a time: the lock, what it says, and how a crash frees it."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from byok.daemon.instance import AlreadyRunning, only_instance, record, running
+from byok.platform.paths import Paths, find_paths
+
+HOLDER = """
+import sys
+from byok.platform.paths import find_paths
+from byok.daemon.instance import only_instance, record
+
+paths = find_paths()
+with only_instance(paths):
+    record(paths, 4711, "abc")
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def paths(clean_environment: Path) -> Paths:
+    """The paths of the test's own home."""
+    return find_paths({"BYOK_HOME": str(clean_environment)})
+
+
+@pytest.fixture
+def holder(paths: Paths) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds the lock until its stdin ends."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def test_nobody_runs_in_a_fresh_home(paths: Paths) -> None:
+    assert running(paths) is None
+
+
+def test_a_second_daemon_is_told_about_the_first(
+    paths: Paths, holder: subprocess.Popen[str]
+) -> None:
+    found = running(paths)
+    assert found is not None
+    assert (found.pid, found.port) == (holder.pid, 4711)
+    with pytest.raises(AlreadyRunning) as caught, only_instance(paths):
+        pass
+    assert f"pid {holder.pid}, port 4711" in str(caught.value)
+    assert caught.value.code == "already_running"
+    assert running(paths) == found
+
+
+def test_a_killed_daemon_frees_the_lock(
+    paths: Paths, holder: subprocess.Popen[str]
+) -> None:
+    holder.send_signal(signal.SIGKILL)
+    holder.wait(5)
+    assert running(paths) is None
+    with only_instance(paths):
+        own = record(paths, 1, "abc")
+        assert own.pid == os.getpid()
+
+
+def test_a_daemon_that_ends_takes_its_facts_with_it(
+    paths: Paths, holder: subprocess.Popen[str]
+) -> None:
+    assert paths.daemon.stat().st_mode & 0o777 == 0o600
+    assert holder.stdin is not None
+    holder.stdin.close()
+    holder.wait(5)
+    assert running(paths) is None
+    assert not paths.daemon.exists()
+
+
+def test_a_start_sweeps_what_killed_commands_left_long_ago(paths: Paths) -> None:
+    old = [paths.token.with_name(".token.abcdefgh")]
+    old.append(paths.vault.with_name(".vault.json.abcdefgh"))
+    busy = paths.token.with_name(".token.ijklmnop")
+    for file in (*old, busy):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    for file in old:
+        os.utime(file, (1, 1))
+    with only_instance(paths):
+        assert [file.exists() for file in (*old, busy)] == [False, False, True]
+
+
+def test_who_wrote_no_facts_removes_none(paths: Paths) -> None:
+    paths.daemon.parent.mkdir(parents=True)
+    paths.daemon.write_bytes(b"somebody else's")
+    with only_instance(paths):
+        pass
+    assert paths.daemon.read_bytes() == b"somebody else's"
+
+
+@pytest.mark.parametrize("facts", [b"", b"{", b"[]", b'{"pid": 1}', b"\xff"])
+def test_damaged_facts_only_shorten_the_message(
+    paths: Paths, holder: subprocess.Popen[str], facts: bytes
+) -> None:
+    paths.daemon.write_bytes(facts)
+    assert running(paths) is None
+    with (
+        pytest.raises(AlreadyRunning, match=r"already running\."),
+        only_instance(paths),
+    ):
+        pass
+
+
+def test_the_lock_is_private(paths: Paths) -> None:
+    with only_instance(paths):
+        assert paths.lock.stat().st_mode & 0o777 == 0o600
+        assert paths.state_dir.stat().st_mode & 0o777 == 0o700

@@ -1,0 +1,138 @@
+"""Who answers an agent, and about which folder."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byok.chat import Json
+from byok.daemon_client.agent import Agent
+from byok.daemon_client.client import asking
+from byok.errors import ByokError
+from byok.platform.paths import find_paths
+from byok.routing import Service
+
+QUESTION = {"information_request": "where"}
+
+
+class Own:
+    """Stands for the context of this process; `code` is the error it has."""
+
+    def __init__(self, *known: Path) -> None:
+        self.known = known
+        self.code = ""
+        self.opened: list[list[Path]] = []
+        self.asked: list[Json] = []
+
+    @asynccontextmanager
+    async def open(self, roots: Iterable[Path]) -> AsyncIterator["Own"]:
+        self.opened.append(list(roots))
+        yield self
+
+    async def answer(self, service: Service, body: Json) -> Json:
+        if self.code:
+            raise ByokError("No.", code=self.code)
+        if service is Service.INDEX_STATUS:
+            return {"workspaces": [{"root": str(root)} for root in self.known]}
+        self.asked.append(body)
+        return {"formatted_retrieval": "by the index"}
+
+
+class Text:
+    """Stands for the text search."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, list[Path]]] = []
+        self.starts = 0
+
+    async def answer(self, question: str, roots: Sequence[Path]) -> str:
+        self.asked.append((question, list(roots)))
+        return "by text"
+
+    def start(self) -> None:
+        self.starts += 1
+
+
+@asynccontextmanager
+async def agent(own: Own, text: Text, here: Path, *given: Path) -> AsyncIterator[Agent]:
+    async with asking(find_paths(), own.open, given, patience=0.0) as client:
+        yield Agent(client, given, here, open_text=lambda: text, start=text.start)
+
+
+async def answer(asks: Agent) -> Any:
+    return (await asks.ask(Service.RETRIEVAL, QUESTION))["formatted_retrieval"]
+
+
+def folder(path: Path) -> Path:
+    path.mkdir(parents=True)
+    return path
+
+
+async def test_the_folders_that_are_named_are_searched(tmp_path: Path) -> None:
+    own, root = Own(tmp_path / "other"), folder(tmp_path / "root")
+    async with agent(own, Text(), tmp_path / "other", root) as asks:
+        await asks.look()
+        assert await answer(asks) == "by the index"
+    assert own.asked == [{**QUESTION, "workspaces": [str(root)]}]
+    assert own.opened == [[root]]
+
+
+async def test_without_it_is_the_workspace_around_the_folder(tmp_path: Path) -> None:
+    own = Own(tmp_path, tmp_path / "other")
+    async with agent(own, Text(), tmp_path / "a") as asks:
+        await answer(asks)
+    assert own.asked == [{**QUESTION, "workspaces": [str(tmp_path)]}]
+    assert own.opened == [[]]
+
+
+async def test_else_the_project_is_followed(tmp_path: Path) -> None:
+    here = folder(tmp_path / "project/a")
+    folder(tmp_path / "project/.git")
+    own = Own(tmp_path / "other")
+    async with agent(own, Text(), here) as asks:
+        await asks.look()
+        await answer(asks)
+        await answer(asks)
+    assert [body["workspaces"] for body in own.asked] == 2 * [[str(here.parent)]]
+    assert own.opened[-1] == [here.parent]
+
+
+async def test_where_no_project_can_be_nothing_is_named(tmp_path: Path) -> None:
+    own = Own(tmp_path)
+    async with agent(own, Text(), Path("/")) as asks:
+        await answer(asks)
+    assert own.asked == [{**QUESTION, "workspaces": []}]
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_while_another_process_has_the_index_text_is_searched(
+    tmp_path: Path, named: bool
+) -> None:
+    root = folder(tmp_path / "root")
+    own, text = Own(), Text()
+    own.code = "index_in_use"
+    async with agent(own, text, root, *([root] if named else [])) as asks:
+        await asks.look()
+        assert text.starts == 1
+        assert await answer(asks) == "by text"
+        assert text.asked == [("where", [root])]
+        own.code = ""
+        assert await answer(asks) == "by the index"
+    assert own.asked == [{**QUESTION, "workspaces": [str(root)]}]
+
+
+async def test_what_no_text_search_can_mend_is_an_error(tmp_path: Path) -> None:
+    own, text = Own(), Text()
+    own.code = "index_in_use"
+    async with agent(own, text, Path("/")) as asks:
+        with pytest.raises(ByokError) as raised:
+            await answer(asks)
+        assert raised.value.code == "index_in_use"
+        own.code = "corrupt_data"
+        for question in (asks.look(), answer(asks)):
+            with pytest.raises(ByokError) as raised:
+                await question
+            assert raised.value.code == "corrupt_data"
+    assert text.asked == []

@@ -1,0 +1,85 @@
+"""The daemon over HTTP: its answers and errors come out as they were."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from byok.chat import Json
+from byok.daemon.instance import Instance
+from byok.daemon_client.daemon import GONE, talking
+from byok.errors import ByokError
+from byok.routing import Service
+from tests.fakes.rows import daemon_rows
+
+PATH = "/byok/index/status"
+
+
+async def ask(port: int, service: Service = Service.INDEX_STATUS) -> Json:
+    async with talking(Instance(1, port, "", 0.0), "the token") as door:
+        return await door.answer(service, {"a": 1})
+
+
+async def test_an_answer_comes_out_and_the_token_goes_along() -> None:
+    async with daemon_rows({PATH: {"state": "indexed"}}) as rows:
+        assert await ask(rows.port) == {"state": "indexed"}
+        assert rows.asked == [(PATH, {"a": 1})]
+        assert rows.tokens == ["Bearer the token"]
+
+
+@pytest.mark.parametrize("service", [s for s in Service if s is not Service.MODELS])
+async def test_every_service_has_its_path(service: Service) -> None:
+    async with daemon_rows() as rows:
+        with pytest.raises(ByokError):
+            await ask(rows.port, service)
+        assert len(rows.asked) == 1
+
+
+async def test_an_error_of_the_daemon_is_the_same_error_here() -> None:
+    told = {"code": "no_workspace", "message": "No.", "hint": "Do.", "retryable": True}
+    async with daemon_rows({PATH: (422, {"error": told})}) as rows:
+        with pytest.raises(ByokError) as caught:
+            await ask(rows.port)
+    error = caught.value
+    assert (str(error), error.hint, error.code) == ("No.", "Do.", "no_workspace")
+    assert (error.status, error.retryable) == (422, True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ({}, "other_version"),
+        ((404, {"detail": "?"}), "other_version"),
+        ((200, b"<html>"), "not_ready"),
+        ((200, b"[1]"), "not_ready"),
+        ((401, {"error": {"code": "bad_token", "message": "No."}}), GONE),
+        ((307, b""), "not_ready"),
+    ],
+    ids=str,
+)
+async def test_an_odd_answer_is_an_error_that_says_so(answer: Any, code: str) -> None:
+    async with daemon_rows({PATH: answer}) as rows:
+        with pytest.raises(ByokError) as caught:
+            await ask(rows.port)
+    assert caught.value.code == code
+
+
+async def test_a_daemon_that_is_gone_is_told_as_gone() -> None:
+    server = await asyncio.start_server(lambda r, w: w.close(), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server:
+        with pytest.raises(ByokError) as caught:
+            await ask(port)
+    assert caught.value.code == GONE
+    with pytest.raises(ByokError) as caught:
+        await ask(port)
+    assert caught.value.code == GONE
+
+
+async def test_the_proxy_of_the_environment_is_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    async with daemon_rows({PATH: {"state": "indexed"}}) as rows:
+        assert await ask(rows.port) == {"state": "indexed"}

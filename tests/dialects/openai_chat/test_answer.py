@@ -1,0 +1,680 @@
+"""Reading Chat Completions: OpenAI's own answers, and how its imitators differ."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byok.dialects.openai_chat.answer import OpenAIAnswer
+from byok.errors import UpstreamError, UpstreamGarbled, UpstreamRefused
+from byok.events import (
+    Finish,
+    FinishReason,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    Usage,
+)
+from byok.stage import chain, drain
+from byok.wire.sse import ServerSentEvent, SSEDecoder
+from tests.fakes.slices import CUTS, cut, singles
+from tests.fakes.upstream import DONE, delta, event
+from tests.fakes.values import VALUES
+
+STOP = Finish(FinishReason.STOP)
+LENGTH = Finish(FinishReason.LENGTH)
+TOOLS = Finish(FinishReason.TOOL_CALLS)
+
+
+def decode(
+    *pieces: bytes, tool_names: dict[str, str] | None = None
+) -> list[StreamEvent]:
+    decoder = OpenAIAnswer(tool_names or {})
+    return list(drain(chain(SSEDecoder(), decoder), pieces))
+
+
+def until_error(*pieces: bytes) -> tuple[list[StreamEvent], UpstreamError]:
+    """Give what came before the error, and the error."""
+    stage = chain(SSEDecoder(), OpenAIAnswer({}))
+    events: list[StreamEvent] = []
+    with pytest.raises(UpstreamError) as caught:
+        events.extend(_each(drain(stage, pieces), events))
+    return events, caught.value
+
+
+def _each(source: Iterable[StreamEvent], into: list[StreamEvent]) -> list[StreamEvent]:
+    for item in source:
+        into.append(item)
+    return []
+
+
+def text(events: Iterable[StreamEvent]) -> str:
+    return "".join(e.text for e in events if isinstance(e, TextDelta))
+
+
+def call(index: Any = 0, **fields: Any) -> dict[str, Any]:
+    """Write one element of tool_calls; name and arguments go into its function."""
+    function = {k: fields.pop(k) for k in ("name", "arguments") if k in fields}
+    place = {} if index is None else {"index": index}
+    return {**place, **fields, "type": "function", "function": function}
+
+
+def choice(finish: str | None = None, **fields: Any) -> bytes:
+    return event({"choices": [{"index": 0, "finish_reason": finish, **fields}]})
+
+
+HI = delta(content="Hi.")
+USAGE = {"prompt_tokens": 3, "completion_tokens": 2}
+
+STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
+    "as OpenAI streams": (
+        [
+            delta(role="assistant", content=""),
+            delta(content="Hel"),
+            delta(content="lo."),
+            delta(finish="stop"),
+            event({"choices": [], "usage": USAGE}),
+            DONE,
+        ],
+        [TextDelta("Hel"), TextDelta("lo."), Usage(3, 2), STOP],
+    ),
+    "no [DONE]": ([HI, delta(finish="stop")], [TextDelta("Hi."), STOP]),
+    "no finish_reason but [DONE]": ([HI, DONE], [TextDelta("Hi."), STOP]),
+    "no blank line at the end": (
+        [HI, delta(finish="stop").rstrip()],
+        [TextDelta("Hi."), STOP],
+    ),
+    "no blank lines at all": (
+        [b"data: " + json.dumps({"choices": [{"delta": d}]}).encode() + b"\n"
+         for d in ({"content": "a"}, {"content": "b"})] + [b"data: [DONE]\n"],
+        [TextDelta("a"), TextDelta("b"), STOP],
+    ),
+    "two [DONE] and data after them": (
+        [HI, delta(finish="stop"), DONE, DONE, HI, event({"error": "late"})],
+        [TextDelta("Hi."), STOP],
+    ),
+    "only usage, then text": (
+        [event({"choices": [], "usage": USAGE}), HI, delta(finish="stop")],
+        [TextDelta("Hi."), Usage(3, 2), STOP],
+    ),
+    "empty choices first, as Azure sends": (
+        [event({"choices": [], "prompt_filter_results": []}), HI, DONE],
+        [TextDelta("Hi."), STOP],
+    ),
+    "comments between": (
+        [b": PROCESSING\n\n", HI, b": ping\n\n", delta(finish="stop")],
+        [TextDelta("Hi."), STOP],
+    ),
+    "a second choice": (
+        [
+            event({"choices": [{"index": 1, "delta": {"content": "no"}}]}),
+            event({"choices": [
+                {"index": 0, "delta": {"content": "yes"}},
+                {"index": 1, "delta": {"content": "no"}, "finish_reason": "length"},
+            ]}),
+            delta(finish="stop"),
+        ],
+        [TextDelta("yes"), STOP],
+    ),
+    "a choice without index": (
+        [event({"choices": [{"delta": {"content": "Hi."}, "finish_reason": "stop"}]})],
+        [TextDelta("Hi."), STOP],
+    ),
+    "an unusual object, which repeats the message": (
+        [
+            event({"object": "chat.completion.chunk", "choices": [
+                {"delta": {"content": "Hi."}}]}),
+            event({"object": "chat.completion.done", "choices": [
+                {"message": {"content": "Hi."}, "finish_reason": "stop"}]}),
+        ],
+        [TextDelta("Hi."), STOP],
+    ),
+    "finish_reason twice": (
+        [HI, delta(finish="stop"), delta(finish="stop", content=""), DONE],
+        [TextDelta("Hi."), STOP],
+    ),
+    "text after finish_reason": (
+        [delta(content="H", finish="stop"), delta(content="i."), DONE],
+        [TextDelta("H"), TextDelta("i."), STOP],
+    ),
+    "the stricter finish_reason wins": (
+        [HI, delta(finish="length"), delta(finish="stop"), DONE],
+        [TextDelta("Hi."), LENGTH],
+    ),
+    "only native_finish_reason says length": (
+        [HI, choice("tool_calls", delta={}, native_finish_reason="MAX_TOKENS"), DONE],
+        [TextDelta("Hi."), LENGTH],
+    ),
+    "another native_finish_reason says nothing": (
+        [HI, choice("stop", delta={}, native_finish_reason="tool_use"), DONE],
+        [TextDelta("Hi."), STOP],
+    ),
+    "reasoning_content": (
+        [delta(reasoning_content="hm"), delta(content="Hi."), DONE],
+        [ThinkingDelta("hm"), TextDelta("Hi."), STOP],
+    ),
+    "reasoning in every field counts once": (
+        [
+            delta(
+                reasoning="hm",
+                reasoning_content="hm",
+                reasoning_details=[{"type": "reasoning.text", "text": "hm"}],
+            ),
+            DONE,
+        ],
+        [ThinkingDelta("hm"), STOP],
+    ),
+    "thinking, as Ollama's relatives send": (
+        [delta(thinking="hm"), delta(thinking=[{"text": "!"}], content="Hi."), DONE],
+        [ThinkingDelta("hm"), ThinkingDelta("!"), TextDelta("Hi."), STOP],
+    ),
+    "reasoning_text, as Copilot sends": (
+        [delta(reasoning_text="hm", content=None), delta(content="Hi."), DONE],
+        [ThinkingDelta("hm"), TextDelta("Hi."), STOP],
+    ),
+    "the whole text so far beside each delta, as Perplexity streams": (
+        [
+            choice(delta={"role": "assistant", "content": ""},
+                   message={"role": "assistant", "content": ""}),
+            choice(delta={"content": "Hi"}, message={"content": "Hi"}),
+            choice("stop", delta={"content": "."}, message={"content": "Hi."}),
+        ],
+        [TextDelta("Hi"), TextDelta("."), STOP],
+    ),
+    "only reasoning_details": (
+        [delta(reasoning_details=[{"text": "a"}, {"summary": "b"}, {"data": "x"}]),
+         DONE],
+        [ThinkingDelta("ab"), STOP],
+    ),
+    "think tags": (
+        [delta(content="<thi"), delta(content="nk>hm</think>\n"), HI, DONE],
+        [ThinkingDelta("hm"), TextDelta("Hi."), STOP],
+    ),
+    "list content, as Mistral sends": (
+        [
+            delta(content=[{"type": "thinking", "thinking": [{"text": "hm"}]}]),
+            delta(content=[{"type": "text", "text": "Hi."}, "x"]),
+            DONE,
+        ],
+        [ThinkingDelta("hm"), TextDelta("Hi."), STOP],
+    ),
+    "a refusal is text": (
+        [delta(refusal="I can"), delta(refusal="not."), delta(finish="stop")],
+        [TextDelta("I can"), TextDelta("not."), STOP],
+    ),
+    "an emoji in halves": (
+        [delta(content="a\ud83d"), delta(content="\ude00b"), DONE],
+        [TextDelta("a"), TextDelta("😀b"), STOP],
+    ),
+    "half an emoji": (
+        [delta(content="a\ud83d"), DONE],
+        [TextDelta("a"), TextDelta("\ufffd"), STOP],
+    ),
+    "half an emoji in the reasoning": (
+        [delta(reasoning="a\ud83d"), DONE],
+        [ThinkingDelta("a"), ThinkingDelta("\ufffd"), STOP],
+    ),
+    "list content with plain thinking": (
+        [
+            delta(content=[{"thinking": "hm"}, {"thinking": None}, {"text": "Hi."}]),
+            DONE,
+        ],
+        [ThinkingDelta("hm"), TextDelta("Hi."), STOP],
+    ),
+    "usage in x_groq": (
+        [event({"x_groq": {"usage": USAGE}, "choices": []}), HI, DONE],
+        [TextDelta("Hi."), Usage(3, 2), STOP],
+    ),
+    "usage in a choice, as Moonshot sends": (
+        [HI, choice("stop", delta={}, usage=USAGE)],
+        [TextDelta("Hi."), Usage(3, 2), STOP],
+    ),
+    "usage in every chunk, the last counts": (
+        [event({"usage": {"prompt_tokens": 1, "completion_tokens": n},
+                "choices": [{"delta": {"content": "x"}}]}) for n in (1, 2)]
+        + [event({"usage": None, "choices": []}), DONE],
+        [TextDelta("x"), TextDelta("x"), Usage(1, 2), STOP],
+    ),
+}  # fmt: skip
+TABLE = pytest.mark.parametrize(
+    ("stream", "events"), list(STREAMS.values()), ids=list(STREAMS)
+)
+
+
+@TABLE
+def test_a_stream_gives_its_events(
+    stream: list[bytes], events: list[StreamEvent]
+) -> None:
+    assert decode(*stream) == events
+
+
+@TABLE
+@pytest.mark.case("F13")
+def test_byte_by_byte_it_is_the_same(
+    stream: list[bytes], events: list[StreamEvent]
+) -> None:
+    assert decode(*singles(b"".join(stream))) == events
+
+
+D = ToolCallDelta
+
+
+@pytest.mark.parametrize(
+    ("calls", "deltas"),
+    [
+        pytest.param(
+            [[call(id="x", name="f", arguments="")], [call(arguments="{}")]],
+            [D(0, "x", "f"), D(0, "", "", "{}")],
+            id="OpenAI",
+        ),
+        pytest.param(
+            [[call(None, id="x", name="f", arguments="{}")]],
+            [D(None, "x", "f", "{}")],
+            id="no index, as Mistral sends",
+        ),
+        pytest.param(
+            [
+                [call(1, id="x", name="f")],
+                [call(1, id=None, name=None, arguments="{}")],
+            ],
+            [D(1, "x", "f"), D(1, "", "", "{}")],
+            id="null in later fragments",
+        ),
+        pytest.param(
+            [[call(0, id="x", name="f"), call(1, id="y", name="g")]],
+            [D(0, "x", "f"), D(1, "y", "g")],
+            id="two in one chunk",
+        ),
+        pytest.param(
+            [[call(id="x", name="f", arguments={"a": [1, "é"]})]],
+            [D(0, "x", "f", '{"a":[1,"é"]}')],
+            id="arguments as an object",
+        ),
+        pytest.param(
+            [[call(id="x", name="f", arguments="null")]],
+            [D(0, "x", "f", "null")],
+            id="arguments that say null",
+        ),
+        pytest.param(
+            [[call("0", id=7, name=["f"], arguments=5)], [None, "x"]],
+            [D()],
+            id="values of the wrong type",
+        ),
+        pytest.param(
+            [[{"index": 0, "id": "x", "function": None}]], [D(0, "x")], id="no function"
+        ),
+        pytest.param(
+            [[call(id="x", name="safe_name")]], [D(0, "x", "my tool")], id="a name back"
+        ),
+        pytest.param(
+            [[call(id="x", name="f", extra_content={"google": {"a": "CiQ+/=="}})]],
+            [D(0, "x", "f", "", {"extra_content": {"google": {"a": "CiQ+/=="}}})],
+            id="what Gemini wants back",
+        ),
+        pytest.param([{"index": 0}, "f", 5], [], id="no list"),
+    ],
+)
+def test_tool_calls_are_passed_on_as_fragments(
+    calls: list[Any], deltas: list[ToolCallDelta]
+) -> None:
+    stream = [delta(tool_calls=part) for part in calls]
+    events = decode(
+        *stream, delta(finish="tool_calls"), tool_names={"safe_name": "my tool"}
+    )
+    assert events == [*deltas, TOOLS]
+
+
+@pytest.mark.parametrize("arguments", [{"a": 2**70}, {"a": "\ud83d"}])
+def test_an_object_that_orjson_cannot_write_is_written(arguments: Any) -> None:
+    found, _ = decode(delta(tool_calls=[call(arguments=arguments)]), DONE)
+    assert isinstance(found, ToolCallDelta)
+    assert json.loads(found.arguments) == arguments
+
+
+def test_the_old_function_call_is_read() -> None:
+    events = decode(
+        delta(function_call={"name": "f", "arguments": '{"a"'}),
+        delta(function_call={"arguments": ":1}"}),
+        delta(finish="function_call"),
+    )
+    assert events == [D(0, "", "f", '{"a"'), D(0, "", "", ":1}"), TOOLS]
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [
+        ("stop", FinishReason.STOP),
+        ("STOP", FinishReason.STOP),
+        ("end_turn", FinishReason.STOP),
+        ("something new", FinishReason.STOP),
+        ("length", FinishReason.LENGTH),
+        ("max_tokens", FinishReason.LENGTH),
+        ("model_context_window_exceeded", FinishReason.LENGTH),
+        ("tool_calls", FinishReason.TOOL_CALLS),
+        ("tool_use", FinishReason.TOOL_CALLS),
+        ("function_call", FinishReason.TOOL_CALLS),
+        ("content_filter", FinishReason.CONTENT_FILTER),
+        ("SAFETY", FinishReason.CONTENT_FILTER),
+    ],
+)
+def test_a_finish_reason_is_understood(reason: str, finish: FinishReason) -> None:
+    assert decode(HI, delta(finish=reason))[-1] == Finish(finish)
+
+
+WHOLE = {
+    "object": "chat.completion",
+    "choices": [
+        {
+            "index": 0,
+            "message": {
+                "role": "assistant",
+                "reasoning_content": "hm",
+                "content": "Hi.",
+                "tool_calls": [call(None, id="x", name="f", arguments="{}")],
+            },
+            "finish_reason": "tool_calls",
+        }
+    ],
+    "usage": USAGE,
+}
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_whole_answer_gives_the_same_events(indent: int | None) -> None:
+    assert decode(json.dumps(WHOLE, indent=indent).encode()) == [
+        ThinkingDelta("hm"),
+        TextDelta("Hi."),
+        D(None, "x", "f", "{}"),
+        Usage(3, 2),
+        TOOLS,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("finish", "reason"),
+    [(None, STOP), ("", STOP), ("stop", STOP), ("length", LENGTH)],
+)
+@pytest.mark.parametrize(
+    "beside", [{}, {"delta": {"role": "assistant", "content": ""}}]
+)
+def test_a_whole_message_is_an_end_by_itself(
+    finish: str | None, reason: Finish, beside: dict[str, Any]
+) -> None:
+    calls = [call(None, id="x", name="f", arguments="{}")]
+    message = {"role": "assistant", "content": "Hi.", "tool_calls": calls}
+    body = {"choices": [{**beside, "message": message, "finish_reason": finish}]}
+    found = decode(json.dumps(body).encode())
+    assert found == [TextDelta("Hi."), D(None, "x", "f", "{}"), reason]
+
+
+def test_an_empty_message_beside_an_empty_delta_is_only_a_beginning() -> None:
+    empty = {"role": "assistant", "content": ""}
+    events, error = until_error(choice(delta=empty, message=empty), HI)
+    assert (text(events), error.code) == ("Hi.", "upstream_cut")
+
+
+def test_a_message_that_was_cut_is_no_end() -> None:
+    body = json.dumps({"choices": [{"message": {"content": "Hi. How are"}}]}).encode()
+    _, error = until_error(body[:-9])
+    assert error.code == "upstream_not_json"
+
+
+OVER = event({"error": {"message": "Over"}})
+FAILURES: dict[str, tuple[list[bytes], str, str]] = {
+    "nothing": ([], "", "upstream_empty"),
+    "blank lines": ([b"\n\n"], "", "upstream_empty"),
+    "only comments": ([b": ping\n\n"], "", "upstream_empty"),
+    "[DONE] first": ([DONE], "", "upstream_empty"),
+    "[DONE] and then text": ([DONE, HI], "", "upstream_empty"),
+    "no choice": ([event({"choices": []})], "", "upstream_empty"),
+    "an empty object": ([b"{}"], "", "upstream_empty"),
+    "no end": ([HI], "Hi.", "upstream_cut"),
+    "cut in a tag": ([delta(content="<thi")], "<thi", "upstream_cut"),
+    "cut in an emoji": ([delta(content="a\ud83d")], "a\ufffd", "upstream_cut"),
+    "cut in an event": ([HI, HI[:-9]], "Hi.", "upstream_not_json"),
+    **{
+        f"{reason} as finish_reason": (
+            [HI, delta(finish=reason)],
+            "Hi.",
+            "upstream_cut",
+        )
+        for reason in (
+            "error",
+            "abort",
+            "network_error",
+            "cancelled",
+            "timeout",
+            "MALFORMED_FUNCTION_CALL",
+        )
+    },
+    "no JSON": ([HI, b"data: oops\n\n"], "Hi.", "upstream_not_json"),
+    "no object": ([b"data: 7\n\n"], "", "upstream_not_json"),
+    "half JSON": ([b'data: {"a":1}\ndata: oops\n\n'], "", "upstream_not_json"),
+    "a web page": ([b"<html>"], "", "upstream_not_json"),
+    "a list as the whole answer": ([b'[{"error": "No"}]'], "", "upstream_not_json"),
+    "an error inside": ([HI, OVER, HI], "Hi.", "upstream_refused"),
+    "an error beside a finish": (
+        [HI, event({"error": "Over", "choices": [{"finish_reason": "stop"}]})],
+        "Hi.",
+        "upstream_refused",
+    ),
+    "an error event": (
+        [b'event: error\ndata: {"message": "Over"}\n\n'],
+        "",
+        "upstream_refused",
+    ),
+    "a bare error field": (
+        [HI, b'error: {"message": "Over"}\n\n'],
+        "Hi.",
+        "upstream_refused",
+    ),
+    "an error of a choice": (
+        [HI, choice("error", delta={"content": ""}, error={"message": "Over"})],
+        "Hi.",
+        "upstream_refused",
+    ),
+    "an error in plain words": ([HI, b"error: Over\n\n"], "Hi.", "upstream_refused"),
+    "an error as the whole answer": ([OVER[6:]], "", "upstream_refused"),
+    "too long a conversation": (
+        [event({"error": {"message": "maximum context length"}})],
+        "",
+        "context_length",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("stream", "said", "code"), list(FAILURES.values()), ids=list(FAILURES)
+)
+def test_a_failure_keeps_the_text_before_it(
+    stream: list[bytes], said: str, code: str
+) -> None:
+    events, error = until_error(*stream)
+    assert text(events) == said
+    assert not any(isinstance(e, Finish) for e in events)
+    assert error.code == code
+    if code == "upstream_refused":
+        assert isinstance(error, UpstreamRefused)
+        assert "Over" in str(error)
+
+
+ERRORS: list[dict[str, Any]] = [
+    {"object": "error", "message": "Over", "code": 500},
+    {"object": "error", "message": {"detail": "Over"}},
+    {"detail": "Over"},
+    {"detail": [{"msg": "Over", "loc": ["body"]}]},
+    {"code": 500, "message": "Over"},
+    {"code": "InternalError", "message": "Over", "request_id": "1"},
+    {"code": 1261, "msg": "Over", "success": False},
+    {"errors": [{"message": "Over"}]},
+    {"base_resp": {"status_code": 1013, "status_msg": "Over"}, "choices": None},
+    {"message": "Over", "choices": []},
+]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("before", [[], [HI]], ids=["alone", "in the middle"])
+def test_an_error_is_told_from_a_chunk_by_its_fields(
+    error: dict[str, Any], before: list[bytes]
+) -> None:
+    events, failure = until_error(*before, event(error), DONE)
+    assert text(events) == ("Hi." if before else "")
+    assert isinstance(failure, UpstreamRefused)
+    assert "Over" in str(failure)
+
+
+def test_an_error_in_one_piece_is_told_with_its_class() -> None:
+    frame = {"status_code": 1008, "status_msg": "insufficient balance"}
+    _, failure = until_error(json.dumps({"base_resp": frame}).encode())
+    assert failure.code == "upstream_quota"
+    assert "insufficient balance" in str(failure)
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        {"choices": [], "base_resp": {"status_code": 0, "status_msg": ""}},
+        {"choices": [{"delta": {"content": "a"}}], "detail": "x", "message": "y"},
+        {"choices": [], "usage": USAGE, "message": "done"},
+        {"choices": [], "message": "", "detail": None, "errors": []},
+        {"type": "ping"},
+    ],
+)
+def test_what_only_looks_like_an_error_is_none(chunk: dict[str, Any]) -> None:
+    assert text(decode(HI, event(chunk), delta(finish="stop"), DONE)).startswith("Hi.")
+
+
+def test_a_reason_that_is_a_failure_is_named() -> None:
+    _, error = until_error(HI, delta(finish="network_error"))
+    assert "network_error" in str(error)
+    assert error.retryable
+
+
+PROTOCOLS: dict[str, bytes] = {
+    "Anthropic's Messages API": b'event: message_start\ndata: {"type": '
+    b'"message_start", "message": {"role": "assistant"}}\n\n',
+    "Anthropic's": b'{"type": "message", "role": "assistant", "content": []}',
+    "OpenAI's Responses API": b'event: response.created\ndata: {"type": '
+    b'"response.created", "response": {}}\n\n',
+    "OpenAI's Responses": b'{"object": "response", "output": []}',
+    "Ollama's own API": b'{"model": "m", "message": {"content": "Hi"}, "done": false}\n'
+    b'{"model": "m", "message": {"content": "."}, "done": true}\n',
+    "Ollama's own": b'{"model": "m", "response": "Hi.", "done": true}',
+    "Gemini's own API": b'data: {"candidates": [{"content": {"parts": []}}]}\n\n',
+    "Gemini's own": b'[{"candidates": [{"content": {"parts": []}}]}]',
+}
+
+
+@pytest.mark.parametrize(("name", "answer"), PROTOCOLS.items(), ids=list(PROTOCOLS))
+def test_another_protocol_is_named(name: str, answer: bytes) -> None:
+    _, error = until_error(answer)
+    assert error.code == "upstream_protocol"
+    assert name in str(error)
+    assert "base_url" in error.hint
+
+
+@pytest.mark.parametrize("field", ["error", "usage", "x_groq"])
+def test_null_is_no_error(field: str) -> None:
+    chunk = {field: None, "choices": [{"delta": {"content": "a"}}]}
+    assert decode(event(chunk), DONE) == [TextDelta("a"), STOP]
+
+
+# Properties
+
+TEXTS = st.lists(
+    st.sampled_from(["a", "é", "😀", "\u2028", "\n", "<think>", "</think>", "{", '"'])
+).map("".join)
+ANSWERS = st.tuples(TEXTS, TEXTS, TEXTS, CUTS)
+
+
+def summed(events: Iterable[StreamEvent]) -> tuple[str, str, str, list[StreamEvent]]:
+    """Give all text, all reasoning, all arguments, and the rest."""
+    events = list(events)
+    return (
+        text(events),
+        "".join(e.text for e in events if isinstance(e, ThinkingDelta)),
+        "".join(e.arguments for e in events if isinstance(e, ToolCallDelta)),
+        [e for e in events if isinstance(e, (Usage, Finish))],
+    )
+
+
+@settings(max_examples=100)
+@given(ANSWERS, CUTS, st.sampled_from([b"\n", b"\r\n", b"\r"]))
+@pytest.mark.case("F13")
+def test_any_slicing_gives_the_same_answer(
+    answer: tuple[str, str, str, list[int]], places: list[int], line_end: bytes
+) -> None:
+    thought, said, arguments, pieces = answer
+    stream = b"".join(
+        [delta(reasoning_content=piece) for piece in cut(thought, pieces)]
+        + [delta(content=piece) for piece in cut("." + said, pieces)]
+        + [delta(tool_calls=[call(arguments=p)]) for p in cut(arguments, pieces)]
+        + [delta(finish="stop"), event({"choices": [], "usage": USAGE}), DONE]
+    ).replace(b"\n", line_end)
+    for slices in ([stream], cut(stream, places), singles(stream)):
+        assert summed(decode(*slices)) == (
+            "." + said,
+            thought,
+            arguments,
+            [Usage(3, 2), STOP],
+        )
+
+
+PARTS = st.fixed_dictionaries(
+    {},
+    optional={
+        name: VALUES
+        for name in (
+            *("content", "reasoning", "reasoning_details"),
+            *("refusal", "tool_calls", "function_call"),
+        )
+    },
+)
+CHUNKS = st.fixed_dictionaries(
+    {},
+    optional={
+        "choices": VALUES
+        | st.lists(
+            st.fixed_dictionaries(
+                {},
+                optional={
+                    "index": VALUES,
+                    "delta": PARTS,
+                    "message": PARTS,
+                    "finish_reason": VALUES,
+                    "usage": VALUES,
+                },
+            ),
+            max_size=2,
+        ),
+        "usage": VALUES,
+        "x_groq": VALUES,
+        "error": VALUES,
+    },
+)
+
+
+@settings(max_examples=120)
+@given(st.lists(CHUNKS, max_size=3))
+def test_no_chunk_does_more_than_fail_as_an_upstream(chunks: list[Any]) -> None:
+    decoder = OpenAIAnswer({})
+    events = [ServerSentEvent(json.dumps(chunk).encode()) for chunk in chunks]
+    try:
+        *_, last = drain(decoder, events)
+    except UpstreamError:
+        return
+    assert isinstance(last, Finish)
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_do_more_than_fail_as_an_upstream(data: bytes) -> None:
+    for pieces in ([data], [HI, b"data: " + data + b"\n\n"]):
+        try:
+            decode(*pieces)
+        except (UpstreamGarbled, UpstreamRefused):
+            continue
+        assert b"[DONE]" in data

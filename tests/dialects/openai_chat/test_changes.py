@@ -1,0 +1,107 @@
+"""Changes to a request: fewer tools, calls and pictures as text."""
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byok.dialects.openai_chat.changes import (
+    calls_as_text,
+    fewer_tools,
+    pictures_as_text,
+    short_descriptions,
+    without_tools,
+)
+from tests.dialects.openai_chat.test_remedies import (
+    CALL,
+    CALLED,
+    PICTURE,
+    USER,
+    body,
+    tool,
+)
+from tests.fakes.strict import broken_rules
+
+SYSTEM = {"role": "system", "content": "Be exact."}
+
+
+def texts(request: Any) -> list[tuple[str, str]]:
+    return [(m["role"], m["content"]) for m in request["messages"]]
+
+
+def test_calls_and_results_become_records_in_the_users_words() -> None:
+    said = {"role": "assistant", "content": "I look.", "tool_calls": [CALL]}
+    result = {"role": "tool", "tool_call_id": "c1", "content": "out"}
+    sent = calls_as_text(body(messages=[SYSTEM, USER, said, result]))
+    system, *rest = texts(sent)
+    assert system[1].startswith("Be exact.\n\n")
+    assert "not a format to imitate" in system[1]
+    assert rest == [
+        ("user", "Hi?"),
+        ("assistant", "I look."),
+        ("user", "[earlier tool call]\nb {}\nresult:\nout"),
+    ]
+
+
+def test_a_silent_call_joins_the_users_messages() -> None:
+    _, only = texts(calls_as_text(body(messages=CALLED)))
+    assert only == ("user", "Hi?\n\n[earlier tool call]\nb {}\nresult:\nout")
+
+
+def test_a_picture_beside_a_record_stays_a_picture() -> None:
+    (_, message) = calls_as_text(body(messages=[*CALLED, PICTURE]))["messages"]
+    assert [part["type"] for part in message["content"]] == ["text"] * 2 + ["image_url"]
+
+
+def test_a_history_without_calls_stays_as_it_is() -> None:
+    request = body(messages=[SYSTEM, USER])
+    assert calls_as_text(request) == request
+    assert pictures_as_text(request) == request
+
+
+def test_the_tools_that_were_called_stay_in_their_order() -> None:
+    offered = [tool(name) for name in ("x", "y", "b", "z")]
+    fewer = fewer_tools(body(*offered, messages=CALLED), 2)
+    assert fewer["tools"] == [offered[0], offered[2]]
+
+
+@given(st.text(max_size=300), st.integers(0, 200))
+def test_no_description_is_longer_than_wanted(text: str, longest: int) -> None:
+    (cut,) = short_descriptions(body(tool("a", text)), longest)["tools"]
+    said = cut["function"]["description"]
+    assert len(said) <= longest
+    assert said == text or len(text) > longest
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["", "I look."]), st.integers(0, 3), st.booleans()),
+    max_size=6,
+)
+
+
+@settings(max_examples=200)
+@given(STEPS)
+def test_what_is_left_breaks_no_rule(steps: list[tuple[str, int, bool]]) -> None:
+    messages: list[dict[str, Any]] = [SYSTEM, USER]
+    for number, (text, calls, pictured) in enumerate(steps):
+        ids = [f"c{number}_{n}" for n in range(calls)]
+        said: dict[str, Any] = {"role": "assistant", "content": text or "Well."}
+        if calls:
+            said |= {
+                "content": text or None,
+                "tool_calls": [CALL | {"id": i} for i in ids],
+            }
+        results = [{"role": "tool", "tool_call_id": i, "content": i} for i in ids]
+        messages += [said, *results]
+        if not calls or pictured:
+            messages.append(PICTURE)
+    request = body(tool("b"), messages=messages, stream=True)
+    assert broken_rules(request) == []
+    bare = pictures_as_text(without_tools(request))
+    assert broken_rules(bare) == []
+    shown = json.dumps(bare)
+    assert "tool_call" not in shown
+    assert "image_url" not in shown
+    for number, (_, calls, _) in enumerate(steps):
+        assert all(f"c{number}_{n}" in shown for n in range(calls))

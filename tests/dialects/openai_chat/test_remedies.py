@@ -1,0 +1,389 @@
+"""Refusals and their remedies: what is left out, renamed, or said in words."""
+
+from typing import Any
+
+import pytest
+
+from byok.dialects.base import Mended, Remedy
+from byok.dialects.error_bodies import refusal_of
+from byok.dialects.openai_chat.remedies import mended, presumed, remedy_for
+from byok.dialects.quirks import DEFAULT, QUIRKS
+
+BODY = {
+    "model": "m",
+    "messages": [],
+    "stream": True,
+    "stream_options": {},
+    "tools": [],
+    "tool_choice": "auto",
+    "parallel_tool_calls": False,
+    "max_tokens": 9,
+    "temperature": 0.5,
+    "top_p": 1,
+    "seed": 7,
+}
+USER = {"role": "user", "content": "Hi?"}
+CALL = {"id": "c1", "type": "function", "function": {"name": "b", "arguments": "{}"}}
+CALLED = [
+    USER,
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c1", "content": "out"},
+]
+PICTURE = {
+    "role": "user",
+    "content": [
+        {"type": "text", "text": "Look."},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+    ],
+}
+
+
+def tool(name: str, description: str = "", **schema: Any) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": {}, **schema}
+    function = {"name": name, "description": description, "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+def body(*tools: Any, messages: Any = (USER,), **fields: Any) -> dict[str, Any]:
+    offered = {"tools": list(tools), "tool_choice": "auto"} if tools else {}
+    return {"model": "m", "messages": list(messages), **offered, **fields}
+
+
+def found(
+    request: Any, message: str, *known: Remedy, status: int = 400, extra: Any = ()
+) -> Remedy | None:
+    error = refusal_of({"error": {"message": message}}, status)
+    return remedy_for(request, error, known, extra)
+
+
+def names(request: Any) -> list[str]:
+    return [offered["function"]["name"] for offered in request.get("tools", ())]
+
+
+def after(request: Any, message: str, **options: Any) -> Mended:
+    """The request as it is sent after a refusal."""
+    remedy = found(request, message)
+    assert remedy
+    return mended(request, [remedy], new=True, **options)
+
+
+# Parameters
+
+
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [
+        ("Unsupported parameter: 'parallel_tool_calls'.", "parallel_tool_calls"),
+        ("stream_options: Extra inputs are not permitted", "stream_options"),
+        ("`temperature` and `top_p` cannot both be specified", "temperature"),
+        ("Unsupported value: 'Temperature' does not support 0.5", "temperature"),
+        ("top_p must be 1", "top_p"),
+        ("body.tool_choice: Input should be 'none'", "tool_choice"),
+        (
+            "Unsupported parameter: 'max_tokens' is not supported with this model. "
+            "Use 'max_completion_tokens' instead.",
+            "max_tokens",
+        ),
+        ("Unknown field seed", "seed"),
+    ],
+)
+def test_the_parameter_that_is_named_is_found(message: str, name: str) -> None:
+    remedy = found(BODY, message, extra=["seed", "missing"])
+    assert remedy and remedy.what == name
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Unknown field seeds",
+        "messages: at least one is required",
+        "tools are not supported",
+        "model not found",
+        "stream must be true",
+        "frequency_penalty is not supported",
+        "",
+    ],
+)
+def test_where_nothing_is_named_there_is_no_remedy(message: str) -> None:
+    assert found(BODY, message, extra=["seed", "missing"]) is None
+
+
+def test_only_what_was_sent_is_found() -> None:
+    assert found({"messages": []}, "temperature is not supported") is None
+
+
+def test_only_what_the_user_added_may_be_left_out_besides() -> None:
+    assert found(BODY, "Unknown field seed") is None
+
+
+def test_a_parameter_is_named_only_where_the_request_is_at_fault() -> None:
+    assert found(BODY, "temperature sensor failed", status=500) is None
+
+
+def test_of_too_long_a_conversation_the_cap_is_no_fault() -> None:
+    message = (
+        "'max_tokens' or 'max_completion_tokens' is too large: 9. This model's maximum "
+        "context length is 8192 tokens and your request has 8190 input tokens"
+    )
+    assert found(BODY, message) is None
+
+
+@pytest.mark.parametrize(
+    ("remedies", "gone", "added"),
+    [
+        pytest.param([], [], {}, id="nothing"),
+        pytest.param(
+            [("parameter", "temperature"), ("parameter", "top_p")],
+            ["temperature", "top_p"],
+            {},
+            id="two",
+        ),
+        pytest.param([("parameter", "unknown")], [], {}, id="what was not there"),
+        pytest.param(
+            [("cap", "max_tokens")],
+            ["max_tokens"],
+            {"max_completion_tokens": 9},
+            id="a cap",
+        ),
+        pytest.param(
+            [("cap", "max_tokens"), ("parameter", "max_completion_tokens")],
+            ["max_tokens"],
+            {},
+            id="both caps",
+        ),
+        pytest.param([("cap", "max_completion_tokens")], [], {}, id="a cap not sent"),
+    ],
+)
+def test_refused_parameters_are_left_out(
+    remedies: list[tuple[str, str]], gone: list[str], added: dict[str, Any]
+) -> None:
+    before = dict(BODY)
+    kept = {key: value for key, value in BODY.items() if key not in gone}
+    sent = mended(BODY, [Remedy(*remedy) for remedy in remedies])
+    assert sent == Mended({**kept, **added})
+    assert before == BODY
+
+
+def test_a_cap_that_was_renamed_is_left_out_next() -> None:
+    once = found(BODY, "max_tokens is not supported")
+    assert once == Remedy("cap", "max_tokens")
+    renamed = mended(BODY, [once]).body
+    assert found(renamed, "Unknown max_completion_tokens", once) == Remedy(
+        "parameter", "max_completion_tokens"
+    )
+
+
+# Tools
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Invalid schema for function 'b': In context=('properties', 'a'), array schema "
+        "missing items.",
+        "tools.1.custom.input_schema: JSON schema is invalid.",
+        "tools.1.custom: Invalid schema: Circular reference detected",
+        "invalid JSON schema for tool b, tools[1].function.parameters: no 'properties'",
+        "Invalid value at 'request.tools[0].function_declarations[1].parameters'",
+        "`b` functionDeclaration `parameters.a` schema specified a wrong type",
+        "tools[1].function.parameters must be valid JSON",
+        "tools.1.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'",
+    ],
+)
+def test_a_tool_that_is_named_is_left_out(message: str) -> None:
+    sent = after(body(tool("a"), tool("b"), tool("c")), message)
+    assert names(sent.body) == ["a", "c"]
+    (notice,) = sent.notices
+    assert "left out: b." in notice
+
+
+def test_a_tool_is_found_by_a_path_that_only_it_has() -> None:
+    message = (
+        "tools.function.parameters is not a valid moonshot flavored json schema, "
+        "details: <At path 'properties.x.items': type is not defined>"
+    )
+    odd = tool("odd", properties={"x": {"items": {}}})
+    plain = tool("plain", properties={"x": {}})
+    assert names(after(body(plain, odd), message).body) == ["plain"]
+    assert (
+        found(body(odd, {**odd, "function": odd["function"] | {"name": "b"}}), message)
+        is None
+    )
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "tools[0].function_declarations: Duplicate function declaration found.",
+        "GenerateContentRequest.tools[0].function_declarations: Invalid schema.",
+    ],
+)
+def test_the_list_of_all_tools_names_none_of_them(message: str) -> None:
+    assert found(body(tool("a"), tool("b")), message) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "remedy"),
+    [
+        ("Invalid schema for function 'a'", None),
+        ("It takes at most 1 functions.", None),
+        ("Invalid schema: tools.0.description: at most 10", "tools"),
+    ],
+)
+def test_tools_that_the_user_added_are_left_out_at_most_as_a_field(
+    message: str, remedy: str | None
+) -> None:
+    own = {"type": "web_search"}
+    request = {**body(), "tools": [own, own]}
+    wanted = remedy and Remedy("parameter", remedy)
+    assert found(request, message, extra=("tools",)) == wanted
+
+
+def test_a_tool_that_nobody_names_stays() -> None:
+    request = body(tool("a"))
+    assert found(request, "Invalid schema for function 'gone'") is None
+    assert found(request, "tools.7.custom.input_schema: wrong") is None
+    assert found(request, "Say 'a' more politely") is None
+
+
+def test_a_tool_that_has_changed_is_offered_again() -> None:
+    remedy = found(body(tool("a"), tool("b")), "Invalid schema for function 'b'")
+    assert remedy
+    changed = body(tool("a"), tool("b", required=["x"]))
+    assert mended(changed, [remedy]) == Mended(changed)
+
+
+def test_without_its_only_tool_a_request_says_nothing_of_tools() -> None:
+    request = body(tool("b"), parallel_tool_calls=False)
+    assert after(request, "Invalid schema for function 'b'").body == body()
+
+
+def test_tools_left_out_are_told_in_one_line_at_the_beginning() -> None:
+    request = body(tool("a"), tool("b"), tool("c"))
+    remedies = [
+        remedy
+        for name in "ab"
+        if (remedy := found(request, f"Invalid schema for function '{name}'"))
+    ]
+    (notice,) = mended(request, remedies).notices
+    assert "left out: a, b." in notice
+    later = [USER, {"role": "assistant", "content": "Hi."}, USER]
+    assert mended({**request, "messages": later}, remedies).notices == ()
+
+
+@pytest.mark.parametrize(
+    ("message", "most"),
+    [
+        (
+            "Invalid 'tools': array too long. Expected an array with maximum length "
+            "128, but got an array with length 150 instead.",
+            128,
+        ),
+        ("'tools' : maximum number of items is 64", 64),
+        ("You may not include more than 100 tools in your request.", 100),
+        (
+            "tools[0].function_declarations: [FIELD_INVALID] At most 140 function "
+            "declarations can be specified.",
+            140,
+        ),
+        ("Too many tools.", 128),
+        ("claude-3-5-haiku supports up to 64 tools, o3 more.", 64),
+        ("gpt-4.1 takes at most 64 tools, see error 3.", 64),
+    ],
+)
+def test_too_many_tools_become_as_many_as_are_taken(message: str, most: int) -> None:
+    request = body(*(tool(f"t{n}") for n in range(150)))
+    sent = after(request, message)
+    assert names(sent.body) == [f"t{n}" for n in range(most)]
+    (notice,) = sent.notices
+    assert f"takes {most} tools" in notice
+
+
+def test_a_vendors_limit_is_known_beforehand() -> None:
+    assert presumed(QUIRKS["openai"]) == (Remedy("most tools", "128"),)
+    assert presumed(DEFAULT) == ()
+    request = body(*(tool(f"t{n}") for n in range(129)))
+    assert len(mended(request, presumed(QUIRKS["azure"])).body["tools"]) == 128
+    few = body(tool("a"))
+    assert mended(few, presumed(QUIRKS["azure"])) == Mended(few)
+
+
+def test_long_descriptions_are_cut_to_the_length_that_is_taken() -> None:
+    message = (
+        "Invalid 'tools[0].function.description': string too long. Expected a string "
+        "with maximum length 1024, but got a string with length 1440 instead."
+    )
+    sent = after(body(tool("a", "x" * 1440), tool("b", "short")), message)
+    said = [offered["function"]["description"] for offered in sent.body["tools"]]
+    assert len(said[0]) <= 1024
+    assert said[0].startswith("xxx")
+    assert said[1] == "short"
+    assert sent.notices == ()
+
+
+def test_a_model_without_tools_is_asked_without_them() -> None:
+    request = body(tool("b"), messages=CALLED, parallel_tool_calls=False)
+    sent = after(request, "gemma does not support tools", agent=True)
+    assert sent.body.keys() == {"model", "messages"}
+    assert [message["role"] for message in sent.body["messages"]] == ["system", "user"]
+    assert "out" in sent.body["messages"][1]["content"]
+    (notice,) = sent.notices
+    assert "without tools" in notice
+    assert "Choose a model that can call tools" in notice
+
+
+def test_tools_stay_where_only_a_field_beside_them_is_refused() -> None:
+    request = body(tool("b"))
+    message = "No endpoints found that support the provided 'tool_choice' value."
+    sent = after(request, message)
+    assert names(sent.body) == ["b"] and "tool_choice" not in sent.body
+    remedy = found(sent.body, message)  # and if that was no help
+    assert remedy and names(mended(sent.body, [remedy]).body) == []
+
+
+def test_only_agents_hear_that_there_are_no_tools() -> None:
+    assert after(body(tool("b")), "It does not support tools").notices == ()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "tools: Field required when messages contain tool_use blocks.",
+        "Anthropic expects the `tools=` param to be passed in",
+        "The toolConfig field must be defined when using toolUse",
+        "It does not support tools",
+    ],
+)
+def test_old_calls_become_text_where_no_tools_are_offered(message: str) -> None:
+    sent = after(body(messages=CALLED), message)
+    assert not any(m.get("tool_calls") for m in sent.body["messages"])
+    assert sent.notices == ()
+
+
+def test_old_calls_stay_where_tools_are_offered() -> None:
+    request = body(tool("b"), messages=CALLED)
+    assert mended(request, [Remedy("calls")]) == Mended(request)
+    assert found(request, "tools: Field required") is None
+
+
+# Pictures
+
+
+def test_a_picture_is_replaced_where_none_is_seen() -> None:
+    sent = after(body(messages=[PICTURE]), "image input is not supported")
+    (message,) = sent.body["messages"]
+    assert message["content"].startswith("Look.\n\n[a picture stood here")
+    assert len(sent.notices) == 1
+    assert found(sent.body, "image input is not supported") is None
+
+
+def test_an_old_picture_is_not_told_again() -> None:
+    said = {"role": "assistant", "content": "A cat."}
+    remedies = [Remedy("pictures")]
+    assert mended(body(messages=[PICTURE, said, USER]), remedies).notices == ()
+    assert mended(body(messages=[USER, said, PICTURE]), remedies).notices
+
+
+def test_a_remedy_that_was_made_is_no_remedy() -> None:
+    made = Remedy("pictures")
+    assert found(body(messages=[PICTURE]), "image input is not supported", made) is None

@@ -1,0 +1,24 @@
+"""What stands for a signature that nobody knows, and who wants it."""
+
+import pytest
+
+from byok.dialects.openai_chat.signatures import unsigned
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["gemini-3-pro-preview", "models/gemini-3.6-flash", "Gemini-Flash-Latest",
+     "gemini-10-pro"],
+)  # fmt: skip
+def test_gemini_3_and_later_are_told_not_to_check(model: str) -> None:
+    extra = unsigned(model)["extra_content"]
+    assert extra == {
+        "google": {"thought_signature": "skip_thought_signature_validator"}
+    }
+
+
+@pytest.mark.parametrize(
+    "model", ["gemini-2.5-pro", "gemini-1.5-flash", "gemini-2-flash", "gemma-4", ""]
+)
+def test_who_never_checks_gets_nothing(model: str) -> None:
+    assert unsigned(model) == {}

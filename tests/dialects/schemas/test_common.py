@@ -1,0 +1,376 @@
+"""Schemas that every vendor takes: by what MCP servers offer, and by chance."""
+
+import copy
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from byok.augment.tools import read_tools
+from byok.chat import ChatRequest, Message, Role, TextPart
+from byok.dialects.base import Target
+from byok.dialects.openai_chat.remedies import mended, presumed
+from byok.dialects.openai_chat.request import encode_request
+from byok.dialects.quirks import QUIRKS
+from byok.dialects.schemas.common import written
+from tests.fakes.mcp_servers import SERVERS, TEXT, Tools
+from tests.fakes.schemas import SCHEMAS
+from tests.fakes.strict_schemas import MOST_TOOLS, RULES, refused
+
+QUESTION = Message(Role.USER, (TextPart("Hi?"),))
+
+
+def clean(schema: Any, *, plain_keys: bool = False) -> Any:
+    raw = json.dumps(schema).encode()
+    return written(raw, narrow=False, plain_keys=plain_keys)
+
+
+def one(schema: Any, **root: Any) -> Any:
+    """Clean the schema of one property."""
+    return clean({"type": "object", "properties": {"x": schema}, **root})["properties"][
+        "x"
+    ]
+
+
+def definitions(tools: Tools) -> list[dict[str, Any]]:
+    """Write tools as the client sends them."""
+    return [
+        {"name": name, "description": "", "input_schema_json": json.dumps(schema)}
+        for name, schema in tools.items()
+    ]
+
+
+def sent(vendor: str, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the tools of the request that a vendor gets."""
+    chat = ChatRequest((QUESTION,), read_tools({"tool_definitions": tools}))
+    quirks = QUIRKS[vendor]
+    body = encode_request(chat, Target("m", quirks)).body
+    offered: list[dict[str, Any]] = mended(body, presumed(quirks)).body["tools"]
+    return offered
+
+
+# Public servers
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("vendor", RULES)
+def test_every_vendor_takes_the_tools_of_public_servers(
+    vendor: str, server: str
+) -> None:
+    tools = definitions(SERVERS[server])
+    offered = sent(vendor, tools)
+    assert [t["function"]["name"] for t in offered] == list(SERVERS[server])
+    assert refused(vendor, offered) == []
+
+
+@pytest.mark.parametrize("vendor", MOST_TOOLS)
+def test_no_vendor_gets_more_tools_than_it_takes(vendor: str) -> None:
+    everything = {
+        f"{name}_{n}": schema
+        for n in range(20)
+        for tools in SERVERS.values()
+        for name, schema in tools.items()
+    }
+    offered = sent(vendor, definitions(everything))
+    assert len(offered) == MOST_TOOLS[vendor]
+    assert refused(vendor, offered) == []
+
+
+def test_the_rules_refuse_what_was_refused() -> None:
+    """Without cleaning, each of these servers is refused by the vendor named."""
+    for server, vendor in {
+        "notion": "openai",
+        "digitalocean": "azure",
+        "twilio": "anthropic",
+        "pdf-reader": "mistral",
+        "apollo": "moonshot",
+        "pagerduty": "moonshot",
+        "azure-devops": "groq",
+        "memory": "gemini",
+    }.items():
+        tools = [
+            {"function": {"name": name, "parameters": {"type": "object", **schema}}}
+            for name, schema in SERVERS[server].items()
+        ]
+        assert refused(vendor, tools), (server, vendor)
+
+
+@pytest.mark.parametrize("server", ["filesystem", "memory", "github", "playwright"])
+def test_what_nobody_refuses_stays_byte_for_byte(server: str) -> None:
+    for schema in SERVERS[server].values():
+        plain = json.loads(json.dumps(schema).replace('"$schema"', '"$comment"'))
+        assert json.dumps(clean(plain)) == json.dumps(plain)
+
+
+# By chance
+
+WORDS = st.sampled_from(
+    [
+        *("type", "items", "enum", "const", "required", "properties", "anyOf", "oneOf"),
+        *("allOf", "not", "$ref", "$defs", "definitions", "exclusiveMinimum"),
+        *("minimum", "minLength", "pattern", "description", "additionalProperties"),
+        *("prefixItems", "multipleOf", "uniqueItems", "patternProperties", "$id"),
+        *("if", "dependentRequired", "format", "examples", "default", "nullable"),
+    ]
+)
+ODD_VALUES = st.sampled_from(
+    [
+        *("string", "array", "object", "any", "STRING", "#/$defs/a", "#/properties/a"),
+        *("#/definitions/b", "#", "[", "a", "b", True, False, None, 0, 1, -1, 2.5),
+    ]
+)
+ODD: st.SearchStrategy[Any] = st.recursive(
+    ODD_VALUES,
+    lambda inner: (
+        st.dictionaries(WORDS | st.sampled_from(["a", "b"]), inner, max_size=4)
+        | st.lists(inner, max_size=3)
+    ),
+    max_leaves=15,
+)
+ANY = SCHEMAS | st.dictionaries(WORDS, ODD, max_size=6)
+
+
+@settings(max_examples=1000)
+@given(ANY)
+def test_every_vendor_takes_a_thousand_schemas(schema: dict[str, Any]) -> None:
+    tools = definitions({"tool": schema})
+    judged = set()
+    for vendor, rules in RULES.items():
+        (tool,) = sent(vendor, tools)
+        parameters = tool["function"]["parameters"]
+        for rule in rules:
+            if (case := (rule, json.dumps(parameters))) not in judged:
+                judged.add(case)
+                assert list(rule(parameters)) == [], vendor
+
+
+@settings(max_examples=200)
+@given(ANY)
+def test_cleaning_a_schema_twice_changes_nothing_more(schema: dict[str, Any]) -> None:
+    (tool,) = sent("openai", definitions({"tool": schema}))
+    once = tool["function"]["parameters"]
+    before = copy.deepcopy(once)
+    assert clean(once) == before
+
+
+CALLS = st.dictionaries(
+    st.sampled_from(["a", "b", "c"]),
+    st.sampled_from(["x", "", 1, 2.5, True, None, [], ["x"], {"a": 1}]),
+    max_size=3,
+)
+EASY: st.SearchStrategy[Any] = st.deferred(
+    lambda: (
+        st.fixed_dictionaries(
+            {
+                "type": st.sampled_from(
+                    ["string", "integer", "array", ["string", "null"]]
+                )
+            },
+            optional={"minLength": st.integers(0, 2)},
+        )
+        | st.fixed_dictionaries(
+            {"enum": st.lists(st.sampled_from(["x", 1]), min_size=1)}
+        )
+        | st.fixed_dictionaries({"anyOf": st.lists(EASY, min_size=1, max_size=2)})
+        | st.fixed_dictionaries(
+            {"type": st.just("array"), "items": st.lists(EASY, max_size=2)}
+        )
+    )
+)
+GROUPS: st.SearchStrategy[Any] = st.fixed_dictionaries(
+    {},
+    optional={
+        "properties": st.dictionaries(st.sampled_from(["a", "b"]), EASY, max_size=2),
+        "required": st.lists(st.sampled_from(["a", "b"]), max_size=2, unique=True),
+    },
+)
+
+
+@settings(max_examples=500)
+@given(GROUPS, st.lists(GROUPS, max_size=3), CALLS)
+def test_a_value_that_fits_the_original_is_never_forbidden(
+    whole: dict[str, Any], choices: list[dict[str, Any]], value: dict[str, Any]
+) -> None:
+    inner = {"type": "object", **whole, **({"anyOf": choices} if choices else {})}
+    schema = {"type": "object", "properties": {"x": inner}, "required": ["x"]}
+    modern = json.loads(json.dumps(schema).replace('"items": [', '"prefixItems": ['))
+    if Draft202012Validator(modern).is_valid({"x": value}):
+        assert Draft202012Validator(clean(schema)).is_valid({"x": value})
+
+
+# By hand
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        pytest.param(
+            {"type": "array"}, {"type": "array", "items": {}}, id="a bare array"
+        ),
+        pytest.param(
+            {"type": ["array", "null"]},
+            {"type": ["array", "null"], "items": {}},
+            id="an array or null",
+        ),
+        pytest.param(
+            {"type": "array", "items": [TEXT, {"type": "number"}]},
+            {
+                "type": "array",
+                "items": {"anyOf": [TEXT, {"type": "number"}]},
+                "description": 'items in order: [{"type":"string"},{"type":"number"}]',
+            },
+            id="a tuple",
+        ),
+        pytest.param(
+            {"type": "integer", "minimum": 0, "exclusiveMinimum": True},
+            {"type": "integer", "exclusiveMinimum": 0},
+            id="a bound of draft 4",
+        ),
+        pytest.param(
+            {"type": "integer", "maximum": 9, "exclusiveMaximum": False},
+            {"type": "integer", "maximum": 9},
+            id="a bound that counts, of draft 4",
+        ),
+        pytest.param({"type": "int"}, {"type": "integer"}, id="a type's nickname"),
+        pytest.param({"type": "any"}, {}, id="any type"),
+        pytest.param({"type": ["string"]}, TEXT, id="a list of one type"),
+        pytest.param({"type": "string", "required": True}, TEXT, id="draft 3"),
+        pytest.param(
+            {"type": "string", "enum": ["a", "a", None]},
+            {"type": "string", "enum": ["a"]},
+            id="an enum with null",
+        ),
+        pytest.param(
+            {"type": "integer", "enum": ["1"]},
+            {"type": "integer", "description": 'one of: ["1"]'},
+            id="an enum of another type",
+        ),
+        pytest.param(
+            {"type": "string", "pattern": r"^\p{L}+$"},
+            {"type": "string", "description": r'pattern: "^\\p{L}+$"'},
+            id="a pattern of another language",
+        ),
+        pytest.param(
+            {"type": "string", "anyOf": [{"minLength": 1}, {"enum": ["a"]}]},
+            {"anyOf": [{"type": "string", "minLength": 1}, {"enum": ["a"]}]},
+            id="a type beside choices",
+        ),
+        pytest.param(
+            {"type": "object", "required": ["a"]},
+            {"type": "object", "required": ["a"], "properties": {"a": {}}},
+            id="a required key without properties",
+        ),
+        pytest.param(
+            {
+                "type": "object",
+                "properties": {},
+                "required": ["a"],
+                "additionalProperties": False,
+            },
+            {
+                "type": "object",
+                "properties": {},
+                "required": [],
+                "additionalProperties": False,
+            },
+            id="a required key that may not be",
+        ),
+        pytest.param(
+            {"$ref": "#/nowhere"}, {"description": 'as: "nowhere"'}, id="gone"
+        ),
+        pytest.param(None, {}, id="null"),
+    ],
+)
+def test_a_schema_is_spelled_as_all_know_it(schema: Any, expected: Any) -> None:
+    assert one(schema) == expected
+
+
+def test_a_reference_at_the_top_is_put_in_place() -> None:
+    found = clean(SERVERS["pagerduty"]["list_oncalls"])
+    assert found["properties"] == {"id": TEXT}
+    assert "$ref" not in found
+
+
+def test_words_beside_a_reference_win() -> None:
+    found = clean(SERVERS["pagerduty"]["list_schedules"])["properties"]["query_model"]
+    assert found["description"] == "Only these."
+    assert found["properties"]["team_ids"]["items"] == {}
+
+
+def test_definitions_of_draft_7_are_found_under_their_new_name() -> None:
+    shared = {"a": {"type": "string"}}
+    whole = {"properties": {"x": {"$ref": "#/definitions/a"}}, "definitions": shared}
+    found = clean(whole)
+    assert found["properties"]["x"] == {"$ref": "#/$defs/a"}
+    assert found["$defs"] == shared
+    assert "definitions" not in found
+
+
+@pytest.mark.parametrize("ref", ["#/$defs/t", "#/properties/t"])
+def test_a_tree_stays_finite(ref: str) -> None:
+    tree = {
+        "type": "object",
+        "description": "A tree.",
+        "properties": {"left": {"$ref": ref, "description": "Less."}},
+    }
+    found = clean({"properties": {"t": tree}, "$defs": {"t": tree}})
+    assert len(json.dumps(found)) < 2000
+
+
+def test_references_that_double_at_every_step_end() -> None:
+    many = {
+        f"d{n}": {
+            "description": "D",
+            "properties": {
+                side: {"$ref": f"#/$defs/d{n + 1}", "description": side}
+                for side in "ab"
+            },
+        }
+        for n in range(40)
+    }
+    found = clean({"properties": {"x": many["d0"]}, "$defs": many})
+    assert len(json.dumps(found)) < 1_000_000
+
+
+HUGE = 5000
+HUGE_TARGET = {
+    "description": "T",
+    "properties": {f"p{n}": {"type": "array"} for n in range(HUGE)},
+}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pytest.param({"enum": list(range(HUGE))}, id="values"),
+        pytest.param({"items": [{"minimum": n} for n in range(HUGE)]}, id="items"),
+        pytest.param({"required": [f"p{n}" for n in range(HUGE)]}, id="keys"),
+        pytest.param(
+            {
+                "properties": {
+                    f"r{n}": {"$ref": "#/$defs/t", "description": "R"}
+                    for n in range(500)
+                }
+            },
+            id="references to much",
+        ),
+    ],
+)
+def test_a_huge_schema_is_cleaned_in_linear_time(schema: dict[str, Any]) -> None:
+    before = time.process_time()
+    one(schema, **{"$defs": {"t": HUGE_TARGET}})
+    clean({"anyOf": [schema] * 5})
+    assert time.process_time() - before < 20  # hours, if all were compared with all
+
+
+def test_odd_keys_are_told_where_they_are_refused() -> None:
+    schema = SERVERS["twilio"]["TwilioApiV2010--ListMessage"]
+    found = clean(schema, plain_keys=True)
+    assert list(found["properties"]) == ["PathAccountSid", "DateSent", "projects.any"]
+    assert '"DateSent<"' in found["description"]
+    assert "additionalProperties" not in found
+    assert list(clean(schema)["properties"]) == list(schema["properties"])

@@ -1,0 +1,289 @@
+"""Tool schemas for Gemini: only words it knows, nothing lost that it can say."""
+
+import copy
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byok.dialects.schemas.gemini import narrowed
+from tests.fakes.schemas import SCHEMAS
+from tests.fakes.values import VALUES
+
+# The fields of Gemini's own Schema, without `example`.
+KNOWN = {
+    *("type", "format", "title", "description", "nullable", "enum", "default"),
+    *("properties", "required", "propertyOrdering", "items", "anyOf", "pattern"),
+    *("minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum"),
+    *("minProperties", "maxProperties"),
+}
+
+
+def one(schema: Any, **root: Any) -> Any:
+    """Narrow the schema of one property."""
+    whole = narrowed({"type": "object", "properties": {"x": schema}, **root})
+    assert whole["type"] == "object"
+    return whole["properties"]["x"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        pytest.param(
+            {"type": "string", "minLength": 1, "pattern": "a", "default": "b"},
+            {"type": "string", "minLength": 1, "pattern": "a", "default": "b"},
+            id="what it knows stays",
+        ),
+        pytest.param(
+            {"type": "object", "$comment": "x", "additionalProperties": False},
+            {"type": "object"},
+            id="what says nothing goes",
+        ),
+        pytest.param(
+            {"const": "a"}, {"type": "string", "enum": ["a"]}, id="a constant"
+        ),
+        pytest.param(
+            {"type": "integer", "const": 5},
+            {"type": "integer", "description": "one of: [5]"},
+            id="a constant number",
+        ),
+        pytest.param(
+            {"type": "integer", "enum": [1, 2], "description": "How many."},
+            {"type": "integer", "description": "How many. (one of: [1,2])"},
+            id="an enum of numbers",
+        ),
+        pytest.param(
+            {"enum": ["a", None]},
+            {"type": "string", "enum": ["a"], "nullable": True},
+            id="an enum with null",
+        ),
+        pytest.param(
+            {"type": ["string", "null"], "maxLength": 3},
+            {"type": "string", "maxLength": 3, "nullable": True},
+            id="a type or null",
+        ),
+        pytest.param(
+            {"type": ["string", "integer"], "description": "An id."},
+            {
+                "anyOf": [
+                    {"type": "string", "description": "An id."},
+                    {"type": "integer", "description": "An id."},
+                ]
+            },
+            id="two types",
+        ),
+        pytest.param(
+            {"oneOf": [{"type": "string"}, {"type": "null"}], "title": "T"},
+            {"type": "string", "title": "T", "nullable": True},
+            id="one of a type and null",
+        ),
+        pytest.param(
+            {
+                "type": "object",
+                "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+                "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+            },
+            {
+                "anyOf": [
+                    {
+                        "type": "object",
+                        "properties": {
+                            "a": {"type": "string"},
+                            "b": {"type": "string"},
+                        },
+                        "required": [name],
+                    }
+                    for name in ("a", "b")
+                ]
+            },
+            id="one of two keys",
+        ),
+        pytest.param(
+            {
+                "allOf": [
+                    {"type": "object", "properties": {"a": {"type": "string"}}},
+                    {"properties": {"b": {"type": "string"}}, "required": ["b"]},
+                ],
+                "required": ["a"],
+            },
+            {
+                "type": "object",
+                "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+                "required": ["a", "b"],
+            },
+            id="all of two",
+        ),
+        pytest.param(
+            {"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 9},
+            {"type": "integer", "minimum": 1, "maximum": 8},
+            id="bounds of an integer",
+        ),
+        pytest.param(
+            {"type": "number", "exclusiveMinimum": 0},
+            {"type": "number", "description": "exclusiveMinimum: 0"},
+            id="bounds of a number",
+        ),
+        pytest.param(
+            {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+            {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "uniqueItems: true",
+            },
+            id="a constraint it does not know",
+        ),
+        pytest.param(
+            {"type": "array"},
+            {"type": "array", "items": {"type": "string"}},
+            id="an array of anything",
+        ),
+        pytest.param(
+            {"type": "array", "items": [{"type": "string"}]},
+            {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": 'items in order: [{"type":"string"}]',
+            },
+            id="a tuple",
+        ),
+        pytest.param(
+            {"type": "string", "format": "uri"},
+            {"type": "string", "description": 'format: "uri"'},
+            id="a format it does not know",
+        ),
+        pytest.param(
+            {"type": "string", "format": "date-time"},
+            {"type": "string", "format": "date-time"},
+            id="a format it knows",
+        ),
+        pytest.param(
+            {"type": "object", "additionalProperties": {"type": "string"}},
+            {
+                "type": "object",
+                "description": 'values of other keys: {"type":"string"}',
+            },
+            id="a map",
+        ),
+        pytest.param(
+            {"type": "object", "properties": {}, "required": ["gone"]},
+            {"type": "object", "properties": {}},
+            id="a required key that is not there",
+        ),
+        pytest.param(True, {}, id="anything"),
+    ],
+)
+def test_a_schema_is_spelled_in_known_words(schema: Any, expected: Any) -> None:
+    assert one(schema) == expected
+
+
+def test_a_property_may_be_called_like_a_keyword() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"const": {"type": "string"}, "$ref": {"type": "string"}},
+        "required": ["const"],
+    }
+    assert narrowed(schema) == schema
+
+
+@pytest.mark.parametrize("place", ["$defs", "definitions"])
+def test_a_reference_is_put_in_place(place: str) -> None:
+    defs = {place: {"a/b": {"type": "string", "const": "x"}}}
+    schema = {"$ref": f"#/{place}/a~1b", "description": "D"}
+    assert one(schema, **defs) == {"type": "string", "enum": ["x"], "description": "D"}
+
+
+def test_a_tree_ends_after_one_round() -> None:
+    tree = {"type": "object", "properties": {"left": {"$ref": "#/$defs/tree"}}}
+    found = one({"$ref": "#/$defs/tree"}, **{"$defs": {"tree": tree}})
+    assert found["properties"]["left"] == {
+        "type": "object",
+        "description": 'as: "tree"',
+    }
+
+
+@pytest.mark.parametrize("ref", ["#", "#/nowhere", "https://x/y", "", "#/type"])
+def test_a_reference_to_nowhere_is_an_object(ref: str) -> None:
+    assert one({"$ref": ref})["type"] == "object"
+
+
+def test_a_choice_at_the_root_is_told() -> None:
+    schema = {"properties": {"a": {}}, "oneOf": [{"required": ["a"]}]}
+    assert narrowed(schema) == {
+        "type": "object",
+        "properties": {"a": {}},
+        "description": 'oneOf: [{"required":["a"]}]',
+    }
+
+
+def test_long_chains_of_references_end() -> None:
+    links = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(3000)}
+    start = {"$ref": "#/$defs/d0"}
+    schema = {"$defs": links, "properties": {f"p{n}": start for n in range(3000)}}
+    before = time.process_time()
+    assert len(narrowed(schema)["properties"]) == 3000
+    assert time.process_time() - before < 5  # minutes, if every chain were followed
+
+
+def test_references_that_double_at_every_step_end() -> None:
+    defs = {
+        f"d{n}": {"properties": {side: {"$ref": f"#/$defs/d{n + 1}"} for side in "ab"}}
+        for n in range(40)
+    }
+    assert one({"$ref": "#/$defs/d0"}, **{"$defs": defs})
+
+
+@pytest.mark.parametrize("key", ["items", "not", "properties", "anyOf", "allOf"])
+def test_a_deep_schema_ends(key: str) -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(110):
+        inner: Any = {"a": schema} if key == "properties" else schema
+        schema = {key: [inner] if key.endswith("Of") else inner}
+    check(narrowed(schema))
+
+
+def check(node: Any) -> None:
+    """Nothing in a schema that Gemini would not know."""
+    assert isinstance(node, dict)
+    assert node.keys() <= KNOWN
+    assert set(node.get("required", ())) <= set(node.get("properties", ()))
+    if "anyOf" in node:
+        assert node.keys() == {"anyOf"}
+    for child in [
+        *node.get("properties", {}).values(),
+        *node.get("anyOf", ()),
+        *([node["items"]] if "items" in node else ()),
+    ]:
+        check(child)
+
+
+KEYWORDS = st.sampled_from(
+    [
+        *("$ref", "const", "enum", "type", "format", "anyOf", "oneOf", "allOf"),
+        *("items", "properties", "required", "not", "exclusiveMinimum", "$defs"),
+    ]
+)
+STRANGE: st.SearchStrategy[Any] = st.recursive(
+    VALUES | st.sampled_from(["#/properties/a", "#/$defs/a", "string", "null"]),
+    lambda inner: (
+        st.dictionaries(KEYWORDS | st.sampled_from(["a", "b"]), inner, max_size=4)
+        | st.lists(inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=200)
+@given(SCHEMAS | st.dictionaries(KEYWORDS, STRANGE, max_size=5))
+def test_any_schema_becomes_one_in_known_words(schema: dict[str, Any]) -> None:
+    before = copy.deepcopy(schema)
+    check(narrowed(schema))
+    assert schema == before
+
+
+@settings(max_examples=100)
+@given(SCHEMAS)
+def test_once_is_enough(schema: dict[str, Any]) -> None:
+    narrow = narrowed(schema)
+    assert narrowed(narrow) == narrow

@@ -1,0 +1,82 @@
+"""Values that a keyword may not have are dropped; the metaschema is the judge."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from byok.dialects.schemas import keywords as schema_shapes
+from byok.dialects.schemas.keywords import is_pattern, kind_of, kinds_of, shape
+from tests.fakes.values import VALUES
+
+KEYWORDS = sorted(schema_shapes._MAY_BE)
+# Their values hold schemas, which are shaped for themselves.
+HOLDING = {
+    *("anyOf", "oneOf", "allOf", "prefixItems", "properties", "patternProperties"),
+    *("$defs", "definitions", "dependentSchemas", "items", "additionalProperties"),
+    *("propertyNames", "not", "if", "then", "else", "contains", "contentSchema"),
+    *("unevaluatedProperties", "unevaluatedItems", "pattern"),
+}
+
+
+def shaped(**node: Any) -> dict[str, Any]:
+    shape(node)
+    return node
+
+
+@given(st.sampled_from([k for k in KEYWORDS if k not in HOLDING] + ["type"]), VALUES)
+def test_any_value_becomes_one_that_the_metaschema_allows(key: str, value: Any) -> None:
+    Draft202012Validator.check_schema(shaped(**{key: value}))
+
+
+@pytest.mark.parametrize(
+    ("node", "expected"),
+    [
+        ({"type": "STRING"}, {"type": "string"}),
+        ({"type": "int"}, {"type": "integer"}),
+        ({"type": ["dict", None]}, {"type": ["object", "null"]}),
+        ({"type": None}, {}),
+        ({"type": "file"}, {}),
+        ({"type": ["string", "any"]}, {}),
+        ({"type": []}, {}),
+        ({"required": ["a", "a", 5]}, {"required": ["a"]}),
+        ({"required": True}, {}),
+        ({"minimum": 1, "exclusiveMinimum": True}, {"exclusiveMinimum": 1}),
+        ({"maximum": 1, "exclusiveMaximum": False}, {"maximum": 1}),
+        ({"exclusiveMaximum": True}, {}),
+        ({"minLength": "1", "maxLength": -1, "minItems": 2}, {"minItems": 2}),
+        ({"enum": [], "anyOf": []}, {}),
+        ({"properties": None, "description": None}, {}),
+        ({"$schema": "x", "$id": "https://x/y"}, {"$id": "https://x/y"}),
+        ({"dependentRequired": {"a": ["b"]}}, {"dependentRequired": {"a": ["b"]}}),
+        ({"dependencies": {"a": {}}}, {}),
+        ({"x-own": 5, "default": None}, {"x-own": 5, "default": None}),
+    ],
+)
+def test_a_keyword_is_kept_spelled_or_dropped(
+    node: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert shaped(**node) == expected
+
+
+@pytest.mark.parametrize("text", ["[", r"\p{L}", "(?<n>a)", "(" * 5000])
+def test_what_python_cannot_read_is_no_pattern(text: str) -> None:
+    assert not is_pattern(text)
+
+
+@pytest.mark.parametrize("text", ["", "^a$", r"\d+", "[[a]", "(?=a)"])
+def test_a_pattern_is_one(text: str) -> None:
+    assert is_pattern(text)
+
+
+def test_values_and_schemas_have_kinds() -> None:
+    values: list[Any] = [None, True, 1, 1.0, 1.5, "a", [], {}]
+    assert [kind_of(value) for value in values] == [
+        *("null", "boolean", "integer", "integer", "number", "string"),
+        *("array", "object"),
+    ]
+    assert kinds_of({}) == []
+    assert kinds_of({"type": "array"}) == ["array"]
+    assert kinds_of({"type": ["array", "null"]}) == ["array", "null"]

@@ -1,0 +1,62 @@
+"""Choices at the top of a schema: one object with the keys of all, and a note."""
+
+from typing import Any
+
+from byok.chat import Json
+from byok.dialects.schemas.union import unite
+from tests.fakes.mcp_servers import NOTION, TEXT
+
+NUMBER = {"type": "number"}
+
+
+def united(schema: Json, **shared: Json) -> tuple[dict[str, Any], list[str]]:
+    """Unite the choices of a schema; `shared` is what references mean."""
+    node = dict(schema)
+    notes = unite(node, lambda part: shared.get(part.get("$ref", ""), part))
+    return node, notes
+
+
+def test_choices_become_one_object() -> None:
+    schema = NOTION["notion-create-attachment"]
+    node, notes = united(schema)
+    assert list(node["properties"]) == [
+        *("filename", "content", "source_url", "upload_id")
+    ]
+    assert "anyOf" not in node
+    assert notes == [
+        "at least one of these sets of keys: filename, content; filename, source_url; "
+        "upload_id"
+    ]
+
+
+def test_what_all_choices_require_is_required() -> None:
+    choices = [{"required": ["a", "b"]}, {"required": ["b", "c"]}]
+    node, notes = united({"required": ["d"], "oneOf": choices})
+    assert node["required"] == ["d", "b"]
+    assert notes == ["exactly one of these sets of keys: a, b; b, c"]
+
+
+def test_a_key_may_have_what_any_choice_allows() -> None:
+    choices = [{"properties": {"a": TEXT, "b": TEXT}}, {"properties": {"a": NUMBER}}]
+    node, (note,) = united({"properties": {"b": NUMBER}, "anyOf": choices})
+    assert node["properties"] == {"b": NUMBER, "a": {"anyOf": [TEXT, NUMBER]}}
+    assert note.startswith("anyOf: [")
+
+
+def test_all_parts_are_demanded() -> None:
+    parts = [{"required": ["a"]}, {"properties": {"a": TEXT}, "required": ["b"]}]
+    node, notes = united({"allOf": parts})
+    assert node == {"required": ["a", "b"], "properties": {"a": TEXT}}
+    assert notes == []
+
+
+def test_references_and_parts_of_choices_count() -> None:
+    shared = {"properties": {"a": TEXT}, "allOf": [{"properties": {"b": TEXT}}]}
+    node, _ = united({"anyOf": [{"$ref": "s"}, {}]}, s=shared)
+    assert node["properties"] == {"a": TEXT, "b": TEXT}
+
+
+def test_parts_without_end_end() -> None:
+    endless: dict[str, Any] = {"required": ["a"], "allOf": [{"$ref": "s"}]}
+    node, _ = united(endless, s=endless)
+    assert node == {"required": ["a"]}

@@ -1,0 +1,306 @@
+"""Error bodies: always one sentence, with a code and a cure where they are known."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byok.dialects.error_bodies import error_text, refusal_of
+from byok.errors import UpstreamRefused
+from tests.fakes.values import VALUES
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "code"),
+    [
+        pytest.param(
+            {"error": {"message": "No.", "type": "t", "code": "c"}},
+            "No.",
+            "c",
+            id="OpenAI",
+        ),
+        pytest.param(
+            {"type": "error", "error": {"type": "t", "message": "No."}},
+            "No.",
+            "t",
+            id="Anthropic",
+        ),
+        pytest.param(
+            [{"error": {"code": 400, "message": "No.", "status": "S"}}],
+            "No.",
+            "S",
+            id="Gemini's list",
+        ),
+        pytest.param({"error": "No."}, "No.", "", id="a bare text"),
+        pytest.param({"message": "No.", "code": "c"}, "No.", "c", id="at the top"),
+        pytest.param({"detail": "No."}, "No.", "", id="detail"),
+        pytest.param({"error": {"detail": "No."}}, "No.", "", id="detail inside"),
+        pytest.param(
+            {"detail": [{"msg": "No.", "loc": ["body", "seed", 0]}, {"msg": "Nor."}]},
+            "body.seed.0: No.; Nor.",
+            "",
+            id="a list of details",
+        ),
+        pytest.param(
+            {"object": "error", "message": {"detail": [{"msg": "No."}]}},
+            "No.",
+            "",
+            id="details inside",
+        ),
+        pytest.param({"errors": [{"message": "No."}]}, "No.", "", id="errors"),
+        pytest.param(
+            {"statusCode": 400, "error": "Bad Request", "message": "No."},
+            "Bad Request: No.",
+            "",
+            id="a status in words before it",
+        ),
+        pytest.param(
+            {"error": True, "message": "No."}, "No.", "", id="a flag before it"
+        ),
+        pytest.param(
+            {"error": {"code": 401, "type": "t", "message": "No."}},
+            "No.",
+            "t",
+            id="a status as the code",
+        ),
+        pytest.param(
+            {"error": {"code": 401, "message": "No."}}, "No.", "", id="only a status"
+        ),
+        pytest.param(
+            {
+                "error": {
+                    "message": "Provider returned error",
+                    "metadata": {"raw": "busy upstream"},
+                }
+            },
+            "busy upstream",
+            "",
+            id="a router",
+        ),
+        pytest.param(
+            {
+                "error": {
+                    "message": "Provider returned error",
+                    "metadata": {"raw": '{"error": {"message": "No."}}'},
+                }
+            },
+            "No.",
+            "",
+            id="a router with the provider's JSON",
+        ),
+        pytest.param(
+            {"error": {"message": "Provider returned error", "metadata": []}},
+            "Provider returned error",
+            "",
+            id="a router that tells nothing",
+        ),
+        pytest.param("No.", "No.", "", id="no JSON"),
+        pytest.param(
+            {"error": {"message": "a\n  b\r\nc"}}, "a b c", "", id="several lines"
+        ),
+        pytest.param({"error": {"code": "c"}}, "", "c", id="only a code"),
+        pytest.param({"error": {}}, "", "", id="an empty error"),
+        pytest.param({}, "", "", id="an empty object"),
+        pytest.param([], "", "", id="an empty list"),
+        pytest.param(None, "", "", id="null"),
+        pytest.param(7, "", "", id="a number"),
+    ],
+)
+def test_the_message_is_found(body: Any, message: str, code: str) -> None:
+    assert error_text(body) == (message, code)
+
+
+@pytest.mark.parametrize(
+    ("message", "status", "code", "retryable"),
+    [
+        ("Incorrect API key provided", 401, "upstream_auth", False),
+        ("Country not supported", 403, "upstream_region", False),
+        ("The model `x` does not exist", 404, "upstream_not_found", False),
+        ("Rate limit reached", 429, "upstream_rate_limit", True),
+        ("You exceeded your current quota", 429, "upstream_quota", False),
+        ("Your credit balance is too low", 400, "upstream_quota", False),
+        ("maximum context length is 8192 tokens", 400, "context_length", False),
+        ("Prompt is too long: 210000 tokens", 400, "context_length", False),
+        (
+            "request exceeds the available context size",
+            500,
+            "context_length",
+            False,
+        ),
+        ("gemma does not support tools", 400, "upstream_no_tools", False),
+        ("Bad request", 400, "upstream_refused", False),
+        ("Internal error", 500, "upstream_refused", True),
+        ("Overloaded", 529, "upstream_overloaded", True),
+        ("Something in the stream", 0, "upstream_refused", True),
+        ("maximum context length", 0, "context_length", False),
+    ],
+)
+def test_a_refusal_has_a_class(
+    message: str, status: int, code: str, retryable: bool
+) -> None:
+    error = refusal_of({"error": {"message": message}}, status)
+    assert (error.code, error.retryable) == (code, retryable)
+    assert error.upstream_status == status
+    assert message in str(error)
+    assert error.status == 422
+    if code != "upstream_refused":
+        assert error.hint
+
+
+@pytest.mark.parametrize("field", ["code", "type", "status"])
+def test_a_code_tells_as_much_as_a_message(field: str) -> None:
+    body = {"error": {"message": "Sorry", field: "context_length_exceeded"}}
+    assert refusal_of(body, 400).code == "context_length"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message", "code"),
+    [
+        ({"code": "c", "type": "t"}, "model not found", "c"),
+        ({"code": 404, "type": "t"}, "model not found", ""),
+        ({"type": "t"}, "model not found", ""),
+        ({"code": 400, "type": "t"}, "Sorry", "t"),
+        ({}, "Sorry", ""),
+    ],
+)
+def test_a_type_is_the_upstreams_code_where_we_know_nothing_better(
+    fields: dict[str, Any], message: str, code: str
+) -> None:
+    error = refusal_of({"error": {"message": message, **fields}}, 400)
+    assert error.upstream_code == code
+
+
+def test_a_status_inside_a_stream_tells_the_class() -> None:
+    error = refusal_of({"error": {"message": "Sorry", "code": 429}})
+    assert (error.code, error.upstream_status) == ("upstream_rate_limit", 0)
+
+
+def test_words_behind_the_cut_still_tell_the_class() -> None:
+    error = refusal_of({"error": {"message": f"{'So ' * 200}out of memory"}}, 500)
+    assert error.code == "upstream_no_memory"
+    assert "memory" not in str(error)
+
+
+def test_the_place_of_a_detail_names_the_parameter() -> None:
+    body = {"detail": [{"loc": ["body", "stream_options"], "msg": "Extra input"}]}
+    assert "body.stream_options: Extra input." in str(refusal_of(body, 422))
+
+
+@pytest.mark.parametrize(
+    ("status", "retry_after", "passed_on"),
+    [(429, 7.0, 429), (429, 0.0, 429), (429, None, 422), (503, 7.0, 422)],
+)
+@pytest.mark.case("F09")
+def test_only_a_429_that_says_when_is_passed_on(
+    status: int, retry_after: float | None, passed_on: int
+) -> None:
+    error = refusal_of({"error": "Slow down"}, status, retry_after)
+    assert error.status == passed_on
+    assert error.retry_after == retry_after
+
+
+def exhausted(quota: str, delay: str = "36s") -> list[dict[str, Any]]:
+    """Gemini's refusal of too many requests: the wait is behind 300 characters."""
+    message = (
+        "You exceeded your current quota, please check your plan and billing details. "
+        + "For more information on this error, head to the documentation. " * 5
+        + f"* Quota exceeded for metric: requests, limit: 20. Please retry in {delay}."
+    )
+    details = [
+        {"@type": "QuotaFailure", "violations": [{"quotaId": quota}]},
+        {"@type": "RetryInfo", "retryDelay": delay},
+    ]
+    error = {"code": 429, "message": message, "status": "RESOURCE_EXHAUSTED"}
+    return [{"error": {**error, "details": details}}]
+
+
+def test_the_wait_that_gemini_asks_for_is_kept_and_told() -> None:
+    error = refusal_of(exhausted("GenerateRequestsPerMinutePerProject"), 429)
+    assert (error.code, error.retryable) == ("upstream_rate_limit", True)
+    assert (error.retry_after, error.status) == (36.0, 429)
+    assert error.hint == "Wait 36 s and try again."
+
+
+def test_a_limit_for_a_day_is_no_matter_of_seconds() -> None:
+    error = refusal_of(exhausted("GenerateRequestsPerDayPerProjectPerModel"), 429)
+    assert (error.code, error.retryable) == ("upstream_quota", False)
+    assert (error.retry_after, error.status) == (None, 422)
+    assert "day" in error.hint
+
+
+def test_the_header_counts_before_the_body() -> None:
+    body = {"error": {"message": "Rate limit reached. Please try again in 20s."}}
+    assert refusal_of(body, 429).retry_after == 20.0
+    error = refusal_of(body, 429, 7.5)
+    assert error.retry_after == 7.5
+    assert error.hint == "Wait 8 s and try again."
+
+
+def test_only_a_limit_of_rate_is_waited_for() -> None:
+    for message in ("Insufficient balance: retry in 5s.", "Bad field."):
+        error = refusal_of({"error": {"message": message}}, 400)
+        assert error.retry_after is None
+        assert not error.retryable
+
+
+def check_sentence(error: UpstreamRefused) -> None:
+    sentence = error.sentence
+    assert len(str(error)) > 10
+    assert len(sentence) <= 420
+    assert sentence == " ".join(sentence.split())
+    assert str(error).endswith((".", "?", "!", "…"))
+
+
+LONG = "x\n" * 5000
+NESTED: Any = "No."
+for _ in range(1015):
+    NESTED = [NESTED]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(LONG, id="a long text"),
+        pytest.param({"error": LONG}, id="a long error"),
+        pytest.param({"error": {"code": LONG}}, id="a long code"),
+        pytest.param({"message": {"a": LONG}}, id="a long object"),
+        pytest.param({"error": {"message": "."}}, id="a full stop"),
+        pytest.param({"error": {"message": "\n"}}, id="a blank"),
+        pytest.param(NESTED, id="a deep list"),
+        pytest.param({"error": {"message": NESTED}}, id="a deep message"),
+        pytest.param({"error": {"code": NESTED}}, id="a deep code"),
+    ],
+)
+def test_an_odd_body_becomes_one_short_sentence(body: Any) -> None:
+    for status in (0, 400, 404):
+        check_sentence(refusal_of(body, status))
+
+
+@settings(max_examples=150)
+@given(
+    VALUES
+    | st.fixed_dictionaries({"error": VALUES})
+    | st.fixed_dictionaries(
+        {"error": st.fixed_dictionaries({"message": VALUES, "code": VALUES})}
+    ),
+    st.sampled_from([0, 400, 401, 404, 429, 500]),
+)
+def test_any_body_becomes_one_short_sentence(body: Any, status: int) -> None:
+    check_sentence(refusal_of(body, status))
+
+
+def test_recorded_refusals_become_one_short_sentence(shared: Path) -> None:
+    files = sorted((shared / "streams" / "error").iterdir())
+    assert files
+    for file in files:
+        text = file.read_text("utf-8", "replace")
+        try:
+            body = json.loads(text)
+        except ValueError:
+            body = text
+        error = refusal_of(body, 400)
+        check_sentence(error)
+        assert "no reason given" not in str(error), file.name

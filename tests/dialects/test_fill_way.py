@@ -1,7 +1,0 @@
-"""The ways to fill a gap, as users write them."""
-
-from byok.dialects.fill_way import FillWay
-
-
-def test_the_names_are_those_of_the_setting() -> None:
-    assert [*FillWay] == ["infill", "suffix", "fim", "template", "chat"]

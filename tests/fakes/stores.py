@@ -1,0 +1,129 @@
+"""Stores, uploads and outcomes for tests, and the one thing that must always hold."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from byok.index.files.secret_names import is_secret
+from byok.index.indexer import Indexer
+from byok.index.parse.prepare import prepare
+from byok.index.store.batches import Batches
+from byok.index.store.blobs import Upload
+from byok.index.store.database import INDEXED, Database
+from byok.index.store.lexical import LexicalIndex
+from byok.index.store.packing import unpack_spans
+from byok.index.store.store import Store
+from byok.index.types import Document, Facts, Job, Outcome, Prepared, Span
+from byok.index.uploads import Uploads
+from byok.index.versions import blob_name
+
+FACTS = Facts(1, 2, 3, 4)
+PLENTY = 2**40
+
+
+def upload(path: str, content: str, name: bytes | None = None) -> Upload:
+    """Return an upload under its right name, or another."""
+    data = content.encode()
+    return Upload(blob_name(path, data) if name is None else name, path, data)
+
+
+def words(path: str, *chunks: str) -> Prepared:
+    """Return a file version whose chunks have these words, one line each."""
+    name = blob_name(path, "\n".join(chunks).encode())
+    spans = tuple(Span(n, n, len(chunk)) for n, chunk in enumerate(chunks))
+    documents = tuple(Document(chunk, "") for chunk in chunks)
+    return Prepared(name, sum(map(len, chunks)), None, spans, documents, path)
+
+
+def outcome(path: str, prepared: Prepared | None, key: int = 0) -> Outcome:
+    """Return what workers say of a file, or of the upload `key`."""
+    return Outcome(Job(key, path), prepared, facts=None if key else FACTS)
+
+
+class PlainWorkers:
+    """Prepares in this process, without a parser."""
+
+    def prepare(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+        for job in jobs:
+            assert job.content is not None
+            yield Outcome(job, prepare(job.path, job.content, plain=True))
+
+    def close(self) -> None:
+        pass
+
+
+def open_store(folder: Path) -> Store:
+    return Store(folder / "data.db", folder / "index")
+
+
+class Opened:
+    """Database, index and batches of a folder, without threads."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        self.index = LexicalIndex(folder / "index")
+        self.database = Database(folder / "data.db")
+        self.batches = Batches(self.database, self.index)
+        self.batches.recover()
+
+    def abandon(self) -> None:
+        """Let go as a killed process does: nothing is finished."""
+        self.index.close()
+        self.database._db.close()
+
+    def close(self) -> None:
+        self.batches.flush()
+        self.index.close()
+        self.database.close()
+
+    def check(self) -> None:
+        check(self.database, self.index)
+
+
+def check(database: Database, index: LexicalIndex) -> None:
+    """Each chunk of each indexed blob is in the index once, and nothing else is."""
+    rows = database.rows("SELECT id, spans FROM blob WHERE state = ?", INDEXED)
+    due = Counter({blob_id: len(unpack_spans(spans)) for blob_id, spans in rows})
+    assert index.counts() == +due
+    assert database.one("PRAGMA quick_check") == "ok"
+
+
+@asynccontextmanager
+async def uploading(
+    folder: Path,
+    *,
+    roots: dict[int, Path] | None = None,
+    store_bytes: int = PLENTY,
+    free_bytes: int = 0,
+    workers: type = PlainWorkers,
+    patience: float = 5.0,
+    first_pause: float = 0.05,
+) -> AsyncIterator[tuple[Uploads, Store]]:
+    """Run uploads with everything below them; what is waiting is indexed at the end."""
+    store = open_store(folder)
+    loop = asyncio.get_running_loop()
+    uploads: Uploads
+
+    def flushed() -> None:
+        loop.call_soon_threadsafe(uploads.searchable)
+
+    indexer = Indexer(
+        lambda size: workers(), store, first_pause=first_pause, on_flush=flushed
+    )
+    uploads = Uploads(
+        store,
+        indexer,
+        roots=lambda: roots or {},
+        is_secret=is_secret,
+        store_bytes=store_bytes,
+        free_bytes=free_bytes,
+        patience=patience,
+    )
+    uploads.restart()
+    try:
+        yield uploads, store
+    finally:
+        await asyncio.to_thread(indexer.close)
+        await asyncio.to_thread(store.close)

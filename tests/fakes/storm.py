@@ -1,0 +1,270 @@
+"""A workspace in a storm of changes, and the index beside a fresh walk afterwards.
+
+`python -m tests.fakes.storm 10000 [SEED]` makes so many random changes and prints the
+figures; `python -m tests.fakes.storm packages 40` edits linked packages and prints
+after which time each edit was found. Nothing but events may tell: no comparison is due.
+"""
+
+import asyncio
+import os
+import random
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from subprocess import CalledProcessError
+from tempfile import TemporaryDirectory
+
+from byok.index.engine import ContextEngine
+from byok.index.files.roots import rules_of
+from byok.index.files.scan import Counters, walk
+from byok.index.options import Options
+from byok.index.store.database import INDEXED
+from byok.index.types import Found
+from byok.index.versions import blob_name
+from tests.fakes.engines import complete, engine, written
+from tests.index.workspace.test_git_history import Repository
+
+_NEVER = 1e9  # seconds
+_PATIENCE = 60.0
+_FOLDERS = ("", "a/", "b/", "a/x/", "b/y/z/", "pkg/lib/", "pkg/app/src/", "out/", "c/")
+_NAMES = ("one", "two", "three", "four", "five", "six", "seven")
+_NO_TEXT = os.fsdecode(b"\xd6\xd0\xce\xc4")
+
+
+class Storm:
+    """Random changes below a root: files, folders, links, branches, rules, names."""
+
+    def __init__(self, root: Path, outside: Path, seed: int) -> None:
+        self.root = root
+        self.outside = outside
+        self.rng = random.Random(seed)
+        self.made = 0
+        written(outside, {f"o{n}/f.py": f"out = {n}\n" for n in range(5)})
+        files = {f"{at}{name}.py": f"{at}{name}" for at in _FOLDERS for name in _NAMES}
+        self.repository = Repository(written(root, files))
+        self.repository.commit("all")
+        self.repository.git("checkout", "-q", "-b", "other")
+        for name in _NAMES[:4]:
+            (root / "b" / f"{name}.py").unlink()
+            (root / "a" / f"{name}.py").write_text("of another branch\n")
+        self.repository.commit("others", "only/here/f.py", "c/also.py")
+        kinds: dict[Callable[[], None], int] = {
+            self._write: 30, self._append: 15, self._remove: 8, self._rename: 10,
+            self._replace: 8, self._move_folder: 5, self._remove_folder: 3,
+            self._new_folder: 5, self._link: 6, self._unlink: 4, self._become_link: 2,
+            self._no_text: 4, self._rule: 2, self._through_link: 4, self._elsewhere: 2,
+            self._switch: 1,
+        }  # fmt: skip
+        self._kinds, self._weights = [*kinds], [*kinds.values()]
+
+    def step(self) -> None:
+        """Change something; what is not possible just now is passed over."""
+        self.made += 1
+        with suppress(OSError, shutil.Error, CalledProcessError):
+            self.rng.choices(self._kinds, self._weights)[0]()
+
+    def _text(self) -> str:
+        return f"def made{self.made}():\n    return {self.rng.random()}\n"
+
+    def _path(self) -> Path:
+        return self.root / f"{self.rng.choice(_FOLDERS)}{self.rng.choice(_NAMES)}.py"
+
+    def _folder(self) -> Path:
+        return self.root / self.rng.choice([at for at in _FOLDERS if at])
+
+    def _write(self) -> None:
+        path = self._path()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self._text())
+
+    def _append(self) -> None:
+        with self._path().open("a") as file:
+            file.write(self._text())
+
+    def _remove(self) -> None:
+        self._path().unlink()
+
+    def _rename(self) -> None:
+        self._path().rename(self._path())
+
+    def _replace(self) -> None:
+        path = self._path()
+        beside = path.with_suffix(".tmp")
+        beside.write_text(self._text())
+        beside.replace(path)
+
+    def _move_folder(self) -> None:
+        target = self._folder()
+        if self.rng.random() < 0.3:
+            target = self.root.parent / f"away{self.rng.randrange(3)}"
+        if self.rng.random() < 0.3:
+            self.root.parent.joinpath(f"away{self.rng.randrange(3)}").rename(target)
+        else:
+            self._folder().rename(target)
+
+    def _remove_folder(self) -> None:
+        shutil.rmtree(self._folder())
+
+    def _new_folder(self) -> None:
+        below = self._folder() / f"n{self.rng.randrange(4)}" / "deep"
+        written(below, {f"{name}.py": self._text() for name in _NAMES[:3]})
+
+    def _link(self) -> None:
+        link = self._folder() / f"link{self.rng.randrange(3)}"
+        targets = [self._folder(), self.root, link.parent.parent, self.outside]
+        link.symlink_to(self.rng.choice(targets))
+
+    def _links(self) -> list[Path]:
+        return [path for path in self.root.rglob("link*") if path.is_symlink()]
+
+    def _unlink(self) -> None:
+        for link in self._links()[:1]:
+            link.unlink()
+
+    def _become_link(self) -> None:
+        folder = self._folder()
+        moved = folder.with_name(f"moved{self.made}")
+        folder.rename(moved)
+        folder.symlink_to(moved)
+        if self.rng.random() < 0.8:
+            folder.unlink()
+            moved.rename(folder)
+
+    def _through_link(self) -> None:
+        links = self._links()
+        if links:
+            (self.rng.choice(links) / "one.py").write_text(self._text())
+
+    def _no_text(self) -> None:
+        path = self._folder() / f"{_NO_TEXT}{self.rng.randrange(3)}"
+        choice = self.rng.randrange(4)
+        if choice == 0:
+            path.write_text(self._text())
+        elif choice == 1:
+            written(path, {"inside.py": self._text()})
+        elif choice == 2:
+            self._path().rename(path.with_suffix(".py"))
+        else:
+            path.rename(self._path())
+
+    def _rule(self) -> None:
+        place = self.rng.choice(
+            [self.root, self._folder(), self.root / ".git" / "info"]
+        )
+        name = "exclude" if place.name == "info" else ".gitignore"
+        (place / name).write_text(self.rng.choice(["", "out/\n", "t*.py\n", "x/\n"]))
+
+    def _elsewhere(self) -> None:
+        place = self.outside / f"o{self.rng.randrange(5)}" / "f.py"
+        place.write_text(self._text())
+
+    def _switch(self) -> None:
+        branch = self.rng.choice(["main", "other"])
+        if self.rng.random() < 0.3:
+            self.repository.commit(f"commit {self.made}")
+        self.repository.git("checkout", "-q", "-f", branch)
+
+
+def wrong(made: ContextEngine, root: Path) -> tuple[list[str], list[str]]:
+    """Return the files that a fresh walk finds and the index lacks, and the reverse."""
+    there = {}
+    for batch in walk(root, rules_of(root, Options()), Counters()):
+        for entry in batch:
+            if isinstance(entry, Found):
+                content = (root / entry.path).read_bytes()
+                there[entry.path] = blob_name(entry.path, content)
+    sql = (
+        "SELECT f.path, b.name FROM file f LEFT JOIN blob b "
+        "ON b.id = f.blob_id AND b.state = ?"
+    )
+    with made.store.reading() as db:
+        known = dict(db.execute(sql, (INDEXED,)).fetchall())
+    missing = [path for path, name in there.items() if known.get(path) != name]
+    stale = [path for path, name in known.items() if there.get(path) != name]
+    [space] = made.workspaces
+    if not missing and not stale and space.tracked != len(there):
+        stale.append(f"{space.tracked} files are tracked, {len(there)} are there")
+    return missing, stale
+
+
+async def _settle(made: ContextEngine, root: Path) -> float:
+    """Wait until nothing is wrong any more; returns after how many seconds."""
+    began = time.monotonic()
+    while True:
+        try:
+            missing, stale = await asyncio.to_thread(wrong, made, root)
+        except OSError:
+            continue
+        took = time.monotonic() - began
+        if not missing and not stale:
+            return took
+        told = f"missing {missing[:5]} of {len(missing)}, stale {stale[:5]}"
+        assert took < _PATIENCE, told
+        await asyncio.sleep(0.1)
+
+
+async def storm(folder: Path, steps: int, seed: int = 1, looks: int = 10) -> str:
+    """Make so many changes, with some looks at what is known; returns the figures."""
+    root = folder.resolve() / "storm"
+    blowing = Storm(root, folder / "outside", seed)
+    began = time.monotonic()
+    settled = []
+    async with engine(folder / "data", root, compare_seconds=_NEVER) as made:
+        await complete(made)
+        for number in range(steps):
+            blowing.step()
+            if blowing.rng.random() < 0.1:
+                await asyncio.sleep(blowing.rng.choice([0, 0, 0.01, 0.05]))
+            if number % max(1, steps // looks) == 0 or number == steps - 1:
+                settled.append(await _settle(made, root))
+        tracked = made.workspaces[0].tracked
+    return (
+        f"{steps} changes (seed {seed}) in {time.monotonic() - began:.0f} s: 0 missing "
+        f"and 0 stale in {len(settled)} looks, {tracked} files at the end; the index "
+        f"was right again after at most {max(settled):.1f} s"
+    )
+
+
+async def packages(folder: Path, count: int) -> list[float]:
+    """Edit each of many packages that link to each other; returns how long it took."""
+    root = folder.resolve() / "monorepo"
+    written(root, {".gitignore": "node_modules/\n"})
+    for n in range(count):
+        home = written(root / f"packages/p{n}", {"src/index.ts": f"export let a{n}\n"})
+        (root / "node_modules/@acme").mkdir(parents=True, exist_ok=True)
+        (root / f"node_modules/@acme/p{n}").symlink_to(f"../../packages/p{n}")
+        (home / "node_modules/@acme").mkdir(parents=True)
+        other = (n + 1) % count
+        (home / "node_modules/@acme/dep").symlink_to(f"../../../p{other}")
+    (root / "current").symlink_to("packages/p0")
+    (root / "packages/p1/up").symlink_to("../..")
+    (root / "packages/p2/out").symlink_to(folder)
+    seconds = []
+    async with engine(folder / "data", root, compare_seconds=_NEVER) as made:
+        await complete(made)
+        for n in range(count):
+            path = f"packages/p{n}/src/index.ts"
+            (root / path).write_text(f"export function edited{n}() {{}}\n")
+            seconds.append(await _settle(made, root))
+    return seconds
+
+
+def main(arguments: list[str]) -> None:
+    """Print the figures of a storm, or of packages."""
+    with TemporaryDirectory() as folder:
+        if arguments[0] == "packages":
+            seconds = asyncio.run(packages(Path(folder), int(arguments[1])))
+            middle = sorted(seconds)[len(seconds) // 2]
+            print(
+                f"{len(seconds)} edits in linked packages: found after {middle:.2f} s, "
+                f"at most {max(seconds):.2f} s"
+            )
+        else:
+            print(asyncio.run(storm(Path(folder), *map(int, arguments))))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,114 @@
+"""Lines and globs of an ignore file, as git reads them."""
+
+import time
+
+import pytest
+
+from byok.index.files.gitignore import Patterns, pattern_lines
+
+
+@pytest.mark.parametrize(
+    ("line", "hits", "misses"),
+    [
+        ("a", ["a", "x/a"], ["ab"]),
+        ("/a", ["a"], ["x/a"]),
+        ("a/b", ["a/b"], ["x/a/b", "b"]),
+        ("*.c", ["a.c", "x/.c", "a.b.c"], ["a.cc"]),
+        ("*.tar.gz", ["a.tar.gz"], ["a.gz"]),
+        ("a*", ["a", "abc", "x/ab"], ["ba"]),
+        ("a?c", ["abc"], ["ac", "a/c"]),
+        ("a/*", ["a/b"], ["a"]),
+        ("a/*/c", ["a/b/c"], ["a/c", "a/b/b/c"]),
+        ("**/a", ["a", "x/a", "x/y/a"], ["xa"]),
+        ("a/**", ["a/b", "a/b/c"], ["a", "ab"]),
+        ("a/**/b", ["a/b", "a/x/b", "a/x/y/b"], ["ab", "a/xb"]),
+        ("a/**/**/b", ["a/b", "a/x/b"], ["ab"]),
+        ("a**b", ["ab", "axb"], ["a/b"]),
+        ("x/a**b", ["x/ab", "x/a1b"], ["x/a1/b"]),
+        ("**/a/**/b/*.c", ["a/b/x.c", "y/a/z/b/.c"], ["a/b/z/x.c"]),
+        ("*a*b*", ["ab", "xaybz"], ["ba"]),
+        ("*a*ab", ["aab", "aaab", "xaaxab"], ["ab", "aabx"]),
+        (r"\!a", ["!a"], ["a"]),
+        (r"\#a", ["#a"], ["a"]),
+        (r"a\*", ["a*"], ["ab"]),
+        ("[ab]c", ["ac", "bc"], ["cc", "[ab]c"]),
+        ("[!ab]c", ["cc"], ["ac"]),
+        ("[^a-y]c", ["zc"], ["bc"]),
+        ("[]a]", ["]", "a"], ["b"]),
+        ("[a-]", ["a", "-"], ["b"]),
+        ("x/[!a]", ["x/b"], ["x/a"]),
+        ("[a", [], ["[a", "a"]),
+        ("a\\", [], ["a", "a\\"]),
+        ("ü?", ["üa"], ["ü"]),
+        ("a\nb", ["a\nb"], ["a"]),
+    ],
+)
+def test_a_line_names_what_git_says(
+    line: str, hits: list[str], misses: list[str]
+) -> None:
+    patterns = Patterns([line])
+    assert [path for path in hits if not patterns.verdict(path, is_dir=False)] == []
+    assert [path for path in misses if patterns.verdict(path, is_dir=False)] == []
+
+
+@pytest.mark.parametrize("line", ["a/", "*.x/", "/a/", "p/a/", "[a]/", "**/a/"])
+def test_a_line_for_folders_names_no_file(line: str) -> None:
+    paths = ("a", "b.x", "p/a")
+    patterns = Patterns([line])
+    assert any(patterns.verdict(path, is_dir=True) for path in paths)
+    assert not any(patterns.verdict(path, is_dir=False) for path in paths)
+
+
+@pytest.mark.parametrize("line", ["a/**", "/a/** ", "**/a/**", "a/**/"])
+def test_a_line_for_all_in_a_folder_leaves_the_folder_to_be_looked_into(
+    line: str,
+) -> None:
+    patterns = Patterns([line, "!a/kept"])
+    assert patterns.verdict("a", is_dir=True) is None
+    assert patterns.verdict("a/b", is_dir=True)
+    assert patterns.verdict("a/kept", is_dir=False) is False
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [["a.c", "!*.c"], ["*.c", "!a.c"], ["a*", "!a.c"], ["a.c", "!a*"], ["*", "!/a.c"]],
+)
+def test_the_last_line_decides_however_it_is_matched(lines: list[str]) -> None:
+    assert Patterns(lines).verdict("a.c", is_dir=False) is False
+    assert Patterns(lines[::-1]).verdict("a.c", is_dir=False) is True
+    assert Patterns(lines).verdict("b.d", is_dir=True) is not False
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"\xef\xbb\xbfa\r\nb\n\n# c\n #d", ["a", "b", " #d"]),
+        (b"a  \n   \nd\t\n", ["a  ", "d\t"]),
+        (b"a\x85b\x0bc\rd\n", ["a\udc85b\x0bc\rd"]),
+        (b"", []),
+    ],
+)
+def test_lines_are_those_of_git(content: bytes, lines: list[str]) -> None:
+    assert pattern_lines(content) == lines
+
+
+@pytest.mark.case("B71")
+@pytest.mark.parametrize(
+    "glob",
+    [
+        "*a*a*a",
+        "*a" * 8 + "*b",
+        "*[a-b]" * 100 + "c",
+        "a/**/b/**/" * 12 + "c",
+        "**/*a/" * 50 + "*b",
+        "*?" * 100 + "b",
+        "**/" * 300 + "b",
+    ],
+)
+def test_no_glob_takes_more_than_linear_time(glob: str) -> None:
+    patterns = Patterns([glob])
+    names = ["a" * 254, "a" * 253 + "c", "a/" * 120 + "a", "a/b/" * 60 + "d"]
+    began = time.process_time()
+    for name in names:
+        patterns.verdict(name, is_dir=False)
+    assert time.process_time() - began < 0.5

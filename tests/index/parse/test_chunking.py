@@ -1,0 +1,185 @@
+"""Where files are cut."""
+
+import time
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.index.files.text import split_lines
+from byok.index.parse.chunking import cut
+from byok.index.parse.definitions import Definition, definitions
+from byok.index.types import Span
+from tests.index.parse.test_queries import SAMPLES
+
+BODY = ["    " + "x" * 95] * 4  # 400 characters: enough for a chunk of its own
+
+
+def spans(text: str, language: str) -> list[Span]:
+    return cut(split_lines(text), definitions(text.encode(), language), prose=False)
+
+
+def firsts(lines: Sequence[str], language: str) -> list[str]:
+    """Return the first lines of the chunks."""
+    text = "\n".join(lines) + "\n"
+    return [lines[span.first] for span in spans(text, language)]
+
+
+def covers(lines: Sequence[str], found: Sequence[Span]) -> bool:
+    covered = [n for span in found for n in range(span.first, span.last + 1)]
+    sizes = [
+        sum(len(line) + 1 for line in lines[span.first : span.last + 1])
+        for span in found
+    ]
+    return covered == list(range(len(lines))) and sizes == [s.chars for s in found]
+
+
+LINES = st.lists(
+    st.one_of(
+        st.sampled_from(["", "  ", "# x", "/*", "*/", '"""', "@a", "-- x", "```", "}"]),
+        st.text(max_size=40),
+        st.integers(100, 3000).map(lambda n: "x" * n),
+    ),
+    max_size=60,
+)
+
+
+@given(LINES, st.data(), st.booleans())
+def test_every_line_is_in_one_chunk(
+    lines: list[str], data: st.DataObject, prose: bool
+) -> None:
+    ends = st.integers(0, max(0, len(lines) - 1))
+    pairs = data.draw(st.lists(st.tuples(ends, ends), max_size=12))
+    found = sorted((min(pair), max(pair)) for pair in pairs)
+    made = [Definition(first, last, "kind", None) for first, last in found]
+    assert covers(lines, cut(lines, made, prose=prose))
+
+
+@pytest.mark.parametrize("language", SAMPLES)
+def test_every_line_of_a_sample_is_in_one_chunk(language: str) -> None:
+    text = SAMPLES[language][0] * 30
+    assert covers(split_lines(text), spans(text, language))
+
+
+def test_a_chunk_begins_at_a_definition() -> None:
+    lines = ["import a", "", "def f():", *BODY, "", "def g():", *BODY]
+    assert firsts(lines, "python") == ["import a", "def g():"]
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        ["# about", "# it"],
+        ["@one", "@two(1)"],
+        ["/// about", "#[derive(A)]"],
+        ["/*", "about", "it", "*/"],
+        ["/* about", "   it */", "// more"],
+        ["/**", " * about", " */", "@Test"],
+        ['@doc """', "about", '"""'],
+        ["(* about", "it *)"],
+        ["{- about", "   it -}", "-- more"],
+        ["<#", "about", "#>"],
+        ["[Test]"],
+        ["%% about"],
+        [";; about"],
+    ],
+    ids=" ".join,
+)
+def test_what_stands_above_belongs_to_the_definition(above: list[str]) -> None:
+    lines = [*BODY, *above, "definition", *BODY]
+    at = len(BODY) + len(above)
+    found = cut(lines, [Definition(at, len(lines) - 1, "kind", "g")], prose=False)
+    assert [span.first for span in found] == [0, len(BODY)]
+
+
+@pytest.mark.parametrize(
+    "above",
+    ["x = 1", "}", "", "#include <a>", "#define A", "# endif", "x */", '    """'],
+)
+def test_what_is_no_comment_does_not(above: str) -> None:
+    lines = [*BODY, above, "definition", *BODY]
+    at = len(BODY) + 1
+    found = cut(lines, [Definition(at, len(lines) - 1, "kind", "g")], prose=False)
+    assert found[-1].first == at
+
+
+def test_a_decorator_of_several_lines_stays_with_its_function() -> None:
+    lines = ["def f():", *BODY, "@one(", "    1,", ")", "@two", "def g():", *BODY]
+    assert firsts(lines, "python") == ["def f():", "@one("]
+
+
+def test_the_docstring_of_one_function_is_not_the_comment_of_the_next() -> None:
+    doc = ['    """About', *BODY, '    """']
+    lines = ["def f(", *(f"    {'x' * 90}{n}," for n in "1234"), "):", *doc]
+    assert firsts([*lines, "def g():", *doc], "python") == ["def f(", "def g():"]
+
+
+def test_short_neighbours_are_joined_up_to_the_target() -> None:
+    lines = [f"def f{n}(): return {'x' * 80}" for n in range(100)]
+    found = spans("\n".join(lines), "python")
+    assert all(1500 < span.chars <= 1600 for span in found[:-1])
+    assert len(found) == 7
+
+
+def test_neighbours_of_300_characters_stay_apart() -> None:
+    lines = ["def f():", *BODY, "def g():", *BODY, "x = 1"]
+    assert firsts(lines, "python") == ["def f():", "def g():"]
+
+
+def test_a_long_definition_is_split_behind_blank_lines() -> None:
+    paragraph = [*BODY, *BODY, *BODY, ""]
+    found = spans("\n".join(["def f():", *paragraph * 5]), "python")
+    assert [span.first for span in found] == [0, 14, 27, 40, 53]
+
+
+def test_a_long_run_without_blank_lines_is_split_at_the_target() -> None:
+    found = cut(["x" * 99] * 1000, [], prose=False)
+    assert {span.chars for span in found[:-1]} == {1600}
+
+
+def test_text_is_cut_at_paragraphs() -> None:
+    lines = [*BODY, "", *BODY, "# no heading", *BODY]
+    assert [span.first for span in cut(lines, [], prose=False)] == [0, 5]
+
+
+def test_prose_is_cut_at_headings_but_not_in_fences() -> None:
+    lines = [*BODY, "# heading", *BODY, "```", "# comment", *BODY, "```", "#hashtag"]
+    assert [span.first for span in cut(lines, [], prose=True)] == [0, 4]
+
+
+def test_one_huge_line_is_one_chunk() -> None:
+    lines = [*BODY, "", "x" * 1_000_000, "", *BODY]
+    assert [span.first for span in cut(lines, [], prose=True)] == [0, 5, 7]
+    assert [span.first for span in cut(["x" * 10**6], [], prose=False)] == [0]
+
+
+def test_nothing_has_no_chunks() -> None:
+    assert cut([], [], prose=True) == []
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["a"],
+        [""],
+        ["a", ""],
+        ["# a"],
+        ["// a"],
+        ["@a"],
+        ["*/"],
+        ["x */", "y"],
+        ['"""', "y"],
+        ["-}", "{-"],
+    ],
+    ids=" ".join,
+)
+def test_time_is_linear_in_lines_whatever_they_are(lines: list[str]) -> None:
+    count = 100_000
+    text = lines * (count // len(lines))
+    every = [Definition(n, count, "kind", None) for n in range(count)]
+    last = [Definition(count - 1, count, "kind", None)] * 100
+    for found in ([], every, last):
+        begun = time.process_time()
+        assert covers(text, cut(text, found, prose=True))
+        assert time.process_time() - begun < 5  # quadratic: hours

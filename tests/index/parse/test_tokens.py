@@ -1,0 +1,50 @@
+"""Text to terms."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from byok.index.parse import tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("parseHTTPResponse", ["pars", "http", "respons", "=parsehttpresponse"]),
+        ("snake_case_name", ["snake", "case", "name", "=snakecasename"]),
+        ("repairing repaired repairs", ["repair", "repair", "repair"]),
+        ("$scope _private x", ["scope", "privat"]),
+        ("sha256 7 42 123456789", ["sha", "=sha256", "42"]),
+        ("größe naïve привет", ["größe", "naïve", "привет"]),
+        ("你好吗 字", ["你好", "好吗", "字"]),
+        ("a.b->c != d", []),
+        ("", []),
+    ],
+)
+def test_identifiers_are_split_and_stemmed(text: str, terms: list[str]) -> None:
+    assert list(tokens.terms(text)) == terms
+    assert tokens.joined(text).split() == terms
+
+
+def test_an_endless_identifier_is_no_term() -> None:
+    assert list(tokens.terms("x" * 65)) == []
+    assert list(tokens.terms("x" * 64)) == ["x" * 64]
+
+
+def test_a_path_counts_its_name_twice_and_four_folders() -> None:
+    found = tokens.path_terms("one/two/three/four/five/read-file.test.py")
+    assert found.count("read") == found.count("file") == found.count("test") == 2
+    assert "one" not in found
+    assert {"two", "three", "four", "five"} <= set(found)
+
+
+def test_a_name_that_is_all_extension_counts() -> None:
+    assert "gitignor" in tokens.path_terms(".gitignore")
+
+
+@given(st.text())
+@example("\u16800")
+def test_no_term_has_a_space_in_it(text: str) -> None:
+    for term in tokens.terms(text):
+        assert term
+        assert not any(char.isspace() for char in term)

@@ -1,0 +1,112 @@
+"""What one worker answers: in a thread of this process, over a real pipe."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from threading import Thread
+
+from byok.index.parse.prepare import prepare
+from byok.index.parse.worker import BEAT, READY, Beat, Limits, Prepare, work
+from byok.index.types import Job, SkipReason
+from byok.index.versions import MAX_BYTES, blob_name
+from tests.fakes import nasty_worker
+
+NO_ALARM = Limits(alarm=0)  # it would end this process
+
+
+@contextmanager
+def working(how: Prepare = prepare) -> Iterator[tuple[Connection, Connection]]:
+    (ours, theirs), (beat, beats) = Pipe(), Pipe(duplex=False)
+    thread = Thread(target=work, args=(theirs, beats, NO_ALARM, how))
+    thread.start()
+    try:
+        assert ours.recv() == READY
+        yield ours, beat
+    finally:
+        ours.close()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_a_batch_is_answered_in_order_and_the_heart_beats_at_each_file() -> None:
+    jobs = [Job(key, f"{key}.py", content=b"def f(): pass") for key in range(3)]
+    with working() as (pipe, beat):
+        pipe.send(jobs)
+        replies = pipe.recv()
+        beats = [Beat(*BEAT.unpack(beat.recv_bytes())) for _ in jobs]
+        assert not beat.poll()
+    assert [one.number for one in beats] == [0, 1, 2]
+    assert 0 < beats[0].computed <= beats[2].computed
+    assert [reply.key for reply in replies] == [0, 1, 2]
+    assert [reply.prepared for reply in replies] == [
+        prepare(job.path, b"def f(): pass") for job in jobs
+    ]
+    assert {reply.facts for reply in replies} == {None}
+
+
+def test_files_are_read_below_their_root(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_bytes(b"x = 1\n")
+    (tmp_path / "large.py").write_bytes(b"x" * (MAX_BYTES + 1))
+    (tmp_path / "link.py").symlink_to("a.py")
+    names = ["a.py", "large.py", "link.py", "none.py", "../a.py"]
+    with working() as (pipe, _):
+        pipe.send([Job(n, path, str(tmp_path)) for n, path in enumerate(names)])
+        read, *others = pipe.recv()
+        pipe.send([Job(9, "a.py", str(tmp_path / "none"))])
+        [homeless] = pipe.recv()
+    assert read.prepared == prepare("a.py", b"x = 1\n")
+    assert read.facts.size == 6
+    assert read.facts.mtime_ns == (tmp_path / "a.py").stat().st_mtime_ns
+    assert [(one.prepared, one.reason) for one in (*others, homeless)] == [
+        (None, SkipReason.TOO_LARGE),
+        (None, SkipReason.LINK),
+        (None, SkipReason.NOT_ACCESSIBLE),
+        (None, SkipReason.NOT_ACCESSIBLE),
+        (None, SkipReason.NOT_ACCESSIBLE),
+    ]
+
+
+def test_a_file_that_raises_is_prepared_without_the_parser() -> None:
+    with working(nasty_worker.prepare) as (pipe, _):
+        pipe.send([Job(1, "raise once", content=b""), Job(2, "raise", content=b"")])
+        once, always = pipe.recv()
+    assert (once.plain, once.reason, once.prepared is None) == (True, None, False)
+    assert (always.plain, always.prepared) == (True, None)
+    assert always.reason is SkipReason.NOT_ACCESSIBLE
+
+
+def test_a_large_batch_is_answered_in_parts() -> None:
+    content = b"a few words\n" * 50_000
+    with working() as (pipe, _):
+        pipe.send([Job(n, "a.txt", content=content) for n in range(4)])
+        assert [[reply.key for reply in pipe.recv()] for _ in "12"] == [[0, 1], [2, 3]]
+
+
+def test_a_file_that_is_the_known_version_is_not_prepared(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_bytes(b"x = 1\n")
+    job = Job(1, "a.py", root=str(tmp_path), known=blob_name("a.py", b"x = 1\n"))
+    with working() as (pipe, _):
+        pipe.send([job])
+        [same] = pipe.recv()
+        (tmp_path / "a.py").write_bytes(b"x = 2\n")
+        pipe.send([job])
+        [changed] = pipe.recv()
+    assert (same.prepared, same.reason) == (None, None)
+    assert same.facts is not None
+    assert changed.prepared is not None
+
+
+def test_a_version_that_killed_a_parser_is_not_parsed_again(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_bytes(b"x = 1\n")
+    killers = frozenset([blob_name("a.py", b"x = 1\n")])
+    job = Job(1, "a.py", root=str(tmp_path), killers=killers)
+    with working() as (pipe, _):
+        pipe.send([job])
+        [same] = pipe.recv()
+        (tmp_path / "a.py").write_bytes(b"x = 2\n")
+        pipe.send([job])
+        [mended] = pipe.recv()
+    assert (same.plain, mended.plain) == (True, False)
+    assert same.prepared is not None

@@ -1,0 +1,309 @@
+"""Rows and documents stay in step, whatever comes in whatever order."""
+
+from pathlib import Path
+
+import pytest
+
+from byok.index.store import blobs
+from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE
+from byok.index.store.index_errors import IndexFailed
+from byok.index.store.packing import unpack_spans
+from byok.index.types import Job, Outcome, Prepared, SkipReason
+from tests.fakes.stores import FACTS, Opened, outcome, upload, words
+
+A1, A2 = words("a.py", "one alpha", "beta"), words("a.py", "two alpha")
+B1 = words("b.py", "one alpha", "gamma")
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Opened:
+    opened = Opened(tmp_path)
+    with opened.database.writing() as db:
+        db.execute("INSERT INTO workspace(id, root) VALUES(1, 'x'), (2, 'y')")
+    return opened
+
+
+def put_file(opened: Opened, prepared: Prepared, workspace: int = 1) -> int:
+    """Put one file version and return the id of its blob."""
+    (written,) = opened.batches.put(
+        [(outcome(prepared.path_terms, prepared), workspace)]
+    )
+    assert written.blob_id is not None
+    return written.blob_id
+
+
+def put_upload(opened: Opened, path: str, content: str) -> int:
+    """Store an upload and put its outcome; its chunks are its lines."""
+    with opened.database.writing() as db:
+        _, fresh = blobs.store(db, [upload(path, content)], {}, 7)
+    (blob_id,) = fresh
+    prepared = words(path, *content.splitlines())
+    opened.batches.put([(outcome(path, prepared, key=blob_id), 0)])
+    return blob_id
+
+
+def state(opened: Opened, blob_id: int) -> object:
+    return opened.database.one("SELECT state FROM blob WHERE id = ?", blob_id)
+
+
+def test_a_file_is_indexed_by_put_and_flush(opened: Opened) -> None:
+    assert not opened.batches.is_pending
+    blob_id = put_file(opened, A1)
+    assert opened.batches.is_pending
+    assert state(opened, blob_id) == TO_INDEX
+    opened.batches.flush()
+    assert not opened.batches.is_pending
+    assert state(opened, blob_id) == INDEXED
+    (spans,) = opened.database.rows("SELECT spans FROM blob")[0]
+    assert tuple(unpack_spans(spans)) == A1.spans
+    assert opened.database.rows("SELECT * FROM file") == [
+        (1, "a.py", *FACTS, blob_id, None)
+    ]
+    opened.check()
+
+
+def test_the_same_version_again_is_not_indexed_again(opened: Opened) -> None:
+    first = put_file(opened, A1)
+    opened.batches.flush()
+    assert put_file(opened, A1) == first
+    assert not opened.batches.is_pending
+
+
+def test_a_new_version_takes_the_place_of_the_old_one(opened: Opened) -> None:
+    old = put_file(opened, A1)
+    opened.batches.flush()
+    new = put_file(opened, A2)
+    assert state(opened, old) == TO_REMOVE
+    opened.batches.flush()
+    assert state(opened, old) is None
+    assert opened.index.counts() == {new: 1}
+    opened.check()
+
+
+def test_many_versions_of_a_file_in_one_batch_leave_the_last(opened: Opened) -> None:
+    opened.batches.put([(outcome("a.py", v), 1) for v in (A1, A2, A1, A2)])
+    opened.batches.flush()
+    assert len(opened.index.counts()) == 1
+    assert opened.database.rows("SELECT name FROM blob") == [(A2.name,)]
+    opened.check()
+
+
+def test_a_version_shared_by_two_workspaces_goes_with_the_last(opened: Opened) -> None:
+    blob_id = put_file(opened, A1)
+    assert put_file(opened, A1, workspace=2) == blob_id
+    opened.batches.flush()
+    opened.batches.drop_files(1, ["a.py", "unknown.py"])
+    opened.batches.flush()
+    assert state(opened, blob_id) == INDEXED
+    opened.batches.drop_workspace(2)
+    opened.batches.flush()
+    assert state(opened, blob_id) is None
+    assert opened.index.chunks == 0
+    opened.check()
+
+
+def test_content_that_comes_again_before_it_is_removed_stays(opened: Opened) -> None:
+    blob_id = put_file(opened, A1)
+    opened.batches.flush()
+    opened.batches.drop_files(1, ["a.py"])
+    assert state(opened, blob_id) == TO_REMOVE
+    assert put_file(opened, A1) == blob_id
+    opened.batches.flush()
+    assert state(opened, blob_id) == INDEXED
+    opened.check()
+
+
+def test_an_upload_of_a_file_whose_removal_is_pending_stays(opened: Opened) -> None:
+    for flush_between in (False, True):
+        put_file(opened, A1)
+        opened.batches.flush()
+        opened.batches.drop_files(1, ["a.py"])
+        with opened.database.writing() as db:
+            data = upload("a.py", "one alpha\nbeta")
+            assert data.name == A1.name
+            _, (blob_id,) = blobs.store(db, [data], {}, 7)
+        if flush_between:
+            opened.batches.flush()
+        opened.batches.put([(outcome("a.py", A1, key=blob_id), 0)])
+        opened.batches.flush()
+        assert state(opened, blob_id) == INDEXED
+        opened.check()
+        opened.batches.drop_blobs([blob_id])
+        opened.batches.flush()
+        opened.check()
+
+
+def test_a_file_that_is_held_stays_as_an_upload(opened: Opened) -> None:
+    blob_id = put_file(opened, A1)
+    with opened.database.writing() as db:
+        assert blobs.hold(db, blob_id, b"one alpha\nbeta")
+    opened.batches.drop_files(1, ["a.py"])
+    opened.batches.flush()
+    assert state(opened, blob_id) == INDEXED
+    opened.check()
+
+
+def test_an_upload_that_is_dropped_stays_as_a_file(opened: Opened) -> None:
+    blob_id = put_upload(opened, "a.py", "one alpha\nbeta")
+    assert put_file(opened, A1) == blob_id
+    opened.batches.flush()
+    opened.batches.drop_blobs([blob_id])
+    opened.batches.flush()
+    assert state(opened, blob_id) == INDEXED
+    assert opened.database.one("SELECT count(*) FROM content") == 0
+    opened.check()
+
+
+def test_a_dropped_upload_leaves_its_name_and_id(opened: Opened) -> None:
+    """A checkpoint may name it; when it comes again, it is that blob."""
+    blob_id = put_upload(opened, "a.py", "one")
+    opened.batches.flush()
+    opened.batches.drop_blobs([blob_id])
+    opened.batches.flush()
+    assert state(opened, blob_id) == NAMED
+    assert put_upload(opened, "a.py", "one") == blob_id
+    opened.batches.flush()
+    opened.check()
+
+
+def test_an_outcome_for_an_upload_that_is_gone_is_not_kept(opened: Opened) -> None:
+    blob_id = put_upload(opened, "a.py", "one")
+    opened.batches.flush()
+    late = [(outcome("a.py", A1, key=blob_id), 0), (outcome("b.py", B1, key=99), 0)]
+    opened.batches.drop_blobs([blob_id])
+    opened.batches.put(late)
+    opened.batches.flush()
+    opened.batches.put(late)
+    opened.batches.flush()
+    assert opened.index.chunks == 0
+    opened.check()
+
+
+def test_what_cannot_be_indexed_is_known_with_its_reason(opened: Opened) -> None:
+    binary = Prepared(words("c.bin", "x").name, 9, SkipReason.BINARY)
+    blob_id = put_upload(opened, "u.py", "one")
+    opened.batches.put(
+        [
+            (outcome("c.bin", binary), 1),
+            (Outcome(Job(1, "gone.py"), None, SkipReason.NOT_ACCESSIBLE), 1),
+            (Outcome(Job(blob_id, "u.py"), None, SkipReason.UNSTABLE), 0),
+        ]
+    )
+    opened.batches.flush()
+    assert opened.database.rows("SELECT path, state, reason FROM blob ORDER BY id") == [
+        ("u.py", INDEXED, "unstable"),
+        ("c.bin", INDEXED, "binary"),
+    ]
+    assert opened.database.rows(
+        "SELECT path, size, reason FROM file ORDER BY path"
+    ) == [
+        ("c.bin", FACTS.size, None),
+        ("gone.py", -1, "not-accessible"),
+    ]
+    opened.check()
+
+
+def test_files_of_a_workspace_that_was_forgotten_are_not_kept(opened: Opened) -> None:
+    opened.batches.drop_workspace(1)
+    assert opened.batches.put([(outcome("a.py", A1), 1)]) == []
+    opened.batches.flush()
+    assert opened.database.one("SELECT count(*) FROM blob") == 0
+
+
+def unchanged(path: str, known: bytes) -> Outcome:
+    return Outcome(Job(1, path, known=known), None, facts=FACTS)
+
+
+def test_an_unchanged_file_keeps_its_blob(opened: Opened) -> None:
+    blob_id = put_file(opened, A1)
+    (written,) = opened.batches.put([(unchanged("a.py", A1.name), 1)])
+    assert written.blob_id == blob_id
+    assert opened.database.one("SELECT size FROM file") == FACTS.size
+
+
+def test_a_file_that_went_back_to_an_old_version_is_looked_at_again(
+    opened: Opened,
+) -> None:
+    """Two changes were queued: the second undid the first."""
+    put_file(opened, A1)
+    put_file(opened, A2)
+    opened.batches.put([(unchanged("a.py", A1.name), 1)])
+    assert opened.database.one("SELECT size FROM file") == -1
+    opened.batches.drop_files(1, ["a.py"])
+    opened.batches.put([(unchanged("a.py", A1.name), 1)])
+    assert opened.database.one("SELECT size FROM file") == -1
+
+
+def test_a_parser_that_died_of_a_file_is_remembered(opened: Opened) -> None:
+    # The pool gives back the job it repeated, which is plain.
+    dead = Outcome(Job(1, "a.py", plain=True), A1, facts=FACTS, plain=True)
+    well = Outcome(Job(1, "b.py"), B1, facts=FACTS)
+    opened.batches.put([(dead, 1), (well, 1), (dead, 1)])
+    assert opened.database.rows("SELECT name FROM killer") == [(A1.name,)]
+
+
+class Full:
+    """A writer of tantivy on a full disk; it fails at `commit` or at once."""
+
+    def __init__(self, at_once: bool) -> None:
+        self.at_once = at_once
+
+    def add_document(self, row: object) -> None:
+        if self.at_once:
+            self.commit()
+
+    def delete_documents_by_term(self, field: str, value: int) -> None:
+        pass
+
+    def wait_merging_threads(self) -> None:
+        pass
+
+    def commit(self) -> None:
+        raise ValueError("An IO error occurred: 'No space left on device'")
+
+
+@pytest.mark.case("F28")
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_failing_index_loses_nothing_when_the_outcomes_are_put_again(
+    opened: Opened, at_once: bool
+) -> None:
+    before = put_file(opened, B1)
+    opened.batches.flush()
+    again = [(outcome("a.py", A1), 1), (outcome("b.py", words("b.py", "new")), 1)]
+    opened.index._writer = Full(at_once)  # type: ignore[assignment]
+    with pytest.raises(IndexFailed):
+        opened.batches.put(again)
+        opened.batches.flush()
+    assert opened.batches.lost
+    opened.batches.flush()  # of somebody else
+    assert opened.database.rows("SELECT 1 FROM blob WHERE state = ?", TO_INDEX)
+    opened.check()
+    opened.batches.put(again)
+    opened.batches.flush()
+    assert state(opened, before) is None
+    assert len(opened.index.counts()) == 2
+    opened.check()
+
+
+@pytest.mark.case("F28")
+def test_a_failing_database_loses_nothing_when_the_outcomes_are_put_again(
+    opened: Opened,
+) -> None:
+    pages = opened.database.one("PRAGMA page_count")
+    opened.database._db.execute(f"PRAGMA max_page_count = {pages}")
+    many = [(outcome(f"{n}.py", words(f"{n}.py", "x" * 99)), 1) for n in range(200)]
+    with pytest.raises(Exception, match="full"):
+        opened.batches.put(many)
+    assert opened.database.one("SELECT count(*) FROM blob") == 0
+    opened.database._db.execute("PRAGMA max_page_count = 1000000")
+    opened.batches.put(many)
+    pages = opened.database.one("PRAGMA page_count")
+    opened.database._db.execute("CREATE TEMP TRIGGER full BEFORE UPDATE ON blob BEGIN "
+                                "SELECT RAISE(ABORT, 'full'); END")  # fmt: skip
+    with pytest.raises(Exception, match="full"):
+        opened.batches.flush()  # after the documents were committed
+    opened.database._db.execute("DROP TRIGGER full")
+    opened.batches.put(many)
+    opened.batches.flush()
+    assert opened.index.counts().total() == 200
+    opened.check()

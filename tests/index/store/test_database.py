@@ -1,0 +1,271 @@
+"""The database: transactions, a clean end, damage, and files of a later byok."""
+
+import os
+import random
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from byok.index.store.database import (
+    VERSION,
+    CorruptData,
+    Database,
+    NewerData,
+    read_only,
+    selected,
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data.db"
+
+
+def filled(path: Path, rows: int = 300) -> None:
+    """Make a database with some pages, closed in good order."""
+    database = Database(path)
+    with database.writing() as db:
+        for n in range(rows):
+            insert(db, bytes([n % 256, n // 256]) * 16)
+    database.close()
+
+
+def insert(db: sqlite3.Connection, name: bytes) -> None:
+    db.execute(
+        "INSERT INTO blob(name, path, size, state) VALUES(?, 'p', 1, 1)", (name,)
+    )
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def test_what_was_committed_is_there_again(path: Path) -> None:
+    filled(path, 3)
+    database = Database(path)
+    assert database.was_clean
+    assert database.one("SELECT count(*) FROM blob") == 3
+    database.close()
+    assert [file.name for file in path.parent.iterdir()] == ["data.db"]
+
+
+def test_a_database_that_was_not_closed_says_so(path: Path) -> None:
+    database = Database(path)
+    assert database.was_clean
+    database._db.close()
+    database = Database(path)
+    assert not database.was_clean
+    database.close(clean=False)
+    database = Database(path)
+    assert not database.was_clean
+    database.close()
+    database = Database(path)
+    assert database.was_clean
+    database.close()
+
+
+def test_the_settings_of_every_connection(path: Path) -> None:
+    database = Database(path)
+    wanted: dict[str, object] = {
+        "journal_mode": "wal",
+        "synchronous": 2,
+        "foreign_keys": 1,
+        "trusted_schema": 0,
+        "cell_size_check": 1,
+    }
+    assert {name: database.one(f"PRAGMA {name}") for name in wanted} == wanted
+    database.close()
+
+
+def test_a_failing_block_leaves_nothing_behind(path: Path) -> None:
+    database = Database(path)
+    with pytest.raises(KeyboardInterrupt), database.writing() as db:
+        insert(db, b"1")
+        raise KeyboardInterrupt
+    assert database.one("SELECT count(*) FROM blob") == 0
+    with database.writing() as db:
+        insert(db, b"2")
+    assert database.one("SELECT count(*) FROM blob") == 1
+    database.close()
+
+
+def test_a_transaction_that_cannot_end_does_not_block_the_next(path: Path) -> None:
+    database = Database(path)
+    pages = database.one("PRAGMA page_count")
+    database._db.execute(f"PRAGMA max_page_count = {pages}")
+    full = pytest.raises(sqlite3.OperationalError, match="full")
+    with full, database.writing() as db:
+        db.execute("INSERT INTO meta VALUES('x', ?)", (bytes(100_000),))
+    database._db.execute("CREATE TEMP TRIGGER no BEFORE DELETE ON meta BEGIN "
+                         "SELECT RAISE(ROLLBACK, 'gone'); END")  # fmt: skip
+    gone = pytest.raises(sqlite3.IntegrityError, match="gone")
+    with gone, database.writing() as db:
+        db.execute("DELETE FROM meta")
+    with pytest.raises(sqlite3.IntegrityError), database.writing() as db:
+        db.execute("PRAGMA defer_foreign_keys = ON")  # fails at COMMIT only
+        db.execute("INSERT INTO content VALUES(99, x'', 0)")
+    with database.writing():
+        database.note("still", "works")
+    assert database.fact("still") == "works"
+    database.close()
+
+
+def test_a_reader_sees_no_half_transaction_and_cannot_write(path: Path) -> None:
+    database = Database(path)
+    with closing(read_only(path)) as reader:
+        with database.writing() as db:
+            insert(db, b"1")
+            assert reader.execute("SELECT count(*) FROM blob").fetchone() == (0,)
+        assert reader.execute("SELECT count(*) FROM blob").fetchone() == (1,)
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            insert(reader, b"2")
+    database.close()
+
+
+def test_ids_are_never_given_twice(path: Path) -> None:
+    database = Database(path)
+    with database.writing() as db:
+        insert(db, b"1")
+        db.execute("DELETE FROM blob")
+        insert(db, b"2")
+    assert database.one("SELECT id FROM blob") == 2
+    database.close()
+
+
+@pytest.mark.parametrize("count", [0, 1, 500, 501, 1700])
+def test_any_number_of_values_is_looked_up(path: Path, count: int) -> None:
+    filled(path, 600)
+    with closing(read_only(path)) as db:
+        rows = list(selected(db, "SELECT id FROM blob WHERE id IN (?)", range(count)))
+    assert [row[0] for row in rows] == list(range(1, min(count, 601)))
+
+
+@pytest.mark.case("F35")
+@pytest.mark.parametrize("killed", [False, True])
+def test_data_of_a_later_byok_is_not_touched(path: Path, killed: bool) -> None:
+    filled(path)
+    later = sqlite3.connect(path, isolation_level=None)
+    later.execute(f"PRAGMA user_version = {VERSION + 1}")
+    if killed:  # its log is still there, with the version in it
+        held = sqlite3.connect(path)
+        held.execute("SELECT * FROM meta").fetchall()
+        later.execute("INSERT INTO meta VALUES('later', 1)")
+    else:
+        later.close()
+    before = bytes_of(path.parent)
+    with pytest.raises(NewerData, match="later version"):
+        Database(path)
+    after = bytes_of(path.parent)
+    assert (after["data.db"], after.get("data.db-wal")) == (
+        before["data.db"], before.get("data.db-wal")
+    )  # fmt: skip
+    assert killed or after == before
+    if killed:
+        held.close()
+    later.close()
+
+
+def _foreign(path: Path) -> None:
+    path.unlink()
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(f"CREATE TABLE t(x); PRAGMA user_version = {VERSION}")
+
+
+def _version_0(path: Path) -> None:
+    path.unlink()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE t(x)")
+
+
+def _zero(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def _edited(sql: str) -> Callable[[Path], object]:
+    def edit(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as db:
+            db.executescript(sql)
+
+    return edit
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "0 bytes": lambda path: path.write_bytes(b""),
+    "garbage": lambda path: path.write_bytes(random.Random(1).randbytes(20_000)),
+    "text": lambda path: path.write_text("no database at all, but some text " * 9),
+    "zeros": _zero,
+    "half a header": lambda path: os.truncate(path, 50),
+    "a table less": _edited("DROP TABLE killer"),
+    "a column less": _edited("ALTER TABLE blob RENAME COLUMN used TO asked"),
+    "another program's": _foreign,
+    "another program's, version 0": _version_0,
+}
+
+
+@pytest.mark.case("F36")
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_database_is_refused_and_left_as_it_is(
+    path: Path, damage: str
+) -> None:
+    filled(path)
+    DAMAGES[damage](path)
+    before = bytes_of(path.parent)
+    with pytest.raises(CorruptData, match="is damaged"):
+        Database(path)
+    assert bytes_of(path.parent) == before
+
+
+@pytest.mark.case("F36")
+def test_damaged_pages_after_a_break_are_found_and_left(path: Path) -> None:
+    database = Database(path)
+    with database.writing() as db:
+        for n in range(2000):
+            insert(db, n.to_bytes(32, "big"))
+    database._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database._db.close()
+    whole = path.read_bytes()
+    found = 0
+    for seed in range(20):
+        rng = random.Random(seed)
+        page = 4096 * rng.randrange(1, len(whole) // 4096)
+        path.write_bytes(whole[:page] + rng.randbytes(4096) + whole[page + 4096 :])
+        before = path.read_bytes()
+        try:
+            Database(path)._db.close()  # a page that nothing is in
+        except CorruptData:
+            found += 1
+            assert path.read_bytes() == before
+    assert found > 15
+
+
+def test_the_log_of_a_database_that_was_moved_away_is_kept_and_not_played(
+    path: Path,
+) -> None:
+    database = Database(path)
+    with database.writing() as db:
+        insert(db, b"old")
+    log = path.with_name("data.db-wal").read_bytes()
+    database.close()
+    path.unlink()
+    path.with_name("data.db-wal").write_bytes(log)
+    database = Database(path)
+    assert database.rows("SELECT name FROM blob") == []
+    assert database.one("PRAGMA quick_check") == "ok"
+    assert path.with_name("data.db-wal.old").read_bytes() == log
+    database.close()
+
+
+def test_a_start_that_broke_off_while_it_made_the_database(path: Path) -> None:
+    path.with_name("data.db.new").write_bytes(b"half")
+    Database(path).close()
+    assert [file.name for file in path.parent.iterdir()] == ["data.db"]
+
+
+@pytest.mark.parametrize("name", ["a b.db", "100%.db", "a?b#c.db", "ä.db"])
+def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
+    Database(tmp_path / name).close()
+    Database(tmp_path / name).close()
+    assert [file.name for file in tmp_path.iterdir()] == [name]

@@ -1,0 +1,195 @@
+"""Damage is seen before anything is read; foreign files are never touched."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from byok.errors import ConfigError
+from byok.index.store.lexical import LexicalIndex
+from byok.index.store.segments import check_folder, damaged, move_files
+from tests.fakes.stores import words
+
+
+def make_index(folder: Path) -> Path:
+    """Make an index of two segments, one with deletions."""
+    index = LexicalIndex(folder)
+    for blob_id in range(1, 60):
+        chunks = [f"alpha w{blob_id} v{n}" for n in range(4)]
+        index.add(blob_id, words(f"f{blob_id}.py", *chunks))
+        if blob_id == 40:
+            index.commit()
+    index.remove(7)
+    index.commit()
+    index.close()
+    return folder
+
+
+def _flip(content: bytes, rng: random.Random) -> bytes:
+    at = rng.randrange(len(content))
+    return (
+        content[:at] + bytes([content[at] ^ rng.randrange(1, 256)]) + content[at + 1 :]
+    )
+
+
+DAMAGES: list[Callable[[bytes, random.Random], bytes]] = [
+    _flip,
+    lambda content, rng: b"",
+    lambda content, rng: content[: rng.randrange(len(content))],
+    lambda content, rng: rng.randbytes(len(content)),
+]
+
+
+def harm(folder: Path, seed: int) -> Path:
+    """Damage a file of an index, or remove it; returns which."""
+    rng = random.Random(seed)
+    files = sorted(f for f in folder.iterdir() if not f.name.startswith("."))
+    file = rng.choice(files)
+    kind = rng.randrange(len(DAMAGES) + 1)
+    if kind == len(DAMAGES):
+        file.unlink()
+    else:
+        file.write_bytes(DAMAGES[kind](file.read_bytes(), rng))
+    return file
+
+
+def test_a_whole_index(tmp_path: Path) -> None:
+    assert damaged(make_index(tmp_path)) == ""
+
+
+def test_every_byte_of_a_segment_counts(tmp_path: Path) -> None:
+    make_index(tmp_path)
+    rng = random.Random(5)
+    for file in sorted(tmp_path.glob("*.*")):
+        if file.name.startswith(".") or file.suffix == ".json":
+            continue
+        whole = file.read_bytes()
+        for how in DAMAGES * 3:
+            file.write_bytes(how(whole, rng))
+            # The version in the footer is looked at by tantivy, and by nobody else.
+            assert damaged(tmp_path) == file.name or _only_version(file, whole)
+        file.unlink()
+        assert damaged(tmp_path) == file.name
+        file.write_bytes(whole)
+
+
+def _only_version(file: Path, whole: bytes) -> bool:
+    start = whole.rindex(b'{"version"')
+    return file.read_bytes()[:start] == whole[:start]
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"segments": 1}', b"\xff"])
+def test_a_broken_list_of_segments(tmp_path: Path, content: bytes) -> None:
+    make_index(tmp_path)
+    (tmp_path / "meta.json").write_bytes(content)
+    assert damaged(tmp_path) == "meta.json"
+
+
+FOREIGN = {
+    "thesis.tex": b"\\section{One}",
+    "photo.jpg": b"\xff\xd8",
+    "index.idx": b"mine",
+    f"{'0' * 31}g.idx": b"mine",
+    f"{'0' * 32}.idx.bak": b"mine",
+    ".tmp": b"mine",
+    ".tmp-notes": b"mine",
+}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def foreign(folder: Path, **more: bytes) -> Path:
+    """Make a folder of files that are not an index's."""
+    folder.mkdir(parents=True)
+    for name, content in {**FOREIGN, **more}.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def _linked(place: Path) -> Path:
+    place.symlink_to(foreign(place.with_name("papers")))
+    return place
+
+
+def _linked_index(place: Path) -> Path:
+    place.symlink_to(make_index(place.with_name("elsewhere")))
+    return place
+
+
+def _with_a_list(place: Path) -> Path:
+    foreign(place)
+    (place / "meta.json").write_bytes(b'{"name": "thesis"}')
+    return place
+
+
+@pytest.mark.case("B110")
+@pytest.mark.parametrize("made", [foreign, _linked, _linked_index, _with_a_list])
+def test_a_folder_that_may_be_somebody_elses_is_refused_and_left_as_it_is(
+    tmp_path: Path, made: Callable[[Path], Path]
+) -> None:
+    folder = made(tmp_path / "index")
+    before = contents(folder)
+    with pytest.raises(ConfigError) as refused:
+        LexicalIndex(folder)
+    assert "BYOK_HOME" in refused.value.hint
+    assert contents(folder) == before
+
+
+@pytest.mark.case("B110")
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "index").write_bytes(b"mine")
+    with pytest.raises(ConfigError, match="is no folder"):
+        LexicalIndex(tmp_path / "index")
+    assert (tmp_path / "index").read_bytes() == b"mine"
+
+
+@pytest.mark.case("B110")
+@pytest.mark.skipif(not Path("/proc").is_mount(), reason="needs a mounted folder")
+def test_a_disk_of_its_own_is_refused() -> None:
+    with pytest.raises(ConfigError, match="a disk of its own"):
+        check_folder(Path("/proc"))
+
+
+@pytest.mark.case("B110")
+def test_foreign_files_in_an_index_outlive_opening_damage_and_clearing(
+    tmp_path: Path,
+) -> None:
+    folder = make_index(tmp_path / "index")
+    for name, content in FOREIGN.items():
+        (folder / name).write_bytes(content)
+    (folder / f"{'1' * 32}.idx").mkdir()
+    (folder / f"{'2' * 32}.idx").symlink_to(folder / "thesis.tex")
+    for _ in range(2):
+        index = LexicalIndex(folder)
+        index.clear()
+        index.add(1, words("a.py", "alpha"))
+        index.commit()
+        index.close()
+        next(folder.glob("*.store")).write_bytes(b"")  # so that it is set aside
+    assert LexicalIndex(folder).was_new
+    assert {name: (folder / name).read_bytes() for name in FOREIGN} == FOREIGN
+    assert (folder / f"{'1' * 32}.idx").is_dir()
+    assert (folder / f"{'2' * 32}.idx").is_symlink()
+
+
+@pytest.mark.case("B110")
+def test_what_lies_where_a_damaged_index_goes_is_not_removed(tmp_path: Path) -> None:
+    kept = foreign(tmp_path / "index.corrupt")
+    before = contents(kept)
+    folder = make_index(tmp_path / "index")
+    next(folder.glob("*.store")).write_bytes(b"")
+    files = sorted(folder.iterdir())
+    with pytest.raises(ConfigError, match=r"index\.corrupt"):
+        LexicalIndex(folder)
+    assert (contents(kept), sorted(folder.iterdir())) == (before, files)
+
+
+def test_an_index_moves_in_place_of_another(tmp_path: Path) -> None:
+    old, new = make_index(tmp_path / "old"), make_index(tmp_path / "new")
+    before = contents(new)
+    move_files(new, old)
+    assert contents(old) == before
+    assert not list(new.iterdir())

@@ -1,0 +1,191 @@
+"""The store: one writer, readers beside it, and an end whatever happens."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from byok.errors import NotReady
+from byok.index.store import blobs
+from byok.index.store.blobs import known
+from byok.index.store.database import CorruptData, Database
+from byok.index.store.index_errors import IndexFailed, IndexInUse
+from byok.index.store.lexical import LexicalIndex
+from byok.index.store.store import Store
+from tests.fakes.stores import check, open_store, outcome, upload, words
+from tests.index.store.test_batches import A1, Full
+
+FILE = upload("a.py", "one alpha\nbeta")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = open_store(tmp_path)
+    store.change(
+        lambda db: db.execute("INSERT INTO workspace(id, root) VALUES(1, 'x')")
+    ).result()
+    yield store
+    store.close()
+
+
+def keep(store: Store) -> int:
+    _, (blob_id,) = store.change(lambda db: blobs.store(db, [FILE], {}, 7)).result()
+    return int(blob_id)
+
+
+def test_what_is_put_is_told_and_found_after_a_flush(tmp_path: Path) -> None:
+    told: list[str] = []
+    store = Store(tmp_path / "data.db", tmp_path / "index")
+    store.on_written = lambda written: told.append(written.path)
+    store.change(lambda db: db.execute("INSERT INTO workspace VALUES(1,'x',0,0,'','')"))
+    store.put([(outcome("a.py", A1), 1)])
+    assert told == ["a.py"]
+    assert store.index.chunks == 0
+    store.flush()
+    assert store.index.chunks == 2
+    store.close()
+
+
+def test_an_end_makes_everything_durable(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    blob_id = keep(store)
+    store.put([(outcome("a.py", A1, key=blob_id), 0)])
+    store.close()
+    store = open_store(tmp_path)
+    assert store.database.was_clean
+    assert store.index.chunks == 2
+    check(store.database, store.index)
+    store.close()
+
+
+def test_a_second_store_is_refused_and_harms_nothing(
+    store: Store, tmp_path: Path
+) -> None:
+    blob_id = keep(store)
+    for _ in range(2):
+        with pytest.raises(IndexInUse):
+            open_store(tmp_path)
+    assert store.content(blob_id) == FILE.content
+    store.put([(outcome("a.py", A1, key=blob_id), 0)])
+    store.flush()
+    assert not list(tmp_path.glob("*.corrupt"))
+
+
+@pytest.mark.case("F36")
+def test_a_store_whose_database_is_damaged_lets_the_index_go(tmp_path: Path) -> None:
+    open_store(tmp_path).close()
+    (tmp_path / "data.db").write_bytes(b"garbage" * 999)
+    for _ in range(2):
+        with pytest.raises(CorruptData):
+            open_store(tmp_path)
+    assert (tmp_path / "data.db").read_bytes() == b"garbage" * 999
+    LexicalIndex(tmp_path / "index").close()
+
+
+def test_readers_take_turns_and_do_not_wait_for_the_writer(store: Store) -> None:
+    go, seen = threading.Event(), threading.Event()
+
+    def work(db: object) -> None:
+        seen.set()
+        assert go.wait(10)
+
+    written = store.change(work)
+    assert seen.wait(10)
+    with store.reading() as db:
+        assert db.execute("SELECT count(*) FROM blob").fetchone() == (0,)
+    go.set()
+    written.result()
+
+
+def test_work_is_done_in_order_and_its_errors_come_back(store: Store) -> None:
+    done: list[int] = []
+    futures = [store.writing(done.append, n) for n in range(50)]
+    futures[-1].result()
+    assert done == list(range(50))
+    with pytest.raises(ZeroDivisionError):
+        store.change(lambda db: 1 // 0).result()
+
+
+@pytest.mark.case("F37")
+def test_damaged_content_is_asked_for_again(store: Store) -> None:
+    blob_id = keep(store)
+    store.put([(outcome("a.py", A1, key=blob_id), 0)])
+    store.flush()
+    store.change(lambda db: db.execute("UPDATE content SET packed = x'00'")).result()
+    assert store.content(blob_id) is None
+    store.flush()
+    with store.reading() as db:
+        assert not known(db, [FILE.name])[FILE.name].is_held
+    check(store.database, store.index)
+    assert keep(store) == blob_id
+    assert store.content(blob_id) == FILE.content
+
+
+@pytest.mark.case("F37")
+def test_a_file_of_a_workspace_is_found_though_its_copy_is_damaged(
+    store: Store,
+) -> None:
+    store.put([(outcome("a.py", A1), 1)])
+    store.flush()
+    with store.reading() as db:
+        blob_id = known(db, [A1.name])[A1.name].id
+    store.change(lambda db: blobs.hold(db, blob_id, b"another")).result()
+    assert store.content(blob_id) is None
+    store.flush()
+    assert store.index.counts() == {blob_id: 2}
+    check(store.database, store.index)
+
+
+@pytest.mark.case("F28")
+def test_documents_lost_by_others_work_are_put_again(store: Store) -> None:
+    """The indexer must hear of it, though its own calls did not fail."""
+    again = [(outcome("a.py", A1), 1)]
+    store.put(again)
+    store.index._writer = Full(False)  # type: ignore[assignment]
+    with pytest.raises(IndexFailed):
+        store.writing(store.batches.flush).result()
+    with pytest.raises(IndexFailed):
+        store.put([(outcome("b.py", words("b.py", "x")), 1)])
+    store.put([*again, (outcome("b.py", words("b.py", "x")), 1)])
+    store.flush()
+    assert store.index.counts().total() == 3
+    check(store.database, store.index)
+
+
+@pytest.mark.case("F28")
+def test_an_end_on_a_full_disk_is_an_end(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    blob_id = keep(store)
+    store.put([(outcome("a.py", A1, key=blob_id), 0)])
+    store.index._writer = Full(False)  # type: ignore[assignment]
+    store.close()
+    again = open_store(tmp_path)
+    assert not again.database.was_clean
+    assert again.content(blob_id) == FILE.content
+    check(again.database, again.index)
+    again.close()
+
+
+def test_a_database_of_another_day_fits_no_index(tmp_path: Path) -> None:
+    """Someone put a copy of data.db back."""
+    store = open_store(tmp_path)
+    blob_id = keep(store)
+    store.put([(outcome("a.py", A1, key=blob_id), 0)])
+    store.close()
+    (tmp_path / "data.db").unlink()
+    Database(tmp_path / "data.db").close()
+    store = open_store(tmp_path)
+    assert store.index.chunks == 0
+    check(store.database, store.index)
+    store.close()
+
+
+@pytest.mark.case("F30")
+def test_a_database_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
+    (tmp_path / "data.db").mkdir()
+    for _ in range(2):
+        with pytest.raises(NotReady, match="cannot be used"):
+            open_store(tmp_path)
+    (tmp_path / "data.db").rmdir()
+    open_store(tmp_path).close()

@@ -1,0 +1,78 @@
+"""What blobs hold."""
+
+from pathlib import Path
+
+from byok.index.store.blobs import Upload
+from byok.index.versions import blob_name
+from tests.fakes.engines import complete, engine, written
+
+
+async def test_lines_come_from_the_file_while_it_is_that_version(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "project"
+    written(root, {"a.py": "one\ntwo\n"})
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        [space] = made.workspaces
+        [entry] = made.contents.entries(space.ids()).values()
+        assert (entry.path, len(entry.spans)) == ("a.py", 1)
+        assert made.contents.lines_of(entry) == ["one", "two"]
+        (root / "a.py").write_text("three\n")
+        assert made.contents.lines_of(entry) is None
+
+
+async def test_lines_of_an_upload_come_from_the_store(tmp_path: Path) -> None:
+    name = blob_name("b.py", b"b = 1\n")
+    async with engine(tmp_path / "e") as made:
+        await made.uploads.upload([Upload(name, "b.py", b"b = 1\n")])
+        found = await made.uploads.resolve("", [name], [])
+        [entry] = made.contents.entries(found.view.ids).values()
+        assert made.contents.lines_of(entry) == ["b = 1"]
+
+
+async def test_a_blob_is_read_by_its_name(tmp_path: Path) -> None:
+    name = blob_name("b.py", b"a\r\nb\r\n")
+    async with engine(tmp_path / "e") as made:
+        assert made.contents.text_of(name) is None
+        await made.uploads.upload([Upload(name, "b.py", b"a\r\nb\r\n")])
+        assert made.contents.text_of(name) == "a\nb\n"
+
+
+async def test_what_is_no_text_has_no_lines(tmp_path: Path) -> None:
+    name = blob_name("b.py", b"\0\0")
+    async with engine(tmp_path / "e") as made:
+        await made.uploads.upload([Upload(name, "b.py", b"\0\0")])
+        found = await made.uploads.resolve("", [name], [])
+        [entry] = made.contents.entries(found.view.ids).values()
+        assert made.contents.lines_of(entry) is None
+
+
+async def test_a_secret_name_is_never_shown_even_if_it_was_kept_once(
+    tmp_path: Path,
+) -> None:
+    name = blob_name(".env", b"KEY=1\n")
+    async with engine(tmp_path / "e", allow_secret=[".env"]) as made:
+        await made.uploads.upload([Upload(name, ".env", b"KEY=1\n")])
+        assert made.contents.text_of(name) == "KEY=1\n"
+    async with engine(tmp_path / "e") as made:
+        [known] = made.contents.known([name]).values()
+        [entry] = made.contents.entries([known.id]).values()
+        assert made.contents.is_private(entry)
+        assert made.contents.content_of(entry) is None
+        assert made.contents.text_of(name) is None
+
+
+async def test_a_blob_is_called_as_its_client_calls_it(tmp_path: Path) -> None:
+    own, other, odd = blob_name("b.py", b"b"), blob_name("c.py", b"c"), b"odd"
+    async with engine(tmp_path / "e") as made:
+        contents = made.contents
+        uploads = [Upload(odd, "b.py", b"b"), Upload(other, "c.py", b"c")]
+        await made.uploads.upload(uploads)
+        ids = {name: found.id for name, found in contents.known([own, other]).items()}
+        assert contents.known([odd])[odd].id == ids[own]
+        both = {ids[own], ids[other]}
+        assert contents.names_of(both, [own]) == {ids[own]: own, ids[other]: other}
+        assert contents.names_of(both, [odd, other])[ids[own]] == odd
+        assert contents.names_of(both, [])[ids[own]] == odd
+        assert contents.names_of([0], [odd]) == {}

@@ -1,0 +1,47 @@
+"""Opening the engine, with its real workers."""
+
+import asyncio
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from byok.index.engine import ContextEngine
+from byok.index.opening import open_engine
+from byok.index.options import Options
+from byok.index.store.index_errors import IndexInUse
+from tests.fakes.engines import complete, project, until
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return project(tmp_path / "project", a__py="def lion(): pass\n")
+
+
+async def test_the_real_workers_do_the_same(tmp_path: Path, root: Path) -> None:
+    options = Options(roots=[root])
+    async with open_engine(tmp_path / "data.db", tmp_path / "index", options) as made:
+        await complete(made)
+        [entry] = made.contents.entries(made.workspaces[0].ids()).values()
+        assert made.contents.lines_of(entry) == ["def lion(): pass"]
+
+
+async def test_who_hangs_up_while_the_files_are_opened_leaves_them_free(
+    tmp_path: Path,
+) -> None:
+    def opened() -> AbstractAsyncContextManager[ContextEngine]:
+        return open_engine(tmp_path / "data.db", tmp_path / "index", Options())
+
+    task = asyncio.ensure_future(opened().__aenter__())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    async def free() -> bool:
+        try:
+            async with opened():
+                return True
+        except IndexInUse:
+            return False
+
+    await until(free)

@@ -1,0 +1,76 @@
+"""What users are told of the index."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from byok.errors import BadRequest
+from byok.index.report import totals, why
+from byok.index.types import SkipReason
+from byok.index.versions import MAX_BYTES
+from tests.fakes.engines import complete, engine, written
+
+
+async def test_it_says_why_a_path_is_left_out(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    files = {"a.py": "x = 1\n", "src/b.py": "y = 2\n", ".env": "A=1", "a.log": "x"}
+    written(root, {**files, ".gitignore": "*.log\n", "e.bin": "\0"})
+    (root / "link").symlink_to(root / "a.py")
+    expected = {
+        "a.py": ("indexed", None),
+        ".env": ("skipped", SkipReason.SECRET),
+        "a.log": ("skipped", SkipReason.IGNORED),
+        "e.bin": ("skipped", SkipReason.BINARY),
+        "link": ("skipped", SkipReason.LINK),
+        "src": ("a folder that is looked into", None),
+        "no.py": ("not there", None),
+    }
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        told = {
+            path: why(made.workspaces, made.store, root / path) for path in expected
+        }
+        with pytest.raises(BadRequest):
+            why(made.workspaces, made.store, tmp_path / "elsewhere")
+    assert told == expected
+
+
+async def test_what_the_walk_leaves_out_is_not_called_waiting(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    written(root, {"big.py": "x" * (MAX_BYTES + 1)})
+    os.mkfifo(root / "pipe.py")
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        told = [
+            why(made.workspaces, made.store, root / path)
+            for path in ("big.py", "pipe.py", "big.py/x.py")
+        ]
+    assert told == [
+        ("skipped", SkipReason.TOO_LARGE),
+        ("skipped", SkipReason.NOT_A_FILE),
+        ("not there", None),
+    ]
+
+
+async def test_of_nested_workspaces_the_inner_one_says_why(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    written(root, {"in/a.py": "x = 1\n", ".gitignore": "in/\n"})
+    async with engine(tmp_path / "e", root, root / "in") as made:
+        await complete(made)
+        assert why(made.workspaces, made.store, root / "in/a.py") == ("indexed", None)
+
+
+async def test_it_counts_what_is_kept(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    written(root, {"a.py": "x = 1\n"})
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        counted = totals(made.store)
+    assert counted == {
+        "blobs": 1,
+        "blobs_held": 0,
+        "bytes_held": 0,
+        "checkpoints": 0,
+        "chunks": 1,
+    }

@@ -1,0 +1,22 @@
+"""The index never lies: after any changes it holds what a fresh walk finds."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.storm import packages, storm
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_after_a_storm_nothing_is_missing_and_nothing_is_stale(
+    tmp_path: Path, seed: int
+) -> None:
+    told = await storm(tmp_path, 300, seed, looks=3)
+    assert "0 missing and 0 stale" in told
+    print(told)
+
+
+async def test_an_edit_in_each_of_many_linked_packages_is_found(tmp_path: Path) -> None:
+    seconds = await packages(tmp_path, 40)
+    assert len(seconds) == 40
+    print(f"found after at most {max(seconds):.2f} s")

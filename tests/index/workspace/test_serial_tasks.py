@@ -1,0 +1,62 @@
+"""Works run one after another, and to their end."""
+
+import asyncio
+
+import pytest
+
+from byok.index.workspace.serial_tasks import Alone
+
+
+class Slow:
+    """Works that take until they are let go; says in which order they did what."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.go = asyncio.Event()
+
+    async def work(self) -> int:
+        self.said.append("begun")
+        await self.go.wait()
+        self.said.append("done")
+        return len(self.said)
+
+
+async def test_one_at_a_time_and_each_its_own_result() -> None:
+    alone, slow = Alone(), Slow()
+    both = asyncio.gather(alone.run(slow.work), alone.run(slow.work))
+    await asyncio.sleep(0)
+    slow.go.set()
+    assert [*await both] == [2, 4]
+    assert slow.said == ["begun", "done"] * 2
+
+
+async def test_who_does_not_wait_breaks_nothing_off() -> None:
+    alone, slow = Alone(), Slow()
+    asked = asyncio.ensure_future(alone.run(slow.work))
+    while not slow.said:
+        await asyncio.sleep(0)
+    asked.cancel()
+    await asyncio.gather(asked, return_exceptions=True)
+    slow.go.set()
+    assert await alone.run(slow.work) == 4
+
+
+async def test_an_error_is_told_and_the_next_work_runs() -> None:
+    async def bad() -> None:
+        raise ValueError
+
+    alone, slow = Alone(), Slow()
+    slow.go.set()
+    with pytest.raises(ValueError):
+        await alone.run(bad)
+    assert await alone.run(slow.work) == 2
+
+
+async def test_closing_breaks_off() -> None:
+    alone, slow = Alone(), Slow()
+    asked = asyncio.ensure_future(alone.run(slow.work))
+    while not slow.said:
+        await asyncio.sleep(0)
+    await alone.close()
+    assert asked.cancelled() or (await asyncio.wait([asked]))[0]
+    assert slow.said == ["begun"]

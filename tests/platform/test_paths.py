@@ -1,0 +1,163 @@
+"""Where files are, and that private ones are private from their first byte on."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from byok.errors import ConfigError
+from byok.platform.paths import (
+    check_private,
+    find_paths,
+    make_private,
+    sweep,
+    write_private,
+)
+
+needs_modes = pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_byok_home_holds_everything(tmp_path: Path) -> None:
+    paths = find_paths({"BYOK_HOME": str(tmp_path)})
+    kept = {
+        str(path.relative_to(tmp_path))
+        for path in (
+            paths.config, paths.token, paths.daemon, paths.lock, paths.models,
+            paths.log, paths.vault,
+        )
+    }  # fmt: skip
+    assert kept == {
+        "config.toml",
+        "state/token",
+        "state/daemon.json",
+        "state/daemon.lock",
+        "state/models.json",
+        "state/log/byok.log",
+        "data/vault.json",
+    }
+
+
+def test_byok_home_may_begin_with_a_tilde() -> None:
+    assert find_paths({"BYOK_HOME": "~/b"}).config == Path.home() / "b" / "config.toml"
+
+
+@pytest.mark.parametrize("home", ["byok", ".", "./byok", "../byok"])
+def test_a_relative_byok_home_is_refused(home: str) -> None:
+    with pytest.raises(ConfigError, match="absolute"):
+        find_paths({"BYOK_HOME": home})
+
+
+@pytest.mark.parametrize("environ", [{}, {"BYOK_HOME": ""}])
+def test_without_byok_home_the_system_decides(environ: dict[str, str]) -> None:
+    paths = find_paths(environ)
+    assert all(
+        "byok" in folder.parts and folder.is_absolute()
+        for folder in (paths.config_dir, paths.state_dir, paths.data_dir)
+    )
+
+
+@needs_modes
+def test_a_private_file_and_its_folder_are_the_owners_only(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "token"
+    before = os.umask(0)
+    try:
+        write_private(path, "secret")
+    finally:
+        os.umask(before)
+    assert (mode(path), mode(path.parent)) == (0o600, 0o700)
+    check_private(path)
+
+
+@needs_modes
+def test_writing_replaces_a_file_that_was_open_to_others(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("old and long")
+    path.chmod(0o666)
+    write_private(path, "néw")
+    assert path.read_text(encoding="utf-8") == "néw"
+    assert mode(path) == 0o600
+
+
+def test_writing_replaces_a_link_and_not_its_target(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("kept")
+    link.symlink_to(target)
+    write_private(link, "new")
+    assert (target.read_text(), link.read_text()) == ("kept", "new")
+    assert not link.is_symlink()
+
+
+def test_a_failed_write_leaves_the_old_content_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    write_private(path, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_private(path, "\ud800")
+    assert path.read_text() == "old"
+    assert list(tmp_path.glob(".token*")) == []
+
+
+def test_what_a_killed_write_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
+    left, link = ".models.json.k3j2_abc", ".models.json.linked00"
+    others = {"models.json", ".other.json.k3j2_abc", ".models.json.bak", link}
+    for name in (left, *others - {link}):
+        (tmp_path / name).touch()
+    (tmp_path / link).symlink_to("models.json")
+    sweep(tmp_path / "models.json")
+    assert {p.name for p in tmp_path.iterdir()} == others
+
+
+def test_the_next_write_sweeps_what_a_killed_one_left_long_ago(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    old, busy = tmp_path / ".token.abcdefgh", tmp_path / ".token.ijklmnop"
+    for file, age in ((old, 7200), (busy, 10)):
+        file.write_text("secret")
+        os.utime(file, (time.time() - age,) * 2)
+    write_private(path, "new")
+    assert {p.name for p in tmp_path.iterdir()} == {"token", busy.name}
+
+
+def test_an_existing_folder_stays_as_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o755)
+    folder.chmod(0o755)
+    make_private(folder)
+    assert mode(folder) == 0o755
+
+
+@needs_modes
+@pytest.mark.parametrize("bits", [0o640, 0o620, 0o604, 0o602, 0o610, 0o644], ids=oct)
+def test_a_file_open_to_others_is_refused_with_the_cure(
+    tmp_path: Path, bits: int
+) -> None:
+    path = tmp_path / "token"
+    path.write_text("secret")
+    path.chmod(bits)
+    with pytest.raises(ConfigError, match="other users") as caught:
+        check_private(path)
+    assert caught.value.hint == f"Run: chmod 600 '{path}'"
+
+
+def test_a_folder_or_a_link_is_no_secret_file(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    write_private(target, "secret")
+    link.symlink_to(target)
+    for path in (tmp_path, link):
+        with pytest.raises(ConfigError, match="must be a plain file"):
+            check_private(path)
+
+
+@pytest.mark.skipif(
+    os.name == "nt" or os.geteuid() != 0, reason="only root can give a file away"
+)
+@pytest.mark.case("B103")
+def test_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    write_private(path, "secret")
+    os.chown(path, 12345, -1)
+    with pytest.raises(ConfigError, match="belongs to another user"):
+        check_private(path)

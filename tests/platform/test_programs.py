@@ -1,0 +1,136 @@
+"""Programs come from where the system keeps them, never from a repository."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from byok.platform.programs import clean_environment, find_program, kill_group
+
+
+def planted(folder: Path, name: str = "tool", mode: int = 0o755) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    program = folder / name
+    program.write_text("#!/bin/sh\n")
+    program.chmod(mode)
+    return program
+
+
+@pytest.mark.case("B53")
+def test_only_absolute_entries_of_the_path_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    planted(tmp_path)
+    planted(tmp_path / "bin")
+    assert find_program("tool", path=os.pathsep.join([".", "", "bin", "./bin"])) is None
+
+
+@pytest.mark.case("B53")
+def test_the_current_folder_and_the_workspaces_do_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, root, good = tmp_path / "here", tmp_path / "root", tmp_path / "good"
+    for folder in (here, root / "bin", good):
+        planted(folder)
+    planted(root, "tool.bat")
+    link = tmp_path / "link"
+    link.symlink_to(root / "bin")
+    monkeypatch.chdir(here)
+    path = os.pathsep.join(map(str, [here, root / "bin", link, good]))
+    assert find_program("tool", path=path, never=[root]) == str(good / "tool")
+
+
+def test_a_file_that_cannot_be_run_is_passed_over(tmp_path: Path) -> None:
+    planted(tmp_path / "a", mode=0o644)
+    (tmp_path / "b" / "tool").mkdir(parents=True)
+    path = os.pathsep.join([str(tmp_path / "a"), str(tmp_path / "b")])
+    assert find_program("tool", path=path) is None
+
+
+@pytest.mark.case("B115")
+def test_odd_entries_of_the_path_are_passed_over(tmp_path: Path) -> None:
+    good = planted(tmp_path / "good")
+    file, loop, pipe = tmp_path / "file", tmp_path / "loop", tmp_path / "pipe"
+    file.touch()
+    loop.symlink_to(loop)
+    os.mkfifo(pipe)
+    (tmp_path / "fifo").mkdir()
+    os.mkfifo(tmp_path / "fifo" / "tool")
+    names = [file, loop, pipe, tmp_path / "fifo", tmp_path / "none", "/" + "x" * 5000]
+    path = os.pathsep.join(map(str, [*names, good.parent]))
+    assert find_program("tool", path=path) == str(good)
+
+
+SHUT = """
+import os, sys
+from byok.platform.programs import find_program
+os.setgid(12345)
+os.setuid(12345)
+print(find_program("tool", path=sys.argv[1]))
+"""
+
+
+@pytest.mark.case("B115")
+@pytest.mark.skipif(
+    os.name == "nt" or os.geteuid() != 0, reason="only root can be somebody else"
+)
+def test_a_folder_of_somebody_else_in_the_path_is_passed_over(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        planted(folder / "shut" / "bin")
+        good = planted(folder / "good")
+        good.parent.chmod(0o755)  # whatever umask a test has left
+        (folder / "shut").chmod(0o700)
+        path = os.pathsep.join([str(folder / "shut" / "bin"), str(good.parent)])
+        told = subprocess.run(
+            [sys.executable, "-c", SHUT, path],
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert told.stdout == f"{good}\n", told.stderr
+
+
+@pytest.mark.case("B115")
+def test_a_current_folder_that_is_gone_hinders_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, gone = planted(tmp_path / "good"), tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert find_program("tool", path=str(good.parent)) == str(good)
+
+
+@pytest.mark.case("B52")
+def test_the_environment_holds_nothing_of_the_callers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RIPGREP_CONFIG_PATH", "/x")
+    monkeypatch.setenv("GIT_DIR", "/x")
+    found = clean_environment({"EXTRA": "1"})
+    assert set(found) - {"SYSTEMROOT"} == {"PATH", "LANG", "EXTRA"}
+
+
+def test_killing_a_group_takes_the_children_too(tmp_path: Path) -> None:
+    pipe = subprocess.Popen(
+        ["/bin/sh", "-c", "sleep 60 & wait"],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    kill_group(pipe.pid)
+    output, _ = pipe.communicate(timeout=10)  # the child held the pipe
+    assert output == b""
+    assert pipe.returncode != 0
+
+
+def test_killing_what_is_gone_is_no_error() -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""], start_new_session=True)
+    gone.wait()
+    kill_group(gone.pid)

@@ -1,0 +1,69 @@
+"""Reading a request's body within its limit."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from aiohttp import ClientPayloadError, StreamReader
+from aiohttp.base_protocol import BaseProtocol
+from aiohttp.test_utils import make_mocked_request
+from aiohttp.web import BaseRequest
+
+from byok.errors import BadRequest
+from byok.server.http.body import parse_request, read_body
+
+
+def posted(
+    *pieces: bytes, ends: bool = True, error: Exception | None = None
+) -> BaseRequest:
+    """Make a request whose body comes in pieces, and perhaps never ends."""
+    loop = asyncio.get_running_loop()
+    content = StreamReader(BaseProtocol(loop), 2**16, loop=loop)
+    for piece in pieces:
+        content.feed_data(piece)
+    if error is not None:
+        content.set_exception(error)
+    elif ends:
+        content.feed_eof()
+    return make_mocked_request("POST", "/chat", payload=content)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "body"),
+    [
+        ([b'{"a": 1}'], {"a": 1}),
+        ([b'{"a', b'": "', b"\xc3", b'\xa9"}'], {"a": "\u00e9"}),
+        ([], {}),
+        ([b" \r\n"], {}),
+    ],
+    ids=["whole", "in pieces", "empty", "blank"],
+)
+async def test_the_pieces_of_a_body_are_one_object(
+    pieces: list[bytes], body: dict[str, Any]
+) -> None:
+    assert parse_request(await read_body(posted(*pieces), 100)) == body
+
+
+async def test_a_body_of_just_the_limit_is_read() -> None:
+    assert await read_body(posted(b"{}", b" " * 8), 10) == b"{}" + b" " * 8
+
+
+async def test_reading_stops_where_the_limit_is_passed() -> None:
+    endless = posted(b"{}", b" " * 9, ends=False)
+    with pytest.raises(BadRequest) as caught:
+        await asyncio.wait_for(read_body(endless, 10), 5)
+    assert (caught.value.status, caught.value.code) == (413, "body_too_large")
+
+
+async def test_a_body_that_breaks_off_is_a_bad_request() -> None:
+    cut = posted(b'{"a', error=ClientPayloadError("secret words"))
+    with pytest.raises(BadRequest) as caught:
+        await read_body(cut, 100)
+    assert (caught.value.status, caught.value.code) == (400, "bad_http")
+    assert "secret" not in caught.value.sentence
+
+
+def test_an_encrypted_body_is_refused_by_its_own_code() -> None:
+    with pytest.raises(BadRequest) as caught:
+        parse_request(b'{"encrypted_data": "x", "iv": "y"}')
+    assert caught.value.code == "UNSUPPORTED_WRAPPER_PAYLOAD"

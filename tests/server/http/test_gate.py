@@ -1,0 +1,184 @@
+"""How many answers may be under way, who waits, and how the daemon's end is told."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
+import pytest
+
+from byok.errors import NotReady
+from byok.server.http.gate import Gate
+
+T = TypeVar("T")
+
+
+def soon(work: Awaitable[T]) -> Awaitable[T]:
+    """Wait for something that must happen, but not for ever."""
+    return asyncio.wait_for(work, 5)
+
+
+class Visitor:
+    """Enters the gate as a task of its own and stays until told to leave."""
+
+    def __init__(self, gate: Gate, name: str = "", seen: list[str] | None = None):
+        self.inside = asyncio.Event()
+        self.leave = asyncio.Event()
+        self._name = name
+        self._seen = seen if seen is not None else []
+        self.task = asyncio.ensure_future(self._visit(gate))
+
+    async def _visit(self, gate: Gate) -> None:
+        async with gate.entered():
+            self._seen.append(self._name)
+            self.inside.set()
+            async with gate.ended_by_stop():
+                await self.leave.wait()
+
+
+async def turns(count: int = 5) -> None:
+    """Let every other task run until it waits."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_one_more_than_the_limit_is_told_to_come_again() -> None:
+    gate = Gate(streams=2, waiting=0, seconds=5)
+    async with gate.entered(), gate.entered():
+        with pytest.raises(NotReady) as caught:
+            async with gate.entered():
+                pass
+    assert caught.value.code == "too_many_streams"
+    assert (caught.value.status, caught.value.retryable) == (503, True)
+    async with gate.entered():
+        pass  # there is room again
+
+
+async def test_who_will_not_wait_is_told_at_once() -> None:
+    gate = Gate(streams=1, waiting=5, seconds=60)
+    async with gate.entered(wait=False):
+        with pytest.raises(NotReady, match="Too many"):
+            async with asyncio.timeout(5), gate.entered(wait=False):
+                pass
+
+
+async def test_the_waiting_room_is_served_in_order_and_has_an_end() -> None:
+    gate, seen = Gate(streams=1, waiting=2, seconds=5), list[str]()
+    visitors = [Visitor(gate, name, seen) for name in "abcd"]
+    await turns()
+    with pytest.raises(NotReady, match="Too many"):
+        await visitors[3].task
+    assert seen == ["a"]
+    for visitor in visitors[:3]:
+        await soon(visitor.inside.wait())
+        visitor.leave.set()
+        await soon(visitor.task)
+    assert seen == ["a", "b", "c"]
+
+
+async def test_a_newcomer_does_not_overtake_who_waits() -> None:
+    gate, seen = Gate(streams=1, waiting=2, seconds=5), list[str]()
+    first = Visitor(gate, "first", seen)
+    second = Visitor(gate, "second", seen)
+    await turns()
+    first.leave.set()
+    await first.task  # the place is free, but `second` has not run yet
+    third = Visitor(gate, "third", seen)
+    second.leave.set()
+    third.leave.set()
+    await soon(asyncio.gather(second.task, third.task))
+    assert seen == ["first", "second", "third"]
+
+
+async def test_waiting_ends_after_its_time_and_frees_the_chair() -> None:
+    gate = Gate(streams=1, waiting=1, seconds=0.01)
+    async with gate.entered():
+        for _ in range(3):
+            with pytest.raises(NotReady) as caught:
+                async with gate.entered():
+                    pass
+            assert caught.value.code == "too_many_streams"
+
+
+@pytest.mark.case("F15")
+async def test_who_leaves_while_waiting_frees_the_chair() -> None:
+    gate = Gate(streams=1, waiting=1, seconds=5)
+    first, second = Visitor(gate), Visitor(gate)
+    await turns()
+    second.task.cancel()
+    await asyncio.gather(second.task, return_exceptions=True)
+    third = Visitor(gate)
+    first.leave.set()
+    await soon(third.inside.wait())
+    third.leave.set()
+    await soon(asyncio.gather(first.task, third.task))
+
+
+async def test_a_failure_inside_gives_the_place_back() -> None:
+    gate = Gate(streams=1, waiting=0, seconds=5)
+    with pytest.raises(ZeroDivisionError):
+        async with gate.entered(), gate.ended_by_stop():
+            raise ZeroDivisionError
+    async with gate.entered():
+        pass
+
+
+async def test_a_timeout_of_the_answer_itself_stays_one() -> None:
+    gate = Gate(streams=1, waiting=0, seconds=5)
+    with pytest.raises(TimeoutError):
+        async with gate.entered(), gate.ended_by_stop():
+            raise TimeoutError
+
+
+async def test_stopping_waits_for_answers_and_then_ends_them() -> None:
+    gate = Gate(streams=2, waiting=0, seconds=5)
+    quick, endless = Visitor(gate), Visitor(gate)
+    await turns()
+    stopping = asyncio.ensure_future(gate.stop(grace=0.05))
+    await turns()
+    quick.leave.set()
+    await soon(quick.task)  # it ends as if nothing were
+    await soon(stopping)
+    with pytest.raises(NotReady) as caught:
+        await soon(endless.task)
+    assert caught.value.code == "shutting_down"
+
+
+async def test_an_answer_that_takes_its_time_to_end_can_be_hurried() -> None:
+    gate, leaves = Gate(streams=1, waiting=0, seconds=5), asyncio.Event()
+
+    async def slow() -> None:
+        async with gate.entered(), gate.ended_by_stop():
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.wait_for(leaves.wait(), 5)
+
+    answer = asyncio.ensure_future(slow())
+    await turns()
+    for _ in range(2):
+        await soon(gate.stop(grace=0))
+        await turns()
+    leaves.set()
+    with pytest.raises(NotReady):
+        await soon(answer)
+
+
+async def test_stopping_is_quick_where_nothing_is_under_way() -> None:
+    gate = Gate(streams=1, waiting=0, seconds=5)
+    await asyncio.wait_for(gate.stop(grace=60), 5)
+    with pytest.raises(NotReady, match="shutting down"):
+        async with gate.entered():
+            pass
+
+
+async def test_who_waits_when_byok_stops_is_not_let_in_any_more() -> None:
+    gate, seen = Gate(streams=1, waiting=1, seconds=5), list[str]()
+    first = Visitor(gate, "first", seen)
+    second = Visitor(gate, "second", seen)
+    await turns()
+    await soon(gate.stop(grace=0))
+    for visitor in (first, second):
+        with pytest.raises(NotReady) as caught:
+            await soon(visitor.task)
+        assert caught.value.code == "shutting_down"
+    assert seen == ["first"]

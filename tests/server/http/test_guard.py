@@ -1,0 +1,167 @@
+"""The guard: what a request's head must look like before anything else happens."""
+
+from pathlib import Path
+
+import pytest
+from aiohttp import HttpVersion, HttpVersion10, HttpVersion11
+from aiohttp.test_utils import make_mocked_request
+from aiohttp.web import BaseRequest
+from multidict import CIMultiDict
+
+from byok.daemon.token import TokenCheck
+from byok.errors import ByokError
+from byok.server.http.guard import Guard, too_large
+
+PORT = 8317
+OWN = f"127.0.0.1:{PORT}"
+JSON = "application/json"
+
+
+@pytest.fixture
+def guard(tmp_path: Path) -> Guard:
+    """A guard of the port above, with a token of its own."""
+    guard = Guard(TokenCheck(tmp_path / "token"))
+    guard.listen_on(PORT)
+    return guard
+
+
+def asked(
+    *headers: tuple[str, str],
+    host: str = OWN,
+    method: str = "POST",
+    target: str = "/chat",
+    version: HttpVersion = HttpVersion11,
+) -> BaseRequest:
+    head = CIMultiDict([("Host", host), *headers])
+    return make_mocked_request(method, target, headers=head, version=version)
+
+
+@pytest.mark.parametrize("host", [OWN, f"localhost:{PORT}", f"[::1]:{PORT}"])
+@pytest.mark.parametrize("change", [str.lower, str.upper])
+def test_the_three_own_names_pass(guard: Guard, host: str, change: type[str]) -> None:
+    guard.check_origin(asked(host=change(host)))
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "code"),
+    [
+        pytest.param(asked(host=""), 421, "host_not_allowed", id="empty host"),
+        pytest.param(asked(host="127.0.0.1"), 421, "host_not_allowed", id="no port"),
+        pytest.param(
+            asked(host=f"127.0.0.1:{PORT + 1}"), 421, "host_not_allowed", id="port"
+        ),
+        pytest.param(
+            asked(host=f"byok.local:{PORT}"), 421, "host_not_allowed", id="name"
+        ),
+        pytest.param(
+            asked(host=f"0.0.0.0:{PORT}"), 421, "host_not_allowed", id="any address"
+        ),
+        pytest.param(
+            asked(("Origin", f"http://{OWN}")), 403, "origin_not_allowed", id="origin"
+        ),
+        pytest.param(
+            asked(("Sec-Fetch-Site", "cross-site")),
+            403,
+            "origin_not_allowed",
+            id="cross-site",
+        ),
+        pytest.param(asked(method="OPTIONS"), 403, "origin_not_allowed", id="options"),
+        pytest.param(asked(version=HttpVersion10), 400, "http_version", id="HTTP/1.0"),
+        pytest.param(asked(target="*"), 400, "bad_target", id="asterisk"),
+        pytest.param(asked(("Host", OWN)), 400, "bad_http", id="two hosts"),
+        pytest.param(
+            asked(("Authorization", "a"), ("Authorization", "a")),
+            400,
+            "bad_http",
+            id="two tokens",
+        ),
+        pytest.param(
+            asked(("Content-Type", JSON), ("Content-Type", JSON)),
+            400,
+            "bad_http",
+            id="two types",
+        ),
+    ],
+)
+def test_a_foreign_head_is_turned_away(
+    guard: Guard, request_: BaseRequest, status: int, code: str
+) -> None:
+    with pytest.raises(ByokError) as caught:
+        guard.check_origin(request_)
+    assert (caught.value.status, caught.value.code) == (status, code)
+
+
+def test_nobody_passes_before_the_port_is_known(tmp_path: Path) -> None:
+    guard = Guard(TokenCheck(tmp_path / "token"))
+    with pytest.raises(ByokError, match="Host"):
+        guard.check_origin(asked())
+
+
+@pytest.mark.parametrize(
+    ("length", "refused"), [("9", False), ("10", False), ("11", True)]
+)
+def test_a_declared_length_up_to_the_limit_passes(
+    guard: Guard, length: str, refused: bool
+) -> None:
+    request = asked(("Content-Length", length))
+    if not refused:
+        guard.check_length(request, 10)
+        return
+    with pytest.raises(ByokError) as caught:
+        guard.check_length(request, 10)
+    assert (caught.value.status, caught.value.code) == (413, "body_too_large")
+
+
+def test_a_request_without_the_token_is_told_where_to_find_it(guard: Guard) -> None:
+    with pytest.raises(ByokError) as caught:
+        guard.check_token({})
+    assert (caught.value.status, caught.value.code) == (401, "unauthorized")
+    assert "byok token" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Content-Type": JSON}, 200),
+        ({"Content-Type": "Application/JSON ; Charset=utf-8"}, 200),
+        ({"Content-Type": f'{JSON}; charset="UTF-8"'}, 200),
+        ({"Content-Type": JSON, "Content-Encoding": "identity"}, 200),
+        ({"Content-Type": JSON, "Expect": "100-Continue"}, 200),
+        ({}, 415),
+        ({"Content-Type": ""}, 415),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/jsonx"}, 415),
+        ({"Content-Type": f"{JSON}; charset=latin-1"}, 415),
+        ({"Content-Type": JSON, "Content-Encoding": "gzip"}, 415),
+        ({"Content-Type": JSON, "Expect": "banana"}, 417),
+    ],
+)
+def test_the_content_must_be_plain_json(
+    guard: Guard, headers: dict[str, str], status: int
+) -> None:
+    found = 200
+    try:
+        guard.check_content(CIMultiDict(headers))
+    except ByokError as error:
+        found = error.status
+    assert found == status
+
+
+def test_a_limit_is_named_in_mib() -> None:
+    assert "64 MiB" in str(too_large(64 * 2**20))
+
+
+def test_what_is_refused_is_counted_and_told_every_ten_seconds(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    moments = iter((0.0, 1.0, 9.9, 10.0, 11.0))
+    guard = Guard(TokenCheck(tmp_path / "token"), clock=lambda: next(moments))
+    for _ in range(5):
+        with pytest.raises(ByokError) as refused:
+            guard.check_token({"Authorization": "Bearer a-secret-guess"})
+        guard.count_refused(refused.value)
+    told = [record.getMessage() for record in caplog.records]
+    assert told == [
+        "requests refused: 1, now: unauthorized",
+        "requests refused: 3, now: unauthorized",
+    ]

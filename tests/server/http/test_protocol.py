@@ -1,0 +1,166 @@
+"""aiohttp's server in byok's words: limits that hold, faults that tell nothing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp.web import BaseRequest, Response, StreamResponse
+
+from byok.server.http.protocol import HttpServer, note_token
+from tests.fakes.raw import ask, check_answer, connected
+
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+KNOWN = GET.replace(b"/ ", b"/known ", 1)
+
+
+class Handler:
+    """Answers 200, or fails; tells when it was cancelled. /known shows the token."""
+
+    def __init__(self, failure: Exception | None = None, *, waits: bool = False):
+        self.failure = failure
+        self.waits = waits
+        self.begun = asyncio.Event()
+        self.cancelled = asyncio.Event()
+
+    async def __call__(self, request: BaseRequest) -> StreamResponse:
+        self.begun.set()
+        if request.path == "/known":
+            note_token(request)
+        try:
+            if self.waits:
+                await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        if self.failure is not None:
+            raise self.failure
+        return Response(text=request.path)
+
+
+@asynccontextmanager
+async def serving(handler: Handler, connections: int = 8) -> AsyncIterator[int]:
+    """Serve on a free port."""
+    http = HttpServer(handler, connections)
+    server = await asyncio.get_running_loop().create_server(http, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        await http.shutdown(1)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET / HTTP/1.1\r\nAuthorization: Bearer a-canary\x01\r\n\r\n",
+        b"GET / HTTP/1.1\r\na-canary\r\n\r\n",
+        b"GET /a-canary HTTP/9.9\r\n\r\n",
+        b"a-canary\r\n\r\n",
+        b"GET / HTTP/1.1\r\nX-A: a-canary\r\n" + b"X: 1\r\n" * 80 + b"\r\n",
+        b"GET /a-canary" + b"x" * 9000 + b" HTTP/1.1\r\n\r\n",
+    ],
+    ids=["control", "no colon", "version", "no request", "headers", "target"],
+)
+async def test_what_is_no_http_is_neither_echoed_nor_logged(
+    head: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(Handler()) as port, connected(port) as connection:
+        answer = await (await connection.send(head)).answer()
+        assert (answer.status, answer.code) == (400, "bad_http")
+        check_answer(answer)
+        assert await connection.rest() == b""
+    assert b"a-canary" not in answer.body
+    assert "a-canary" not in caplog.text
+
+
+async def test_a_fault_that_nobody_caught_is_told_without_its_words() -> None:
+    async with serving(Handler(ValueError("a-canary"))) as port:
+        answer = await ask(port, GET)
+    assert (answer.status, answer.code) == (500, "internal")
+    check_answer(answer)
+    assert b"a-canary" not in answer.body
+
+
+async def test_one_connection_serves_one_request_after_another() -> None:
+    async with serving(Handler()) as port, connected(port) as connection:
+        await connection.send(GET * 3)
+        for _ in range(3):
+            assert (await connection.answer()).body == b"/"
+
+
+@pytest.mark.case("F15")
+async def test_the_handler_ends_when_the_client_leaves() -> None:
+    handler = Handler(waits=True)
+    async with serving(handler) as port:
+        async with connected(port) as connection:
+            await connection.send(GET)
+            await asyncio.wait_for(handler.begun.wait(), 5)
+            connection.abort()
+        await asyncio.wait_for(handler.cancelled.wait(), 5)
+
+
+@pytest.mark.case("F17")
+async def test_a_connection_too_many_is_closed_where_all_showed_the_token(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with serving(Handler(), 2) as port:
+        async with connected(port) as one, connected(port) as two:
+            for connection in (one, two):
+                await (await connection.send(KNOWN)).answer()
+            for _ in range(3):
+                async with connected(port) as third:
+                    assert await third.rest() == b""
+            assert (await (await one.send(KNOWN)).answer()).status == 200
+        assert caplog.text.count("connections are open") == 1
+        async with connected(port) as again:
+            assert (await (await again.send(KNOWN)).answer()).status == 200
+
+
+@pytest.mark.case("F17")
+async def test_connections_that_say_nothing_make_room_for_one_that_does() -> None:
+    async with (
+        serving(Handler(), 3) as port,
+        connected(port) as used,
+        connected(port) as oldest,
+        connected(port) as younger,
+    ):
+        await (await used.send(KNOWN)).answer()
+        async with connected(port) as asking:
+            assert (await (await asking.send(KNOWN)).answer()).status == 200
+        assert await oldest.rest() == b""
+        for connection in (younger, used):
+            assert (await (await connection.send(KNOWN)).answer()).status == 200
+
+
+@pytest.mark.case("B111")
+async def test_of_those_without_the_token_the_oldest_makes_room() -> None:
+    async with (
+        serving(Handler(), 3) as port,
+        connected(port) as known,
+        connected(port) as oldest,
+        connected(port) as younger,
+    ):
+        for connection in (known, oldest, younger):
+            await (
+                await connection.send(KNOWN if connection is known else GET)
+            ).answer()
+        async with connected(port) as asking:
+            assert (await (await asking.send(GET)).answer()).status == 200
+        assert await oldest.rest() == b""
+        for connection in (younger, known):
+            assert (await (await connection.send(GET)).answer()).status == 200
+
+
+@pytest.mark.case("B111")
+async def test_who_reads_no_answer_makes_room_too() -> None:
+    async with serving(Handler(), 1) as port, connected(port) as deaf:
+        await deaf.send(GET * 20)
+        assert (await ask(port, GET)).status == 200
+
+
+@pytest.mark.case("B28", "B29", "F17")
+async def test_the_limits_reach_the_connection() -> None:
+    connection = HttpServer(Handler(), 8)()
+    assert connection.keepalive_timeout == 75
+    assert (connection.max_line_size, connection.max_headers) == (8190, 64)

@@ -1,0 +1,71 @@
+"""Answers: JSON and errors."""
+
+import pytest
+
+from byok.errors import (
+    BadRequest,
+    ByokError,
+    NotAllowed,
+    NotReady,
+    UpstreamRefused,
+)
+from byok.redact import Redactor
+from byok.server.http.reply import (
+    error_body,
+    error_response,
+    internal_error,
+    json_response,
+)
+
+
+def test_an_object_is_answered_as_json_that_nobody_keeps() -> None:
+    response = json_response({"a": "é\u2028"}, 201)
+    assert response.status == 201
+    assert response.body == '{"a":"é\\u2028"}\n'.encode()
+    assert response.headers["Content-Type"] == "application/json"
+    assert response.headers["Cache-Control"] == "no-store"
+    assert response.headers["Server"] == "byok"
+
+
+def test_an_error_has_one_shape_and_no_secret() -> None:
+    redactor = Redactor()
+    redactor.add("a-canary-of-a-key")
+    error = BadRequest("bad a-canary-of-a-key", code="odd", hint="a-canary-of-a-key")
+    assert error_body(error, "0123456789abcdef", redactor) == {
+        "error": {
+            "code": "odd",
+            "message": "bad [redacted]",
+            "hint": "[redacted]",
+            "request_id": "0123456789abcdef",
+            "retryable": False,
+        },
+        "message": "bad [redacted]",
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "retry_after", "closes"),
+    [
+        pytest.param(BadRequest("x"), 400, None, True, id="bad request"),
+        pytest.param(NotAllowed("x", status=401), 401, None, True, id="stranger"),
+        pytest.param(BadRequest("x", status=413), 413, None, True, id="too large"),
+        pytest.param(BadRequest("x", status=415), 415, None, False, id="type"),
+        pytest.param(NotReady("x"), 503, "2", False, id="not ready"),
+        pytest.param(
+            UpstreamRefused("x", status=429, retry_after=60.4),
+            429,
+            "60",
+            False,
+            id="rate limit",
+        ),
+        pytest.param(UpstreamRefused("x"), 422, None, False, id="upstream"),
+        pytest.param(internal_error(), 500, None, False, id="internal"),
+    ],
+)
+def test_the_status_the_wait_and_the_connection_follow_the_error(
+    error: ByokError, status: int, retry_after: str | None, closes: bool
+) -> None:
+    response = error_response(error, "id", Redactor())
+    assert response.status == status
+    assert response.headers.get("Retry-After") == retry_after
+    assert (response.keep_alive is False) is closes

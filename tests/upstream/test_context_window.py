@@ -1,0 +1,638 @@
+"""What fits passes untouched; what does not is compacted, the same way every turn."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from byok.chat import (
+    ChatRequest,
+    ContextPart,
+    FillRequest,
+    Message,
+    Role,
+    Sampling,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+)
+from byok.errors import UpstreamError, UpstreamGarbled, UpstreamRefused
+from byok.events import Finish, FinishReason, Notice, StreamEvent, TextDelta, Usage
+from byok.upstream.context_window import FittedUpstream, Window
+from byok.upstream.router import Destination
+from byok.upstream.summaries import Summariser
+from byok.window.compaction import Plan, plan
+from byok.window.estimate import weigh, weigh_tools
+from byok.window.summary_message import summary_of
+from tests.fakes.histories import PNG, agent, results, rules_broken_by, step, user
+from tests.fakes.scripted import Answer, Scripted, said, too_long
+
+SYSTEM = Message(Role.SYSTEM, (TextPart("Be exact. " * 20),))
+TOOLS = (ToolDefinition("view", "Shows a file.", {"type": "object"}),)
+K = 1000
+
+
+def chat(steps: int, size: int = 2000, **fields: object) -> ChatRequest:
+    messages = (SYSTEM, *agent(steps, size))
+    return ChatRequest(messages, TOOLS, own_words="Port it.", **fields)  # type: ignore[arg-type]
+
+
+def weight(request: ChatRequest) -> int:
+    return sum(map(weigh, request.messages)) + weigh_tools(request.tools)
+
+
+class Model(Scripted):
+    """A model of `window` tokens with three bytes each, that counts and refuses."""
+
+    def __init__(self, window: int, *, names: bool = True, counts: bool = True) -> None:
+        super().__init__(self._answered)
+        self.window, self._names, self._counts = window, names, counts
+        self.refused = 0
+        self.taken: list[ChatRequest] = []
+
+    def _answered(self, request: ChatRequest) -> Answer:
+        tokens = weight(request) // 3
+        if tokens > self.window:
+            self.refused += 1
+            raise too_long(self.window, tokens) if self._names else too_long()
+        self.taken.append(request)
+        return said(tokens=tokens if self._counts else 0)
+
+
+async def of_m(model: str) -> int:
+    """Tell the window of one model."""
+    return 8 * K if model == "m" else 0
+
+
+class Bench:
+    """A fitted model, with summaries that are counted."""
+
+    def __init__(self, model: Scripted, window: Window | None = None) -> None:
+        self.model = model
+        self.dropped: list[Sequence[Message]] = []
+        self.upstream = FittedUpstream(model, self._summarise, window)
+
+    async def _summarise(
+        self, asker: Destination, dropped: Sequence[Message], room: int, longest: int
+    ) -> str:
+        assert asker == Destination(self.upstream, "m")
+        assert 0 < longest < room
+        self.dropped.append(dropped)
+        return f"Summary {len(self.dropped)}."
+
+    async def ask(self, request: ChatRequest) -> list[StreamEvent]:
+        stream = self.upstream.stream(request, "m")
+        return [event async for batch in stream for event in batch]
+
+
+def begins_with(longer: ChatRequest, shorter: ChatRequest) -> bool:
+    return longer.messages[: len(shorter.messages)] == shorter.messages
+
+
+# --- what fits ---
+
+
+async def test_without_a_known_window_everything_passes() -> None:
+    bench = Bench(Scripted())
+    request = chat(300)
+    assert await bench.ask(request) == [
+        TextDelta("Fine."), Finish(FinishReason.STOP),
+    ]  # fmt: skip
+    assert bench.model.chats[0] is request
+    assert bench.model.asked[0][1] == "m"
+
+
+async def test_what_fits_is_passed_on_as_it_is() -> None:
+    bench = Bench(Scripted(), Window(32 * K))
+    for steps in (0, 1, 40):
+        request = chat(steps)
+        await bench.ask(request)
+        assert bench.model.chats[-1] is request
+    nothing = ChatRequest(())
+    await bench.ask(nothing)
+    assert bench.model.chats[-1] is nothing
+
+
+async def test_nobody_is_asked_for_a_window_that_is_not_needed() -> None:
+    async def asked(model: str) -> int:
+        pytest.fail("was asked")
+
+    await Bench(Scripted(), Window(told=asked)).ask(chat(0))
+    await Bench(Scripted(), Window(configured=32 * K, told=asked)).ask(chat(20))
+
+
+async def test_a_long_conversation_holds_up_nobody_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads: list[int] = []
+
+    def noting(*args: Any) -> Plan | None:
+        threads.append(threading.get_ident())
+        return plan(*args)
+
+    monkeypatch.setattr("byok.upstream.context_window.plan", noting)
+    for steps, here in ((20, True), (600, False)):
+        await Bench(Scripted(), Window(4000)).ask(chat(steps))
+        assert (threads.pop() == threading.get_ident()) is here
+
+
+async def test_the_rest_of_the_upstream_is_the_inner_one() -> None:
+    bench = Bench(Scripted())
+    assert bench.upstream.name == "box"
+    assert await bench.upstream.models() == ["m"]
+    with pytest.raises(NotImplementedError, match="embeddings"):
+        bench.upstream.forwarded("embeddings", b"{}")
+
+
+# --- what does not ---
+
+
+@pytest.mark.parametrize(
+    "window",
+    [Window(8 * K), Window(told=of_m)],
+    ids=["by the user", "by the list of models"],
+)
+async def test_a_window_that_is_known_is_never_exceeded(window: Window) -> None:
+    model = Model(8 * K)
+    bench = Bench(model, window)
+    for steps in range(100, 160):
+        request = chat(steps)
+        await bench.ask(request)
+        sent = model.taken[-1]
+        assert sent.messages[0] is SYSTEM
+        assert sent.messages[-2:] == request.messages[-2:]
+        assert (sent.tools, sent.own_words) == (request.tools, "Port it.")
+        assert rules_broken_by(sent.messages) == []
+        texts = [p for m in sent.messages for p in m.parts if isinstance(p, TextPart)]
+        assert TextPart("Port it.") in texts
+    assert model.refused == 0
+
+
+async def test_from_turn_to_turn_the_prefix_stays_but_for_rare_cuts() -> None:
+    model = Model(8 * K)
+    bench = Bench(model, Window(8 * K))
+    for steps in range(100, 160):
+        await bench.ask(chat(steps))
+    pairs = zip(model.taken, model.taken[1:], strict=False)
+    kept = [begins_with(after, before) for before, after in pairs]
+    assert 1 <= kept.count(False) <= 20
+    assert len(bench.dropped) <= 1 + kept.count(False)
+
+
+def saving(number: int) -> tuple[Message, ...]:
+    """A step whose weight is in the call, which cannot be shortened."""
+    call = ToolCall(f"save_{number}", "save", f'{{"text": "{"x" * 3000}"}}')
+    result = ToolResult(call.id, call.name, "Saved.")
+    return Message(Role.ASSISTANT, (call,)), Message(Role.TOOL, (result,))
+
+
+@pytest.mark.parametrize("reading", [True, False], ids=["results", "calls"])
+async def test_what_was_shortened_once_never_grows_again(reading: bool) -> None:
+    model = Model(32 * K)
+    bench = Bench(model, Window(32 * K))
+    messages = [SYSTEM, *agent(200, 2000)]
+    before: dict[str, str] = {}
+    for number in range(200, 270):
+        messages += step(number, "y" * 5000) if reading else saving(number)
+        await bench.ask(ChatRequest(tuple(messages), own_words="Port it."))
+        now = results(model.taken[-1].messages)
+        for call_id in before.keys() & now.keys():
+            assert len(now[call_id]) <= len(before[call_id])
+        before = now
+    assert model.refused == 0
+    assert bench.dropped, "the steps were not only shortened"
+
+
+async def test_a_second_summary_is_made_of_the_first() -> None:
+    bench = Bench(Model(8 * K), Window(8 * K))
+    for steps in range(100, 160):
+        await bench.ask(chat(steps))
+    assert len(bench.dropped) >= 2
+    assert summary_of(bench.dropped[1][0]) == "Summary 1."
+
+
+async def test_the_same_request_again_needs_no_new_plan() -> None:
+    model = Model(8 * K)
+    bench = Bench(model, Window(8 * K))
+    await bench.ask(chat(100))
+    await bench.ask(chat(100))
+    assert model.taken[0].messages == model.taken[1].messages
+    assert len(bench.dropped) == 1
+
+
+def asking(steps: int, code: int) -> ChatRequest:
+    """Make a conversation whose last question comes with so many bytes of code."""
+    parts = (ContextPart("x = 1\n" * (code // 6)), TextPart("Why?"))
+    request = chat(steps)
+    return replace(
+        request,
+        messages=(*request.messages, Message(Role.USER, parts)),
+        question="Why?",
+    )
+
+
+def code_in(request: ChatRequest) -> int:
+    parts = request.messages[-1].parts
+    return sum(len(p.text) for p in parts if isinstance(p, ContextPart))
+
+
+async def test_code_that_byok_added_has_the_room_that_is_left() -> None:
+    bench = Bench(Model(10 * K), Window(10 * K))
+    await bench.ask(asking(5, 60 * K))
+    [sent] = bench.model.chats
+    assert sent.messages[:-1] == asking(5, 0).messages[:-1]  # nothing else gave way
+    assert K < code_in(sent) < 20 * K
+
+
+async def test_a_compacted_conversation_has_room_for_added_code_again() -> None:
+    bench = Bench(Model(10 * K), Window(10 * K))
+    await bench.ask(asking(60, 20 * K))
+    [sent] = bench.model.chats
+    assert len(sent.messages) < len(asking(60, 0).messages)
+    assert code_in(sent) > K
+    assert sent.messages[-1].parts[-1] == TextPart("Why?")
+
+
+async def test_another_history_gets_no_others_summary() -> None:
+    model = Model(8 * K)
+    bench = Bench(model, Window(8 * K))
+    await bench.ask(chat(100))
+    request = chat(100)
+    other = (SYSTEM, user("Something else."), *request.messages[2:])
+    await bench.ask(ChatRequest(other, TOOLS, own_words="Something else."))
+    assert len(bench.dropped) == 2
+    assert "Port it." not in str(model.taken[-1].messages)
+
+
+async def test_a_changed_system_message_is_sent_and_moves_nothing_else() -> None:
+    model = Model(8 * K)
+    bench = Bench(model, Window(8 * K))
+    request = chat(100)
+    await bench.ask(request)
+    system = Message(Role.SYSTEM, (TextPart("Be brief."),))
+    await bench.ask(ChatRequest((system, *request.messages[1:]), TOOLS))
+    first, second = model.taken
+    assert second.messages == (system, *first.messages[1:])
+    assert len(bench.dropped) == 1
+
+
+async def test_learning_does_not_move_what_was_compacted() -> None:
+    """A ratio that grows would let the whole history through for a turn or two."""
+    model = Model(8 * K)
+    bench = Bench(model, Window(8 * K))
+    request = chat(13)
+    await bench.ask(request)
+    sent = model.taken[-1].messages
+    assert sent != request.messages
+    model.answer = lambda request: said(tokens=weight(request) // 5)
+    for _ in range(9):
+        await bench.ask(request)
+        assert model.chats[-1].messages == sent
+    fresh = ChatRequest((user("Another one."), *request.messages[2:]))
+    await bench.ask(fresh)
+    assert model.chats[-1].messages == fresh.messages, "all of that fits by now"
+
+
+async def test_tools_take_room_too() -> None:
+    model = Model(8 * K)
+    bench = Bench(model, Window(8 * K))
+    big = ToolDefinition("big", "x" * 10 * K, {"type": "object"})
+    request = ChatRequest((SYSTEM, *agent(9, 1500)), (big,))
+    assert weight(request) < 3.5 * 8 * K
+    await bench.ask(request)
+    assert weight(model.taken[-1]) < weight(request)
+
+
+async def test_a_longer_answer_leaves_less_for_the_prompt() -> None:
+    model = Model(8 * K)
+    bench = Bench(model, Window(8 * K))
+    await bench.ask(chat(9, sampling=Sampling(max_tokens=500)))
+    assert model.chats[-1].messages == chat(9).messages
+    await bench.ask(chat(9, sampling=Sampling(max_tokens=4000)))
+    assert model.chats[-1].messages != chat(9).messages
+
+
+async def test_thoughts_count_only_where_they_are_sent() -> None:
+    messages = tuple(
+        Message(m.role, (ThinkingPart("Hm. " * 400), *m.parts))
+        if m.role is Role.ASSISTANT else m
+        for m in agent(12, 400)
+    )  # fmt: skip
+    for reasoning in (False, True):
+        bench = Bench(Scripted(), Window(8 * K, reasoning=reasoning))
+        await bench.ask(ChatRequest(messages))
+        assert (bench.model.chats[-1].messages == messages) is not reasoning
+
+
+# --- refusals ---
+
+
+async def test_a_refusal_teaches_the_window_and_is_answered_at_once() -> None:
+    model = Model(8 * K)
+    bench = Bench(model)
+    events = await bench.ask(chat(100))
+    assert events[0] == TextDelta("Fine.")
+    assert len(model.chats) == 2
+    for steps in range(101, 140):
+        await bench.ask(chat(steps))
+    assert model.refused == 1
+
+
+async def test_without_a_number_it_is_tried_with_less_and_less() -> None:
+    model = Model(16 * K, names=False, counts=False)
+    bench = Bench(model)
+    await bench.ask(chat(90))
+    sizes = [weight(request) for request in model.chats]
+    assert sizes == sorted(set(sizes), reverse=True)
+    assert 2 <= len(sizes) <= 4
+    for steps in range(91, 120):
+        await bench.ask(chat(steps))
+    assert model.refused < 6
+
+
+async def test_a_refusal_in_spite_of_the_users_window_is_believed() -> None:
+    model = Model(8 * K)
+    bench = Bench(model, Window(32 * K))
+    await bench.ask(chat(40))
+    await bench.ask(chat(41))
+    assert model.refused == 1
+
+
+async def test_a_refusal_that_repeats_itself_is_passed_on() -> None:
+    def no(request: ChatRequest) -> Answer:
+        raise too_long(8 * K)
+
+    bench = Bench(Scripted(no))
+    with pytest.raises(UpstreamRefused, match="too long"):
+        await bench.ask(chat(100))
+    assert len(bench.model.chats) == 2
+    bench = Bench(Scripted(lambda request: no(request)))
+    bench.model.answer = lambda request: _raise(too_long())
+    with pytest.raises(UpstreamRefused, match="too long"):
+        await bench.ask(chat(100))
+    assert len(bench.model.chats) <= 4
+
+
+def _raise(error: UpstreamError) -> Answer:
+    raise error
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        (SYSTEM, user("x" * 90 * K)),
+        (Message(Role.SYSTEM, (TextPart("x" * 90 * K),)), *agent(9, 900)),
+        (SYSTEM, *agent(9, 900), Message(Role.USER, (TextPart("x" * 90 * K),))),
+    ],
+    ids=["one question", "the system message", "the newest words"],
+)
+@pytest.mark.parametrize("configured", [0, 8 * K])
+async def test_what_cannot_be_made_to_fit_is_refused_by_the_upstream_itself(
+    messages: tuple[Message, ...], configured: int
+) -> None:
+    bench = Bench(Model(8 * K), Window(configured))
+    request = ChatRequest(messages)
+    with pytest.raises(UpstreamRefused, match="too long"):
+        await bench.ask(request)
+    assert [c.messages for c in bench.model.chats] == [messages]
+    assert bench.dropped == [], "no summary is paid for in vain"
+
+
+async def test_a_last_result_larger_than_the_window_is_cut() -> None:
+    model = Model(8 * K)
+    bench = Bench(model)
+    messages = (SYSTEM, *agent(3, 900), *step(99, "begins " + "x" * 200 * K + " ends"))
+    await bench.ask(ChatRequest(messages, TOOLS))
+    last = results(model.taken[-1].messages)["call_99"]
+    assert last.startswith("begins x")
+    assert last.endswith("x ends")
+    assert model.refused == 1
+
+
+@pytest.mark.parametrize("code", ["upstream_rate_limit", "upstream_refused"])
+async def test_other_refusals_are_not_ours(code: str) -> None:
+    refusal = UpstreamRefused("No.", code=code)
+    bench = Bench(Scripted(lambda request: _raise(refusal)))
+    with pytest.raises(UpstreamRefused) as caught:
+        await bench.ask(chat(100))
+    assert caught.value is refusal
+    assert len(bench.model.chats) == 1
+
+
+@pytest.mark.parametrize(
+    ("steps", "code", "told"),
+    [
+        (100, "upstream_empty", True),
+        (1, "upstream_empty", False),
+        (100, "upstream_cut", False),
+    ],
+)
+async def test_an_empty_answer_may_mean_that_the_question_was_too_long(
+    steps: int, code: str, told: bool
+) -> None:
+    empty = UpstreamGarbled("It was empty.", code=code)
+    bench = Bench(Scripted(lambda request: _raise(empty)))
+    with pytest.raises(UpstreamGarbled) as caught:
+        await bench.ask(chat(steps))
+    assert ("context_window" in caught.value.sentence) is told
+    assert len(bench.model.chats) == 1
+
+
+async def test_nothing_is_asked_again_once_something_was_seen() -> None:
+    class Breaking(Scripted):
+        async def stream(self, chat, model):  # type: ignore[no-untyped-def]
+            self.asked.append((chat, model))
+            yield [TextDelta("Fi")]
+            raise too_long(8 * K)
+
+    bench = Bench(Breaking())
+    seen: list[StreamEvent] = []
+    with pytest.raises(UpstreamRefused):
+        async for batch in bench.upstream.stream(chat(100), "m"):
+            seen += batch
+    assert seen == [TextDelta("Fi")]
+    assert len(bench.model.chats) == 1
+
+
+async def test_an_answer_that_had_no_room_is_a_refusal() -> None:
+    full: Answer = [[Usage(8 * K, 0), Finish(FinishReason.LENGTH)]]
+    bench = Bench(Scripted())
+    bench.model.answer = lambda request: full if len(bench.model.asked) == 1 else said()
+    assert TextDelta("Fine.") in await bench.ask(chat(100))
+    first, second = bench.model.chats
+    assert weight(second) < weight(first)
+    assert bench.model.closed == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [[Usage(8 * K, 50), Finish(FinishReason.LENGTH)]],  # it thought in secret
+        [[Usage(8 * K, 0), Finish(FinishReason.STOP)]],
+        [[TextDelta("Fi")], [Usage(8 * K, 0), Finish(FinishReason.LENGTH)]],
+    ],
+)
+async def test_other_short_answers_are_answers(answer: Answer) -> None:
+    bench = Bench(Scripted(lambda request: answer))
+    events = await bench.ask(chat(100))
+    assert events == [event for batch in answer for event in batch]
+    assert len(bench.model.chats) == 1
+
+
+@pytest.mark.parametrize(
+    ("counted", "caps"), [(8000, [1000, 192]), (8150, [1000]), (9000, [1000])]
+)
+async def test_an_answer_gets_the_room_beside_what_cannot_be_cut(
+    counted: int, caps: list[int]
+) -> None:
+    def answer(request: ChatRequest) -> Answer:
+        if counted + (request.sampling.max_tokens or 0) > 8192:
+            raise too_long(8192, counted)
+        return said()
+
+    bench = Bench(Scripted(answer))
+    question = Message(Role.USER, (TextPart("x" * 20_000),))
+    asked = ChatRequest((question,), sampling=Sampling(max_tokens=1000))
+    if len(caps) == 1:
+        with pytest.raises(UpstreamRefused):
+            await bench.ask(asked)
+    else:
+        await bench.ask(asked)
+    assert [request.sampling.max_tokens for request in bench.model.chats] == caps
+
+
+# --- guesses ---
+
+
+def notices(events: list[StreamEvent]) -> list[str]:
+    return [event.text for event in events if isinstance(event, Notice)]
+
+
+async def test_a_cut_by_guess_is_told_in_the_answer_that_it_cost() -> None:
+    bench = Bench(Model(8 * K, names=False, counts=False))
+    (told,) = notices(await bench.ask(chat(100)))
+    assert "by guess" in told
+    assert "context_window" in told
+    assert notices(await bench.ask(chat(101))) == []
+
+
+async def test_a_cut_that_the_upstream_measured_is_not_told() -> None:
+    bench = Bench(Model(8 * K))
+    assert notices(await bench.ask(chat(100))) == []
+    assert bench.model.chats[-1].messages != chat(100).messages
+
+
+async def test_a_notice_does_not_hide_that_there_was_no_room() -> None:
+    answer: Answer = [[Notice("So."), Usage(8 * K), Finish(FinishReason.LENGTH)]]
+    bench = Bench(Scripted(lambda request: answer))
+    with pytest.raises(UpstreamRefused, match="no room"):
+        await bench.ask(chat(100))
+
+
+# --- counts ---
+
+
+async def test_counts_teach_how_much_fits() -> None:
+    """With two bytes a token the usual guess would let far too much through."""
+    model = Scripted(lambda request: said(tokens=weight(request) // 2))
+    bench = Bench(model, Window(8 * K))
+    for steps in range(3, 60):
+        await bench.ask(chat(steps, 500))
+    assert max(weight(request) for request in model.chats) / 2 < 8 * K
+
+
+async def test_pictures_teach_nothing() -> None:
+    model = Scripted(lambda request: said(tokens=60 * K))
+    bench = Bench(model, Window(64 * K))
+    picture = Message(Role.USER, (TextPart("Look."), PNG))
+    await bench.ask(ChatRequest((SYSTEM, picture)))
+    request = chat(40)
+    await bench.ask(request)
+    assert model.chats[-1] is request
+
+
+async def test_gaps_teach_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """Another prompt is counted for them than that of the messages."""
+    model = Scripted(lambda request: said(tokens=60 * K if request.fill else 10))
+    bench = Bench(model, Window(64 * K))
+    for tokens_of in (FillRequest("f(", ")"), None):
+        await bench.ask(replace(chat(3), fill=tokens_of))
+    request = chat(40)
+    await bench.ask(request)
+    assert model.chats[-1] is request
+    await bench.ask(replace(chat(50), fill=FillRequest("f(", ")")))
+    assert "context_window" not in caplog.text
+
+
+async def test_a_prompt_that_was_cut_in_silence_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench(Scripted(lambda request: said(tokens=2048)))
+    with caplog.at_level(logging.INFO):
+        for steps in (50, 51):
+            await bench.ask(chat(steps))
+    [record] = caplog.records
+    assert "context_window" in record.getMessage()
+    assert "2048" in record.getMessage()
+
+
+# --- its behaviour as an upstream ---
+
+
+async def test_closing_it_hangs_up() -> None:
+    bench = Bench(Scripted())
+    async with aclosing(bench.upstream.stream(chat(1), "m")) as batches:
+        async for _ in batches:
+            break
+    assert bench.model.closed == 1
+
+
+async def test_a_large_request_is_let_go_once_the_answer_begins() -> None:
+    import gc
+    import weakref
+
+    class Large(TextPart):
+        __slots__ = ("__weakref__",)
+
+    bench = Bench(Model(64 * K))
+    part = Large("x" * 9000)
+    seen = weakref.ref(part)
+    request = ChatRequest((SYSTEM, Message(Role.USER, (part,)), *agent(4, 900)[1:]))
+    async with aclosing(bench.upstream.stream(request, "m")) as batches:
+        del part, request
+        await anext(batches)
+        bench.model.asked.clear()
+        assert isinstance(bench.model, Model)
+        bench.model.taken.clear()
+        gc.collect()
+        assert seen() is None
+
+
+async def test_a_summariser_that_asks_a_fitted_upstream_does_not_ask_for_ever() -> None:
+    async def nobody(model: str) -> Destination:
+        raise AssertionError(model)
+
+    model = Model(2 * K)
+    upstream = FittedUpstream(model, Summariser("", nobody), Window(2 * K))
+    async with asyncio.timeout(5):
+        async for _ in upstream.stream(chat(100), "m"):
+            pass
+    assert len(model.taken) == 2, "a summary, then the conversation"
+    assert summary_of(model.taken[-1].messages[1]) == "Fine."
+
+
+async def test_the_models_of_an_upstream_are_told_apart() -> None:
+    bench = Bench(Model(8 * K))
+    await bench.ask(chat(100))
+    assert len(bench.model.chats) == 2
+    request = chat(10)
+    async for _ in bench.upstream.stream(request, "other"):
+        pass
+    assert bench.model.chats[-1] is request

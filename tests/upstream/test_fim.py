@@ -1,0 +1,185 @@
+"""Which way to fill a gap is tried, and which one next."""
+
+import json
+from typing import Any
+
+import pytest
+
+from byok.chat import ChatRequest, FillRequest, Message, Role, TextPart
+from byok.dialects.fim_mode import FillWay
+from byok.dialects.registry import DIALECTS
+from byok.errors import UpstreamError
+from byok.events import StreamEvent, TextDelta
+from byok.upstream.client import HttpUpstream
+from byok.upstream.http_sender import UpstreamSpec
+from byok.upstream.retry import RetryPolicy
+from byok.upstream.transport import Transports
+from tests.fakes.upstream import DONE, FakeUpstream, Script, answer, event
+from tests.upstream.test_client import Key
+
+ALL = (FillWay.INFILL, FillWay.TEMPLATE, FillWay.SUFFIX, FillWay.CHAT)
+CHAT = ChatRequest(
+    (Message(Role.USER, (TextPart("Fill it."),)),), fill=FillRequest("def f(", ")")
+)
+NO_FIM = "Infill is not supported by this model: prefix token is missing."
+
+
+def refusal(status: int, message: str = NO_FIM) -> Script:
+    return Script([json.dumps({"error": {"message": message}}).encode()], status)
+
+
+def text(said: str) -> list[bytes]:
+    choice = {"index": 0, "text": said, "finish_reason": "stop"}
+    return [event({"choices": [choice]}), DONE]
+
+
+def infilled(said: str) -> list[bytes]:
+    return [event({"content": said, "stop": True})]
+
+
+class Asked:
+    """An upstream, and what it says; `ask` gives the text of an answer."""
+
+    def __init__(self, fake: FakeUpstream, *ways: FillWay) -> None:
+        self.transports = Transports()
+        spec = UpstreamSpec("fake", fake.url, DIALECTS["openai_chat"], fill=ways or ALL)
+        self.upstream = HttpUpstream(
+            spec, self.transports, Key("sk-1"), retry=RetryPolicy(tries=0)
+        )
+
+    async def ask(self, model: str = "m", chat: ChatRequest = CHAT) -> str:
+        events: list[StreamEvent] = []
+        try:
+            async for batch in self.upstream.stream(chat, model):
+                events += batch
+        finally:
+            await self.transports.close()
+        return "".join(e.text for e in events if isinstance(e, TextDelta))
+
+
+async def test_the_best_way_is_taken(fake: FakeUpstream) -> None:
+    fake.play(infilled("x"))
+    assert await Asked(fake).ask() == "x"
+    assert fake.paths == ["/infill"]
+
+
+async def test_a_chat_without_a_gap_is_a_chat(fake: FakeUpstream) -> None:
+    assert await Asked(fake).ask(chat=ChatRequest(CHAT.messages)) == "Hi."
+    assert fake.paths == ["chat/completions"]
+
+
+@pytest.mark.parametrize("status", [400, 404, 405, 422, 501])
+async def test_a_way_that_is_not_served_gives_way_to_the_next(
+    fake: FakeUpstream, status: int
+) -> None:
+    fake.play(refusal(status), refusal(status), answer("by chat"))
+    asked = Asked(fake)
+    assert await asked.ask() == "by chat"
+    assert fake.paths == ["/infill", "completions", "chat/completions"]
+    assert "suffix" in fake.requests[1]
+    assert await asked.ask() == "by chat"  # which is remembered
+    assert fake.paths[3:] == ["chat/completions"]
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        pytest.param(501, NO_FIM, id="llama.cpp"),
+        pytest.param(
+            400,
+            "registry.ollama.ai/library/llama3.2 does not support insert",
+            id="ollama",
+        ),
+        pytest.param(400, "suffix is not currently supported", id="vllm"),
+        pytest.param(400, "Invalid model: mistral-large-latest", id="mistral"),
+        pytest.param(404, "404 page not found", id="a path that is not there"),
+        pytest.param(405, "Method Not Allowed", id="a path for something else"),
+    ],
+)
+async def test_servers_say_it_in_their_own_words(
+    fake: FakeUpstream, status: int, message: str
+) -> None:
+    fake.play(refusal(status, message), answer("by chat"))
+    assert await Asked(fake, FillWay.SUFFIX, FillWay.CHAT).ask() == "by chat"
+
+
+async def test_each_model_has_ways_of_its_own(fake: FakeUpstream) -> None:
+    fake.play(refusal(501), text("raw"), infilled("x"))
+    asked = Asked(fake, *ALL[:2], FillWay.CHAT)
+    assert await asked.ask("qwen2.5-coder") == "raw"
+    assert fake.requests[1]["prompt"].startswith("<|fim_prefix|>")
+    assert await asked.ask("other") == "x"
+    assert fake.paths == ["/infill", "completions", "/infill"]
+
+
+async def test_a_way_that_is_gone_is_looked_for_anew(fake: FakeUpstream) -> None:
+    fake.play(refusal(501), answer("by chat"), refusal(404), infilled("x"))
+    asked = Asked(fake, FillWay.INFILL, FillWay.CHAT)
+    assert await asked.ask() == "by chat"
+    with pytest.raises(UpstreamError):
+        await asked.ask()
+    assert await asked.ask() == "x"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(refusal(401), id="the key"),
+        pytest.param(refusal(429), id="a rate limit"),
+        pytest.param(refusal(500), id="a fault"),
+        pytest.param(refusal(400, "maximum context length is 10"), id="too long"),
+        pytest.param(refusal(400, "insufficient_quota"), id="no money"),
+        pytest.param(Script([]), id="nothing"),
+        pytest.param(Script([event({"content": "x"})]), id="cut"),
+        pytest.param(
+            Script([event({"content": "x"}), event({"error": {"code": 400}})]),
+            id="an error after text",
+        ),
+    ],
+)
+async def test_any_other_failure_is_the_answer(
+    fake: FakeUpstream, script: Script
+) -> None:
+    fake.play(script)
+    with pytest.raises(UpstreamError, match="fake: "):
+        await Asked(fake).ask()
+    assert fake.paths == ["/infill"]
+
+
+async def test_an_empty_answer_is_one(fake: FakeUpstream) -> None:
+    fake.play(infilled(""))
+    assert await Asked(fake).ask() == ""
+    assert fake.paths == ["/infill"]
+
+
+async def test_a_single_way_is_tried_alone(fake: FakeUpstream) -> None:
+    fake.play(refusal(501))
+    with pytest.raises(UpstreamError, match=r"prefix token is missing"):
+        await Asked(fake, FillWay.INFILL).ask()
+    with pytest.raises(UpstreamError, match="fake: no template is known for m"):
+        await Asked(fake, FillWay.TEMPLATE).ask()
+    assert fake.paths == ["/infill"]
+
+
+async def test_a_field_that_is_refused_by_name_is_left_out(fake: FakeUpstream) -> None:
+    fake.play(refusal(400, "temperature is unknown"), infilled("x"))
+    body: dict[str, Any] = {"temperature": 1}
+    asked = Asked(fake)
+    spec = UpstreamSpec(
+        "fake", fake.url, DIALECTS["openai_chat"], fill=ALL, extra_body=body
+    )
+    asked.upstream = HttpUpstream(spec, asked.transports, Key("sk-1"))
+    assert await asked.ask() == "x"
+    assert fake.paths == ["/infill", "/infill"]
+    assert ["temperature" in sent for sent in fake.requests] == [True, False]
+
+
+async def test_what_a_server_lacks_is_told_once(
+    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    fake.play(refusal(501), answer("a"), refusal(501), answer("b"))
+    asked = Asked(fake, FillWay.INFILL, FillWay.CHAT)
+    with caplog.at_level("INFO"):
+        for model in ("one", "two"):
+            await asked.ask(model)
+    assert caplog.text.count("does not fill gaps by infill") == 1

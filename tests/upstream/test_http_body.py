@@ -1,0 +1,135 @@
+"""Reading an answer: nothing that came before a failure is lost."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import aiohttp
+import httpx
+import pytest
+
+from byok.errors import UpstreamError, UpstreamGarbled, UpstreamUnreachable
+from byok.events import StreamEvent, TextDelta
+from byok.upstream.http_body import (
+    at_end,
+    described,
+    drain,
+    hang_up,
+    joined,
+    limited,
+    passed_on,
+    taken,
+)
+from byok.upstream.timeouts import Patience
+from byok.upstream.transport import Route, Transports
+from tests.fakes.upstream import FakeUpstream, Script
+
+
+class Broken:
+    """A stage that gives one event and then fails."""
+
+    def feed(self, data: bytes, /) -> Iterator[StreamEvent]:
+        yield TextDelta(data.decode())
+        raise UpstreamGarbled("broken", code="upstream_not_json")
+
+    def flush(self) -> Iterator[StreamEvent]:
+        yield TextDelta("rest")
+
+
+def test_events_before_a_failure_are_kept() -> None:
+    batch, failure = taken(Broken(), b"text")
+    assert batch == [TextDelta("text")]
+    assert isinstance(failure, UpstreamGarbled)
+
+
+def test_no_data_is_the_end() -> None:
+    assert taken(Broken(), b"") == ([TextDelta("rest")], None)
+
+
+HALF = UpstreamGarbled("x", code="upstream_not_json")
+EMPTY = UpstreamGarbled("x", code="upstream_empty")
+LOST = UpstreamUnreachable("gone")
+
+
+@pytest.mark.parametrize(
+    ("lost", "failure", "code"),
+    [
+        pytest.param(LOST, HALF, LOST.code, id="the connection broke"),
+        pytest.param(None, HALF, "upstream_cut", id="half an event is a cut"),
+        pytest.param(None, EMPTY, "upstream_empty", id="others stay what they are"),
+    ],
+)
+def test_the_end_is_told_by_its_cause(
+    lost: UpstreamError | None, failure: UpstreamError, code: str
+) -> None:
+    assert at_end(lost, failure).code == code
+
+
+async def body(*pieces: bytes, error: Exception | None = None) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+    if error:
+        raise error
+
+
+@pytest.mark.parametrize("error", [None, aiohttp.ClientPayloadError("reset")])
+async def test_draining_ends_with_the_answer_or_its_connection(
+    error: Exception | None,
+) -> None:
+    left = body(b"\n", error=error)
+    await drain(lambda: anext(left, b""))
+    assert [piece async for piece in left] == []
+
+
+async def test_a_body_is_read_to_its_limit_or_refused() -> None:
+    response = httpx.Response(500, content=body(b"x" * 10, b"y" * 10))
+    assert await limited(response, 12, cut=True) == b"x" * 10 + b"yy"
+    response = httpx.Response(200, content=body(b"x" * 10, b"y" * 10))
+    with pytest.raises(UpstreamGarbled, match="too large"):
+        await limited(response, 12)
+
+
+def test_an_answer_that_is_passed_on_says_how_to_read_it_and_no_more() -> None:
+    headers = {"CONTENT-TYPE": "a/b", "Content-Encoding": "br", "Set-Cookie": "c=d"}
+    given = described(httpx.Response(200, headers=headers))
+    assert given == {"content-type": "a/b", "content-encoding": "br"}
+    assert described(httpx.Response(200)) == {}
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        (Script([b"one", 0.05, b"two"]), ""),
+        (Script([b"one", 0.05, b"two"], end="reset"), "box: the connection"),
+        (Script([b"one", 0.05, b"two"], end="hang"), "box: it fell silent"),
+    ],
+    ids=["whole", "broken", "silent"],
+)
+async def test_reads_come_as_they_are_until_the_answer_breaks(
+    fake: FakeUpstream, script: Script, told: str
+) -> None:
+    fake.play(script)
+    transports, reads = Transports(), []
+    request = httpx.Request("POST", f"{fake.url}/x", content=b"{}")
+    response = await transports.by(Route()).handle_async_request(request)
+    failure = ""
+    try:
+        async for data in passed_on(response, "box", fake.url, Patience(silence=0.2)):
+            reads.append(data)
+    except UpstreamUnreachable as error:
+        failure = str(error)
+    await hang_up(response)
+    await transports.close()
+    assert reads == [b"one", b"two"]
+    assert failure.startswith(told)
+    assert bool(failure) is bool(told)
+
+
+async def _reads(*pieces: bytes) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+async def test_reads_are_joined_up_to_a_limit() -> None:
+    assert await joined(_reads(), 0) == b""
+    assert await joined(_reads(b"ab", b"cd"), 4) == b"abcd"
+    with pytest.raises(UpstreamGarbled, match="too large"):
+        await joined(_reads(b"ab", b"cd", b"e"), 4)

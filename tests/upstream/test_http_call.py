@@ -1,0 +1,158 @@
+"""Calling a server: its key, the deadline for the head, redirects, the breaker."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from byok.errors import NotReady, UpstreamUnreachable
+from byok.upstream.breaker import FAILURES, Breaker
+from byok.upstream.http_body import hang_up
+from byok.upstream.http_call import Callee, Caller, redirected
+from byok.upstream.transport import Route, Transports
+from tests.fakes.upstream import FakeUpstream, Script
+from tests.upstream.test_breaker import Clock
+from tests.upstream.test_client import Key
+from tests.upstream.test_discover import dead_url
+
+
+@pytest.fixture
+async def transports() -> AsyncIterator[Transports]:
+    made = Transports()
+    yield made
+    await made.close()
+
+
+def head(key: str) -> httpx.Headers:
+    return httpx.Headers({"Authorization": f"Bearer {key}"})
+
+
+class Line:
+    """A caller of one URL."""
+
+    def __init__(
+        self,
+        transports: Transports,
+        url: str,
+        key: Key | None = None,
+        route: Route | None = None,
+    ) -> None:
+        callee = Callee("fake", url, first=0.2, route=route or Route())
+        self.clock = Clock()
+        self.caller = Caller(
+            callee,
+            transports,
+            key or Key("sk-1"),
+            breaker=Breaker(60, clock=self.clock),
+        )
+        self.url = url
+
+    async def call(self, path: str = "x", content: bytes | None = b"{}") -> int:
+        """Return the status."""
+        url = httpx.URL(f"{self.url}/{path}")
+        response = await self.caller.call(url, content, head)
+        await hang_up(response)
+        return response.status_code
+
+
+async def test_content_makes_it_a_post(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    line = Line(transports, fake.url)
+    assert await line.call(content=b'{"a":1}') == 200
+    assert await line.call("models", None) == 200
+    assert fake.bodies == [b'{"a":1}']
+    assert len(fake.list_headers) == 1
+
+
+@pytest.mark.parametrize("status", [201, 302, 404, 500])
+async def test_any_status_is_given(
+    fake: FakeUpstream, transports: Transports, status: int
+) -> None:
+    fake.play(Script([], status, {"Location": f"{fake.url}/elsewhere"}))
+    assert await Line(transports, fake.url).call() == status
+    assert fake.paths == ["x"], "no redirect is followed"
+
+
+def test_a_redirect_has_its_error() -> None:
+    error = redirected(307)
+    assert (error.code, error.upstream_status) == ("upstream_redirect", 307)
+    assert error.hint
+
+
+@pytest.mark.case("F05")
+async def test_a_head_that_does_not_come_is_given_up(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    fake.models_delay = 5.0
+    with pytest.raises(UpstreamUnreachable, match="begin to answer") as caught:
+        await Line(transports, fake.url).call("models", None)
+    assert caught.value.code == "upstream_timeout"
+
+
+async def test_a_server_that_is_down_is_left_alone_and_tried_again(
+    transports: Transports,
+) -> None:
+    route = Route(proxy=dead_url().removesuffix("/v1"))
+    line = Line(transports, "http://model.test/v1", route=route)
+    for _ in range(FAILURES):
+        with pytest.raises(UpstreamUnreachable, match="the proxy cannot be reached"):
+            await line.call()
+    with pytest.raises(NotReady, match=r"^fake: the proxy cannot be .* in 60 s\."):
+        await line.call()
+    line.clock.now += 60
+    with pytest.raises(UpstreamUnreachable):
+        await line.call()
+
+
+async def test_a_local_server_that_is_not_running_is_asked_each_time(
+    transports: Transports,
+) -> None:
+    line = Line(transports, dead_url())
+    for _ in range(FAILURES + 2):
+        with pytest.raises(UpstreamUnreachable, match="nothing answers") as caught:
+            await line.call()
+        assert caught.value.hint.startswith("Is it running")
+
+
+async def test_a_refusal_is_no_reason_to_leave_it_alone(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    fake.play(Script([b"{}"], status=500))
+    line = Line(transports, fake.url)
+    for _ in range(FAILURES + 1):
+        assert await line.call() == 500
+
+
+class Changing(Key):
+    """A key source that finds another key after it was told to forget."""
+
+    def forget(self) -> None:
+        super().forget()
+        self.key = "sk-2"
+
+
+async def test_a_key_that_was_changed_is_tried_at_once(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    fake.play(Script([b"{}"], status=401), Script([b"{}"]))
+    key = Changing("sk-1")
+    assert await Line(transports, fake.url, key).call() == 200
+    sent = [headers["Authorization"] for headers in fake.headers]
+    assert sent == ["Bearer sk-1", "Bearer sk-2"]
+    assert key.forgotten == 1
+
+
+async def test_the_same_key_is_not_tried_twice(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    fake.play(Script([b"{}"], status=401))
+    assert await Line(transports, fake.url).call() == 401
+    assert len(fake.requests) == 1
+
+
+async def test_leaving_hangs_up(fake: FakeUpstream, transports: Transports) -> None:
+    fake.play(Script([b"data: x\n\n"], end="hang"))
+    assert await Line(transports, fake.url).call() == 200
+    await asyncio.wait_for(fake.hung_up.wait(), 5)

@@ -1,0 +1,102 @@
+"""One exchange with an upstream: headers, deadlines, the breaker."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from byok import __version__
+from byok.dialects.registry import DIALECTS
+from byok.errors import UpstreamError, UpstreamRefused
+from byok.upstream.http_sender import Sender, UpstreamSpec
+from byok.upstream.timeouts import Patience
+from byok.upstream.transport import Transports
+from tests.fakes.upstream import FakeUpstream, Script
+from tests.upstream.test_client import Key
+
+HASTY = Patience(first=0.2, silence=0.2)
+
+
+@pytest.fixture
+async def transports() -> AsyncIterator[Transports]:
+    made = Transports()
+    yield made
+    await made.close()
+
+
+def sender(
+    transports: Transports, url: str, *, pause: float = 30.0, **fields: Any
+) -> Sender:
+    spec = UpstreamSpec(
+        "fake",
+        url,
+        DIALECTS["openai_chat"],
+        patience=HASTY,
+        breaker_pause=pause,
+        headers={"X-Own": "1"},
+        **fields,
+    )
+    return Sender(spec, transports, Key("sk-1"))
+
+
+async def refused(asked: Sender, path: str = "chat/completions") -> UpstreamError:
+    with pytest.raises(UpstreamError) as caught:
+        async with asked.opened(path, b"{}"):
+            pass
+    return caught.value
+
+
+async def test_a_post_has_a_type_and_a_get_has_none(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    asked = sender(transports, fake.url)
+    async with asked.opened("chat/completions", b'{"a":1}') as response:
+        assert response.status_code == 200
+    async with asked.opened("models"):
+        pass
+    assert fake.requests == [{"a": 1}]
+    assert fake.headers[0]["Content-Length"] == "7"
+    for headers in (fake.headers[0], fake.list_headers[0]):
+        assert headers["Host"] == fake.url.split("/")[2]
+        assert "Transfer-Encoding" not in headers
+        assert headers["Authorization"] == "Bearer sk-1"
+        assert headers["x-own"] == "1"
+        assert headers["User-Agent"] == f"byok/{__version__}"
+        assert headers["Accept-Encoding"] == "identity"
+    assert fake.headers[0]["Content-Type"] == "application/json"
+    assert "Content-Type" not in fake.list_headers[0]
+
+
+async def test_a_refusal_whose_text_does_not_come_is_told_by_its_status(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    fake.play(Script([b'{"error":'], status=503, end="hang"))
+    async with asyncio.timeout(10):
+        error = await refused(sender(transports, fake.url))
+    assert isinstance(error, UpstreamRefused)
+    assert error.upstream_status == 503
+    assert "no reason given" in str(error)
+
+
+async def test_a_query_is_added_to_every_address(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    asked = sender(transports, fake.url, query={"api-version": "2024-10-21", "a": "&"})
+    async with asked.opened("chat/completions", b"{}"):
+        pass
+    async with asked.opened("models"):
+        pass
+    assert fake.queries == ["api-version=2024-10-21&a=%26"] * 2
+
+
+def test_a_path_beside_the_api_keeps_the_servers_own_base() -> None:
+    for base, beside in (
+        ("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/infill"),
+        ("https://host/llama/v1", "https://host/llama/infill"),
+        ("https://host/llama", "https://host/llama/infill"),
+        ("https://v1/v1", "https://v1/infill"),
+    ):
+        spec = UpstreamSpec("fake", base, DIALECTS["openai_chat"])
+        assert spec.address("/infill") == beside
+        assert spec.address("models") == f"{base}/models"

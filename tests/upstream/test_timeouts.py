@@ -1,0 +1,91 @@
+"""An answer may take its time, but not for ever."""
+
+import asyncio
+
+import pytest
+
+from byok.upstream.timeouts import LOCAL, REMOTE, Patience, Watch
+
+LONG = 60.0
+
+
+async def watched(
+    patience: Patience, *, told: bool | None = None, seconds: float = 0.4
+) -> str:
+    """Watch an answer that gives a sign every 10 ms; say why it was broken off."""
+    aborted = asyncio.Event()
+    with Watch(patience, aborted.set) as watch:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        while loop.time() < end and not aborted.is_set():
+            await asyncio.sleep(0.01)
+            if told is not None:
+                watch.heard(told=told)
+    assert aborted.is_set() is (watch.failure is not None)
+    if watch.failure is None:
+        return ""
+    assert watch.failure.code == "upstream_timeout"
+    return str(watch.failure)
+
+
+@pytest.mark.parametrize(
+    ("patience", "told", "why"),
+    [
+        pytest.param(Patience(first=0.1), None, "did not begin", id="silence"),
+        pytest.param(Patience(first=0.1), False, "", id="signs of life"),
+        pytest.param(Patience(silence=0.1), True, "", id="text"),
+        pytest.param(
+            Patience(silence=0.05, comments=0.1),
+            False,
+            "signs of life",
+            id="only signs",
+        ),
+        pytest.param(Patience(silence=0.05, comments=0.1), True, "", id="more text"),
+        pytest.param(Patience(silence=LONG, total=0.1), True, "too long", id="all"),
+    ],
+)
+@pytest.mark.case("F06")
+async def test_what_is_exceeded_is_said(
+    patience: Patience, told: bool | None, why: str
+) -> None:
+    failure = await watched(patience, told=told)
+    assert why in failure
+    assert bool(failure) is bool(why)
+
+
+async def test_from_the_first_event_on_the_limit_of_silence_counts() -> None:
+    aborted = asyncio.Event()
+    with Watch(Patience(first=LONG, silence=0.05), aborted.set) as watch:
+        watch.heard(told=False)
+        watch.heard(told=True)
+        await asyncio.wait_for(aborted.wait(), 5)
+    assert "silent in the middle" in str(watch.failure)
+
+
+async def test_until_the_first_event_an_answer_may_take_as_long_as_its_head() -> None:
+    aborted = asyncio.Event()
+    with Watch(Patience(first=0.1, silence=0.01), aborted.set) as watch:
+        watch.heard(told=False)
+        await asyncio.wait_for(aborted.wait(), 5)
+    assert "did not begin to answer" in str(watch.failure)
+
+
+async def test_nothing_fires_after_the_end() -> None:
+    aborted: list[None] = []
+    with Watch(Patience(silence=0.02), lambda: aborted.append(None)):
+        pass
+    await asyncio.sleep(0.05)
+    assert aborted == []
+
+
+def test_the_users_own_silence_stretches_what_is_shorter() -> None:
+    own = REMOTE.with_silence(700)
+    assert (own.first, own.silence, own.comments, own.total) == (700, 700, 700, 1800)
+    own = REMOTE.with_silence(5)
+    assert (own.first, own.silence, own.comments, own.total) == (5, 5, 600, 1800)
+
+
+def test_local_models_are_given_more_time() -> None:
+    assert LOCAL.first > REMOTE.first
+    assert LOCAL.silence > REMOTE.silence
+    assert LOCAL.total > REMOTE.total

@@ -1,0 +1,227 @@
+"""A call that is no JSON is asked for once more; nothing is said or run twice."""
+
+import itertools
+import logging
+from contextlib import aclosing
+
+import pytest
+
+from byok.augment.history import call_ids
+from byok.chat import (
+    ChatRequest,
+    Message,
+    Role,
+    TextPart,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+)
+from byok.errors import UpstreamError, UpstreamRefused, UpstreamUnreachable
+from byok.events import (
+    Finish,
+    FinishReason,
+    Notice,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    Usage,
+)
+from byok.toolcalls.assemble import ToolCallAssembler
+from byok.upstream.router import Destination
+from byok.upstream.tool_call_retry import answered
+from tests.fakes.scripted import Answer, Scripted, said
+
+GREP = ToolDefinition("grep", "", {"type": "object"})
+CHAT = ChatRequest((Message(Role.USER, (TextPart("Search."),)),), (GREP,))
+BROKEN = r'{"regex": "\w+"}'
+GOOD = r'{"regex": "\\w+"}'
+DONE = Finish(FinishReason.TOOL_CALLS)
+STOP = Finish(FinishReason.STOP)
+
+
+def calling(*arguments: str, text: str = "", end: StreamEvent = DONE) -> Answer:
+    """An answer that says something and calls the tool."""
+    calls = [
+        ToolCallDelta(number, f"c{number}", "grep", raw)
+        for number, raw in enumerate(arguments)
+    ]
+    words: list[list[StreamEvent]] = [[TextDelta(text)]] if text else []
+    return [*words, [*calls], [Usage(10, 2, 3), end]]
+
+
+class Play:
+    """A model that plays answers one after the other."""
+
+    def __init__(self, *answers: Answer | UpstreamError) -> None:
+        self._left = list(answers)
+        self.model = Scripted(self._next)
+
+    def _next(self, chat: ChatRequest) -> Answer:
+        answer = self._left.pop(0)
+        if isinstance(answer, UpstreamError):
+            raise answer
+        return answer
+
+    async def turn(
+        self, chat: ChatRequest = CHAT, again: int = 1
+    ) -> list[list[StreamEvent]]:
+        numbers = itertools.count(1)
+
+        def assembling(asked: ChatRequest) -> ToolCallAssembler:
+            return ToolCallAssembler(
+                asked.tools,
+                new_id=lambda: f"new{next(numbers)}",
+                taken=call_ids(asked.messages),
+            )
+
+        whom = Destination(self.model, "m")
+        async with aclosing(answered(whom, chat, assembling, again=again)) as batches:
+            out = [batch async for batch in batches if batch]
+        assert not self._left, "an answer was not asked for"
+        return out
+
+
+async def test_a_call_that_is_no_json_is_asked_for_again_in_the_same_turn() -> None:
+    play = Play(calling(BROKEN, text="I search."), calling(GOOD, text="Once more."))
+    assert await play.turn() == [
+        [TextDelta("I search.")],
+        [TextDelta("\n\nOnce more.")],
+        [Usage(20, 4, 6), ToolCall("new1", "grep", GOOD), DONE],
+    ]
+    first, second = play.model.chats
+    assert first == CHAT
+    asked, answer, told = second.messages
+    assert (asked,) == CHAT.messages
+    assert answer.parts == (TextPart("I search."), ToolCall("c0", "grep", "{}"))
+    [result] = told.parts
+    assert isinstance(result, ToolResult)
+    assert r"\w+" in result.content
+
+
+async def test_the_end_of_a_good_answer_comes_with_its_last_read() -> None:
+    words: list[StreamEvent] = [TextDelta("Hi."), Usage(1, 1), STOP]
+    assert await Play([words]).turn() == [words]
+    call = calling(GOOD, text="I search.")
+    assert await Play(call).turn() == [
+        call[0],
+        [Usage(10, 2, 3), ToolCall("c0", "grep", GOOD), DONE],
+    ]
+
+
+async def test_words_that_the_second_answer_repeats_are_not_shown_again() -> None:
+    play = Play(calling(BROKEN, text="I search."), calling(GOOD, text="I search."))
+    texts = [e for batch in await play.turn() for e in batch if type(e) is TextDelta]
+    assert texts == [TextDelta("I search.")]
+
+
+async def test_an_answer_in_words_instead_of_the_call_ends_the_turn() -> None:
+    play = Play(calling(BROKEN), said("I give up."))
+    assert await play.turn() == [
+        [TextDelta("I give up.")],
+        [Usage(10, 2, 3), STOP],
+    ]
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param([[Usage(10, 2, 3), STOP]], id="nothing"),
+        pytest.param([[TextDelta("I search.")], [Usage(10, 2, 3), STOP]], id="again"),
+        pytest.param([[ThinkingDelta("Hm.")], [Usage(10, 2, 3), STOP]], id="thoughts"),
+    ],
+)
+async def test_a_second_answer_without_anything_new_does_not_hide_the_broken_call(
+    second: Answer,
+) -> None:
+    *_, end = await Play(calling(BROKEN, text="I search."), second).turn()
+    [usage, notice, finish] = end
+    assert usage == Usage(20, 4, 6)
+    assert isinstance(notice, Notice) and notice.code == "tool_call_invalid"
+    assert finish == DONE
+
+
+async def test_a_second_broken_call_is_told_to_the_user() -> None:
+    play = Play(calling(BROKEN, text="A"), calling(BROKEN, text="B"))
+    *_, [usage, notice, end] = await play.turn()
+    assert usage == Usage(20, 4, 6)
+    assert isinstance(notice, Notice)
+    assert notice.code == "tool_call_invalid"
+    assert "grep" in notice.text
+    assert "no valid JSON" in notice.text
+    assert end == DONE
+
+
+@pytest.mark.parametrize("again", [0, 1, 3])
+async def test_how_often_a_model_is_asked_is_bounded(again: int) -> None:
+    play = Play(*(calling(BROKEN, text=letter) for letter in "abcd"[: again + 1]))
+    out = await play.turn(again=again)
+    texts = [e.text for batch in out for e in batch if isinstance(e, TextDelta)]
+    assert "".join(texts) == "\n\n".join("abcd"[: again + 1])
+    asked = play.model.chats[-1].messages
+    assert [message.role for message in asked[1:]] == [
+        *[Role.ASSISTANT, Role.TOOL] * again
+    ]
+
+
+async def test_beside_a_whole_call_nothing_is_asked_again() -> None:
+    [*_, end] = await Play(calling(GOOD, BROKEN)).turn()
+    assert end[1] == ToolCall("c0", "grep", GOOD)
+    assert isinstance(end[2], Notice)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(calling('{"regex": "a'), id="cut"),
+        pytest.param(calling('{"regex": "a', BROKEN), id="one of two cut"),
+        pytest.param(
+            calling(BROKEN, end=Finish(FinishReason.LENGTH)), id="at its limit"
+        ),
+        pytest.param(
+            calling(BROKEN, end=Finish(FinishReason.CONTENT_FILTER)), id="filtered"
+        ),
+    ],
+)
+async def test_what_was_cut_is_not_asked_for_again(answer: Answer) -> None:
+    [*_, end] = await Play(answer).turn()
+    assert any(isinstance(event, Notice) for event in end)
+
+
+async def test_nothing_is_asked_again_where_the_tool_was_not_offered() -> None:
+    chat = ChatRequest(CHAT.messages, (ToolDefinition("view", "", {}),))
+    for one in (chat, ChatRequest(CHAT.messages)):
+        [*_, end] = await Play(calling(BROKEN)).turn(one)
+        assert isinstance(end[1], Notice)
+
+
+async def test_a_second_request_that_fails_leaves_the_first_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "byok.upstream.tool_call_retry")
+    broken = UpstreamRefused("too many requests: PROMPT", upstream_status=429)
+    out = await Play(calling(BROKEN, text="I search."), broken).turn()
+    assert out[0] == [TextDelta("I search.")]
+    [usage, notice, end] = out[-1]
+    assert usage == Usage(10, 2, 3)
+    assert isinstance(notice, Notice)
+    assert end == DONE
+    assert "box is asked again" in caplog.text
+    assert "429" in caplog.text
+    assert "PROMPT" not in caplog.text
+
+
+async def test_a_second_answer_that_breaks_off_is_an_error() -> None:
+    class Breaking(Play):
+        def _next(self, chat: ChatRequest) -> Answer:
+            answer = super()._next(chat)
+            return answer if len(chat.messages) == 1 else Broken(answer)
+
+    class Broken(Answer):
+        def __iter__(self):  # type: ignore[no-untyped-def]
+            yield self[0]
+            raise UpstreamUnreachable("gone")
+
+    play = Breaking(calling(BROKEN, text="A"), calling(GOOD, text="B"))
+    with pytest.raises(UpstreamUnreachable):
+        await play.turn()

@@ -1,0 +1,86 @@
+"""Settings become what runs, and become it anew where they change."""
+
+from typing import Any
+
+import pytest
+
+from byok.config import Settings
+from byok.errors import ConfigError
+from byok.keys import KeyLadder
+from byok.platform.paths import find_paths
+from byok.wiring.services import open_services
+from tests.fakes.ring import FakeRing, store_of
+
+
+def two_upstreams(**box: str) -> dict[str, Any]:
+    return {
+        "box": {"base_url": "http://127.0.0.1:9/v1", "model": "m", **box},
+        "other": {"base_url": "http://127.0.0.1:10/v1", "model": "o"},
+    }
+
+
+async def test_other_settings_make_other_upstreams_and_keep_what_is_the_same() -> None:
+    """What an upstream has learned is lost only where its own settings change."""
+    async with open_services(
+        Settings(upstreams=two_upstreams()), find_paths(), ladder=KeyLadder(environ={})
+    ) as old:
+        changed = Settings(
+            upstreams=two_upstreams(model="n"), routing={"default": "byok:other:x"}
+        )
+        new = await old.renewed(changed)
+        assert new.upstreams["box"] is not old.upstreams["box"]
+        assert new.upstreams["other"] is old.upstreams["other"]
+        assert new.keys["other"] is old.keys["other"]
+        assert (new.context, new.extras) == (old.context, old.extras)
+        assert new.router.default().id == "byok:other:x"
+        assert old.router.default().id == "byok:box:m"
+        common = Settings(upstreams=two_upstreams(), chat={"headers": {"X-Team": "7"}})
+        anew = await new.renewed(common)
+        assert anew.upstreams["other"] is not old.upstreams["other"]
+
+
+async def test_settings_that_cannot_be_used_leave_everything_as_it_is() -> None:
+    async with open_services(
+        Settings(upstreams=two_upstreams()), find_paths(), ladder=KeyLadder(environ={})
+    ) as services:
+        wrong = Settings(upstreams={"demo": {}}, routing={"default": "byok:box:m"})
+        with pytest.raises(ConfigError, match="'byok:box:m'"):
+            await services.renewed(wrong)
+        again = await services.renewed(Settings(upstreams=two_upstreams()))
+        assert dict(again.upstreams) == dict(services.upstreams)
+
+
+async def test_a_chosen_upstream_stays_chosen_whatever_the_settings() -> None:
+    async with open_services(
+        Settings(), find_paths(), upstream="demo", ladder=KeyLadder(environ={})
+    ) as services:
+        new = await services.renewed(Settings(upstreams=two_upstreams()))
+    assert list(new.upstreams) == ["demo", "box", "other"]
+    assert new.router.default().id == "byok:demo:echo"
+
+
+async def test_settings_that_were_emptied_send_nothing_elsewhere() -> None:
+    """A deleted file or one that an editor emptied is no choice of another vendor."""
+    ladder = KeyLadder(environ={"BYOK_KEY_GROQ": "sk-x"})
+    settings = Settings(upstreams=two_upstreams())
+    async with open_services(settings, find_paths(), ladder=ladder) as old:
+        new = await old.renewed(Settings())
+        assert new.upstreams == old.upstreams
+        assert new.router.default().id == "byok:box:m"
+        assert "the settings name none" in new.choice.reason
+        anew = await new.renewed(Settings(upstreams={"demo": {}}))
+        assert list(anew.upstreams) == ["demo"]
+
+
+async def test_keys_read_anew_open_no_keyring_for_a_local_server() -> None:
+    """It may ask the user to unlock it; the server has not refused anything."""
+    ring = FakeRing()
+    ladder = KeyLadder(environ={}, keyring=store_of(ring))
+    settings = Settings(upstreams=two_upstreams())
+    async with open_services(settings, find_paths(), ladder=ladder) as services:
+        services.forget_keys()
+        assert await services.keys["box"].get() == ""
+        assert ring.calls == 0
+        services.keys["box"].forget()  # as after a refusal
+        assert await services.keys["box"].get() == ""
+        assert ring.calls > 0

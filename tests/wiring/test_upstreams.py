@@ -1,0 +1,136 @@
+"""One section of the settings becomes one upstream, reached as the settings say."""
+
+from typing import Any
+
+import pytest
+
+from byok.config import Settings
+from byok.dialects.fim_mode import FillWay
+from byok.dialects.quirks import DEFAULT, QUIRKS
+from byok.errors import UpstreamUnreachable
+from byok.keys import KeyLadder
+from byok.keys.lookup import UpstreamKey
+from byok.redact import Redactor
+from byok.upstream.router import Destination
+from byok.upstream.summaries import Summariser
+from byok.upstream.timeouts import LOCAL, REMOTE, Patience
+from byok.upstream.transport import Route
+from byok.wiring.upstream_selection import key_wanted, official_wanted
+from byok.wiring.upstreams import make_official, make_upstream, spec_of
+from tests.fakes.lister import FakeTransports, listing
+from tests.fakes.ring import FakeRing, store_of
+
+LONGER = {"first": 900.0, "silence": 900.0, "comments": 900.0, "total": 1800.0}
+
+
+@pytest.mark.parametrize(
+    ("section", "route", "patience"),
+    [
+        ({"base_url": "https://h/v1"}, ("http://common:1", "common.pem"), REMOTE),
+        ({"base_url": "http://127.0.0.1:9/v1"}, ("", "common.pem"), LOCAL),
+        (
+            {"base_url": "https://h/v1", "proxy": "http://own:1", "ca_file": "own.pem"},
+            ("http://own:1", "own.pem"),
+            REMOTE,
+        ),
+        (
+            {"base_url": "http://localhost:9/v1", "proxy": "http://own:1"},
+            ("", "common.pem"),
+            LOCAL,
+        ),
+        (
+            {"base_url": "https://h/v1", "timeout": 900},
+            ("http://common:1", "common.pem"),
+            Patience(**LONGER),
+        ),
+    ],
+    ids=["remote", "local", "own route", "local never by proxy", "own timeout"],
+)
+def test_how_an_upstream_is_reached(
+    section: dict[str, Any], route: tuple[str, str], patience: Patience
+) -> None:
+    network = {"proxy": "http://common:1", "ca_file": "common.pem"}
+    settings = Settings(network=network, upstreams={"box": section})
+    spec = spec_of("box", settings.upstreams["box"], settings)
+    assert spec.route == Route(*route)
+    assert spec.patience == patience
+    assert (spec.breaker_pause < 10) is (patience is LOCAL)
+
+
+@pytest.mark.parametrize(
+    ("section", "vendor"),
+    [
+        ({"base_url": "https://api.deepseek.com/v1"}, "deepseek"),
+        ({"base_url": "https://me.openai.azure.com/openai/v1"}, "azure"),
+        ({"base_url": "https://h/v1", "type": "mistral"}, "mistral"),
+        ({"base_url": "http://127.0.0.1:11434/v1"}, "openai_compatible"),
+        ({"base_url": "https://h/v1"}, "openai_compatible"),
+        ({"type": "groq"}, "groq"),
+        ({"type": "gemini", "base_url": "https://h/v1"}, "gemini"),
+        ({"type": "openrouter"}, ""),
+    ],
+)
+def test_a_vendors_quirks_follow_its_type_or_its_address(
+    section: dict[str, Any], vendor: str
+) -> None:
+    settings = Settings(upstreams={"box": section})
+    spec = spec_of("box", settings.upstreams["box"], settings)
+    assert spec.quirks == (QUIRKS[vendor] if vendor else DEFAULT)
+    assert spec.fill == spec.quirks.fill
+
+
+def test_a_way_to_fill_gaps_that_the_user_chose_is_the_only_one() -> None:
+    settings = Settings(
+        upstreams={"box": {"type": "llamacpp"}}, completion={"way": "template"}
+    )
+    spec = spec_of("box", settings.upstreams["box"], settings)
+    assert spec.fill == (FillWay.TEMPLATE,)
+
+
+async def _nowhere(model: str) -> Destination:
+    raise AssertionError(model)
+
+
+async def test_an_upstream_is_asked_by_its_route() -> None:
+    box = Settings(upstreams={"box": {"base_url": "https://h/v1"}}).upstreams["box"]
+    transports = FakeTransports({box.base_url: listing()})
+    environ = {"BYOK_KEY_BOX": "some-key"}
+    ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
+    key = UpstreamKey(ladder, key_wanted("box", box), Redactor())
+    upstream = make_upstream(
+        "box",
+        box,
+        common=Settings(),
+        transports=transports,
+        key=key,
+        summarise=Summariser("", _nowhere),
+    )
+    assert await upstream.models() == ["m"]
+    assert transports.routes == [Route()]
+    assert transports.requests[0].headers["Authorization"] == "Bearer some-key"
+
+
+@pytest.mark.parametrize(
+    ("base_url", "route"),
+    [
+        ("https://h.example/base", ("http://common:1", "common.pem")),
+        ("http://127.0.0.1:9", ("", "common.pem")),
+    ],
+)
+async def test_the_official_service_is_asked_by_its_route(
+    base_url: str, route: tuple[str, str]
+) -> None:
+    network = {"proxy": "http://common:1", "ca_file": "common.pem"}
+    settings = Settings(network=network, routing={"official": {"base_url": base_url}})
+    transports = FakeTransports()
+    environ = {"BYOK_KEY_OFFICIAL": "some-token", "BYOK_KEY_BOX": "some-key"}
+    ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
+    key = UpstreamKey(ladder, official_wanted(settings), Redactor())
+    official = make_official(settings, transports, key, Redactor())
+    with pytest.raises(UpstreamUnreachable):
+        async with official.asked("/chat", b"{}", {}, 5):
+            pass
+    assert transports.routes == [Route(*route)]
+    [request] = transports.requests
+    assert str(request.url) == f"{base_url}/chat"
+    assert request.headers["Authorization"] == "Bearer some-token"
