@@ -16,8 +16,8 @@ import httpx
 from byok.config import Settings, check_files, example, load_settings
 from byok.errors import ConfigError
 from byok.platform.paths import find_paths
-from byok.wiring.upstreams import spec_of
 from byok.wiring.upstream_selection import key_wanted, make_ladder
+from byok.wiring.upstreams import spec_of
 from tests.fuzz.target import Draw, Target
 
 _CANARY = "sk-canary0123456789abcdef"
