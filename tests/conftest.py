@@ -38,7 +38,7 @@ def pytest_configure() -> None:
 
 
 # Here every test is slow: it starts programs, or serves as if it were one.
-_SLOW = ("bench", "cli", "e2e", "load", "local", "mcp")
+_SLOW = ("cli", "e2e", "mcp")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.escapes import escape, escape_json
-from tests.fuzz.target import check_linear
+from tests.fakes.linear import check_linear
 
 
 @pytest.mark.case("B117")

@@ -19,7 +19,7 @@ from tests.fakes.bodies import (
     text_node,
 )
 from tests.fakes.conversations import Conversation, conversations
-from tests.fuzz.chat import check_body
+from tools.fuzz.chat import check_body
 
 IDE = {"type": 4, "ide_state_node": {"workspace_folders": [{"folder_root": "/w"}]}}
 EDITS = {"type": 5, "edit_events_node": {"edit_events": [{"path": "a", "edits": [{}]}]}}

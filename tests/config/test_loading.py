@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from byok.config import Settings, foreign_variables, load_settings
 from byok.errors import ConfigError
 from tests.fakes.program import run_byok
-from tests.fuzz import config as fuzzing
+from tools.fuzz import config as fuzzing
 
 CANARY = "sk-canary0123456789abcdef"
 Write: TypeAlias = Callable[[str | bytes], Path]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from byok.daemon.logs import RedactingFormatter, set_up_logging
 from byok.redact import Redactor
-from tests.fuzz import redactor as fuzzing
+from tools.fuzz import redactor as fuzzing
 
 KEY = "a-canary-of-a-key"
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from byok.redact import MARK
 from byok.retrieval.masking import mask, mask_lines
-from tests.fuzz.target import check_linear
+from tests.fakes.linear import check_linear
 
 A40 = "Ab3" * 13 + "x"
 LINE = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"

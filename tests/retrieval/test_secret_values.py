@@ -14,7 +14,7 @@ from byok.retrieval.secret_values import (
     is_template,
     looks_made,
 )
-from tests.fuzz.target import check_linear
+from tests.fakes.linear import check_linear
 
 WORDS = st.lists(
     st.sampled_from(["user", "access", "token", "color", "Theme", "v2", "API", "500"]),

@@ -28,9 +28,9 @@ from byok.toolcalls.assemble import (
 )
 from byok.toolcalls.mode import RepairMode
 from byok.toolcalls.repair import Repair
+from tests.fakes.linear import check_linear
 from tests.fakes.schemas import OBJECTS
 from tests.fakes.slices import CUTS, cut
-from tests.fuzz.target import check_linear
 
 Delta = ToolCallDelta
 DONE = Finish(FinishReason.TOOL_CALLS)

@@ -14,7 +14,7 @@ from byok.toolcalls.mode import RepairMode
 from byok.toolcalls.repair import Unrepairable, repair_arguments
 from tests.fakes.lossless import lossless
 from tests.fakes.schemas import OBJECTS, SCHEMAS
-from tests.fuzz.toolcalls import check_repair
+from tools.fuzz.toolcalls import check_repair
 
 FENCE = "code fence"
 STRAY = "stray text"

@@ -6,7 +6,7 @@ from byok.window.estimate import PICTURE, weigh
 from byok.window.shorten import NO_PICTURE
 from byok.window.summary_message import summary_message
 from tests.fakes.histories import PNG, agent, step, user
-from tests.fuzz.target import check_linear
+from tests.fakes.linear import check_linear
 
 DONE = Message(Role.ASSISTANT, (TextPart("Done."),))
 TALK = (

@@ -15,7 +15,7 @@ from byok.wire.sse import (
     SSEDecoder,
 )
 from tests.fakes.slices import CUTS, cut, singles
-from tests.fuzz.sse import reference, run
+from tools.fuzz.sse import reference, run
 
 Event = ServerSentEvent
 BOM = b"\xef\xbb\xbf"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.augment.completion.cursor import Cursor, brackets, indent
-from tests.fuzz.target import check_linear
+from tests.fakes.linear import check_linear
 
 
 def test_a_cursor_knows_its_line_whatever_ends_the_lines() -> None:

@@ -10,7 +10,7 @@ from byok.augment.prompts.completion import decode, unused
 from byok.augment.reply_job import Defaults, Facts
 from byok.chat import FillRequest, Role, Sampling
 from tests.fakes.jobs import PLAIN, events, ignore, never_fails, texts, whole
-from tests.fuzz.target import check_linear
+from tests.fakes.linear import check_linear
 
 BODY: dict[str, Any] = {
     "prompt": "import os\r\n\r\ndef fare(",

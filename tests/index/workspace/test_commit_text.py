@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.index.workspace.commit_text import LONGEST, cleaned
-from tests.fuzz.target import check_linear
+from tests.fakes.linear import check_linear
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,28 @@
+"""A check that work takes time in proportion to its input."""
+
+import time
+from collections.abc import Callable
+
+_TRIES = 5
+
+
+def check_linear(
+    run: Callable[[int], object],
+    size: int,
+    clock: Callable[[], float] = time.process_time,
+) -> None:
+    """Check that twice the input takes about twice the time.
+
+    The machine may be busy, so only a clear excess that is seen again counts.
+    """
+
+    def seconds(size: int) -> float:
+        started = clock()
+        run(size)
+        return clock() - started
+
+    for _ in range(_TRIES):
+        once, twice = seconds(size), seconds(2 * size)
+        if twice < 3 * once + 0.05:
+            return
+    raise AssertionError(f"not linear: {once:.3f} s, twice the input {twice:.3f} s")

@@ -1,0 +1,127 @@
+"""Run scenarios in interleaved rounds, and keep the medians."""
+
+import json
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from statistics import median
+from typing import Any
+
+from tools.bench.client import Target
+from tools.bench.processes import ROOT, cpu_seconds, forget_peak, memory_mib
+from tools.bench.scenarios import Scenario
+
+DIRECT = "direct"
+_PAUSE = 0.2
+
+
+@dataclass
+class Figures:
+    """What one target did in one scenario, one value a round."""
+
+    first: list[float] = field(default_factory=list)
+    p50: list[float] = field(default_factory=list)
+    p99: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)  # ms per 1000 chunks
+    rate: list[float] = field(default_factory=list)  # chunks a second
+    memory: list[float] = field(default_factory=list)
+    streams: int = 0
+    damaged: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+    def median(self, name: str) -> float:
+        """Return the median of a column, NaN where nothing was measured."""
+        values = [v for v in getattr(self, name) if not math.isnan(v)]
+        return median(values) if values else math.nan
+
+
+Table = dict[str, dict[str, Figures]]  # scenario -> target -> figures
+
+
+class Generator:
+    """The load generator process."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+
+    def run(self, scenario: Scenario, target: Target, seconds: float) -> dict[str, Any]:
+        """Run one job and return its result."""
+        job = {
+            "target": asdict(target),
+            "spec": asdict(scenario.spec),
+            "streams": scenario.streams,
+            "seconds": _once_or(scenario, seconds),
+        }
+        assert self._process.stdin is not None and self._process.stdout is not None
+        print(json.dumps(job), file=self._process.stdin, flush=True)
+        result: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return result
+
+
+def _once_or(scenario: Scenario, seconds: float) -> float:
+    """Streams that last as long as the run are asked for once."""
+    lasts = scenario.spec.pause * scenario.spec.chunks / scenario.spec.per_write
+    return 0.9 * seconds if lasts >= 0.9 * seconds else seconds
+
+
+@contextmanager
+def generator() -> Iterator[Generator]:
+    """Start the load generator."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tools.bench.generator"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        cwd=ROOT,
+    )
+    try:
+        yield Generator(process)
+    finally:
+        process.communicate()
+
+
+def measured(
+    plan: Sequence[Scenario],
+    targets: Sequence[Target],
+    load: Generator,
+    *,
+    seconds: float,
+    rounds: int,
+    tell: Callable[[str], None],
+) -> Table:
+    """Measure every target in every scenario: A B C A B C."""
+    table: Table = {}
+    for scenario in plan:
+        asked = [t for t in targets if t.name != DIRECT or scenario.direct]
+        row = table[scenario.name] = {target.name: Figures() for target in asked}
+        for turn in range(rounds):
+            for target in asked:
+                _once(scenario, target, load, seconds, row[target.name])
+                time.sleep(_PAUSE)
+            tell(f"{scenario.name}: round {turn + 1} of {rounds}")
+    return table
+
+
+def _once(
+    scenario: Scenario, target: Target, load: Generator, seconds: float, out: Figures
+) -> None:
+    forget_peak(target.pid)
+    before = cpu_seconds(target.pid)
+    result = load.run(scenario, target, seconds)
+    spent = cpu_seconds(target.pid) - before
+    chunks = result["chunks"]
+    out.cpu.append(1e6 * spent / chunks if chunks else math.nan)
+    out.rate.append(chunks / result["seconds"])
+    out.memory.append(memory_mib(target.pid, "VmHWM"))
+    out.streams += result["requests"]
+    out.damaged += result["damaged"]
+    out.reasons += result["reasons"]
+    if result["first"]:
+        out.first.append(result["first"][0])
+    if result["way"]:
+        out.p50.append(result["way"][0])
+        out.p99.append(result["way"][1])

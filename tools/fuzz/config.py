@@ -1,0 +1,154 @@
+"""Any settings file and any variables load, or are refused without their values."""
+
+import json
+import os
+import re
+import tempfile
+import tomllib
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from byok.config import Settings, check_files, example, load_settings
+from byok.errors import ConfigError
+from byok.platform.paths import find_paths
+from byok.wiring.upstream_selection import key_wanted, make_ladder
+from byok.wiring.upstreams import spec_of
+from tools.fuzz.target import Draw, Target
+
+_CANARY = "sk-canary0123456789abcdef"
+_MARK = b"CANARY"
+_GAP = b"\x00"
+_NAME = re.compile(r"[A-Z_0-9]{1,60}")
+
+
+def check(data: bytes) -> None:
+    """Check a file, and variables behind NUL bytes (`NAME=value`)."""
+    draw = Draw(data)
+    with_canary = draw.one_in(2)
+    content, *rows = draw.rest().split(_GAP)
+    if with_canary:
+        content = content.replace(_MARK, _CANARY.encode())
+        rows = [row.replace(_MARK, _CANARY.encode()) for row in rows]
+    variables = {
+        name: value
+        for row in rows
+        for name, _, value in [row.decode("utf-8", "surrogateescape").partition("=")]
+        if _NAME.fullmatch(name)
+    }
+    check_settings(content, {f"BYOK_{name}": v for name, v in variables.items()})
+
+
+def check_settings(content: bytes, variables: Mapping[str, str]) -> None:
+    """Check that settings load or are refused, and that no value is told."""
+    with _home(content) as path, _environment(variables):
+        try:
+            settings = load_settings(path)
+        except ConfigError as error:
+            shown = "".join(traceback.format_exception(error)) + error.sentence
+            hidden = not _canary_in_names(content, variables)
+            assert not (hidden and _CANARY in shown), "a value is told"
+            assert error.sentence.strip()
+            return
+        _check_use(settings)
+
+
+def _check_use(settings: Settings) -> None:
+    """Check that what loaded can be made use of."""
+    try:
+        check_files(settings)
+    except ConfigError:
+        return
+    make_ladder(find_paths())
+    for name, section in settings.upstreams.items():
+        key_wanted(name, section)
+        if section.type != "demo":
+            spec = spec_of(name, section, settings)
+            httpx.Request("GET", f"{spec.base_url}/models", headers=dict(spec.headers))
+
+
+@contextmanager
+def _home(content: bytes) -> Iterator[Path]:
+    folder = Path(os.environ.get("BYOK_HOME") or tempfile.gettempdir())
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "fuzzed.toml"
+    path.write_bytes(content)
+    path.chmod(0o600)
+    yield path
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    kept = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(kept)
+
+
+def _canary_in_names(content: bytes, variables: Mapping[str, str]) -> bool:
+    """Tell a canary where it is no value: in a name, or nobody can tell."""
+    try:
+        given: list[Any] = [tomllib.loads(content.decode())]
+    except (ValueError, RecursionError):
+        given = [{_CANARY: 0}] if not _only_quoted(content) else []
+    for value in variables.values():
+        try:
+            given.append(json.loads(value))
+        except (ValueError, RecursionError):
+            continue
+    return any(_CANARY in name for value in given for name in _names(value))
+
+
+def _only_quoted(content: bytes) -> bool:
+    found = content.count(_CANARY.encode())
+    quoted = re.findall(rb'= ?"[^"\\\n]*' + _CANARY.encode() + rb'[^"\\\n]*"', content)
+    return found == len(quoted)
+
+
+def _names(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield name
+            yield from _names(item)
+    if isinstance(value, list):
+        for item in value:
+            yield from _names(item)
+
+
+_EXAMPLE = example().encode()
+_SECTIONS = re.split(rb"(?m)^(?=#? ?\[)", _EXAMPLE)
+_KEYS = sorted(set(re.findall(rb"(?m)^#? ?([a-z_]+) =", _EXAMPLE)))
+TARGET = Target(
+    check,
+    seeds=[
+        *(b"\x01" + section.replace(b"# ", b"") for section in _SECTIONS),
+        b'\x01[upstreams.a]\nbase_url = "https://CANARY/v1"\nheaders = {X = "CANARY"}',
+        b'\x01[upstreams.openai]\napi_key_cmd = ["CANARY"]\n\x00SERVER__PORT=CANARY',
+        b'\x01\x00UPSTREAMS={"a": {"base_url": "CANARY"}}\x00LOG__LEVEL=CANARY',
+        b'\x01\x00UPSTREAMS__A__BASE_URL=http://[::1]:1/v1\x00CHAT__HEADERS={"a":"CANARY"}',
+        b'\x01[upstreams.CANARY]\ntype = "CANARY"\nextra_body = {x = [1, "CANARY"]}',
+        b"\x01[server]\nport = 1979-05-27T07:32:00Z\n[limits]\nstreams = inf",
+    ],
+    words=[
+        *(b"[%s]" % name.encode() for name in Settings.model_fields),
+        *(key + b" = " for key in _KEYS),
+        *(b"CANARY", b'"CANARY"', b"\x00UPSTREAMS__A__", b"\x00SERVER__PORT=", b"'''"),
+        *(b"http://", b"https://", b"[::1]", b"169.254.1.1", b"%", b"{", b"}", b"inf"),
+        *(
+            b"\x00NETWORK__PROXY=",
+            b"openai_compatible",
+            b"azure",
+            b"demo",
+            b"nan",
+            b"[",
+        ),
+        *(b"true", b"1979-05-27", b"0x10", b"xn--", b"\\u0000", b"_", b":65536", b"@"),
+    ],
+)

@@ -1,0 +1,1 @@
+"""Load runs with goals: `scripts/load CASE...`; see docs/PERFORMANCE.md."""
