@@ -1,8 +1,8 @@
 """Questions about code and their answers, in no client's words."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -48,6 +48,14 @@ def to_text(name: bytes) -> str:
     return name.hex()
 
 
+class Upload(NamedTuple):
+    """A file version as a client sends it; `name` is the client's, b"" for none."""
+
+    name: bytes
+    path: str
+    content: bytes
+
+
 class FileChunk(NamedTuple):
     """Characters of a client's file that a model was shown; `end` is exclusive.
 
@@ -87,6 +95,14 @@ class Passages:
     checkpoint_found: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class UnknownBlobs:
+    """What of a client's set is not here: names as the client wrote them."""
+
+    names: tuple[str, ...] = ()
+    checkpoint_found: bool = True
+
+
 _NO_BLOBS = BlobNames()
 
 
@@ -115,3 +131,41 @@ class Retrieval:
     unknown: Sequence[bytes] = ()
     checkpoint_found: bool = True
     seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceStatus:
+    """How far a workspace is indexed; `percentage` of the files that were to be read.
+
+    `note` says what is wrong, "" if nothing is; `counters` are those of the last walk.
+    """
+
+    root: str
+    phase: str
+    percentage: float
+    files_tracked: int
+    files_processed: int
+    note: str
+    counters: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """The state of the whole index; `waiting` is the number of open tasks."""
+
+    state: str
+    error: str
+    waiting: int
+    mode: SearchMode
+    workspaces: Sequence[WorkspaceStatus] = ()
+    totals: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PathStatus:
+    """Whether a path is indexed; `reason` names the rule that leaves it out."""
+
+    path: str
+    what: str
+    reason: str | None = None
+    explanation: str = ""

@@ -1,8 +1,17 @@
 """Questions about code: names of blobs as they are kept, and how code is searched."""
 
+from dataclasses import asdict
+
 import pytest
 
-from byok.code_query import SearchMode, to_bytes, to_text
+from byok.code_query import (
+    BlobNames,
+    IndexStatus,
+    SearchMode,
+    WorkspaceStatus,
+    to_bytes,
+    to_text,
+)
 
 NAMES = [f"{n:064x}" for n in range(3)]
 EMOJI_HALF = "\ud83d"
@@ -44,3 +53,31 @@ def test_a_foreign_name_may_be_odd_and_long() -> None:
 
 def test_modes_are_the_words_of_the_settings() -> None:
     assert [mode.value for mode in SearchMode] == ["auto", "index", "ripgrep"]
+
+
+def test_a_set_without_names_is_empty() -> None:
+    assert BlobNames(deleted=(bytes(32),)).is_empty
+    assert not BlobNames("checkpoint").is_empty
+
+
+def test_the_status_of_an_index_can_be_written_as_json() -> None:
+    space = WorkspaceStatus("/zoo", "complete", 100.0, 1, 1, "", {"accepted": 1})
+    status = IndexStatus("indexed", "", 0, SearchMode.AUTO, [space])
+    assert asdict(status) == {
+        "state": "indexed",
+        "error": "",
+        "waiting": 0,
+        "mode": "auto",
+        "workspaces": [
+            {
+                "root": "/zoo",
+                "phase": "complete",
+                "percentage": 100.0,
+                "files_tracked": 1,
+                "files_processed": 1,
+                "note": "",
+                "counters": {"accepted": 1},
+            }
+        ],
+        "totals": {},
+    }

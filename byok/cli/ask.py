@@ -1,8 +1,8 @@
 """How commands ask: the daemon if one runs, else in this process."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -90,15 +90,16 @@ def with_client(
 def opener(
     config: Path | None,
 ) -> "Callable[[Iterable[Path]], AbstractAsyncContextManager[Answering]]":
-    """Return what opens the context in this process; settings are read only then."""
+    """Return what opens the index in this process; settings are read only then."""
 
-    def open_own(
-        roots: Iterable[Path],
-    ) -> "AbstractAsyncContextManager[Answering]":
+    @asynccontextmanager
+    async def open_own(roots: Iterable[Path]) -> "AsyncIterator[Answering]":
+        from byok.server.code_endpoints import CodeEndpoints
         from byok.wiring.open_context import open_context
 
         settings, paths = load(config)
-        return open_context(settings, paths, roots)
+        async with open_context(settings, paths, roots) as context:
+            yield CodeEndpoints(context)
 
     return open_own
 

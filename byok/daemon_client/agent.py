@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from byok.chat import Json
 from byok.daemon_client.client import LocalClient
 from byok.daemon_client.project import check_project, project_of, workspace_of
 from byok.errors import ByokError, ConfigError
@@ -62,22 +61,23 @@ class Agent:
                 raise
             self._start()
 
-    async def ask(self, service: Service, body: Json) -> Json:
-        """Return the answer to a question about this folder.
+    async def retrieve(self, question: str) -> str:
+        """Answer a question about this folder with excerpts of its code.
 
         Raises:
             ByokError: nobody can answer.
         """
         try:
-            asked = {**body, "workspaces": await self._scope()}
-            return await self._client.ask(service, asked)
+            roots = await self._scope()
+            body = {"information_request": question, "workspaces": roots}
+            reply = await self._client.ask(Service.RETRIEVAL, body)
+            return str(reply["formatted_retrieval"])
         except ByokError as error:
             if error.code != _IN_USE:
                 raise
             self._start()
-            roots = self._given or [self._project(error)]
-        text = await self._open_text().answer(str(body["information_request"]), roots)
-        return {"formatted_retrieval": text}
+            folders = self._given or [self._project(error)]
+        return await self._open_text().answer(question, folders)
 
     async def _scope(self) -> list[str]:
         """Return the workspaces to search, which are followed then; none is unknown."""

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from byok.code_query import Upload
 from byok.errors import NotReady
 from byok.index.indexer import Indexer, Task
 from byok.index.store import blobs, checkpoints
-from byok.index.store.blobs import Known, Upload
+from byok.index.store.blobs import Known
 from byok.index.store.database import NAMED, TO_INDEX, selected, today
 from byok.index.store.eviction import evict, stored_bytes
 from byok.index.store.lexical import View

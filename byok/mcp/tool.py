@@ -6,9 +6,7 @@ from typing import Any, Protocol
 
 import mcp_types as types
 
-from byok.chat import Json
 from byok.errors import ByokError
-from byok.routing import Service
 
 _log = logging.getLogger(__name__)
 NAME = "codebase-retrieval"
@@ -46,8 +44,8 @@ TOOL = types.Tool(
 class Asks(Protocol):
     """Whoever answers: a client of the daemon, or this process."""
 
-    async def ask(self, service: Service, body: Json) -> Json:
-        """Answer one of the endpoints of the context."""
+    async def retrieve(self, question: str) -> str:
+        """Answer a question about code with excerpts of it."""
 
 
 async def call(
@@ -58,8 +56,7 @@ async def call(
     if wrong := _wrong(name, given):
         return _result(wrong, is_error=True)
     try:
-        told = await asks.ask(Service.RETRIEVAL, {FIELD: given[FIELD]})
-        return _result(str(told["formatted_retrieval"]))
+        return _result(await asks.retrieve(given[FIELD]))
     except ByokError as error:
         _log.warning("%s: %s", error.code, error.logged)
         return _result(error.sentence, is_error=True)

@@ -6,30 +6,39 @@ declared or a client asks about blobs.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from byok.augment import blobs as wire
-from byok.augment.body import first_text, integer
-from byok.augment.reply_job import Facts
-from byok.augment.retrieval import decode_retrieval, encode_retrieval, wanted_roots
 from byok.chat import Json
-from byok.code_query import BlobNames, Passages, SearchMode, Wanted, to_bytes, to_text
-from byok.errors import BadRequest, ByokError
+from byok.code_query import (
+    BlobNames,
+    IndexStatus,
+    Passages,
+    PathStatus,
+    Retrieval,
+    RetrievalRequest,
+    SearchMode,
+    UnknownBlobs,
+    Upload,
+    Wanted,
+    WorkspaceStatus,
+    to_bytes,
+    to_text,
+)
+from byok.errors import ByokError
 from byok.index.options import Options
-from byok.routing import Service
 
 if TYPE_CHECKING:
     from byok.index.engine import ContextEngine
+    from byok.index.uploads import Missing
     from byok.index.workspace.workspace import Workspace
     from byok.retrieval.passages import PassageFinder
     from byok.retrieval.retriever import Retriever
 
 _log = logging.getLogger(__name__)
-_HITS, _MOST_HITS = 10, 100
 
 
 class _Opened(NamedTuple):
@@ -39,7 +48,7 @@ class _Opened(NamedTuple):
 
 
 class CodeContext:
-    """The engine and its retriever, as the endpoints of the context use them."""
+    """The index and its retriever, opened when they are first needed."""
 
     def __init__(
         self,
@@ -55,18 +64,6 @@ class CodeContext:
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._open: _Opened | None = None
-        self._answers: Mapping[Service, Callable[[Json], Awaitable[Json]]] = {
-            Service.FIND_MISSING: self._find_missing,
-            Service.BATCH_UPLOAD: self._batch_upload,
-            Service.CHECKPOINT: self._checkpoint,
-            Service.RETRIEVAL: self._retrieve,
-            Service.SEARCH: self._search,
-            Service.INDEX_STATUS: self._status,
-            Service.INDEX_ADD: self._add,
-            Service.INDEX_REMOVE: self._remove,
-            Service.INDEX_REBUILD: self._rebuild,
-            Service.INDEX_WHY: self._why,
-        }
 
     async def start(self) -> None:
         """Open now if there is something to follow, or later if that is hindered.
@@ -89,27 +86,22 @@ class CodeContext:
         """Close what was opened."""
         await self._stack.aclose()
 
-    async def answer(self, service: Service, body: Json) -> Json:
-        """Answer one of the endpoints of the context."""
-        return await self._answers[service](body)
-
-    async def facts(self, names: BlobNames) -> Facts:
-        """Say what of a chat request's blobs is unknown here.
+    async def find_unknown(self, names: BlobNames) -> UnknownBlobs:
+        """Return what of a chat request's blobs is unknown here.
 
         A chat goes on without: nothing is called unknown while the files are not open.
         """
         if names.is_empty:
-            return Facts()
+            return UnknownBlobs()
         try:
             engine = (await self._opened()).engine
         except ByokError as error:
             _log.warning("%s", error.sentence)
-            return Facts()
+            return UnknownBlobs()
         found = await engine.uploads.resolve(
             names.checkpoint, names.added, names.deleted
         )
-        unknown = tuple(map(to_text, found.unknown))
-        return Facts(unknown=unknown, checkpoint_found=found.checkpoint_found)
+        return UnknownBlobs(tuple(map(to_text, found.unknown)), found.checkpoint_found)
 
     async def passages(self, wanted: Wanted, length: int) -> Passages:
         """Return code for a chat, at most `length` characters of it.
@@ -152,117 +144,88 @@ class CodeContext:
                 self._open = _Opened(engine, retriever, finder)
             return self._open
 
-    # What clients ask
+    # Of uploaded blobs
 
-    async def _find_missing(self, body: Json) -> Json:
-        names = {to_bytes(name): name for name in wire.asked_names(body)}
-        engine = (await self._opened()).engine
-        missing = await engine.uploads.find_missing(list(names))
-        return wire.missing_reply(
-            [names[name] for name in missing.unknown],
-            [names[name] for name in missing.nonindexed],
-        )
+    async def find_missing(self, names: Sequence[bytes]) -> "Missing":
+        """Return which of these names must be uploaded, or cannot be searched yet."""
+        return await (await self._opened()).engine.uploads.find_missing(names)
 
-    async def _batch_upload(self, body: Json) -> Json:
-        from byok.index.store.blobs import Upload
+    async def upload(self, uploads: Sequence[Upload]) -> list[bytes]:
+        """Keep file versions; return their names, made here where a client gave none.
 
-        sent = wire.sent_blobs(body)
-        engine = (await self._opened()).engine
-        names = await engine.uploads.upload(
-            [Upload(blob.name, blob.path, blob.content) for blob in sent]
-        )
-        return wire.uploaded_reply(sent, [name.hex() for name in names])
+        Raises:
+            NotReady: there is no room on the disk.
+        """
+        return await (await self._opened()).engine.uploads.upload(uploads)
 
-    async def _checkpoint(self, body: Json) -> Json:
-        names = await asyncio.to_thread(
-            wire.checkpoint_names, body
-        )  # there may be many
-        engine = (await self._opened()).engine
-        made = await engine.uploads.checkpoint(
-            names.checkpoint, names.added, names.deleted
-        )
-        return wire.checkpoint_reply(made)
+    async def checkpoint(self, names: BlobNames) -> str | None:
+        """Return an id that stands for a set of blobs; None if its base is unknown."""
+        uploads = (await self._opened()).engine.uploads
+        return await uploads.checkpoint(names.checkpoint, names.added, names.deleted)
 
-    async def _retrieve(self, body: Json) -> Json:
-        retriever = (await self._opened()).retriever
-        return encode_retrieval(await retriever.answer(decode_retrieval(body)))
+    # Questions
 
-    async def _search(self, body: Json) -> Json:
-        retriever = (await self._opened()).retriever
-        limit = min(max(1, integer(body, "limit", _HITS)), _MOST_HITS)
-        return await retriever.search(
-            first_text(body, "query"), limit, wanted_roots(body)
-        )
+    async def retrieve(self, request: RetrievalRequest) -> Retrieval:
+        """Answer a question about code with excerpts, as text for a model."""
+        return await (await self._opened()).retriever.answer(request)
 
-    # What the command line asks
+    async def search(self, question: str, limit: int, roots: Sequence[str]) -> Json:
+        """Return the best files, their scores and reasons (`Retriever.search`)."""
+        return await (await self._opened()).retriever.search(question, limit, roots)
 
-    async def _status(self, body: Json) -> Json:
+    # Workspaces
+
+    async def status(self) -> IndexStatus:
+        """Return how far everything is indexed; opens nothing that was never used."""
         from byok.index.report import totals
 
-        del body
         if self._open is None and not self._database.exists():
-            told = {"state": "standby", "error": "", "waiting": 0, "mode": self._mode}
-            return {**told, "workspaces": [], "totals": {}}
+            return IndexStatus("standby", "", 0, self._mode)
         engine = (await self._opened()).engine
-        return {
-            "state": engine.state,
-            "error": engine.indexer.error,
-            "waiting": engine.indexer.open_tasks,
-            "mode": self._mode,
-            "workspaces": [_told(workspace) for workspace in engine.workspaces],
-            "totals": await asyncio.to_thread(totals, engine.store),
-        }
+        return IndexStatus(
+            engine.state,
+            engine.indexer.error,
+            engine.indexer.open_tasks,
+            self._mode,
+            [_status_of(workspace) for workspace in engine.workspaces],
+            await asyncio.to_thread(totals, engine.store),
+        )
 
-    async def _add(self, body: Json) -> Json:
-        engine = (await self._opened()).engine
-        workspace = await engine.add(_path(body, "root"))
-        return {"workspace": _told(workspace)}
+    async def add(self, root: Path) -> WorkspaceStatus:
+        """Declare a workspace, which is followed from now on.
 
-    async def _remove(self, body: Json) -> Json:
-        engine = (await self._opened()).engine
-        root = _path(body, "root")
-        if not await engine.remove(root):
-            raise BadRequest(
-                f"{root} is no workspace.",
-                hint="`byok index status` lists them.",
-                code="no_workspace",
-                status=422,
-            )
-        return {"removed": str(root)}
+        Raises:
+            ConfigError: the folder cannot be one.
+        """
+        return _status_of(await (await self._opened()).engine.add(root))
 
-    async def _rebuild(self, body: Json) -> Json:
-        del body
-        engine = (await self._opened()).engine
-        files = await engine.rebuild()
-        told = [_told(workspace) for workspace in engine.workspaces]
-        return {"files": files, "workspaces": told}
+    async def remove(self, root: Path) -> bool:
+        """Forget a workspace; False if the folder is none."""
+        return await (await self._opened()).engine.remove(root)
 
-    async def _why(self, body: Json) -> Json:
+    async def rebuild(self) -> int:
+        """Index every file again; return how many there are."""
+        return await (await self._opened()).engine.rebuild()
+
+    async def why(self, path: Path) -> PathStatus:
+        """Return whether a path is indexed, and which rule leaves it out if not.
+
+        Raises:
+            BadRequest: no workspace contains it.
+        """
         from byok.index.report import why
 
         engine = (await self._opened()).engine
-        path = _path(body, "path")
         what, reason = await asyncio.to_thread(
             why, engine.workspaces, engine.store, path
         )
-        return {
-            "path": str(path),
-            "what": what,
-            "reason": reason,
-            "explanation": reason.explanation if reason else "",
-        }
+        explanation = reason.explanation if reason else ""
+        return PathStatus(str(path), what, reason, explanation)
 
 
-def _path(body: Json, field: str) -> Path:
-    given = Path(first_text(body, field) or ".")
-    if not given.is_absolute() or ".." in given.parts:
-        raise BadRequest(f"{field} must be an absolute path.", status=422)
-    return given
-
-
-def _told(workspace: "Workspace") -> dict[str, Any]:
-    return {
+def _status_of(workspace: "Workspace") -> WorkspaceStatus:
+    return WorkspaceStatus(
         **asdict(workspace.progress),
-        "note": workspace.note,
-        "counters": asdict(workspace.counters),
-    }
+        note=workspace.note,
+        counters=asdict(workspace.counters),
+    )

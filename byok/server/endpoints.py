@@ -16,6 +16,7 @@ from byok.chat import Json
 from byok.errors import BadRequest
 from byok.routing import Group, Service, Where
 from byok.server.app import Exchange
+from byok.server.code_endpoints import CodeEndpoints
 from byok.server.completions import Completer
 from byok.server.folders import OpenFolders
 from byok.server.forward import Forwarder
@@ -61,6 +62,7 @@ class Endpoints:
         self._forwarder = forwarder
         self._relay = relay
         self._own = own
+        self._code = CodeEndpoints(services.context)
         self._body_gap = body_gap
         self._large = LargeBodies()
         self._folders = OpenFolders()
@@ -187,7 +189,7 @@ class Endpoints:
         return get_models(catalog.listed(), router.default(), flags)
 
     async def _context(self, service: Service, body: Json) -> Response:
-        return json_response(await self._services.context.answer(service, body))
+        return json_response(await self._code.answer(service, body))
 
     async def _model_list(self, wanted: str) -> Response:
         await self._catalog_known()

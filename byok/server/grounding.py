@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Awaitable
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -10,7 +9,7 @@ from byok.augment.blobs import blob_names
 from byok.augment.grounding import with_passages
 from byok.augment.reply_job import Facts, Job, LineReply, ObjectReply
 from byok.chat import ChatRequest, Json
-from byok.code_query import BlobNames, Passages, Wanted
+from byok.code_query import BlobNames, Passages, UnknownBlobs, Wanted
 from byok.config.sections import ChatSettings
 from byok.errors import ByokError
 from byok.retrieval.code_context import CodeContext
@@ -58,10 +57,12 @@ class Grounding:
         """Say what is unknown here of the blobs that a request names."""
         if names.is_empty or not self._keeps_uploads:
             return Facts(request_id)
-        known = await _unhindered(
-            self._context.facts(names), Facts(), "nothing is said of blobs"
+        found = await _unhindered(
+            self._context.find_unknown(names),
+            UnknownBlobs(),
+            "nothing is said of blobs",
         )
-        return replace(known, request_id=request_id)
+        return Facts(request_id, found.names, found.checkpoint_found)
 
     async def _found(self, wanted: Wanted) -> Passages:
         """Find code."""

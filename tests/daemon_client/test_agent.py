@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -61,8 +60,8 @@ async def agent(own: Own, text: Text, here: Path, *given: Path) -> AsyncIterator
         yield Agent(client, given, here, open_text=lambda: text, start=text.start)
 
 
-async def answer(asks: Agent) -> Any:
-    return (await asks.ask(Service.RETRIEVAL, QUESTION))["formatted_retrieval"]
+async def answer(asks: Agent) -> str:
+    return await asks.retrieve("where")
 
 
 def folder(path: Path) -> Path:

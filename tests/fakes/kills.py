@@ -16,9 +16,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TextIO
 
+from byok.code_query import Upload
 from byok.index.parse.prepare import prepare
 from byok.index.store import blobs, checkpoints
-from byok.index.store.blobs import Upload, content_of, known
+from byok.index.store.blobs import content_of, known
 from byok.index.store.store import Store
 from byok.index.types import Job, Outcome
 from byok.index.uploads import Uploads

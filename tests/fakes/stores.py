@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from byok.code_query import Upload
 from byok.index.files.secret_names import is_secret
 from byok.index.indexer import Indexer
 from byok.index.parse.prepare import prepare
 from byok.index.store.batches import Batches
-from byok.index.store.blobs import Upload
 from byok.index.store.database import INDEXED, Database
 from byok.index.store.lexical import LexicalIndex
 from byok.index.store.packing import unpack_spans

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from byok.index.store.blobs import Upload
+from byok.code_query import Upload
 from byok.index.versions import blob_name
 from tests.fakes.engines import complete, engine, written
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from byok.code_query import Upload
 from byok.errors import NotReady
 from byok.index.engine import ContextEngine
 from byok.index.parse.prepare import prepare
 from byok.index.report import totals
-from byok.index.store.blobs import Upload
 from byok.index.store.lexical import View
 from byok.index.types import Job, Outcome, Phase, SkipReason, State
 from byok.index.versions import blob_name

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from byok.code_query import Upload
 from byok.errors import NotReady
-from byok.index.store.blobs import Upload, content_of, known
+from byok.index.store.blobs import content_of, known
 from byok.index.types import Job, Outcome, Prepared
 from byok.index.uploads import Missing, Uploads
 from byok.index.versions import MAX_BYTES

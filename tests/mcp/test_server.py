@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from byok.chat import Json
 from byok.errors import ByokError
 from byok.mcp.server import serve
 from byok.mcp.stdio import Descriptors
-from byok.routing import Service
 from tests.fakes.program import ROOT
 
 HELLO = {
@@ -28,8 +26,8 @@ class Asks:
     async def look(self) -> None:
         raise ByokError("Not now.")
 
-    async def ask(self, service: Service, body: Json) -> Json:
-        return {"formatted_retrieval": f"answer to {body.get('information_request')}"}
+    async def retrieve(self, question: str) -> str:
+        return f"answer to {question}"
 
 
 class Exchange:

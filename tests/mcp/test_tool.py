@@ -5,19 +5,17 @@ from typing import Any
 import mcp_types
 import pytest
 
-from byok.chat import Json
 from byok.errors import ByokError
 from byok.mcp.tool import LONGEST, NAME, TOOL, call
-from byok.routing import Service
 
 
 class Asks:
-    def __init__(self, answer: Json | Exception) -> None:
+    def __init__(self, answer: str | Exception) -> None:
         self.answer = answer
-        self.asked: list[tuple[Service, Json]] = []
+        self.asked: list[str] = []
 
-    async def ask(self, service: Service, body: Json) -> Json:
-        self.asked.append((service, body))
+    async def retrieve(self, question: str) -> str:
+        self.asked.append(question)
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -37,10 +35,10 @@ def test_the_tool_tells_an_agent_how_to_ask() -> None:
 
 
 async def test_the_answer_is_the_text_alone() -> None:
-    asks = Asks({"formatted_retrieval": "Path: a.py\n"})
+    asks = Asks("Path: a.py\n")
     result = await call(asks, NAME, {"information_request": "where"})
     assert (text_of(result), result.is_error) == ("Path: a.py\n", False)
-    assert asks.asked == [(Service.RETRIEVAL, {"information_request": "where"})]
+    assert asks.asked == ["where"]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +60,7 @@ async def test_the_answer_is_the_text_alone() -> None:
 async def test_wrong_arguments_are_a_result_that_says_what_is_wrong(
     arguments: dict[str, Any] | None, word: str
 ) -> None:
-    asks = Asks({"formatted_retrieval": ""})
+    asks = Asks("")
     result = await call(asks, NAME, arguments)
     assert result.is_error
     assert word in text_of(result)
@@ -71,7 +69,7 @@ async def test_wrong_arguments_are_a_result_that_says_what_is_wrong(
 
 
 async def test_another_tool_is_unknown() -> None:
-    result = await call(Asks({}), "rm", {})
+    result = await call(Asks(""), "rm", {})
     assert result.is_error
     assert "There is no tool 'rm'" in text_of(result)
 

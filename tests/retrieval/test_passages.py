@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from byok.code_query import BlobNames, Passages, SearchMode, Wanted, to_bytes
+from byok.code_query import BlobNames, Passages, SearchMode, Upload, Wanted, to_bytes
 from byok.errors import NotReady
 from byok.index.contents import Entry
 from byok.index.engine import ContextEngine
 from byok.index.files.text import split_lines
-from byok.index.store.blobs import Upload
 from byok.index.store.index_errors import IndexFailed
 from byok.retrieval.passages import PassageFinder
 from byok.retrieval.query import Query

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from byok.code_query import BlobNames
-from byok.index.store.blobs import Upload
+from byok.code_query import BlobNames, Upload
 from byok.index.types import Phase
 from byok.retrieval.query import parse
 from byok.retrieval.ranker import Ranker

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from byok.code_query import BlobNames
+from byok.code_query import BlobNames, Upload
 from byok.index.contents import Entry
-from byok.index.store.blobs import Upload
 from byok.index.versions import blob_name
 from byok.retrieval.scope import nothing_to_search, scope_of
 from tests.fakes.engines import complete, engine, written

@@ -8,7 +8,7 @@ import pytest
 from byok.augment.chat_job import ChatLines, chat_lines
 from byok.augment.reply_job import Facts, Job
 from byok.chat import ChatRequest, ContextPart, TextPart
-from byok.code_query import BlobNames, FileChunk, Passages, Wanted
+from byok.code_query import BlobNames, FileChunk, Passages, UnknownBlobs, Wanted
 from byok.config.sections import ChatSettings
 from byok.errors import NotReady
 from byok.index.options import Options
@@ -34,11 +34,11 @@ class Context(CodeContext):
             raise self._found
         return self._found
 
-    async def facts(self, names: BlobNames) -> Facts:
+    async def find_unknown(self, names: BlobNames) -> UnknownBlobs:
         self.asked.append(names)
         if isinstance(self._found, Exception):
             raise self._found
-        return Facts(unknown=("b",), checkpoint_found=False)
+        return UnknownBlobs(("b",), checkpoint_found=False)
 
 
 async def run(work: Any) -> Any:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from byok.config import load_settings
 from byok.platform.paths import find_paths
-from byok.routing import Service
 from byok.wiring.open_context import open_context
 
 
@@ -17,14 +16,14 @@ async def test_workspaces_of_settings_and_command_line_are_followed(
     one, two = str(tmp_path / "one"), tmp_path / "two"
     settings = load_settings(paths.config, {"context": {"workspaces": [one]}})
     async with open_context(settings, paths, [two]) as context:
-        told = await context.answer(Service.INDEX_STATUS, {})
-    assert [space["root"] for space in told["workspaces"]] == [one, str(two)]
+        status = await context.status()
+    assert [space.root for space in status.workspaces] == [one, str(two)]
 
 
 async def test_without_any_no_file_is_made(tmp_path: Path) -> None:
     del tmp_path
     paths = find_paths()
     async with open_context(load_settings(paths.config, {}), paths) as context:
-        told = await context.answer(Service.INDEX_STATUS, {})
-    assert told["state"] == "standby"
+        status = await context.status()
+    assert status.state == "standby"
     assert not paths.database.exists()

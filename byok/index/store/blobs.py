@@ -6,20 +6,13 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from byok.code_query import Upload
 from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE, selected
 from byok.index.types import SkipReason
 from byok.index.versions import blob_name
 
 _log = logging.getLogger(__name__)
 _LEVEL = 1  # against 6: twice as fast, a tenth larger
-
-
-class Upload(NamedTuple):
-    """A file version as a client sends it; `name` is the client's, 32 bytes."""
-
-    name: bytes
-    path: str
-    content: bytes
 
 
 class Known(NamedTuple):

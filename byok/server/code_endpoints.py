@@ -1,0 +1,119 @@
+"""The endpoints about code: body to question, `CodeContext`, answer to reply.
+
+The daemon answers clients and commands with these; a command that runs without a daemon
+calls them in its own process, so that both ways give the same replies.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from byok.augment import blobs as wire
+from byok.augment.body import first_text, integer
+from byok.augment.retrieval import decode_retrieval, encode_retrieval, wanted_roots
+from byok.chat import Json
+from byok.code_query import Upload, to_bytes
+from byok.errors import BadRequest
+from byok.retrieval.code_context import CodeContext
+from byok.routing import Service
+
+_HITS, _MOST_HITS = 10, 100
+
+
+class CodeEndpoints:
+    """Answers the endpoints about code."""
+
+    def __init__(self, context: CodeContext) -> None:
+        self._context = context
+        self._handlers: Mapping[Service, Callable[[Json], Awaitable[Json]]] = {
+            Service.FIND_MISSING: self._find_missing,
+            Service.BATCH_UPLOAD: self._batch_upload,
+            Service.CHECKPOINT: self._checkpoint,
+            Service.RETRIEVAL: self._retrieve,
+            Service.SEARCH: self._search,
+            Service.INDEX_STATUS: self._status,
+            Service.INDEX_ADD: self._add,
+            Service.INDEX_REMOVE: self._remove,
+            Service.INDEX_REBUILD: self._rebuild,
+            Service.INDEX_WHY: self._why,
+        }
+
+    def __contains__(self, service: Service) -> bool:
+        """Tell whether this answers a service."""
+        return service in self._handlers
+
+    async def answer(self, service: Service, body: Json) -> Json:
+        """Answer a request.
+
+        Raises:
+            ByokError: the request is wrong, or the index cannot be used.
+        """
+        return await self._handlers[service](body)
+
+    # What clients ask
+
+    async def _find_missing(self, body: Json) -> Json:
+        names = {to_bytes(name): name for name in wire.asked_names(body)}
+        missing = await self._context.find_missing(list(names))
+        return wire.missing_reply(
+            [names[name] for name in missing.unknown],
+            [names[name] for name in missing.nonindexed],
+        )
+
+    async def _batch_upload(self, body: Json) -> Json:
+        sent = wire.sent_blobs(body)
+        names = await self._context.upload(
+            [Upload(blob.name, blob.path, blob.content) for blob in sent]
+        )
+        return wire.uploaded_reply(sent, [name.hex() for name in names])
+
+    async def _checkpoint(self, body: Json) -> Json:
+        # There may be a quarter of a million names.
+        names = await asyncio.to_thread(wire.checkpoint_names, body)
+        return wire.checkpoint_reply(await self._context.checkpoint(names))
+
+    async def _retrieve(self, body: Json) -> Json:
+        return encode_retrieval(await self._context.retrieve(decode_retrieval(body)))
+
+    async def _search(self, body: Json) -> Json:
+        limit = min(max(1, integer(body, "limit", _HITS)), _MOST_HITS)
+        question = first_text(body, "query")
+        return await self._context.search(question, limit, wanted_roots(body))
+
+    # What the command line asks
+
+    async def _status(self, body: Json) -> Json:
+        del body
+        return asdict(await self._context.status())
+
+    async def _add(self, body: Json) -> Json:
+        added = await self._context.add(_path(body, "root"))
+        return {"workspace": asdict(added)}
+
+    async def _remove(self, body: Json) -> Json:
+        root = _path(body, "root")
+        if not await self._context.remove(root):
+            raise BadRequest(
+                f"{root} is no workspace.",
+                hint="`byok index status` lists them.",
+                code="no_workspace",
+                status=422,
+            )
+        return {"removed": str(root)}
+
+    async def _rebuild(self, body: Json) -> Json:
+        del body
+        files = await self._context.rebuild()
+        status = await self._context.status()
+        return {"files": files, "workspaces": asdict(status)["workspaces"]}
+
+    async def _why(self, body: Json) -> Json:
+        return asdict(await self._context.why(_path(body, "path")))
+
+
+def _path(body: Json, field: str) -> Path:
+    given = Path(first_text(body, field) or ".")
+    if not given.is_absolute() or ".." in given.parts:
+        raise BadRequest(f"{field} must be an absolute path.", status=422)
+    return given

@@ -1,0 +1,158 @@
+"""Requests about code on the wire: bodies of clients and commands, and replies."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byok.chat import Json
+from byok.errors import BadRequest, ConfigError
+from byok.index.options import Options
+from byok.index.versions import blob_name
+from byok.retrieval.code_context import CodeContext
+from byok.routing import Service
+from byok.server.code_endpoints import CodeEndpoints
+from tests.fakes.engines import project, until
+
+
+class Code(CodeEndpoints):
+    """The endpoints of a context in a folder of the test."""
+
+    def __init__(self, folder: Path, *roots: Path) -> None:
+        options = Options(roots=roots, workers=1)
+        self.context = CodeContext(folder / "data.db", folder / "index", options)
+        super().__init__(self.context)
+
+    async def upload(self, **files: str) -> list[str]:
+        blobs = [
+            {"path": name.replace("__", "."), "content": text}
+            for name, text in files.items()
+        ]
+        names = (await self.answer(Service.BATCH_UPLOAD, {"blobs": blobs}))[
+            "blob_names"
+        ]
+        return [str(name) for name in names]
+
+    async def indexed(self) -> None:
+        async def is_indexed() -> bool:
+            status = await self.answer(Service.INDEX_STATUS, {})
+            return bool(status["state"] == "indexed")
+
+        await until(is_indexed)
+
+
+@pytest.fixture
+async def code(tmp_path: Path) -> AsyncIterator[Code]:
+    made = Code(tmp_path / "data")
+    yield made
+    await made.context.close()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return project(tmp_path / "zoo", lion__py="def feed_lion(): pass\n")
+
+
+async def test_an_upload_is_known_and_found(code: Code) -> None:
+    [name] = await code.upload(a__py="lion")
+    assert name == blob_name("a.py", b"lion").hex()
+    asked = {"blob_names": [name, "0" * 64]}
+    missing = await code.answer(Service.FIND_MISSING, asked)
+    assert missing["unknown_blob_names"] == ["0" * 64]
+    await code.indexed()
+    reply = await code.answer(
+        Service.RETRIEVAL, {"query": "lion", "blobs": {"added_blobs": [name]}}
+    )
+    assert "Path: a.py" in reply["formatted_retrieval"]
+
+
+async def test_the_clients_own_name_stands_for_its_blob(code: Code) -> None:
+    blob = {"blob_name": "mine", "path": "a.py", "content": "lion"}
+    sent = await code.answer(Service.BATCH_UPLOAD, {"blobs": [blob]})
+    assert sent["blob_names"] == ["mine"]
+    await code.indexed()
+    asked = {"mem_object_names": ["mine", "theirs"]}
+    missing = await code.answer(Service.FIND_MISSING, asked)
+    assert missing["unknown_memory_names"] == ["theirs"]
+
+
+async def test_a_checkpoint_stands_for_its_names(code: Code) -> None:
+    [name] = await code.upload(a__py="lion")
+    made = await code.answer(Service.CHECKPOINT, {"blobs": {"added_blobs": [name]}})
+    await code.indexed()
+    blobs = {"checkpoint_id": made["new_checkpoint_id"]}
+    reply = await code.answer(Service.RETRIEVAL, {"query": "lion", "blobs": blobs})
+    assert "Path: a.py" in reply["formatted_retrieval"]
+    with pytest.raises(BadRequest):
+        await code.answer(Service.CHECKPOINT, {"blobs": {"checkpoint_id": "lost"}})
+
+
+@pytest.mark.parametrize(
+    ("length", "count"), [(None, 10), (0, 1), (-1, 1), (3, 3), (10**9, 12), ("x", 10)]
+)
+async def test_a_search_gives_as_many_hits_as_asked(
+    tmp_path: Path, length: Any, count: int
+) -> None:
+    files = {f"lion{n}__py": f"def feed_lion_{n}(): pass\n" for n in range(12)}
+    code = Code(tmp_path / "data", project(tmp_path / "zoo", **files))
+    await code.context.start()
+    await code.indexed()
+    body: Json = {"query": "lion", "limit": length}
+    found = await code.answer(Service.SEARCH, body)
+    await code.context.close()
+    assert len(found["hits"]) == count
+
+
+async def test_workspaces_are_added_told_rebuilt_and_removed(
+    code: Code, root: Path
+) -> None:
+    added = await code.answer(Service.INDEX_ADD, {"root": str(root)})
+    assert added["workspace"]["root"] == str(root)
+    await code.indexed()
+    status = await code.answer(Service.INDEX_STATUS, {})
+    [told] = status["workspaces"]
+    assert (told["phase"], told["percentage"], told["note"]) == ("complete", 100.0, "")
+    assert told["counters"]["accepted"] == 1
+    assert status["totals"]["chunks"] == 1
+    await code.answer(Service.INDEX_REBUILD, {})
+    await code.indexed()
+    why = await code.answer(Service.INDEX_WHY, {"path": str(root / "lion.py")})
+    assert (why["what"], why["reason"]) == ("indexed", None)
+    why = await code.answer(Service.INDEX_WHY, {"path": str(root / ".env")})
+    assert why["explanation"]
+    removed = await code.answer(Service.INDEX_REMOVE, {"root": str(root)})
+    assert removed == {"removed": str(root)}
+    with pytest.raises(BadRequest):
+        await code.answer(Service.INDEX_REMOVE, {"root": str(root)})
+
+
+@pytest.mark.parametrize("given", [None, "", "relative", 5, "../x", "/tmp/../etc"])
+async def test_a_folder_must_be_named_whole(code: Code, given: Any) -> None:
+    with pytest.raises(BadRequest, match="absolute"):
+        await code.answer(Service.INDEX_ADD, {"root": given})
+
+
+@pytest.mark.case("B69")
+@pytest.mark.parametrize(
+    "given", ["/", "/none/such", "/etc/passwd", "/\0", "/" + "x" * 4000]
+)
+async def test_a_folder_that_cannot_be_a_workspace_is_refused(
+    code: Code, given: str
+) -> None:
+    with pytest.raises(ConfigError):
+        await code.answer(Service.INDEX_ADD, {"root": given})
+
+
+@pytest.mark.case("B69")
+async def test_only_declared_folders_are_known(code: Code, root: Path) -> None:
+    await code.answer(Service.INDEX_ADD, {"root": str(root)})
+    sibling = project(root.with_name("zoo-evil"), a__py="lion")
+    for path in (sibling / "a.py", Path("/etc/passwd"), root.parent):
+        with pytest.raises(BadRequest):
+            await code.answer(Service.INDEX_WHY, {"path": str(path)})
+
+
+def test_it_answers_for_code_and_for_nothing_else(code: Code) -> None:
+    assert Service.SEARCH in code
+    assert Service.STOP not in code
