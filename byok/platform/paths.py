@@ -16,6 +16,7 @@ from pathlib import Path
 import platformdirs
 
 from byok.errors import ConfigError
+from byok.platform.home import check_home
 
 LONGEST_WRITE = 3600.0  # seconds
 
@@ -78,12 +79,13 @@ def find_paths(environ: Mapping[str, str] = os.environ) -> Paths:
     """Return the paths of this user.
 
     Raises:
-        ConfigError: `BYOK_HOME` is not an absolute path.
+        ConfigError: `BYOK_HOME` is not an absolute path, or a folder with other files.
     """
     if home := environ.get("BYOK_HOME", ""):
         root = Path(home).expanduser()
         if not root.is_absolute():
             raise ConfigError("BYOK_HOME must be an absolute path.")
+        check_home(root)
         return Paths(root, root / "state", root / "data")
     dirs = platformdirs.PlatformDirs("byok", appauthor=False)
     return Paths(

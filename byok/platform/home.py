@@ -1,0 +1,90 @@
+"""Check that the folder named by `BYOK_HOME` is byok's own, before anything is written.
+
+`BYOK_HOME` may be set by mistake to a project or to a home folder. byok would create
+`state/` and `data/` there, and replace files that happen to have its names. So a folder
+that is not empty must prove that byok made it, or hold nothing but byok's files.
+
+The proof is a file that every version of byok writes and hardly anybody else has: the
+daemon's lock or log, a private token or vault. There is no marker file, because the
+folders of earlier versions have none.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from byok.errors import ConfigError
+
+_PROOFS = ("state/daemon.lock", "state/log/byok.log")
+_PRIVATE_PROOFS = ("state/token", "data/vault.json")
+_NAMES = {
+    "": {"config.toml", "state", "data"},
+    "state": {"daemon.json", "daemon.lock", "log", "models.json", "token"},
+    "data": {"data.db", "data.db-shm", "data.db-wal", "index", "vault.json"},
+}
+# Files of the system, of file managers and of version control.
+_HARMLESS = frozenset({".DS_Store", ".git", ".gitignore", "desktop.ini", "lost+found"})
+
+
+def check_home(home: Path) -> None:
+    """Refuse a folder that is not byok's; an empty or missing one is fine.
+
+    Raises:
+        ConfigError: it holds other files, and nothing proves that byok made it.
+    """
+    if not home.is_dir() or _is_proven(home):
+        return
+    if foreign := next(_foreign(home), ""):
+        raise ConfigError(
+            f"BYOK_HOME names {home}, which is not byok's: it holds {foreign}. "
+            "Nothing was written there.",
+            hint=f"Let BYOK_HOME name a new or empty folder, such as {home / 'byok'}.",
+        )
+
+
+def _is_proven(home: Path) -> bool:
+    return any(_is_plain(home / name) for name in _PROOFS) or any(
+        _is_plain(home / name, private=True) for name in _PRIVATE_PROOFS
+    )
+
+
+def _is_plain(file: Path, *, private: bool = False) -> bool:
+    try:
+        mode = file.lstat().st_mode
+    except OSError:
+        return False
+    open_to_others = private and os.name == "posix" and mode & 0o077
+    return stat.S_ISREG(mode) and not open_to_others
+
+
+def _foreign(home: Path) -> Iterator[str]:
+    """Give the files that byok does not write, by their paths below the folder."""
+    for folder, known in _NAMES.items():
+        place = home / folder
+        if not place.is_dir():
+            continue
+        for name in sorted(os.listdir(place)):  # noqa: PTH208 - names are enough
+            path = place / name
+            is_named = name in known | _HARMLESS or _is_temporary(name, known)
+            if not is_named or (name == "models.json" and not _is_model_cache(path)):
+                yield path.relative_to(home).as_posix()
+
+
+def _is_temporary(name: str, known: set[str]) -> bool:
+    """Tell what an interrupted `write_private` or an editor left of a known file."""
+    return any(name.strip("#").startswith((f".{own}.", f"{own}~")) for own in known)
+
+
+def _is_model_cache(file: Path) -> bool:
+    """Tell whether a file is the catalog's: lists of model names."""
+    import orjson  # not for every command
+
+    try:
+        lists = orjson.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(lists, dict) and all(
+        isinstance(names, list) and all(isinstance(name, str) for name in names)
+        for names in lists.values()
+    )

@@ -1,0 +1,91 @@
+"""BYOK_HOME: folders of byok's own are used, others are refused untouched."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from byok.errors import ConfigError
+from byok.platform.home import check_home
+from byok.platform.paths import find_paths
+
+MODELS = json.dumps({"ollama http://127.0.0.1:11434/v1": ["llama3"]})
+
+
+def fill(home: Path, files: dict[str, str]) -> Path:
+    for name, content in files.items():
+        file = home / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+        file.chmod(0o600)
+    home.mkdir(exist_ok=True)
+    return home
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"config.toml": ""},
+        {"config.toml": "", ".git/HEAD": "", ".gitignore": "", ".DS_Store": ""},
+        {"config.toml": "", ".config.toml.swp": "", "config.toml~": ""},
+        {"lost+found/x": ""},
+        {"state/token": "t" * 43, "config.toml.old": ""},
+        {"state/daemon.lock": "", "state/notes": "", "notes.txt": ""},
+        {"state/log/byok.log": "", "notes.txt": ""},
+        {"data/vault.json": "{}", "notes.txt": ""},
+        {"state/models.json": MODELS},
+        {"state/.token.a1b2c3d4": ""},
+        {"data/data.db": "", "data/data.db-wal": "", "data/index/meta.json": ""},
+    ],
+    ids=lambda files: ",".join(files) or "empty",
+)
+def test_byok_home_that_byok_made_is_used(
+    tmp_path: Path, files: dict[str, str]
+) -> None:
+    check_home(fill(tmp_path / "home", files))
+
+
+def test_byok_home_that_is_not_there_is_used(tmp_path: Path) -> None:
+    check_home(tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("files", "named"),
+    [
+        ({"notes.txt": ""}, "notes.txt"),
+        ({"config.toml": "", "content/page.md": ""}, "content"),
+        ({".bashrc": ""}, ".bashrc"),
+        ({"state/models.json": '{"mine": 1}'}, "state/models.json"),
+        ({"state/models.json": "[]"}, "state/models.json"),
+        ({"state/models.json": "not JSON"}, "state/models.json"),
+        ({"state/terraform.tfstate": ""}, "state/terraform.tfstate"),
+        ({"data/rows.csv": ""}, "data/rows.csv"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_byok_home_with_other_files_is_refused(
+    tmp_path: Path, files: dict[str, str], named: str
+) -> None:
+    home = fill(tmp_path / "home", files)
+    with pytest.raises(ConfigError, match="not byok's") as caught:
+        find_paths({"BYOK_HOME": str(home)})
+    assert f"it holds {named}." in str(caught.value)
+    assert str(home / "byok") in caught.value.hint
+    left = {str(f.relative_to(home)) for f in home.rglob("*") if f.is_file()}
+    assert left == set(files)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes and links of POSIX")
+@pytest.mark.parametrize("proof", ["token open to others", "lock that is a link"])
+def test_byok_home_is_not_proven_by_a_name_alone(tmp_path: Path, proof: str) -> None:
+    home = fill(tmp_path / "home", {"notes.txt": "", "state/other": ""})
+    if proof == "token open to others":
+        (home / "state" / "token").write_text("t")
+        (home / "state" / "token").chmod(0o644)
+    else:
+        (home / "state" / "daemon.lock").symlink_to(home / "notes.txt")
+    with pytest.raises(ConfigError, match=r"notes\.txt"):
+        check_home(home)
