@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from byok.chat import Json
 from byok.config import Settings
-from byok.errors import BadRequest, ByokError
+from byok.errors import BadRequest, ByokError, ConfigError
 
 _log = logging.getLogger(__name__)
 # Read at the start only: the port, and what is opened or counted from then on.
@@ -33,8 +33,9 @@ class Source(NamedTuple):
 class Control:
     """Takes settings anew when it is asked, or when their file has changed.
 
-    Settings that cannot be used change nothing. Whoever runs the daemon waits for
-    `ending`, and starts it again if `again` is set.
+    Settings that cannot be used change nothing, and neither does a file that is deleted
+    or emptied: its proxy and headers would be dropped without a word. Whoever runs the
+    daemon waits for `ending`, and starts it again if `again` is set.
     """
 
     def __init__(self, source: Source, settings: Settings, instance: str) -> None:
@@ -43,6 +44,7 @@ class Control:
         self._instance = instance
         self._use: Callable[[Settings], Awaitable[None]] | None = None
         self._stamp = _stamp(source.file)
+        self._had_file = not _is_empty(self._stamp)
         self._changing = asyncio.Lock()
         self._error = ""
         self.ending = asyncio.Event()
@@ -61,6 +63,8 @@ class Control:
         async with self._changing:
             self._stamp = _stamp(self._source.file)
             try:
+                if self._is_lost():
+                    raise _lost(self._source.file)
                 settings = await asyncio.to_thread(self._source.read)
                 if self._use is not None:
                     await self._use(settings)
@@ -69,6 +73,7 @@ class Control:
                 _log.error("the settings stay as they were: %s", error.sentence)
                 raise
             self._error, self._settings = "", settings
+            self._had_file = not _is_empty(self._stamp)
         _log.info("the settings were read from %s", self._source.file)
         if fixed := self._waiting():
             _log.warning("these settings count after a restart: %s", ", ".join(fixed))
@@ -100,10 +105,26 @@ class Control:
         if instance != self._instance:
             raise BadRequest("Another byok is meant.", status=422)
         if again:
-            await self.reload()
-            await asyncio.to_thread(self._source.check, self._settings)
+            settings = await self._read_for_restart()
+            await asyncio.to_thread(self._source.check, settings)
         self.again = again
         self.ending.set()
+
+    async def _read_for_restart(self) -> Settings:
+        """Return what the next start will read: without the file that is the defaults.
+
+        Raises:
+            ByokError: it cannot be used.
+        """
+        self._stamp = _stamp(self._source.file)
+        if self._is_lost():
+            return await asyncio.to_thread(self._source.read)
+        await self.reload()
+        return self._settings
+
+    def _is_lost(self) -> bool:
+        """Tell whether the settings in force came from a file that is gone or empty."""
+        return self._had_file and _is_empty(self._stamp)
 
     def told(self) -> Json:
         """Tell where the settings come from, and what is not in force of them."""
@@ -118,6 +139,19 @@ class Control:
             for key, value in getattr(self._settings, section)
             if value != getattr(getattr(self._started, section), key)
         ]
+
+
+def _is_empty(stamp: tuple[int, ...] | None) -> bool:
+    """Tell a file that is not there, or holds not a byte."""
+    return stamp is None or stamp[1] == 0
+
+
+def _lost(file: Path) -> ConfigError:
+    """Return the refusal to go on by defaults: they have no proxy and no headers."""
+    return ConfigError(
+        f"{file} is gone or empty, so the settings read from it stay in force.",
+        hint="Put it back, or restart byok to run without it.",
+    )
 
 
 def _stamp(file: Path) -> tuple[int, ...] | None:

@@ -71,8 +71,52 @@ async def test_a_changed_file_is_used_without_being_asked(
         assert await used.next() == 9001
         write(file, "[server]\nport = 9002\n")
         assert await used.next() == 9002
-        file.unlink()
-        assert await used.next() == Settings().server.port
+
+
+@pytest.mark.parametrize("end", ["deleted", "emptied"])
+async def test_settings_stay_in_force_when_their_file_is_lost(
+    control: Control, used: Used, file: Path, end: str
+) -> None:
+    """Its proxy and headers must not be dropped by accident."""
+    async with following(control):
+        write(file, "[server]\nport = 9001\n")
+        assert await used.next() == 9001
+        if end == "deleted":
+            file.unlink()
+        else:
+            write(file, "")
+        async with asyncio.timeout(5):
+            while not control.told()["error"]:
+                await asyncio.sleep(0)
+        assert "is gone or empty" in control.told()["error"]
+        assert "restart byok" in control.told()["error"]
+        assert used.ports.empty()
+        write(file, "[server]\nport = 9002\n")
+        assert await used.next() == 9002
+        async with asyncio.timeout(5):
+            while control.told()["error"]:
+                await asyncio.sleep(0)
+
+
+async def test_a_restart_without_the_settings_file_is_the_users_choice(
+    file: Path, used: Used
+) -> None:
+    write(file, "[server]\nport = 9001\n")
+    checked: list[int] = []
+    source = Source(
+        file,
+        lambda: load_settings(file),
+        lambda settings: checked.append(settings.server.port),
+    )
+    control = Control(source, load_settings(file), "me")
+    control.on_change(used)
+    file.unlink()
+    with pytest.raises(ConfigError, match="gone or empty"):
+        await control.reload()
+    await control.stop("me", again=True)
+    assert checked == [Settings().server.port]
+    assert used.ports.empty()
+    assert control.again
 
 
 async def test_a_file_that_is_wrong_changes_nothing_until_it_is_right(
