@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from byok import __version__
 from byok.dialects.presets import PRESETS
 
 ROOT = Path(__file__).parent.parent
@@ -36,7 +37,15 @@ def test_the_architecture_fits_two_pages() -> None:
 
 
 def test_the_changelog_tells_of_this_version() -> None:
-    assert "## Unreleased" in page("CHANGELOG.md")
+    sections = re.findall(r"^## (.+)$", page("CHANGELOG.md"), re.MULTILINE)
+    released = [name for name in sections if name != "Unreleased"]
+    assert re.fullmatch(rf"{re.escape(__version__)} - \d{{4}}-\d\d-\d\d", released[0])
+
+
+def test_the_changelog_says_nothing_twice() -> None:
+    lines = page("CHANGELOG.md").splitlines()
+    entries = [line for line in lines if line.startswith("- ")]
+    assert sorted(set(entries)) == sorted(entries)
 
 
 def test_the_distribution_is_named_byokd_everywhere() -> None:
