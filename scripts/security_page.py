@@ -1,4 +1,4 @@
-"""The page about security: what byok defends, and the cases that tests show."""
+"""docs/SECURITY.md: the threat model and the table of tested cases."""
 
 from collections import Counter
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from scripts.case_tests import Case, all_cases
 
 _SOURCE = Path(__file__).with_name("security_head.md")
-_KINDS = {"B": ("Bad input", "sent"), "F": ("Faults", "what happens")}
+_KINDS = {"B": ("Bad input", "input"), "F": ("Faults", "fault")}
 
 
 def page() -> str:
@@ -16,7 +16,7 @@ def page() -> str:
 
 def written(head: str, cases: list[Case]) -> str:
     """Write the page about these cases."""
-    parts = [head.rstrip(), "", "## What the tests show", "", _count(cases), ""]
+    parts = [head.rstrip(), "", "## Tested cases", "", _count(cases), ""]
     for letter, (title, given) in _KINDS.items():
         parts += [f"### {title}", "", f"| case | {given} | expected | tests |"]
         parts += ["|---|---|---|---|"]
@@ -26,7 +26,7 @@ def written(head: str, cases: list[Case]) -> str:
 
 def _count(cases: list[Case]) -> str:
     gaps = [case for case in cases if case.gaps]
-    text = f"{len(cases) - len(gaps)} of {len(cases)} cases hold, "
+    text = f"{len(cases) - len(gaps)} of {len(cases)} cases pass, "
     if not gaps:
         return f"{text}no known gaps."
     reasons = "; ".join(f"{case.id}: {', '.join(case.gaps)}" for case in gaps)

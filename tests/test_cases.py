@@ -59,7 +59,7 @@ def test_the_page_counts_what_holds_and_names_every_gap() -> None:
     tests = [("B01", HOLDS), ("B01", HOLDS), ("F01", HOLDS), ("F01", FAILS)]
     text = written("# Head\n", joined({"B01": ROW, "F01": ROW}, tests))
     assert text.startswith("# Head\n\n")
-    assert "1 of 2 cases hold, 1 known gap (F01: not yet)." in text
+    assert "1 of 2 cases pass, 1 known gap (F01: not yet)." in text
     assert (
         "| B01 | a \\| b | refused | [test_it_holds](../tests/test_a.py) ×2 |" in text
     )
