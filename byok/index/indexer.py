@@ -52,7 +52,7 @@ class Writer(Protocol):
     def content(self, blob_id: int) -> bytes | None:
         """Return the content of an upload."""
 
-    def killers(self) -> frozenset[bytes]:
+    def parser_crashers(self) -> frozenset[bytes]:
         """Return the file versions that parsers died of."""
 
 
@@ -211,7 +211,7 @@ class Indexer:
 
     def _jobs(self, taken: dict[int, Task]) -> Iterator[Job]:
         key = 0
-        killers = self._writer.killers()
+        parser_crashers = self._writer.parser_crashers()
         while True:
             with self._change:
                 if not self._waiting or self._closing:
@@ -221,7 +221,11 @@ class Indexer:
             if task.workspace_id:
                 taken[key] = task
                 yield Job(
-                    key, task.path, root=task.root, known=task.known, killers=killers
+                    key,
+                    task.path,
+                    root=task.root,
+                    known=task.known,
+                    parser_crashers=parser_crashers,
                 )
                 continue
             content = self._content(task.blob_id)
@@ -230,7 +234,7 @@ class Indexer:
                     self._open[0] -= 1
                 continue
             taken[key] = task
-            yield Job(key, task.path, content=content, killers=killers)
+            yield Job(key, task.path, content=content, parser_crashers=parser_crashers)
 
 
 def _keyed(job: Job, task: Task) -> Job:

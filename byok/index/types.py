@@ -116,8 +116,8 @@ class Job:
     """A file version to prepare: `content`, or the file below `root`.
 
     `key` comes back with the result. A file that still is the version `known` need not
-    be prepared. `plain` leaves the parser out, and so do the versions in `killers`:
-    parsers died of them.
+    be prepared. `plain` leaves the parser out; so it is for versions that crashed it
+    before, the `parser_crashers`.
     """
 
     key: int
@@ -126,7 +126,7 @@ class Job:
     content: bytes | None = None
     plain: bool = False
     known: bytes = b""
-    killers: frozenset[bytes] = frozenset()
+    parser_crashers: frozenset[bytes] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

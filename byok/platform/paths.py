@@ -127,7 +127,7 @@ def _written(path: Path, content: str) -> Iterator[Path]:
             file.flush()
             os.fsync(file.fileno())
         yield temporary
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -147,7 +147,7 @@ def sweep(path: Path, *, older_than: float = 0) -> None:
                 left.unlink()
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a new name last through a power cut, where the system can."""
     if not hasattr(os, "O_DIRECTORY"):
         return
@@ -166,7 +166,7 @@ def make_private(folder: Path) -> None:
     for place in [*reversed(folder.parents), folder]:
         if not place.is_dir():
             place.mkdir(mode=0o700, exist_ok=True)
-            _sync_folder(place.parent)
+            sync_folder(place.parent)
 
 
 def check_private(path: Path, cure: str = "Remove it.") -> None:

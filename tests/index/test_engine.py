@@ -541,7 +541,7 @@ class Dying(InlineWorkers):
     def prepare(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
         for told in super().prepare(jobs):
             job, made = told.job, told.prepared
-            if made is not None and made.name in job.killers:
+            if made is not None and made.name in job.parser_crashers:
                 self.spared.append(job.path)
             yield replace(told, job=replace(job, plain=True), plain=True)
 

@@ -31,7 +31,7 @@ class Shelf:
     def content(self, blob_id: int) -> bytes | None:
         return self.contents.get(blob_id)
 
-    def killers(self) -> frozenset[bytes]:
+    def parser_crashers(self) -> frozenset[bytes]:
         return frozenset()
 
     @property

@@ -163,11 +163,11 @@ def _reply(
         except Unreadable as exc:
             return Reply(job.key, None, exc.reason, None, job.plain), 0
         read = time.perf_counter()
-    name = blob_name(job.path, content) if job.known or job.killers else b""
+    name = blob_name(job.path, content) if job.known or job.parser_crashers else b""
     if job.known and name == job.known:
         same = Reply(job.key, None, None, facts, job.plain, read - began)
         return same, len(content)
-    plain = job.plain or name in job.killers
+    plain = job.plain or name in job.parser_crashers
     prepared, plain = _prepared(job.path, content, prepare, plain=plain)
     reason = SkipReason.NOT_ACCESSIBLE if prepared is None else prepared.reason
     spent = (read - began, time.perf_counter() - read)

@@ -62,7 +62,7 @@ class Batches:
                     continue  # it was forgotten while a worker had the file
                 if outcome.plain and outcome.prepared:
                     db.execute(
-                        "INSERT OR IGNORE INTO killer VALUES(?)",
+                        "INSERT OR IGNORE INTO parser_crasher VALUES(?)",
                         (outcome.prepared.name,),
                     )
                 if workspace_id:

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from byok.errors import ByokError
+from byok.index.store.migrations import migrate, rehearse, version_of
+from byok.index.store.old_copy import make_copy, remove_copy
+from byok.index.store.schema import VERSION, create_tables, missing_columns
 
 _log = logging.getLogger(__name__)
-VERSION = 1
 _BUSY_SECONDS = 5.0
 _AT_ONCE = 500
 _OPEN = "open"
@@ -26,60 +28,6 @@ _OPEN = "open"
 # with TO_INDEX, then the lexical index, then INDEXED; TO_REMOVE, then the lexical
 # index, then the rows go. So after a crash the rows say what may be half done.
 TO_INDEX, INDEXED, TO_REMOVE, NAMED = 0, 1, 2, 3
-
-_SCHEMA = """
-CREATE TABLE blob(
-    id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never given twice: old documents keep it
-    name BLOB NOT NULL UNIQUE,             -- sha256(path || content)
-    path TEXT NOT NULL,
-    size INTEGER NOT NULL,
-    state INTEGER NOT NULL,
-    reason TEXT,                           -- why there is nothing to search in it
-    spans BLOB NOT NULL DEFAULT x'',       -- first line, last line, characters: 3 x u32
-    used INTEGER NOT NULL DEFAULT 0        -- day it was last asked for, since 1970
-);
-CREATE INDEX blob_unfinished ON blob(state) WHERE state <> 1;
-CREATE TABLE content(
-    blob_id INTEGER PRIMARY KEY REFERENCES blob(id) ON DELETE CASCADE,
-    packed BLOB NOT NULL,                  -- zlib
-    bytes INTEGER NOT NULL                 -- of `packed`
-);
-CREATE INDEX content_size ON content(blob_id, bytes);  -- contents are far apart
-CREATE TABLE alias(                        -- names that clients made in another way
-    name BLOB PRIMARY KEY,
-    blob_id INTEGER NOT NULL REFERENCES blob(id) ON DELETE CASCADE
-) WITHOUT ROWID;
-CREATE INDEX alias_blob ON alias(blob_id);
-CREATE TABLE checkpoint(
-    id TEXT PRIMARY KEY,
-    members BLOB NOT NULL,                 -- packed blob ids
-    used INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE workspace(
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    root TEXT NOT NULL UNIQUE,
-    kept INTEGER NOT NULL DEFAULT 0,       -- by `byok index add`, else by the settings
-    used INTEGER NOT NULL DEFAULT 0,       -- day it was last open
-    head TEXT NOT NULL DEFAULT '',         -- commit that `history` was read at
-    history BLOB                           -- packed commits
-);
-CREATE TABLE file(
-    workspace_id INTEGER NOT NULL REFERENCES workspace(id) ON DELETE CASCADE,
-    path TEXT NOT NULL,
-    size INTEGER NOT NULL,
-    mtime_ns INTEGER NOT NULL,
-    ctime_ns INTEGER NOT NULL,
-    inode INTEGER NOT NULL,
-    blob_id INTEGER REFERENCES blob(id) ON DELETE SET NULL,
-    reason TEXT,
-    PRIMARY KEY(workspace_id, path)
-) WITHOUT ROWID;
-CREATE INDEX file_blob ON file(blob_id);
-CREATE TABLE killer(                       -- parsers died of these
-    name BLOB PRIMARY KEY
-) WITHOUT ROWID;
-CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID
-"""
 
 
 class NewerData(ByokError):
@@ -105,16 +53,35 @@ class Database:
         Raises:
             NewerData: a later version wrote it.
             CorruptData: it is no database, or damaged.
+            NotReady: there is no room for the copy that a migration needs.
         """
         self.path = path
         self.was_clean = _look(path) if path.exists() else _make(path)
         self._db = _connect(path)
+        self._was_migrated = False
         try:
+            self._migrate()
             with self.writing():
                 self.note(_OPEN, 1)
         except BaseException:
             self._db.close()
             raise
+
+    def _migrate(self) -> None:
+        version = version_of(self._db)
+        if version < VERSION:
+            copy = make_copy(self._db, self.path, version)
+            migrate(self._db)
+            self._was_migrated = True
+            _log.info(
+                "%s was migrated from version %d to %d; the old one is %s until the "
+                "next start", self.path, version, VERSION, copy.name,
+            )  # fmt: skip
+
+    def forget_old_copy(self) -> None:
+        """Remove the copy from before a migration, unless this start made it."""
+        if not self._was_migrated:
+            remove_copy(self._db, self.path)
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -198,7 +165,7 @@ def _make(path: Path) -> bool:
     new = path.with_name(f"{path.name}.new")
     new.unlink(missing_ok=True)
     with closing(sqlite3.connect(new)) as db:
-        db.executescript(f"BEGIN;{_SCHEMA};PRAGMA user_version = {VERSION};COMMIT")
+        create_tables(db)
     new.replace(path)
     return True
 
@@ -214,35 +181,25 @@ def _look(path: Path) -> bool:
     uri = f"{path.absolute().as_uri()}?mode=ro{plain}"
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as db:
-            version = db.execute("PRAGMA user_version").fetchone()[0]
+            version = version_of(db)
             if version > VERSION:
                 raise NewerData(
                     f"{path} was written by a later version of byok.",
                     hint="Install that version again, or move the file away.",
                 )
-            if version == 0 or not _columns(db) >= _wanted_columns():
+            is_old = 0 < version < VERSION
+            if not (rehearse(db) if is_old else version and not missing_columns(db)):
                 raise _corrupt(path)
             row = db.execute("SELECT value FROM meta WHERE key = ?", (_OPEN,))
             clean: bool = row.fetchone() == (0,)
-            if not clean and db.execute("PRAGMA quick_check").fetchone() != ("ok",):
+            doubtful = is_old or not clean
+            if doubtful and db.execute("PRAGMA quick_check").fetchone() != ("ok",):
                 raise _corrupt(path)
     except sqlite3.DatabaseError as error:
         if _is_damage(error) or error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
             raise _corrupt(path) from error  # SQLITE_ERROR: another program's tables
         raise
     return clean
-
-
-def _wanted_columns() -> set[tuple[str, str]]:
-    with closing(sqlite3.connect(":memory:")) as db:
-        db.executescript(_SCHEMA)
-        return _columns(db)
-
-
-def _columns(db: sqlite3.Connection) -> set[tuple[str, str]]:
-    """Return each column with its table."""
-    sql = "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c"
-    return set(db.execute(f"{sql} WHERE t.type = 'table'"))
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -57,6 +57,7 @@ class Store:
             opened.callback(self.database.close, clean=False)
             self.batches = Batches(self.database, self.index)
             self.batches.recover()
+            self.database.forget_old_copy()
             self._reader = read_only(database)
             opened.pop_all()
         self.spare = spare
@@ -157,10 +158,12 @@ class Store:
             self.writing(self.batches.drop_blobs, [blob_id])
         return found
 
-    def killers(self) -> frozenset[bytes]:
+    def parser_crashers(self) -> frozenset[bytes]:
         """Return the file versions that parsers died of."""
         with self.reading() as db:
-            return frozenset(name for (name,) in db.execute("SELECT name FROM killer"))
+            return frozenset(
+                name for (name,) in db.execute("SELECT name FROM parser_crasher")
+            )
 
     def close(self) -> None:
         """Finish what is being written, and close; what fails is mended by recovery."""

@@ -100,8 +100,8 @@ def test_a_file_that_is_the_known_version_is_not_prepared(tmp_path: Path) -> Non
 
 def test_a_version_that_killed_a_parser_is_not_parsed_again(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_bytes(b"x = 1\n")
-    killers = frozenset([blob_name("a.py", b"x = 1\n")])
-    job = Job(1, "a.py", root=str(tmp_path), killers=killers)
+    parser_crashers = frozenset([blob_name("a.py", b"x = 1\n")])
+    job = Job(1, "a.py", root=str(tmp_path), parser_crashers=parser_crashers)
     with working() as (pipe, _):
         pipe.send([job])
         [same] = pipe.recv()

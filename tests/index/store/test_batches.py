@@ -239,7 +239,7 @@ def test_a_parser_that_died_of_a_file_is_remembered(opened: Opened) -> None:
     dead = Outcome(Job(1, "a.py", plain=True), A1, facts=FACTS, plain=True)
     well = Outcome(Job(1, "b.py"), B1, facts=FACTS)
     opened.batches.put([(dead, 1), (well, 1), (dead, 1)])
-    assert opened.database.rows("SELECT name FROM killer") == [(A1.name,)]
+    assert opened.database.rows("SELECT name FROM parser_crasher") == [(A1.name,)]
 
 
 class Full:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from byok.index.store.database import (
-    VERSION,
     CorruptData,
     Database,
     NewerData,
     read_only,
     selected,
 )
+from byok.index.store.schema import VERSION
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "text": lambda path: path.write_text("no database at all, but some text " * 9),
     "zeros": _zero,
     "half a header": lambda path: os.truncate(path, 50),
-    "a table less": _edited("DROP TABLE killer"),
+    "a table less": _edited("DROP TABLE parser_crasher"),
     "a column less": _edited("ALTER TABLE blob RENAME COLUMN used TO asked"),
     "another program's": _foreign,
     "another program's, version 0": _version_0,

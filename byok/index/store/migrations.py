@@ -1,0 +1,98 @@
+"""Steps from older versions of the database to the newest one.
+
+A new version of the schema is a new row of `MIGRATIONS`, the new text in `schema.py`
+and its `VERSION`. Rules that keep users' data safe:
+
+- All steps of one start run in a single transaction, so a kill at any moment leaves
+  the old version or the new one. `PRAGMA user_version` is part of the transaction.
+- Steps never use `executescript`, which would commit what is open.
+- Foreign keys are off while steps run, because a table can then be built anew and
+  renamed; they are checked before the commit.
+- The steps are first tried on empty tables of the same form (`rehearse`). A database
+  that lacks a table is damaged, and is refused before anything in it changes.
+- Released steps are never edited: databases of every older version still need them.
+
+The lexical index has a version of its own (`recovery.INDEX_VERSION`) and needs no
+steps: it is built anew from the contents in the database and the users' files.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from typing import NamedTuple
+
+from byok.index.store.schema import VERSION, missing_columns
+
+
+class Migration(NamedTuple):
+    """The step to version `to` from the one before; `change` runs in a transaction."""
+
+    to: int
+    change: Callable[[sqlite3.Connection], None]
+
+
+def _sql(*statements: str) -> Callable[[sqlite3.Connection], None]:
+    def change(db: sqlite3.Connection) -> None:
+        for statement in statements:
+            db.execute(statement)
+
+    return change
+
+
+MIGRATIONS = (Migration(2, _sql("ALTER TABLE killer RENAME TO parser_crasher")),)
+
+
+def version_of(db: sqlite3.Connection) -> int:
+    """Return the version of a database, 0 for one that is not byok's."""
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def rehearse(db: sqlite3.Connection) -> bool:
+    """Tell whether the steps lead from this database to the newest schema.
+
+    Reads nothing but the definitions of its tables.
+
+    Raises:
+        sqlite3.DatabaseError: not even those can be read.
+    """
+    definitions = db.execute(
+        "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL "
+        "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
+    ).fetchall()
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as empty:
+        try:
+            for (definition,) in definitions:
+                empty.execute(definition)
+            _run_steps(empty, version_of(db))
+        except sqlite3.OperationalError:  # such as: no such table
+            return False
+        return not missing_columns(empty)
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """Bring a database to the newest version, in one transaction.
+
+    Raises:
+        sqlite3.Error: it stays as it was.
+    """
+    db.execute("PRAGMA foreign_keys = OFF")  # has no effect inside a transaction
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            _run_steps(db, version_of(db))
+            if db.execute("PRAGMA foreign_key_check").fetchone():
+                raise sqlite3.IntegrityError("a row refers to one that is missing")
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+    finally:
+        db.execute("PRAGMA foreign_keys = ON")
+
+
+def _run_steps(db: sqlite3.Connection, version: int) -> None:
+    for step in MIGRATIONS:
+        if step.to > version:
+            step.change(db)
+    db.execute(f"PRAGMA user_version = {VERSION}")

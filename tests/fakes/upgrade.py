@@ -1,0 +1,168 @@
+"""An upgrade by hand: an older byok writes a data folder, this one opens it.
+
+`python -m tests.fakes.upgrade OLD_PYTHON WORKSPACE` starts the daemon of another byok
+(a Python in whose environment it is installed), uploads files, makes a checkpoint and
+asks questions. Then it starts this byok on the same folder, asks the same and compares.
+"""
+
+import hashlib
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tests.fakes.program import ROOT
+
+_READY = re.compile(rb"http://127\.0\.0\.1:(\d+)")
+_PATHS = re.compile(r"^Path: (.+)$", re.MULTILINE)
+_UPLOADS = 300
+_SUFFIXES = (".py", ".js", ".ts", ".md", ".rs", ".go", ".c", ".h", ".java")
+_QUESTIONS = (
+    "where are blobs written in batches",
+    "how is the upstream chosen for a model",
+    "redact secrets from the log",
+    "parse server sent events",
+    "sqlite database transaction",
+    "read the ignore files of a repository",
+    "token bucket limit",
+    "watch a folder for changes",
+)
+
+
+@dataclass
+class Daemon:
+    """A daemon that answers."""
+
+    port: int
+    token: str
+
+    def ask(self, path: str, body: Any) -> Any:
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}{path}",
+            json.dumps(body).encode(),
+            {
+                "Authorization": f"Bearer {self.token}",
+                "Content-Type": "application/json",
+            },
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.loads(answer.read())
+
+    def wait(self) -> float:
+        """Wait until everything is searchable; returns the seconds."""
+        began = time.monotonic()
+        while True:
+            status = self.ask("/byok/index/status", {})
+            phases = {one["phase"] for one in status["workspaces"]}
+            if phases == {"complete"} and not status["waiting"]:
+                return time.monotonic() - began
+            time.sleep(0.05)
+
+
+@contextmanager
+def daemon(python: str, home: Path, cwd: Path, *options: str) -> Iterator[Daemon]:
+    """Run a daemon in a home of its own until the block ends."""
+    command = [python, "-m", "byok", "serve", "--upstream", "demo", "--port", "0"]
+    process = subprocess.Popen(
+        [*command, *options], cwd=cwd, env={**os.environ, "BYOK_HOME": str(home)},
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        found = None
+        while not found:
+            line = process.stdout.readline()
+            assert line, "the daemon ended"
+            found = _READY.search(line)
+        yield Daemon(int(found[1]), (home / "state" / "token").read_text().strip())
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def uploads_of(folder: Path) -> list[dict[str, str]]:
+    """Return some files as a client uploads them, under paths of their own."""
+    found = (p for p in sorted(folder.rglob("*")) if p.suffix in _SUFFIXES)
+    blobs = []
+    for path in itertools.islice(found, _UPLOADS):
+        content = path.read_text("utf-8", "replace")
+        name = f"up/{path.relative_to(folder).as_posix()}"
+        digest = hashlib.sha256((name + content).encode()).hexdigest()
+        blobs.append({"blob_name": digest, "path": name, "content": content})
+    return blobs
+
+
+def upload(one: Daemon, blobs: list[dict[str, str]]) -> str:
+    """Upload in batches and make a checkpoint of every second blob."""
+    for start in range(0, len(blobs), 100):
+        one.ask("/batch-upload", {"blobs": blobs[start : start + 100]})
+    names = sorted(blob["blob_name"] for blob in blobs)[::2]
+    body = {"checkpoint_id": None, "added_blobs": names, "deleted_blobs": []}
+    made = one.ask("/checkpoint-blobs", {"blobs": body})
+    return str(made["new_checkpoint_id"])
+
+
+def answers(one: Daemon, names: list[str], checkpoint: str) -> dict[str, Any]:
+    """Return what is found for each question, and what is missing."""
+    found: dict[str, Any] = {}
+    for question in _QUESTIONS:
+        hits = one.ask("/byok/search", {"query": question, "limit": 20})
+        found[f"search: {question}"] = _files(hits)
+        blobs = {"checkpoint_id": checkpoint, "added_blobs": [], "deleted_blobs": []}
+        asked = {"information_request": question, "blobs": blobs, "dialog": []}
+        text = one.ask("/agents/codebase-retrieval", asked)["formatted_retrieval"]
+        found[f"checkpoint: {question}"] = _PATHS.findall(text)
+    found["missing"] = one.ask("/find-missing", {"mem_object_names": names})
+    return found
+
+
+def _files(hits: Any) -> list[str]:
+    return [str(hit["path"]) for hit in hits.get("hits", hits.get("results", []))]
+
+
+def compare(python: str, workspace: Path, home: Path) -> None:
+    """Write with the old byok, open with this one, print what differs."""
+    blobs = uploads_of(workspace)
+    names = [blob["blob_name"] for blob in blobs]
+    with daemon(python, home, home.parent, "--workspace", str(workspace)) as one:
+        one.wait()
+        checkpoint = upload(one, blobs)
+        one.wait()
+        before = answers(one, names, checkpoint)
+    with daemon(sys.executable, home, ROOT, "--workspace", str(workspace)) as one:
+        at_once = answers(one, names, checkpoint)
+        seconds = one.wait()
+        after = answers(one, names, checkpoint)
+    print(
+        f"{len(blobs)} uploads, checkpoint {checkpoint}; complete after {seconds:.1f} s"
+    )
+    for key, was in before.items():
+        now, first = after[key], at_once[key]
+        print(
+            f"{'same' if now == was else 'DIFFERS'} ({len(was)}), "
+            f"{'same' if first == was else f'{len(first)}'} at once: {key}"
+        )
+        if now != was:
+            print("  before", was, "\n  after ", now)
+    print("data folder:", sorted(path.name for path in (home / "data").iterdir()))
+
+
+def main(arguments: list[str]) -> None:
+    """Run it in a home that is removed afterwards."""
+    python, workspace = arguments
+    with TemporaryDirectory() as folder:
+        compare(python, Path(workspace), Path(folder) / "home")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
