@@ -102,7 +102,7 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
-class FillRequest:
+class FimRequest:
     """What stands around a gap in a file; lines end in LF.
 
     Where it is `one_line`, nothing after a line break is of use.
@@ -122,7 +122,7 @@ class ChatRequest:
     request, "" if it only goes on with tool results. `silent` marks a background
     job of the client, `agent` a model that acts by itself; an answer that is taken
     `verbatim` becomes the user's code or words as it is; the two `client_` flags say
-    what its reader can digest. With `fill` the messages ask for what belongs into a
+    what its reader can digest. With `fim` the messages ask for what belongs into a
     gap: an upstream that can fill gaps gets that instead of them.
     """
 
@@ -136,4 +136,4 @@ class ChatRequest:
     client_parallel_tools: bool = False
     client_tool_use_start: bool = False
     sampling: Sampling = field(default_factory=Sampling)
-    fill: FillRequest | None = None
+    fim: FimRequest | None = None

@@ -77,7 +77,7 @@ class FileChunk(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CodeQuestion:
     """A question about code; `guided` are the blobs that the user attached to it."""
 
     question: str
@@ -86,7 +86,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Passages:
+class CodeContextBlock:
     """The code that goes into a chat, and what the client should know of its blobs."""
 
     text: str = ""

@@ -46,7 +46,7 @@ class ByokError(Exception):
         return f"{message} {self.hint}".strip() if self.hint else message
 
     @property
-    def logged(self) -> str:
+    def log_text(self) -> str:
         """What the log may hold: never the words of others."""
         return self.sentence
 
@@ -140,7 +140,7 @@ class UpstreamRefused(UpstreamError):
         self.counted = counted
 
     @property
-    def logged(self) -> str:
+    def log_text(self) -> str:
         """Only the class: an upstream's own words may repeat the prompt."""
         return f"refused with {self.upstream_status or 'an event'} ({self.code})"
 

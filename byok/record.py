@@ -36,7 +36,7 @@ class Record:
     def __post_init__(self) -> None:
         self.started = self.clock()
 
-    def heard(self) -> None:
+    def note_first_byte(self) -> None:
         """Note that the upstream said something."""
         if self.first_byte is None:
             self.first_byte = self.clock() - self.started

@@ -29,7 +29,7 @@ class Service(StrEnum):
     STOP = "stop, or start again"
 
 
-class Group(StrEnum):
+class EndpointGroup(StrEnum):
     """Endpoints that users send to the official service together."""
 
     MODELS = "models"
@@ -42,7 +42,7 @@ class Group(StrEnum):
     TELEMETRY = "telemetry"
 
 
-class Where(StrEnum):
+class ServedBy(StrEnum):
     """Where a group is answered: here, by the official service, or nowhere."""
 
     LOCAL = "local"

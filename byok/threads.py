@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 T = TypeVar("T")
 
 
-class Run(Protocol):
+class Runner(Protocol):
     """Runs a function where it disturbs nobody; `asyncio.to_thread` is one."""
 
     def __call__(self, work: Callable[[], T], /) -> Awaitable[T]:
@@ -14,6 +14,6 @@ class Run(Protocol):
         ...
 
 
-async def here(work: Callable[[], T], /) -> T:
+async def inline(work: Callable[[], T], /) -> T:
     """Run: at once."""
     return work()

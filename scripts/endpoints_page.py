@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import orjson
 
-from byok.augment.constant_replies import CONTAINING, ENDING, Quiet
+from byok.augment.constant_replies import CONTAINING, ENDING, ConstantReply
 from byok.augment.endpoint_groups import PATHS
 from byok.augment.endpoints import ENDPOINTS, Endpoint, Generate, Local, Refused
 from byok.chat import Json
@@ -47,7 +47,7 @@ def page() -> str:
         ("Answered by a model", Generate),
         ("Answered by byok itself", Local),
         ("Not served", Refused),
-        ("Constant answers", Quiet),
+        ("Constant answers", ConstantReply),
     )
     rows = [f"| `{row.path}` | {_openai(row)} |" for row in ROUTES]
     parts = [HEAD, OPENAI, "\n".join(rows) + "\n\n"]
@@ -74,9 +74,9 @@ def _answer(row: Endpoint) -> str:
             return f"of its own: {service.value}"
         case Refused(status=status, reason=reason):
             return f"{status}: {reason}"
-        case Quiet(stream=True, body=None):
+        case ConstantReply(stream=True, body=None):
             return "empty stream"
-        case Quiet(stream=stream, body=body):
+        case ConstantReply(stream=stream, body=body):
             return _code(body or {}) + (" as one line of a stream" if stream else "")
 
 

@@ -69,6 +69,6 @@ def test_one_error_can_differ_from_its_class() -> None:
 
 def test_the_log_never_holds_an_upstreams_own_words() -> None:
     refused = UpstreamRefused("Your prompt was: secret", upstream_status=400, code="x")
-    assert refused.logged == "refused with 400 (x)"
-    assert UpstreamRefused("secret", code="x").logged == "refused with an event (x)"
-    assert NotReady("Wait.", hint="A little.").logged == "Wait. A little."
+    assert refused.log_text == "refused with 400 (x)"
+    assert UpstreamRefused("secret", code="x").log_text == "refused with an event (x)"
+    assert NotReady("Wait.", hint="A little.").log_text == "Wait. A little."

@@ -23,9 +23,9 @@ def test_a_request_that_asked_nobody_has_nothing_to_tell() -> None:
 def test_what_an_upstream_did_is_one_line() -> None:
     record = Record(model="byok:one:m", clock=(clock := Clock()))
     clock.now += 0.25
-    record.heard()
+    record.note_first_byte()
     clock.now += 1
-    record.heard()
+    record.note_first_byte()
     assert record.seconds == 1.25
     assert str(record) == "byok:one:m first=250ms"
     record.usage, record.attempts, record.repairs = Usage(1200, 30, 1000), 2, 1

@@ -4,14 +4,14 @@ import threading
 
 import pytest
 
-from byok.threads import Run, here
+from byok.threads import Runner, inline
 
 
 async def test_it_runs_in_this_thread_and_gives_its_result() -> None:
-    run: Run = here
+    run: Runner = inline
     assert await run(threading.current_thread) is threading.current_thread()
 
 
 async def test_what_it_raises_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
-        await here(lambda: 1 // 0)
+        await inline(lambda: 1 // 0)

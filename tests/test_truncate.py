@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.truncate import LEFT_OUT, capped, fair_cap, middle_left_out
+from byok.truncate import LEFT_OUT, fair_share, keep_ends, truncate_middle
 
 LETTERS = st.text("abc\n", max_size=400)
 
 
 @given(LETTERS, st.integers(0, 60), st.integers(0, 60))
 def test_both_ends_are_kept(text: str, head: int, tail: int) -> None:
-    cut = middle_left_out(text, head, tail)
+    cut = keep_ends(text, head, tail)
     if cut == text:
         assert len(text) <= head + len(LEFT_OUT) + tail
     else:
@@ -21,19 +21,19 @@ def test_both_ends_are_kept(text: str, head: int, tail: int) -> None:
 
 @given(LETTERS, st.integers(60, 500))
 def test_a_text_is_cut_to_a_length(text: str, limit: int) -> None:
-    cut = capped(text, limit)
+    cut = truncate_middle(text, limit)
     assert len(cut) <= limit
     assert (cut == text) is (len(text) <= limit)
 
 
 @given(LETTERS, st.integers(0, 60))
 def test_no_limit_is_too_small(text: str, limit: int) -> None:
-    assert len(capped(text, limit)) <= max(len(LEFT_OUT) + 20, limit)
+    assert len(truncate_middle(text, limit)) <= max(len(LEFT_OUT) + 20, limit)
 
 
 @given(st.lists(st.integers(0, 1000), max_size=30), st.integers(0, 20_000))
 def test_a_fair_cap_fills_the_room_and_no_more(sizes: list[int], room: int) -> None:
-    cap = fair_cap(sizes, room)
+    cap = fair_share(sizes, room)
     taken = sum(min(size, cap) for size in sizes)
     assert taken <= room
     larger = sum(min(size, cap + 1) for size in sizes)
@@ -54,4 +54,4 @@ def test_a_fair_cap_fills_the_room_and_no_more(sizes: list[int], room: int) -> N
 def test_small_wants_are_met_and_the_rest_shared(
     sizes: list[int], room: int, cap: int
 ) -> None:
-    assert fair_cap(sizes, room) == cap
+    assert fair_share(sizes, room) == cap

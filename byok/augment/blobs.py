@@ -32,7 +32,7 @@ class SentBlob:
     content: bytes
 
 
-def asked_names(body: Json) -> list[str]:
+def requested_names(body: Json) -> list[str]:
     """Return the names of `/find-missing`, under either field, each once.
 
     Raises:
@@ -52,7 +52,7 @@ def missing_reply(unknown: Sequence[str], nonindexed: Sequence[str]) -> dict[str
     }
 
 
-def sent_blobs(body: Json) -> list[SentBlob]:
+def decode_uploads(body: Json) -> list[SentBlob]:
     """Return the uploads of `/batch-upload`, one for each place of the list.
 
     Raises:
@@ -60,10 +60,10 @@ def sent_blobs(body: Json) -> list[SentBlob]:
     """
     blobs = items(body, "blobs")
     _check_count(len(blobs), MAX_UPLOADED)
-    return [_sent(blob if isinstance(blob, dict) else {}) for blob in blobs]
+    return [_sent_blob(blob if isinstance(blob, dict) else {}) for blob in blobs]
 
 
-def _sent(blob: Json) -> SentBlob:
+def _sent_blob(blob: Json) -> SentBlob:
     given = text(blob, "blob_name", "name")
     found = blob.get("content")
     content = found.encode("utf-8", "replace") if isinstance(found, str) else b""
@@ -71,7 +71,7 @@ def _sent(blob: Json) -> SentBlob:
     return SentBlob(given, to_bytes(given) if given else b"", path, content)
 
 
-def uploaded_reply(sent: Sequence[SentBlob], names: Sequence[str]) -> dict[str, Any]:
+def upload_reply(sent: Sequence[SentBlob], names: Sequence[str]) -> dict[str, Any]:
     """Acknowledge each blob at its place, by the client's name if it gave one."""
     return {
         "blob_names": [
@@ -101,7 +101,7 @@ def checkpoint_names(body: Json) -> BlobNames:
     return names
 
 
-def guided_names(body: Json) -> tuple[bytes, ...]:
+def attached_names(body: Json) -> tuple[bytes, ...]:
     """Return the blobs that the user attached to a question, up to 1,000."""
     names = strings(body, "user_guided_blobs", "user_specified_files")
     return tuple(map(to_bytes, filter(None, names[:_MOST_GUIDED])))

@@ -60,16 +60,16 @@ def selection(body: Json) -> str:
         ("after the selection", suffix),
     ):
         if code.strip():
-            parts.append(f"{label}:\n{fenced(code, text(body, 'lang'))}")
+            parts.append(f"{label}:\n{fence_code(code, text(body, 'lang'))}")
     return "\n".join(parts) if len(parts) > 1 else ""
 
 
 def diff(patch: str) -> str:
     """Render the patch that a question is about."""
-    return f"[patch]\n{fenced(patch, 'diff')}" if patch.strip() else ""
+    return f"[patch]\n{fence_code(patch, 'diff')}" if patch.strip() else ""
 
 
-def fenced(code: str, language: str = "") -> str:
+def fence_code(code: str, language: str = "") -> str:
     """Fence code with more backticks than it holds in a row."""
     longest = max(map(len, re.findall("`+", code)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -87,7 +87,7 @@ def file(data: str, media_type: str) -> str:
     bare = media_type.partition(";")[0].strip().lower()
     if bare.startswith("text/") or bare.endswith(_TEXT_TYPES):
         content = raw.decode("utf-8", "replace")
-        return f"[attached file, {bare}]\n{fenced(content[:MAX_FILE_CHARS])}"
+        return f"[attached file, {bare}]\n{fence_code(content[:MAX_FILE_CHARS])}"
     return marker("attached file", bare or "unknown type", f"{len(raw):,} bytes")
 
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
-from byok.augment.chat_reply import ChatReply, chunk, collected
+from byok.augment.chat_reply import ChatReply, chunk, collect
 from byok.augment.chat_request import decode_chat
-from byok.augment.grounding import wanted
-from byok.augment.reply_job import Defaults, Facts, Job
+from byok.augment.grounding import code_question
+from byok.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 from byok.chat import ChatRequest, Json
 from byok.errors import ByokError
 from byok.events import StreamEvent
@@ -19,7 +19,7 @@ class ChatLines(ChatReply):
     keeps_part = True
     heartbeat: ClassVar[Json | None] = chunk()
 
-    def __init__(self, chat: ChatRequest, facts: Facts) -> None:
+    def __init__(self, chat: ChatRequest, facts: ReplyFacts) -> None:
         super().__init__(chat, facts.request_id)
         self._facts = facts
 
@@ -33,14 +33,14 @@ class ChatLines(ChatReply):
 class ChatObject:
     """ObjectReply: the chunks of one chat answer, joined."""
 
-    def __init__(self, chat: ChatRequest, facts: Facts) -> None:
+    def __init__(self, chat: ChatRequest, facts: ReplyFacts) -> None:
         self._lines = ChatLines(chat, facts)
         self._found: list[Json] = [self._lines.first]
 
     @property
-    def left_out(self) -> list[str]:
+    def omitted_tools(self) -> list[str]:
         """Tool calls beyond the one that the client takes."""
-        return self._lines.left_out
+        return self._lines.omitted_tools
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
         """Collect."""
@@ -49,29 +49,29 @@ class ChatObject:
 
     def flush(self) -> Iterator[Json]:
         """Give the whole answer."""
-        yield self._joined(self._lines.flush())
+        yield self._join(self._lines.flush())
 
-    def failed(self, error: ByokError, /) -> Json:
+    def fail_whole(self, error: ByokError, /) -> Json:
         """Keep what was said; an answer in which nothing was said is an error."""
         if not self._lines.has_output:
             raise error
-        return self._joined(self._lines.fail(error))
+        return self._join(self._lines.fail(error))
 
-    def _joined(self, rest: Iterable[Json]) -> dict[str, Any]:
-        return collected([*self._found, *rest])
+    def _join(self, rest: Iterable[Json]) -> dict[str, Any]:
+        return collect([*self._found, *rest])
 
 
 def chat_lines(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
-) -> Job[ChatLines]:
+) -> ReplyJob[ChatLines]:
     """Read a /chat-stream body."""
     chat = decode_chat(body, defaults, on_node)
-    return Job(chat, partial(ChatLines, chat), wanted(body, chat))
+    return ReplyJob(chat, partial(ChatLines, chat), code_question(body, chat))
 
 
 def chat_object(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
-) -> Job[ChatObject]:
+) -> ReplyJob[ChatObject]:
     """Read a /chat body."""
     chat = decode_chat(body, defaults, on_node)
-    return Job(chat, partial(ChatObject, chat), wanted(body, chat))
+    return ReplyJob(chat, partial(ChatObject, chat), code_question(body, chat))

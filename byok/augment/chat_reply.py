@@ -80,7 +80,7 @@ class ChatReply:
         self._usage: Usage | None = None
         self._finish: FinishReason | None = None
         self._notices: list[Notice] = []
-        self.left_out: list[str] = []  # calls beyond the one that the client takes
+        self.omitted_tools: list[str] = []  # calls beyond the one that the client takes
 
     @property
     def has_output(self) -> bool:
@@ -98,7 +98,7 @@ class ChatReply:
         """Write one event."""
         match event:
             case TextDelta(text=text):
-                before = () if self._text else (*self._thought(),)
+                before = () if self._text else (*self._flush_thinking(),)
                 self._text.append(text)
                 return (*before, chunk(text)) if before else (chunk(text),)
             case ThinkingDelta(text=text):
@@ -106,7 +106,7 @@ class ChatReply:
             case ToolCall():
                 if not self._calls or self._parallel_tools:
                     return self._call(event)
-                self.left_out.append(event.name)
+                self.omitted_tools.append(event.name)
             case Usage():
                 self._usage = event
             case Finish(reason=reason):
@@ -140,7 +140,7 @@ class ChatReply:
         yield from self._end(stop, (error.code, error.sentence))
 
     def _end(self, stop: StopReason, error: tuple[str, str] | None) -> Iterator[Json]:
-        yield from self._thought()
+        yield from self._flush_thinking()
         yield from self._whole_text()
         for notice in self._notices:
             yield chunk(f"\n{NOTICE}{' '.join(notice.text.split())}")
@@ -162,7 +162,7 @@ class ChatReply:
             }
         yield last
 
-    def _thought(self) -> Iterator[Json]:
+    def _flush_thinking(self) -> Iterator[Json]:
         thought, self._thinking = "".join(self._thinking), []
         if thought.strip() and not self._silent:
             payload = {"summary": thought, "content": None}
@@ -174,7 +174,7 @@ class ChatReply:
             yield chunk("", self._node(ResponseNode.RAW_RESPONSE, content=text))
 
     def _call(self, call: ToolCall) -> Iterator[Json]:
-        yield from self._thought()
+        yield from self._flush_thinking()
         yield from self._whole_text()
         self._calls += 1
         use: dict[str, Any] = {
@@ -197,7 +197,7 @@ class ChatReply:
         return {"id": self._nodes, "type": kind, "content": content, **payload}
 
 
-def collected(chunks: Iterable[Json]) -> dict[str, Any]:
+def collect(chunks: Iterable[Json]) -> dict[str, Any]:
     """Join the chunks of one answer into the single object of /chat."""
     whole = chunk()
     texts: list[str] = []

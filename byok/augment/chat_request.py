@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from byok.augment import blocks
 from byok.augment.body import first_text, flag, mapping, text
-from byok.augment.exchanges import Exchange, read_exchanges
-from byok.augment.history import History
-from byok.augment.nodes import Turn, read_turn
+from byok.augment.exchanges import HistoryItem, read_exchanges
+from byok.augment.history import MessageBuilder
+from byok.augment.nodes import UserTurn, read_turn
 from byok.augment.reply_job import Defaults
-from byok.augment.summary import rendered_turn
+from byok.augment.summary import render_summary
 from byok.augment.system import is_agent, system_text
 from byok.augment.tools import read_tools
 from byok.chat import (
@@ -41,7 +41,7 @@ def decode_chat(
     exchanges, current = _after_summary(exchanges, current)
     silent = flag(body, "silent")
     flags = mapping(body, "feature_detection_flags")
-    history = History()
+    history = MessageBuilder()
     for number, exchange in enumerate(exchanges):
         history.add_exchange(exchange, number)
     if _is_idle(exchanges, current):
@@ -78,25 +78,25 @@ def model_id(body: Json) -> str:
 
 
 def _after_summary(
-    exchanges: list[Exchange], current: Turn
-) -> tuple[list[Exchange], Turn]:
+    exchanges: list[HistoryItem], current: UserTurn
+) -> tuple[list[HistoryItem], UserTurn]:
     """Drop what the latest summary replaces, and render the summary as text."""
     if current.summary is not None:
-        return [], rendered_turn(current)
+        return [], render_summary(current)
     for place in range(len(exchanges) - 1, -1, -1):
         exchange = exchanges[place]
         if exchange.turn.summary is not None:
-            first = Exchange(rendered_turn(exchange.turn), exchange.reply)
+            first = HistoryItem(render_summary(exchange.turn), exchange.reply)
             return [first, *exchanges[place + 1 :]], current
     return exchanges, current
 
 
-def _own_words(exchanges: list[Exchange], current: Turn) -> str:
+def _own_words(exchanges: list[HistoryItem], current: UserTurn) -> str:
     turns = [current, *(e.turn for e in reversed(exchanges))]
     return next((turn.words for turn in turns if turn.words), "")
 
 
-def _is_idle(exchanges: list[Exchange], current: Turn) -> bool:
+def _is_idle(exchanges: list[HistoryItem], current: UserTurn) -> bool:
     """Tell a request that asks nothing: no words, no results, no calls to answer."""
     if current.asks or current.results:
         return False
@@ -104,13 +104,13 @@ def _is_idle(exchanges: list[Exchange], current: Turn) -> bool:
     return not replies or bool(replies[-1].text.strip() and not replies[-1].calls)
 
 
-def _matters(exchange: Exchange) -> bool:
+def _matters(exchange: HistoryItem) -> bool:
     """Tell an exchange in which somebody said or did anything."""
     turn, reply = exchange.turn, exchange.reply
     return bool(turn.asks or turn.results or reply.text.strip() or reply.calls)
 
 
-def _with_editor(turn: Turn, body: Json) -> Turn:
+def _with_editor(turn: UserTurn, body: Json) -> UserTurn:
     """Put the selection and the patch before the question, where there is one."""
     if turn.results or not turn.asks or turn.summary is not None:
         return turn
@@ -121,6 +121,6 @@ def _with_editor(turn: Turn, body: Json) -> Turn:
     return replace(turn, content=(*before, *turn.content)) if before else turn
 
 
-def _personality(exchanges: list[Exchange], current: Turn) -> Json | None:
+def _personality(exchanges: list[HistoryItem], current: UserTurn) -> Json | None:
     turns = [current, *(e.turn for e in reversed(exchanges))]
     return next((t.personality for t in turns if t.personality is not None), None)

@@ -7,7 +7,7 @@ from byok.chat import Json
 
 
 @dataclass(frozen=True, slots=True)
-class Quiet:
+class ConstantReply:
     """Answer with a constant; for a stream `body` is its one line, or None for none."""
 
     path: str
@@ -82,13 +82,13 @@ _SWALLOWED = (
     "/cloud-agents/agents/update-tags",
 )
 
-QUIET: tuple[Quiet, ...] = (
-    *(Quiet(path, _EMPTY) for path in _SWALLOWED),
+QUIET: tuple[ConstantReply, ...] = (
+    *(ConstantReply(path, _EMPTY) for path in _SWALLOWED),
     # agents
     # Nobody here judges a call: "not safe" lets the client ask its user.
-    Quiet("/agents/check-tool-safety", {"is_safe": False}),
-    Quiet("/agents/list-remote-tools", {"tools": []}),
-    Quiet(
+    ConstantReply("/agents/check-tool-safety", {"is_safe": False}),
+    ConstantReply("/agents/list-remote-tools", {"tools": []}),
+    ConstantReply(
         "/agents/run-remote-tool",
         {
             "tool_output": "",
@@ -97,7 +97,7 @@ QUIET: tuple[Quiet, ...] = (
             "status": 0,
         },
     ),
-    Quiet(
+    ConstantReply(
         "/agents/blob-status",
         {
             "unknown_blob_names": [],
@@ -105,20 +105,24 @@ QUIET: tuple[Quiet, ...] = (
             "checkpoint_not_found": False,
         },
     ),
-    Quiet(
+    ConstantReply(
         "/settings/get-tenant-tool-permissions",
         {"tool_permissions_settings": {"rules": []}},
     ),
-    Quiet("/indexed-commits/get-latest-blobset", {"blobset": None, "commit": None}),
+    ConstantReply(
+        "/indexed-commits/get-latest-blobset", {"blobset": None, "commit": None}
+    ),
     # chat side data; where sources differ on a name, both are sent
-    Quiet("/chat/exchanges/list", {"chat_history": []}),
-    Quiet("/context-canvas/list", {"canvases": [], "next_page_token": ""}),
-    Quiet("/get-implicit-external-sources", {"external_source_ids": [], "sources": []}),
-    Quiet("/search-external-sources", {"sources": [], "results": []}),
-    Quiet("/user-secrets/list", {"secrets": []}),
-    Quiet("/user-secrets/get", {"secret": None, "found": False}),
+    ConstantReply("/chat/exchanges/list", {"chat_history": []}),
+    ConstantReply("/context-canvas/list", {"canvases": [], "next_page_token": ""}),
+    ConstantReply(
+        "/get-implicit-external-sources", {"external_source_ids": [], "sources": []}
+    ),
+    ConstantReply("/search-external-sources", {"sources": [], "results": []}),
+    ConstantReply("/user-secrets/list", {"secrets": []}),
+    ConstantReply("/user-secrets/get", {"secret": None, "found": False}),
     # account
-    Quiet(
+    ConstantReply(
         "/token",
         {
             "access_token": "",
@@ -127,7 +131,7 @@ QUIET: tuple[Quiet, ...] = (
             "scope": "email profile offline_access",
         },
     ),
-    Quiet(
+    ConstantReply(
         "/get-credit-info",
         {
             "usage_units_remaining": 1_000_000,
@@ -135,7 +139,7 @@ QUIET: tuple[Quiet, ...] = (
             "display_info": {"usage_unit_display_name": "credits"},
         },
     ),
-    Quiet(
+    ConstantReply(
         "/subscription-info",
         {
             "subscription": {
@@ -147,22 +151,24 @@ QUIET: tuple[Quiet, ...] = (
             "feature_gating_info": {"feature_controls": []},
         },
     ),
-    Quiet("/subscription-banner", {"banner": None}),
-    Quiet("/notifications/read", {"notifications": []}),
+    ConstantReply("/subscription-banner", {"banner": None}),
+    ConstantReply("/notifications/read", {"notifications": []}),
     # source hosting
-    Quiet("/github/is-user-configured", {"is_configured": False}),
-    Quiet("/github/list-repos", {"repos": []}),
-    Quiet("/github/list-branches", {"branches": []}),
+    ConstantReply("/github/is-user-configured", {"is_configured": False}),
+    ConstantReply("/github/list-repos", {"repos": []}),
+    ConstantReply("/github/list-branches", {"branches": []}),
     # remote and cloud agents
-    Quiet("/remote-agents/list", _NO_REMOTE_AGENTS),
-    Quiet("/remote-agents/list-stream", _NO_REMOTE_AGENTS, stream=True),
-    Quiet("/remote-agents/agent-history-stream", None, stream=True),
-    Quiet("/remote-agents/get-chat-history", {"chat_history": []}),
-    Quiet("/cloud-agents/agents/list", {"agents": [], "next_page_token": ""}),
-    Quiet("/cloud-agents/agents/create", _CLOUD_AGENT),
-    Quiet("/cloud-experts/experts/create-agent", _CLOUD_AGENT),
-    Quiet("/cloud-agents/agents/get-messages", {"messages": []}),
-    Quiet("/cloud-agents/agents/batch-get-message-counts", {"message_counts": []}),
+    ConstantReply("/remote-agents/list", _NO_REMOTE_AGENTS),
+    ConstantReply("/remote-agents/list-stream", _NO_REMOTE_AGENTS, stream=True),
+    ConstantReply("/remote-agents/agent-history-stream", None, stream=True),
+    ConstantReply("/remote-agents/get-chat-history", {"chat_history": []}),
+    ConstantReply("/cloud-agents/agents/list", {"agents": [], "next_page_token": ""}),
+    ConstantReply("/cloud-agents/agents/create", _CLOUD_AGENT),
+    ConstantReply("/cloud-experts/experts/create-agent", _CLOUD_AGENT),
+    ConstantReply("/cloud-agents/agents/get-messages", {"messages": []}),
+    ConstantReply(
+        "/cloud-agents/agents/batch-get-message-counts", {"message_counts": []}
+    ),
 )
 
 # Families whose exact names were never recorded: (part or end of the path, answer).

@@ -10,18 +10,18 @@ from typing import assert_never
 
 from byok.augment.blobs import (
     checkpoint_reply,
+    decode_uploads,
     missing_reply,
-    sent_blobs,
-    uploaded_reply,
+    upload_reply,
 )
-from byok.augment.constant_replies import Quiet
+from byok.augment.constant_replies import ConstantReply
 from byok.augment.endpoints import Endpoint, Generate, Local, Refused, Streamed, Whole
-from byok.augment.reply_job import Defaults, Facts, unnoticed
+from byok.augment.reply_job import Defaults, ReplyFacts, ignore_kind
 from byok.augment.retrieval import encode_retrieval
 from byok.chat import Json
 from byok.code_query import Retrieval
 from byok.errors import BadRequest
-from byok.routing import Group, Service
+from byok.routing import EndpointGroup, Service
 
 CHECKPOINT = "off"  # nobody will know it, so that clients send all names again later
 
@@ -34,7 +34,7 @@ class Off:
     stream: bool = False
 
 
-def switched_off(group: Group) -> BadRequest:
+def disabled_error(group: EndpointGroup) -> BadRequest:
     """Return the error of a group that is off."""
     return BadRequest(
         f"The group {group} is switched off.",
@@ -44,7 +44,7 @@ def switched_off(group: Group) -> BadRequest:
     )
 
 
-def off_answer(row: Endpoint, group: Group, body: Json, request_id: str) -> Off:
+def off_answer(row: Endpoint, group: EndpointGroup, body: Json, request_id: str) -> Off:
     """Return the answer of an endpoint that is off.
 
     Raises:
@@ -52,10 +52,10 @@ def off_answer(row: Endpoint, group: Group, body: Json, request_id: str) -> Off:
     """
     match row:
         case Generate():
-            return _failed(row, switched_off(group), body, request_id)
+            return _streamed_failure(row, disabled_error(group), body, request_id)
         case Local():
             return Off([_nothing(row.answer, group, body)])
-        case Quiet(stream=stream, body=line):
+        case ConstantReply(stream=stream, body=line):
             return Off([] if line is None else [line], stream)
         case Refused():
             raise BadRequest(row.reason, code="not_served", status=row.status)
@@ -63,29 +63,31 @@ def off_answer(row: Endpoint, group: Group, body: Json, request_id: str) -> Off:
             assert_never(row)
 
 
-def _failed(row: Generate, error: BadRequest, body: Json, request_id: str) -> Off:
+def _streamed_failure(
+    row: Generate, error: BadRequest, body: Json, request_id: str
+) -> Off:
     match row.how:
         case Streamed(decode):
-            lines = decode(body, Defaults(), unnoticed).reply(Facts(request_id))
+            lines = decode(body, Defaults(), ignore_kind).reply(ReplyFacts(request_id))
             if not lines.keeps_part:
                 raise error
             first = () if lines.first is None else (lines.first,)
             return Off([*first, *lines.fail(error)], stream=True)
         case Whole(decode):
-            whole = decode(body, Defaults(), unnoticed).reply(Facts(request_id))
-            return Off([whole.failed(error)])
+            whole = decode(body, Defaults(), ignore_kind).reply(ReplyFacts(request_id))
+            return Off([whole.fail_whole(error)])
 
 
-def _nothing(service: Service, group: Group, body: Json) -> Json:
+def _nothing(service: Service, group: EndpointGroup, body: Json) -> Json:
     match service:
         case Service.FIND_MISSING:
             return missing_reply((), ())
         case Service.BATCH_UPLOAD:
-            sent = sent_blobs(body)
-            return uploaded_reply(sent, [""] * len(sent))
+            sent = decode_uploads(body)
+            return upload_reply(sent, [""] * len(sent))
         case Service.CHECKPOINT:
             return checkpoint_reply(CHECKPOINT)
         case Service.RETRIEVAL:
-            return encode_retrieval(Retrieval(switched_off(group).sentence))
+            return encode_retrieval(Retrieval(disabled_error(group).sentence))
         case _:
-            raise switched_off(group)
+            raise disabled_error(group)

@@ -28,17 +28,17 @@ class Endings:
         text, self._held = text[:cut], text[cut:]
         if text:
             self._said = True
-            yield self._ended(text)
+            yield self._convert(text)
 
     def flush(self) -> Iterator[str]:
         """End the last line as it should be."""
-        held = self._ended(self._held)
+        held = self._convert(self._held)
         if self._last and not held and self._said:
             yield self._ending or "\n"
         elif held and self._last is not False:
             yield held
 
-    def _ended(self, text: str) -> str:
+    def _convert(self, text: str) -> str:
         return _BREAK.sub(self._ending, text) if self._ending else text
 
 

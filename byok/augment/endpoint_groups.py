@@ -5,7 +5,7 @@ of OpenAI clients, unknown ones, and /token, whose answer would hand the token o
 service to the client.
 """
 
-from byok.routing import Group
+from byok.routing import EndpointGroup
 
 _CONTEXT = """
     /find-missing /batch-upload /checkpoint-blobs /memorize
@@ -51,19 +51,19 @@ _TELEMETRY = """
     /resolve-completions /resolve-chat-input-completion /resolve-edit
     /resolve-instruction /resolve-smart-paste /resolve-next-edit
 """
-PATHS: dict[Group, tuple[str, ...]] = {
-    Group.MODELS: ("/get-models",),
-    Group.CONTEXT: tuple(_CONTEXT.split()),
-    Group.COMPLETION: ("/completion", "/chat-input-completion"),
-    Group.EDIT: tuple(_EDIT.split()),
-    Group.CHAT: tuple(_CHAT.split()),
-    Group.AGENTS: tuple(_AGENTS.split()),
-    Group.ACCOUNT: tuple(_ACCOUNT.split()),
-    Group.TELEMETRY: tuple(_TELEMETRY.split()),
+PATHS: dict[EndpointGroup, tuple[str, ...]] = {
+    EndpointGroup.MODELS: ("/get-models",),
+    EndpointGroup.CONTEXT: tuple(_CONTEXT.split()),
+    EndpointGroup.COMPLETION: ("/completion", "/chat-input-completion"),
+    EndpointGroup.EDIT: tuple(_EDIT.split()),
+    EndpointGroup.CHAT: tuple(_CHAT.split()),
+    EndpointGroup.AGENTS: tuple(_AGENTS.split()),
+    EndpointGroup.ACCOUNT: tuple(_ACCOUNT.split()),
+    EndpointGroup.TELEMETRY: tuple(_TELEMETRY.split()),
 }
 _GROUPS = {path: group for group, paths in PATHS.items() for path in paths}
 
 
-def group_of(path: str) -> Group | None:
+def group_of(path: str) -> EndpointGroup | None:
     """Return the group of an endpoint, None for one that byok answers in any case."""
     return _GROUPS.get(path)

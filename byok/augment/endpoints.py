@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from byok.augment.chat_job import chat_lines, chat_object
 from byok.augment.completion.reply import CompletionObject
-from byok.augment.constant_replies import QUIET, Quiet
+from byok.augment.constant_replies import QUIET, ConstantReply
 from byok.augment.prompts import (
     chat_input,
     commit_message,
@@ -80,7 +80,7 @@ class Refused:
     status: int = 422
 
 
-Endpoint: TypeAlias = Generate | Local | Quiet | Refused
+Endpoint: TypeAlias = Generate | Local | ConstantReply | Refused
 
 _NO_REMOTE = "byok runs no remote agents."
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byok.augment.body import integer, mapping, objects, text
-from byok.augment.nodes import ResponseNode, Turn, read_turn
+from byok.augment.nodes import ResponseNode, UserTurn, read_turn
 from byok.chat import Json, ToolCall
 from byok.wire.json_body import is_object
 
@@ -12,7 +12,7 @@ NOTICE = "[byok] "
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class RecordedReply:
     """An assistant's turn as the client recorded it."""
 
     text: str = ""
@@ -21,30 +21,30 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class HistoryItem:
     """One user turn plus the assistant's answer to it."""
 
-    turn: Turn
-    reply: Reply
+    turn: UserTurn
+    reply: RecordedReply
 
 
-def read_exchanges(body: Json) -> list[Exchange]:
+def read_exchanges(body: Json) -> list[HistoryItem]:
     """Read `chat_history`, oldest first."""
     return [read_exchange(item) for item in objects(body, "chat_history")]
 
 
-def read_exchange(item: Json) -> Exchange:
+def read_exchange(item: Json) -> HistoryItem:
     """Read one history item."""
     turn = read_turn(item, text(item, "request_message"))
-    return Exchange(turn, read_reply(item))
+    return HistoryItem(turn, read_reply(item))
 
 
-def read_reply(item: Json) -> Reply:
+def read_reply(item: Json) -> RecordedReply:
     """Read the answer: `response_text`, or what its nodes hold."""
     nodes = objects(item, "response_nodes") or objects(item, "structured_output_nodes")
     said = text(item, "response_text")
     if not nodes:
-        return Reply(without_notices(said))
+        return RecordedReply(without_notices(said))
     if not said:
         said = next(
             (
@@ -64,7 +64,7 @@ def read_reply(item: Json) -> Reply:
         for node in nodes
         if _is(node, ResponseNode.THINKING)
     )
-    return Reply(without_notices(said), _calls(nodes), "".join(thoughts))
+    return RecordedReply(without_notices(said), _calls(nodes), "".join(thoughts))
 
 
 def without_notices(said: str) -> str:

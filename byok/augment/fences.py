@@ -67,7 +67,7 @@ class Unfenced:
             if _BEGUN.match(text) and len(text) <= _MOST_HELD:
                 self._first = text
                 return
-            text = self._opened(text)
+            text = self._open(text)
         if self._mark:
             text = "".join(self._lines(text))
         if text:
@@ -85,7 +85,7 @@ class Unfenced:
         if held:
             yield held
 
-    def _opened(self, text: str) -> str:
+    def _open(self, text: str) -> str:
         """Decide what the first line is, and take an opening fence away."""
         self._decided = True
         opening = _OPENING.match(text)

@@ -6,14 +6,14 @@ message is the same, byte for byte, as in the turn before, so that prompt caches
 
 from dataclasses import replace
 
-from byok.augment.blobs import blob_names, guided_names
+from byok.augment.blobs import attached_names, blob_names
 from byok.augment.body import flag
 from byok.augment.system import is_agent
 from byok.chat import ChatRequest, ContextPart, Json, Role
-from byok.code_query import Wanted
+from byok.code_query import CodeQuestion
 
 
-def wanted(body: Json, chat: ChatRequest) -> Wanted | None:
+def code_question(body: Json, chat: ChatRequest) -> CodeQuestion | None:
     """Return what a chat asks about which code; None where none shall be added.
 
     Agents search for themselves, and a turn that brings tool results goes on with what
@@ -23,7 +23,7 @@ def wanted(body: Json, chat: ChatRequest) -> Wanted | None:
         return None
     if flag(body, "disable_retrieval"):
         return None
-    found = Wanted(chat.question, blob_names(body), guided_names(body))
+    found = CodeQuestion(chat.question, blob_names(body), attached_names(body))
     return None if found.blobs.is_empty and not found.guided else found
 
 

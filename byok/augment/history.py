@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import count
 
-from byok.augment.exchanges import Exchange, Reply
-from byok.augment.nodes import Result, Turn
+from byok.augment.exchanges import HistoryItem, RecordedReply
+from byok.augment.nodes import Result, UserTurn
 from byok.chat import (
     Message,
     Part,
@@ -21,7 +21,7 @@ from byok.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.truncate import capped
+from byok.truncate import truncate_middle
 
 NO_RESULT = '{"error":"no result was recorded for this call"}'
 NO_OUTPUT = "(no output)"
@@ -30,7 +30,7 @@ _ERROR_WORDS = ("error", "fail", "exception", "traceback", "fatal")
 BEGINNING = "(The beginning of this conversation was left out.)"
 
 
-class History:
+class MessageBuilder:
     """Builds the messages of one conversation, oldest first."""
 
     def __init__(self) -> None:
@@ -39,12 +39,12 @@ class History:
         self._names: dict[str, str] = {}
         self.has_orphans = False
 
-    def add_exchange(self, exchange: Exchange, number: int) -> None:
+    def add_exchange(self, exchange: HistoryItem, number: int) -> None:
         """Add a past exchange; `number` makes ids for calls that have none."""
         self.add_turn(exchange.turn)
         self._answer(exchange.reply, number)
 
-    def add_turn(self, turn: Turn) -> None:
+    def add_turn(self, turn: UserTurn) -> None:
         """Add what the user sent: results first, then words and pictures."""
         pictures, orphans = self._results(turn.results)
         content = [*pictures, *orphans, *turn.content]
@@ -66,8 +66,8 @@ class History:
         else:
             self._messages.append((role, list(parts)))
 
-    def _answer(self, reply: Reply, number: int) -> None:
-        calls = _named(reply.calls, number)
+    def _answer(self, reply: RecordedReply, number: int) -> None:
+        calls = _give_ids(reply.calls, number)
         self._names.update((call.id, call.name) for call in calls)
         text = (TextPart(reply.text),) if reply.text.strip() else ()
         if not text and not calls:
@@ -80,7 +80,7 @@ class History:
     def _results(self, results: Iterable[Result]) -> tuple[list[Part], list[Part]]:
         """Answer the open calls; return pictures and orphans for the user message."""
         calls, self._open = self._open, []
-        answered, rest = _matched(calls, results)
+        answered, rest = _pair_results(calls, results)
         pictures: list[Part] = []
         for call in calls:
             result = answered.get(call.id)
@@ -100,19 +100,19 @@ class History:
             f"id: {result.call_id or 'unknown'}",
             *([f"tool: {name}"] if name else []),
             f"status: {'error' if result.is_error else 'ok'}",
-            capped(result.content or NO_OUTPUT, MAX_ORPHAN_CHARS),
+            truncate_middle(result.content or NO_OUTPUT, MAX_ORPHAN_CHARS),
         ]
         return [TextPart("\n".join(lines)), *result.images]
 
 
-def _named(calls: Sequence[ToolCall], number: int) -> list[ToolCall]:
+def _give_ids(calls: Sequence[ToolCall], number: int) -> list[ToolCall]:
     """Give each call without an id one that no other call of the message has."""
     taken = {call.id for call in calls}
     free = (i for n in count() if (i := f"call_{number}_{n}") not in taken)
     return [c if c.id else replace(c, id=next(free)) for c in calls]
 
 
-def _matched(
+def _pair_results(
     calls: list[ToolCall], results: Iterable[Result]
 ) -> tuple[dict[str, Result], list[Result]]:
     """Pair results with calls by id; the first result of a call counts.

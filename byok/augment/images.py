@@ -25,7 +25,7 @@ def read_image(node: Json) -> ImagePart | None:
     media_type = next((m for magic, m in _MAGIC if head.startswith(magic)), "")
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         media_type = "image/webp"
-    media_type = media_type or _declared(own_type or text(node, "format"))
+    media_type = media_type or _media_type(own_type or text(node, "format"))
     whole = len(data) % 4 == 0 and _BASE64.fullmatch(data)
     return ImagePart(media_type, data) if whole and media_type else None
 
@@ -52,6 +52,6 @@ _NAMED = {
 }  # fmt: skip
 
 
-def _declared(form: str) -> str:
+def _media_type(form: str) -> str:
     """Read a format: a media type, its last word, or the client's number."""
     return _NAMED.get(form.lower().removeprefix("image/"), "")

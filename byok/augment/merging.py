@@ -12,38 +12,38 @@ from typing import Any
 from byok.augment.body import mapping, objects, text
 from byok.chat import Json
 from byok.errors import UpstreamGarbled
-from byok.routing import Group
+from byok.routing import EndpointGroup
 from byok.wire.json_body import parse_json, write_json
 
 _BY_NAME = ("additional_chat_models", "model_registry")  # display name -> id
 _BY_ID = "model_info_registry"
 _OURS = ("enable_model_registry", "elo_model_configuration")
-_FLAGS: dict[Group, tuple[str, ...]] = {
-    Group.TELEMETRY: (
+_FLAGS: dict[EndpointGroup, tuple[str, ...]] = {
+    EndpointGroup.TELEMETRY: (
         "enable_sentry",
         "cli_enable_sentry",
         "beachhead_enable_sentry",
         "enable_hindsight",
         "agent_report_streamed_chat_every_chunk",
     ),
-    Group.CHAT: (
+    EndpointGroup.CHAT: (
         "agent_chat_model",
         "vscode_share_min_version",
         "enable_context_canvas",
         "vscode_sources_min_version",
         "vscode_external_sources_in_chat_min_version",
     ),
-    Group.CONTEXT: ("enable_commit_indexing", "max_upload_size_bytes"),
-    Group.AGENTS: (
+    EndpointGroup.CONTEXT: ("enable_commit_indexing", "max_upload_size_bytes"),
+    EndpointGroup.AGENTS: (
         "vscode_background_agents_min_version",
         "enable_tenant_level_tool_permissions",
     ),
-    Group.ACCOUNT: ("notification_polling_interval_ms",),
+    EndpointGroup.ACCOUNT: ("notification_polling_interval_ms",),
 }
 _TELEMETRY_WORDS = ("sentry", "telemetry", "hindsight")
 
 
-def merged_models(official: Json, ours: Json, groups: Collection[Group]) -> Json:
+def merge_models(official: Json, ours: Json, groups: Collection[EndpointGroup]) -> Json:
     """Join both answers; `groups` are those that the service answers.
 
     Its models stay, behind ours, where it answers chats: otherwise nobody could serve
@@ -54,7 +54,7 @@ def merged_models(official: Json, ours: Json, groups: Collection[Group]) -> Json
     """
     if not isinstance(official.get("feature_flags"), dict):
         raise UpstreamGarbled("its list of models is none.")
-    with_theirs = Group.CHAT in groups
+    with_theirs = EndpointGroup.CHAT in groups
     names = {model["name"] for model in ours["models"]}
     theirs = objects(official, "models") if with_theirs else []
     kept = [m for m in theirs if text(m, "name") and text(m, "name") not in names]
@@ -70,11 +70,13 @@ def merged_models(official: Json, ours: Json, groups: Collection[Group]) -> Json
     }
 
 
-def _flags(theirs: Json, ours: Json, groups: Collection[Group]) -> dict[str, Any]:
+def _flags(
+    theirs: Json, ours: Json, groups: Collection[EndpointGroup]
+) -> dict[str, Any]:
     """Take their flags but for those that are ours to set."""
     left_out = {*_BY_NAME, _BY_ID, *_OURS}
     left_out.update(*(_FLAGS[group] for group in _FLAGS if group not in groups))
-    if Group.TELEMETRY not in groups:
+    if EndpointGroup.TELEMETRY not in groups:
         left_out |= {name for name in theirs if _reports(name)}
     return {**ours, **{n: flag for n, flag in theirs.items() if n not in left_out}}
 

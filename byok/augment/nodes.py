@@ -57,7 +57,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class UserTurn:
     """One request of the user.
 
     `content` is everything for the model in its order; `asks` tells whether any of
@@ -114,7 +114,7 @@ def read_result(node: Json) -> Result:
     )
 
 
-def read_turn(body: Json, message: str) -> Turn:
+def read_turn(body: Json, message: str) -> UserTurn:
     """Read one exchange's request: its message and its nodes."""
     nodes = request_nodes(body)
     results = tuple(
@@ -157,9 +157,9 @@ class _Reader:
         self._personality: Json | None = None
         self._unknown: list[int] = []
 
-    def turn(self, results: tuple[Result, ...]) -> Turn:
+    def turn(self, results: tuple[Result, ...]) -> UserTurn:
         self._say_message()
-        return Turn(
+        return UserTurn(
             tuple(self._parts),
             results,
             self._asks,

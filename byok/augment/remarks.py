@@ -44,7 +44,7 @@ class WithoutTalk:
         streams: bool = False,
     ) -> None:
         self._old = old
-        self._known = known(old)
+        self._known = significant_lines(old)
         self._holds = Holds.WORDS if is_talk(old) else holds
         self._names = names
         self._among_words = self._holds is Holds.WORDS
@@ -133,7 +133,7 @@ class OnlyBlock:
     """
 
     def __init__(self, old: str, holds: Holds, *, file: bool = False) -> None:
-        self._known = known(old)
+        self._known = significant_lines(old)
         self._fenced = any(map(_FENCE.match, old.splitlines()))
         self._title = next(filter(None, map(str.strip, old.splitlines())), "")
         self._holds = holds
@@ -189,13 +189,15 @@ class OnlyBlock:
         end = more[0] if more else len(lines)
         if more and (fence := _FENCE.match(lines[end])) and fence[1].strip():
             return False  # it opens a block inside the first one
-        first, rest = (known("".join(part)) for part in (lines[start:end], lines[end:]))
+        first, rest = (
+            significant_lines("".join(part)) for part in (lines[start:end], lines[end:])
+        )
         return len((rest - first) & self._known) >= _FEWEST
 
     def _has_known(self, lines: list[str]) -> bool:
         return any(line.strip() in self._known for line in lines)
 
 
-def known(text: str) -> frozenset[str]:
+def significant_lines(text: str) -> frozenset[str]:
     """Return the lines of a text that are not blank, however they are indented."""
     return frozenset(line.strip() for line in text.splitlines()) - {""}

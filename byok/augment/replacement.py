@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from byok.augment.positions import Region
-from byok.augment.reply_job import Facts
-from byok.augment.text_reply import said_nothing, was_cut
+from byok.augment.reply_job import ReplyFacts
+from byok.augment.text_reply import empty_answer_error, was_cut
 from byok.chat import Json
 from byok.errors import ByokError
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta
@@ -24,9 +24,11 @@ class ReplacementLines:
     keeps_part = False
     heartbeat: ClassVar[Json | None] = {"text": ""}
     first: ClassVar[Json | None] = None
-    left_out = ()
+    omitted_tools = ()
 
-    def __init__(self, clean: Stage[str, str], region: Region, facts: Facts) -> None:
+    def __init__(
+        self, clean: Stage[str, str], region: Region, facts: ReplyFacts
+    ) -> None:
         self._clean = clean
         self._region = region
         self._facts = facts
@@ -55,7 +57,7 @@ class ReplacementLines:
             raise was_cut(self._finish)
         rest = self._chunks(self._clean.flush())
         if not self._begun:
-            raise said_nothing()
+            raise empty_answer_error()
         return [*rest, _line(self._region.tail)] if self._region.tail else rest
 
     def fail(self, error: ByokError, /) -> list[Json]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from byok.chat import ChatRequest, Json, Sampling
-from byok.code_query import FileChunk, Wanted
+from byok.code_query import CodeQuestion, FileChunk
 from byok.errors import ByokError
 from byok.events import StreamEvent
 
@@ -20,7 +20,7 @@ class Defaults:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ReplyFacts:
     """What an answer tells besides the model's words."""
 
     request_id: str = ""
@@ -47,7 +47,7 @@ class Facts:
 
 class _Reply(Protocol):
     @property
-    def left_out(self) -> Sequence[str]: ...
+    def omitted_tools(self) -> Sequence[str]: ...
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]: ...
 
@@ -85,7 +85,7 @@ class LineReply(_Reply, Protocol):
 class ObjectReply(_Reply, Protocol):
     """Stage[StreamEvent, Json]: the single object of an answer, given by flush."""
 
-    def failed(self, error: ByokError, /) -> Json:
+    def fail_whole(self, error: ByokError, /) -> Json:
         """Give the object that stands for a broken answer, or raise the error."""
         ...
 
@@ -94,15 +94,15 @@ Reply = TypeVar("Reply", bound=_Reply, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Job(Generic[Reply]):
+class ReplyJob(Generic[Reply]):
     """A question without messages is not asked: its answer is empty.
 
     `wanted` says about which code it is, where code shall be added to it.
     """
 
     chat: ChatRequest
-    reply: Callable[[Facts], Reply]
-    wanted: Wanted | None = None
+    reply: Callable[[ReplyFacts], Reply]
+    wanted: CodeQuestion | None = None
 
 
 class Decode(Protocol[Reply]):
@@ -114,10 +114,10 @@ class Decode(Protocol[Reply]):
 
     def __call__(
         self, body: Json, defaults: Defaults, on_node: Callable[[int], None], /
-    ) -> Job[Reply]:
+    ) -> ReplyJob[Reply]:
         """Read one body."""
         ...
 
 
-def unnoticed(kind: int) -> None:
+def ignore_kind(kind: int) -> None:
     """Take no note of a kind of node, where a body has none or is read twice."""

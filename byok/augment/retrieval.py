@@ -26,7 +26,7 @@ def decode_retrieval(body: Json) -> RetrievalRequest:
         blob_names(body),
         code=not flag(body, "disable_codebase_retrieval"),
         commits=flag(body, "enable_commit_retrieval"),
-        roots=wanted_roots(body),
+        roots=requested_roots(body),
         folders=tuple(strings(body, _FOLDERS)),
     )
 
@@ -36,7 +36,7 @@ def with_folders(body: Json, folders: Sequence[str]) -> Json:
     return {**body, _FOLDERS: [*folders]}
 
 
-def wanted_roots(body: Json) -> list[str]:
+def requested_roots(body: Json) -> list[str]:
     """Return the workspaces that byok's own command line and MCP server ask about."""
     return strings(body, "workspaces")
 

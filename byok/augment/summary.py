@@ -6,10 +6,10 @@ from dataclasses import replace
 from html import escape
 
 from byok.augment.body import integer, objects, text
-from byok.augment.exchanges import Exchange, Reply, read_exchange
-from byok.augment.nodes import Result, Turn
+from byok.augment.exchanges import HistoryItem, RecordedReply, read_exchange
+from byok.augment.nodes import Result, UserTurn
 from byok.chat import Json, Part, TextPart
-from byok.truncate import capped
+from byok.truncate import truncate_middle
 
 MAX_RESULT_CHARS = 8000
 MAX_INPUT_CHARS = 2000
@@ -24,7 +24,7 @@ _TEMPLATE = """<earlier_conversation>
 </recent>"""
 
 
-def rendered_turn(turn: Turn) -> Turn:
+def render_summary(turn: UserTurn) -> UserTurn:
     """Put the summary's text where its node stands.
 
     Results lying beside the node answer calls that are text now; they are rendered
@@ -32,7 +32,7 @@ def rendered_turn(turn: Turn) -> Turn:
     """
     if turn.summary is None:
         return turn
-    beside = Exchange(Turn(results=turn.results), Reply())
+    beside = HistoryItem(UserTurn(results=turn.results), RecordedReply())
     extra = [beside] if turn.results else []
     shown = render(turn.summary, extra)
     text: tuple[Part, ...] = (TextPart(shown),) if shown.strip() else ()
@@ -42,7 +42,7 @@ def rendered_turn(turn: Turn) -> Turn:
     return replace(turn, content=content, results=(), asks=True)
 
 
-def render(node: Json, extra: list[Exchange]) -> str:
+def render(node: Json, extra: list[HistoryItem]) -> str:
     """Fill the client's template, or byok's own, in a single pass.
 
     Values may hold braces or the names of placeholders; unknown placeholders stay.
@@ -69,7 +69,7 @@ def render(node: Json, extra: list[Exchange]) -> str:
     return filled
 
 
-def _exchange(exchange: Exchange) -> str:
+def _exchange(exchange: HistoryItem) -> str:
     turn, reply = exchange.turn, exchange.reply
     said = "\n".join(p.text for p in turn.content if isinstance(p, TextPart))
     parts = [
@@ -78,7 +78,7 @@ def _exchange(exchange: Exchange) -> str:
         f"<assistant>{reply.text}</assistant>" if reply.text else "",
         *(
             f'<tool_use name="{escape(call.name)}" id="{escape(call.id)}">'
-            f"{capped(call.arguments, MAX_INPUT_CHARS)}</tool_use>"
+            f"{truncate_middle(call.arguments, MAX_INPUT_CHARS)}</tool_use>"
             for call in reply.calls
         ),
     ]
@@ -87,5 +87,5 @@ def _exchange(exchange: Exchange) -> str:
 
 def _result(result: Result) -> str:
     error = ' is_error="true"' if result.is_error else ""
-    content = capped(result.content, MAX_RESULT_CHARS)
+    content = truncate_middle(result.content, MAX_RESULT_CHARS)
     return f'<tool_result id="{escape(result.call_id)}"{error}>{content}</tool_result>'

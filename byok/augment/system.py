@@ -40,7 +40,7 @@ def system_text(
     persona = _PERSONAS.get(kind) or _PERSONAS.get(integer(body, "persona_type"), "")
     agent = not silent and is_agent(body)
     parts = [
-        _replaced(text(body, "system_prompt") or base, body),
+        _apply_replacements(text(body, "system_prompt") or base, body),
         "" if silent else persona,
         "" if silent else text(personality or {}, "custom_instructions"),
         text(body, "user_guidelines"),
@@ -62,7 +62,7 @@ def is_agent(body: Json) -> bool:
     return "AGENT" in text(body, "mode").upper()
 
 
-def _replaced(prompt: str, body: Json) -> str:
+def _apply_replacements(prompt: str, body: Json) -> str:
     """Apply `system_prompt_replacements`, where they name what to replace."""
     for row in items(body, "system_prompt_replacements"):
         if isinstance(row, dict) and (

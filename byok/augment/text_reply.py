@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from byok.augment.chat_reply import STOP_REASONS, StopReason, chunk
-from byok.augment.reply_job import Facts
+from byok.augment.reply_job import ReplyFacts
 from byok.chat import Json
 from byok.errors import ByokError, UpstreamError, UpstreamGarbled
 from byok.events import Finish, FinishReason, Notice, StreamEvent, TextDelta
 from byok.stage import Stage
 
 
-def said_nothing() -> UpstreamGarbled:
+def empty_answer_error() -> UpstreamGarbled:
     """Return the error for an answer without any text."""
     return UpstreamGarbled(
         "The model answered with nothing.",
@@ -40,10 +40,15 @@ class TextLines:
 
     keeps_part = True
     heartbeat: ClassVar[Json | None] = chunk()
-    left_out = ()
+    omitted_tools = ()
 
     def __init__(
-        self, clean: Stage[str, str], facts: Facts, *, asked: bool, instead: str = ""
+        self,
+        clean: Stage[str, str],
+        facts: ReplyFacts,
+        *,
+        asked: bool,
+        instead: str = "",
     ) -> None:
         self._clean = clean
         self._facts = facts
@@ -79,7 +84,7 @@ class TextLines:
         """
         rest = self._chunks(self._clean.flush())
         if self._asked and not self._said:
-            raise said_nothing()
+            raise empty_answer_error()
         last = chunk(stop=STOP_REASONS[self._finish or FinishReason.STOP])
         if notice := self._notice:
             error = UpstreamError(notice.text, code=notice.code)
@@ -104,7 +109,7 @@ class TextLines:
 class WholeText:
     """Collects a text that would do harm if it were not whole."""
 
-    left_out = ()
+    omitted_tools = ()
 
     def __init__(self, clean: Stage[str, str]) -> None:
         self._clean = clean
@@ -132,7 +137,7 @@ class WholeText:
             raise was_cut(self._finish)
         text = self.so_far()
         if not text.strip():
-            raise said_nothing()
+            raise empty_answer_error()
         return text
 
     def so_far(self) -> str:
@@ -144,7 +149,7 @@ class WholeText:
 class WholeObject(WholeText):
     """ObjectReply: the text in an object; a broken answer is an error."""
 
-    def __init__(self, clean: Stage[str, str], facts: Facts) -> None:
+    def __init__(self, clean: Stage[str, str], facts: ReplyFacts) -> None:
         super().__init__(clean)
         self._facts = facts
 
@@ -154,12 +159,12 @@ class WholeObject(WholeText):
         Raises:
             UpstreamGarbled: the text is cut, or there is none.
         """
-        yield self.written(self.whole())
+        yield self.write(self.whole())
 
-    def failed(self, error: ByokError, /) -> Json:
+    def fail_whole(self, error: ByokError, /) -> Json:
         """Raise the error: a part of the text would pass for all of it."""
         raise error
 
-    def written(self, text: str) -> dict[str, Any]:
+    def write(self, text: str) -> dict[str, Any]:
         """Write the object."""
         return {"text": text, **self._facts.fields}

@@ -43,11 +43,11 @@ def ask_daemon(service: Service, body: "Json | None" = None) -> "Json | None":
         refuse_if_silent(paths)
         return None
 
-    async def asked() -> "Json":
+    async def ask() -> "Json":
         async with talking(daemon, read_token(paths.token)) as door:
             return await door.answer(service, body or {})
 
-    return asyncio.run(asked())
+    return asyncio.run(ask())
 
 
 def refuse_if_silent(paths: Paths) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from byok.cli.output import counted
+from byok.cli.output import count_noun
 from byok.errors import NotReady
 from byok.routing import Service
 
@@ -107,7 +107,7 @@ def describe(space: dict[str, Any]) -> str:
         for name, words in _LEFT_OUT.items()
         if space["counters"].get(name)
     ]
-    text = f"{root}: {counted(count, 'file')} indexed"
+    text = f"{root}: {count_noun(count, 'file')} indexed"
     return f"{text}; left out: {', '.join(left)}" if left else text
 
 

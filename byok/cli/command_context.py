@@ -25,12 +25,12 @@ ConfigOption = Annotated[
 
 def _complete_upstream(begun: str) -> list[str]:
     """Return the upstreams that may be meant, for the shell."""
-    from byok.config import known_upstreams
+    from byok.config import upstream_names
 
     own: Iterable[str] = ()
     with contextlib.suppress(ByokError):  # a shell has no room for complaints here
         own = load()[0].upstreams
-    return [name for name in known_upstreams(own) if name.startswith(begun)]
+    return [name for name in upstream_names(own) if name.startswith(begun)]
 
 
 UpstreamOption = Annotated[

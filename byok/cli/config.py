@@ -69,11 +69,11 @@ def show(config: ConfigOption = None) -> None:
     They are those of the running daemon; with --config, or where none runs, those that
     it would start with.
     """
-    from byok.config import masked
+    from byok.config import mask_settings
 
     told = None if config else ask_daemon(Service.SETTINGS)
     if told is None:
-        told = masked(load(config)[0])
+        told = mask_settings(load(config)[0])
         if config is None:
             tell_not_running()
     say_json(told)

@@ -11,7 +11,7 @@ from byok.cli.output import say, say_json, tell
 from byok.platform.paths import find_paths
 
 
-class Client(StrEnum):
+class ClientKind(StrEnum):
     """The clients that byok can explain."""
 
     VSCODE = "vscode"
@@ -26,7 +26,9 @@ def register(app: typer.Typer) -> None:
 
 
 def connect(
-    client: Annotated[Client, typer.Argument(help="Which client to point at byok.")],
+    client: Annotated[
+        ClientKind, typer.Argument(help="Which client to point at byok.")
+    ],
     json: JsonOption = False,
 ) -> None:
     """Print the settings or variables that point a client at the running daemon."""
@@ -46,7 +48,7 @@ def connect(
         say_json(values)
         return
     tell(_WHERE[client])
-    if client in (Client.CLI, Client.SDK):
+    if client in (ClientKind.CLI, ClientKind.SDK):
         for name, value in values.items():
             say(f"export {name}={value}")
     else:
@@ -69,17 +71,17 @@ def _jetbrains(url: str, token: str) -> dict[str, str]:
 
 
 _VALUES = {
-    Client.VSCODE: _editor,
-    Client.JETBRAINS: _jetbrains,
-    Client.CLI: _environment,
-    Client.SDK: _environment,
+    ClientKind.VSCODE: _editor,
+    ClientKind.JETBRAINS: _jetbrains,
+    ClientKind.CLI: _environment,
+    ClientKind.SDK: _environment,
 }
 _WHERE = {
-    Client.VSCODE: "Add to settings.json (Preferences: Open User Settings (JSON)):",
-    Client.JETBRAINS: (
+    ClientKind.VSCODE: "Add to settings.json (Preferences: Open User Settings (JSON)):",
+    ClientKind.JETBRAINS: (
         "Enter both in the plugin's settings. Its documentation does not name the "
         "fields, so this was not tried with every version:"
     ),
-    Client.CLI: "Set in the shell that runs the CLI:",
-    Client.SDK: "Set for the program, or pass as api_url and api_key:",
+    ClientKind.CLI: "Set in the shell that runs the CLI:",
+    ClientKind.SDK: "Set for the program, or pass as api_url and api_key:",
 }

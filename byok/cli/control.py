@@ -35,7 +35,7 @@ def stop() -> None:
     Open answers have ten seconds to end by themselves.
     """
     paths = find_paths()
-    daemon = _told_to_stop(paths, again=False)
+    daemon = _request_stop(paths, again=False)
     if daemon is None:
         say("byok is not running.")
         return
@@ -52,7 +52,7 @@ def restart() -> None:
     from byok.daemon_client.find import find_daemon
 
     paths = find_paths()
-    daemon = _told_to_stop(paths, again=True)
+    daemon = _request_stop(paths, again=True)
     if daemon is None:
         say("byok is not running. Start it: byok serve")
         raise typer.Exit(EXIT_NOT_RUNNING)
@@ -80,7 +80,7 @@ def reload() -> None:
         tell(f"These count after `byok restart`: {', '.join(told['restart'])}")
 
 
-def _told_to_stop(paths: Paths, *, again: bool) -> "Instance | None":
+def _request_stop(paths: Paths, *, again: bool) -> "Instance | None":
     """Ask the daemon that proved to be this user's; nobody else is touched."""
     from byok.daemon.token import read_token
     from byok.daemon_client.daemon import talking
@@ -91,12 +91,12 @@ def _told_to_stop(paths: Paths, *, again: bool) -> "Instance | None":
         refuse_if_silent(paths)
         return None
 
-    async def told() -> None:
+    async def request_stop() -> None:
         async with talking(daemon, read_token(paths.token)) as door:
             body = {"instance": daemon.instance, "again": again}
             await door.answer(Service.STOP, body)
 
-    asyncio.run(told())
+    asyncio.run(request_stop())
     return daemon
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from byok.daemon.instance import Instance
 
 
-class Options(NamedTuple):
+class RequestedOptions(NamedTuple):
     """What `byok serve` was asked for; empty is what counts for nothing."""
 
     upstream: str = ""
@@ -22,9 +22,11 @@ class Options(NamedTuple):
     config: Path | None = None
 
 
-def ignored(daemon: "Instance", options: Options, settings: "Settings") -> list[str]:
+def unfulfilled_options(
+    daemon: "Instance", options: RequestedOptions, settings: "Settings"
+) -> list[str]:
     """Return the options that the running daemon does not fulfil, as they are typed."""
-    if options == Options():
+    if options == RequestedOptions():
         return []
     told = ask_daemon(Service.DAEMON) or {}
     found = []

@@ -5,14 +5,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from byok.cli.output import counted
+from byok.cli.output import count_noun
 from byok.errors import ConfigError
 from byok.escapes import escape
 from byok.index.files.ignore import Rules
 from byok.index.files.reading import Folder, Unreadable
 from byok.index.files.roots import check_root
 from byok.index.files.scan import Counters, walk
-from byok.index.types import Found
+from byok.index.types import FoundFile
 
 # Measured with two workers on two cores (docs/RETRIEVAL.md).
 _FILES_PER_SECOND, _BYTES_PER_SECOND, _MEASURED_WORKERS = 1_100, 9_000_000, 2
@@ -31,15 +31,15 @@ class Estimate:
     disk_bytes: int
     too_large: bool
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return it for a script."""
         return asdict(self)
 
     def text(self) -> str:
         """Say it in a few lines."""
         lines = [
-            f"{escape(str(self.root))}: {counted(self.files, 'file')}, "
-            f"{self.bytes / 1e6:,.1f} MB; {counted(self.left_out, 'name')} left out",
+            f"{escape(str(self.root))}: {count_noun(self.files, 'file')}, "
+            f"{self.bytes / 1e6:,.1f} MB; {count_noun(self.left_out, 'name')} left out",
             f"estimated: {_duration(self.seconds)} for the first build, "
             f"{self.disk_bytes / 1e6:,.1f} MB on disk (rates measured elsewhere: "
             "yours may be half or twice that)",
@@ -71,7 +71,7 @@ def estimate(
         with Folder(root) as folder:
             rules = Rules(folder.load, extensions=extensions, allow_secret=allow_secret)
             for batch in walk(root, rules, Counters()):
-                found = [entry for entry in batch if isinstance(entry, Found)]
+                found = [entry for entry in batch if isinstance(entry, FoundFile)]
                 names += len(batch) - len(found)
                 files += len(found)
                 size += sum(entry.facts.size for entry in found)

@@ -204,6 +204,6 @@ def estimate(
         allow_secret=own.allow_secret,
     )
     if json:
-        say_json(found.told())
+        say_json(found.as_json())
     else:
         say_text(found.text())

@@ -28,14 +28,16 @@ NameArgument = Annotated[
 ]
 
 
-class Store(StrEnum):
+class KeyStore(StrEnum):
     """Where a key is kept."""
 
     KEYRING = "keyring"
     VAULT = "vault"
 
 
-StoreOption = Annotated[Store, typer.Option(help="The OS keyring, or a sealed file.")]
+StoreOption = Annotated[
+    KeyStore, typer.Option(help="The OS keyring, or a sealed file.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -52,14 +54,14 @@ def register(app: typer.Typer) -> None:
 
 def set_key(
     name: NameArgument,
-    store: StoreOption = Store.KEYRING,
+    store: StoreOption = KeyStore.KEYRING,
     config: ConfigOption = None,
 ) -> None:
     """Store a key, asked for without echo or read from standard input."""
     from byok.keys import clean_key, fingerprint
 
     settings, paths = load(config)
-    wanted = _wanted(name, settings)
+    wanted = _key_query(name, settings)
     if sys.stdin.isatty():
         raw: str = typer.prompt(
             f"Key for {wanted.name} ({wanted.origin})", hide_input=True
@@ -107,9 +109,9 @@ def test_key(name: NameArgument, config: ConfigOption = None) -> None:
     """
     from byok.routing import OFFICIAL
 
-    told = None if config else _tried_by_daemon(name)
+    told = None if config else _try_by_daemon(name)
     if told is None:
-        told = _tried_here(name, config)
+        told = _try_here(name, config)
     if name == OFFICIAL:
         say(f"The official service took the token for {told['origin']}.")
         return
@@ -117,7 +119,7 @@ def test_key(name: NameArgument, config: ConfigOption = None) -> None:
     tell("A few providers list their models for any key; a first chat is the proof.")
 
 
-def _tried_by_daemon(name: str) -> "Json | None":
+def _try_by_daemon(name: str) -> "Json | None":
     try:
         return ask_daemon(Service.KEY_TEST, {"upstream": name})
     except ByokError as error:
@@ -126,10 +128,10 @@ def _tried_by_daemon(name: str) -> "Json | None":
         return None  # it can be one of the presets
 
 
-def _tried_here(name: str, config: Path | None) -> "Json":
+def _try_here(name: str, config: Path | None) -> "Json":
     from byok.routing import OFFICIAL
 
-    _wanted(name, load(config)[0])
+    _key_query(name, load(config)[0])
 
     async def work(services: "Services") -> "Json":
         from byok.server.own import try_key
@@ -145,16 +147,16 @@ def _tried_here(name: str, config: Path | None) -> "Json":
 def remove_key(
     name: NameArgument,
     store: Annotated[
-        Store | None, typer.Option(help="Only from there; else from both.")
+        KeyStore | None, typer.Option(help="Only from there; else from both.")
     ] = None,
     config: ConfigOption = None,
 ) -> None:
     """Forget a stored key."""
     settings, paths = load(config)
-    wanted = _wanted(name, settings)
+    wanted = _key_query(name, settings)
     removed: list[str] = []
     unread: list[ByokError] = []
-    for place in [store] if store else Store:
+    for place in [store] if store else KeyStore:
         try:
             if _store(place, paths).remove(wanted.entry):
                 removed.append(place.value)
@@ -170,7 +172,7 @@ def remove_key(
         raise typer.Exit(1)
 
 
-def _wanted(name: str, settings: "Settings") -> "KeyWanted":
+def _key_query(name: str, settings: "Settings") -> "KeyWanted":
     from byok.config import upstream_named
     from byok.errors import ConfigError
     from byok.routing import OFFICIAL
@@ -190,11 +192,11 @@ def _wanted(name: str, settings: "Settings") -> "KeyWanted":
     return wanted
 
 
-def _store(store: Store, paths: "Paths") -> "KeyringStore | Vault":
+def _store(store: KeyStore, paths: "Paths") -> "KeyringStore | Vault":
     from byok.keys.keyring_store import KeyringStore
     from byok.keys.vault import Vault
 
-    if store is Store.KEYRING:
+    if store is KeyStore.KEYRING:
         return KeyringStore()
 
     def ask() -> str:

@@ -32,7 +32,7 @@ def tell(line: str) -> None:
     sys.stderr.write(escape(line) + "\n")
 
 
-def counted(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     """Write a number with its noun, in the plural where that is right."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 

@@ -86,13 +86,13 @@ async def _scope(
     told = await client.ask(Service.INDEX_STATUS, {})
     known = [space["root"] for space in told["workspaces"]]
     if everything:
-        _tell_if_empty(await built_as_far_as_it_goes(client, known))
+        _tell_if_empty(await wait_until_searchable(client, known))
         return known
     wanted = given or [_around_here(known)]
     new = [root for root in wanted if str(root) not in known]
     await _follow(client, new)
     roots = [str(root) for root in wanted]
-    built = await built_as_far_as_it_goes(client, roots)
+    built = await wait_until_searchable(client, roots)
     for space in built.workspaces:
         settled = built.seconds <= 1 and space["phase"] == "complete"
         if not settled and (given or new):
@@ -114,7 +114,7 @@ def _around_here(known: Iterable[str]) -> Path:
         ) from error
 
 
-async def built_as_far_as_it_goes(client: "LocalClient", roots: list[str]) -> Built:
+async def wait_until_searchable(client: "LocalClient", roots: list[str]) -> Built:
     """Wait for workspaces; where indexing fails, what there is can be searched."""
     try:
         return await until_built(client, roots)

@@ -15,7 +15,7 @@ from byok.cli.command_context import (
     load,
     tell_foreign_variables,
 )
-from byok.cli.ensure import Options, ignored
+from byok.cli.ensure import RequestedOptions, unfulfilled_options
 from byok.cli.output import say, tell
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def serve(
     keep_secrets_in_memory()
     overrides = {"server": {"port": port}} if port else None
     settings, paths = load(config, overrides)
-    options = Options(upstream, model, port, tuple(workspace or ()), config)
+    options = RequestedOptions(upstream, model, port, tuple(workspace or ()), config)
     if ensure and _runs(paths, options, settings):
         return
     tell_foreign_variables()
@@ -100,14 +100,14 @@ def _check(
             check_root(root)
 
 
-def _runs(paths: "Paths", options: Options, settings: "Settings") -> bool:
+def _runs(paths: "Paths", options: RequestedOptions, settings: "Settings") -> bool:
     """Say where the daemon of this user listens, if one proves to be it."""
     from byok.daemon_client.find import find_daemon
 
     daemon = find_daemon(paths)
     if daemon is None:
         return False
-    if others := ignored(daemon, options, settings):
+    if others := unfulfilled_options(daemon, options, settings):
         tell(f"byok runs already, without these options: {' '.join(others)}")
         tell("  To use them: byok stop, then start it with them.")
     say(f"byok is listening on http://127.0.0.1:{daemon.port}")

@@ -40,7 +40,7 @@ def status(json: JsonOption = False) -> None:
     if daemon is not None:
         facts = asdict(daemon)
         del facts["instance"]
-        told |= {**facts, **asyncio.run(_asked(paths, daemon))}
+        told |= {**facts, **asyncio.run(_ask_daemon(paths, daemon))}
     if json:
         say_json(told)
     else:
@@ -49,7 +49,7 @@ def status(json: JsonOption = False) -> None:
         raise typer.Exit(EXIT_NOT_RUNNING)
 
 
-async def _asked(paths: Paths, daemon: "Instance") -> dict[str, Any]:
+async def _ask_daemon(paths: Paths, daemon: "Instance") -> dict[str, Any]:
     """Ask the daemon for its model and its index; what fails is told instead."""
     from byok.daemon.token import read_token
     from byok.daemon_client.daemon import talking

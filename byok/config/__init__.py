@@ -2,10 +2,10 @@
 
 from byok.config.checking import check_files, check_models, check_settings
 from byok.config.loading import example, foreign_variables, load_settings
-from byok.config.masking import masked
+from byok.config.masking import mask_settings
 from byok.config.sections import DEFAULT_PORT, UpstreamSettings
 from byok.config.settings import Settings
-from byok.config.upstreams import known_upstreams, upstream_named
+from byok.config.upstreams import upstream_named, upstream_names
 
 __all__ = [
     "DEFAULT_PORT",
@@ -16,8 +16,8 @@ __all__ = [
     "check_settings",
     "example",
     "foreign_variables",
-    "known_upstreams",
     "load_settings",
-    "masked",
+    "mask_settings",
     "upstream_named",
+    "upstream_names",
 ]

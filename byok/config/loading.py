@@ -43,7 +43,7 @@ def load_settings(
     except ValidationError as error:
         raise ConfigError(
             "\n".join(
-                _explained(_source(row["loc"], path, overrides, environ), row)
+                _explain(_source(row["loc"], path, overrides, environ), row)
                 for row in error.errors(include_input=False)[:_MAX_ERRORS]
             ),
             hint="byok config example describes every key.",
@@ -135,7 +135,7 @@ def _variables() -> list[str]:
     names = [*_RESERVED, "BYOK_KEY_<NAME>"]
     for section in Settings.model_fields:
         below = f"{section}__<NAME>" if section == "upstreams" else section
-        keys = [f"{below}__{key}" for key in _known_keys([section])]
+        keys = [f"{below}__{key}" for key in _keys_of_section([section])]
         names += [f"BYOK_{key.upper()}" for key in keys or [section]]
     return [name.removeprefix("BYOK_") for name in names]
 
@@ -154,19 +154,19 @@ def _source(
     return next((name for name in variables if name in environ), str(path))
 
 
-def _explained(path: str, row: Any) -> str:
+def _explain(path: str, row: Any) -> str:
     place = [str(part) for part in row["loc"]]
     key = ".".join(place)
     message = str(row["msg"]).removeprefix("Value error, ")
     if row["type"] == "extra_forbidden":
-        known = _known_keys(place[:-1])
+        known = _keys_of_section(place[:-1])
         close = difflib.get_close_matches(place[-1], known, n=1)
         guess = f" Did you mean {close[0]}?" if close else ""
         return f"{path}: {key} is no known key.{guess}"
     return f"{path}: {key}: {message}." if key else f"{path}: {message}."
 
 
-def _known_keys(place: list[str]) -> list[str]:
+def _keys_of_section(place: list[str]) -> list[str]:
     if place[:1] == ["upstreams"]:
         return list(UpstreamSettings.model_fields)
     section: type[BaseModel] = Settings

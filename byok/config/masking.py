@@ -5,7 +5,7 @@ from typing import Any
 from byok.config.settings import Settings
 
 
-def masked(settings: Settings) -> dict[str, Any]:
+def mask_settings(settings: Settings) -> dict[str, Any]:
     """Return settings as JSON, without secrets."""
     shown = settings.model_dump(mode="json")
     for section in (shown["chat"], *shown["upstreams"].values()):

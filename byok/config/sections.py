@@ -8,7 +8,7 @@ from byok.code_query import DEFAULT_LENGTH, SearchMode
 from byok.config import values
 from byok.dialects.presets import OPENAI_COMPATIBLE
 from byok.purposes import Purpose
-from byok.routing import Group, Where
+from byok.routing import EndpointGroup, ServedBy
 from byok.toolcalls.mode import RepairMode
 
 DEFAULT_PORT = 8317
@@ -120,42 +120,51 @@ class OfficialSettings(_Section):
     base_url: Annotated[str, AfterValidator(values.official_url)] = Field(
         "", description="Where it is; empty means that byok never asks it."
     )
-    models: Where = Field(
-        Where.LOCAL, description="The list of models and flags; never off."
+    models: ServedBy = Field(
+        ServedBy.LOCAL, description="The list of models and flags; never off."
     )
-    context: Where = Field(Where.LOCAL, description="Uploads and code retrieval.")
-    completion: Where = Field(Where.LOCAL, description="Inline completions.")
-    edit: Where = Field(Where.LOCAL, description="Edits, next edits, commit messages.")
-    chat: Where = Field(Where.LOCAL, description="Chats and agents, titles, prompts.")
-    agents: Where = Field(Where.LOCAL, description="Remote tools and remote agents.")
-    account: Where = Field(Where.LOCAL, description="Credit, notices, repositories.")
-    telemetry: Where = Field(
-        Where.OFF, description="Events, metrics, feedback; swallowed unless official."
+    context: ServedBy = Field(ServedBy.LOCAL, description="Uploads and code retrieval.")
+    completion: ServedBy = Field(ServedBy.LOCAL, description="Inline completions.")
+    edit: ServedBy = Field(
+        ServedBy.LOCAL, description="Edits, next edits, commit messages."
+    )
+    chat: ServedBy = Field(
+        ServedBy.LOCAL, description="Chats and agents, titles, prompts."
+    )
+    agents: ServedBy = Field(
+        ServedBy.LOCAL, description="Remote tools and remote agents."
+    )
+    account: ServedBy = Field(
+        ServedBy.LOCAL, description="Credit, notices, repositories."
+    )
+    telemetry: ServedBy = Field(
+        ServedBy.OFF,
+        description="Events, metrics, feedback; swallowed unless official.",
     )
 
     @field_validator("models")
     @classmethod
-    def _not_off(cls, wanted: Where) -> Where:
-        if wanted is Where.OFF:
+    def _not_off(cls, wanted: ServedBy) -> ServedBy:
+        if wanted is ServedBy.OFF:
             raise ValueError("must be local or official: no client starts without it")
         return wanted
 
-    def where(self, group: Group) -> Where:
+    def where(self, group: EndpointGroup) -> ServedBy:
         """Return where a group is answered."""
-        wanted: Where = getattr(self, group.value)
-        unknown = wanted is Where.OFFICIAL and not self.base_url
-        return Where.LOCAL if unknown else wanted
+        wanted: ServedBy = getattr(self, group.value)
+        unknown = wanted is ServedBy.OFFICIAL and not self.base_url
+        return ServedBy.LOCAL if unknown else wanted
 
     @property
     def lacks_address(self) -> bool:
         """Whether a group is to go to a service whose address is not set."""
-        wanted = any(getattr(self, g.value) is Where.OFFICIAL for g in Group)
+        wanted = any(getattr(self, g.value) is ServedBy.OFFICIAL for g in EndpointGroup)
         return wanted and not self.base_url
 
     @property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[EndpointGroup, ...]:
         """The groups that the service answers."""
-        return tuple(g for g in Group if self.where(g) is Where.OFFICIAL)
+        return tuple(g for g in EndpointGroup if self.where(g) is ServedBy.OFFICIAL)
 
 
 class RoutingSettings(_Section):

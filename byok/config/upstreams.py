@@ -28,14 +28,14 @@ def upstream_named(wanted: str, settings: Settings) -> tuple[str, UpstreamSettin
         )
     if wanted == DEMO or (wanted in PRESETS and PRESETS[wanted].base_url):
         return wanted, UpstreamSettings(type=wanted)
-    known = ", ".join(known_upstreams(settings.upstreams))
+    known = ", ".join(upstream_names(settings.upstreams))
     raise ConfigError(
         f"There is no upstream {wanted!r}.",
         hint=f"Known are: {known}; or give a URL.",
     )
 
 
-def known_upstreams(own: Iterable[str]) -> list[str]:
+def upstream_names(own: Iterable[str]) -> list[str]:
     """Return the names that `--upstream` takes, the user's own first."""
     return list(dict.fromkeys((*own, *PRESETS, DEMO)))
 

@@ -3,7 +3,7 @@
 import re
 from urllib.parse import urlsplit
 
-from byok.dialects.fim_mode import FillWay
+from byok.dialects.fim_mode import FimMode
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
 from byok.urls import is_link_local, is_loopback
 
@@ -78,8 +78,8 @@ def dialect(name: str) -> str:
 
 def fill_way(name: str) -> str:
     """Check a way to fill gaps in code."""
-    if name not in (AUTO, *FillWay):
-        raise ValueError(f"must be one of: {', '.join((AUTO, *FillWay))}")
+    if name not in (AUTO, *FimMode):
+        raise ValueError(f"must be one of: {', '.join((AUTO, *FimMode))}")
     return name
 
 

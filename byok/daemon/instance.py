@@ -44,7 +44,7 @@ def is_held(paths: Paths) -> bool:
 
 def running(paths: Paths) -> Instance | None:
     """Return the daemon that holds the lock, or None."""
-    return _recorded(paths) if is_held(paths) else None
+    return _read_record(paths) if is_held(paths) else None
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def only_instance(paths: Paths) -> Iterator[None]:
     try:
         lock.acquire(timeout=_LOOK_SECONDS)
     except Timeout:
-        other = _recorded(paths)
+        other = _read_record(paths)
         where = f" (pid {other.pid}, port {other.port})" if other else ""
         raise AlreadyRunning(
             f"byok is already running{where}.", hint="byok status shows where it is."
@@ -71,7 +71,7 @@ def only_instance(paths: Paths) -> Iterator[None]:
     try:
         yield
     finally:
-        recorded = _recorded(paths)
+        recorded = _read_record(paths)
         if recorded and recorded.pid == os.getpid():
             paths.daemon.unlink(missing_ok=True)
         lock.release()
@@ -84,7 +84,7 @@ def record(paths: Paths, port: int, instance: str) -> Instance:
     return own
 
 
-def _recorded(paths: Paths) -> Instance | None:
+def _read_record(paths: Paths) -> Instance | None:
     try:
         return Instance(**orjson.loads(paths.daemon.read_bytes()))
     except (OSError, ValueError, TypeError):

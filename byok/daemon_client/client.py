@@ -77,7 +77,7 @@ class LocalClient:
             found = None
             self._asked += 1
             try:
-                found = await self._opened(asking=1)
+                found = await self._open_door(asking=1)
                 return await found.door.answer(service, body)
             except ByokError as error:
                 if error.code not in (GONE, "index_in_use"):
@@ -91,7 +91,7 @@ class LocalClient:
 
     async def daemon(self) -> Instance | None:
         """Return the daemon that answers; None if that is this process itself."""
-        return (await self._opened()).daemon
+        return (await self._open_door()).daemon
 
     async def look(self) -> None:
         """Open what there is to open, or change over to a daemon that runs now.
@@ -99,7 +99,7 @@ class LocalClient:
         Raises:
             ByokError: neither can be had.
         """
-        await self._opened()
+        await self._open_door()
 
     async def follow(self, roots: Iterable[Path]) -> None:
         """Let more folders be followed: by the daemon for good, else for now.
@@ -107,7 +107,7 @@ class LocalClient:
         Raises:
             ConfigError: one cannot be a workspace.
         """
-        found = await self._opened()
+        found = await self._open_door()
         self._roots += roots
         if found.daemon is None:
             await self._leave(found)
@@ -118,7 +118,7 @@ class LocalClient:
         """Close what was opened."""
         await self._leave(self._open)
 
-    async def _opened(self, *, asking: int = 0) -> _Open:
+    async def _open_door(self, *, asking: int = 0) -> _Open:
         """Open; `asking` of those who are being answered is the caller's own part."""
         async with self._opening:
             found = self._open
@@ -128,7 +128,7 @@ class LocalClient:
                 daemon = await asyncio.to_thread(
                     find_daemon, self._paths, self._start_seconds
                 )
-                found = await self._entered(daemon)
+                found = await self._enter(daemon)
             self._open = found
             return found
 
@@ -142,10 +142,10 @@ class LocalClient:
         await own.stack.aclose()
         return None
 
-    async def _entered(self, daemon: Instance | None) -> _Open:
+    async def _enter(self, daemon: Instance | None) -> _Open:
         async with AsyncExitStack() as stack:
             if daemon is None:
-                opening = self._open_own(self._checked())
+                opening = self._open_own(self._check_roots())
             else:
                 opening = talking(daemon, read_token(self._paths.token))
             door = await stack.enter_async_context(opening)
@@ -153,7 +153,7 @@ class LocalClient:
                 await self._declare(door)
             return _Open(door, daemon, stack.pop_all())
 
-    def _checked(self) -> list[Path]:
+    def _check_roots(self) -> list[Path]:
         if not self._roots:
             return []
         from byok.index.files.roots import check_root

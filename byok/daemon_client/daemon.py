@@ -64,10 +64,10 @@ class DaemonDoor:
             raise NotReady("The byok daemon ended.", code=GONE) from error
         if status == 401:  # the token was replaced, or somebody else is there now
             raise NotReady("The byok daemon refused the token.", code=GONE)
-        return _understood(status, raw)
+        return _decode_answer(status, raw)
 
 
-def _understood(status: int, raw: bytes) -> Json:
+def _decode_answer(status: int, raw: bytes) -> Json:
     try:
         told = orjson.loads(raw)
     except ValueError:

@@ -77,7 +77,7 @@ class Dialect(Protocol):
         """Make the error of an error answer; its body may be any JSON or plain text."""
         ...
 
-    def presumed(self, quirks: Quirks) -> tuple[Remedy, ...]:
+    def presume(self, quirks: Quirks) -> tuple[Remedy, ...]:
         """Return what is known of a vendor before any refusal."""
         ...
 
@@ -94,7 +94,7 @@ class Dialect(Protocol):
         """
         ...
 
-    def mended(
+    def apply(
         self, body: Json, remedies: Iterable[Remedy], *, new: bool, agent: bool
     ) -> Mended:
         """Make these changes. What is `new` is told at any rate."""

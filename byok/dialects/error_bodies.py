@@ -5,7 +5,7 @@ from typing import Any
 
 from byok.chat import Json
 from byok.dialects.overflow import Overflow, overflow_of
-from byok.dialects.rate_limits import asked_wait, exceeded_quotas, wait_in_words
+from byok.dialects.rate_limits import quotas_exceeded, requested_wait, wait_in_words
 from byok.dialects.refusals import class_of
 from byok.errors import UpstreamRefused
 from byok.wire.json_body import parse_json
@@ -36,7 +36,7 @@ def refusal_of(
 ) -> UpstreamRefused:
     """Make the error of an error body; `status` 0 means: inside a stream."""
     message, kinds = _read(body)
-    words = [*kinds.values(), exceeded_quotas(_inner(body))]
+    words = [*kinds.values(), quotas_exceeded(_inner(body))]
     told = status or next((int(k) for k in words if _STATUS.match(k)), 0)
     refusal = class_of(" ".join((message, *words)), told)
     # Our own code says more than a type does, such as invalid_request_error.
@@ -47,7 +47,7 @@ def refusal_of(
     too_long = refusal.code == "context_length"
     is_rate = refusal.code == "upstream_rate_limit"
     if retry_after is None and is_rate:
-        retry_after = asked_wait(message, _inner(body))
+        retry_after = requested_wait(message, _inner(body))
     hint = refusal.hint
     if retry_after is not None and is_rate and refusal.retryable:
         # The words that name the wait may be cut away.
@@ -90,7 +90,7 @@ def _read(body: Any) -> tuple[str, dict[str, str]]:
     error = body.get("error")
     message = _line(_message(error, body))
     if message.lower() == _ROUTERS_OWN:
-        message = _line(_passed_on(inner.get("metadata"))) or message
+        message = _line(_provider_message(inner.get("metadata"))) or message
     kinds = {name: _line(_words(inner.get(name))) for name in _KINDS}
     return message, {name: kind for name, kind in kinds.items() if kind}
 
@@ -121,7 +121,7 @@ def _words(value: Any, depth: int = 0) -> str:
             return str(value)
 
 
-def _passed_on(metadata: Any) -> str:
+def _provider_message(metadata: Any) -> str:
     """Return what the provider behind a router said."""
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     if not isinstance(raw, str):

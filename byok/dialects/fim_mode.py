@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class FillWay(StrEnum):
+class FimMode(StrEnum):
     """How a model is told what stands around the gap.
 
     INFILL is llama.cpp's own endpoint, FIM Mistral's. SUFFIX is the field of that name

@@ -78,17 +78,19 @@ def overflow_of(message: str, error: Any) -> Overflow:
     fields = error if isinstance(error, dict) else {}
     text = message.lower()
     window, counted = (_sane(fields.get(name)) for name in _FIELDS)
-    return Overflow(window or _found(_WINDOWS, text), counted or _found(_COUNTS, text))
+    return Overflow(
+        window or _last_number(_WINDOWS, text), counted or _last_number(_COUNTS, text)
+    )
 
 
-def _compiled(rows: Iterable[str]) -> tuple[re.Pattern[str], ...]:
+def _compile(rows: Iterable[str]) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(row) for row in rows)
 
 
-_WINDOWS, _COUNTS = _compiled(_WINDOW), _compiled(_COUNTED)
+_WINDOWS, _COUNTS = _compile(_WINDOW), _compile(_COUNTED)
 
 
-def _found(rows: Iterable[re.Pattern[str]], text: str) -> int | None:
+def _last_number(rows: Iterable[re.Pattern[str]], text: str) -> int | None:
     """Return the last number of the first row that is found."""
     for row in rows:
         if match := row.search(text):

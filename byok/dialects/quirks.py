@@ -5,7 +5,7 @@ A row names only what differs from the default, which is what most servers accep
 
 from dataclasses import dataclass
 
-from byok.dialects.fim_mode import FillWay
+from byok.dialects.fim_mode import FimMode
 from byok.dialects.presets import OPENAI_COMPATIBLE, PRESETS
 
 
@@ -31,7 +31,7 @@ class Quirks:
         wants_reasoning: `reasoning_content` must come back beside tool calls;
             `empty_reasoning` means: even where nothing is known of it.
         loaded: where the server tells of the models that it has loaded, if it does.
-        fill: the ways to fill a gap in code, the best first.
+        fim_modes: the ways to fill a gap in code, the best first.
         suffix_path: where the way `suffix` is served.
     """
 
@@ -52,14 +52,14 @@ class Quirks:
     wants_reasoning: bool = False
     empty_reasoning: bool = False
     loaded: str = ""
-    fill: tuple[FillWay, ...] = (FillWay.CHAT,)
+    fim_modes: tuple[FimMode, ...] = (FimMode.CHAT,)
     suffix_path: str = "completions"
 
 
 DEFAULT = Quirks()
 # Raw prompts reach the model as they are. The way `suffix` is left out where a server
 # is not known to have it: several ignore the field without a word.
-_RAW = (FillWay.TEMPLATE, FillWay.CHAT)
+_RAW = (FimMode.TEMPLATE, FimMode.CHAT)
 
 # Sources: the vendors' public API references and the issue threads of other bridges.
 QUIRKS: dict[str, Quirks] = {
@@ -79,14 +79,14 @@ QUIRKS: dict[str, Quirks] = {
         tool_id_length=9,
         exact_tool_ids=True,
         strict_roles=True,
-        fill=(FillWay.FIM, FillWay.CHAT),
+        fim_modes=(FimMode.FIM, FimMode.CHAT),
     ),
     "deepseek": Quirks(
         null_content=False,
         most_tools=128,
         wants_reasoning=True,
         empty_reasoning=True,
-        fill=(FillWay.SUFFIX, FillWay.CHAT),
+        fim_modes=(FimMode.SUFFIX, FimMode.CHAT),
         suffix_path="/beta/completions",
     ),
     "zai": Quirks(
@@ -101,20 +101,20 @@ QUIRKS: dict[str, Quirks] = {
         parallel_tool_calls=False,
         loaded="/api/ps",
         # it puts a raw prompt into the chat template, but knows how models fill
-        fill=(FillWay.SUFFIX, FillWay.CHAT),
+        fim_modes=(FimMode.SUFFIX, FimMode.CHAT),
     ),
     # llama-cpp-python, whose server is its relative, answers nothing to `auto`.
     "llamacpp": Quirks(
         null_content=False,
         tool_choice=False,
         loaded="/props",
-        fill=(FillWay.INFILL, *_RAW),
+        fim_modes=(FimMode.INFILL, *_RAW),
     ),
-    "vllm": Quirks(fill=_RAW),
-    "sglang": Quirks(fill=_RAW),
-    "lmstudio": Quirks(loaded="/api/v0/models", fill=_RAW),
-    "together": Quirks(fill=_RAW),
-    OPENAI_COMPATIBLE: Quirks(fill=_RAW),
+    "vllm": Quirks(fim_modes=_RAW),
+    "sglang": Quirks(fim_modes=_RAW),
+    "lmstudio": Quirks(loaded="/api/v0/models", fim_modes=_RAW),
+    "together": Quirks(fim_modes=_RAW),
+    OPENAI_COMPATIBLE: Quirks(fim_modes=_RAW),
     "anthropic": Quirks(
         parallel_tool_calls=False,
         tool_id_length=64,

@@ -18,7 +18,7 @@ _ASKED = re.compile(rf"(?:retry|try again) (?:in|after) ((?:{_PART}\s?){{1,4}})"
 _LONGEST_WORDS = 119  # seconds that are told as such
 
 
-def asked_wait(message: str, error: Any) -> float | None:
+def requested_wait(message: str, error: Any) -> float | None:
     """Return the seconds to wait that the body of a refusal names, or None."""
     for detail in _details(error):
         if isinstance(delay := detail.get("retryDelay"), str) and delay:
@@ -27,7 +27,7 @@ def asked_wait(message: str, error: Any) -> float | None:
     return _seconds(found[1]) if found else None
 
 
-def exceeded_quotas(error: Any) -> str:
+def quotas_exceeded(error: Any) -> str:
     """Return the names of the quotas that were used up, such as `...PerDay...`."""
     names = (
         violation.get("quotaId")

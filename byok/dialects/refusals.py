@@ -235,11 +235,11 @@ _BY_STATUS = {
 }
 
 
-def _compiled(rows: Iterable[_Row]) -> tuple[tuple[re.Pattern[str], Refusal], ...]:
+def _compile(rows: Iterable[_Row]) -> tuple[tuple[re.Pattern[str], Refusal], ...]:
     return tuple((re.compile("|".join(words)), refusal) for words, refusal in rows)
 
 
-_KNOWN = _compiled(_ROWS)
+_KNOWN = _compile(_ROWS)
 
 
 def class_of(text: str, status: int) -> Refusal:

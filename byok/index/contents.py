@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from byok.index.files.reading import Folder, Unreadable
 from byok.index.files.secret_names import is_secret
 from byok.index.files.text import lines_in
-from byok.index.store.blobs import Known, known, names_of
-from byok.index.store.database import selected
+from byok.index.store.blobs import Known, find_known, names_of
+from byok.index.store.database import select_in
 from byok.index.store.packing import unpack_spans
 from byok.index.store.store import Store
 from byok.index.types import SkipReason, Span
@@ -49,17 +49,17 @@ class Contents:
     def entries(self, blob_ids: Iterable[int]) -> dict[int, Entry]:
         """Return the paths and chunks of blobs; blocks for a millisecond or so."""
         with self._store.reading() as db:
-            rows = selected(
+            rows = select_in(
                 db, "SELECT id, path, spans FROM blob WHERE id IN (?)", blob_ids
             )
             return {
                 blob_id: Entry(blob_id, path, spans) for blob_id, path, spans in rows
             }
 
-    def known(self, names: Iterable[bytes]) -> dict[bytes, Known]:
+    def find_entries(self, names: Iterable[bytes]) -> dict[bytes, Known]:
         """Return what is known of names, also of those that clients made otherwise."""
         with self._store.reading() as db:
-            return known(db, names)
+            return find_known(db, names)
 
     def names_of(
         self, blob_ids: Iterable[int], said: Iterable[bytes]
@@ -102,7 +102,7 @@ class Contents:
 
     def text_of(self, name: bytes) -> str | None:
         """Return the text of a named blob, its lines ended by LF; None without it."""
-        found = self.known([name]).get(name)
+        found = self.find_entries([name]).get(name)
         if found is None:
             return None
         entry = self.entries([found.id]).get(found.id)

@@ -12,14 +12,14 @@ from byok.index.contents import Contents
 from byok.index.files.roots import check_root, rules_of
 from byok.index.files.secret_names import is_secret
 from byok.index.indexer import Indexer, Task, Workers
-from byok.index.options import Options
+from byok.index.options import IndexOptions
 from byok.index.store.batches import Written
 from byok.index.store.database import today
 from byok.index.store.eviction import tidy
 from byok.index.store.store import Store
-from byok.index.types import History, Phase, State
+from byok.index.types import CommitHistory, Phase, State
 from byok.index.uploads import Uploads
-from byok.index.workspace.serial_tasks import Alone
+from byok.index.workspace.serial_tasks import SerialTasks
 from byok.index.workspace.sync import Synchroniser
 from byok.index.workspace.workspace import Workspace
 
@@ -33,7 +33,7 @@ class ContextEngine:
     def __init__(
         self,
         store: Store,
-        options: Options,
+        options: IndexOptions,
         workers: Callable[[int], Workers],
     ) -> None:
         self.options = options
@@ -42,9 +42,9 @@ class ContextEngine:
         self._syncs: dict[int, Synchroniser] = {}
         self._runs: dict[int, asyncio.Task[None]] = {}
         self._awaited: list[asyncio.Task[None]] = []
-        self._changing = Alone()
+        self._changing = SerialTasks()
         self.store = store
-        store.on_written = self._written
+        store.on_written = self._note_indexed
         self.indexer = Indexer(
             workers,
             self.store,
@@ -58,7 +58,7 @@ class ContextEngine:
             roots=lambda: {w.id: w.root for w in self.workspaces},
             is_secret=lambda path: is_secret(path, tuple(options.allow_secret)),
             store_bytes=options.store_bytes,
-            on_adopted=self._adopted,
+            on_adopted=self._count_adopted,
         )
         self.contents = Contents(
             self.store, self._by_id, allow_secret=tuple(options.allow_secret)
@@ -73,7 +73,7 @@ class ContextEngine:
             except ConfigError as error:
                 _log.warning("%s", error.sentence)
                 self._awaited.append(asyncio.ensure_future(self._when_it_comes(root)))
-        for root in await asyncio.to_thread(self._kept_roots):
+        for root in await asyncio.to_thread(self._declared_folders):
             await self._open_workspace(root, keep=False)  # its folder may come back
         await asyncio.to_thread(self._forget_unused)
 
@@ -91,7 +91,7 @@ class ContextEngine:
             _log.info("%s is there now", root)
             return
 
-    def _kept_roots(self) -> list[Path]:
+    def _declared_folders(self) -> list[Path]:
         with self.store.reading() as db:
             kept = db.execute("SELECT root FROM workspace WHERE kept ORDER BY id")
             return [Path(root) for (root,) in kept]
@@ -125,7 +125,7 @@ class ContextEngine:
         """The declared folders, in the order they were opened."""
         return list(self._by_id.values())
 
-    def history_of(self, workspace: Workspace) -> History | None:
+    def history_of(self, workspace: Workspace) -> CommitHistory | None:
         """Return the commits of a workspace, where they are read already."""
         sync = self._syncs.get(workspace.id)  # it may be forgotten meanwhile
         return sync.commits.history if sync else None
@@ -146,10 +146,10 @@ class ContextEngine:
         return await self._open_workspace(check_root(root), keep=True)
 
     async def _open_workspace(self, root: Path, *, keep: bool) -> Workspace:
-        opening = partial(self._opened_workspace, root, keep=keep)
+        opening = partial(self._reuse_or_open, root, keep=keep)
         return await self._changing.run(opening)
 
-    async def _opened_workspace(self, root: Path, *, keep: bool) -> Workspace:
+    async def _reuse_or_open(self, root: Path, *, keep: bool) -> Workspace:
         for workspace in self.workspaces:
             if workspace.root == root:
                 if keep:
@@ -189,7 +189,7 @@ class ContextEngine:
             ).fetchone()
             return int(row[0])
 
-        return await self.store.changed(work)
+        return await self.store.wait_for_change(work)
 
     async def _follow(self, sync: Synchroniser) -> None:
         """Keep a workspace in step for ever; what fails is tried again."""
@@ -204,14 +204,14 @@ class ContextEngine:
 
     async def remove(self, root: Path) -> bool:
         """Forget a workspace and what is indexed of it; False if it was none."""
-        return await self._changing.run(partial(self._removed, root))
+        return await self._changing.run(partial(self._remove, root))
 
-    async def _removed(self, root: Path) -> bool:
+    async def _remove(self, root: Path) -> bool:
         for workspace in self.workspaces:
             if workspace.root == root:
                 break
         else:
-            return await self._forgotten(root)
+            return await self._forget_folder(root)
         del self._by_id[workspace.id]
         run = self._runs.pop(workspace.id)
         run.cancel()
@@ -221,7 +221,7 @@ class ContextEngine:
         await self._drop(workspace.id)
         return True
 
-    async def _forgotten(self, root: Path) -> bool:
+    async def _forget_folder(self, root: Path) -> bool:
         """Forget a folder that was searched once and is not followed."""
         with self.store.reading() as db:
             row = db.execute(
@@ -239,7 +239,7 @@ class ContextEngine:
             batches.drop_workspace(workspace_id)
             batches.flush()
 
-        await self.store.written(work)
+        await self.store.run_in_writer(work)
 
     async def rebuild(self) -> int:
         """Index all blobs again while the old index answers; return how many."""
@@ -248,7 +248,7 @@ class ContextEngine:
     async def _rebuilt(self) -> int:
         await asyncio.to_thread(self.store.check_room_to_rebuild)
         batches = self.store.batches
-        blobs = await self.store.written(batches.check)
+        blobs = await self.store.run_in_writer(batches.check)
         self.indexer.drop(0)
         self.indexer.put(Task(0, path, blob_id=blob_id) for blob_id, path in blobs)
         self.uploads.restart()
@@ -263,20 +263,20 @@ class ContextEngine:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(work, *values)
 
-    def _written(self, written: Written) -> None:
+    def _note_indexed(self, written: Written) -> None:
         workspace = self._by_id.get(written.workspace_id)
         if workspace is not None:
             settled = workspace.take(written)
             self._soon(self._note_written, workspace.id, written.path, settled)
 
-    def _adopted(self, blob_ids: frozenset[int]) -> None:
+    def _count_adopted(self, blob_ids: frozenset[int]) -> None:
         for workspace in self.workspaces:
             adopted = len(blob_ids & workspace.ids())
             workspace.counters.blobs_uploaded += adopted
 
     def _note_written(self, workspace_id: int, path: str, settled: bool) -> None:
         if sync := self._syncs.get(workspace_id):
-            sync.done(path, settled=settled)
+            sync.note_written(path, settled=settled)
 
     def _searchable(self) -> None:
         self.uploads.searchable()

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from byok.index.files.scan import WHOLE, is_below
 from byok.index.store.index_errors import reason
-from byok.index.types import Job, Outcome
+from byok.index.types import Outcome, ParseJob
 
 _log = logging.getLogger(__name__)
 _BATCH = 64
@@ -33,7 +33,7 @@ class Task(NamedTuple):
 class Workers(Protocol):
     """What prepares jobs (`workers.Pool`)."""
 
-    def prepare(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[Outcome]:
         """Yield an outcome for each job, in any order."""
 
     def close(self) -> None:
@@ -172,8 +172,12 @@ class Indexer:
         try:
             for outcome in self._ready_workers().prepare(jobs):
                 task = taken.pop(outcome.job.key)
-                own = outcome.job if task.workspace_id else _keyed(outcome.job, task)
-                batch.append((_replaced(outcome, own), task.workspace_id))
+                own = (
+                    outcome.job
+                    if task.workspace_id
+                    else _with_blob_id(outcome.job, task)
+                )
+                batch.append((_with_job(outcome, own), task.workspace_id))
                 unflushed.append(task)
                 late = time.monotonic() - flushed > self._flush_seconds
                 due = late or len(unflushed) >= _FLUSH_FILES
@@ -209,7 +213,7 @@ class Indexer:
             self._workers_size = size
         return self._workers
 
-    def _jobs(self, taken: dict[int, Task]) -> Iterator[Job]:
+    def _jobs(self, taken: dict[int, Task]) -> Iterator[ParseJob]:
         key = 0
         parser_crashers = self._writer.parser_crashers()
         while True:
@@ -220,7 +224,7 @@ class Indexer:
             key += 1
             if task.workspace_id:
                 taken[key] = task
-                yield Job(
+                yield ParseJob(
                     key,
                     task.path,
                     root=task.root,
@@ -234,13 +238,15 @@ class Indexer:
                     self._open[0] -= 1
                 continue
             taken[key] = task
-            yield Job(key, task.path, content=content, parser_crashers=parser_crashers)
+            yield ParseJob(
+                key, task.path, content=content, parser_crashers=parser_crashers
+            )
 
 
-def _keyed(job: Job, task: Task) -> Job:
+def _with_blob_id(job: ParseJob, task: Task) -> ParseJob:
     """Let the job of an upload carry the id of its blob."""
-    return Job(task.blob_id, job.path, plain=job.plain)
+    return ParseJob(task.blob_id, job.path, plain=job.plain)
 
 
-def _replaced(outcome: Outcome, job: Job) -> Outcome:
+def _with_job(outcome: Outcome, job: ParseJob) -> Outcome:
     return replace(outcome, job=job)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from byok.index.engine import ContextEngine
 from byok.index.indexer import Workers
-from byok.index.options import Options
+from byok.index.options import IndexOptions
 from byok.index.parse.worker_pool import Pool
 from byok.index.store.store import Store
 
@@ -19,7 +19,7 @@ def _let_go(opening: asyncio.Task[Store]) -> None:
 
 @asynccontextmanager
 async def open_engine(
-    database: Path, index: Path, options: Options
+    database: Path, index: Path, options: IndexOptions
 ) -> AsyncIterator[ContextEngine]:
     """Open the engine, and close it in good order.
 

@@ -8,7 +8,7 @@ _MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class IndexOptions:
     """Roots are followed from the start, byok's own folders never read."""
 
     roots: Sequence[Path] = ()

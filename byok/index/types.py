@@ -56,7 +56,7 @@ class Kind(StrEnum):
     DOC = "doc"
 
 
-class Facts(NamedTuple):
+class FileFacts(NamedTuple):
     """What `stat` says; a file whose facts did not change was not changed."""
 
     size: int
@@ -65,11 +65,11 @@ class Facts(NamedTuple):
     inode: int
 
 
-class Found(NamedTuple):
+class FoundFile(NamedTuple):
     """A file of a workspace that may be indexed; `path` is relative, with `/`."""
 
     path: str
-    facts: Facts
+    facts: FileFacts
 
 
 class Skipped(NamedTuple):
@@ -112,7 +112,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ParseJob:
     """A file version to prepare: `content`, or the file below `root`.
 
     `key` comes back with the result. A file that still is the version `known` need not
@@ -136,10 +136,10 @@ class Outcome:
     Neither prepared nor a reason: the file is the version that was known.
     """
 
-    job: Job
+    job: ParseJob
     prepared: Prepared | None
     reason: SkipReason | None = None
-    facts: Facts | None = None
+    facts: FileFacts | None = None
     plain: bool = False
     read_seconds: float = 0.0
     calculate_seconds: float = 0.0
@@ -186,7 +186,7 @@ class Commit(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class CommitHistory:
     """Commits without merges, the newest first, as reachable from `head`."""
 
     head: str

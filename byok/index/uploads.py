@@ -16,8 +16,8 @@ from byok.errors import NotReady
 from byok.index.indexer import Indexer, Task
 from byok.index.store import blobs, checkpoints
 from byok.index.store.blobs import Known
-from byok.index.store.database import NAMED, TO_INDEX, selected, today
-from byok.index.store.eviction import evict, stored_bytes
+from byok.index.store.database import NAMED, TO_INDEX, select_in, today
+from byok.index.store.eviction import count_bytes, evict
 from byok.index.store.lexical import View
 from byok.index.store.store import Store
 from byok.index.types import SkipReason
@@ -92,7 +92,7 @@ class Uploads:
         """Let questions go on that wait for uploads to be indexed."""
         self._searchable.set()
 
-    async def settled(self, seconds: float) -> None:
+    async def wait_until_indexed(self, seconds: float) -> None:
         """Wait until more of what is queued can be found, some seconds at most."""
         self._searchable.clear()
         if not self._indexer.open_tasks:
@@ -110,13 +110,13 @@ class Uploads:
             left = until - time.monotonic()
             if not (missing.nonindexed and working and left > 0):
                 return missing
-            await self.settled(left)
+            await self.wait_until_indexed(left)
 
     def _missing(self, names: Sequence[bytes]) -> Missing:
         with self._store.reading() as db:
-            found = blobs.known(db, names)
+            found = blobs.find_known(db, names)
         self._touch(entry.id for entry in found.values())
-        here = self._adopted(found.values())
+        here = self._adopt_files(found.values())
         unknown = [
             name
             for name in names
@@ -130,7 +130,7 @@ class Uploads:
         ]
         return Missing(unknown, waiting)
 
-    def _adopted(self, found: Iterable[Known]) -> frozenset[int]:
+    def _adopt_files(self, found: Iterable[Known]) -> frozenset[int]:
         """Hold what files of workspaces have; on a full disk nothing new."""
         wanted = [e.id for e in found if e.state != NAMED and not e.is_held]
         if not wanted or self._is_disk_full():
@@ -164,7 +164,7 @@ class Uploads:
             names, fresh = blobs.store(db, uploads, refused, day)
             return names, _tasks(db, fresh)
 
-        names, tasks = await self._store.changed(work)
+        names, tasks = await self._store.wait_for_change(work)
         self._indexer.put(tasks, first=True)
         return names
 
@@ -173,12 +173,12 @@ class Uploads:
         if self._is_disk_full():
             raise _full()
         with store.reading() as db:
-            stored = stored_bytes(db)
+            stored = count_bytes(db)
         if stored > self._store_bytes:
             limit, day = self._store_bytes, today()
             store.writing(evict, store.database, store.batches, limit, day).result()
             with store.reading() as db:
-                if stored_bytes(db) > limit:
+                if count_bytes(db) > limit:
                     raise _full()
 
     def _is_disk_full(self) -> bool:
@@ -196,7 +196,7 @@ class Uploads:
         await asyncio.to_thread(self._check_room)
         await self.find_missing(added)  # so that files of workspaces are held
         day = today()
-        return await self._store.changed(
+        return await self._store.wait_for_change(
             lambda db: checkpoints.make(db, base, added, deleted, day)
         )
 
@@ -211,20 +211,22 @@ class Uploads:
     ) -> BlobSet:
         with self._store.reading() as db:
             base = self._members(db, checkpoint) if checkpoint else frozenset()
-            plus = blobs.known(db, added)
-            minus = blobs.known(db, deleted)
+            plus = blobs.find_known(db, added)
+            minus = blobs.find_known(db, deleted)
             unfinished = dict(
                 db.execute("SELECT id, state FROM blob WHERE state <> 1").fetchall()
             )
             ids = {*(base or ()), *(entry.id for entry in plus.values())}
-            ids = blobs.settled(db, ids) - {entry.id for entry in minus.values()}
+            ids = blobs.resolve_aliases(db, ids) - {
+                entry.id for entry in minus.values()
+            }
             named = [
                 i for i, state in unfinished.items() if state == NAMED and i in ids
             ]
             unknown = [name for name in added if name not in plus]
             unknown += [
                 name
-                for (name,) in selected(
+                for (name,) in select_in(
                     db, "SELECT name FROM blob WHERE id IN (?)", named
                 )
             ]
@@ -270,7 +272,7 @@ class Uploads:
 def _tasks(db: sqlite3.Connection, ids: Iterable[int]) -> list[Task]:
     return [
         Task(0, path, blob_id=blob_id)
-        for blob_id, path in selected(
+        for blob_id, path in select_in(
             db, "SELECT id, path FROM blob WHERE id IN (?)", ids
         )
     ]

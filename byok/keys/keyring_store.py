@@ -103,7 +103,7 @@ class KeyringStore:
             thread.join(self._seconds)
             self._stuck = thread  # while it still waits, nobody else has to
         if failure:
-            raise _translated(failure[0]) from failure[0]
+            raise _translate(failure[0]) from failure[0]
         if not outcome:
             raise ConfigError(
                 f"the OS keyring did not answer within {self._seconds:g} seconds",
@@ -136,7 +136,7 @@ def _choose_backend() -> "KeyringBackend":
     )
 
 
-def _translated(error: Exception) -> ConfigError:
+def _translate(error: Exception) -> ConfigError:
     if isinstance(error, ConfigError):
         return error
     kind = type(error).__name__

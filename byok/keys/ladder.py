@@ -21,7 +21,7 @@ from byok.errors import ByokError, ConfigError, KeyMissing
 from byok.keys.keyring_store import KeyringStore
 from byok.keys.validate import clean_key
 from byok.keys.vault import Vault
-from byok.platform.programs import trusted_folders
+from byok.platform.programs import safe_path_entries
 
 _COMMAND_SECONDS = 5
 _COMMAND_BYTES = 4096
@@ -145,7 +145,7 @@ def _program(name: str) -> str:
     """Return the path of the key program; one in the current folder never counts."""
     if Path(name).is_absolute():
         return name
-    folders = list(map(str, trusted_folders()))
+    folders = list(map(str, safe_path_entries()))
     found = shutil.which(name, path=os.pathsep.join(folders))
     if found is None or str(Path(found).parent) not in folders:
         raise ConfigError(

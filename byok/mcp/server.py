@@ -24,7 +24,7 @@ _END_SECONDS = 1.5
 _LOOK_SECONDS = 5.0
 
 
-class Client(Asks, Protocol):
+class AskingClient(Asks, Protocol):
     """Whoever answers, and has to look who that is from time to time."""
 
     async def look(self) -> None:
@@ -32,7 +32,7 @@ class Client(Asks, Protocol):
 
 
 async def serve(
-    client: Client,
+    client: AskingClient,
     own: Descriptors,
     on_end: Callable[[], None] = lambda: None,
 ) -> None:
@@ -71,7 +71,7 @@ def _server(asks: Asks) -> Server[dict[str, object]]:
     )
 
 
-async def _keep_up(client: Client) -> None:
+async def _keep_up(client: AskingClient) -> None:
     """Begin to index before the first question; give way to a daemon that starts."""
     told = ""
     while True:

@@ -58,7 +58,7 @@ async def call(
     try:
         return _result(await asks.retrieve(given[FIELD]))
     except ByokError as error:
-        _log.warning("%s: %s", error.code, error.logged)
+        _log.warning("%s: %s", error.code, error.log_text)
         return _result(error.sentence, is_error=True)
     except Exception:
         _log.exception("the tool failed")

@@ -95,7 +95,7 @@ def find_paths(environ: Mapping[str, str] = os.environ) -> Paths:
 
 def write_private(path: Path, content: str) -> None:
     """Replace a file whole, readable by its owner only, and durably."""
-    with _written(path, content) as temporary:
+    with _temporary_file(path, content) as temporary:
         temporary.replace(path)
 
 
@@ -105,7 +105,7 @@ def create_private(path: Path, content: str) -> None:
     Raises:
         FileExistsError: it is there, perhaps since a moment ago.
     """
-    with _written(path, content) as temporary:
+    with _temporary_file(path, content) as temporary:
         try:
             path.hardlink_to(temporary)  # unlike a rename, it replaces nothing
         except OSError:
@@ -115,7 +115,7 @@ def create_private(path: Path, content: str) -> None:
 
 
 @contextlib.contextmanager
-def _written(path: Path, content: str) -> Iterator[Path]:
+def _temporary_file(path: Path, content: str) -> Iterator[Path]:
     """Give a temporary file that survives a power cut, as then does its new name."""
     make_private(path.parent)
     sweep(path, older_than=LONGEST_WRITE)

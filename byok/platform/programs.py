@@ -10,7 +10,7 @@ from pathlib import Path
 _ENDING = ".exe" if sys.platform == "win32" else ""
 
 
-def trusted_folders(
+def safe_path_entries(
     path: str | None = None, never: Iterable[Path] = ()
 ) -> Iterator[Path]:
     """Give the entries of `path` (the PATH of the environment) that count.
@@ -45,7 +45,7 @@ def find_program(
     name: str, *, path: str | None = None, never: Iterable[Path] = ()
 ) -> str | None:
     """Return the absolute path of a program in one of the trusted folders, or None."""
-    for folder in trusted_folders(path, never):
+    for folder in safe_path_entries(path, never):
         program = folder / f"{name}{_ENDING}"
         with suppress(OSError):  # a folder that may not be entered
             if program.is_file() and os.access(program, os.X_OK):

@@ -16,10 +16,10 @@ from byok.retrieval.pack import (
     PATH_LINE,
     PackedFile,
     Section,
-    merged,
+    merge_spans,
 )
-from byok.retrieval.render import Answer, Block, block
-from byok.truncate import fair_cap
+from byok.retrieval.render import FileBlock, RenderedAnswer, block
+from byok.truncate import fair_share
 
 _HEADING = "[files that the user attached]\n"
 _EMPTY = "(the file is empty)\n"
@@ -49,13 +49,13 @@ def render_attached(
     limit: int,
     notes: Iterable[str] = (),
     parts: Parts = lambda blob_id, room: (),
-) -> Answer:
+) -> RenderedAnswer:
     """Write files, and notes about others, in at most `limit` characters."""
-    said = _written(notes, limit // _NOTES_SHARE)
+    said = _write_notes(notes, limit // _NOTES_SHARE)
     room = max(0, limit - len(_HEADING) - len(said))
     blocks = [_start(file, room) for file in files]
     wanted = [len(found.text) if found.whole else room for found in blocks]
-    cap = fair_cap(wanted, room)
+    cap = fair_share(wanted, room)
     fitting = [
         found
         if len(found.text) <= cap and found.whole
@@ -64,12 +64,12 @@ def render_attached(
     ]
     text = "".join(found.text for found in fitting) + said
     left = [f"{found.shown.path}: {_NO_ROOM}" for found in fitting if not found.text]
-    text += _written(left, limit - len(_HEADING) - len(text))
+    text += _write_notes(left, limit - len(_HEADING) - len(text))
     shown = tuple(found.shown for found in fitting if found.text)
-    return Answer(_HEADING + text if text else "", shown)
+    return RenderedAnswer(_HEADING + text if text else "", shown)
 
 
-def _written(notes: Iterable[str], room: int) -> str:
+def _write_notes(notes: Iterable[str], room: int) -> str:
     """Write as many notes as there is room for."""
     text = ""
     for note in notes:
@@ -79,7 +79,7 @@ def _written(notes: Iterable[str], room: int) -> str:
     return text
 
 
-def _parts(file: Attached, room: int, parts: Parts) -> Block | None:
+def _parts(file: Attached, room: int, parts: Parts) -> FileBlock | None:
     """Write those parts of a file that the question is about, if any are known.
 
     What they leave is filled with the start, where imports and comments are.
@@ -91,30 +91,30 @@ def _parts(file: Attached, room: int, parts: Parts) -> Block | None:
         return None
     start = _lines_within(file.lines, room - len(found.text) - len(GAP_LINE)) - 1
     if start > 0:
-        more = _sections(file, merged((Section(0, start - 1), *sections)), room)
+        more = _sections(file, merge_spans((Section(0, start - 1), *sections)), room)
         found = more if more.whole else found
-    return _ended(found, file)
+    return _mark_cut(found, file)
 
 
-def _sections(file: Attached, sections: tuple[Section, ...], room: int) -> Block:
+def _sections(file: Attached, sections: tuple[Section, ...], room: int) -> FileBlock:
     part = PackedFile(file.blob_id, file.path, sections)
     return block(part, file.lines, room, least=1)
 
 
-def _start(file: Attached, room: int) -> Block:
+def _start(file: Attached, room: int) -> FileBlock:
     """Write a file from its first line on."""
     if not file.lines:
         nothing = PackedFile(file.blob_id, file.path, ())
         text = PATH_LINE.format(escape(file.path)) + _EMPTY
-        return Block(text if len(text) <= room else "", nothing, whole=True)
+        return FileBlock(text if len(text) <= room else "", nothing, whole=True)
     count = _lines_within(file.lines, room)
     start = (Section(0, count - 1),)
     if count == len(file.lines):
         return _sections(file, start, room)
-    return _ended(_sections(file, start, room - len(GAP_LINE)), file)
+    return _mark_cut(_sections(file, start, room - len(GAP_LINE)), file)
 
 
-def _ended(found: Block, file: Attached) -> Block:
+def _mark_cut(found: FileBlock, file: Attached) -> FileBlock:
     """Mark that a file goes on below what is shown of it."""
     text, shown = found.text, found.shown.sections
     below = text and shown[-1].last < len(file.lines) - 1

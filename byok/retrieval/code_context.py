@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, NamedTuple
 from byok.chat import Json
 from byok.code_query import (
     BlobNames,
+    CodeContextBlock,
+    CodeQuestion,
     IndexStatus,
-    Passages,
     PathStatus,
     Retrieval,
     RetrievalRequest,
     SearchMode,
     UnknownBlobs,
     Upload,
-    Wanted,
     WorkspaceStatus,
     to_bytes,
     to_text,
 )
 from byok.errors import ByokError
-from byok.index.options import Options
+from byok.index.options import IndexOptions
 
 if TYPE_CHECKING:
     from byok.index.engine import ContextEngine
@@ -54,7 +54,7 @@ class CodeContext:
         self,
         database: Path,
         index: Path,
-        options: Options,
+        options: IndexOptions,
         mode: SearchMode = SearchMode.AUTO,
     ) -> None:
         self._database = database
@@ -73,7 +73,7 @@ class CodeContext:
         """
         if self._options.roots or self._database.exists():
             try:
-                await self._opened()
+                await self._open_engine()
             except ByokError as error:
                 if error.code == "index_in_use":  # for now; whoever asks is told
                     _log.info("%s", error.sentence)
@@ -94,7 +94,7 @@ class CodeContext:
         if names.is_empty:
             return UnknownBlobs()
         try:
-            engine = (await self._opened()).engine
+            engine = (await self._open_engine()).engine
         except ByokError as error:
             _log.warning("%s", error.sentence)
             return UnknownBlobs()
@@ -103,13 +103,13 @@ class CodeContext:
         )
         return UnknownBlobs(tuple(map(to_text, found.unknown)), found.checkpoint_found)
 
-    async def passages(self, wanted: Wanted, length: int) -> Passages:
+    async def passages(self, wanted: CodeQuestion, length: int) -> CodeContextBlock:
         """Return code for a chat, at most `length` characters of it.
 
         Raises:
             ByokError: the files about code cannot be used.
         """
-        return await (await self._opened()).passages.find(wanted, length)
+        return await (await self._open_engine()).passages.find(wanted, length)
 
     def is_secret(self, path: str) -> bool:
         """Tell a file whose name is that of a secret, unless the user opened it."""
@@ -120,13 +120,13 @@ class CodeContext:
     async def text_of(self, name: str) -> str | None:
         """Return the text of a blob that a client names; None if it is not here."""
         try:
-            engine = (await self._opened()).engine
+            engine = (await self._open_engine()).engine
         except ByokError as error:
             _log.warning("%s", error.sentence)
             return None
         return await asyncio.to_thread(engine.contents.text_of, to_bytes(name))
 
-    async def _opened(self) -> _Opened:
+    async def _open_engine(self) -> _Opened:
         async with self._opening:
             if self._open is None:
                 from byok.index.opening import open_engine
@@ -148,7 +148,7 @@ class CodeContext:
 
     async def find_missing(self, names: Sequence[bytes]) -> "Missing":
         """Return which of these names must be uploaded, or cannot be searched yet."""
-        return await (await self._opened()).engine.uploads.find_missing(names)
+        return await (await self._open_engine()).engine.uploads.find_missing(names)
 
     async def upload(self, uploads: Sequence[Upload]) -> list[bytes]:
         """Keep file versions; return their names, made here where a client gave none.
@@ -156,22 +156,24 @@ class CodeContext:
         Raises:
             NotReady: there is no room on the disk.
         """
-        return await (await self._opened()).engine.uploads.upload(uploads)
+        return await (await self._open_engine()).engine.uploads.upload(uploads)
 
     async def checkpoint(self, names: BlobNames) -> str | None:
         """Return an id that stands for a set of blobs; None if its base is unknown."""
-        uploads = (await self._opened()).engine.uploads
+        uploads = (await self._open_engine()).engine.uploads
         return await uploads.checkpoint(names.checkpoint, names.added, names.deleted)
 
     # Questions
 
     async def retrieve(self, request: RetrievalRequest) -> Retrieval:
         """Answer a question about code with excerpts, as text for a model."""
-        return await (await self._opened()).retriever.answer(request)
+        return await (await self._open_engine()).retriever.answer(request)
 
     async def search(self, question: str, limit: int, roots: Sequence[str]) -> Json:
         """Return the best files, their scores and reasons (`Retriever.search`)."""
-        return await (await self._opened()).retriever.search(question, limit, roots)
+        return await (await self._open_engine()).retriever.search(
+            question, limit, roots
+        )
 
     # Workspaces
 
@@ -181,7 +183,7 @@ class CodeContext:
 
         if self._open is None and not self._database.exists():
             return IndexStatus("standby", "", 0, self._mode)
-        engine = (await self._opened()).engine
+        engine = (await self._open_engine()).engine
         return IndexStatus(
             engine.state,
             engine.indexer.error,
@@ -197,15 +199,15 @@ class CodeContext:
         Raises:
             ConfigError: the folder cannot be one.
         """
-        return _status_of(await (await self._opened()).engine.add(root))
+        return _status_of(await (await self._open_engine()).engine.add(root))
 
     async def remove(self, root: Path) -> bool:
         """Forget a workspace; False if the folder is none."""
-        return await (await self._opened()).engine.remove(root)
+        return await (await self._open_engine()).engine.remove(root)
 
     async def rebuild(self) -> int:
         """Index every file again; return how many there are."""
-        return await (await self._opened()).engine.rebuild()
+        return await (await self._open_engine()).engine.rebuild()
 
     async def why(self, path: Path) -> PathStatus:
         """Return whether a path is indexed, and which rule leaves it out if not.
@@ -215,7 +217,7 @@ class CodeContext:
         """
         from byok.index.report import why
 
-        engine = (await self._opened()).engine
+        engine = (await self._open_engine()).engine
         what, reason = await asyncio.to_thread(
             why, engine.workspaces, engine.store, path
         )

@@ -24,7 +24,7 @@ def rank_commits(
 
     The terms of the message and of the paths count by their rarity, once each.
     """
-    told = [_told(commit) & query.keys() for commit in commits]
+    told = [_commit_terms(commit) & query.keys() for commit in commits]
     seen = Counter(term for found in told for term in found)
     worth = {
         term: query[term] * math.log(1 + len(commits) / count)
@@ -38,7 +38,7 @@ def rank_commits(
     return [commits[-place] for _, place in sorted(scored, reverse=True)[:limit]]
 
 
-def _told(commit: Commit) -> set[str]:
+def _commit_terms(commit: Commit) -> set[str]:
     paths = " ".join(commit.files).replace("/", " ").replace(".", " ")
     return {*terms(commit.message), *terms(paths.replace("-", " "))}
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from byok.index.parse.tokens import terms
-from byok.index.types import History
+from byok.index.types import CommitHistory
 from byok.retrieval.query import STOP_WORDS, TASK_WORDS
 
 # BM25 over messages. A term counts 1/sqrt(files of the commit) for each file.
@@ -38,7 +38,7 @@ class Signals:
         "_weights",
     )
 
-    def __init__(self, history: History, paths: Iterable[str]) -> None:
+    def __init__(self, history: CommitHistory, paths: Iterable[str]) -> None:
         view = frozenset(paths)
         self._size = len(view)
         self._numbers: dict[str, int] = {}

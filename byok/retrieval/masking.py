@@ -97,7 +97,7 @@ def mask_lines(
         return cut
     unquoted = _has_unquoted(path)
     return [
-        MARK if n in inside else _masked(line, hints, words, unquoted)
+        MARK if n in inside else _mask_line(line, hints, words, unquoted)
         for n, line in enumerate(cut, first)
     ]
 
@@ -109,18 +109,18 @@ def _has_unquoted(path: str) -> bool:
     return (name.rpartition(".")[2] if "." in name else "") in _UNQUOTED
 
 
-def _masked(
+def _mask_line(
     line: str, hints: Sequence[str], words: Sequence[str], unquoted: bool
 ) -> str:
     """Mask a line that may hold what the hints and words announce."""
     for hint in hints:
         if hint in line:
-            line = PATTERNS.sub(_known, line)
+            line = PATTERNS.sub(_mask_known_format, line)
             break
     low = line.lower() if words else ""
     for word in words:
         if word in low:
-            line = _QUOTED.sub(_quoted, line)
+            line = _QUOTED.sub(_mask_quoted, line)
             line = _BARE.sub(_bare, line)
             line = _ELEMENT.sub(_bare_password, line)
             if unquoted:
@@ -150,7 +150,7 @@ def _key_lines(lines: Sequence[str], start: int, end: int) -> set[int]:
     return found
 
 
-def _known(match: re.Match[str]) -> str:
+def _mask_known_format(match: re.Match[str]) -> str:
     text = match[0]
     before = match.string[: match.start()]
     if text.startswith("eyJ"):
@@ -167,7 +167,7 @@ def _known(match: re.Match[str]) -> str:
     return MARK if _DIGIT.search(text) or looks_made(text) else text
 
 
-def _quoted(match: re.Match[str]) -> str:
+def _mask_quoted(match: re.Match[str]) -> str:
     before, name, quote, value = match.groups()
     is_secret = is_password if name.lower().startswith(_PASSWORDS) else is_random
     if is_template(value) or not is_secret(value):

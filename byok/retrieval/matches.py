@@ -42,7 +42,7 @@ class FileMatches(NamedTuple):
 
 
 @dataclass
-class Found:
+class MatchCollector:
     """What was found so far.
 
     Attributes:
@@ -67,7 +67,7 @@ class Found:
 
 
 def by_rarity(
-    found: Found, names: frozenset[Kind] = frozenset()
+    found: MatchCollector, names: frozenset[Kind] = frozenset()
 ) -> tuple[FileMatches, ...]:
     """Rank by the rarity of the words, times the factor of the file's kind."""
     total = max([found.searched, *map(len, found.counts.values())], default=0)

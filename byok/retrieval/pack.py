@@ -75,7 +75,7 @@ def pack(
         if room < _NOTHING_FITS:
             break
     files = tuple(
-        PackedFile(ranked[place].blob_id, ranked[place].path, merged(taken[place]))
+        PackedFile(ranked[place].blob_id, ranked[place].path, merge_spans(taken[place]))
         for place in sorted(taken)
     )
     rest = [file.path for place, file in enumerate(ranked) if place not in taken]
@@ -114,7 +114,7 @@ def _cost(span: Span) -> int:
     return min(span.chars, lines * LONGEST_LINE) + lines * NUMBER_WIDTH + len(GAP_LINE)
 
 
-def merged(spans: Iterable[Section | Span]) -> tuple[Section, ...]:
+def merge_spans(spans: Iterable[Section | Span]) -> tuple[Section, ...]:
     """Return spans in order; those a few lines apart become one."""
     found: list[Section] = []
     for span in sorted(spans):

@@ -9,7 +9,13 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from byok.code_query import FileChunk, Passages, SearchMode, Wanted, to_text
+from byok.code_query import (
+    CodeContextBlock,
+    CodeQuestion,
+    FileChunk,
+    SearchMode,
+    to_text,
+)
 from byok.errors import NotReady
 from byok.index.contents import Contents, Entry
 from byok.index.engine import ContextEngine
@@ -24,7 +30,7 @@ from byok.retrieval.pack import PackedFile, Section, pack
 from byok.retrieval.query import STOP_WORDS, TASK_WORDS, Query
 from byok.retrieval.rank import RankedFile
 from byok.retrieval.ranker import Ranker
-from byok.retrieval.render import Answer, render
+from byok.retrieval.render import RenderedAnswer, render
 from byok.retrieval.scope import Scope, scope_of
 
 _log = logging.getLogger(__name__)
@@ -32,7 +38,7 @@ _HEADING = "[code of the workspace that may be relevant]\n"
 _WORTH_ASKING = 400
 # A chat waits less than a tool does, also for files that were just saved.
 _SECONDS, _SETTLE_SECONDS = 5.0, 0.25
-_NOTHING = Answer("", ())
+_NOTHING = RenderedAnswer("", ())
 _Ranked: TypeAlias = tuple[list[RankedFile], Mapping[int, Entry]]
 
 
@@ -52,7 +58,7 @@ class PassageFinder:
         self._mode = mode
         self._seconds = seconds
 
-    async def find(self, wanted: Wanted, length: int) -> Passages:
+    async def find(self, wanted: CodeQuestion, length: int) -> CodeContextBlock:
         """Return passages of at most `length` characters; attached files come first.
 
         Only the index is asked: ripgrep would take longer than a chat can wait.
@@ -62,45 +68,49 @@ class PassageFinder:
         """
         try:
             async with asyncio.timeout(self._seconds):
-                await self._ranker.settled(_SETTLE_SECONDS)
+                await self._ranker.wait_until_indexed(_SETTLE_SECONDS)
                 scope = None
                 if not wanted.blobs.is_empty:
                     scope = await scope_of(self._engine, wanted.blobs, ())
-                return await asyncio.to_thread(self._gathered, wanted, scope, length)
+                return await asyncio.to_thread(self._gather, wanted, scope, length)
         except TimeoutError as error:
             raise NotReady(f"No code was found in {self._seconds:g} s.") from error
 
-    def _gathered(self, wanted: Wanted, scope: Scope | None, length: int) -> Passages:
+    def _gather(
+        self, wanted: CodeQuestion, scope: Scope | None, length: int
+    ) -> CodeContextBlock:
         files = _Files(self._engine.contents)
         attached = _attachments(files, wanted.guided, most_attached(length))
         query = queries.parse(wanted.question)
-        parts = _Parts(self._ranked, query, [file.blob_id for file in attached.files])
+        parts = _Parts(
+            self._rank_by_index, query, [file.blob_id for file in attached.files]
+        )
         first = render_attached(attached.files, length, attached.notes, parts)
         room = length - len(first.text) - bool(first.text)
         second = _NOTHING
         if scope is not None and room >= _WORTH_ASKING:
-            second = self._found(query, scope, files, first.shown, room)
+            second = self._find_by_question(query, scope, files, first.shown, room)
         said = (*wanted.blobs.added, *wanted.guided)
         unknown = [*(scope.unknown if scope else ()), *attached.unknown]
-        return Passages(
+        return CodeContextBlock(
             "\n".join(filter(None, (first.text, second.text))),
             tuple(files.chunks((*first.shown, *second.shown), said)),
             tuple(map(to_text, dict.fromkeys(unknown))),
             scope is None or scope.checkpoint_found,
         )
 
-    def _found(
+    def _find_by_question(
         self,
         query: Query,
         scope: Scope,
         files: "_Files",
         shown: Iterable[PackedFile],
         room: int,
-    ) -> Answer:
+    ) -> RenderedAnswer:
         """Write what the question finds in a set, without what is shown already."""
         if query.terms.keys() <= STOP_WORDS:
             return _NOTHING
-        ranked, entries = self._ranked(query, scope)
+        ranked, entries = self._rank_by_index(query, scope)
         # An attached file may be there in another version, too.
         known = {file.path for file in shown}
         fresh = [file for file in ranked if file.path not in known]
@@ -113,11 +123,11 @@ class PassageFinder:
         answer = render(packed, lines_of, room, heading=_HEADING)
         return answer if answer.shown else _NOTHING
 
-    def _ranked(self, query: Query, scope: Scope) -> _Ranked:
+    def _rank_by_index(self, query: Query, scope: Scope) -> _Ranked:
         """Rank files by the index, where that is wanted and whole."""
         if self._mode is not SearchMode.RIPGREP:
             try:
-                return self._ranker.ranked(query, scope)
+                return self._ranker.rank(query, scope)
             except IndexFailed as error:
                 _log.error("a chat goes on without the index: %s", error.sentence)
         return [], {}
@@ -194,7 +204,7 @@ class _Attachments(NamedTuple):
 def _attachments(files: _Files, names: Sequence[bytes], most: int) -> _Attachments:
     """Look up what the user attached; each file counts once."""
     found = _Attachments([], [], [])
-    known = files.contents.known(names)
+    known = files.contents.find_entries(names)
     here = {entry.id for entry in known.values() if entry.state != NAMED}
     entries = files.contents.entries(here)
     beyond = 0

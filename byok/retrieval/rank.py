@@ -97,7 +97,7 @@ def rank(
     `by_blob` and `by_path` look up files of the view; what they do not know is left
     out. History can bring in files whose text does not match.
     """
-    found = _found(chunks, by_blob)
+    found = _chunks_by_file(chunks, by_blob)
     files = {path: entry for path, (entry, _) in found.items()}
     text = {path: _sum(scored) for path, (_, scored) in found.items()}
     name_worth = _NAME_WEIGHT * max(text.values(), default=0.0)
@@ -107,7 +107,7 @@ def rank(
     def reasons_for(path: str, gain: float = 0.0) -> Reasons:
         return Reasons(
             text.get(path, 0.0),
-            name_worth * _named(path, query.parts) if path in text else 0.0,
+            name_worth * _name_share(path, query.parts) if path in text else 0.0,
             said.get(path, 0.0),
             kind_factor(files[path].kind, query.names),
             gain,
@@ -136,7 +136,7 @@ def rank(
     ]
 
 
-def _found(
+def _chunks_by_file(
     chunks: Iterable[ChunkScore], by_blob: Callable[[int], FileEntry | None]
 ) -> dict[str, tuple[FileEntry, list[ChunkScore]]]:
     """Gather the chunks of each file, the best first."""
@@ -157,7 +157,7 @@ def _sum(scored: list[ChunkScore]) -> float:
     return sum(weight * chunk.score for weight, chunk in best)
 
 
-def _named(path: str, parts: frozenset[str]) -> float:
+def _name_share(path: str, parts: frozenset[str]) -> float:
     """Return which share of the words of a file's name the query has."""
     own = _words_of_name(path.rpartition("/")[2])
     return len(own & parts) / len(own) if own else 0.0

@@ -20,12 +20,12 @@ class Ranker:
         self._engine = engine
         self._signals: dict[int, tuple[str, Signals]] = {}
 
-    async def settled(self, seconds: float) -> None:
+    async def wait_until_indexed(self, seconds: float) -> None:
         """Let a few files that were just saved be indexed first."""
         if 0 < self._engine.indexer.open_tasks < _FEW:
-            await self._engine.uploads.settled(seconds)
+            await self._engine.uploads.wait_until_indexed(seconds)
 
-    def ranked(
+    def rank(
         self, query: Query, scope: Scope
     ) -> tuple[list[RankedFile], Mapping[int, Entry]]:
         """Rank the files of a scope; returns the entries of all that were found.

@@ -33,14 +33,14 @@ _CUT = " [line cut: {} characters more]"
 _WORTH_CUTTING = 5
 
 
-class Answer(NamedTuple):
+class RenderedAnswer(NamedTuple):
     """The text, and what it shows of which files, in its order."""
 
     text: str
     shown: tuple[PackedFile, ...]
 
 
-class Block(NamedTuple):
+class FileBlock(NamedTuple):
     """What fits of a file: its text, "" for none of it, and which sections that is."""
 
     text: str
@@ -55,7 +55,7 @@ def render(
     notes: Iterable[str] = (),
     *,
     heading: str = HEADING,
-) -> Answer:
+) -> RenderedAnswer:
     """Write the answer, at most `limit` characters.
 
     `lines_of` gives the lines of a file as they are now, None where it can no longer be
@@ -64,17 +64,17 @@ def render(
     """
     contents = [(file, lines_of(file)) for file in packed.files]
     gone = [file.path for file, lines in contents if lines is None]
-    said = [*notes, _gone(gone)] if gone else list(notes)
-    notes_text = _named("\n", (f"{note}\n" for note in said), limit // 3)
+    said = [*notes, _unreadable_note(gone)] if gone else list(notes)
+    notes_text = _list_rows("\n", (f"{note}\n" for note in said), limit // 3)
     others_text = _others(packed.others, limit // 4)
     room = limit - len(heading) - len(others_text) - len(notes_text)
-    blocks: list[Block] = []
+    blocks: list[FileBlock] = []
     left: list[str] = []
     full = False
     for file, lines in contents:
         if lines is None:
             continue
-        found = Block("", file, whole=False) if full else block(file, lines, room)
+        found = FileBlock("", file, whole=False) if full else block(file, lines, room)
         full = not found.whole
         room -= len(found.text)
         if found.text:
@@ -89,12 +89,12 @@ def render(
     if not blocks and not others_text:
         start = _TOO_SHORT if left else _NOTHING
     text = start + code + others_text + notes_text
-    return Answer(text[: max(0, limit)], tuple(found.shown for found in blocks))
+    return RenderedAnswer(text[: max(0, limit)], tuple(found.shown for found in blocks))
 
 
 def block(
     file: PackedFile, lines: Sequence[str], room: int, least: int = _WORTH_CUTTING
-) -> Block:
+) -> FileBlock:
     """Write what fits of a file; of a section that does not, `least` lines or none."""
     text = PATH_LINE.format(escape(file.path))
     shown: list[Section] = []
@@ -111,7 +111,7 @@ def block(
             shown.append(Section(first, first + len(rows) - 1))
         if not whole:
             break
-    return Block(text if shown else "", file._replace(sections=(*shown,)), whole)
+    return FileBlock(text if shown else "", file._replace(sections=(*shown,)), whole)
 
 
 def _fitting(rows: list[str], room: int, least: int) -> list[str]:
@@ -139,10 +139,10 @@ def _line(line: str, beyond: int) -> str:
 
 
 def _others(paths: Iterable[str], room: int) -> str:
-    return _named(_OTHERS, map(PATH_LINE.format, paths), room)
+    return _list_rows(_OTHERS, map(PATH_LINE.format, paths), room)
 
 
-def _named(heading: str, rows: Iterable[str], room: int) -> str:
+def _list_rows(heading: str, rows: Iterable[str], room: int) -> str:
     """Return a heading and the rows that fit below it, or nothing."""
     text = heading
     for row in rows:
@@ -153,7 +153,7 @@ def _named(heading: str, rows: Iterable[str], room: int) -> str:
     return text if text != heading else ""
 
 
-def _gone(paths: Sequence[str]) -> str:
+def _unreadable_note(paths: Sequence[str]) -> str:
     if len(paths) == 1:
         return f"{paths[0]} matches too, but can no longer be read."
     return f"{len(paths)} more files match, but can no longer be read."

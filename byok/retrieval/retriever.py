@@ -56,7 +56,7 @@ class Retriever:
         """Answer in the layout of the client's tool; never fails for lack of hits."""
         started = time.monotonic()
         length = request.length
-        await self.ranker.settled(_SETTLE_SECONDS)
+        await self.ranker.wait_until_indexed(_SETTLE_SECONDS)
         scope = await scope_of(
             self._engine,
             request.blobs,
@@ -88,13 +88,13 @@ class Retriever:
 
         This asks the index alone; `notes` say what that does not know.
         """
-        await self.ranker.settled(_SETTLE_SECONDS)
+        await self.ranker.wait_until_indexed(_SETTLE_SECONDS)
         scope = await scope_of(self._engine, BlobNames(), roots, text)
-        building = [*map(_unfinished, _being_built(scope.workspaces))]
+        building = [*map(_progress_note, _being_built(scope.workspaces))]
         if trouble := self._engine.indexer.error:
             building.append(f"Indexing failed, so hits may be missing: {trouble}")
         found, entries = await asyncio.to_thread(
-            self.ranker.ranked, queries.parse(without_roots(text, scope)), scope
+            self.ranker.rank, queries.parse(without_roots(text, scope)), scope
         )
         return {
             "hits": [_hit(file, entries, scope) for file in found[:limit]],
@@ -119,7 +119,7 @@ class Retriever:
         return await self._by_ripgrep(text, scope, length)
 
     def _by_index(self, text: str, scope: Scope, length: int) -> str:
-        found, entries = self.ranker.ranked(queries.parse(text), scope)
+        found, entries = self.ranker.rank(queries.parse(text), scope)
         packed = pack(found, lambda blob_id: entries[blob_id].spans, length)
         if not found:
             packed = Packed((), self._all_of_few(scope))
@@ -151,8 +151,8 @@ class Retriever:
         share = length // len(scope.workspaces)
         notes = list(scope.notes)
         notes += [
-            f"{_unfinished(space)} So this is a plain text search; ask again later for "
-            "better results."
+            f"{_progress_note(space)} So this is a plain text search; ask "
+            "again later for better results."
             for space in _being_built(scope.workspaces)
         ]
         answers = [
@@ -188,7 +188,7 @@ def _being_built(spaces: Iterable[Workspace]) -> list[Workspace]:
     return [w for w in spaces if not is_usable(w) and w.phase in building]
 
 
-def _unfinished(space: Workspace) -> str:
+def _progress_note(space: Workspace) -> str:
     share = space.progress.percentage
     return f"The index of {space.root.name} is being built ({share:.0f} %)."
 

@@ -28,7 +28,7 @@ from byok.platform.programs import clean_environment, kill_group
 from byok.retrieval.matches import (
     LINES_A_FILE,
     FileMatches,
-    Found,
+    MatchCollector,
     as_ranked,
     by_rarity,
 )
@@ -122,7 +122,7 @@ class Ripgrep:
         Paths get the prefix. Takes what `search` takes.
         """
         found = await self.search(root, text, allowed)
-        return await asyncio.to_thread(_written, root, found, limit, prefix)
+        return await asyncio.to_thread(_write_answer, root, found, limit, prefix)
 
     async def search(
         self, root: Path, text: str, allowed: Callable[[str], bool]
@@ -134,7 +134,7 @@ class Ripgrep:
         """
         if self._program is None:
             return Search(notes=(UNAVAILABLE,))
-        found = Found()
+        found = MatchCollector()
         troubles: dict[str, None] = {}
         loop = asyncio.get_running_loop()
         end = loop.time() + self._total_seconds
@@ -212,7 +212,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             await process.wait()
 
 
-def _written(root: Path, found: Search, limit: int, prefix: str) -> str:
+def _write_answer(root: Path, found: Search, limit: int, prefix: str) -> str:
     ranked, spans = as_ranked(found.files, prefix)
     packed = pack(ranked, spans.__getitem__, limit)
 
@@ -239,7 +239,7 @@ class _Run:
     """Reads the output of one run of `rg --json`; what is no message is passed over."""
 
     def __init__(
-        self, token: str, found: Found, allowed: Callable[[str], bool]
+        self, token: str, found: MatchCollector, allowed: Callable[[str], bool]
     ) -> None:
         self.token = token
         self.found = found

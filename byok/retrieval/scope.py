@@ -91,7 +91,7 @@ async def scope_of(
     `folders` are those that its client has open.
     """
     if not blobs.is_empty:
-        return await _named(engine, blobs)
+        return await _resolve_blobs(engine, blobs)
     known = engine.workspaces
     if roots:
         spaces = [space for space in known if str(space.root) in roots]
@@ -171,7 +171,7 @@ def _own_ids(space: Workspace, spaces: Sequence[Workspace]) -> frozenset[int]:
     return frozenset(filter(None, found))
 
 
-async def _named(engine: ContextEngine, blobs: BlobNames) -> Scope:
+async def _resolve_blobs(engine: ContextEngine, blobs: BlobNames) -> Scope:
     found = await engine.uploads.resolve(blobs.checkpoint, blobs.added, blobs.deleted)
     notes: list[str] = []
     if not found.checkpoint_found:
@@ -204,7 +204,7 @@ def is_usable(space: Workspace) -> bool:
     """Tell whether the index answers: complete, or so once and still mostly right."""
     if space.phase is Phase.COMPLETE:
         return True
-    return space.built and 2 * space.waiting < space.tracked
+    return space.built and 2 * space.waiting < space.file_count
 
 
 def behind(scope: Scope) -> Iterator[str]:

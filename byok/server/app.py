@@ -53,7 +53,7 @@ class Exchange:
         """What names the request in answers and in the log."""
         return self.record.request_id
 
-    def failed(self, error: ByokError) -> Response:
+    def write_error(self, error: ByokError) -> Response:
         """Write an error as this client reads it."""
         openai = is_openai(self.request.raw_path)
         return error_response(error, self.request_id, self.redactor, openai=openai)
@@ -99,7 +99,7 @@ class App:
         exchange = Exchange(request, record, self._redactor)
         status = _CLIENT_GONE
         try:
-            response = await self._answered(exchange)
+            response = await self._answer_or_fail(exchange)
             status = response.status
             if not response.prepared:
                 response.headers[REQUEST_ID] = record.request_id
@@ -117,7 +117,7 @@ class App:
                 f" {facts}" if (facts := str(record)) else "",
             )
 
-    async def _answered(self, exchange: Exchange) -> StreamResponse:
+    async def _answer_or_fail(self, exchange: Exchange) -> StreamResponse:
         try:
             return await self._answer(exchange)
         except ByokError as error:
@@ -131,7 +131,7 @@ class App:
         except Exception:
             _log.exception("request %s failed", exchange.request_id)
             failure = internal_error()
-        return exchange.failed(failure)
+        return exchange.write_error(failure)
 
     async def _answer(self, exchange: Exchange) -> StreamResponse:
         """Check the head and answer, in the order that the guard explains."""
@@ -142,7 +142,7 @@ class App:
             return self._health()
         if request.raw_path == challenge.PATH and request.method == "POST":
             exchange.record.route = request.raw_path
-            return await self._challenged(request)
+            return await self._answer_challenge(request)
         self._guard.check_token(request.headers)
         exchange.trusted = True
         note_token(request)
@@ -156,7 +156,7 @@ class App:
             return json_response({"status": "stopping"}, 503)
         return json_response({"status": "ok"})
 
-    async def _challenged(self, request: BaseRequest) -> Response:
+    async def _answer_challenge(self, request: BaseRequest) -> Response:
         """Prove to another process of this user that this is its daemon."""
         self._guard.check_length(request, challenge.MAX_BODY)
         self._guard.check_content(request.headers)

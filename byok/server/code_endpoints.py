@@ -11,7 +11,7 @@ from pathlib import Path
 
 from byok.augment import blobs as wire
 from byok.augment.body import first_text, integer
-from byok.augment.retrieval import decode_retrieval, encode_retrieval, wanted_roots
+from byok.augment.retrieval import decode_retrieval, encode_retrieval, requested_roots
 from byok.chat import Json
 from byok.code_query import Upload, to_bytes
 from byok.errors import BadRequest
@@ -54,7 +54,7 @@ class CodeEndpoints:
     # What clients ask
 
     async def _find_missing(self, body: Json) -> Json:
-        names = {to_bytes(name): name for name in wire.asked_names(body)}
+        names = {to_bytes(name): name for name in wire.requested_names(body)}
         missing = await self._context.find_missing(list(names))
         return wire.missing_reply(
             [names[name] for name in missing.unknown],
@@ -62,11 +62,11 @@ class CodeEndpoints:
         )
 
     async def _batch_upload(self, body: Json) -> Json:
-        sent = wire.sent_blobs(body)
+        sent = wire.decode_uploads(body)
         names = await self._context.upload(
             [Upload(blob.name, blob.path, blob.content) for blob in sent]
         )
-        return wire.uploaded_reply(sent, [name.hex() for name in names])
+        return wire.upload_reply(sent, [name.hex() for name in names])
 
     async def _checkpoint(self, body: Json) -> Json:
         # There may be a quarter of a million names.
@@ -79,7 +79,7 @@ class CodeEndpoints:
     async def _search(self, body: Json) -> Json:
         limit = min(max(1, integer(body, "limit", _HITS)), _MOST_HITS)
         question = first_text(body, "query")
-        return await self._context.search(question, limit, wanted_roots(body))
+        return await self._context.search(question, limit, requested_roots(body))
 
     # What the command line asks
 

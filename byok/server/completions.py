@@ -14,7 +14,7 @@ from byok.augment.blobs import blob_names
 from byok.augment.completion.reply import CompletionObject
 from byok.augment.completion.shown import Shown
 from byok.augment.endpoints import Generate
-from byok.augment.reply_job import Decode, Defaults, Facts, unnoticed
+from byok.augment.reply_job import Decode, Defaults, ReplyFacts, ignore_kind
 from byok.chat import Json
 from byok.errors import ByokError
 from byok.server.app import Exchange
@@ -22,8 +22,8 @@ from byok.server.grounding import Grounding
 from byok.server.http.gate import Gate
 from byok.server.http.reply import internal_error, json_response
 from byok.server.target import choose_model
-from byok.server.turn import Turn
-from byok.threads import Run
+from byok.server.turn import AnswerTurn
+from byok.threads import Runner
 from byok.wiring.services import Services
 
 _log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ _SESSION = "X-Request-Session-Id"
 class _Pending:
     """A completion to be made; of those for the same `whom` only the newest counts."""
 
-    turn: Turn
+    turn: AnswerTurn
     reply: CompletionObject
     upstream: str
     whom: Hashable
@@ -58,37 +58,37 @@ class Completer:
         self._under_way: dict[Hashable, _UnderWay] = {}
         self._failures: dict[str, str] = {}  # upstream -> what was told of it last
 
-    async def asked(
+    async def understand(
         self,
         row: Generate,
         decode: Decode[CompletionObject],
         body: Json,
         exchange: Exchange,
-        run: Run,
+        run: Runner,
     ) -> Callable[[], Awaitable[StreamResponse]]:
         """Understand a request, and return what is left to do without its body."""
         services, request_id = self._services, exchange.request_id
         choice = await choose_model(services, row.purpose, body)
         name = choice.upstream.name
-        job = await run(partial(decode, body, self._defaults(row, name), unnoticed))
+        job = await run(partial(decode, body, self._defaults(row, name), ignore_kind))
         names = await run(partial(blob_names, body))
         facts = partial(self._grounding.facts, names, request_id)
-        reply = job.reply(Facts(request_id))
+        reply = job.reply(ReplyFacts(request_id))
         cursor = reply.cursor
         key = (name, choice.model, row.path, cursor.path)
         # What is typed into a file of keys would leave the machine unasked.
-        secret = job.chat.fill is not None and services.context.is_secret(cursor.path)
+        secret = job.chat.fim is not None and services.context.is_secret(cursor.path)
         if secret or not job.chat.messages:
             return partial(_ready, reply, facts, "")
         if rest := self._shown.rest(key, cursor):
             return partial(_ready, reply, facts, rest)
         session = exchange.request.headers.get(_SESSION, "")
         whom = (session, row.path, cursor.path) if session else request_id
-        turn = Turn(services, choice, job.chat, reply, request_id)
+        turn = AnswerTurn(services, choice, job.chat, reply, request_id)
         return partial(self._answer, _Pending(turn, reply, name, whom, key), facts)
 
     async def _answer(
-        self, pending: _Pending, facts: Callable[[], Coroutine[Any, Any, Facts]]
+        self, pending: _Pending, facts: Callable[[], Coroutine[Any, Any, ReplyFacts]]
     ) -> StreamResponse:
         """Ask, and find out meanwhile what is unknown of the client's blobs."""
         reply = pending.reply
@@ -97,7 +97,7 @@ class Completer:
             await self._complete(pending)
         self._shown.keep(pending.key, reply.cursor, reply.text)
         reply.facts = known.result()
-        return json_response(reply.written(reply.text))
+        return json_response(reply.write(reply.text))
 
     async def _complete(self, pending: _Pending) -> None:
         """Ask; a failure is a completion without text."""
@@ -109,19 +109,19 @@ class Completer:
             # Once: the next key stroke would meet it again.
             if self._failures.get(name) != error.code:
                 self._failures[name] = error.code
-                reason = error.logged.removeprefix(f"{name}: ")
+                reason = error.log_text.removeprefix(f"{name}: ")
                 _log.warning("no completions from %s: %s", name, reason)
-            pending.reply.failed(error)
+            pending.reply.fail_whole(error)
         except Exception:
             _log.exception("request %s failed", pending.turn.request_id)
-            pending.reply.failed(internal_error())
+            pending.reply.fail_whole(internal_error())
 
     async def _in_time(self, pending: _Pending) -> None:
         """Ask, and stop when enough came, the time is over, or a newer one asks."""
         turn, reply, gate = pending.turn, pending.reply, self._gate
         async with (
-            gate.entered(wait=False),
-            gate.ended_by_stop(),
+            gate.enter(wait=False),
+            gate.raise_on_stop(),
             self._newest(pending.whom) as mine,
         ):
             try:
@@ -166,8 +166,8 @@ class Completer:
 
 
 async def _ready(
-    reply: CompletionObject, facts: Callable[[], Awaitable[Facts]], text: str
+    reply: CompletionObject, facts: Callable[[], Awaitable[ReplyFacts]], text: str
 ) -> StreamResponse:
     """Answer with what is known already."""
     reply.facts = await facts()
-    return json_response(reply.written(text))
+    return json_response(reply.write(text))

@@ -126,7 +126,7 @@ class Control:
         """Tell whether the settings in force came from a file that is gone or empty."""
         return self._had_file and _is_empty(self._stamp)
 
-    def told(self) -> Json:
+    def status(self) -> Json:
         """Tell where the settings come from, and what is not in force of them."""
         file = self._source.file
         return {"file": str(file), "error": self._error, "restart": self._waiting()}

@@ -44,7 +44,7 @@ class Conversations:
             yield
             return
         line = self._open.setdefault(place.conversation, [])
-        earlier = [answer for answer in line if not _ended(answer, place)]
+        earlier = [answer for answer in line if not _end_superseded(answer, place)]
         try:
             async with asyncio.timeout(None) as scope:
                 mine = _Answer(place, scope)
@@ -64,10 +64,10 @@ class Conversations:
         except TimeoutError as error:
             if not scope.expired():
                 raise
-            raise _taken_over() from error
+            raise _superseded_error() from error
 
 
-def _ended(answer: _Answer, by: Place) -> bool:
+def _end_superseded(answer: _Answer, by: Place) -> bool:
     """End an answer that a newer request makes useless."""
     if by.after != answer.place.after:
         return False
@@ -76,7 +76,7 @@ def _ended(answer: _Answer, by: Place) -> bool:
     return True
 
 
-def _taken_over() -> BadRequest:
+def _superseded_error() -> BadRequest:
     return BadRequest(
         "A newer request of this conversation took the place of this one.",
         code="superseded",

@@ -7,14 +7,14 @@ from typing import Any, TypeAlias
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
-from byok.augment.constant_replies import Quiet
+from byok.augment.constant_replies import ConstantReply
 from byok.augment.disabled_replies import off_answer
 from byok.augment.endpoints import Completing, Generate, Local, Refused
 from byok.augment.flags import pauses
 from byok.augment.models import get_models
 from byok.chat import Json
 from byok.errors import BadRequest
-from byok.routing import Group, Service, Where
+from byok.routing import EndpointGroup, ServedBy, Service
 from byok.server.app import Exchange
 from byok.server.code_endpoints import CodeEndpoints
 from byok.server.completions import Completer
@@ -31,7 +31,7 @@ from byok.server.openai_api import Forward, ListModels, model_list, one_model
 from byok.server.own import Own
 from byok.server.routes import Row, find_row
 from byok.server.target import Elsewhere, choose_where, longest_body
-from byok.threads import Run
+from byok.threads import Runner
 from byok.wiring.services import Services
 
 _log = logging.getLogger(__name__)
@@ -87,7 +87,9 @@ class Endpoints:
             work = await self._work(row, exchange, limit, run)
         return await work()
 
-    async def _work(self, row: Row, exchange: Exchange, limit: int, run: Run) -> Work:
+    async def _work(
+        self, row: Row, exchange: Exchange, limit: int, run: Runner
+    ) -> Work:
         """Read the body, and return what is left to do without it."""
         request = exchange.request
         raw = await read_body(request, limit, self._body_gap)
@@ -97,11 +99,11 @@ class Endpoints:
         elsewhere = choose_where(self._services, row, body)
         match elsewhere:
             case None:
-                return await self._understood(row, exchange, raw, body, run)
-            case Elsewhere(where=Where.OFF):
-                return await self._switched_off(elsewhere, exchange, body, run)
-            case Elsewhere(group=Group.MODELS):
-                return partial(self._merged_models, raw, request)
+                return await self._understand(row, exchange, raw, body, run)
+            case Elsewhere(where=ServedBy.OFF):
+                return await self._answer_disabled(elsewhere, exchange, body, run)
+            case Elsewhere(group=EndpointGroup.MODELS):
+                return partial(self._merge_models, raw, request)
             case Elsewhere(row=endpoint, group=group):
                 locally = partial(self._locally, row, exchange, raw)
                 return partial(
@@ -114,12 +116,12 @@ class Endpoints:
         """Answer what the official service did not."""
         async with self._large.room(len(raw)) as run:
             body = await run(partial(parse_request, raw))
-            work = await self._understood(row, exchange, raw, body, run)
+            work = await self._understand(row, exchange, raw, body, run)
             del body
         return await work()
 
-    async def _switched_off(
-        self, elsewhere: Elsewhere, exchange: Exchange, body: Json, run: Run
+    async def _answer_disabled(
+        self, elsewhere: Elsewhere, exchange: Exchange, body: Json, run: Runner
     ) -> Work:
         row, group = elsewhere.row, elsewhere.group
         off = await run(partial(off_answer, row, group, body, exchange.request_id))
@@ -127,21 +129,25 @@ class Endpoints:
             return partial(static_stream, exchange.request, *off.lines)
         return partial(_ready, json_response(off.lines[0]))
 
-    async def _understood(
+    async def _understand(
         self,
         row: Row,
         exchange: Exchange,
         raw: bytes,
         body: dict[str, Any],
-        run: Run,
+        run: Runner,
     ) -> Work:
         """Return what is left to do of an answer of byok's own."""
         request = exchange.request
         match row:
             case Generate(how=Completing(decode)):
-                return await self._completer.asked(row, decode, body, exchange, run)
+                return await self._completer.understand(
+                    row, decode, body, exchange, run
+                )
             case Generate():
-                asked = await self._generator.asked(row, body, exchange.request_id, run)
+                asked = await self._generator.understand(
+                    row, body, exchange.request_id, run
+                )
                 return partial(asked, request)
             case Forward():
                 sent = await self._forwarder.forwarding(row, raw, body, run)
@@ -150,12 +156,12 @@ class Endpoints:
                 return partial(self._model_list, wanted)
             case Local():
                 if row.answer is Service.RETRIEVAL:
-                    body = dict(self._folders.added(request.headers, body))
+                    body = dict(self._folders.add_folders(request.headers, body))
                 return self._of_its_own(row.answer, body)
-            case Quiet(stream=True):
+            case ConstantReply(stream=True):
                 lines = () if row.body is None else (row.body,)
                 return partial(static_stream, request, *lines)
-            case Quiet():
+            case ConstantReply():
                 return partial(_ready, json_response(row.body or {}))
             case Refused():
                 raise BadRequest(row.reason, code="not_served", status=row.status)
@@ -165,7 +171,7 @@ class Endpoints:
             case Service.MODELS:
                 return self._models
             case Service.OFFICIAL:
-                return partial(_ready, json_response(self._relay.told()))
+                return partial(_ready, json_response(self._relay.status()))
             case _ if service in self._own:
                 return partial(self._of_the_daemon, service, body)
             case _:
@@ -177,7 +183,7 @@ class Endpoints:
     async def _of_the_daemon(self, service: Service, body: Json) -> Response:
         return json_response(await self._own.answer(service, body))
 
-    async def _merged_models(self, raw: bytes, request: BaseRequest) -> Response:
+    async def _merge_models(self, raw: bytes, request: BaseRequest) -> Response:
         ours = await self._own_models()
         return json_response(await self._relay.models(raw, request, ours))
 
@@ -186,14 +192,14 @@ class Endpoints:
         catalog, router = self._services.catalog, self._services.router
         completion = self._services.settings.completion
         flags = pauses(chat_input=completion.chat_input, next_edit=completion.next_edit)
-        return get_models(catalog.listed(), router.default(), flags)
+        return get_models(catalog.list_models(), router.default(), flags)
 
     async def _context(self, service: Service, body: Json) -> Response:
         return json_response(await self._code.answer(service, body))
 
     async def _model_list(self, wanted: str) -> Response:
         await self._catalog_known()
-        listed = self._services.catalog.listed()
+        listed = self._services.catalog.list_models()
         body = one_model(listed, wanted) if wanted else model_list(listed)
         return json_response(body)
 
@@ -201,7 +207,7 @@ class Endpoints:
         """Use what is known of the models; wait a moment where that is nothing."""
         catalog = self._services.catalog
         catalog.refresh()
-        if not catalog.listed():
+        if not catalog.list_models():
             await catalog.settle(_FIRST_LIST_SECONDS)
 
     def _tell(self, path: str) -> None:
@@ -216,6 +222,6 @@ async def _ready(response: Response) -> Response:
 
 def _not_allowed(exchange: Exchange, allowed: str) -> Response:
     error = BadRequest(f"Use {allowed} here.", code="method_not_allowed", status=405)
-    response = exchange.failed(error)
+    response = exchange.write_error(error)
     response.headers["Allow"] = allowed
     return response

@@ -29,7 +29,7 @@ class OpenFolders:
             while len(self._told) > self._most:
                 self._told.popitem(last=False)
 
-    def added(self, headers: Mapping[str, str], body: Json) -> Json:
+    def add_folders(self, headers: Mapping[str, str], body: Json) -> Json:
         """Return a request for code with the folders of its client."""
         known = self._told.get(headers.get(_HEADER, "")[:_LONGEST])
         return with_folders(body, known) if known else body

@@ -16,9 +16,9 @@ from byok.server.http.gate import Gate
 from byok.server.http.reply import COMMON
 from byok.server.http.stream import OpenStream
 from byok.server.openai_api import Forward, error_body
-from byok.threads import Run
+from byok.threads import Runner
 from byok.upstream.base import Forwarded
-from byok.upstream.http_body import joined
+from byok.upstream.http_body import read_to_end
 from byok.upstream.router import Destination
 from byok.wire.json_body import write_json
 from byok.wire.json_splice import with_string
@@ -50,7 +50,7 @@ class Forwarder:
         self._patience = patience
 
     async def forwarding(
-        self, row: Forward, raw: bytes, body: dict[str, Any], run: Run
+        self, row: Forward, raw: bytes, body: dict[str, Any], run: Runner
     ) -> "Forwarding":
         """Say what is sent where."""
         router = self._services.router
@@ -60,27 +60,27 @@ class Forwarder:
 
     async def answer(self, sent: "Forwarding", request: BaseRequest) -> StreamResponse:
         """Answer one request, streamed or whole as the upstream does."""
-        begun = sent.choice.upstream.forwarded(sent.path, sent.content)
+        begun = sent.choice.upstream.forward(sent.path, sent.content)
         record = current_record()
         record.model = sent.choice.model_id
-        async with self._gate.entered(), AsyncExitStack() as stack:
-            async with self._gate.ended_by_stop():
+        async with self._gate.enter(), AsyncExitStack() as stack:
+            async with self._gate.raise_on_stop():
                 answer = await stack.enter_async_context(begun)
-                record.heard()
+                record.note_first_byte()
                 headers = {**COMMON, **_JSON, **answer.headers}
                 if not headers[_TYPE].startswith("text/event-stream"):
-                    body = await joined(answer.reads)
+                    body = await read_to_end(answer.reads)
                     record.usage = usage_near_end(body)
                     return Response(body=body, headers=headers)
-            return await self._streamed(request, headers, answer)
+            return await self._stream_answer(request, headers, answer)
 
-    async def _streamed(
+    async def _stream_answer(
         self, request: BaseRequest, headers: dict[str, str], answer: Forwarded
     ) -> StreamResponse:
         end = b""
         async with OpenStream(request, headers, patience=self._patience) as stream:
             try:
-                async with self._gate.ended_by_stop():
+                async with self._gate.raise_on_stop():
                     async for data in answer.reads:
                         end = (end + data)[-_END:]
                         await stream.write(data)
@@ -92,6 +92,6 @@ class Forwarder:
 
     def _last_words(self, error: ByokError) -> bytes:
         """Tell of a failure in the middle as one more event, as OpenAI does."""
-        _log.warning("a stream passed on broke: %s", error.logged)
+        _log.warning("a stream passed on broke: %s", error.log_text)
         error.args = (self._services.redactor(str(error)),)
         return b"\n\ndata: " + write_json(error_body(error)) + b"\n\n"

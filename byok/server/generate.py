@@ -22,8 +22,8 @@ from byok.server.http.gate import Gate
 from byok.server.http.reply import internal_error, json_response
 from byok.server.http.stream import LineStream
 from byok.server.target import choose_model
-from byok.server.turn import Turn
-from byok.threads import Run
+from byok.server.turn import AnswerTurn
+from byok.threads import Runner
 from byok.upstream.router import Destination
 from byok.wire.ndjson import encode_line
 from byok.wiring.services import Services
@@ -53,8 +53,8 @@ class Generator:
         self._told_models: set[tuple[str, str]] = set()  # by conversation
         self._defaults: dict[tuple[str, str], Defaults] = {}
 
-    async def asked(
-        self, row: Generate, body: Json, request_id: str, run: Run
+    async def understand(
+        self, row: Generate, body: Json, request_id: str, run: Runner
     ) -> Asked:
         """Understand a request, and return what is left to do without its body.
 
@@ -71,20 +71,24 @@ class Generator:
         is_chat = row.purpose is Purpose.CHAT
         place = place_of(body) if is_chat else None
         notices = self._instead(choice, body) if is_chat else ()
-        ground = self._grounding.grounded
+        ground = self._grounding.ground
         match row.how:
             case Streamed(decode, in_file=in_file):
                 body = await self._with_file(body) if in_file else body
                 job = await run(partial(decode, body, defaults, self._tell_node))
                 chat, facts = await ground(job, body, request_id, run)
                 lines = job.reply(facts)
-                turn = Turn(services, choice, chat, lines, request_id, place, notices)
-                return partial(self._streamed, turn, lines)
+                turn = AnswerTurn(
+                    services, choice, chat, lines, request_id, place, notices
+                )
+                return partial(self._stream_answer, turn, lines)
             case Whole(decode):
                 task = await run(partial(decode, body, defaults, self._tell_node))
                 chat, facts = await ground(task, body, request_id, run)
                 whole = task.reply(facts)
-                turn = Turn(services, choice, chat, whole, request_id, place, notices)
+                turn = AnswerTurn(
+                    services, choice, chat, whole, request_id, place, notices
+                )
                 return partial(self._whole, turn, whole)
 
     async def _with_file(self, body: Json) -> Json:
@@ -94,8 +98,8 @@ class Generator:
             return {**body, "target_file_content": file}
         return body
 
-    async def _streamed(
-        self, turn: Turn, reply: LineReply, request: BaseRequest
+    async def _stream_answer(
+        self, turn: AnswerTurn, reply: LineReply, request: BaseRequest
     ) -> StreamResponse:
         async with self._stream(request) as stream:
             stream.begin_with(_line(reply.first))
@@ -103,9 +107,9 @@ class Generator:
             begun = False
             try:
                 async with (
-                    self._gate.ended_by_stop(),
+                    self._gate.raise_on_stop(),
                     self._conversations.turn(turn.place, stream.keep_alive),
-                    self._gate.entered(),
+                    self._gate.enter(),
                     turn.events() as batches,
                 ):
                     stream.keep_alive()
@@ -119,18 +123,18 @@ class Generator:
             except ConnectionError:
                 raise  # the client is gone
             except Exception as error:
-                failure = self._told(turn, error)
+                failure = self._public_error(turn, error)
                 if not (turn.admitted or stream.response.prepared):
                     raise failure from error
                 if not turn.ended:  # a whole answer cannot fail any more
-                    await self._broken(turn, reply, stream, failure, begun=begun)
+                    await self._end_broken(turn, reply, stream, failure, begun=begun)
                     return stream.response
             await stream.finish(_lines(turn.last))
         return stream.response
 
-    async def _broken(
+    async def _end_broken(
         self,
-        turn: Turn,
+        turn: AnswerTurn,
         reply: LineReply,
         stream: LineStream,
         error: ByokError,
@@ -138,7 +142,7 @@ class Generator:
         begun: bool,
     ) -> None:
         """End a stream whose answer broke."""
-        error = turn.failed(error)
+        error = turn.note_failure(error)
         if not reply.keeps_part and not stream.response.prepared:
             raise error
         end = _lines(reply.fail(error))
@@ -148,14 +152,14 @@ class Generator:
             await stream.finish(end)
 
     async def _whole(
-        self, turn: Turn, reply: ObjectReply, request: BaseRequest
+        self, turn: AnswerTurn, reply: ObjectReply, request: BaseRequest
     ) -> StreamResponse:
         del request
         try:
             async with (
-                self._gate.ended_by_stop(),
+                self._gate.raise_on_stop(),
                 self._conversations.turn(turn.place),
-                self._gate.entered(),
+                self._gate.enter(),
                 turn.events() as batches,
             ):
                 async for batch in batches:
@@ -166,7 +170,7 @@ class Generator:
             if not turn.admitted:
                 raise
             if not turn.ended:  # a whole answer cannot fail any more
-                return json_response(reply.failed(turn.failed(error)))
+                return json_response(reply.fail_whole(turn.note_failure(error)))
         return json_response(turn.last[-1])
 
     def _instead(self, choice: Destination, body: Json) -> tuple[Notice, ...]:
@@ -182,7 +186,7 @@ class Generator:
             Notice(f"{wanted!r} is no model of byok's: {choice.model_id} answers."),
         )
 
-    def _told(self, turn: Turn, error: Exception) -> ByokError:
+    def _public_error(self, turn: AnswerTurn, error: Exception) -> ByokError:
         """Turn a failure into an error that can be told."""
         if isinstance(error, ByokError):
             return error

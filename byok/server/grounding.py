@@ -7,13 +7,13 @@ from typing import TypeVar
 
 from byok.augment.blobs import blob_names
 from byok.augment.grounding import with_passages
-from byok.augment.reply_job import Facts, Job, LineReply, ObjectReply
+from byok.augment.reply_job import LineReply, ObjectReply, ReplyFacts, ReplyJob
 from byok.chat import ChatRequest, Json
-from byok.code_query import BlobNames, Passages, UnknownBlobs, Wanted
+from byok.code_query import BlobNames, CodeContextBlock, CodeQuestion, UnknownBlobs
 from byok.config.sections import ChatSettings
 from byok.errors import ByokError
 from byok.retrieval.code_context import CodeContext
-from byok.threads import Run
+from byok.threads import Runner
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -33,44 +33,46 @@ class Grounding:
         self._settings = settings
         self._keeps_uploads = keeps_uploads
 
-    async def grounded(
+    async def ground(
         self,
-        job: Job[LineReply] | Job[ObjectReply],
+        job: ReplyJob[LineReply] | ReplyJob[ObjectReply],
         body: Json,
         request_id: str,
-        run: Run,
-    ) -> tuple[ChatRequest, Facts]:
+        run: Runner,
+    ) -> tuple[ChatRequest, ReplyFacts]:
         """Return what is asked, with code where that is wanted, and the facts of it."""
         if not self._keeps_uploads:
-            return job.chat, Facts(request_id)
+            return job.chat, ReplyFacts(request_id)
         wanted = job.wanted
         if wanted is not None and self._settings.retrieval:
-            found = await self._found(wanted)
-            facts = Facts(
+            found = await self._find_code(wanted)
+            facts = ReplyFacts(
                 request_id, found.unknown, found.checkpoint_found, found.chunks
             )
             return with_passages(job.chat, found.text), facts
         names = wanted.blobs if wanted else await run(partial(blob_names, body))
         return job.chat, await self.facts(names, request_id)
 
-    async def facts(self, names: BlobNames, request_id: str) -> Facts:
+    async def facts(self, names: BlobNames, request_id: str) -> ReplyFacts:
         """Say what is unknown here of the blobs that a request names."""
         if names.is_empty or not self._keeps_uploads:
-            return Facts(request_id)
-        found = await _unhindered(
+            return ReplyFacts(request_id)
+        found = await _value_or_none(
             self._context.find_unknown(names),
             UnknownBlobs(),
             "nothing is said of blobs",
         )
-        return Facts(request_id, found.names, found.checkpoint_found)
+        return ReplyFacts(request_id, found.names, found.checkpoint_found)
 
-    async def _found(self, wanted: Wanted) -> Passages:
+    async def _find_code(self, wanted: CodeQuestion) -> CodeContextBlock:
         """Find code."""
         found = self._context.passages(wanted, self._settings.context_chars)
-        return await _unhindered(found, Passages(), "a chat goes on without code")
+        return await _value_or_none(
+            found, CodeContextBlock(), "a chat goes on without code"
+        )
 
 
-async def _unhindered(lookup: Awaitable[T], nothing: T, what: str) -> T:
+async def _value_or_none(lookup: Awaitable[T], nothing: T, what: str) -> T:
     """Look something up; whatever goes wrong is logged and hinders no answer."""
     try:
         return await lookup

@@ -9,17 +9,17 @@ from typing import Any
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from byok.augment.endpoints import Endpoint
-from byok.augment.merging import merged_models
+from byok.augment.merging import merge_models
 from byok.chat import Json
 from byok.errors import ByokError, UpstreamGarbled
-from byok.routing import Group, Where
+from byok.routing import EndpointGroup, ServedBy
 from byok.server.http.deadlines import OfficialTiming
 from byok.server.http.gate import Gate
 from byok.server.http.reply import COMMON
 from byok.server.http.stream import LINES, OpenStream
-from byok.server.official_health import Troubles
+from byok.server.official_health import OfficialHealth
 from byok.upstream.base import Forwarded
-from byok.upstream.http_body import MAX_WHOLE, joined
+from byok.upstream.http_body import MAX_WHOLE, read_to_end
 from byok.upstream.official import too_late
 from byok.wire.inflate import Inflate
 from byok.wire.json_body import parse_json
@@ -49,7 +49,7 @@ class Relay:
         self._gate = gate
         self._timing = timing or OfficialTiming()
         self._patience = patience
-        self._troubles = Troubles(self._timing.pause)
+        self._troubles = OfficialHealth(self._timing.pause)
         if groups := self._settings.groups:
             url = self._settings.base_url
             _log.info("the official service at %s answers: %s", url, ", ".join(groups))
@@ -59,7 +59,7 @@ class Relay:
     async def answer(
         self,
         row: Endpoint,
-        group: Group,
+        group: EndpointGroup,
         content: bytes,
         request: BaseRequest,
         locally: Callable[[], Awaitable[StreamResponse]],
@@ -68,90 +68,90 @@ class Relay:
 
         An answer in one piece is used whole or not at all.
         """
-        if self._troubles.left_alone(group):
+        if self._troubles.is_paused(group):
             return await locally()
-        answered = self._streamed if getattr(row, "stream", False) else self._in_one
+        answered = (
+            self._stream_answer if getattr(row, "stream", False) else self._in_one
+        )
         try:
-            async with self._gate.entered():
+            async with self._gate.enter():
                 return await answered(row.path, group, content, request)
         except ByokError as error:
             if error.code not in _BUSY:
-                self._troubles.met(group, row.path, error)
+                self._troubles.note_failure(group, row.path, error)
         return await locally()
 
     async def models(self, content: bytes, request: BaseRequest, ours: Json) -> Json:
         """Return the service's models and flags with ours in them, else ours alone."""
-        group = Group.MODELS
-        if self._troubles.left_alone(group):
+        group = EndpointGroup.MODELS
+        if self._troubles.is_paused(group):
             return ours
         try:
             answer, raw = await self._whole(
                 _MODELS, group, content, request, _MAX_MODELS
             )
-            merged = await asyncio.to_thread(self._merged, answer, raw, ours)
+            merged = await asyncio.to_thread(self._merge, answer, raw, ours)
         except ByokError as error:
-            self._troubles.met(group, _MODELS, error)
+            self._troubles.note_failure(group, _MODELS, error)
             return ours
         self._troubles.over(group, _MODELS)
         return merged
 
-    def _merged(self, answer: Forwarded, raw: bytes, ours: Json) -> Json:
-        return merged_models(_object(answer, raw), ours, self._settings.groups)
+    def _merge(self, answer: Forwarded, raw: bytes, ours: Json) -> Json:
+        return merge_models(_object(answer, raw), ours, self._settings.groups)
 
-    def told(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """Tell which groups go to the service, and what is wrong with that."""
-        places = {group: self._settings.where(group) for group in Group}
+        places = {group: self._settings.where(group) for group in EndpointGroup}
         return {
             "base_url": self._settings.base_url,
-            "groups": {g: p for g, p in places.items() if p is not Where.LOCAL},
-            "troubles": self._troubles.told,
+            "groups": {g: p for g, p in places.items() if p is not ServedBy.LOCAL},
+            "troubles": self._troubles.reasons,
         }
 
-    def _asked(
-        self, path: str, group: Group, content: bytes, request: BaseRequest
+    def _ask_service(
+        self, path: str, group: EndpointGroup, content: bytes, request: BaseRequest
     ) -> AbstractAsyncContextManager[Forwarded]:
         seconds = self._timing.until_first(group)
-        return self._service.asked(path, content, request.headers, seconds)
+        return self._service.ask(path, content, request.headers, seconds)
 
     async def _whole(
         self,
         path: str,
-        group: Group,
+        group: EndpointGroup,
         content: bytes,
         request: BaseRequest,
         most: int = MAX_WHOLE,
     ) -> tuple[Forwarded, bytes]:
-        asked = self._asked(path, group, content, request)
+        asked = self._ask_service(path, group, content, request)
         try:
             async with asyncio.timeout(self._timing.in_all(group)), asked as answer:
-                return answer, await joined(answer.reads, most)
+                return answer, await read_to_end(answer.reads, most)
         except TimeoutError as error:
             raise too_late() from error
 
     async def _in_one(
-        self, path: str, group: Group, content: bytes, request: BaseRequest
+        self, path: str, group: EndpointGroup, content: bytes, request: BaseRequest
     ) -> StreamResponse:
         """Pass an answer in one piece on, once all of it is here."""
-        async with self._gate.ended_by_stop():
+        async with self._gate.raise_on_stop():
             answer, raw = await self._whole(path, group, content, request)
         self._troubles.over(group, path)
         headers = _headers({**COMMON, _TYPE: "application/json"}, answer)
         return Response(body=raw, status=answer.status, headers=headers)
 
-    async def _streamed(
-        self, path: str, group: Group, content: bytes, request: BaseRequest
+    async def _stream_answer(
+        self, path: str, group: EndpointGroup, content: bytes, request: BaseRequest
     ) -> StreamResponse:
         """Pass a stream on as it comes; one that breaks has no mark of its end."""
         async with AsyncExitStack() as stack:
-            async with self._gate.ended_by_stop():
-                asked = self._asked(path, group, content, request)
+            async with self._gate.raise_on_stop():
+                asked = self._ask_service(path, group, content, request)
                 answer = await stack.enter_async_context(asked)
             self._troubles.over(group, path)
-            return await self._passed_on(request, answer)
+            return await self._pass_on(request, answer)
 
-    async def _passed_on(
-        self, request: BaseRequest, answer: Forwarded
-    ) -> StreamResponse:
+    async def _pass_on(self, request: BaseRequest, answer: Forwarded) -> StreamResponse:
         async with OpenStream(
             request,
             _headers(LINES, answer),
@@ -159,11 +159,13 @@ class Relay:
             patience=self._patience,
         ) as stream:
             try:
-                async with self._gate.ended_by_stop():
+                async with self._gate.raise_on_stop():
                     async for data in answer.reads:
                         await stream.write(data)
             except ByokError as error:
-                _log.warning("a stream of the official service broke: %s", error.logged)
+                _log.warning(
+                    "a stream of the official service broke: %s", error.log_text
+                )
                 await stream.break_off(b"")
             else:
                 await stream.finish()

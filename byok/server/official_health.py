@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from byok.errors import ByokError, KeyMissing, UpstreamRefused
-from byok.routing import Group
+from byok.routing import EndpointGroup
 
 _log = logging.getLogger(__name__)
 _OF_THE_SERVICE = frozenset({401, 402, 403, 407, 408, 425, 429})
@@ -22,7 +22,7 @@ class _Trouble:
     paths: dict[str, str] = field(default_factory=dict)
 
 
-class Troubles:
+class OfficialHealth:
     """Keeps the failures of each group; a silent service is left alone for `pause`."""
 
     def __init__(
@@ -31,14 +31,16 @@ class Troubles:
         self._pause = pause
         self._clock = clock
         self._keyless = False
-        self._found: dict[Group, _Trouble] = {group: _Trouble() for group in Group}
-        self._until: dict[Group, float] = {}
+        self._found: dict[EndpointGroup, _Trouble] = {
+            group: _Trouble() for group in EndpointGroup
+        }
+        self._until: dict[EndpointGroup, float] = {}
 
-    def left_alone(self, group: Group) -> bool:
+    def is_paused(self, group: EndpointGroup) -> bool:
         """Tell whether the group has just waited in vain."""
         return self._clock() < self._until.get(group, 0.0)
 
-    def met(self, group: Group, path: str, error: ByokError) -> None:
+    def note_failure(self, group: EndpointGroup, path: str, error: ByokError) -> None:
         """Note a failure, and write down a new one."""
         trouble, reason = self._found[group], _reason(error)
         if error.code == "upstream_timeout":
@@ -59,7 +61,7 @@ class Troubles:
                 reason,
             )
 
-    def over(self, group: Group, path: str) -> None:
+    def over(self, group: EndpointGroup, path: str) -> None:
         """Note that the service answered."""
         trouble, self._keyless = self._found[group], False
         if trouble.paths.pop(path, "") or trouble.whole:
@@ -67,7 +69,7 @@ class Troubles:
             _log.info("the official service answers %s (group %s) again", path, group)
 
     @property
-    def told(self) -> dict[str, str]:
+    def reasons(self) -> dict[str, str]:
         """What is wrong, by group or path."""
         found: dict[str, str] = {}
         for group, trouble in self._found.items():
@@ -90,4 +92,4 @@ def _reason(error: ByokError) -> str:
     """Say what happened, without the words of others."""
     if isinstance(error, UpstreamRefused):
         return f"it answered {error.upstream_status}. {error.hint}".strip()
-    return error.logged
+    return error.log_text

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from byok import __version__
 from byok.augment.body import first_text
 from byok.chat import Json
-from byok.config import masked
+from byok.config import mask_settings
 from byok.errors import NO_UPSTREAM, BadRequest, ConfigError
 from byok.routing import OFFICIAL, Service
 from byok.server.control import Control
@@ -62,18 +62,18 @@ class Own:
             "base_url": base_url_of(choice.upstreams[first]),
             "reason": choice.reason,
             "model": self._services.router.default().id,
-            "settings": self._control.told(),
+            "settings": self._control.status(),
         }
 
     async def _settings(self, body: Json) -> Json:
         del body
-        return masked(self._services.settings)
+        return mask_settings(self._services.settings)
 
     async def _reload(self, body: Json) -> Json:
         del body
         self._services.forget_keys()
         await self._control.reload()
-        return self._control.told()
+        return self._control.status()
 
     async def _stop(self, body: Json) -> Json:
         again = body.get("again") is True
@@ -86,7 +86,7 @@ async def catalog(services: Services) -> Json:
     services.catalog.refresh(anew=True)
     await services.catalog.settle(_CATALOG_SECONDS)
     default = services.router.default()
-    listed = services.catalog.listed()
+    listed = services.catalog.list_models()
     if default not in listed:
         listed.insert(0, default)
     failures = {
@@ -131,6 +131,6 @@ async def try_key(services: Services, name: str) -> Json:
     if name != OFFICIAL:
         models = await services.upstreams[name].models()
         return {"origin": wanted.origin, "models": len(models)}
-    asked = services.official.asked("/get-models", b"{}", _JSON, _OFFICIAL_SECONDS)
+    asked = services.official.ask("/get-models", b"{}", _JSON, _OFFICIAL_SECONDS)
     async with asked:
         return {"origin": wanted.origin}  # it began to answer, so it took the token

@@ -7,7 +7,7 @@ Clients resolve paths against bases of their own making, so `//x`, `/api/x`,
 import re
 from typing import TypeAlias
 
-from byok.augment.constant_replies import CONTAINING, ENDING, Quiet
+from byok.augment.constant_replies import CONTAINING, ENDING, ConstantReply
 from byok.augment.endpoints import ENDPOINTS, Endpoint
 from byok.errors import BadRequest
 from byok.server.openai_api import ROUTES, OpenAIRoute, find_route, is_openai
@@ -50,13 +50,13 @@ def find_row(raw_path: str) -> tuple[Row, bool]:
     return _unknown("/" + "/".join(segments)), False
 
 
-def _unknown(path: str) -> Quiet:
+def _unknown(path: str) -> ConstantReply:
     for prefix, body in CONTAINING:
         if prefix in path:
-            return Quiet(path, body)
+            return ConstantReply(path, body)
     for suffix, body in ENDING:
         if path.endswith(suffix):
-            return Quiet(path, body)
+            return ConstantReply(path, body)
     if path.endswith("-stream"):
-        return Quiet(path, None, stream=True)
-    return Quiet(path, {})
+        return ConstantReply(path, None, stream=True)
+    return ConstantReply(path, {})

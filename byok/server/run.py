@@ -74,7 +74,7 @@ class Daemon:
         Raises:
             ConfigError: they cannot be used.
         """
-        self.services = await self.services.renewed(settings)
+        self.services = await self.services.renew(settings)
         set_level(settings.log.level)
         self._open_for(self.services)
         default, why = self.services.router.default(), self.services.choice.reason
@@ -192,7 +192,7 @@ def _maker_of_endpoints(
     )
     conversations = Conversations()
 
-    def made(services: "Services") -> "Endpoints":
+    def make_endpoints(services: "Services") -> "Endpoints":
         grounding = Grounding(
             services.context,
             services.settings.chat,
@@ -209,7 +209,7 @@ def _maker_of_endpoints(
             body_gap=timing.body_gap,
         )
 
-    return made
+    return make_endpoints
 
 
 async def run_until_signal(

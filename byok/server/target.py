@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 
 from byok.augment.chat_request import model_id
-from byok.augment.constant_replies import Quiet
+from byok.augment.constant_replies import ConstantReply
 from byok.augment.endpoint_groups import group_of
 from byok.augment.endpoints import Endpoint, Generate, Refused
 from byok.augment.silent_purposes import purpose_of_chat
 from byok.chat import Json
 from byok.model_ids import split_id
 from byok.purposes import Purpose
-from byok.routing import Group, Where
+from byok.routing import EndpointGroup, ServedBy
 from byok.server.openai_api import Forward, ListModels
 from byok.server.routes import Row
 from byok.upstream.router import Destination
@@ -24,13 +24,13 @@ class Elsewhere:
     """A request that byok does not answer itself: Where.OFFICIAL or Where.OFF."""
 
     row: Endpoint
-    group: Group
-    where: Where
+    group: EndpointGroup
+    where: ServedBy
 
 
 def longest_body(services: Services, row: Row) -> int:
     """Return how large a body may be; what nobody reads here may be large elsewhere."""
-    if isinstance(row, (Quiet, Refused, ListModels)):
+    if isinstance(row, (ConstantReply, Refused, ListModels)):
         groups = services.settings.routing.official.groups
         return _PASSED_ON if group_of(row.path) in groups else _UNREAD
     return row.max_body
@@ -45,10 +45,10 @@ def choose_where(services: Services, row: Row, body: Json) -> Elsewhere | None:
     if isinstance(row, (Forward, ListModels)) or not (group := group_of(row.path)):
         return None
     where = services.settings.routing.official.where(group)
-    if where is Where.LOCAL:
+    if where is ServedBy.LOCAL:
         return None
     is_ours = isinstance(row, Generate) and split_id(model_id(body)) is not None
-    if where is Where.OFFICIAL and is_ours:
+    if where is ServedBy.OFFICIAL and is_ours:
         return None
     return Elsewhere(row, group, where)
 

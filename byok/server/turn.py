@@ -16,7 +16,7 @@ from byok.record import current_record
 from byok.toolcalls.assemble import ToolCallAssembler
 from byok.toolcalls.repair import Repair
 from byok.upstream.router import Destination
-from byok.upstream.tool_call_retry import answered
+from byok.upstream.tool_call_retry import stream_whole_calls
 from byok.wiring.services import Services
 
 _log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ _SHOWN = 60
 _FORGOTTEN = ChatRequest(())
 
 
-class Turn:
+class AnswerTurn:
     """One answer on its way from the upstream to the client."""
 
     def __init__(
@@ -59,9 +59,11 @@ class Turn:
             return aclosing(_nothing())
         for notice in self._notices:
             self._reply.feed(notice)
-        chat = self._services.extras.restored(self._origin, chat)
+        chat = self._services.extras.restore(self._origin, chat)
         again = self._services.settings.tools.ask_again
-        return aclosing(answered(self._choice, chat, self._assembling, again=again))
+        return aclosing(
+            stream_whole_calls(self._choice, chat, self._assembling, again=again)
+        )
 
     def lines(self, batch: list[StreamEvent]) -> list[Json]:
         """Turn the events of one network read into lines.
@@ -69,7 +71,7 @@ class Turn:
         The last ones come with the read that holds the upstream's own last word.
         """
         if self._record.first_byte is None:
-            self._record.heard()
+            self._record.note_first_byte()
         ready: list[Json] = []
         for event in batch:
             if isinstance(event, Usage):
@@ -83,14 +85,14 @@ class Turn:
         """End the answer."""
         last = [*ready, *self._reply.flush()]
         self.ended, self.last = True, last
-        if left_out := self._reply.left_out:
-            _log.info("this client takes one tool call a turn; left out: %s", left_out)
+        if omitted := self._reply.omitted_tools:
+            _log.info("this client takes one tool call a turn; left out: %s", omitted)
 
-    def failed(self, error: ByokError) -> ByokError:
+    def note_failure(self, error: ByokError) -> ByokError:
         """Write a failure down, and make it fit to be told."""
         self._record.failure = error.code
         name = self._choice.upstream.name
-        reason = error.logged.removeprefix(f"{name}: ")
+        reason = error.log_text.removeprefix(f"{name}: ")
         _log.warning("request %s to %s: %s", self.request_id, name, reason)
         error.args = (self._services.redactor(str(error)),)
         error.hint = self._services.redactor(error.hint)

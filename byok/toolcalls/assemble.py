@@ -17,7 +17,7 @@ from byok.toolcalls.memory import is_memory_tool, memory_supply
 from byok.toolcalls.mode import RepairMode
 from byok.toolcalls.repair import Repair, Unrepairable, repair_arguments
 from byok.wire.json_body import is_object
-from byok.wire.surrogates import joined
+from byok.wire.surrogates import join_surrogates
 
 MAX_CALLS = 64
 MAX_ARGUMENT_CHARS = 1024 * 1024
@@ -36,7 +36,7 @@ class _OpenCall:
 
     @property
     def text(self) -> str:
-        return joined("".join(self.pieces))
+        return join_surrogates("".join(self.pieces))
 
     @property
     def is_empty(self) -> bool:
@@ -98,10 +98,10 @@ class ToolCallAssembler:
 
     def flush(self) -> Iterator[StreamEvent]:
         """Tell of the calls that the stream never finished."""
-        if calls := self._begun():
+        if calls := self._take_calls():
             yield _cut([call.name for call in calls])
 
-    def _begun(self) -> list[_OpenCall]:
+    def _take_calls(self) -> list[_OpenCall]:
         """Take the calls; gateways send empty ones beside an ordinary answer."""
         calls, self._calls = self._calls, []
         return [call for call in calls if not call.is_empty]
@@ -144,8 +144,8 @@ class ToolCallAssembler:
                 return None if latest and delta.name and latest.id else latest
             return None if delta.name or not self._calls else self._calls[-1]
         if delta.index is not None:
-            return self._continued(same_index, delta)
-        return self._continued(self._calls, delta)
+            return self._open_call(same_index, delta)
+        return self._open_call(self._calls, delta)
 
     def _is_piece(self, call: _OpenCall, name: str) -> bool:
         """Tell whether a name goes on that of a call without arguments yet."""
@@ -155,7 +155,7 @@ class ToolCallAssembler:
             return False
         return any(offered.startswith(call.name + name) for offered in self._schemas)
 
-    def _continued(
+    def _open_call(
         self, calls: list[_OpenCall], delta: ToolCallDelta
     ) -> _OpenCall | None:
         """Find the call that a fragment without an id goes on with, or none."""
@@ -187,7 +187,7 @@ class ToolCallAssembler:
         )
 
     def _close(self, finish: Finish) -> Iterator[StreamEvent]:
-        calls = self._begun()
+        calls = self._take_calls()
         if calls and finish.reason is FinishReason.LENGTH:
             yield _cut([call.name for call in calls])
             return

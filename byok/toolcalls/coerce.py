@@ -20,7 +20,7 @@ _EMPTY: dict[str, Any] = {
 _LARGEST_EXACT = 2**53
 
 
-def coerced(
+def coerce(
     value: Any, schema: Json, rules: list[str], *, path: str = "", depth: int = 0
 ) -> Any:
     """Return the value with lossless coercions; each adds a line to `rules`."""
@@ -29,13 +29,13 @@ def coerced(
     wanted = _types(schema)
     if wanted and not any(_IS[kind](value) for kind in wanted):
         found = [(kind, new) for kind in wanted for new in _TO[kind](value)]
-        if len(found) == 1 and _allowed(found[0][1], schema):
+        if len(found) == 1 and _is_allowed(found[0][1], schema):
             kind, value = found[0]
             rules.append(f"{path or 'arguments'}: type made {kind}")
     if isinstance(value, dict):
         properties = _mapping(schema.get("properties"))
         return {
-            key: coerced(
+            key: coerce(
                 item,
                 _mapping(properties.get(key)),
                 rules,
@@ -47,7 +47,7 @@ def coerced(
     if isinstance(value, list):
         items = _mapping(schema.get("items"))
         return [
-            coerced(item, items, rules, path=f"{path}[]", depth=depth + 1)
+            coerce(item, items, rules, path=f"{path}[]", depth=depth + 1)
             for item in value
         ]
     return value
@@ -91,7 +91,7 @@ def _types(schema: Json) -> list[str]:
     return [kind for kind in kinds if isinstance(kind, str) and kind in _IS]
 
 
-def _allowed(value: Any, schema: Json) -> bool:
+def _is_allowed(value: Any, schema: Json) -> bool:
     choices = schema.get("enum")
     return not isinstance(choices, list) or value in choices
 

@@ -18,7 +18,7 @@ from byok.toolcalls.assemble import BrokenCall
 _AROUND = 80  # characters shown on either side of the place
 
 
-def corrected(
+def correction_request(
     chat: ChatRequest, thought: str, said: str, broken: Sequence[BrokenCall]
 ) -> ChatRequest | None:
     """Ask for the calls anew: the answer so far, and what is wrong as its results.

@@ -38,7 +38,7 @@ class CallExtras:
             _, (_, size) = self._kept.popitem(last=False)
             self._size -= size
 
-    def restored(self, origin: Origin, chat: ChatRequest) -> ChatRequest:
+    def restore(self, origin: Origin, chat: ChatRequest) -> ChatRequest:
         """Return a conversation with what this origin wants back."""
         if not self._kept:
             return chat

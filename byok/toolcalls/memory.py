@@ -32,7 +32,7 @@ def memory_supply(user_text: str) -> Supply:
         if not said:
             return {}
         absent = [n for n in missing_required(arguments, schema) if _is_text(n, schema)]
-        return {name: text for name in absent if (text := _derived(name, said))}
+        return {name: text for name in absent if (text := _derive(name, said))}
 
     return supply
 
@@ -44,7 +44,7 @@ def _is_text(name: str, schema: Json) -> bool:
     return kind == "string" or (isinstance(kind, list) and "string" in kind)
 
 
-def _derived(name: str, said: str) -> str:
+def _derive(name: str, said: str) -> str:
     if name in _TITLE:
         return said[:_TITLE_LENGTH]
     if name in _CONTENT:

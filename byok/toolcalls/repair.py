@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from byok.chat import Json
-from byok.toolcalls.coerce import coerced, fill_missing
+from byok.toolcalls.coerce import coerce, fill_missing
 from byok.toolcalls.mode import RepairMode
 from byok.wire.json_body import is_object, parse_json, write_json
 from byok.wire.lenient_json import BrokenJson, parse_lenient, parse_run
@@ -71,7 +71,7 @@ def repair_arguments(
             return raw, []
         raise
     if mode is RepairMode.OFF:
-        return _untouched(raw or "{}"), []
+        return _require_json(raw or "{}"), []
     if schema is not None:
         value = fill_missing(value, schema, rules)
         if supply is not None and (added := supply(value, schema)):
@@ -79,11 +79,11 @@ def repair_arguments(
             rules.append("filled from the conversation: " + ", ".join(sorted(added)))
         if mode is RepairMode.FILL:
             value = fill_missing(value, schema, rules, invent=True)
-        value = coerced(value, schema, rules)
-    return (raw, []) if not rules else (_written(value), rules)
+        value = coerce(value, schema, rules)
+    return (raw, []) if not rules else (_write(value), rules)
 
 
-def _untouched(raw: str) -> str:
+def _require_json(raw: str) -> str:
     if is_object(raw):
         return raw
     raise Unrepairable("no JSON, and tools.repair is off")
@@ -112,13 +112,13 @@ def _read(raw: str) -> tuple[dict[str, Any], list[str]]:
     raise Unrepairable("no JSON object")
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     return parse_json(text.encode("utf-8", "surrogatepass"))
 
 
 def _strictly(text: str) -> tuple[Any, list[str]]:
     """Read JSON; orjson would round integers beyond 64 bits, so these go elsewhere."""
-    return parse_lenient(text) if _LONG_NUMBER.search(text) else (_parsed(text), [])
+    return parse_lenient(text) if _LONG_NUMBER.search(text) else (_parse(text), [])
 
 
 def _loosely(text: str) -> tuple[Any, list[str]]:
@@ -146,7 +146,7 @@ def _one(values: list[Any]) -> tuple[Any, list[str]]:
     values = [{} if value is None else value for value in values]
     if not all(isinstance(value, dict) for value in values):
         raise Unrepairable("several values in a row")
-    distinct = {_written(value): value for value in values}
+    distinct = {_write(value): value for value in values}
     rule = "repeated object"
     if len(distinct) > 1:
         distinct.pop("{}", None)
@@ -159,7 +159,7 @@ def _one(values: list[Any]) -> tuple[Any, list[str]]:
 def _candidates(text: str) -> list[tuple[str, list[str]]]:
     """List the text, the text inside its fence, and the text from { to }."""
     out: list[tuple[str, list[str]]] = [(text, [])]
-    if (fenced := _fenced(text)) is not None:
+    if (fenced := _inside_fence(text)) is not None:
         out.append((fenced, ["code fence"]))
     start, end = text.find("{"), text.rfind("}") + 1
     if 0 <= start < end and not _has_json(text[:start] + text[end:]):
@@ -167,7 +167,7 @@ def _candidates(text: str) -> list[tuple[str, list[str]]]:
     return out
 
 
-def _fenced(text: str) -> str | None:
+def _inside_fence(text: str) -> str | None:
     """Return what stands inside the first fence, if nothing like JSON is outside."""
     start = text.find(_FENCE)
     line_end = text.find("\n", start)
@@ -184,5 +184,5 @@ def _has_json(text: str) -> bool:
     return not _JSON_CHARS.isdisjoint(text)
 
 
-def _written(value: Any) -> str:
+def _write(value: Any) -> str:
     return write_json(value).decode()

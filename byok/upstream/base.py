@@ -39,7 +39,7 @@ class Upstream(Protocol):
         """
         ...
 
-    def forwarded(
+    def forward(
         self, path: str, content: bytes
     ) -> AbstractAsyncContextManager[Forwarded]:
         """Send a request of the upstream's own API and give the answer that began.

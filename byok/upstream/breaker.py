@@ -37,7 +37,7 @@ class Breaker:
 
     @asynccontextmanager
     async def attempt(self) -> AsyncIterator[None]:
-        """Let a request pass; it tells how it fared by `connected` or `failed`.
+        """Let a request pass, to end with `record_success` or `record_failure`.
 
         One that ends without a word, such as one whose client left, decides nothing:
         the next one is let through.
@@ -45,7 +45,7 @@ class Breaker:
         Raises:
             NotReady: the upstream is left alone for the moment.
         """
-        while 0 < (left := self._left()) < _SHORT:
+        while 0 < (left := self._seconds_left()) < _SHORT:
             await self._sleep(left)
         self.check()
         mine = self._undecided = self._until is not None
@@ -63,7 +63,7 @@ class Breaker:
         """
         if self._until is None:
             return
-        if (left := self._left()) > 0:
+        if (left := self._seconds_left()) > 0:
             raise NotReady(
                 f"{self._cause} After several failures in a row the next attempt is "
                 f"made in {math.ceil(left)} s.",
@@ -72,16 +72,16 @@ class Breaker:
             )
         self._until = self._clock() + self._pause  # for all but this one
 
-    def _left(self) -> float:
+    def _seconds_left(self) -> float:
         return 0.0 if self._until is None else self._until - self._clock()
 
-    def connected(self) -> None:
+    def record_success(self) -> None:
         """Note that the upstream answered."""
         self._failures.clear()
         self._until = None
         self._undecided = False
 
-    def failed(self, cause: UpstreamError) -> None:
+    def record_failure(self, cause: UpstreamError) -> None:
         """Note that no connection came about."""
         now = self._clock()
         self._undecided = False

@@ -92,7 +92,7 @@ class Catalog:
             e.upstream.name: _Entry(e.upstream, e.models, e.model, e.key)
             for e in entries
         }
-        remembered = _remembered(file)
+        remembered = _read_cache(file)
         for entry in self._entries.values():
             entry.learn(remembered.get(entry.key, []))
 
@@ -104,7 +104,7 @@ class Catalog:
         """Return the model of an upstream that is used when none is named, or ""."""
         return self._entries[name].default
 
-    def listed(self) -> list[ListedModel]:
+    def list_models(self) -> list[ListedModel]:
         """Return every known model in the order of the settings."""
         return [
             ListedModel(name, model)
@@ -153,7 +153,7 @@ class Catalog:
         await asyncio.to_thread(_remember, self._file, lists)
 
 
-def _remembered(file: Path) -> Mapping[str, list[str]]:
+def _read_cache(file: Path) -> Mapping[str, list[str]]:
     """Read the lists of the last run; a damaged file is a cache that is lost."""
     try:
         lists = orjson.loads(file.read_bytes())
@@ -169,7 +169,7 @@ def _remembered(file: Path) -> Mapping[str, list[str]]:
 
 
 def _remember(file: Path, lists: Mapping[str, list[str]]) -> None:
-    merged = {**_remembered(file), **lists}
+    merged = {**_read_cache(file), **lists}
     kept = dict(list(merged.items())[-_MAX_REMEMBERED:])
     try:
         write_private(file, orjson.dumps(kept).decode())

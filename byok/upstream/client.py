@@ -18,15 +18,15 @@ from byok.events import Finish, StreamEvent
 from byok.record import current_record
 from byok.stage import Stage, chain
 from byok.upstream.base import Forwarded
-from byok.upstream.failures import explain_missing_path, translated
-from byok.upstream.fim import Filler
+from byok.upstream.failures import explain_missing_path, translate_errors
+from byok.upstream.fim import FimClient
 from byok.upstream.http_body import (
     at_end,
-    described,
+    describing_headers,
     drain,
-    limited,
-    passed_on,
-    taken,
+    feed_read,
+    pass_on,
+    read_limited,
 )
 from byok.upstream.http_call import KeySource
 from byok.upstream.http_sender import Sender, UpstreamSpec
@@ -35,7 +35,7 @@ from byok.upstream.remedies import Remedies
 from byok.upstream.retry import RetryPolicy
 from byok.upstream.timeouts import Watch
 from byok.upstream.transport import Transports, body_of
-from byok.wire.inflate import inflated
+from byok.wire.inflate import with_inflate
 from byok.wire.json_body import parse_json, write_json
 from byok.wire.sse import SSEDecoder
 
@@ -69,7 +69,7 @@ class HttpUpstream:
         self._sleep = sleep
         self._remedies = Remedies(spec)
         self.windows = Windows(self._sender, spec.quirks.loaded)
-        self._filler = Filler(spec.name, spec.fill, spec.dialect, self._answered)
+        self._filler = FimClient(spec.name, spec.fim_modes, spec.dialect, self._stream)
 
     @property
     def name(self) -> str:
@@ -80,11 +80,11 @@ class HttpUpstream:
         self, chat: ChatRequest, model: str
     ) -> AsyncGenerator[list[StreamEvent], None]:
         """See Upstream.stream."""
-        if chat.fill is not None:
+        if chat.fim is not None:
             return self._filler.stream(chat, model)
-        return self._answered(self._spec.dialect, chat, model)
+        return self._stream(self._spec.dialect, chat, model)
 
-    async def _answered(
+    async def _stream(
         self, dialect: Dialect, chat: ChatRequest, model: str
     ) -> AsyncGenerator[list[StreamEvent], None]:
         """Ask in a dialect; repeats only while nothing was yielded."""
@@ -93,28 +93,28 @@ class HttpUpstream:
         request = dialect.encode(chat, target)
         path, tool_names = request.path, request.tool_names
         remedies = self._remedies.of(dialect, model, agent=chat.agent)
-        content = write_json(remedies.known(request.body))
+        content = write_json(remedies.apply_known(request.body))
         del chat, request  # they may be large; the bytes are all that is needed
         attempt = 1
         while True:
             yielded = False
             current_record().attempts += 1
             try:
-                async with self._sender.opened(path, content) as response:
-                    stage = inflated(
+                async with self._sender.open(path, content) as response:
+                    stage = with_inflate(
                         response.headers.get("content-encoding", ""),
                         chain(SSEDecoder(), dialect.decoder(tool_names)),
                     )
                     async with aclosing(self._batches(response, stage)) as batches:
                         async for batch in batches:
                             if not yielded:
-                                remedies.worked()
+                                remedies.remember()
                                 batch = [*remedies.notices, *batch]
                             yielded = True
                             yield batch
                 return
             except UpstreamError as error:
-                if not yielded and (body := remedies.found(error, content)):
+                if not yielded and (body := remedies.next_body(error, content)):
                     content = write_json(body)
                     continue
                 if not yielded and await self._waits(error, attempt):
@@ -127,8 +127,8 @@ class HttpUpstream:
         """See Upstream.models."""
         try:
             async with asyncio.timeout(_LIST_SECONDS):
-                async with self._sender.opened("models") as response:
-                    raw = await limited(response, _MAX_LIST_BYTES)
+                async with self._sender.open("models") as response:
+                    raw = await read_limited(response, _MAX_LIST_BYTES)
         except TimeoutError as error:
             raise UpstreamUnreachable(
                 f"{self.name}: it did not list its models in time.",
@@ -139,7 +139,7 @@ class HttpUpstream:
             raise
         try:
             body = parse_json(raw)
-            self.windows.listed(self._spec.dialect.windows(body))
+            self.windows.set_listed(self._spec.dialect.windows(body))
             return self._spec.dialect.models(body)
         except (ValueError, RecursionError) as error:
             raise UpstreamGarbled(
@@ -156,39 +156,39 @@ class HttpUpstream:
         """
         lost: UpstreamUnreachable | None = None
         body, size = body_of(response), 0
-        with Watch(self._spec.patience, body.abort) as watch:
+        with Watch(self._spec.timeouts, body.abort) as watch:
             try:
-                with translated(self._spec.base_url):
+                with translate_errors(self._spec.base_url):
                     while data := await body.read():
                         if (size := size + len(data)) > MAX_ANSWER_BYTES:
                             raise _too_large()
-                        batch, failure = taken(stage, data)
-                        watch.heard(told=bool(batch))
+                        batch, failure = feed_read(stage, data)
+                        watch.note_bytes(told=bool(batch))
                         if batch:
                             yield batch
                         if failure:
                             raise failure
                         if batch and isinstance(batch[-1], Finish):
-                            if not body.ended:
+                            if not body.is_at_end:
                                 await drain(body.read)
                             return
             except UpstreamUnreachable as error:
                 lost = watch.failure or error
-        batch, failure = taken(stage, b"")
+        batch, failure = feed_read(stage, b"")
         if batch:
             yield batch
         if failure:
             raise at_end(lost, failure)
 
     @asynccontextmanager
-    async def forwarded(self, path: str, content: bytes) -> AsyncIterator[Forwarded]:
-        """See Upstream.forwarded; repeats only until the answer begins."""
+    async def forward(self, path: str, content: bytes) -> AsyncIterator[Forwarded]:
+        """See Upstream.forward; repeats only until the answer begins."""
         attempt = 1
         async with AsyncExitStack() as stack:
             while True:
                 current_record().attempts += 1
                 try:
-                    sent = self._sender.opened(path, content)
+                    sent = self._sender.open(path, content)
                     response = await stack.enter_async_context(sent)
                     break
                 except UpstreamError as error:
@@ -198,9 +198,9 @@ class HttpUpstream:
                         raise
                     attempt += 1
             spec = self._spec
-            reads = passed_on(response, spec.name, spec.base_url, spec.patience)
+            reads = pass_on(response, spec.name, spec.base_url, spec.timeouts)
             async with aclosing(reads):
-                yield Forwarded(described(response), reads)
+                yield Forwarded(describing_headers(response), reads)
 
     async def _waits(self, error: UpstreamError, attempt: int) -> bool:
         """Wait before the next attempt; False when there is none."""

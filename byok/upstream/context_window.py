@@ -18,13 +18,13 @@ from byok.chat import ChatRequest, Message, Role
 from byok.dialects.refusals import class_of
 from byok.errors import UpstreamGarbled, UpstreamRefused
 from byok.events import Finish, FinishReason, Notice, StreamEvent, Usage
-from byok.threads import Run, here
+from byok.threads import Runner, inline
 from byok.upstream.base import Forwarded, Upstream
 from byok.upstream.router import Destination
 from byok.upstream.summaries import Summarise
 from byok.window.compaction import LOW_WATER, plan
 from byok.window.estimate import has_pictures, weigh, weigh_said, weigh_tools
-from byok.window.limits import Limits
+from byok.window.limits import WindowLimits
 from byok.window.memory import Compaction, Compactions, digests
 from byok.window.shorten import less_context, without_context
 
@@ -62,7 +62,7 @@ class Window:
     reasoning: bool = False
 
 
-class FittedUpstream:
+class WindowedUpstream:
     """Upstream around another one."""
 
     def __init__(
@@ -72,7 +72,7 @@ class FittedUpstream:
         self._summarise = summarise
         self._window = window or Window()
         self._weigh = weigh if self._window.reasoning else weigh_said
-        self._models: OrderedDict[str, Limits] = OrderedDict()
+        self._models: OrderedDict[str, WindowLimits] = OrderedDict()
         self._compactions = Compactions()
         self._suspected: set[str] = set()
 
@@ -85,11 +85,11 @@ class FittedUpstream:
         """See Upstream.models."""
         return await self._inner.models()
 
-    def forwarded(
+    def forward(
         self, path: str, content: bytes
     ) -> AbstractAsyncContextManager[Forwarded]:
-        """See Upstream.forwarded: another API's clients count for themselves."""
-        return self._inner.forwarded(path, content)
+        """See Upstream.forward: another API's clients count for themselves."""
+        return self._inner.forward(path, content)
 
     def stream(
         self, chat: ChatRequest, model: str
@@ -104,7 +104,7 @@ class FittedUpstream:
     ) -> AsyncGenerator[list[StreamEvent], None]:
         """Ask with what fits, and learn how much that is."""
         limits = self._limits(model)
-        sent, weight, cut = await self._fitted(chat, model, limits)
+        sent, weight, cut = await self._fit(chat, model, limits)
         for attempt in count(1):
             begun, teaches = False, _is_what_is_weighed(sent)
             owed = [_GUESSED] if cut and limits.guessed else []
@@ -123,7 +123,7 @@ class FittedUpstream:
             except UpstreamRefused as error:
                 if begun or error.code != "context_length":
                     raise
-                limits.refused(weight, error.window, error.counted)
+                limits.learn_from_refusal(weight, error.window, error.counted)
                 _log.info(
                     "%s: the window of %.80s is taken to be %d tokens",
                     self.name,
@@ -132,7 +132,7 @@ class FittedUpstream:
                 )
                 if attempt > (1 if error.window else _TRIES):
                     raise
-                sent, lighter, more = await self._fitted(chat, model, limits)
+                sent, lighter, more = await self._fit(chat, model, limits)
                 if lighter >= weight:
                     sent = _with_shorter_answer(sent, error)
                 weight, cut = lighter, cut or more
@@ -140,8 +140,8 @@ class FittedUpstream:
                 _explain(error, weight)
                 raise
 
-    async def _fitted(
-        self, chat: ChatRequest, model: str, limits: Limits
+    async def _fit(
+        self, chat: ChatRequest, model: str, limits: WindowLimits
     ) -> tuple[ChatRequest, int, bool]:
         """Return what is sent, its weight, and whether more was cut than before.
 
@@ -163,30 +163,30 @@ class FittedUpstream:
         lengths = self._compactions.lengths(model)
         beginnings = await run(partial(digests, body, lengths))
         known = self._compactions.find(model, beginnings) or _NOTHING
-        compaction, now = known, known.applied(body)
+        compaction, now = known, known.apply(body)
         bare = without_context(body)
-        if self._sum(known.applied(bare)) > room:
-            compaction = await self._compacted(chat, model, bare, known, room, run)
-            now = compaction.applied(body)
+        if self._sum(known.apply(bare)) > room:
+            compaction = await self._compact(chat, model, bare, known, room, run)
+            now = compaction.apply(body)
         if (excess := self._sum(now) - room) > 0:
             now = less_context(now, excess)
         sent = replace(chat, messages=(*system, *now))
         return sent, fixed + self._sum(now), compaction is not known
 
-    async def _compacted(
+    async def _compact(
         self,
         chat: ChatRequest,
         model: str,
         body: Sequence[Message],
         known: Compaction,
         room: int,
-        run: Run,
+        run: Runner,
     ) -> Compaction:
         """Compact a conversation further than it is known to be, and remember that.
 
         What would not fit even then is left alone: the upstream says so best itself.
         """
-        now = known.applied(body)
+        now = known.apply(body)
         made = await run(partial(plan, now, room, self._weigh, chat.own_words))
         if made is None or made.weight > room:
             return known
@@ -202,17 +202,17 @@ class FittedUpstream:
             "a conversation of %d messages is sent to %s as %d, to fit its window",
             len(body),
             self.name,
-            len(compaction.applied(body)),
+            len(compaction.apply(body)),
         )
         return compaction
 
     def _learn(
-        self, model: str, limits: Limits, weight: int, batch: list[StreamEvent]
+        self, model: str, limits: WindowLimits, weight: int, batch: list[StreamEvent]
     ) -> None:
         """Learn from the count of the prompt, which comes with the last word."""
         counts = (event.input_tokens for event in batch if isinstance(event, Usage))
         tokens = next(counts, 0)
-        if limits.answered(weight, tokens) or model in self._suspected:
+        if limits.learn_from_count(weight, tokens) or model in self._suspected:
             return
         self._suspected.add(model)
         _log.warning(
@@ -223,9 +223,9 @@ class FittedUpstream:
             weight,
         )
 
-    def _limits(self, model: str) -> Limits:
+    def _limits(self, model: str) -> WindowLimits:
         if model not in self._models:
-            self._models[model] = Limits(self._window.configured)
+            self._models[model] = WindowLimits(self._window.configured)
             if len(self._models) > _MAX_MODELS:
                 self._models.popitem(last=False)
         return self._models[model]
@@ -240,15 +240,15 @@ class FittedUpstream:
         return sum(map(self._weigh, messages))
 
 
-def _run_for(messages: int, weight: int) -> Run:
+def _run_for(messages: int, weight: int) -> Runner:
     """Choose where to work on a conversation: a long one may hold up nobody else."""
     large = messages > _MANY_MESSAGES or weight > _LARGE
-    return asyncio.to_thread if large else here
+    return asyncio.to_thread if large else inline
 
 
 def _is_what_is_weighed(chat: ChatRequest) -> bool:
     """Tell whether the upstream counts the texts of the messages, and nothing else."""
-    return chat.fill is None and not has_pictures(chat.messages)
+    return chat.fim is None and not has_pictures(chat.messages)
 
 
 def _with_shorter_answer(chat: ChatRequest, error: UpstreamRefused) -> ChatRequest:

@@ -21,7 +21,7 @@ from byok.events import (
     Usage,
 )
 from byok.upstream.base import Forwarded
-from byok.upstream.demo_openai import chat_of, read_body, streamed, whole
+from byok.upstream.demo_openai import chat_of, read_body, stream_events, whole
 
 MODEL = "echo"
 _MAX_ECHO = 2000
@@ -41,8 +41,8 @@ class DemoUpstream:
         return self._name
 
     @asynccontextmanager
-    async def forwarded(self, path: str, content: bytes) -> AsyncIterator[Forwarded]:
-        """Answer the chats of OpenAI clients; see Upstream.forwarded."""
+    async def forward(self, path: str, content: bytes) -> AsyncIterator[Forwarded]:
+        """Answer the chats of OpenAI clients; see Upstream.forward."""
         if path != "chat/completions":
             raise BadRequest(
                 f"The demo upstream serves /chat/completions, but no /{path}.",
@@ -54,7 +54,7 @@ class DemoUpstream:
         batches = self.stream(chat_of(body), MODEL)
         if flag(body, "stream"):
             headers = {"content-type": "text/event-stream"}
-            yield Forwarded(headers, streamed(batches, body))
+            yield Forwarded(headers, stream_events(batches, body))
         else:
             headers = {"content-type": "application/json"}
             yield Forwarded(headers, whole(batches, body))
@@ -99,7 +99,7 @@ def _script(chat: ChatRequest) -> tuple[str, ToolCallDelta | None]:
         told = results[-1].content[:_MAX_ECHO]
         return f"I am byok's demo, no model. The tool answered:\n{told}", None
     said = _words(last)
-    tool = _named(chat.tools, said)
+    tool = _tool_in_question(chat.tools, said)
     if tool is None:
         return (
             "I am byok's demo, no model: choose one with byok serve --upstream NAME. "
@@ -111,7 +111,9 @@ def _script(chat: ChatRequest) -> tuple[str, ToolCallDelta | None]:
     return f"I am byok's demo, no model. Calling {tool.name} as you asked.", call
 
 
-def _named(tools: tuple[ToolDefinition, ...], said: str) -> ToolDefinition | None:
+def _tool_in_question(
+    tools: tuple[ToolDefinition, ...], said: str
+) -> ToolDefinition | None:
     """Find the tool whose name stands in the question as a word of its own."""
     for tool in sorted(tools, key=lambda t: len(t.name), reverse=True):
         if re.search(rf"(?<![\w-]){re.escape(tool.name)}(?![\w-])", said):

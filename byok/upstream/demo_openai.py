@@ -71,7 +71,7 @@ async def whole(batches: Batches, body: Json) -> AsyncIterator[bytes]:
     yield write_json({**head, "choices": [choice], "usage": _usage(usage)})
 
 
-async def streamed(batches: Batches, body: Json) -> AsyncIterator[bytes]:
+async def stream_events(batches: Batches, body: Json) -> AsyncIterator[bytes]:
     """Write the answer as server-sent events."""
     head = _head(body, "chat.completion.chunk")
     counts = mapping(body, "stream_options").get("include_usage") is True

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import httpx
 
-from byok.upstream.http_body import hang_up, limited
+from byok.upstream.http_body import hang_up, read_limited
 from byok.upstream.transport import Route, Transports
 
 _PROBE_SECONDS = 0.5
@@ -26,7 +26,7 @@ async def answering(
             async with asyncio.timeout(seconds):
                 response = await transport.handle_async_request(request)
                 try:
-                    start = await limited(response, _ENOUGH, cut=True)
+                    start = await read_limited(response, _ENOUGH, cut=True)
                 finally:
                     await hang_up(response)
         except (httpx.HTTPError, TimeoutError):

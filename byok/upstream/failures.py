@@ -19,7 +19,7 @@ _NO_WAY = frozenset(
 _PLAIN = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
 
 
-class translated:
+class translate_errors:
     """Turns the errors of httpx and aiohttp into ours, where they enter."""
 
     def __init__(
@@ -147,19 +147,19 @@ def _no_proxy(causes: Iterable[BaseException]) -> UpstreamUnreachable:
 
 
 def _no_tls(causes: Sequence[BaseException], url: str) -> UpstreamUnreachable:
-    reason = _told(causes, "reason")
+    reason = _cause_text(causes, "reason")
     said = f"no TLS connection to {url} came about{reason}."
     hint = "Does a firewall or a proxy stand between?"
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
         said = f"the TLS certificate of {url} is not trusted"
-        said += f"{_told(causes, 'verify_message')}."
+        said += f"{_cause_text(causes, 'verify_message')}."
         hint = "If your company inspects TLS, set ca_file to its certificate."
     elif any(plain in reason for plain in _PLAIN):
         hint = "It speaks plain HTTP: base_url must begin with http://."
     return UpstreamUnreachable(said, code="upstream_tls", hint=hint, retryable=False)
 
 
-def _told(causes: Iterable[BaseException], name: str) -> str:
+def _cause_text(causes: Iterable[BaseException], name: str) -> str:
     found = (getattr(cause, name, "") for cause in causes)
     return next((f" ({text})" for text in found if text), "")
 

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 from byok.chat import ChatRequest
 from byok.dialects.base import Dialect
-from byok.dialects.fim.dialects import FILLING, ways_for
-from byok.dialects.fim_mode import FillWay
+from byok.dialects.fim.dialects import FIM_DIALECTS, modes_for
+from byok.dialects.fim_mode import FimMode
 from byok.errors import UpstreamError, UpstreamRefused
 from byok.events import StreamEvent
 
@@ -21,22 +21,22 @@ _NOT_KNOWN = frozenset({"upstream_refused", "upstream_not_found"})
 Events: TypeAlias = AsyncGenerator[list[StreamEvent], None]
 
 
-class Filler:
+class FimClient:
     """Tries one way after the other, and keeps to the one that a model took."""
 
     def __init__(
         self,
         name: str,
-        ways: Iterable[FillWay],
+        ways: Iterable[FimMode],
         chat: Dialect,
         ask: Callable[[Dialect, ChatRequest, str], Events],
     ) -> None:
         self._name = name
         self._ways = tuple(ways)
-        self._dialects = {**FILLING, FillWay.CHAT: chat}
+        self._dialects = {**FIM_DIALECTS, FimMode.CHAT: chat}
         self._ask = ask
-        self._taken: dict[str, FillWay] = {}  # model -> the way it took last
-        self._told: set[FillWay] = set()
+        self._taken: dict[str, FimMode] = {}  # model -> the way it took last
+        self._told: set[FimMode] = set()
 
     async def stream(self, chat: ChatRequest, model: str) -> Events:
         """Yield the events of the first answer that is no such refusal."""
@@ -56,9 +56,9 @@ class Filler:
                     raise
                 self._tell(way)
 
-    def _possible(self, model: str) -> Iterable[tuple[FillWay, bool]]:
+    def _possible(self, model: str) -> Iterable[tuple[FimMode, bool]]:
         try:
-            ways = ways_for(self._ways, model)
+            ways = modes_for(self._ways, model)
         except UpstreamError as error:
             error.args = (f"{self._name}: {error}",)
             raise
@@ -66,12 +66,12 @@ class Filler:
             ways = ways[ways.index(known) :]
         return [(way, way is ways[-1]) for way in ways]
 
-    def _tell(self, way: FillWay) -> None:
+    def _tell(self, way: FimMode) -> None:
         if way not in self._told:
             self._told.add(way)
             _log.info("%s does not fill gaps by %s", self._name, way)
 
-    def _keep(self, model: str, way: FillWay) -> None:
+    def _keep(self, model: str, way: FimMode) -> None:
         if len(self._taken) > _MAX_MODELS:
             self._taken.clear()
         self._taken[model] = way

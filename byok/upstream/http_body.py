@@ -10,8 +10,8 @@ import httpx
 from byok.errors import UpstreamError, UpstreamGarbled, UpstreamUnreachable
 from byok.events import StreamEvent, TextDelta
 from byok.stage import Stage
-from byok.upstream.failures import translated
-from byok.upstream.timeouts import Patience, Watch
+from byok.upstream.failures import translate_errors
+from byok.upstream.timeouts import Timeouts, Watch
 from byok.upstream.transport import body_of
 from byok.wire.inflate import Inflate
 
@@ -19,7 +19,7 @@ _DRAIN_SECONDS = 0.02
 MAX_WHOLE = 64 * 2**20  # of an answer that is passed on in one piece
 
 
-def taken(
+def feed_read(
     stage: Stage[bytes, StreamEvent], data: bytes
 ) -> tuple[list[StreamEvent], UpstreamError | None]:
     """Feed one read (b"" ends the answer); keep what came before a failure.
@@ -32,10 +32,10 @@ def taken(
         batch += stage.feed(data) if data else stage.flush()
     except UpstreamError as error:  # what came before it is in the batch
         failure = error
-    return (batch if len(batch) < 2 else list(_joined(batch))), failure
+    return (batch if len(batch) < 2 else list(_join_deltas(batch))), failure
 
 
-def _joined(batch: list[StreamEvent]) -> Iterator[StreamEvent]:
+def _join_deltas(batch: list[StreamEvent]) -> Iterator[StreamEvent]:
     for kind, events in groupby(batch, type):
         if kind is TextDelta:
             yield TextDelta("".join(e.text for e in events if isinstance(e, TextDelta)))
@@ -72,7 +72,9 @@ async def hang_up(response: httpx.Response) -> None:
         return  # the connection broke; that is as good as closed
 
 
-async def limited(response: httpx.Response, limit: int, *, cut: bool = False) -> bytes:
+async def read_limited(
+    response: httpx.Response, limit: int, *, cut: bool = False
+) -> bytes:
     """Read a whole body of at most `limit` bytes; with `cut` the rest is left out.
 
     Raises:
@@ -90,14 +92,14 @@ async def limited(response: httpx.Response, limit: int, *, cut: bool = False) ->
     return bytes(raw[:limit])
 
 
-def described(response: httpx.Response) -> dict[str, str]:
+def describing_headers(response: httpx.Response) -> dict[str, str]:
     """Return the headers that say how to read an answer which is passed on."""
     names = ("content-type", "content-encoding")
     return {n: response.headers[n] for n in names if n in response.headers}
 
 
-async def passed_on(
-    response: httpx.Response, name: str, url: str, patience: Patience
+async def pass_on(
+    response: httpx.Response, name: str, url: str, patience: Timeouts
 ) -> AsyncGenerator[bytes, None]:
     """Give the reads of an answer as they come; `name` and `url` are for errors.
 
@@ -107,9 +109,9 @@ async def passed_on(
     body = body_of(response)
     with Watch(patience, body.abort) as watch:
         try:
-            with translated(url):
+            with translate_errors(url):
                 while data := await body.read():
-                    watch.heard(told=True)
+                    watch.note_bytes(told=True)
                     yield data
         except UpstreamUnreachable as error:
             failure = watch.failure or error
@@ -117,7 +119,7 @@ async def passed_on(
             raise failure from error
 
 
-async def joined(reads: AsyncIterator[bytes], limit: int = MAX_WHOLE) -> bytes:
+async def read_to_end(reads: AsyncIterator[bytes], limit: int = MAX_WHOLE) -> bytes:
     """Read an answer that is passed on to its end.
 
     Raises:

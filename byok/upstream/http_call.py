@@ -9,7 +9,7 @@ import httpx
 
 from byok.errors import NotReady, UpstreamRefused, UpstreamUnreachable
 from byok.upstream.breaker import Breaker
-from byok.upstream.failures import is_refused, translated
+from byok.upstream.failures import is_refused, translate_errors
 from byok.upstream.http_body import hang_up
 from byok.upstream.timeouts import NOT_BEGUN, too_slow
 from byok.upstream.transport import CONNECT_SECONDS, Route, Transports
@@ -75,7 +75,7 @@ class Caller:
             NotReady: the server is left alone for the moment.
         """
         key = await self._key.get()
-        response = await self._sent(url, content, head(key))
+        response = await self._send(url, content, head(key))
         if response.status_code != 401:
             return response
         self._key.forget()
@@ -87,24 +87,24 @@ class Caller:
         if other == key:
             return response
         await hang_up(response)
-        return await self._sent(url, content, head(other))
+        return await self._send(url, content, head(other))
 
-    async def _sent(
+    async def _send(
         self, url: httpx.URL, content: bytes | None, headers: httpx.Headers
     ) -> httpx.Response:
         try:
             async with self._breaker.attempt():
-                return await self._answered(url, content, headers)
+                return await self._exchange(url, content, headers)
         except NotReady as error:
             error.args = (f"{self._callee.name}: {error}",)
             raise
 
-    async def _answered(
+    async def _exchange(
         self, url: httpx.URL, content: bytes | None, headers: httpx.Headers
     ) -> httpx.Response:
         callee = self._callee
         try:
-            with translated(url):
+            with translate_errors(url):
                 request = httpx.Request(
                     "GET" if content is None else "POST",
                     url,
@@ -124,13 +124,13 @@ class Caller:
             if error.code == "upstream_connect" and not (
                 is_refused(error) and is_loopback(callee.base_url)
             ):
-                self._breaker.failed(error)
+                self._breaker.record_failure(error)
             raise
-        self._breaker.connected()
+        self._breaker.record_success()
         return response
 
 
-def redirected(status: int) -> UpstreamRefused:
+def redirect_error(status: int) -> UpstreamRefused:
     """Return the error for a redirect."""
     return UpstreamRefused(
         f"it answered {status}, a redirect, which is never followed.",

@@ -14,14 +14,14 @@ import httpx
 from byok import __version__
 from byok.chat import Json
 from byok.dialects.base import Dialect
-from byok.dialects.fim_mode import FillWay
+from byok.dialects.fim_mode import FimMode
 from byok.dialects.quirks import DEFAULT, Quirks
 from byok.errors import UpstreamRefused
-from byok.upstream.failures import translated
-from byok.upstream.http_body import hang_up, limited
-from byok.upstream.http_call import Callee, Caller, KeySource, redirected
+from byok.upstream.failures import translate_errors
+from byok.upstream.http_body import hang_up, read_limited
+from byok.upstream.http_call import Callee, Caller, KeySource, redirect_error
 from byok.upstream.retry import retry_after
-from byok.upstream.timeouts import REMOTE, Patience
+from byok.upstream.timeouts import REMOTE, Timeouts
 from byok.upstream.transport import Route, Transports
 from byok.wire.json_body import parse_json
 
@@ -35,20 +35,20 @@ class UpstreamSpec:
     """Everything about an upstream but its key.
 
     `query` is added to every address. `breaker_pause` is for how many seconds one that
-    is down is left alone, `fill` the ways to fill gaps that are tried in turn.
+    is down is left alone, `fim_modes` the ways to fill gaps that are tried in turn.
     """
 
     name: str
     base_url: str
     dialect: Dialect
     quirks: Quirks = DEFAULT
-    patience: Patience = REMOTE
+    timeouts: Timeouts = REMOTE
     breaker_pause: float = 30.0
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     extra_body: Json = field(default_factory=dict)
     route: Route = field(default_factory=Route)
-    fill: tuple[FillWay, ...] = (FillWay.CHAT,)
+    fim_modes: tuple[FimMode, ...] = (FimMode.CHAT,)
 
     def address(self, path: str) -> str:
         """Return the address of a path; one with "/" in front stands beside /v1."""
@@ -59,7 +59,7 @@ class UpstreamSpec:
     @property
     def callee(self) -> Callee:
         """What HTTP needs to know of it."""
-        first, pause = self.patience.first, self.breaker_pause
+        first, pause = self.timeouts.first_byte, self.breaker_pause
         return Callee(self.name, self.base_url, first, pause, self.route)
 
 
@@ -76,7 +76,7 @@ class Sender:
         self._heads_of = ""
 
     @asynccontextmanager
-    async def opened(
+    async def open(
         self, path: str, content: bytes | None = None
     ) -> AsyncIterator[httpx.Response]:
         """Send a request and give the response whose status is 200 to 299.
@@ -119,18 +119,18 @@ class Sender:
         """Return the whole address; parsing it costs more than one would think."""
         if path not in self._urls:
             url = self._spec.address(path)
-            with translated(url):
+            with translate_errors(url):
                 self._urls[path] = httpx.URL(url).copy_merge_params(self._spec.query)
         return self._urls[path]
 
     async def _refusal(self, response: httpx.Response) -> UpstreamRefused:
         status = response.status_code
         if response.is_redirect:
-            return redirected(status)
-        raw, seconds = b"", min(self._spec.patience.silence, _ERROR_SECONDS)
-        with translated(self._spec.base_url), contextlib.suppress(TimeoutError):
+            return redirect_error(status)
+        raw, seconds = b"", min(self._spec.timeouts.idle, _ERROR_SECONDS)
+        with translate_errors(self._spec.base_url), contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                raw = await limited(response, _MAX_ERROR_BYTES, cut=True)
+                raw = await read_limited(response, _MAX_ERROR_BYTES, cut=True)
         try:
             body: Any = parse_json(raw)
         except (ValueError, RecursionError):

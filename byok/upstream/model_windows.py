@@ -4,9 +4,9 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
-from byok.dialects.openai_chat.loaded_window import loaded_window
+from byok.dialects.openai_chat.loaded_window import read_loaded_window
 from byok.errors import ByokError
-from byok.upstream.http_body import limited
+from byok.upstream.http_body import read_limited
 from byok.upstream.http_sender import Sender
 from byok.wire.json_body import parse_json
 
@@ -29,7 +29,7 @@ class Windows:
         self._listed: Mapping[str, int] = {}
         self._loaded: dict[str, tuple[int, float]] = {}  # window, until when it holds
 
-    def listed(self, windows: Mapping[str, int]) -> None:
+    def set_listed(self, windows: Mapping[str, int]) -> None:
         """Take what the list of models tells."""
         self._listed = windows
 
@@ -46,9 +46,9 @@ class Windows:
         fresh = _FRESH_SECONDS
         try:
             async with asyncio.timeout(_SECONDS):
-                async with self._sender.opened(self._path) as response:
-                    body = parse_json(await limited(response, _MAX_BYTES))
-            window = loaded_window(body, model)
+                async with self._sender.open(self._path) as response:
+                    body = parse_json(await read_limited(response, _MAX_BYTES))
+            window = read_loaded_window(body, model)
             fresh = fresh if window else 0.0  # the next question finds it loaded
         except (ByokError, TimeoutError, ValueError, RecursionError) as error:
             _log.debug("the window of a loaded model is not told: %s", error)

@@ -20,9 +20,9 @@ from byok.errors import (
 from byok.redact import Redactor
 from byok.routing import OFFICIAL
 from byok.upstream.base import Forwarded
-from byok.upstream.http_body import described, hang_up, passed_on
-from byok.upstream.http_call import Callee, Caller, KeySource, redirected
-from byok.upstream.timeouts import REMOTE, Patience
+from byok.upstream.http_body import describing_headers, hang_up, pass_on
+from byok.upstream.http_call import Callee, Caller, KeySource, redirect_error
+from byok.upstream.timeouts import REMOTE, Timeouts
 from byok.upstream.transport import Route, Transports
 
 _PASSED = (
@@ -52,16 +52,16 @@ class OfficialService:
         redactor: Redactor,
         *,
         route: Route | None = None,
-        patience: Patience = REMOTE,
+        patience: Timeouts = REMOTE,
     ) -> None:
-        callee = Callee(OFFICIAL, base_url, patience.first, route=route or Route())
+        callee = Callee(OFFICIAL, base_url, patience.first_byte, route=route or Route())
         self._caller = Caller(callee, transports, key)
         self._redactor = redactor
         self._patience = patience
         self.base_url = base_url
 
     @asynccontextmanager
-    async def asked(
+    async def ask(
         self, path: str, content: bytes, headers: Mapping[str, str], seconds: float
     ) -> AsyncIterator[Forwarded]:
         """Send a client's request and give the answer, once its first byte is here.
@@ -81,13 +81,13 @@ class OfficialService:
                     )
                     stack.push_async_callback(hang_up, response)
                     _check(response)
-                    reads = passed_on(response, OFFICIAL, str(url), self._patience)
+                    reads = pass_on(response, OFFICIAL, str(url), self._patience)
                     await stack.enter_async_context(aclosing(reads))
                     first = await anext(reads, b"")
             except TimeoutError as error:
                 raise too_late() from error
             whole = _all(first, reads)
-            yield Forwarded(described(response), whole, response.status_code)
+            yield Forwarded(describing_headers(response), whole, response.status_code)
 
     def _head(self, given: Mapping[str, str], key: str) -> httpx.Headers:
         """Write the head, from what the client sent and may be passed on."""
@@ -121,7 +121,7 @@ def too_late() -> UpstreamUnreachable:
 def _check(response: httpx.Response) -> None:
     status = response.status_code
     if response.is_redirect:
-        raise redirected(status)
+        raise redirect_error(status)
     if not response.is_success:
         raise UpstreamRefused(
             f"{OFFICIAL}: it answered {status}.",

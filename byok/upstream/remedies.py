@@ -28,7 +28,7 @@ class Remedies:
         if len(self._known) > _MAX_MODELS:
             self._known.clear()
         if model not in self._known:
-            self._known[model] = [*dialect.presumed(self._spec.quirks)]
+            self._known[model] = [*dialect.presume(self._spec.quirks)]
         return RequestRemedies(self._spec, dialect, model, self._known[model], agent)
 
 
@@ -52,11 +52,11 @@ class RequestRemedies:
         self._left = _MOST
         self.notices: list[Notice] = []
 
-    def known(self, body: Json) -> dict[str, Any]:
+    def apply_known(self, body: Json) -> dict[str, Any]:
         """Return a body with all changes that the model is known to need."""
-        return self._mended(body, self._made, new=False)
+        return self._apply(body, self._made, new=False)
 
-    def found(self, error: UpstreamError, content: bytes) -> dict[str, Any] | None:
+    def next_body(self, error: UpstreamError, content: bytes) -> dict[str, Any] | None:
         """Return the body that was refused with one change more.
 
         None where no change helps.
@@ -70,23 +70,23 @@ class RequestRemedies:
         self._left -= 1
         self._made.append(remedy)
         if not self._left:
-            self.worked()  # as far as they go: the next request goes on from here
+            self.remember()  # as far as they go: the next request goes on from here
         name = self._spec.name
         _log.info(
             "%s: %.80s refuses a request; changed: %s", name, self._model, remedy.change
         )
-        return self._mended(body, [remedy], new=True)
+        return self._apply(body, [remedy], new=True)
 
-    def worked(self) -> None:
+    def remember(self) -> None:
         """Make the changes in later requests at once, now that the model answers.
 
         What did not help was no remedy: it would cost everybody a tool for nothing.
         """
         self._known += [made for made in self._made if made not in self._known]
 
-    def _mended(
+    def _apply(
         self, body: Json, remedies: Iterable[Remedy], *, new: bool
     ) -> dict[str, Any]:
-        mended = self._dialect.mended(body, remedies, new=new, agent=self._agent)
+        mended = self._dialect.apply(body, remedies, new=new, agent=self._agent)
         self.notices += map(Notice, mended.notices)
         return mended.body

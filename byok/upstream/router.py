@@ -55,13 +55,13 @@ class Router:
         stands for whatever that upstream turns out to have.
         """
         if self._default:
-            return self._find(self._default) or self._named(self._default)
+            return self._find(self._default) or self._upstream_listing(self._default)
         name = next(iter(self._upstreams))
         return ListedModel(name, self._catalog.default_of(name) or PLACEHOLDER)
 
     async def choose(self, model_id: str) -> Destination:
         """Return where a request goes; an upstream that nobody configured refuses."""
-        if nowhere := self._unconfigured(model_id):
+        if nowhere := self._refusing_upstream(model_id):
             return nowhere
         found, instead_of = self._find(model_id), ""
         if found is None:
@@ -75,12 +75,12 @@ class Router:
 
     async def choose_listed(self, model_id: str) -> Destination:
         """Return where a request goes; a plain name may be a model that is listed."""
-        if nowhere := self._unconfigured(model_id):
+        if nowhere := self._refusing_upstream(model_id):
             return nowhere
         if self._find(model_id) is None and model_id:
-            if not any(m.model == model_id for m in self._catalog.listed()):
+            if not any(m.model == model_id for m in self._catalog.list_models()):
                 await self._catalog.settle(_FIRST_LIST_SECONDS)
-            for listed in self._catalog.listed():
+            for listed in self._catalog.list_models():
                 if listed.model == model_id:
                     return Destination(self._upstreams[listed.upstream], model_id)
         return await self.choose(model_id)
@@ -88,7 +88,7 @@ class Router:
     async def _look_up_default(self) -> None:
         """Wait for the lists where only they tell whose model the default is."""
         known = not self._default or self._find(self._default)
-        if known or any(m.model == self._default for m in self._catalog.listed()):
+        if known or any(m.model == self._default for m in self._catalog.list_models()):
             return
         self._catalog.refresh()
         await self._catalog.settle(5.0)
@@ -108,15 +108,15 @@ class Router:
         name, model = split_id(model_id) or ("", "")
         return ListedModel(name, model) if name in self._upstreams else None
 
-    def _unconfigured(self, model_id: str) -> Destination | None:
+    def _refusing_upstream(self, model_id: str) -> Destination | None:
         """Return the upstream that refuses, for an id of one that is not configured."""
         if not (parts := split_id(model_id)) or parts[0] in self._upstreams:
             return None
         return Destination(UnconfiguredUpstream(parts[0]), parts[1])
 
-    def _named(self, model: str) -> ListedModel:
+    def _upstream_listing(self, model: str) -> ListedModel:
         """Find the upstream that lists a model; the first one if none does."""
-        listed = (m for m in self._catalog.listed() if m.model == model)
+        listed = (m for m in self._catalog.list_models() if m.model == model)
         return next(listed, ListedModel(next(iter(self._upstreams)), model))
 
     def _is_placeholder(self, found: ListedModel) -> bool:

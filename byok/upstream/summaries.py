@@ -12,7 +12,7 @@ from typing import TypeAlias
 from byok.chat import ChatRequest, Message, Role, TextPart
 from byok.errors import ByokError, UpstreamGarbled, UpstreamRefused
 from byok.events import TextDelta
-from byok.truncate import capped
+from byok.truncate import truncate_middle
 from byok.upstream.router import Destination
 from byok.window.transcript import instruction, outline, transcript
 
@@ -68,25 +68,25 @@ class Summariser:
         try:
             async with asyncio.timeout(self._seconds):
                 writer = await self._find(self._wanted) if self._wanted else asker
-                said = await _written(writer, dropped, room, longest)
+                said = await _write_summary(writer, dropped, room, longest)
         except (ByokError, TimeoutError) as error:
             if len(self._asked_again) > _MAX_KEPT:
                 self._asked_again.clear()
             self._asked_again[name] = self._clock() + self._pause
-            reason = error.logged if isinstance(error, ByokError) else "too slow"
+            reason = error.log_text if isinstance(error, ByokError) else "too slow"
             _log.warning(
                 "%.80s is not asked for summaries of long conversations for now: %s",
                 name,
                 reason,
             )
             return await asyncio.to_thread(outline, dropped, longest)
-        summary = self._kept[key] = capped(said, longest)
+        summary = self._kept[key] = truncate_middle(said, longest)
         if len(self._kept) > _MAX_KEPT:
             self._kept.popitem(last=False)
         return summary
 
 
-async def _written(
+async def _write_summary(
     writer: Destination, dropped: Sequence[Message], room: int, longest: int
 ) -> str:
     """Ask for a summary, of less where the writer's own window is smaller."""

@@ -16,31 +16,31 @@ NOT_BEGUN = "it did not begin to answer in time."
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """Limits in seconds.
 
-    `first` is for the head, and for silence until the first event after it; `silence`
-    between bytes from then on, `comments` between events, `total` for all.
+    `first_byte` is for the head, and for silence until the first event after it; `idle`
+    between bytes from then on, `comments_only` between events, `total` for all.
     """
 
-    first: float = 120.0
-    silence: float = 90.0
-    comments: float = 600.0
+    first_byte: float = 120.0
+    idle: float = 90.0
+    comments_only: float = 600.0
     total: float = 1800.0
 
-    def with_silence(self, seconds: float) -> Self:
+    def with_idle(self, seconds: float) -> Self:
         """Return the same with the user's own longest silence."""
         return replace(
             self,
-            first=seconds,
-            silence=seconds,
-            comments=max(seconds, self.comments),
+            first_byte=seconds,
+            idle=seconds,
+            comments_only=max(seconds, self.comments_only),
             total=max(seconds, self.total),
         )
 
 
-REMOTE = Patience()
-LOCAL = Patience(first=600.0, silence=300.0, comments=1800.0, total=7200.0)
+REMOTE = Timeouts()
+LOCAL = Timeouts(first_byte=600.0, idle=300.0, comments_only=1800.0, total=7200.0)
 
 
 class Watch:
@@ -50,7 +50,7 @@ class Watch:
     the time. Afterwards `failure` says what was exceeded.
     """
 
-    def __init__(self, patience: Patience, abort: Callable[[], None]) -> None:
+    def __init__(self, patience: Timeouts, abort: Callable[[], None]) -> None:
         self._patience = patience
         self._abort = abort
         self._loop = asyncio.get_running_loop()
@@ -67,7 +67,7 @@ class Watch:
         if self._timer is not None:
             self._timer.cancel()
 
-    def heard(self, *, told: bool) -> None:
+    def note_bytes(self, *, told: bool) -> None:
         """Note that bytes came, and whether they told anything."""
         self._heard = self._loop.time()
         if told:
@@ -84,13 +84,14 @@ class Watch:
 
     def _look(self) -> None:
         patience, now = self._patience, self._loop.time()
-        quiet, silence = NOT_BEGUN, patience.first
+        quiet, silence = NOT_BEGUN, patience.first_byte
         if self._begun:
             quiet = "it fell silent in the middle of its answer."
-            silence = patience.silence
+            silence = patience.idle
         ends = {
             quiet: self._heard + silence,
-            "it sent only signs of life for too long.": self._told + patience.comments,
+            "it sent only signs of life for too long.": self._told
+            + patience.comments_only,
             "its answer took too long.": self._began + patience.total,
         }
         reason = min(ends, key=ends.__getitem__)

@@ -22,7 +22,7 @@ from byok.events import (
     Usage,
 )
 from byok.toolcalls.assemble import ToolCallAssembler
-from byok.toolcalls.correction import Unsaid, corrected
+from byok.toolcalls.correction import Unsaid, correction_request
 from byok.upstream.router import Destination
 
 _log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ _FORGOTTEN = ChatRequest(())
 _WHOLE = (FinishReason.STOP, FinishReason.TOOL_CALLS)
 
 
-async def answered(
+async def stream_whole_calls(
     whom: Destination,
     chat: ChatRequest,
     assembling: Callable[[ChatRequest], ToolCallAssembler],
@@ -53,7 +53,7 @@ async def answered(
         try:
             async with aclosing(stream) as batches:
                 async for batch in batches:
-                    out = answer.taken(batch)
+                    out = answer.take(batch)
                     if answer.end and not answer.asks_again(chat):
                         out += answer.end
                     begun = begun or bool(out)
@@ -65,13 +65,13 @@ async def answered(
                 if spent:
                     yield [spent]
                 raise
-            _log.warning("%s did not make its tool call anew: %s", name, error.logged)
+            _log.warning("%s did not make its tool call anew: %s", name, error.log_text)
             yield end
             return
         if answer.correction is None:
             return
         chat, end = answer.correction, answer.end
-        shown, spent = shown + answer.given, answer.spent
+        shown, spent = shown + answer.visible_text, answer.spent
         _log.info("%s is asked again: a tool call of its model is no JSON", name)
 
 
@@ -104,11 +104,11 @@ class _Answer:
         self._finish: FinishReason | None = None
 
     @property
-    def given(self) -> str:
+    def visible_text(self) -> str:
         """What of its text the user sees."""
         return "".join(self._given)
 
-    def taken(self, batch: list[StreamEvent]) -> list[StreamEvent]:
+    def take(self, batch: list[StreamEvent]) -> list[StreamEvent]:
         """Take the events of one network read; give those before the end."""
         out: list[StreamEvent] = []
         for event in batch:
@@ -123,7 +123,11 @@ class _Answer:
                 case Finish(reason=reason):
                     self._finish = reason
                     calls: list[StreamEvent] = [*self._assembler.feed(event)]
-                    if calls == [event] and reason in _WHOLE and not self.given.strip():
+                    if (
+                        calls == [event]
+                        and reason in _WHOLE
+                        and not self.visible_text.strip()
+                    ):
                         calls = self._before or calls
                     self.end = [self.spent, *calls] if self.spent else calls
                 case _:
@@ -141,5 +145,5 @@ class _Answer:
         stage = self._assembler
         if not stage.others and self._finish in _WHOLE:
             thought, said = "".join(self._thoughts), "".join(self._said)
-            self.correction = corrected(chat, thought, said, stage.broken)
+            self.correction = correction_request(chat, thought, said, stage.broken)
         return self.correction is not None

@@ -65,7 +65,7 @@ class Body(AiohttpResponseStream):
         return self._aiohttp_response.content.readany()
 
     @property
-    def ended(self) -> bool:
+    def is_at_end(self) -> bool:
         """Whether all of it was read."""
         return self._aiohttp_response.content.at_eof()
 

@@ -37,8 +37,8 @@ class UnconfiguredUpstream:
         yield []  # makes it a generator
 
     @asynccontextmanager
-    async def forwarded(self, path: str, content: bytes) -> AsyncIterator[Forwarded]:
-        """See Upstream.forwarded."""
+    async def forward(self, path: str, content: bytes) -> AsyncIterator[Forwarded]:
+        """See Upstream.forward."""
         raise self._refusal()
         yield
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from byok.chat import Message, Part, Role, ToolResult
-from byok.truncate import capped, fair_cap
+from byok.truncate import fair_share, truncate_middle
 from byok.window.cutting import cut_points, newest_from, question_before, task_of
 from byok.window.estimate import Weigh
-from byok.window.shorten import LEVELS, shortened
+from byok.window.shorten import LEVELS, shorten
 from byok.window.summary_message import summary_message
 
 LOW_WATER = 0.6  # of the room
@@ -133,7 +133,7 @@ class _Draft:
                     return
                 if place == question:
                     continue
-                self.put(place, shortened(self.messages[place], head, tail))
+                self.put(place, shorten(self.messages[place], head, tail))
 
     def put(self, place: int, message: Message) -> None:
         """Put a lighter message into its place."""
@@ -165,12 +165,12 @@ class _Draft:
         ]
         results = [self.weights[n] for n in places]
         rest = self.weight(start) - sum(results)
-        cap = max(fair_cap(results, room - rest), _SHORTEST_RESULT)
+        cap = max(fair_share(results, room - rest), _SHORTEST_RESULT)
         for place in places:
             if self.weights[place] > cap:
-                self.put(place, self._capped(place, cap))
+                self.put(place, self._cut_result(place, cap))
 
-    def _capped(self, place: int, cap: int) -> Message:
+    def _cut_result(self, place: int, cap: int) -> Message:
         """Cut the result at a place to about `cap` bytes."""
         message = self.messages[place]
         return replace(
@@ -178,7 +178,7 @@ class _Draft:
             parts=tuple(
                 replace(
                     part,
-                    content=capped(
+                    content=truncate_middle(
                         part.content, len(part.content) * cap // self.weights[place]
                     ),
                 )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 from byok.chat import ImagePart, Message, Part, Role, TextPart
-from byok.truncate import capped, fair_cap
+from byok.truncate import fair_share, truncate_middle
 from byok.window.estimate import PICTURE
 from byok.window.shorten import NO_PICTURE
 from byok.window.summary_message import without_summary
@@ -70,10 +70,10 @@ def task_of(
                 if p.text.strip() in own_words
             )
     texts = [len(p.text) for p in parts if isinstance(p, TextPart)]
-    cap = max(fair_cap(texts, longest), 200)
+    cap = max(fair_share(texts, longest), 200)
     pictures = sum(isinstance(p, ImagePart) for p in parts)
     return tuple(
-        TextPart(capped(p.text, cap))
+        TextPart(truncate_middle(p.text, cap))
         if isinstance(p, TextPart)
         else (p if pictures * PICTURE <= longest else NO_PICTURE)
         for p in parts

@@ -20,7 +20,7 @@ _GROWTH = 1.25  # of a guess that a prompt of half of it did not disprove
 
 
 @dataclass(slots=True)
-class Limits:
+class WindowLimits:
     """One model's window in tokens, and its bytes a token.
 
     `configured` is the user's word, `learned` what a refusal taught; 0 is unknown.
@@ -47,7 +47,7 @@ class Limits:
         tokens = window - min(answer, window // 2)
         return int(tokens * _MARGIN * self.ratio)
 
-    def answered(self, weight: int, tokens: int) -> bool:
+    def learn_from_count(self, weight: int, tokens: int) -> bool:
         """Learn from a count; False where it cannot be the count of this prompt.
 
         The ratio falls at once and rises slowly: too small a one only costs room.
@@ -65,7 +65,9 @@ class Limits:
         self.ratio = max(_FEWEST, min(self.ratio, seen) + rise)
         return True
 
-    def refused(self, weight: int, window: int | None, counted: int | None) -> None:
+    def learn_from_refusal(
+        self, weight: int, window: int | None, counted: int | None
+    ) -> None:
         """Learn from a refusal: the window and the count that it names, if any."""
         self.guessed = not window
         if counted:

@@ -31,7 +31,7 @@ class Compaction:
     length: int
     messages: tuple[Message, ...]
 
-    def applied(self, body: Sequence[Message]) -> tuple[Message, ...]:
+    def apply(self, body: Sequence[Message]) -> tuple[Message, ...]:
         """Return a conversation with its beginning replaced."""
         return (*self.messages, *body[self.length :])
 

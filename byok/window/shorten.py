@@ -13,7 +13,7 @@ from byok.chat import (
     TextPart,
     ToolResult,
 )
-from byok.truncate import middle_left_out
+from byok.truncate import keep_ends
 
 NO_PICTURE = TextPart("[a picture stood here; it was left out to save room]")
 # Characters kept at both ends, in the order in which room is sought. The end of a
@@ -22,7 +22,7 @@ LEVELS = ((1500, 500), (100, 300))
 _WORTH_SHOWING = 1000  # bytes of code
 
 
-def shortened(message: Message, head: int, tail: int) -> Message:
+def shorten(message: Message, head: int, tail: int) -> Message:
     """Shorten a tool's result, or take the pictures out of a user's message.
 
     What has nothing to give is returned as it is.
@@ -37,7 +37,7 @@ def _shorter(part: Part, head: int, tail: int) -> Part:
     if isinstance(part, ImagePart):
         return NO_PICTURE
     if isinstance(part, ToolResult):
-        content = middle_left_out(part.content, head, tail)
+        content = keep_ends(part.content, head, tail)
         return part if content is part.content else replace(part, content=content)
     return part
 

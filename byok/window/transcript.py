@@ -14,7 +14,7 @@ from byok.chat import (
     ToolResult,
 )
 from byok.purposes import SUMMARY_HOLDS
-from byok.truncate import capped, fair_cap
+from byok.truncate import fair_share, truncate_middle
 from byok.window.summary_message import summary_of, without_summary
 
 _LONGEST_ENTRY = 4_000
@@ -35,8 +35,8 @@ def transcript(messages: Iterable[Message], longest: int) -> str:
     if len(entries) > most:
         begin = most // 4
         entries[begin : len(entries) - (most - begin - 1)] = [_STEPS_LEFT_OUT]
-    cap = fair_cap([len(e) + 1 for e in entries], longest)
-    return "\n".join(capped(entry, cap - 1) for entry in entries)
+    cap = fair_share([len(e) + 1 for e in entries], longest)
+    return "\n".join(truncate_middle(entry, cap - 1) for entry in entries)
 
 
 def instruction(longest: int) -> str:
@@ -65,8 +65,8 @@ def outline(messages: Sequence[Message], longest: int) -> str:
         f"The assistant called these tools: {tools}." if tools else "",
     ]
     parts = [part for part in parts if part]
-    cap = fair_cap([len(part) + 2 for part in parts], longest)
-    return "\n\n".join(capped(part, cap - 2) for part in parts)
+    cap = fair_share([len(part) + 2 for part in parts], longest)
+    return "\n\n".join(truncate_middle(part, cap - 2) for part in parts)
 
 
 def _line(message: Message) -> str:
@@ -74,7 +74,7 @@ def _line(message: Message) -> str:
     if message.role is not Role.USER:
         return ""
     texts = (p.text for p in without_summary(message) if isinstance(p, TextPart))
-    return capped(" ".join(" ".join(texts).split()), _SAID)
+    return truncate_middle(" ".join(" ".join(texts).split()), _SAID)
 
 
 def _entries(message: Message) -> Iterator[str]:
@@ -89,11 +89,13 @@ def _entries(message: Message) -> Iterator[str]:
 def _entry(part: Part, who: str) -> str:
     match part:
         case TextPart(text=text):
-            return f"{who}: {capped(text, _LONGEST_ENTRY)}"
+            return f"{who}: {truncate_middle(text, _LONGEST_ENTRY)}"
         case ToolCall(name=name, arguments=arguments):
-            return f"Assistant calls {name}: {capped(arguments, _LONGEST_RESULT)}"
+            return (
+                f"Assistant calls {name}: {truncate_middle(arguments, _LONGEST_RESULT)}"
+            )
         case ToolResult(name=name, content=content):
-            return f"Result of {name}: {capped(content, _LONGEST_RESULT)}"
+            return f"Result of {name}: {truncate_middle(content, _LONGEST_RESULT)}"
         case ImagePart():
             return f"{who}: (a picture)"
         case ThinkingPart():

@@ -67,7 +67,7 @@ class Inflate:
         yield from ()
 
 
-def inflated(coding: str, stage: Stage[bytes, Out]) -> Stage[bytes, Out]:
+def with_inflate(coding: str, stage: Stage[bytes, Out]) -> Stage[bytes, Out]:
     """Put Inflate before a stage, where there is something to undo."""
     plain = coding.strip().lower() in ("", "identity")
     return stage if plain else chain(Inflate(coding), stage)

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from byok.errors import BadRequest
-from byok.wire.surrogates import joined
+from byok.wire.surrogates import join_surrogates
 
 MAX_DEPTH = 128
 MAX_OBJECTS = 500_000
@@ -33,7 +33,7 @@ def parse_json(raw: bytes, *, keep_halves: bool = False) -> Any:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
         value = _stdlib(raw)
-        return value if keep_halves else _repaired(value)
+        return value if keep_halves else _repair_strings(value)
 
 
 def is_object(text: str) -> bool:
@@ -127,15 +127,15 @@ def _refuse(name: str) -> None:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _repaired(value: Any) -> Any:
+def _repair_strings(value: Any) -> Any:
     """Clean every string; iterative, because the depth is not checked yet."""
     if isinstance(value, str):
-        return joined(value)
+        return join_surrogates(value)
     todo = [value]
     while todo:
         node = todo.pop()
         if isinstance(node, dict):
-            items = [(joined(key), item) for key, item in node.items()]
+            items = [(join_surrogates(key), item) for key, item in node.items()]
             node.clear()
             node.update(items)
             pairs: Any = node.items()
@@ -145,7 +145,7 @@ def _repaired(value: Any) -> Any:
             continue
         for key, item in list(pairs):
             if isinstance(item, str):
-                node[key] = joined(item)
+                node[key] = join_surrogates(item)
             else:
                 todo.append(item)
     return value

@@ -17,14 +17,14 @@ def with_string(raw: bytes, body: dict[str, Any], key: str, value: str) -> bytes
     """
     written = write_json(value)
     if key not in body:
-        return _inserted(raw, write_json(key) + b":" + written)
+        return _insert(raw, write_json(key) + b":" + written)
     if isinstance(body[key], str) and (span := _span(raw, key)):
         start, end = span
         return raw[:start] + written + raw[end:]
     return write_json({**body, key: value})
 
 
-def _inserted(raw: bytes, member: bytes) -> bytes:
+def _insert(raw: bytes, member: bytes) -> bytes:
     start = raw.find(b"{") + 1
     if not start:  # an empty body counts as an empty object
         return b"{" + member + b"}"

@@ -16,7 +16,7 @@ import re
 import sys
 from typing import Any
 
-from byok.wire.surrogates import joined
+from byok.wire.surrogates import join_surrogates
 
 MAX_DEPTH = 64
 _SPACE = re.compile(r"\s*")
@@ -67,7 +67,7 @@ class Lenient:
         value = self._value(0)
         self._skip()
         if self._at != len(self._text):
-            raise self._broken("text after the value")
+            raise self._syntax_error("text after the value")
         return value
 
     def run(self) -> list[Any]:
@@ -81,7 +81,7 @@ class Lenient:
         while self._at < len(self._text):
             if _SURPLUS.match(self._text, self._at):
                 if _MISSING in self.rules:  # then it is uncertain what closes what
-                    raise self._broken("brackets do not match")
+                    raise self._syntax_error("brackets do not match")
                 self._note("surplus closing bracket")
                 break
             values.append(self._value(0))
@@ -90,7 +90,7 @@ class Lenient:
 
     def _value(self, depth: int) -> Any:
         if depth > MAX_DEPTH:
-            raise self._broken("nested too deeply")
+            raise self._syntax_error("nested too deeply")
         match self._peek():
             case "{":
                 return self._object(depth)
@@ -102,12 +102,12 @@ class Lenient:
                 return self._scalar()
 
     def _object(self, depth: int) -> dict[str, Any]:
-        self._opened("}")
+        self._open_bracket("}")
         out: dict[str, Any] = {}
         while self._peek() != "}":
             quote = self._peek()
             if quote not in _PLAIN:
-                raise self._broken("a key must be quoted")
+                raise self._syntax_error("a key must be quoted")
             key = self._string(quote)
             self._expect(":")
             out[key] = self._value(depth + 1)
@@ -117,7 +117,7 @@ class Lenient:
         return out
 
     def _array(self, depth: int) -> list[Any]:
-        self._opened("]")
+        self._open_bracket("]")
         out: list[Any] = []
         while self._peek() != "]":
             out.append(self._value(depth + 1))
@@ -126,7 +126,7 @@ class Lenient:
         self._at += 1
         return out
 
-    def _opened(self, closer: str) -> None:
+    def _open_bracket(self, closer: str) -> None:
         """Pass the opening bracket, and a comma that is all there is inside."""
         self._at += 1
         start = self._at
@@ -151,7 +151,7 @@ class Lenient:
                 self._note(_MISSING)
                 return False
             case _:
-                raise self._broken("a comma or a bracket is missing")
+                raise self._syntax_error("a comma or a bracket is missing")
 
     def _string(self, quote: str) -> str:
         if quote == "'":
@@ -164,14 +164,14 @@ class Lenient:
             pieces.append(plain.group())
             self._at = plain.end()
             if self._at >= len(self._text):
-                raise self._broken("a string was left open")
+                raise self._syntax_error("a string was left open")
             if self._text[self._at] == quote:
                 self._at += 1
                 break
             pieces.append(self._escape(quote))
         if any(char < " " for piece in pieces[::2] for char in piece):
             self._note("raw control character in a string")
-        return joined("".join(pieces))
+        return join_surrogates("".join(pieces))
 
     def _escape(self, quote: str) -> str:
         letter = self._text[self._at + 1 : self._at + 2]
@@ -188,7 +188,7 @@ class Lenient:
                     self._note("python escape")
                 self._at += 2 + size
                 return chr(code)
-        raise self._broken("a broken escape")
+        raise self._syntax_error("a broken escape")
 
     def _scalar(self) -> Any:
         if word := _WORD.match(self._text, self._at):
@@ -201,7 +201,7 @@ class Lenient:
         elif number := _NUMBER.match(self._text, self._at):
             self._at = number.end()
             return self._number(number.group())
-        raise self._broken("no JSON value")
+        raise self._syntax_error("no JSON value")
 
     def _number(self, digits: str) -> int | float:
         try:
@@ -209,18 +209,18 @@ class Lenient:
         except ValueError:  # Python reads no integer of more than 4,300 digits
             number = float("inf")
         if number in (float("inf"), float("-inf")):
-            raise self._broken("a number is too large")
+            raise self._syntax_error("a number is too large")
         return number
 
     def _peek(self) -> str:
         self._skip()
         if self._at >= len(self._text):
-            raise self._broken("the text ends too early")
+            raise self._syntax_error("the text ends too early")
         return self._text[self._at]
 
     def _expect(self, char: str) -> None:
         if self._peek() != char:
-            raise self._broken(f"{char} is missing")
+            raise self._syntax_error(f"{char} is missing")
         self._at += 1
 
     def _skip(self) -> None:
@@ -233,7 +233,7 @@ class Lenient:
         if rule not in self.rules:
             self.rules.append(rule)
 
-    def _broken(self, message: str) -> BrokenJson:
+    def _syntax_error(self, message: str) -> BrokenJson:
         """Return the error for what stands here; at the end it was cut."""
         cut = self._at > 0 and _PART.match(self._text, self._at) is not None
         return BrokenJson(message, self._at, cut=cut)

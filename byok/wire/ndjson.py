@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from byok.wire.json_body import write_json
-from byok.wire.surrogates import joined
+from byok.wire.surrogates import join_surrogates
 
 if TYPE_CHECKING:
     from byok.chat import Json
@@ -27,7 +27,7 @@ def encode_line(value: "Json") -> bytes:
     try:
         line = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError:
-        line = write_json(_cleaned(value)) + b"\n"
+        line = write_json(_clean(value)) + b"\n"
     if line.isascii():
         return line
     for raw, escaped in _CUTTERS:
@@ -36,13 +36,13 @@ def encode_line(value: "Json") -> bytes:
     return line
 
 
-def _cleaned(value: object) -> object:
+def _clean(value: object) -> object:
     match value:
         case str():
-            return joined(value)
+            return join_surrogates(value)
         case dict():
-            return {joined(str(k)): _cleaned(v) for k, v in value.items()}
+            return {join_surrogates(str(k)): _clean(v) for k, v in value.items()}
         case list() | tuple():
-            return [_cleaned(item) for item in value]
+            return [_clean(item) for item in value]
         case _:
             return value

@@ -51,7 +51,7 @@ class SSEDecoder:
             self._document.append(chunk)
         elif chunk:
             self._stream(chunk)
-        return self._taken()
+        return self._take_events()
 
     def flush(self) -> list[ServerSentEvent]:
         """Treat the end of the answer as the end of the last event."""
@@ -61,9 +61,9 @@ class SSEDecoder:
         self._line(b"".join(self._pieces))
         self._line(b"")
         self._pieces = []
-        return self._taken()
+        return self._take_events()
 
-    def _taken(self) -> list[ServerSentEvent]:
+    def _take_events(self) -> list[ServerSentEvent]:
         ready, self._ready = self._ready, []
         return ready
 
@@ -92,7 +92,7 @@ class SSEDecoder:
     def _stream(self, chunk: bytes) -> None:
         """Read a slice; the whole events in its middle the short way."""
         if _CR in chunk or self._after_cr or len(chunk) > MAX_EVENT_BYTES:
-            self._lines(self._normalised(chunk))
+            self._lines(self._normalise(chunk))
             return
         if not self._between and (end := chunk.find(b"\n\n") + 2) > 1:
             self._lines(chunk[:end])
@@ -104,7 +104,7 @@ class SSEDecoder:
         if chunk:
             self._lines(chunk)
 
-    def _normalised(self, chunk: bytes) -> bytes:
+    def _normalise(self, chunk: bytes) -> bytes:
         """Make every line end LF; a CR at the end of a slice may start a CRLF."""
         if self._after_cr:
             chunk = chunk.removeprefix(b"\n")

@@ -3,7 +3,7 @@
 _HIGH = range(0xD800, 0xDC00)
 
 
-def joined(text: str) -> str:
+def join_surrogates(text: str) -> str:
     """Join surrogate pairs and replace lone halves by U+FFFD."""
     try:
         text.encode()
@@ -26,9 +26,9 @@ class SurrogateBuffer:
         self._held = ""
         if text and ord(text[-1]) in _HIGH:
             text, self._held = text[:-1], text[-1]
-        return joined(text)
+        return join_surrogates(text)
 
     def flush(self) -> str:
         """Return what was held: a half without its other half is U+FFFD."""
         held, self._held = self._held, ""
-        return joined(held)
+        return join_surrogates(held)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from byok.config import Settings
-from byok.index.options import Options
+from byok.index.options import IndexOptions
 from byok.platform.paths import Paths
 from byok.retrieval.code_context import CodeContext
 
@@ -47,9 +47,9 @@ def text_search(
     return TextSearch(ripgrep, lambda root: rules_of(root, options))
 
 
-def _options(settings: Settings, paths: Paths, roots: Iterable[Path]) -> Options:
+def _options(settings: Settings, paths: Paths, roots: Iterable[Path]) -> IndexOptions:
     own = settings.context
-    return Options(
+    return IndexOptions(
         roots=[*map(Path, own.workspaces), *roots],
         max_files=own.max_files,
         extensions=own.extensions,

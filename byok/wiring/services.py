@@ -17,7 +17,7 @@ from byok.platform.paths import Paths
 from byok.purposes import Purpose
 from byok.redact import Redactor
 from byok.retrieval.code_context import CodeContext
-from byok.routing import OFFICIAL, Group, Where
+from byok.routing import OFFICIAL, EndpointGroup, ServedBy
 from byok.toolcalls.extras import CallExtras
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog, CatalogEntry
@@ -28,14 +28,14 @@ from byok.upstream.transport import Transports
 from byok.urls import is_loopback
 from byok.wiring.open_context import open_context
 from byok.wiring.upstream_selection import (
-    Chosen,
+    UpstreamSelection,
     base_url_of,
-    choose_upstreams,
     default_id,
     key_wanted,
     make_ladder,
     models_of,
     official_wanted,
+    select_upstreams,
     values_to_hide,
 )
 from byok.wiring.upstreams import make_official, make_upstream, spec_of
@@ -49,7 +49,7 @@ class Services:
 
     settings: Settings
     paths: Paths
-    choice: Chosen
+    choice: UpstreamSelection
     redactor: Redactor
     ladder: KeyLadder
     upstreams: Mapping[str, Upstream]
@@ -61,18 +61,21 @@ class Services:
     extras: CallExtras
     maker: "_Maker"
 
-    async def renewed(self, settings: Settings) -> "Services":
+    async def renew(self, settings: Settings) -> "Services":
         """Return what runs by other settings; these here go on for open answers.
 
         Raises:
             ConfigError: the settings cannot be used.
         """
-        return await self.maker.made(settings, self.context)
+        return await self.maker.make(settings, self.context)
 
     @property
     def keeps_uploads(self) -> bool:
         """Whether the code that clients upload comes here."""
-        return self.settings.routing.official.where(Group.CONTEXT) is Where.LOCAL
+        return (
+            self.settings.routing.official.where(EndpointGroup.CONTEXT)
+            is ServedBy.LOCAL
+        )
 
     def forget_keys(self) -> None:
         """Look every key up anew when it is needed next."""
@@ -126,21 +129,21 @@ class _Maker:
         self._model = model
         self._transports = Transports()
         self._extras = CallExtras()
-        self._choice: Chosen | None = None
+        self._choice: UpstreamSelection | None = None
         self._made: dict[str, _Made] = {}
         self._summarise = Summariser("", self._find)
         self._summarised_by = ""
         self._router: Router  # nobody asks before the first is made
         self._catalogs: WeakSet[Catalog] = WeakSet()
 
-    async def made(self, settings: Settings, context: CodeContext) -> Services:
+    async def make(self, settings: Settings, context: CodeContext) -> Services:
         """Make the services of these settings.
 
         Raises:
             ConfigError: the chosen upstream or model does not exist.
         """
         check_settings(settings, self._upstream, self._model)
-        choice = await choose_upstreams(
+        choice = await select_upstreams(
             settings, self._upstream, self._transports, self._ladder, self._choice
         )
         check_models(settings, choice.upstreams, self._model)
@@ -152,7 +155,7 @@ class _Maker:
             self._summarise = Summariser(wanted, self._find)
             self._summarised_by = wanted
         self._made = {
-            name: self._kept_or_made(name, section, settings)
+            name: self._reuse_or_make(name, section, settings)
             for name, section in choice.upstreams.items()
         }
         upstreams = {name: made.upstream for name, made in self._made.items()}
@@ -181,7 +184,7 @@ class _Maker:
             await catalog.close()
         await self._transports.close()
 
-    def _kept_or_made(
+    def _reuse_or_make(
         self, name: str, section: UpstreamSettings, settings: Settings
     ) -> _Made:
         """Return an upstream; one that would be made alike goes on."""
@@ -231,6 +234,6 @@ async def open_services(
     maker = _Maker(paths, redactor, ladder, upstream, model)
     try:
         async with open_context(settings, paths, roots) as context:
-            yield await maker.made(settings, context)
+            yield await maker.make(settings, context)
     finally:
         await maker.close()

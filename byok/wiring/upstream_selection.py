@@ -24,7 +24,7 @@ _KEPT = "as before: the settings name none; choose with --upstream"
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class UpstreamSelection:
     """The upstreams in their order, the first answers by default; and why."""
 
     upstreams: Mapping[str, UpstreamSettings]
@@ -63,7 +63,7 @@ def make_ladder(paths: Paths, environ: Mapping[str, str] = os.environ) -> KeyLad
     return KeyLadder(environ=environ, vault=Vault(paths.vault, environ))
 
 
-def values_to_hide(settings: Settings, choice: Chosen) -> Iterable[str]:
+def values_to_hide(settings: Settings, choice: UpstreamSelection) -> Iterable[str]:
     """Give what the user's settings send along, and may be a secret."""
     yield from settings.chat.headers.values()
     for section in choice.upstreams.values():
@@ -77,7 +77,7 @@ def models_of(section: UpstreamSettings) -> tuple[tuple[str, ...], str]:
     return tuple(section.models), section.model
 
 
-def default_id(choice: Chosen, settings: Settings, model: str) -> str:
+def default_id(choice: UpstreamSelection, settings: Settings, model: str) -> str:
     """`--model` goes to the first upstream unless it is a whole id."""
     if not model:
         return settings.routing.default
@@ -118,13 +118,13 @@ def keys_found(
     return {"keys": rows, "unread": list(dict.fromkeys(unread))}
 
 
-async def choose_upstreams(
+async def select_upstreams(
     settings: Settings,
     wanted: str,
     transports: Transports,
     ladder: KeyLadder,
-    before: Chosen | None = None,
-) -> Chosen:
+    before: UpstreamSelection | None = None,
+) -> UpstreamSelection:
     """Decide which upstreams there are, and which comes first.
 
     Without any choice of the user: those of `before`, so that settings that were
@@ -134,21 +134,21 @@ async def choose_upstreams(
     if wanted:
         name, chosen = upstream_named(wanted, settings)
         others = {n: u for n, u in settings.upstreams.items() if n != name}
-        return Chosen({name: chosen, **others}, "chosen by --upstream")
+        return UpstreamSelection({name: chosen, **others}, "chosen by --upstream")
     if settings.upstreams:
-        return Chosen(settings.upstreams, "first of the settings")
+        return UpstreamSelection(settings.upstreams, "first of the settings")
     if before is not None and before.reason != _LAST_RESORT:
         return replace(before, reason=_KEPT)
     local = {n: p.base_url for n, p in PRESETS.items() if p.local}
     if found := await answering(transports, local):
         chosen = UpstreamSettings(type=found[0])
-        return Chosen({found[0]: chosen}, f"it answers at {local[found[0]]}")
+        return UpstreamSelection({found[0]: chosen}, f"it answers at {local[found[0]]}")
     hosted = [n for n, p in PRESETS.items() if not p.local and p.base_url]
     if hit := await asyncio.to_thread(_first_key, ladder, hosted):
-        return Chosen(
+        return UpstreamSelection(
             {hit[0]: UpstreamSettings(type=hit[0])}, f"its key is in {hit[1]}"
         )
-    return Chosen({DEMO: UpstreamSettings(type=DEMO)}, _LAST_RESORT)
+    return UpstreamSelection({DEMO: UpstreamSettings(type=DEMO)}, _LAST_RESORT)
 
 
 def _first_key(ladder: KeyLadder, names: Iterable[str]) -> tuple[str, str] | None:

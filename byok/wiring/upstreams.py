@@ -2,7 +2,7 @@
 
 from byok.config import Settings, UpstreamSettings
 from byok.config.values import AUTO
-from byok.dialects.fim_mode import FillWay
+from byok.dialects.fim_mode import FimMode
 from byok.dialects.presets import DEMO
 from byok.dialects.quirks import quirks_of
 from byok.dialects.registry import DIALECTS
@@ -10,7 +10,7 @@ from byok.keys.lookup import UpstreamKey
 from byok.redact import Redactor
 from byok.upstream.base import Upstream
 from byok.upstream.client import HttpUpstream
-from byok.upstream.context_window import FittedUpstream, Window
+from byok.upstream.context_window import Window, WindowedUpstream
 from byok.upstream.demo import DemoUpstream
 from byok.upstream.http_sender import UpstreamSpec
 from byok.upstream.official import OfficialService
@@ -32,20 +32,20 @@ def spec_of(name: str, settings: UpstreamSettings, common: Settings) -> Upstream
     proxy = "" if local else settings.proxy or network.proxy
     patience = LOCAL if local else REMOTE
     if settings.timeout:
-        patience = patience.with_silence(settings.timeout)
+        patience = patience.with_idle(settings.timeout)
     return UpstreamSpec(
         name=name,
         base_url=base_url,
         query=settings.query,
         dialect=DIALECTS[settings.dialect or "openai_chat"],
         quirks=quirks,
-        patience=patience,
+        timeouts=patience,
         # A local server may be started any moment: it is not left alone for long.
         breaker_pause=_LOCAL_PAUSE if local else _REMOTE_PAUSE,
         headers={**chat.headers, **settings.headers},
         extra_body={**chat.extra_body, **settings.extra_body},
         route=Route(proxy, settings.ca_file or network.ca_file),
-        fill=quirks.fill if way == AUTO else (FillWay(way),),
+        fim_modes=quirks.fim_modes if way == AUTO else (FimMode(way),),
     )
 
 
@@ -65,7 +65,7 @@ def make_upstream(
     http = HttpUpstream(spec, transports, key)
     reasoning = spec.quirks.wants_reasoning
     window = Window(settings.context_window, http.windows.of, reasoning)
-    return FittedUpstream(http, summarise, window)
+    return WindowedUpstream(http, summarise, window)
 
 
 def make_official(

@@ -30,16 +30,16 @@ NAMES = [f"{n:064x}" for n in range(3)]
 def test_names_are_asked_for_in_either_field(
     body: dict[str, Any], names: list[str]
 ) -> None:
-    assert blobs.asked_names(body) == names
+    assert blobs.requested_names(body) == names
 
 
 @pytest.mark.case("B91")
 def test_no_more_than_2000_names_are_looked_up() -> None:
     most = [f"{n:064x}" for n in range(2000)]
-    assert blobs.asked_names({"blob_names": most}) == most
-    assert blobs.asked_names({"blob_names": most * 2}) == most
+    assert blobs.requested_names({"blob_names": most}) == most
+    assert blobs.requested_names({"blob_names": most * 2}) == most
     with pytest.raises(BadRequest) as refused:
-        blobs.asked_names({"blob_names": [*most, "one more"]})
+        blobs.requested_names({"blob_names": [*most, "one more"]})
     assert (refused.value.status, refused.value.code) == (422, "too_many_names")
 
 
@@ -95,26 +95,26 @@ def test_missing_names_are_told_in_the_words_of_all_clients() -> None:
     ],
 )
 def test_an_upload_is_read_tolerantly(sent: Any, expected: SentBlob) -> None:
-    assert blobs.sent_blobs({"blobs": [sent]}) == [expected]
+    assert blobs.decode_uploads({"blobs": [sent]}) == [expected]
 
 
 @pytest.mark.parametrize("body", [{}, {"blobs": None}, {"blobs": "x"}, {"blobs": {}}])
 def test_no_uploads_are_none(body: dict[str, Any]) -> None:
-    assert blobs.sent_blobs(body) == []
+    assert blobs.decode_uploads(body) == []
 
 
 def test_no_more_than_1000_uploads_come_at_once() -> None:
-    assert len(blobs.sent_blobs({"blobs": [{}] * 1000})) == 1000
+    assert len(blobs.decode_uploads({"blobs": [{}] * 1000})) == 1000
     with pytest.raises(BadRequest) as refused:
-        blobs.sent_blobs({"blobs": [{}] * 1001})
+        blobs.decode_uploads({"blobs": [{}] * 1001})
     assert refused.value.status == 422
 
 
 def test_uploads_are_acknowledged_by_position_and_by_the_clients_name() -> None:
-    sent = blobs.sent_blobs(
+    sent = blobs.decode_uploads(
         {"blobs": [{"blob_name": "mine"}, {"path": "a", "content": "x"}, None]}
     )
-    reply = blobs.uploaded_reply(sent, ["x", NAMES[1], ""])
+    reply = blobs.upload_reply(sent, ["x", NAMES[1], ""])
     assert reply == {"blob_names": ["mine", NAMES[1], ""]}
 
 
@@ -166,5 +166,5 @@ def test_an_unknown_base_is_not_found() -> None:
 
 def test_attached_files_are_named_under_either_field_each_once() -> None:
     body = {"user_guided_blobs": [NAMES[0], "odd", ""], "userSpecifiedFiles": NAMES[:2]}
-    found = [to_text(name) for name in blobs.guided_names(body)]
+    found = [to_text(name) for name in blobs.attached_names(body)]
     assert found == [NAMES[0], "odd", NAMES[1]]

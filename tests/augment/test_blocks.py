@@ -96,7 +96,7 @@ def test_without_code_there_is_no_selection(body: Any) -> None:
     ("code", "fence"), [("x", "```"), ("a `b`", "```"), ("```\nx\n```", "````")]
 )
 def test_a_fence_is_longer_than_any_inside(code: str, fence: str) -> None:
-    assert blocks.fenced(code, "md") == f"{fence}md\n{code}\n{fence}"
+    assert blocks.fence_code(code, "md") == f"{fence}md\n{code}\n{fence}"
 
 
 def test_a_patch_is_fenced_and_an_empty_one_left_out() -> None:

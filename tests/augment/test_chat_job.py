@@ -6,14 +6,14 @@ import pytest
 
 from byok.augment.chat_job import chat_lines, chat_object
 from byok.augment.chat_reply import chunk
-from byok.augment.reply_job import Facts
+from byok.augment.reply_job import ReplyFacts
 from byok.code_query import FileChunk
 from byok.errors import UpstreamGarbled
 from byok.events import TextDelta
 from tests.fakes.jobs import PLAIN, events, ignore, streamed, whole
 
 BODY = {"message": "x"}
-FACTS = Facts("r", ("b",), False)
+FACTS = ReplyFacts("r", ("b",), False)
 
 
 def test_the_first_line_has_the_facts() -> None:
@@ -36,16 +36,16 @@ def test_the_object_is_the_chunks_joined() -> None:
 def test_a_whole_answer_that_broke_keeps_its_text_if_there_is_any() -> None:
     reply = chat_object(BODY, PLAIN, ignore).reply(FACTS)
     with pytest.raises(UpstreamGarbled):
-        reply.failed(UpstreamGarbled("broke"))
+        reply.fail_whole(UpstreamGarbled("broke"))
     reply.feed(TextDelta("One"))
-    found = reply.failed(UpstreamGarbled("broke"))
+    found = reply.fail_whole(UpstreamGarbled("broke"))
     assert found["text"] == "One\n[byok] broke"
     assert found["stop_reason"] == 0
-    assert reply.left_out == []
+    assert reply.omitted_tools == []
 
 
 def test_the_first_line_says_where_what_was_shown_stands() -> None:
-    facts = Facts("r", chunks=(FileChunk("b", 1, 5),))
+    facts = ReplyFacts("r", chunks=(FileChunk("b", 1, 5),))
     chunks = [{"char_start": 1, "char_end": 5, "blob_name": "b"}]
     reply = chat_lines(BODY, PLAIN, ignore).reply(facts)
     assert reply.first == {**chunk(), "workspace_file_chunks": chunks}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from byok.augment.chat_reply import ChatReply, chunk, collected
+from byok.augment.chat_reply import ChatReply, chunk, collect
 from byok.augment.exchanges import read_reply
 from byok.chat import (
     ChatRequest,
@@ -160,7 +160,7 @@ def test_a_notice_is_shown_and_never_comes_back(error: ByokError | None) -> None
     assert "\n[byok] A call came incomplete." in texts(chunks)
     assert "[byok]" not in repr(nodes(chunks))
     assert [n["content"] for n in nodes(chunks) if n["type"] == 0] == ["Hi."]
-    kept_by_client = {"response_text": collected(chunks)["text"]}
+    kept_by_client = {"response_text": collect(chunks)["text"]}
     assert read_reply(kept_by_client).text == "Hi."
     assert chunks[-1]["error"]["code"] in ("tool_call_incomplete", BROKE.code)
 
@@ -172,7 +172,7 @@ def test_a_sentence_for_information_is_shown_and_is_no_error() -> None:
     silent = written(
         TextDelta("Hello"), Notice("Left out."), STOP, chat=replace(BOTH, silent=True)
     )
-    assert "[byok]" not in collected(silent)["text"]
+    assert "[byok]" not in collect(silent)["text"]
 
 
 def test_an_answer_without_a_word_says_so_beside_other_sentences() -> None:
@@ -282,7 +282,7 @@ def test_output_of_the_model_is_known() -> None:
 
 
 def test_the_chunks_become_one_object() -> None:
-    whole = collected(written(TextDelta("a"), TextDelta("b"), CALL, error=BROKE))
+    whole = collect(written(TextDelta("a"), TextDelta("b"), CALL, error=BROKE))
     assert whole.keys() - chunk().keys() == {"error"}
     assert whole["text"].startswith("ab\n[byok] ")
     assert [n["id"] for n in whole["nodes"]] == [1, 2, 3, 4]

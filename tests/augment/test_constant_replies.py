@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from byok.augment.constant_replies import QUIET, Quiet
+from byok.augment.constant_replies import QUIET, ConstantReply
 from byok.augment.endpoints import ENDPOINTS
 
 ROWS = {row.path: row for row in QUIET}
@@ -83,7 +83,7 @@ def test_a_constant_answer_is_the_smallest_that_is_known(path: str) -> None:
     ],
 )
 def test_a_quiet_stream_has_one_line_or_none(path: str, line: Any) -> None:
-    assert ROWS[path] == Quiet(path, line, stream=True)
+    assert ROWS[path] == ConstantReply(path, line, stream=True)
 
 
 def test_only_streams_are_streamed() -> None:

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from byok.augment.constant_replies import Quiet
+from byok.augment.constant_replies import ConstantReply
 from byok.augment.disabled_replies import CHECKPOINT, Off, off_answer
 from byok.augment.endpoint_groups import group_of
 from byok.augment.endpoints import ENDPOINTS, Endpoint, Generate, Local, Refused
 from byok.errors import BadRequest
-from byok.routing import Group
+from byok.routing import EndpointGroup
 
 ROWS: dict[str, Endpoint] = {row.path: row for row in ENDPOINTS}
-GROUPS = set(Group) - {Group.MODELS}  # it cannot be off
+GROUPS = set(EndpointGroup) - {EndpointGroup.MODELS}  # it cannot be off
 BODY = {
     "message": "Say it.",
     "prompt": "Say it.",
@@ -100,16 +100,16 @@ def test_a_checkpoint_and_a_question_have_the_fields_that_sdks_need() -> None:
     assert "context is switched off" in answer["formatted_retrieval"]
 
 
-@pytest.mark.parametrize("row", [r for r in ENDPOINTS if isinstance(r, Quiet)])
-def test_a_constant_stays_what_it_is(row: Quiet) -> None:
+@pytest.mark.parametrize("row", [r for r in ENDPOINTS if isinstance(r, ConstantReply)])
+def test_a_constant_stays_what_it_is(row: ConstantReply) -> None:
     lines = [] if row.body is None else [row.body]
-    assert off_answer(row, Group.AGENTS, {}, "") == Off(lines, row.stream)
+    assert off_answer(row, EndpointGroup.AGENTS, {}, "") == Off(lines, row.stream)
 
 
 @pytest.mark.parametrize("row", [r for r in ENDPOINTS if isinstance(r, Refused)])
 def test_what_is_not_served_is_still_not_served(row: Refused) -> None:
     with pytest.raises(BadRequest) as caught:
-        off_answer(row, Group.AGENTS, {}, "")
+        off_answer(row, EndpointGroup.AGENTS, {}, "")
     assert (caught.value.code, caught.value.status) == ("not_served", row.status)
 
 
@@ -117,4 +117,4 @@ def test_a_service_without_such_an_answer_says_so() -> None:
     row = ROWS["/get-models"]
     assert isinstance(row, Local)
     with pytest.raises(BadRequest, match="models is switched off"):
-        off_answer(row, Group.MODELS, {}, "")
+        off_answer(row, EndpointGroup.MODELS, {}, "")

@@ -4,7 +4,7 @@ import pytest
 
 from byok.augment.endpoint_groups import PATHS, group_of
 from byok.augment.endpoints import ENDPOINTS
-from byok.routing import Group
+from byok.routing import EndpointGroup
 from byok.server.openai_api import ROUTES
 
 ALONE = {"/token"}
@@ -18,7 +18,7 @@ def test_every_endpoint_of_the_clients_has_a_group() -> None:
 
 
 def test_every_group_has_endpoints() -> None:
-    assert set(PATHS) == set(Group)
+    assert set(PATHS) == set(EndpointGroup)
     assert all(PATHS.values())
 
 
@@ -39,16 +39,16 @@ def test_what_is_byoks_own_has_none(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "group"),
     [
-        ("/get-models", Group.MODELS),
-        ("/batch-upload", Group.CONTEXT),
-        ("/chat-input-completion", Group.COMPLETION),
-        ("/generate-commit-message-stream", Group.EDIT),
-        ("/agents/edit-file", Group.EDIT),
-        ("/chat-stream", Group.CHAT),
-        ("/remote-agents/list", Group.AGENTS),
-        ("/user-secrets/list", Group.ACCOUNT),
-        ("/report-error", Group.TELEMETRY),
+        ("/get-models", EndpointGroup.MODELS),
+        ("/batch-upload", EndpointGroup.CONTEXT),
+        ("/chat-input-completion", EndpointGroup.COMPLETION),
+        ("/generate-commit-message-stream", EndpointGroup.EDIT),
+        ("/agents/edit-file", EndpointGroup.EDIT),
+        ("/chat-stream", EndpointGroup.CHAT),
+        ("/remote-agents/list", EndpointGroup.AGENTS),
+        ("/user-secrets/list", EndpointGroup.ACCOUNT),
+        ("/report-error", EndpointGroup.TELEMETRY),
     ],
 )
-def test_some_paths_and_their_groups(path: str, group: Group) -> None:
+def test_some_paths_and_their_groups(path: str, group: EndpointGroup) -> None:
     assert group_of(path) is group

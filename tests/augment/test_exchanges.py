@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from byok.augment.exchanges import (
-    Exchange,
+    HistoryItem,
     read_exchange,
     read_exchanges,
     read_reply,
@@ -125,7 +125,7 @@ def test_no_notice_is_read_back_from_anywhere(place: str) -> None:
     assert read_reply({**item, "response_nodes": [raw(said)]}).text == "Hi."
 
 
-def said_by(read: Exchange) -> list[str]:
+def said_by(read: HistoryItem) -> list[str]:
     return [p.text for p in read.turn.content if isinstance(p, TextPart)]
 
 

@@ -5,9 +5,15 @@ from typing import Any
 import pytest
 
 from byok.augment.chat_request import decode_chat
-from byok.augment.grounding import wanted, with_passages
+from byok.augment.grounding import code_question, with_passages
 from byok.chat import ChatRequest, ContextPart, ImagePart, Message, Role, TextPart
-from byok.code_query import BlobNames, FileChunk, Passages, Wanted, to_bytes
+from byok.code_query import (
+    BlobNames,
+    CodeContextBlock,
+    CodeQuestion,
+    FileChunk,
+    to_bytes,
+)
 from tests.fakes.jobs import PLAIN
 
 NAME = "a" * 64
@@ -20,14 +26,14 @@ RESULT = {
 PICTURE = {"id": 1, "type": 2, "image_node": {"image_data": "aGk=", "format": 1}}
 
 
-def read(body: dict[str, Any]) -> Wanted | None:
-    return wanted(body, decode_chat(body, PLAIN))
+def read(body: dict[str, Any]) -> CodeQuestion | None:
+    return code_question(body, decode_chat(body, PLAIN))
 
 
 def test_a_question_is_about_the_blobs_that_come_with_it() -> None:
     body = {"message": "Where?", **BLOBS, "user_guided_blobs": ["mine"]}
     found = read(body)
-    assert found == Wanted(
+    assert found == CodeQuestion(
         "Where?", BlobNames("", (to_bytes(NAME),)), (to_bytes("mine"),)
     )
 
@@ -35,7 +41,7 @@ def test_a_question_is_about_the_blobs_that_come_with_it() -> None:
 @pytest.mark.parametrize("field", ["user_guided_blobs", "user_specified_files"])
 def test_attached_files_count_by_themselves(field: str) -> None:
     found = read({"message": "Where?", field: [NAME]})
-    assert found == Wanted("Where?", BlobNames(), (to_bytes(NAME),))
+    assert found == CodeQuestion("Where?", BlobNames(), (to_bytes(NAME),))
 
 
 @pytest.mark.parametrize("mode", [None, "", "CHAT", "chat", "ASK", 7])
@@ -121,7 +127,7 @@ def test_where_no_question_stands_last_nothing_is_added(chat: ChatRequest) -> No
 
 
 def test_no_code_changes_nothing() -> None:
-    assert with_passages(CHAT, Passages().text) is CHAT
+    assert with_passages(CHAT, CodeContextBlock().text) is CHAT
 
 
 def test_a_chunk_is_written_as_clients_read_it() -> None:

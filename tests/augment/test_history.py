@@ -11,7 +11,7 @@ from byok.augment.exchanges import read_exchange
 from byok.augment.history import (
     BEGINNING,
     NO_RESULT,
-    History,
+    MessageBuilder,
 )
 from byok.augment.nodes import read_turn
 from byok.chat import (
@@ -34,7 +34,7 @@ from tests.fakes.bodies import (
 
 
 def built(*past: dict[str, Any], now: Any = ()) -> tuple[Message, ...]:
-    history = History()
+    history = MessageBuilder()
     for number, item in enumerate(past):
         history.add_exchange(read_exchange(item), number)
     history.add_turn(read_turn({"nodes": list(now)}, ""))
@@ -350,10 +350,10 @@ def test_a_long_paired_result_is_not_cut() -> None:
 
 
 def test_orphans_are_told_to_who_writes_the_system_message() -> None:
-    history = History()
+    history = MessageBuilder()
     history.add_turn(read_turn({"nodes": [result_node("z")]}, ""))
     assert history.has_orphans
-    assert not History().has_orphans
+    assert not MessageBuilder().has_orphans
 
 
 IDS = st.sampled_from(["a", "b", "call_0_0", "call_1_0", "", "c"])

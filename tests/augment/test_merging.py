@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from byok.augment.merging import merged_models
+from byok.augment.merging import merge_models
 from byok.augment.models import get_models
 from byok.errors import UpstreamGarbled
 from byok.model_ids import ListedModel
-from byok.routing import Group
+from byok.routing import EndpointGroup
 from byok.wire.json_body import write_json
 
 REGISTRIES = ("additional_chat_models", "model_registry", "model_info_registry")
 MODELS = [ListedModel("home", "qwen"), ListedModel("work", "Sonnet")]
 OURS = get_models(MODELS, MODELS[0])
 IDS = ["byok:home:qwen", "byok:work:Sonnet"]
-CHAT = (Group.MODELS, Group.CHAT)
+CHAT = (EndpointGroup.MODELS, EndpointGroup.CHAT)
 
 
 def official(**flags: Any) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def registry(answer: Any, name: str) -> dict[str, Any]:
 
 
 def test_their_models_go_where_nobody_could_serve_them() -> None:
-    merged = merged_models(official(), OURS, [Group.MODELS])
+    merged = merge_models(official(), OURS, [EndpointGroup.MODELS])
     assert [model["name"] for model in merged["models"]] == IDS
     assert merged["default_model"] == IDS[0]
     for flag in (*REGISTRIES, "enable_model_registry", "elo_model_configuration"):
@@ -60,7 +60,7 @@ def test_their_models_go_where_nobody_could_serve_them() -> None:
 
 
 def test_their_models_stand_behind_ours_where_they_can_be_served() -> None:
-    merged = merged_models(official(), OURS, CHAT)
+    merged = merge_models(official(), OURS, CHAT)
     assert [model["name"] for model in merged["models"]] == [*IDS, "sonnet"]
     assert merged["models"][2]["x"] == 1
     assert merged["default_model"] == IDS[0]
@@ -78,13 +78,13 @@ def test_their_models_stand_behind_ours_where_they_can_be_served() -> None:
 @pytest.mark.parametrize("text", ["", "no JSON", "[]", "null", 7, None, "[" * 100_000])
 def test_a_registry_of_theirs_that_cannot_be_read_is_an_empty_one(text: Any) -> None:
     flags = dict.fromkeys(REGISTRIES, text)
-    merged = merged_models(official(**flags), OURS, CHAT)
+    merged = merge_models(official(**flags), OURS, CHAT)
     for name in REGISTRIES:
         assert registry(merged, name) == registry(OURS, name)
 
 
 def test_everything_else_is_theirs_and_what_they_leave_open_is_ours() -> None:
-    merged = merged_models(official(enable_chat=False, new_flag="1.0"), OURS, CHAT)
+    merged = merge_models(official(enable_chat=False, new_flag="1.0"), OURS, CHAT)
     assert merged["user"] == {"id": "their-user"}
     assert merged["languages"] == [{"name": "Theirs"}]
     assert merged["user_tier"] == OURS["user_tier"]
@@ -96,42 +96,44 @@ def test_everything_else_is_theirs_and_what_they_leave_open_is_ours() -> None:
 @pytest.mark.parametrize(
     ("flag", "theirs", "group"),
     [
-        ("enable_sentry", True, Group.TELEMETRY),
-        ("beachhead_enable_sentry", True, Group.TELEMETRY),
-        ("enable_hindsight", True, Group.TELEMETRY),
-        ("agent_chat_model", "sonnet", Group.CHAT),
-        ("enable_context_canvas", True, Group.CHAT),
-        ("enable_commit_indexing", True, Group.CONTEXT),
-        ("vscode_background_agents_min_version", "1.0.0", Group.AGENTS),
-        ("notification_polling_interval_ms", 1000, Group.ACCOUNT),
+        ("enable_sentry", True, EndpointGroup.TELEMETRY),
+        ("beachhead_enable_sentry", True, EndpointGroup.TELEMETRY),
+        ("enable_hindsight", True, EndpointGroup.TELEMETRY),
+        ("agent_chat_model", "sonnet", EndpointGroup.CHAT),
+        ("enable_context_canvas", True, EndpointGroup.CHAT),
+        ("enable_commit_indexing", True, EndpointGroup.CONTEXT),
+        ("vscode_background_agents_min_version", "1.0.0", EndpointGroup.AGENTS),
+        ("notification_polling_interval_ms", 1000, EndpointGroup.ACCOUNT),
     ],
 )
 def test_a_flag_that_needs_a_group_is_theirs_only_with_it(
-    flag: str, theirs: Any, group: Group
+    flag: str, theirs: Any, group: EndpointGroup
 ) -> None:
     answer = official(**{flag: theirs})
-    without = merged_models(answer, OURS, set(Group) - {group})
+    without = merge_models(answer, OURS, set(EndpointGroup) - {group})
     assert without["feature_flags"][flag] == OURS["feature_flags"][flag]
     assert theirs != OURS["feature_flags"][flag]
-    assert merged_models(answer, OURS, set(Group))["feature_flags"][flag] == theirs
+    assert (
+        merge_models(answer, OURS, set(EndpointGroup))["feature_flags"][flag] == theirs
+    )
 
 
 @pytest.mark.parametrize("flag", ["vscode_sentry_rate", "new_telemetry_endpoint"])
 def test_a_flag_of_telemetry_that_is_new_is_left_out(flag: str) -> None:
     answer = official(**{flag: "x"})
-    assert flag not in merged_models(answer, OURS, CHAT)["feature_flags"]
-    assert merged_models(answer, OURS, set(Group))["feature_flags"][flag] == "x"
+    assert flag not in merge_models(answer, OURS, CHAT)["feature_flags"]
+    assert merge_models(answer, OURS, set(EndpointGroup))["feature_flags"][flag] == "x"
 
 
 @pytest.mark.parametrize("answer", [{}, {"feature_flags": None}, {"feature_flags": []}])
 def test_what_is_no_list_of_models_is_an_error(answer: dict[str, Any]) -> None:
     with pytest.raises(UpstreamGarbled):
-        merged_models(answer, OURS, CHAT)
+        merge_models(answer, OURS, CHAT)
 
 
 @pytest.mark.parametrize("value", ["9" * 400, "1" * 25, "1e400", "NaN", "-0.0"])
 def test_no_number_of_theirs_is_too_large(value: str) -> None:
     info = f'{{"q": {{"priority": {value}, "size": {value}}}}}'
     theirs = official(model_info_registry=info)
-    answer = merged_models(theirs, OURS, {Group.CHAT})
+    answer = merge_models(theirs, OURS, {EndpointGroup.CHAT})
     write_json(answer)

@@ -6,7 +6,7 @@ import pytest
 
 from byok.augment.nodes import (
     RequestNode,
-    Turn,
+    UserTurn,
     is_placeholder,
     read_result,
     read_turn,
@@ -16,11 +16,11 @@ from byok.chat import ImagePart, TextPart
 from tests.fakes.bodies import PNG, result_node, text_node
 
 
-def turn(*nodes: dict[str, Any], message: str = "") -> Turn:
+def turn(*nodes: dict[str, Any], message: str = "") -> UserTurn:
     return read_turn({"nodes": list(nodes)}, message)
 
 
-def shown(read: Turn) -> list[str]:
+def shown(read: UserTurn) -> list[str]:
     """The text parts, and the media types of pictures in brackets."""
     return [
         part.text if isinstance(part, TextPart) else f"<{part.media_type}>"

@@ -5,7 +5,7 @@ import pytest
 from byok.augment.fences import Unfenced
 from byok.augment.positions import region
 from byok.augment.replacement import ReplacementLines
-from byok.augment.reply_job import Facts
+from byok.augment.reply_job import ReplyFacts
 from byok.errors import UpstreamGarbled
 from byok.events import Finish, FinishReason, Notice, TextDelta, ThinkingDelta
 
@@ -13,7 +13,7 @@ PLACE = region("a\nb\nc\n", 2, "b\n")
 
 
 def reply() -> ReplacementLines:
-    return ReplacementLines(Unfenced(), PLACE, Facts("r", ("blob",)))
+    return ReplacementLines(Unfenced(), PLACE, ReplyFacts("r", ("blob",)))
 
 
 def test_the_place_comes_first_and_once() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from byok.augment.nodes import read_turn
-from byok.augment.summary import render, rendered_turn
+from byok.augment.summary import render, render_summary
 from byok.chat import TextPart
 from tests.fakes.bodies import call_node, exchange, image_node, result_node, text_node
 
@@ -32,7 +32,7 @@ def summary_node(**fields: Any) -> dict[str, Any]:
 
 
 def shown(*nodes: dict[str, Any]) -> list[str]:
-    turn = rendered_turn(read_turn({"nodes": list(nodes)}, ""))
+    turn = render_summary(read_turn({"nodes": list(nodes)}, ""))
     return [p.text for p in turn.content if isinstance(p, TextPart)]
 
 
@@ -97,7 +97,7 @@ def test_results_beside_the_summary_become_a_further_exchange(template: Any) -> 
 
 
 def test_nothing_is_left_to_pair_with_a_call() -> None:
-    turn = rendered_turn(read_turn({"nodes": [result_node("e9"), summary_node()]}, ""))
+    turn = render_summary(read_turn({"nodes": [result_node("e9"), summary_node()]}, ""))
     assert turn.results == ()
     assert turn.asks
 
@@ -116,7 +116,7 @@ def test_the_summary_stands_where_its_node_stood() -> None:
 
 def test_a_turn_without_a_summary_stays_as_it_is() -> None:
     turn = read_turn({"nodes": [text_node("Hi?")]}, "")
-    assert rendered_turn(turn) is turn
+    assert render_summary(turn) is turn
 
 
 def test_a_summary_that_says_nothing_leaves_no_empty_text() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from byok.augment.chat_reply import chunk
 from byok.augment.endings import Trimmed
-from byok.augment.reply_job import Facts
+from byok.augment.reply_job import ReplyFacts
 from byok.augment.text_reply import TextLines, WholeObject, WholeText
 from byok.chat import ToolCall
 from byok.errors import NotReady, UpstreamGarbled
@@ -14,7 +14,7 @@ STOP = Finish(FinishReason.STOP)
 
 
 def lines(*, asked: bool = True, instead: str = "") -> TextLines:
-    return TextLines(Trimmed(), Facts("r", ("b",)), asked=asked, instead=instead)
+    return TextLines(Trimmed(), ReplyFacts("r", ("b",)), asked=asked, instead=instead)
 
 
 def test_text_leaves_as_it_comes_and_nothing_else_does() -> None:
@@ -82,10 +82,10 @@ def test_a_whole_text_needs_the_models_last_word() -> None:
 
 
 def test_an_object_has_the_text_and_the_facts() -> None:
-    reply = WholeObject(Trimmed(), Facts("r", (), False))
+    reply = WholeObject(Trimmed(), ReplyFacts("r", (), False))
     assert list(reply.feed(TextDelta("x"))) == list(reply.feed(STOP)) == []
     assert list(reply.flush()) == [
         {"text": "x", "unknown_blob_names": [], "checkpoint_not_found": True}
     ]
     with pytest.raises(NotReady):
-        reply.failed(NotReady("x"))
+        reply.fail_whole(NotReady("x"))

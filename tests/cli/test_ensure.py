@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.cli.ensure import Options, ignored
+from byok.cli.ensure import RequestedOptions, unfulfilled_options
 from byok.config import Settings
 from byok.daemon.instance import running
 from byok.platform.paths import find_paths
@@ -50,5 +50,5 @@ def test_two_urls_are_two_upstreams(url: str) -> None:
     with serving("--upstream", started, "--port", "0"):
         daemon = running(find_paths())
         assert daemon is not None
-        found = ignored(daemon, Options(upstream=url), Settings())
+        found = unfulfilled_options(daemon, RequestedOptions(upstream=url), Settings())
     assert found == ([] if url == started else [f"--upstream {url}"])

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from byok.cli.output import (
-    counted,
+    count_noun,
     fail,
     say,
     say_json,
@@ -104,7 +104,7 @@ def test_a_narrow_terminal_shows_all_of_a_path(
     ("number", "told"), [(0, "0 names"), (1, "1 name"), (2000, "2,000 names")]
 )
 def test_a_number_has_its_noun(number: int, told: str) -> None:
-    assert counted(number, "name") == told
+    assert count_noun(number, "name") == told
 
 
 @pytest.mark.parametrize(

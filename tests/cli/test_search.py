@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.cli.search import built_as_far_as_it_goes
+from byok.cli.search import wait_until_searchable
 from tests.cli.conftest import Cli
 from tests.cli.test_build_progress import client, space
 from tests.fakes.program import serving
@@ -90,7 +90,7 @@ async def test_where_indexing_failed_the_search_goes_on_and_says_why(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     broken = client([space("indexing")], error="The disk is full.")
-    assert (await built_as_far_as_it_goes(broken, ["/zoo"])).workspaces == ()
+    assert (await wait_until_searchable(broken, ["/zoo"])).workspaces == ()
     told = " ".join(capsys.readouterr().err.split())
     assert told == (
         "Indexing failed: The disk is full. Without a whole index, ripgrep searches."

@@ -2,7 +2,7 @@
 
 import json
 
-from byok.config import Settings, masked
+from byok.config import Settings, mask_settings
 
 CANARY = "sk-canary0123456789"
 
@@ -21,7 +21,7 @@ def test_what_could_be_a_secret_is_left_out_and_the_rest_is_shown() -> None:
         chat={"headers": {"X-Everybody": CANARY}, "temperature": 0.5},
         upstreams={"box": box},
     )
-    shown = masked(settings)
+    shown = mask_settings(settings)
     assert CANARY not in json.dumps(shown)
     assert shown["chat"]["temperature"] == 0.5
     assert shown["network"]["proxy"] == "http://proxy.example:1"

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 
 from byok.config import Settings, sections
 from byok.config.sections import OfficialSettings
-from byok.routing import Group, Where
+from byok.routing import EndpointGroup, ServedBy
 
 
 def test_every_key_is_described_in_a_sentence() -> None:
@@ -55,23 +55,23 @@ URL = "https://h.example"
 
 def test_without_a_choice_byok_answers_and_telemetry_goes_nowhere() -> None:
     for official in (OfficialSettings(), OfficialSettings(base_url=URL)):
-        places = {group: official.where(group) for group in Group}
-        assert places.pop(Group.TELEMETRY) is Where.OFF
-        assert set(places.values()) == {Where.LOCAL}
+        places = {group: official.where(group) for group in EndpointGroup}
+        assert places.pop(EndpointGroup.TELEMETRY) is ServedBy.OFF
+        assert set(places.values()) == {ServedBy.LOCAL}
         assert official.groups == ()
         assert not official.lacks_address
 
 
-@pytest.mark.parametrize("group", Group)
-def test_every_group_has_its_setting(group: Group) -> None:
+@pytest.mark.parametrize("group", EndpointGroup)
+def test_every_group_has_its_setting(group: EndpointGroup) -> None:
     official = OfficialSettings.model_validate({"base_url": URL, group: "official"})
     assert official.groups == (group,)
-    assert official.where(group) is Where.OFFICIAL
+    assert official.where(group) is ServedBy.OFFICIAL
 
 
 def test_without_an_address_nothing_goes_there() -> None:
-    official = OfficialSettings(chat=Where.OFFICIAL, edit=Where.OFF)
+    official = OfficialSettings(chat=ServedBy.OFFICIAL, edit=ServedBy.OFF)
     assert official.lacks_address
     assert official.groups == ()
-    assert official.where(Group.CHAT) is Where.LOCAL
-    assert official.where(Group.EDIT) is Where.OFF
+    assert official.where(EndpointGroup.CHAT) is ServedBy.LOCAL
+    assert official.where(EndpointGroup.EDIT) is ServedBy.OFF

@@ -172,7 +172,9 @@ def test_the_key_is_in_the_vendors_header() -> None:
 
 
 def test_gaps_are_filled_as_the_vendor_can() -> None:
-    ways = {n: ", ".join(quirks_of(n, "").fill) for n in (*PRESETS, OPENAI_COMPATIBLE)}
+    ways = {
+        n: ", ".join(quirks_of(n, "").fim_modes) for n in (*PRESETS, OPENAI_COMPATIBLE)
+    }
     assert {n: way for n, way in ways.items() if way != "chat"} == {
         "ollama": "suffix, chat",
         "deepseek": "suffix, chat",
@@ -183,7 +185,9 @@ def test_gaps_are_filled_as_the_vendor_can() -> None:
             "template, chat",
         ),
     }
-    assert quirks_of(OPENAI_COMPATIBLE, PRESETS["mistral"].base_url).fill[0] == "fim"
+    assert (
+        quirks_of(OPENAI_COMPATIBLE, PRESETS["mistral"].base_url).fim_modes[0] == "fim"
+    )
 
 
 @pytest.mark.parametrize("vendor", PRESETS)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from byok.dialects.rate_limits import asked_wait, exceeded_quotas, wait_in_words
+from byok.dialects.rate_limits import quotas_exceeded, requested_wait, wait_in_words
 from tests.fakes.values import VALUES
 
 
@@ -28,7 +28,7 @@ from tests.fakes.values import VALUES
 def test_the_wait_is_read_from_the_sentence(
     message: str, seconds: float | None
 ) -> None:
-    assert asked_wait(message, {}) == (seconds and pytest.approx(seconds))
+    assert requested_wait(message, {}) == (seconds and pytest.approx(seconds))
 
 
 @pytest.mark.parametrize(
@@ -38,15 +38,15 @@ def test_googles_own_detail_counts_before_the_sentence(
     delay: str, seconds: float | None
 ) -> None:
     error = {"details": [{"@type": "Help"}, {"retryDelay": delay}]}
-    assert asked_wait("Please retry in 7s.", error) == seconds
+    assert requested_wait("Please retry in 7s.", error) == seconds
 
 
 def test_every_quota_that_was_used_up_is_named() -> None:
     ids = ["GenerateRequestsPerDay-FreeTier", "InputTokensPerMinute"]
     violations = [*({"quotaId": quota} for quota in ids), {}, 5]
     error = {"details": [{"violations": violations}, None]}
-    assert exceeded_quotas(error) == " ".join(ids)
-    assert exceeded_quotas({"details": "x"}) == ""
+    assert quotas_exceeded(error) == " ".join(ids)
+    assert quotas_exceeded({"details": "x"}) == ""
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,6 @@ def test_a_wait_is_said_in_words(seconds: float, words: str) -> None:
 @given(VALUES, VALUES)
 def test_no_value_breaks_it(error: Any, detail: Any) -> None:
     for found in (error, {"details": error}, {"details": [detail]}):
-        assert isinstance(exceeded_quotas(found), str)
-        wait = asked_wait("", found)
+        assert isinstance(quotas_exceeded(found), str)
+        wait = requested_wait("", found)
         assert wait is None or wait >= 0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from byok.augment.constant_replies import Quiet
+from byok.augment.constant_replies import ConstantReply
 from byok.augment.endpoints import ENDPOINTS, Refused
 from byok.server.openai_api import ROUTES
 from tests.fakes.cases import case_param
@@ -365,7 +365,7 @@ async def test_b20_no_row_sets_a_cookie_or_a_cors_header() -> None:
             status = row.status if isinstance(row, Refused) else 200
             status = 422 if row.path in NEEDING else status
             assert (row.path, answer.status) == (row.path, status)
-            if isinstance(row, Quiet) and not row.stream:
+            if isinstance(row, ConstantReply) and not row.stream:
                 assert answer.json == (row.body or {})
 
 

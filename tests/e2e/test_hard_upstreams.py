@@ -21,7 +21,7 @@ from byok.dialects.registry import DIALECTS
 from byok.errors import UpstreamError
 from byok.upstream.client import HttpUpstream
 from byok.upstream.http_sender import UpstreamSpec
-from byok.upstream.timeouts import Patience
+from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
 from tests.fakes.cases import case_param
 from tests.fakes.daemon import Answer, running, settings_for
@@ -249,10 +249,10 @@ class NoKey:
         """Nothing is remembered."""
 
 
-async def told(url: str, patience: Patience) -> tuple[str, UpstreamError]:
+async def told(url: str, patience: Timeouts) -> tuple[str, UpstreamError]:
     """Ask an upstream directly, with limits that no setting has."""
     transports, text = Transports(), ""
-    spec = UpstreamSpec("fake", url, DIALECTS["openai_chat"], patience=patience)
+    spec = UpstreamSpec("fake", url, DIALECTS["openai_chat"], timeouts=patience)
     upstream = HttpUpstream(spec, transports, NoKey())
     chat = ChatRequest((Message(Role.USER, (TextPart("Hi?"),)),))
     try:
@@ -268,7 +268,7 @@ async def told(url: str, patience: Patience) -> tuple[str, UpstreamError]:
 async def test_comments_without_end_are_given_up(fake: FakeUpstream) -> None:
     drip = [piece for _ in range(400) for piece in (b": wait\n\n", 0.02)]
     fake.play(Script([delta(content="One"), *drip], end="hang"))
-    patience = Patience(first=5, silence=2, comments=0.3)
+    patience = Timeouts(first_byte=5, idle=2, comments_only=0.3)
     text, error = await asyncio.wait_for(told(fake.url, patience), 5)
     assert (text, error.code) == ("One", "upstream_timeout")
     assert len(fake.requests) == 1
@@ -286,7 +286,7 @@ async def test_comments_before_an_answer_do_no_harm(fake: FakeUpstream) -> None:
 async def test_an_answer_without_end_has_a_limit_in_all(fake: FakeUpstream) -> None:
     drip = [piece for _ in range(400) for piece in (delta(content="a"), 0.02)]
     fake.play(Script(drip))
-    text, error = await asyncio.wait_for(told(fake.url, Patience(total=0.4)), 5)
+    text, error = await asyncio.wait_for(told(fake.url, Timeouts(total=0.4)), 5)
     assert error.code == "upstream_timeout"
     assert set(text) == {"a"}
 

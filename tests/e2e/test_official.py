@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from byok.augment.endpoint_groups import PATHS
-from byok.routing import Group
+from byok.routing import EndpointGroup
 from tests.e2e.test_canary import forms
 from tests.fakes.daemon import running
 from tests.fakes.official import (
@@ -32,22 +32,22 @@ LINES = [b'{"text":"One ","nodes":[]}\n', b'{"text":"two.",', b'"stop_reason":1}
 # --- who answers a group ---
 
 UNARY = {
-    Group.CONTEXT: "/find-missing",
-    Group.COMPLETION: "/completion",
-    Group.EDIT: "/edit",
-    Group.CHAT: "/chat",
-    Group.AGENTS: "/agents/list-remote-tools",
-    Group.ACCOUNT: "/get-credit-info",
-    Group.TELEMETRY: "/client-metrics",
+    EndpointGroup.CONTEXT: "/find-missing",
+    EndpointGroup.COMPLETION: "/completion",
+    EndpointGroup.EDIT: "/edit",
+    EndpointGroup.CHAT: "/chat",
+    EndpointGroup.AGENTS: "/agents/list-remote-tools",
+    EndpointGroup.ACCOUNT: "/get-credit-info",
+    EndpointGroup.TELEMETRY: "/client-metrics",
 }
-LOCAL: dict[Group, dict[str, Any]] = {
-    Group.CONTEXT: {"unknown_memory_names": []},
-    Group.COMPLETION: {"checkpoint_not_found": False},
-    Group.EDIT: {"text": "Hi."},
-    Group.CHAT: {"text": "Hi.", "stop_reason": 1},
-    Group.AGENTS: {"tools": []},
-    Group.ACCOUNT: {"is_credit_balance_low": False},
-    Group.TELEMETRY: {},
+LOCAL: dict[EndpointGroup, dict[str, Any]] = {
+    EndpointGroup.CONTEXT: {"unknown_memory_names": []},
+    EndpointGroup.COMPLETION: {"checkpoint_not_found": False},
+    EndpointGroup.EDIT: {"text": "Hi."},
+    EndpointGroup.CHAT: {"text": "Hi.", "stop_reason": 1},
+    EndpointGroup.AGENTS: {"tools": []},
+    EndpointGroup.ACCOUNT: {"is_credit_balance_low": False},
+    EndpointGroup.TELEMETRY: {},
 }
 BODY = json.dumps(
     {"message": "Hello.", "selected_text": "a", "instruction": "b", "prefix": "c"}
@@ -56,7 +56,7 @@ BODY = json.dumps(
 
 @pytest.mark.parametrize("group", UNARY)
 async def test_an_official_group_goes_through_byte_for_byte(
-    official: FakeOfficial, fake: FakeUpstream, group: Group
+    official: FakeOfficial, fake: FakeUpstream, group: EndpointGroup
 ) -> None:
     path, reply = UNARY[group], b' {"n": 1180591620717411303424,\n"x":1.0}'
     official.expect(path, ODD, whole(reply, 201, Extra="not passed on"))
@@ -73,7 +73,7 @@ async def test_an_official_group_goes_through_byte_for_byte(
 @pytest.mark.parametrize("group", UNARY)
 @pytest.mark.case("B120")
 async def test_a_local_group_never_leaves(
-    official: FakeOfficial, fake: FakeUpstream, group: Group
+    official: FakeOfficial, fake: FakeUpstream, group: EndpointGroup
 ) -> None:
     async with between(official, fake, {group.value: "local"}) as editor:
         got = await editor.post(UNARY[group], raw=BODY)
@@ -87,7 +87,7 @@ async def test_a_local_group_never_leaves(
 async def test_one_groups_place_says_nothing_of_anothers(
     official: FakeOfficial, fake: FakeUpstream, path: str, elsewhere: str
 ) -> None:
-    others = {g.value: elsewhere for g in UNARY if g is not Group.CHAT}
+    others = {g.value: elsewhere for g in UNARY if g is not EndpointGroup.CHAT}
     official.expect(path, BODY, whole(b'{"text": "Theirs."}\n'))
     async with between(official, fake, {**others, **CHAT}) as editor:
         got = await editor.post(path, raw=BODY)
@@ -95,10 +95,10 @@ async def test_one_groups_place_says_nothing_of_anothers(
     assert fake.requests == []
 
 
-OFF: dict[Group, dict[str, Any]] = {
+OFF: dict[EndpointGroup, dict[str, Any]] = {
     **LOCAL,
-    Group.COMPLETION: {"completion_items": []},
-    Group.CONTEXT: {
+    EndpointGroup.COMPLETION: {"completion_items": []},
+    EndpointGroup.CONTEXT: {
         "unknown_memory_names": [],
         "unknown_blob_names": [],
         "nonindexed_blob_names": [],
@@ -106,10 +106,12 @@ OFF: dict[Group, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("group", [g for g in UNARY if g not in (Group.EDIT, "chat")])
+@pytest.mark.parametrize(
+    "group", [g for g in UNARY if g not in (EndpointGroup.EDIT, "chat")]
+)
 @pytest.mark.case("B120")
 async def test_a_group_that_is_off_is_quiet(
-    official: FakeOfficial, fake: FakeUpstream, group: Group
+    official: FakeOfficial, fake: FakeUpstream, group: EndpointGroup
 ) -> None:
     async with between(official, fake, {group.value: "off"}) as editor:
         got = await editor.post(UNARY[group], raw=BODY)
@@ -119,9 +121,9 @@ async def test_a_group_that_is_off_is_quiet(
     assert fake.requests == []
 
 
-@pytest.mark.parametrize("group", [Group.EDIT, Group.CHAT])
+@pytest.mark.parametrize("group", [EndpointGroup.EDIT, EndpointGroup.CHAT])
 async def test_a_model_that_is_off_is_an_error(
-    official: FakeOfficial, fake: FakeUpstream, group: Group
+    official: FakeOfficial, fake: FakeUpstream, group: EndpointGroup
 ) -> None:
     async with between(official, fake, {group.value: "off"}) as editor:
         got = await editor.post(UNARY[group], raw=BODY)
@@ -189,9 +191,11 @@ async def test_what_is_not_read_here_may_be_large_there(
 async def test_telemetry_stays_here_unless_its_own_group_is_official(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
-    groups = {g.value: "official" for g in Group if g is not Group.TELEMETRY}
+    groups = {
+        g.value: "official" for g in EndpointGroup if g is not EndpointGroup.TELEMETRY
+    }
     async with between(official, fake, groups) as editor:
-        for path in PATHS[Group.TELEMETRY]:
+        for path in PATHS[EndpointGroup.TELEMETRY]:
             got = await editor.post(path, raw=b'{"events": ["secret"]}')
             assert (got.status, got.json) == (200, {})
     assert official.raw == []
@@ -201,7 +205,7 @@ async def test_telemetry_stays_here_unless_its_own_group_is_official(
 async def test_a_token_is_never_fetched_for_the_client(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
-    groups = {g.value: "official" for g in Group}
+    groups = {g.value: "official" for g in EndpointGroup}
     async with between(official, fake, groups) as editor:
         got = await editor.post("/token")
         unknown = await editor.post("/brand/new", raw=b'{"a": 1}')
@@ -425,7 +429,7 @@ async def test_the_end_of_the_daemon_ends_a_stream(
 async def test_byoks_own_questions_stay_here(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
-    groups = {g.value: "official" for g in Group}
+    groups = {g.value: "official" for g in EndpointGroup}
     async with between(official, fake, groups) as editor:
         models = await editor.post("/byok/catalog")
         found = await editor.post("/byok/retrieval", {"query": "x"})
@@ -445,7 +449,7 @@ async def test_an_openai_client_is_none_of_its_business(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
     fake.play(Script([b'{"id": "x"}'], headers={"Content-Type": "application/json"}))
-    groups = {g.value: "official" for g in Group}
+    groups = {g.value: "official" for g in EndpointGroup}
     async with between(official, fake, groups) as editor:
         got = await editor.post("/v1/chat/completions", {"messages": []})
     assert got.json == {"id": "x"}

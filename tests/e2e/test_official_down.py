@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from byok.routing import Group
+from byok.routing import EndpointGroup
 from tests.fakes.daemon import running
 from tests.fakes.official import (
     CHAT,
@@ -63,7 +63,7 @@ async def test_while_it_is_down_everything_works_here(
 ) -> None:
     await official.down()
     fake.play(answer("Mine."))
-    groups = {g.value: "official" for g in Group}
+    groups = {g.value: "official" for g in EndpointGroup}
     blobs = [{"blob_name": "n", "path": "x.py", "content": "def bake(): pass"}]
     async with between(official, fake, groups) as editor:
         models = await editor.post("/get-models")
@@ -82,9 +82,9 @@ async def test_while_it_is_down_everything_works_here(
     assert "def bake" in found.json["formatted_retrieval"]
     assert {got.status for got in quiet} == {200}
     lines = told(caplog)
-    for group in Group:
+    for group in EndpointGroup:
         assert sum(f"(group {group})" in line for line in lines) == 1
-    assert len(lines) == len(Group)
+    assert len(lines) == len(EndpointGroup)
     assert "nothing answers at" in lines[0]
 
 
@@ -164,7 +164,7 @@ async def test_without_a_token_nothing_goes_there_and_that_is_told_once(
 async def test_without_an_address_everything_is_answered_here(
     fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings = {"routing": {"official": {g.value: "official" for g in Group}}}
+    settings = {"routing": {"official": {g.value: "official" for g in EndpointGroup}}}
     async with running(settings, upstream="demo", environ=ENVIRON) as editor:
         assert (await editor.post("/chat", raw=BODY)).status == 200
         assert (await editor.post("/get-models")).status == 200

@@ -10,10 +10,10 @@ from typing import Any
 
 from byok.index.engine import ContextEngine
 from byok.index.files.reading import Folder, Unreadable
-from byok.index.options import Options
+from byok.index.options import IndexOptions
 from byok.index.parse.prepare import prepare
 from byok.index.store.store import Store
-from byok.index.types import Job, Outcome, Phase
+from byok.index.types import Outcome, ParseJob, Phase
 from byok.index.versions import MAX_BYTES
 
 SECONDS = 20.0
@@ -32,7 +32,7 @@ class InlineWorkers:
         self.gate = threading.Event()
         self.gate.set()
 
-    def prepare(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[Outcome]:
         for job in jobs:
             if self.failures:
                 self.failures -= 1
@@ -45,7 +45,7 @@ class InlineWorkers:
         self.closed += 1
 
 
-def outcome(job: Job) -> Outcome:
+def outcome(job: ParseJob) -> Outcome:
     """Read and prepare one file version."""
     content, facts = job.content, None
     if content is None:
@@ -66,7 +66,7 @@ async def engine(
     used = workers or InlineWorkers()
     made = ContextEngine(
         Store(folder / "data.db", folder / "index"),
-        Options(roots=roots, **options),
+        IndexOptions(roots=roots, **options),
         lambda size: used,
     )
     try:

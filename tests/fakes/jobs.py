@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from byok.augment.reply_job import Decode, Defaults, Facts, LineReply, ObjectReply
+from byok.augment.reply_job import Decode, Defaults, LineReply, ObjectReply, ReplyFacts
 from byok.chat import ChatRequest, Json, Role, TextPart
 from byok.errors import ByokError
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta
 
-FACTS = Facts("r-1")
+FACTS = ReplyFacts("r-1")
 PLAIN = Defaults()
 
 
@@ -49,7 +49,7 @@ def streamed(
     decode: Decode[LineReply],
     body: Json,
     answer: Iterable[StreamEvent],
-    facts: Facts = FACTS,
+    facts: ReplyFacts = FACTS,
 ) -> Ran:
     """Feed an answer to the reply of a streamed endpoint."""
     reply = decode(body, PLAIN, ignore).reply(facts)
@@ -64,7 +64,7 @@ def whole(
     decode: Decode[ObjectReply],
     body: Json,
     answer: Iterable[StreamEvent],
-    facts: Facts = FACTS,
+    facts: ReplyFacts = FACTS,
 ) -> Any:
     """Feed an answer to the reply of a whole one; raises what it raises."""
     reply = decode(body, PLAIN, ignore).reply(facts)
@@ -73,7 +73,7 @@ def whole(
     try:
         [found] = reply.flush()
     except ByokError as error:
-        return reply.failed(error)
+        return reply.fail_whole(error)
     return found
 
 

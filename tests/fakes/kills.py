@@ -19,9 +19,9 @@ from typing import TextIO
 from byok.code_query import Upload
 from byok.index.parse.prepare import prepare
 from byok.index.store import blobs, checkpoints
-from byok.index.store.blobs import content_of, known
+from byok.index.store.blobs import content_of, find_known
 from byok.index.store.store import Store
-from byok.index.types import Job, Outcome
+from byok.index.types import Outcome, ParseJob
 from byok.index.uploads import Uploads
 from tests.fakes.stores import FACTS, check, open_store, upload, uploading
 
@@ -92,7 +92,7 @@ async def _step(
     for _ in range(rng.randrange(8)):
         path = f"w{rng.randrange(_VERSIONS)}.py"
         prepared = prepare(path, sample(rng.randrange(999)).content, plain=True)
-        outcomes.append((Outcome(Job(1, path), prepared, facts=FACTS), 1))
+        outcomes.append((Outcome(ParseJob(1, path), prepared, facts=FACTS), 1))
     await asyncio.to_thread(store.put, outcomes)
     if rng.random() < 0.4:
         await asyncio.to_thread(_drop, store, rng, number, file)
@@ -103,7 +103,7 @@ def _drop(store: Store, rng: random.Random, number: int, file: TextIO) -> None:
     store.writing(store.batches.drop_files, 1, paths).result()
     old = rng.randrange(number + 1)
     with store.reading() as db:
-        entry = known(db, [sample(old).name]).get(sample(old).name)
+        entry = find_known(db, [sample(old).name]).get(sample(old).name)
     if entry and entry.state == 1:
         _say(file, f"drop {old}")
         store.writing(store.batches.drop_blobs, [entry.id]).result()
@@ -154,7 +154,7 @@ def _check_said(store: Store, said: Said) -> None:
     with store.reading() as db:
         for number in said.held - said.dropped:
             data = sample(number)
-            entry = known(db, [data.name])[data.name]
+            entry = find_known(db, [data.name])[data.name]
             assert entry.is_held
             assert content_of(db, entry.id) == data.content
         names = dict(db.execute("SELECT id, name FROM blob").fetchall())
@@ -176,7 +176,7 @@ async def finish(folder: Path) -> int:
         check(store.database, store.index)
         _check_said(store, said)
         with store.reading() as db:
-            assert blobs.known(db, names).keys() == set(names)
+            assert blobs.find_known(db, names).keys() == set(names)
     return len(names)
 
 

@@ -40,7 +40,7 @@ class Lister:
     ) -> AsyncGenerator[list[StreamEvent], None]:
         raise NotImplementedError
 
-    def forwarded(
+    def forward(
         self, path: str, content: bytes
     ) -> AbstractAsyncContextManager[Forwarded]:
         raise NotImplementedError

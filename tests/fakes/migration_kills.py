@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 
 from byok.index.store import database, migrations, old_copy
-from byok.index.store.blobs import content_of, known
+from byok.index.store.blobs import content_of, find_known
 from byok.index.store.checkpoints import members_of
 from byok.index.store.store import Store
 from tests.fakes.stores import check, open_store
@@ -112,14 +112,14 @@ def _check_copy(copy: Path, made: Version1) -> None:
         assert db.execute("PRAGMA quick_check").fetchone() == ("ok",)
         assert db.execute("SELECT name FROM killer").fetchall() == [(CRASHER,)]
         for name, (_, content) in made.uploads.items():
-            assert content_of(db, known(db, [name])[name].id) == content
+            assert content_of(db, find_known(db, [name])[name].id) == content
 
 
 def _check_all(store: Store, made: Version1) -> None:
     check(store.database, store.index)
     with store.reading() as db:
         assert {q: search(db, store.index, q) for q in made.found} == made.found
-        found = known(db, [*made.uploads, ALIAS, BARE_NAME])
+        found = find_known(db, [*made.uploads, ALIAS, BARE_NAME])
         for name, (_, content) in made.uploads.items():
             assert found[name].is_held
             assert content_of(db, found[name].id) == content

@@ -11,7 +11,7 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from byok.index.parse.worker import Limits, Reply, work
+from byok.index.parse.worker import WorkerLimits, WorkerReply, work
 from byok.index.types import Prepared
 
 _NAME = bytes(32)
@@ -42,7 +42,7 @@ def _misbehave(path: str) -> None:
         bytearray(2**40)
 
 
-def nasty(connection: Connection, beat: Connection, limits: Limits) -> None:
+def nasty(connection: Connection, beat: Connection, limits: WorkerLimits) -> None:
     """Be a worker whose `prepare` is the one above."""
     work(connection, beat, limits, prepare)
 
@@ -57,7 +57,7 @@ class _Code:
         return os.mkdir, (self._marker,)
 
 
-def babbling(connection: Connection, beat: Connection, limits: Limits) -> None:
+def babbling(connection: Connection, beat: Connection, limits: WorkerLimits) -> None:
     """Be a worker that answers, but not what was asked."""
     connection.send("ready")
     jobs = connection.recv()
@@ -69,22 +69,24 @@ def babbling(connection: Connection, beat: Connection, limits: Limits) -> None:
     elif "code" in paths:
         connection.send_bytes(pickle.dumps(_Code(paths)))
     elif "other" in paths:
-        connection.send([Reply(job.key + 1, None, None, None, False) for job in jobs])
+        connection.send(
+            [WorkerReply(job.key + 1, None, None, None, False) for job in jobs]
+        )
     else:
         connection.send([])
     time.sleep(600)
 
 
-def stillborn(connection: Connection, beat: Connection, limits: Limits) -> None:
+def stillborn(connection: Connection, beat: Connection, limits: WorkerLimits) -> None:
     """Be a worker that ends before it is ready."""
 
 
-def patient(connection: Connection, beat: Connection, limits: Limits) -> None:
+def patient(connection: Connection, beat: Connection, limits: WorkerLimits) -> None:
     """Be a worker whose alarm rings before its pool's limit."""
     work(connection, beat, replace(limits, alarm=1), prepare)
 
 
-def telling(connection: Connection, beat: Connection, limits: Limits) -> None:
+def telling(connection: Connection, beat: Connection, limits: WorkerLimits) -> None:
     """Be a worker that tells where it is, where it looks for modules, what it has."""
     shown = ctypes.CDLL(None).prctl(3, 0, 0, 0, 0) if sys.platform == "linux" else 0
     connection.send((Path.cwd(), sys.path, limits, dict(os.environ), shown))

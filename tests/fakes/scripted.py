@@ -57,7 +57,7 @@ class Scripted:
         finally:
             self.closed += 1
 
-    def forwarded(
+    def forward(
         self, path: str, content: bytes
     ) -> AbstractAsyncContextManager[Forwarded]:
         raise NotImplementedError(f"{path} {content!r}")

@@ -15,11 +15,11 @@ from byok.index.store.database import INDEXED, Database
 from byok.index.store.lexical import LexicalIndex
 from byok.index.store.packing import unpack_spans
 from byok.index.store.store import Store
-from byok.index.types import Document, Facts, Job, Outcome, Prepared, Span
+from byok.index.types import Document, FileFacts, Outcome, ParseJob, Prepared, Span
 from byok.index.uploads import Uploads
 from byok.index.versions import blob_name
 
-FACTS = Facts(1, 2, 3, 4)
+FACTS = FileFacts(1, 2, 3, 4)
 PLENTY = 2**40
 
 
@@ -39,13 +39,13 @@ def words(path: str, *chunks: str) -> Prepared:
 
 def outcome(path: str, prepared: Prepared | None, key: int = 0) -> Outcome:
     """Return what workers say of a file, or of the upload `key`."""
-    return Outcome(Job(key, path), prepared, facts=None if key else FACTS)
+    return Outcome(ParseJob(key, path), prepared, facts=None if key else FACTS)
 
 
 class PlainWorkers:
     """Prepares in this process, without a parser."""
 
-    def prepare(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[Outcome]:
         for job in jobs:
             assert job.content is not None
             yield Outcome(job, prepare(job.path, job.content, plain=True))

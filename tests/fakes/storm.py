@@ -20,9 +20,9 @@ from tempfile import TemporaryDirectory
 from byok.index.engine import ContextEngine
 from byok.index.files.roots import rules_of
 from byok.index.files.scan import Counters, walk
-from byok.index.options import Options
+from byok.index.options import IndexOptions
 from byok.index.store.database import INDEXED
-from byok.index.types import Found
+from byok.index.types import FoundFile
 from byok.index.versions import blob_name
 from tests.fakes.engines import complete, engine, written
 from tests.index.workspace.test_git_history import Repository
@@ -171,9 +171,9 @@ class Storm:
 def wrong(made: ContextEngine, root: Path) -> tuple[list[str], list[str]]:
     """Return the files that a fresh walk finds and the index lacks, and the reverse."""
     there = {}
-    for batch in walk(root, rules_of(root, Options()), Counters()):
+    for batch in walk(root, rules_of(root, IndexOptions()), Counters()):
         for entry in batch:
-            if isinstance(entry, Found):
+            if isinstance(entry, FoundFile):
                 content = (root / entry.path).read_bytes()
                 there[entry.path] = blob_name(entry.path, content)
     sql = (
@@ -185,8 +185,8 @@ def wrong(made: ContextEngine, root: Path) -> tuple[list[str], list[str]]:
     missing = [path for path, name in there.items() if known.get(path) != name]
     stale = [path for path, name in known.items() if there.get(path) != name]
     [space] = made.workspaces
-    if not missing and not stale and space.tracked != len(there):
-        stale.append(f"{space.tracked} files are tracked, {len(there)} are there")
+    if not missing and not stale and space.file_count != len(there):
+        stale.append(f"{space.file_count} files are tracked, {len(there)} are there")
     return missing, stale
 
 
@@ -220,7 +220,7 @@ async def storm(folder: Path, steps: int, seed: int = 1, looks: int = 10) -> str
                 await asyncio.sleep(blowing.rng.choice([0, 0, 0.01, 0.05]))
             if number % max(1, steps // looks) == 0 or number == steps - 1:
                 settled.append(await _settle(made, root))
-        tracked = made.workspaces[0].tracked
+        tracked = made.workspaces[0].file_count
     return (
         f"{steps} changes (seed {seed}) in {time.monotonic() - began:.0f} s: 0 missing "
         f"and 0 stale in {len(settled)} looks, {tracked} files at the end; the index "

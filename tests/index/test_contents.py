@@ -56,7 +56,7 @@ async def test_a_secret_name_is_never_shown_even_if_it_was_kept_once(
         await made.uploads.upload([Upload(name, ".env", b"KEY=1\n")])
         assert made.contents.text_of(name) == "KEY=1\n"
     async with engine(tmp_path / "e") as made:
-        [known] = made.contents.known([name]).values()
+        [known] = made.contents.find_entries([name]).values()
         [entry] = made.contents.entries([known.id]).values()
         assert made.contents.is_private(entry)
         assert made.contents.content_of(entry) is None
@@ -69,8 +69,11 @@ async def test_a_blob_is_called_as_its_client_calls_it(tmp_path: Path) -> None:
         contents = made.contents
         uploads = [Upload(odd, "b.py", b"b"), Upload(other, "c.py", b"c")]
         await made.uploads.upload(uploads)
-        ids = {name: found.id for name, found in contents.known([own, other]).items()}
-        assert contents.known([odd])[odd].id == ids[own]
+        ids = {
+            name: found.id
+            for name, found in contents.find_entries([own, other]).items()
+        }
+        assert contents.find_entries([odd])[odd].id == ids[own]
         both = {ids[own], ids[other]}
         assert contents.names_of(both, [own]) == {ids[own]: own, ids[other]: other}
         assert contents.names_of(both, [odd, other])[ids[own]] == odd

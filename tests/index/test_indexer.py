@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pytest
 
 from byok.index.indexer import Indexer, Task
-from byok.index.types import Job, Outcome, Prepared
+from byok.index.types import Outcome, ParseJob, Prepared
 from tests.fakes.engines import SECONDS, until
 
 
@@ -53,7 +53,7 @@ class Hands:
         self.sizes.append(size)
         return self
 
-    def prepare(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[Outcome]:
         for job in jobs:
             self.gate.wait(SECONDS)
             self.contents.append(job.content)

@@ -8,7 +8,7 @@ import pytest
 
 from byok.index.engine import ContextEngine
 from byok.index.opening import open_engine
-from byok.index.options import Options
+from byok.index.options import IndexOptions
 from byok.index.store.index_errors import IndexInUse
 from tests.fakes.engines import complete, project, until
 
@@ -19,7 +19,7 @@ def root(tmp_path: Path) -> Path:
 
 
 async def test_the_real_workers_do_the_same(tmp_path: Path, root: Path) -> None:
-    options = Options(roots=[root])
+    options = IndexOptions(roots=[root])
     async with open_engine(tmp_path / "data.db", tmp_path / "index", options) as made:
         await complete(made)
         [entry] = made.contents.entries(made.workspaces[0].ids()).values()
@@ -30,7 +30,7 @@ async def test_who_hangs_up_while_the_files_are_opened_leaves_them_free(
     tmp_path: Path,
 ) -> None:
     def opened() -> AbstractAsyncContextManager[ContextEngine]:
-        return open_engine(tmp_path / "data.db", tmp_path / "index", Options())
+        return open_engine(tmp_path / "data.db", tmp_path / "index", IndexOptions())
 
     task = asyncio.ensure_future(opened().__aenter__())
     await asyncio.sleep(0)

@@ -11,8 +11,8 @@ import pytest
 
 from byok.code_query import Upload
 from byok.errors import NotReady
-from byok.index.store.blobs import content_of, known
-from byok.index.types import Job, Outcome, Prepared
+from byok.index.store.blobs import content_of, find_known
+from byok.index.types import Outcome, ParseJob, Prepared
 from byok.index.uploads import Missing, Uploads
 from byok.index.versions import MAX_BYTES
 from tests.fakes.disk import fill, mounted
@@ -29,7 +29,7 @@ class Held(PlainWorkers):
 
     go = threading.Event()
 
-    def prepare(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[Outcome]:
         assert self.go.wait(10)
         return super().prepare(jobs)
 
@@ -158,7 +158,7 @@ async def test_of_two_files_with_one_name_the_first_is_served(tmp_path: Path) ->
         assert await uploads.upload([first]) == await uploads.upload([second])
         assert await uploads.upload([second, first]) == [first.name] * 2
         with store.reading() as db:
-            blob_id = known(db, [first.name])[first.name].id
+            blob_id = find_known(db, [first.name])[first.name].id
         assert store.content(blob_id) == b".py code"
 
 
@@ -172,7 +172,7 @@ async def test_secrets_and_large_files_are_refused_but_known(tmp_path: Path) -> 
         names = [data.name for data in sent]
         assert await uploads.find_missing(names) == NOTHING_MISSING
         with store.reading() as db:
-            found = known(db, names)
+            found = find_known(db, names)
             reasons = [found[name].reason for name in names]
             held = [content_of(db, found[name].id) is not None for name in names]
         assert (reasons, held) == (["secret", "too-large", None], [False, False, True])
@@ -185,7 +185,7 @@ async def test_files_that_are_no_text_are_known_with_a_reason(tmp_path: Path) ->
         (name,) = await uploads.upload([upload("a.dat2", "\0\1\2" * 99)])
         assert await uploads.find_missing([name]) == NOTHING_MISSING
         with store.reading() as db:
-            assert known(db, [name])[name].reason == "binary"
+            assert find_known(db, [name])[name].reason == "binary"
 
 
 @pytest.mark.case("B66")

@@ -1,11 +1,11 @@
 """Histories written down for a test."""
 
-from byok.index.types import Commit, History
+from byok.index.types import Commit, CommitHistory
 
 
-def history(*commits: tuple[str, str]) -> History:
+def history(*commits: tuple[str, str]) -> CommitHistory:
     """Make a history of messages and files (split at spaces), the newest first."""
-    return History(
+    return CommitHistory(
         "0" * 40,
         tuple(
             Commit(f"{n:040}", n, message, tuple(files.split()), len(files.split()))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.retrieval.attached import Attached, most_attached, render_attached
-from byok.retrieval.pack import PackedFile, Section, merged
+from byok.retrieval.pack import PackedFile, Section, merge_spans
 
 HEADING = "[files that the user attached]\n"
 
@@ -191,9 +191,9 @@ def test_parts_and_starts_together_are_no_longer_than_they_may_be(
     contents: list[list[str]], bounds: list[int], limit: int
 ) -> None:
     files = [file(n, *lines) for n, lines in enumerate(contents)]
-    parts = merged(map(Section, bounds[::2], bounds[1::2]))
+    parts = merge_spans(map(Section, bounds[::2], bounds[1::2]))
     found = render_attached(files, limit, parts=lambda blob_id, room: parts)
     assert len(found.text) <= limit
     for blob, _, sections in found.shown:
-        assert merged(sections) == sections  # in order, none twice
+        assert merge_spans(sections) == sections  # in order, none twice
         assert all(last < len(contents[blob]) for _, last in sections)

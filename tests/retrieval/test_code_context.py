@@ -7,15 +7,15 @@ import pytest
 
 from byok.code_query import (
     BlobNames,
+    CodeQuestion,
     RetrievalRequest,
     UnknownBlobs,
     Upload,
-    Wanted,
     to_bytes,
     to_text,
 )
 from byok.errors import BadRequest, ByokError
-from byok.index.options import Options
+from byok.index.options import IndexOptions
 from byok.index.versions import blob_name
 from byok.retrieval.code_context import CodeContext
 from tests.fakes.engines import project, until
@@ -26,7 +26,7 @@ class Context(CodeContext):
 
     def __init__(self, folder: Path, *roots: Path) -> None:
         self.database = folder / "data.db"
-        options = Options(roots=roots, workers=1)
+        options = IndexOptions(roots=roots, workers=1)
         super().__init__(self.database, folder / "index", options)
 
     async def keep(self, path: str, text: str) -> bytes:
@@ -147,7 +147,7 @@ async def test_it_opens_at_the_start_where_there_is_something(tmp_path: Path) ->
 async def test_a_chat_gets_the_code_it_is_about(context: Context) -> None:
     name = await context.keep("lion.py", "def feed_lion(): pass")
     await context.until_indexed()
-    wanted = Wanted("lion?", BlobNames("", (name,)), (to_bytes("odd"),))
+    wanted = CodeQuestion("lion?", BlobNames("", (name,)), (to_bytes("odd"),))
     found = await context.passages(wanted, 1000)
     assert "Path: lion.py\n     1\tdef feed_lion(): pass\n" in found.text
     assert found.chunks == ((to_text(name), 0, 21),)

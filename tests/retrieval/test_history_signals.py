@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from byok.index.types import Commit, History
+from byok.index.types import Commit, CommitHistory
 from byok.retrieval.history_signals import JoinedSignals, Signals
 from byok.retrieval.query import parse
 from tests.retrieval.histories import history
@@ -40,7 +40,7 @@ def test_files_that_are_gone_do_not_count() -> None:
 
 def test_a_commit_of_too_many_files_says_nothing() -> None:
     large = Commit("0" * 40, 0, "retry", ("a", "b"), 31)
-    signals = Signals(History("0" * 40, (large,)), ["a", "b"])
+    signals = Signals(CommitHistory("0" * 40, (large,)), ["a", "b"])
     assert scores(signals, "retry") == {}
     assert signals.cochange({"a": 1.0}) == {}
 

@@ -3,20 +3,20 @@
 import pytest
 
 from byok.index.types import Kind, Span
-from byok.retrieval.matches import LINES_A_FILE, Found, as_ranked, by_rarity
+from byok.retrieval.matches import LINES_A_FILE, MatchCollector, as_ranked, by_rarity
 from byok.retrieval.rank import RankedFile
 
 
-def found_in(**words: str) -> Found:
+def found_in(**words: str) -> MatchCollector:
     """Make what was found: for each word the paths that have it, again for more."""
-    found = Found(searched=100)
+    found = MatchCollector(searched=100)
     for word, paths in words.items():
         for number, path in enumerate(paths.split()):
             found.add(word, path, number, f"{word} here")
     return found
 
 
-def order(found: Found, names: frozenset[Kind] = frozenset()) -> list[str]:
+def order(found: MatchCollector, names: frozenset[Kind] = frozenset()) -> list[str]:
     return [file.path for file in by_rarity(found, names)]
 
 
@@ -45,7 +45,7 @@ def test_kinds_weigh_as_in_the_index() -> None:
 
 
 def test_lines_stand_in_order_cut_and_not_too_many() -> None:
-    found = Found()
+    found = MatchCollector()
     for number in reversed(range(LINES_A_FILE + 9)):
         found.add("x", "a.py", number, "x" * 9000)
     [file] = by_rarity(found)
@@ -55,7 +55,7 @@ def test_lines_stand_in_order_cut_and_not_too_many() -> None:
 
 
 def test_nothing_found_is_nothing_ranked() -> None:
-    assert by_rarity(Found()) == ()
+    assert by_rarity(MatchCollector()) == ()
     assert as_ranked([]) == ([], {})
 
 
@@ -71,7 +71,7 @@ def test_nothing_found_is_nothing_ranked() -> None:
 def test_lines_near_each_other_are_one_chunk(
     numbers: list[int], spans: list[tuple[int, int]]
 ) -> None:
-    found = Found()
+    found = MatchCollector()
     for number in numbers:
         found.add("x", "a.py", number, "text")
     _, of = as_ranked(by_rarity(found))
@@ -79,7 +79,7 @@ def test_lines_near_each_other_are_one_chunk(
 
 
 def test_the_chunk_with_most_lines_is_the_best() -> None:
-    found = Found()
+    found = MatchCollector()
     for number in (3, 50, 51, 52):
         found.add("x", "a.py", number, "x")
     ranked, spans = as_ranked(by_rarity(found), prefix="root/")

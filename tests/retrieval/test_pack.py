@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from byok.index.store.lexical import ChunkScore
 from byok.index.types import Kind, Span
-from byok.retrieval.pack import Packed, Section, merged, pack
+from byok.retrieval.pack import Packed, Section, merge_spans, pack
 from byok.retrieval.rank import RankedFile, Reasons
 
 NONE = Reasons(0, 0, 0, 1, 0)
@@ -102,7 +102,7 @@ def test_nothing_ranked_is_nothing_shown() -> None:
 def test_sections_a_few_lines_apart_become_one(
     given_spans: list[tuple[int, int]], expected: list[tuple[int, int]]
 ) -> None:
-    found = merged(Section(*span) for span in given_spans)
+    found = merge_spans(Section(*span) for span in given_spans)
     assert found == tuple(Section(*span) for span in expected)
 
 

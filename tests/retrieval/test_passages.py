@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from byok.code_query import BlobNames, Passages, SearchMode, Upload, Wanted, to_bytes
+from byok.code_query import (
+    BlobNames,
+    CodeContextBlock,
+    CodeQuestion,
+    SearchMode,
+    Upload,
+    to_bytes,
+)
 from byok.errors import NotReady
 from byok.index.contents import Entry
 from byok.index.engine import ContextEngine
@@ -43,9 +50,11 @@ async def find(
     length: int = 20_000,
     mode: SearchMode = SearchMode.AUTO,
     ranker: Ranker | None = None,
-) -> Passages:
+) -> CodeContextBlock:
     finder = PassageFinder(made, ranker or Ranker(made), mode)
-    return await finder.find(Wanted(question, BlobNames("", names), guided), length)
+    return await finder.find(
+        CodeQuestion(question, BlobNames("", names), guided), length
+    )
 
 
 def shown_parts(text: str, path: str) -> Iterator[list[str]]:
@@ -158,14 +167,14 @@ async def test_a_name_that_only_a_checkpoint_told_of_is_unknown(tmp_path: Path) 
     async with engine(tmp_path / "e") as made:
         await made.uploads.checkpoint("", [MISSING], [])
         found = await find(made, guided=(MISSING,))
-    assert found == Passages(unknown=(MISSING.hex(),))
+    assert found == CodeContextBlock(unknown=(MISSING.hex(),))
 
 
 async def test_an_unknown_checkpoint_is_told(tmp_path: Path) -> None:
     async with engine(tmp_path / "e") as made:
-        wanted = Wanted("lion", BlobNames("lost"))
+        wanted = CodeQuestion("lion", BlobNames("lost"))
         found = await PassageFinder(made, Ranker(made)).find(wanted, 20_000)
-    assert found == Passages(checkpoint_found=False)
+    assert found == CodeContextBlock(checkpoint_found=False)
 
 
 async def test_a_file_that_changed_on_disk_is_asked_for(tmp_path: Path) -> None:
@@ -177,7 +186,7 @@ async def test_a_file_that_changed_on_disk_is_asked_for(tmp_path: Path) -> None:
         names = made.contents.names_of([blob_id], [])
         (root / "lion.py").write_text("other")
         found = await find(made, "Why?", guided=(names[blob_id],))
-        assert found == Passages(unknown=(names[blob_id].hex(),))
+        assert found == CodeContextBlock(unknown=(names[blob_id].hex(),))
 
 
 @pytest.mark.parametrize("path", [".env", "deploy/id_rsa", "x/credentials.json"])
@@ -267,7 +276,7 @@ async def test_a_question_without_a_telling_word_finds_nothing(
 ) -> None:
     async with engine(tmp_path / "e") as made:
         names = await upload(made, {"a.py": "# what is this and why\n"})
-        assert await find(made, question, *names.values()) == Passages()
+        assert await find(made, question, *names.values()) == CodeContextBlock()
 
 
 async def test_without_the_index_attached_files_are_all(tmp_path: Path) -> None:
@@ -314,7 +323,7 @@ async def test_a_chat_does_not_wait_for_ever(tmp_path: Path) -> None:
     async with engine(tmp_path / "e") as made:
         finder = PassageFinder(made, SlowRanker(made), seconds=0.01)
         with pytest.raises(NotReady, match=r"No code was found in 0\.01 s"):
-            await finder.find(Wanted("lion", BlobNames("", (MISSING,))), 1000)
+            await finder.find(CodeQuestion("lion", BlobNames("", (MISSING,))), 1000)
 
 
 async def test_the_clients_names_are_told(tmp_path: Path) -> None:
@@ -329,7 +338,7 @@ async def test_the_clients_names_are_told(tmp_path: Path) -> None:
         checkpoint = await made.uploads.checkpoint("", [alias], [])
         assert checkpoint
         finder = PassageFinder(made, Ranker(made))
-        found = await finder.find(Wanted("lion", BlobNames(checkpoint)), 20_000)
+        found = await finder.find(CodeQuestion("lion", BlobNames(checkpoint)), 20_000)
         assert [c.blob_name for c in found.chunks] == ["mine"]
 
 

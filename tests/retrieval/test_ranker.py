@@ -17,7 +17,7 @@ async def test_the_files_of_a_scope_are_ranked_with_their_chunks(
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
         scope = await scope_of(made, BlobNames(), [])
-        found, entries = Ranker(made).ranked(parse("feed the lion in bear.py"), scope)
+        found, entries = Ranker(made).rank(parse("feed the lion in bear.py"), scope)
     assert [file.path for file in found] == ["lion.py", "bear.py"]
     best = entries[found[0].blob_id]
     assert (best.path, len(best.spans)) == ("lion.py", 1)
@@ -30,7 +30,7 @@ async def test_what_is_out_of_scope_is_not_found(tmp_path: Path) -> None:
         )
         await complete(made)
         scope = await scope_of(made, BlobNames("", (two,)), [])
-        found, _ = Ranker(made).ranked(parse("lion"), scope)
+        found, _ = Ranker(made).rank(parse("lion"), scope)
     assert [file.path for file in found] == ["two.py"]
 
 
@@ -39,7 +39,7 @@ async def test_a_blob_that_is_gone_has_nothing_to_show(tmp_path: Path) -> None:
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
         scope = await scope_of(made, BlobNames(), [])
-        _, entries = Ranker(made).ranked(parse("lion"), scope)
+        _, entries = Ranker(made).rank(parse("lion"), scope)
         assert (entries[10**6].path, entries[10**6].spans) == ("", [])
 
 
@@ -55,9 +55,9 @@ async def test_a_few_files_just_saved_are_waited_for_and_no_longer(
         [space] = made.workspaces
         await until(lambda: space.phase is Phase.INDEXING)
         ranker = Ranker(made)
-        await ranker.settled(0.01)  # it ends, though nothing was indexed
+        await ranker.wait_until_indexed(0.01)  # it ends, though nothing was indexed
         assert made.indexer.open_tasks
         workers.gate.set()
-        await ranker.settled(20)
+        await ranker.wait_until_indexed(20)
         scope = await scope_of(made, BlobNames(), [])
-        assert ranker.ranked(parse("tiger"), scope)[0]
+        assert ranker.rank(parse("tiger"), scope)[0]

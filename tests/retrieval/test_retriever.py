@@ -38,7 +38,7 @@ needs_rg = pytest.mark.skipif(RG is None, reason="rg is not installed")
 class BrokenRanker(Ranker):
     """Stands for an index that was damaged meanwhile."""
 
-    def ranked(
+    def rank(
         self, query: Query, scope: Scope
     ) -> tuple[list[RankedFile], Mapping[int, Entry]]:
         raise IndexFailed("The index is damaged.", hint="Mend it.")

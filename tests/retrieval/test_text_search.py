@@ -7,7 +7,7 @@ import pytest
 
 from byok.code_query import DEFAULT_LENGTH
 from byok.index.files.roots import rules_of
-from byok.index.options import Options
+from byok.index.options import IndexOptions
 from byok.retrieval.ripgrep import UNAVAILABLE, Ripgrep
 from byok.retrieval.text_search import TextSearch
 from tests.fakes.engines import project
@@ -16,7 +16,7 @@ RG = shutil.which("rg")
 
 
 def search(program: str | None) -> TextSearch:
-    return TextSearch(Ripgrep(program), lambda root: rules_of(root, Options()))
+    return TextSearch(Ripgrep(program), lambda root: rules_of(root, IndexOptions()))
 
 
 @pytest.mark.skipif(RG is None, reason="rg is not installed")

@@ -30,7 +30,7 @@ from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
 from byok.server.official import Relay
 from byok.server.own import Own
-from byok.threads import Run
+from byok.threads import Runner
 from byok.wiring.services import open_services
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.raw import check_error, connected, filled, put, request
@@ -238,8 +238,8 @@ class Broken(Generator):
 
     fault: type[Exception] = ZeroDivisionError
 
-    async def asked(
-        self, row: Generate, body: Json, request_id: str, run: Run
+    async def understand(
+        self, row: Generate, body: Json, request_id: str, run: Runner
     ) -> Asked:
         raise self.fault("a-word-from-the-inside")
 

@@ -8,7 +8,7 @@ import pytest
 
 from byok.chat import Json
 from byok.errors import BadRequest, ConfigError
-from byok.index.options import Options
+from byok.index.options import IndexOptions
 from byok.index.versions import blob_name
 from byok.retrieval.code_context import CodeContext
 from byok.routing import Service
@@ -20,7 +20,7 @@ class Code(CodeEndpoints):
     """The endpoints of a context in a folder of the test."""
 
     def __init__(self, folder: Path, *roots: Path) -> None:
-        options = Options(roots=roots, workers=1)
+        options = IndexOptions(roots=roots, workers=1)
         self.context = CodeContext(folder / "data.db", folder / "index", options)
         super().__init__(self.context)
 

@@ -86,15 +86,15 @@ async def test_settings_stay_in_force_when_their_file_is_lost(
         else:
             write(file, "")
         async with asyncio.timeout(5):
-            while not control.told()["error"]:
+            while not control.status()["error"]:
                 await asyncio.sleep(0)
-        assert "is gone or empty" in control.told()["error"]
-        assert "restart byok" in control.told()["error"]
+        assert "is gone or empty" in control.status()["error"]
+        assert "restart byok" in control.status()["error"]
         assert used.ports.empty()
         write(file, "[server]\nport = 9002\n")
         assert await used.next() == 9002
         async with asyncio.timeout(5):
-            while control.told()["error"]:
+            while control.status()["error"]:
                 await asyncio.sleep(0)
 
 
@@ -125,14 +125,14 @@ async def test_a_file_that_is_wrong_changes_nothing_until_it_is_right(
     async with following(control):
         write(file, "[server\n")
         async with asyncio.timeout(5):
-            while not control.told()["error"]:
+            while not control.status()["error"]:
                 await asyncio.sleep(0)
-        assert "is not valid TOML" in control.told()["error"]
+        assert "is not valid TOML" in control.status()["error"]
         assert used.ports.empty()
         write(file, "[server]\nport = 9001\n")
         assert await used.next() == 9001
         async with asyncio.timeout(5):
-            while control.told()["error"]:
+            while control.status()["error"]:
                 await asyncio.sleep(0)
     assert "the settings stay as they were" in caplog.text
 
@@ -145,7 +145,7 @@ async def test_a_file_is_used_once_its_access_is_right(
         file.write_text("[server]\nport = 9001\n")
         file.chmod(0o666)
         async with asyncio.timeout(5):
-            while "can be changed by other users" not in control.told()["error"]:
+            while "can be changed by other users" not in control.status()["error"]:
                 await asyncio.sleep(0)
         file.chmod(0o600)
         assert await used.next() == 9001
@@ -180,7 +180,7 @@ async def test_what_cannot_be_used_is_told_and_raised_when_asked_for(
     write(file, "[server]\nport = 9999\n")
     with pytest.raises(ConfigError, match="Not this one"):
         await control.reload()
-    assert control.told() == {
+    assert control.status() == {
         "file": str(file),
         "error": "Not this one.",
         "restart": [],
@@ -192,11 +192,11 @@ async def test_settings_that_need_a_restart_are_named_until_they_are_as_before(
 ) -> None:
     write(file, "[server]\nport = 9001\n[limits]\nstreams = 3\n[chat]\ntop_p = 0.5\n")
     await control.reload()
-    assert control.told()["restart"] == ["server.port", "limits.streams"]
+    assert control.status()["restart"] == ["server.port", "limits.streams"]
     assert "after a restart: server.port, limits.streams" in caplog.text
     write(file, "[chat]\ntop_p = 0.5\n")
     await control.reload()
-    assert control.told()["restart"] == []
+    assert control.status()["restart"] == []
 
 
 async def test_only_who_means_this_daemon_ends_it(control: Control) -> None:

@@ -17,7 +17,7 @@ def window(name: str) -> dict[str, str]:
 
 
 def folders(known: OpenFolders, headers: dict[str, str]) -> Any:
-    body = known.added(headers, {"information_request": "where"})
+    body = known.add_folders(headers, {"information_request": "where"})
     return list(decode_retrieval(body).folders)
 
 

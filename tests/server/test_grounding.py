@@ -6,12 +6,18 @@ from typing import Any
 import pytest
 
 from byok.augment.chat_job import ChatLines, chat_lines
-from byok.augment.reply_job import Facts, Job
+from byok.augment.reply_job import ReplyFacts, ReplyJob
 from byok.chat import ChatRequest, ContextPart, TextPart
-from byok.code_query import BlobNames, FileChunk, Passages, UnknownBlobs, Wanted
+from byok.code_query import (
+    BlobNames,
+    CodeContextBlock,
+    CodeQuestion,
+    FileChunk,
+    UnknownBlobs,
+)
 from byok.config.sections import ChatSettings
 from byok.errors import NotReady
-from byok.index.options import Options
+from byok.index.options import IndexOptions
 from byok.retrieval.code_context import CodeContext
 from byok.server.grounding import Grounding
 from tests.fakes.jobs import PLAIN, ignore
@@ -23,12 +29,12 @@ CHUNK = FileChunk("a" * 64, 0, 9)
 class Context(CodeContext):
     """Answers what it is told to; `asked` is how often it was asked for what."""
 
-    def __init__(self, folder: Path, found: Passages | Exception) -> None:
-        super().__init__(folder / "data.db", folder / "index", Options())
+    def __init__(self, folder: Path, found: CodeContextBlock | Exception) -> None:
+        super().__init__(folder / "data.db", folder / "index", IndexOptions())
         self.asked: list[Any] = []
         self._found = found
 
-    async def passages(self, wanted: Wanted, length: int) -> Passages:
+    async def passages(self, wanted: CodeQuestion, length: int) -> CodeContextBlock:
         self.asked.append((wanted.question, length))
         if isinstance(self._found, Exception):
             raise self._found
@@ -47,21 +53,21 @@ async def run(work: Any) -> Any:
 
 async def grounded(
     context: Context, body: Any = BODY, *, keeps_uploads: bool = True, **settings: Any
-) -> tuple[ChatRequest, Facts]:
-    job: Job[ChatLines] = chat_lines(body, PLAIN, ignore)
+) -> tuple[ChatRequest, ReplyFacts]:
+    job: ReplyJob[ChatLines] = chat_lines(body, PLAIN, ignore)
     grounding = Grounding(
         context, ChatSettings(**settings), keeps_uploads=keeps_uploads
     )
-    return await grounding.grounded(job, body, "r", run)
+    return await grounding.ground(job, body, "r", run)
 
 
 async def test_code_goes_into_the_chat_and_its_places_into_the_facts(
     tmp_path: Path,
 ) -> None:
-    context = Context(tmp_path, Passages("code", (CHUNK,), ("u",), False))
+    context = Context(tmp_path, CodeContextBlock("code", (CHUNK,), ("u",), False))
     chat, facts = await grounded(context, context_chars=1234)
     assert chat.messages[-1].parts == (ContextPart("code"), TextPart("Where?"))
-    assert facts == Facts("r", ("u",), False, (CHUNK,))
+    assert facts == ReplyFacts("r", ("u",), False, (CHUNK,))
     assert context.asked == [("Where?", 1234)]
 
 
@@ -78,29 +84,29 @@ async def test_code_goes_into_the_chat_and_its_places_into_the_facts(
 async def test_where_no_code_is_wanted_only_what_is_unknown_is_told(
     tmp_path: Path, fields: dict[str, Any], settings: dict[str, Any]
 ) -> None:
-    context = Context(tmp_path, Passages("code"))
+    context = Context(tmp_path, CodeContextBlock("code"))
     chat, facts = await grounded(context, {**BODY, **fields}, **settings)
     assert chat.messages[-1].parts == (TextPart("Where?"),)
-    assert facts == Facts("r", ("b",), False)
+    assert facts == ReplyFacts("r", ("b",), False)
     assert context.asked == [BlobNames("", (bytes.fromhex("a" * 64),))]
 
 
 async def test_where_uploads_go_elsewhere_nothing_is_looked_up(tmp_path: Path) -> None:
-    context = Context(tmp_path, Passages("code", (CHUNK,), ("u",), False))
+    context = Context(tmp_path, CodeContextBlock("code", (CHUNK,), ("u",), False))
     for body in (BODY, {**BODY, "mode": "AGENT"}):
         chat, facts = await grounded(context, body, keeps_uploads=False)
         assert chat.messages[-1].parts == (TextPart("Where?"),)
-        assert facts == Facts("r")
+        assert facts == ReplyFacts("r")
     assert context.asked == []
     elsewhere = Grounding(context, ChatSettings(), keeps_uploads=False)
-    assert await elsewhere.facts(BlobNames("c"), "r") == Facts("r")
+    assert await elsewhere.facts(BlobNames("c"), "r") == ReplyFacts("r")
 
 
 async def test_a_chat_that_names_no_blobs_asks_for_nothing(tmp_path: Path) -> None:
-    context = Context(tmp_path, Passages("code"))
+    context = Context(tmp_path, CodeContextBlock("code"))
     chat, facts = await grounded(context, {"message": "Where?"})
     assert chat.messages[-1].parts == (TextPart("Where?"),)
-    assert facts == Facts("r")
+    assert facts == ReplyFacts("r")
     assert context.asked == []
 
 
@@ -113,7 +119,7 @@ async def test_whatever_fails_is_logged_once_and_the_chat_goes_on(
 ) -> None:
     chat, facts = await grounded(Context(tmp_path, error))
     assert chat.messages[-1].parts == (TextPart("Where?"),)
-    assert facts == Facts("r")
+    assert facts == ReplyFacts("r")
     [record] = caplog.records
     assert record.levelname == level
     assert record.getMessage().startswith("a chat goes on without code")
@@ -125,6 +131,6 @@ async def test_where_blobs_cannot_be_looked_up_nothing_is_called_unknown(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     _, facts = await grounded(Context(tmp_path, error), {**BODY, "mode": "AGENT"})
-    assert facts == Facts("r")
+    assert facts == ReplyFacts("r")
     [record] = caplog.records
     assert record.getMessage().startswith("nothing is said of blobs")

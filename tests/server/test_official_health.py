@@ -12,8 +12,8 @@ from byok.errors import (
     UpstreamRefused,
     UpstreamUnreachable,
 )
-from byok.routing import Group
-from byok.server.official_health import Troubles
+from byok.routing import EndpointGroup
+from byok.server.official_health import OfficialHealth
 
 DOWN = UpstreamUnreachable("nothing answers.", code="upstream_connect")
 SLOW = UpstreamUnreachable("too slow.", code="upstream_timeout")
@@ -42,29 +42,29 @@ def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 @pytest.fixture
-def troubles(log: pytest.LogCaptureFixture) -> Troubles:
-    return Troubles(60.0)
+def troubles(log: pytest.LogCaptureFixture) -> OfficialHealth:
+    return OfficialHealth(60.0)
 
 
 def levels(log: pytest.LogCaptureFixture) -> list[int]:
     return [record.levelno for record in log.records]
 
 
-async def met(troubles: Troubles, *errors: ByokError) -> None:
+async def met(troubles: OfficialHealth, *errors: ByokError) -> None:
     for error in errors:
-        troubles.met(Group.CHAT, "/chat", error)
+        troubles.note_failure(EndpointGroup.CHAT, "/chat", error)
 
 
 async def test_one_line_a_group_until_it_is_over(
-    troubles: Troubles, log: pytest.LogCaptureFixture
+    troubles: OfficialHealth, log: pytest.LogCaptureFixture
 ) -> None:
     await met(troubles, DOWN, AT_REST, refused(500), refused(401), SLOW)
-    troubles.met(Group.CHAT, "/chat-stream", DOWN)
+    troubles.note_failure(EndpointGroup.CHAT, "/chat-stream", DOWN)
     assert levels(log) == [logging.WARNING]
     assert "/chat (group chat), so byok does: nothing answers." in log.text
-    troubles.met(Group.EDIT, "/edit", DOWN)
+    troubles.note_failure(EndpointGroup.EDIT, "/edit", DOWN)
     assert levels(log) == [logging.WARNING] * 2
-    troubles.over(Group.CHAT, "/save-chat")
+    troubles.over(EndpointGroup.CHAT, "/save-chat")
     assert levels(log)[2:] == [logging.INFO]
     await met(troubles, DOWN)
     assert levels(log)[3:] == [logging.WARNING]
@@ -72,61 +72,61 @@ async def test_one_line_a_group_until_it_is_over(
 
 @pytest.mark.parametrize("status", [400, 404, 405, 413, 422])
 async def test_a_path_that_is_refused_says_nothing_of_its_group(
-    troubles: Troubles, log: pytest.LogCaptureFixture, status: int
+    troubles: OfficialHealth, log: pytest.LogCaptureFixture, status: int
 ) -> None:
     for _ in range(2):
         await met(troubles, refused(status))
-        troubles.over(Group.CHAT, "/chat-stream")
+        troubles.over(EndpointGroup.CHAT, "/chat-stream")
     assert levels(log) == [logging.WARNING]
     await met(troubles, DOWN)
     assert levels(log) == [logging.WARNING] * 2, "the whole group is another matter"
-    troubles.over(Group.CHAT, "/chat")
-    assert troubles.told == {}
+    troubles.over(EndpointGroup.CHAT, "/chat")
+    assert troubles.reasons == {}
 
 
 @pytest.mark.parametrize("status", [302, 401, 402, 403, 408, 429, 500, 503, 529])
 async def test_these_are_the_services_own_troubles(
-    troubles: Troubles, status: int
+    troubles: OfficialHealth, status: int
 ) -> None:
     await met(troubles, refused(status))
-    assert troubles.told == {"chat": f"it answered {status}. Do."}
+    assert troubles.reasons == {"chat": f"it answered {status}. Do."}
 
 
 async def test_the_words_of_others_are_not_written_down(
-    troubles: Troubles, log: pytest.LogCaptureFixture
+    troubles: OfficialHealth, log: pytest.LogCaptureFixture
 ) -> None:
     await met(troubles, refused(500), refused(404))
-    assert "their words" not in log.text + str(troubles.told)
+    assert "their words" not in log.text + str(troubles.reasons)
 
 
 async def test_a_missing_token_is_told_once_for_all_groups(
-    troubles: Troubles, log: pytest.LogCaptureFixture
+    troubles: OfficialHealth, log: pytest.LogCaptureFixture
 ) -> None:
-    for group in (Group.CHAT, Group.EDIT):
-        troubles.met(group, "/x", NO_TOKEN)
+    for group in (EndpointGroup.CHAT, EndpointGroup.EDIT):
+        troubles.note_failure(group, "/x", NO_TOKEN)
     assert levels(log) == [logging.WARNING]
     assert "Store it." in log.text
-    assert troubles.told == {"no token": "byok keys set official"}
-    troubles.over(Group.EDIT, "/x")
-    assert troubles.told == {}
+    assert troubles.reasons == {"no token": "byok keys set official"}
+    troubles.over(EndpointGroup.EDIT, "/x")
+    assert troubles.reasons == {}
     assert levels(log) == [logging.WARNING]
 
 
 async def test_what_works_is_not_told(
-    troubles: Troubles, log: pytest.LogCaptureFixture
+    troubles: OfficialHealth, log: pytest.LogCaptureFixture
 ) -> None:
-    troubles.over(Group.CHAT, "/chat")
+    troubles.over(EndpointGroup.CHAT, "/chat")
     assert log.records == []
 
 
 async def test_a_group_that_waited_in_vain_is_left_alone_for_a_while() -> None:
     clock = Clock()
-    troubles = Troubles(60.0, clock=clock)
+    troubles = OfficialHealth(60.0, clock=clock)
     await met(troubles, DOWN, refused(500), UpstreamGarbled("x"))
-    assert not troubles.left_alone(Group.CHAT)
+    assert not troubles.is_paused(EndpointGroup.CHAT)
     await met(troubles, SLOW)
     clock.now += 59
-    assert troubles.left_alone(Group.CHAT)
-    assert not troubles.left_alone(Group.EDIT)
+    assert troubles.is_paused(EndpointGroup.CHAT)
+    assert not troubles.is_paused(EndpointGroup.EDIT)
     clock.now += 1
-    assert not troubles.left_alone(Group.CHAT)
+    assert not troubles.is_paused(EndpointGroup.CHAT)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.constant_replies import Quiet
+from byok.augment.constant_replies import ConstantReply
 from byok.augment.endpoints import ENDPOINTS
 from byok.errors import BadRequest
 from byok.server.routes import find_row
@@ -63,18 +63,23 @@ def test_a_path_that_could_hide_another_is_not_found(raw: str) -> None:
 @pytest.mark.parametrize(
     ("raw", "answer"),
     [
-        ("/no/such", Quiet("/no/such", {})),
-        ("/CHAT", Quiet("/CHAT", {})),
-        ("/", Quiet("/", {})),
-        ("/some-stream", Quiet("/some-stream", None, stream=True)),
-        ("/some/stream", Quiet("/some/stream", {"updates": [], "events": []})),
-        ("/some-stream", Quiet("/some-stream", None, stream=True)),
-        ("/streams", Quiet("/streams", {})),
-        ("/settings/anything", Quiet("/settings/anything", {"configs": []})),
-        ("/x/poll-update", Quiet("/x/poll-update", {"updates": [], "events": []})),
+        ("/no/such", ConstantReply("/no/such", {})),
+        ("/CHAT", ConstantReply("/CHAT", {})),
+        ("/", ConstantReply("/", {})),
+        ("/some-stream", ConstantReply("/some-stream", None, stream=True)),
+        ("/some/stream", ConstantReply("/some/stream", {"updates": [], "events": []})),
+        ("/some-stream", ConstantReply("/some-stream", None, stream=True)),
+        ("/streams", ConstantReply("/streams", {})),
+        ("/settings/anything", ConstantReply("/settings/anything", {"configs": []})),
+        (
+            "/x/poll-update",
+            ConstantReply("/x/poll-update", {"updates": [], "events": []}),
+        ),
     ],
 )
-def test_an_unknown_path_gets_what_keeps_clients_calm(raw: str, answer: Quiet) -> None:
+def test_an_unknown_path_gets_what_keeps_clients_calm(
+    raw: str, answer: ConstantReply
+) -> None:
     assert find_row(raw) == (answer, False)
 
 

@@ -7,7 +7,7 @@ import pytest
 from byok.config import Settings
 from byok.errors import ConfigError
 from byok.purposes import Purpose
-from byok.routing import Group, Where
+from byok.routing import EndpointGroup, ServedBy
 from byok.server.routes import find_row
 from byok.server.target import choose_model, choose_where
 from tests.fakes.daemon import running, settings_for
@@ -84,16 +84,16 @@ OFFICIAL = {"base_url": "https://h.example", "chat": "official", "context": "off
 @pytest.mark.parametrize(
     ("path", "body", "where"),
     [
-        ("/chat", {}, Where.OFFICIAL),
-        ("/chat", {"model": "claude"}, Where.OFFICIAL),
+        ("/chat", {}, ServedBy.OFFICIAL),
+        ("/chat", {"model": "claude"}, ServedBy.OFFICIAL),
         ("/chat", {"model": "byok:gone:m"}, None),
-        ("/chat", {"model": "byok:no-id"}, Where.OFFICIAL),
+        ("/chat", {"model": "byok:no-id"}, ServedBy.OFFICIAL),
         ("/chat", ASKED, None),
         ("/chat", {"modelId": "byok:fake:x"}, None),
-        ("/save-chat", ASKED, Where.OFFICIAL),
-        ("/find-missing", ASKED, Where.OFFICIAL),
+        ("/save-chat", ASKED, ServedBy.OFFICIAL),
+        ("/find-missing", ASKED, ServedBy.OFFICIAL),
         ("/edit", {}, None),
-        ("/client-metrics", {}, Where.OFF),
+        ("/client-metrics", {}, ServedBy.OFF),
         ("/token", {}, None),
         ("/no/such", {}, None),
         ("/byok/retrieval", {}, None),
@@ -102,7 +102,7 @@ OFFICIAL = {"base_url": "https://h.example", "chat": "official", "context": "off
     ],
 )
 async def test_a_request_has_its_place(
-    fake: FakeUpstream, path: str, body: dict[str, Any], where: Where | None
+    fake: FakeUpstream, path: str, body: dict[str, Any], where: ServedBy | None
 ) -> None:
     settings = {**settings_for(fake.url), "routing": {"official": OFFICIAL}}
     async with running(settings) as editor:
@@ -116,4 +116,4 @@ async def test_what_is_off_is_off_for_every_model(fake: FakeUpstream) -> None:
     async with running(settings) as editor:
         found = choose_where(editor.services, find_row("/chat")[0], ASKED)
     assert found is not None
-    assert (found.group, found.where) == (Group.CHAT, Where.OFF)
+    assert (found.group, found.where) == (EndpointGroup.CHAT, ServedBy.OFF)

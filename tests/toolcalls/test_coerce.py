@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from byok.chat import Json
-from byok.toolcalls.coerce import coerced, fill_missing, missing_required
+from byok.toolcalls.coerce import coerce, fill_missing, missing_required
 
 SAME: Any = object()
 
@@ -66,7 +66,7 @@ SAME: Any = object()
 )
 def test_a_value_takes_its_type(kind: Any, value: Any, wanted: Any) -> None:
     rules: list[str] = []
-    result = coerced({"v": value}, {"properties": {"v": {"type": kind}}}, rules)["v"]
+    result = coerce({"v": value}, {"properties": {"v": {"type": kind}}}, rules)["v"]
     expected = value if wanted is SAME else wanted
     assert (type(result), result) == (type(expected), expected)
     assert bool(rules) == (wanted is not SAME)
@@ -134,7 +134,7 @@ def test_a_schema_is_walked(
     schema: Json, value: Any, result: Any, rules: list[str]
 ) -> None:
     noted: list[str] = []
-    assert coerced(value, schema, noted) == result
+    assert coerce(value, schema, noted) == result
     assert noted == rules
 
 
@@ -143,7 +143,7 @@ def test_a_schema_is_not_walked_for_ever() -> None:
     value: Any = "5"
     for _ in range(200):
         schema, value = {"properties": {"a": schema}}, {"a": value}
-    assert coerced(value, schema, []) == value
+    assert coerce(value, schema, []) == value
 
 
 FIELDS: Json = {

@@ -17,7 +17,7 @@ from byok.chat import (
     ToolResult,
 )
 from byok.toolcalls.assemble import BrokenCall
-from byok.toolcalls.correction import Unsaid, corrected
+from byok.toolcalls.correction import Unsaid, correction_request
 from tests.fakes.slices import CUTS, cut
 
 ASKED = Message(Role.USER, (TextPart("Search it."),))
@@ -28,7 +28,7 @@ BROKEN = BrokenCall(ToolCall("c1", "grep", RAW), "a broken escape", RAW.index("\
 
 
 def test_the_call_goes_back_without_arguments_and_the_error_as_its_result() -> None:
-    chat = corrected(CHAT, "", "I look.", [BROKEN])
+    chat = correction_request(CHAT, "", "I look.", [BROKEN])
     assert chat is not None
     asked, answer, result = chat.messages
     assert asked == ASKED
@@ -46,7 +46,7 @@ def test_the_call_goes_back_without_arguments_and_the_error_as_its_result() -> N
 
 def test_each_broken_call_has_its_result_and_thoughts_come_first() -> None:
     second = BrokenCall(ToolCall("c2", "grep", "[1]", {"sign": 1}), "no object", 0)
-    chat = corrected(CHAT, "Hm.", " \n", [BROKEN, second])
+    chat = correction_request(CHAT, "Hm.", " \n", [BROKEN, second])
     assert chat is not None
     assert chat.messages[1].parts == (
         ThinkingPart("Hm."),
@@ -60,7 +60,7 @@ def test_each_broken_call_has_its_result_and_thoughts_come_first() -> None:
 def test_only_the_place_of_a_long_text_is_quoted() -> None:
     raw = json.dumps({"content": "x" * 5000})[:-1] + r", \d" + "y" * 5000
     broken = BrokenCall(ToolCall("c", "grep", raw), "no", raw.index("\\"))
-    chat = corrected(CHAT, "", "", [broken])
+    chat = correction_request(CHAT, "", "", [broken])
     assert chat is not None
     [result] = chat.messages[-1].parts
     assert isinstance(result, ToolResult)
@@ -73,8 +73,8 @@ def test_only_the_place_of_a_long_text_is_quoted() -> None:
 def test_a_tool_that_was_not_offered_is_not_spoken_of(
     tools: tuple[ToolDefinition, ...],
 ) -> None:
-    assert corrected(ChatRequest((ASKED,), tools), "", "", [BROKEN]) is None
-    assert corrected(CHAT, "", "", []) is None
+    assert correction_request(ChatRequest((ASKED,), tools), "", "", [BROKEN]) is None
+    assert correction_request(CHAT, "", "", []) is None
 
 
 @pytest.mark.parametrize(

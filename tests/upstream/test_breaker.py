@@ -49,27 +49,27 @@ def is_open(check: Callable[[], None]) -> bool:
 
 def fail(breaker: Breaker, times: int = FAILURES) -> None:
     for _ in range(times):
-        breaker.failed(DOWN)
+        breaker.record_failure(DOWN)
 
 
 def test_it_opens_at_the_fifth_failure(breaker: Breaker) -> None:
     fail(breaker, FAILURES - 1)
     assert not is_open(breaker.check)
-    breaker.failed(DOWN)
+    breaker.record_failure(DOWN)
     assert is_open(breaker.check)
 
 
 def test_failures_that_lie_apart_do_not_count(breaker: Breaker, clock: Clock) -> None:
     fail(breaker, FAILURES - 1)
     clock.now += WINDOW_SECONDS + 0.1
-    breaker.failed(DOWN)
+    breaker.record_failure(DOWN)
     assert not is_open(breaker.check)
 
 
 def test_one_answer_forgives_all(breaker: Breaker) -> None:
     fail(breaker, FAILURES - 1)
-    breaker.connected()
-    breaker.failed(DOWN)
+    breaker.record_success()
+    breaker.record_failure(DOWN)
     assert not is_open(breaker.check)
 
 
@@ -89,7 +89,7 @@ def test_its_failure_opens_it_again(breaker: Breaker, clock: Clock) -> None:
     clock.now += 30
     breaker.check()
     clock.now += 5
-    breaker.failed(DOWN)
+    breaker.record_failure(DOWN)
     clock.now += 29
     assert is_open(breaker.check)
     clock.now += 1
@@ -100,7 +100,7 @@ def test_its_success_closes_it(breaker: Breaker, clock: Clock) -> None:
     fail(breaker)
     clock.now += 30
     breaker.check()
-    breaker.connected()
+    breaker.record_success()
     assert not is_open(breaker.check)
     assert not is_open(breaker.check)
 
@@ -135,9 +135,9 @@ async def test_the_fate_of_an_attempt_decides(
     clock.now += 30
     async with breaker.attempt():
         if fails:
-            breaker.failed(DOWN)
+            breaker.record_failure(DOWN)
         else:
-            breaker.connected()
+            breaker.record_success()
     assert is_open(breaker.check) == fails
 
 
@@ -165,7 +165,7 @@ async def test_a_short_rest_is_waited_for(
     fail(breaker)
     clock.now += 30 - left
     async with breaker.attempt():
-        breaker.connected()
+        breaker.record_success()
     assert clock.now == pytest.approx(1030)
     assert not is_open(breaker.check)
 

@@ -101,7 +101,7 @@ async def test_one_failure_does_not_touch_another_list(file: Path) -> None:
     bad.failure = UpstreamUnreachable("No.")
     catalog = Catalog([CatalogEntry(bad), CatalogEntry(good)], file)
     await refreshed(catalog)
-    assert catalog.listed() == [ListedModel("good", "m")]
+    assert catalog.list_models() == [ListedModel("good", "m")]
 
 
 async def test_a_fresh_start_knows_the_lists_of_the_last_run(file: Path) -> None:
@@ -206,7 +206,7 @@ async def test_the_models_and_the_default_of_an_upstream(
     await refreshed(catalog)
     assert catalog.models_of("a") == models
     assert catalog.default_of("a") == default
-    assert catalog.listed() == [ListedModel("a", model) for model in models]
+    assert catalog.list_models() == [ListedModel("a", model) for model in models]
 
 
 async def test_lists_belong_to_an_address_and_others_are_kept(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ async def test_lists_belong_to_an_address_and_others_are_kept(tmp_path: Path) ->
         return CatalogEntry(Lister("custom", *models), address=address)
 
     await refreshed(Catalog([entry("http://a/v1", "m1")], file))
-    assert Catalog([entry("http://b/v1")], file).listed() == []
+    assert Catalog([entry("http://b/v1")], file).list_models() == []
     await refreshed(Catalog([entry("http://b/v1", "m2")], file))
     again = Catalog([entry("http://a/v1")], file)
     assert again.models_of("custom") == ["m1"]

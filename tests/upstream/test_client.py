@@ -24,13 +24,13 @@ from byok.events import Finish, FinishReason, StreamEvent, TextDelta
 from byok.upstream.client import MAX_ANSWER_BYTES, HttpUpstream
 from byok.upstream.http_sender import UpstreamSpec
 from byok.upstream.retry import RetryPolicy
-from byok.upstream.timeouts import Patience
+from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
 from tests.fakes.lister import Canned
 from tests.fakes.upstream import DONE, FakeUpstream, Script, answer, delta, event
 from tests.upstream.test_discover import dead_url
 
-PATIENT = Patience(first=5.0, silence=5.0)
+PATIENT = Timeouts(first_byte=5.0, idle=5.0)
 CHAT = ChatRequest(
     (Message(Role.USER, (TextPart("Hi?"),)),),
     tools=(ToolDefinition("view", "", {"type": "object"}),),
@@ -61,7 +61,7 @@ class Asker:
     def __init__(self, transports: Transports, url: str, **spec: Any) -> None:
         self.slept: list[float] = []
         self.key = Key()
-        fields = {"patience": PATIENT, **spec}
+        fields = {"timeouts": PATIENT, **spec}
         self.upstream = HttpUpstream(
             UpstreamSpec("fake", url, DIALECTS["openai_chat"], **fields),
             transports,
@@ -224,7 +224,7 @@ async def test_silence_is_never_repeated(
     fake: FakeUpstream, transports: Transports, before: list[bytes]
 ) -> None:
     fake.play(Script(before, end="hang"), OK)
-    asker = Asker(transports, fake.url, patience=Patience(first=0.2, silence=0.2))
+    asker = Asker(transports, fake.url, timeouts=Timeouts(first_byte=0.2, idle=0.2))
     events, error = await asker.fail()
     assert len(events) == len(before)
     assert error.code == "upstream_timeout"
@@ -490,7 +490,7 @@ async def test_what_happens_after_the_end_is_no_failure(
     pieces: list[bytes],
     end: str,
 ) -> None:
-    asker = Asker(transports, fake.url, patience=Patience(first=0.2, silence=0.2))
+    asker = Asker(transports, fake.url, timeouts=Timeouts(first_byte=0.2, idle=0.2))
     fake.play(Script(pieces, end=end))
     assert await asker.ask() == HI
 

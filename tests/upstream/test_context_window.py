@@ -13,7 +13,7 @@ import pytest
 from byok.chat import (
     ChatRequest,
     ContextPart,
-    FillRequest,
+    FimRequest,
     Message,
     Role,
     Sampling,
@@ -25,7 +25,7 @@ from byok.chat import (
 )
 from byok.errors import UpstreamError, UpstreamGarbled, UpstreamRefused
 from byok.events import Finish, FinishReason, Notice, StreamEvent, TextDelta, Usage
-from byok.upstream.context_window import FittedUpstream, Window
+from byok.upstream.context_window import Window, WindowedUpstream
 from byok.upstream.router import Destination
 from byok.upstream.summaries import Summariser
 from byok.window.compaction import Plan, plan
@@ -77,7 +77,7 @@ class Bench:
     def __init__(self, model: Scripted, window: Window | None = None) -> None:
         self.model = model
         self.dropped: list[Sequence[Message]] = []
-        self.upstream = FittedUpstream(model, self._summarise, window)
+        self.upstream = WindowedUpstream(model, self._summarise, window)
 
     async def _summarise(
         self, asker: Destination, dropped: Sequence[Message], room: int, longest: int
@@ -148,7 +148,7 @@ async def test_the_rest_of_the_upstream_is_the_inner_one() -> None:
     assert bench.upstream.name == "box"
     assert await bench.upstream.models() == ["m"]
     with pytest.raises(NotImplementedError, match="embeddings"):
-        bench.upstream.forwarded("embeddings", b"{}")
+        bench.upstream.forward("embeddings", b"{}")
 
 
 # --- what does not ---
@@ -560,14 +560,14 @@ async def test_pictures_teach_nothing() -> None:
 
 async def test_gaps_teach_nothing(caplog: pytest.LogCaptureFixture) -> None:
     """Another prompt is counted for them than that of the messages."""
-    model = Scripted(lambda request: said(tokens=60 * K if request.fill else 10))
+    model = Scripted(lambda request: said(tokens=60 * K if request.fim else 10))
     bench = Bench(model, Window(64 * K))
-    for tokens_of in (FillRequest("f(", ")"), None):
-        await bench.ask(replace(chat(3), fill=tokens_of))
+    for tokens_of in (FimRequest("f(", ")"), None):
+        await bench.ask(replace(chat(3), fim=tokens_of))
     request = chat(40)
     await bench.ask(request)
     assert model.chats[-1] is request
-    await bench.ask(replace(chat(50), fill=FillRequest("f(", ")")))
+    await bench.ask(replace(chat(50), fim=FimRequest("f(", ")")))
     assert "context_window" not in caplog.text
 
 
@@ -620,7 +620,7 @@ async def test_a_summariser_that_asks_a_fitted_upstream_does_not_ask_for_ever() 
         raise AssertionError(model)
 
     model = Model(2 * K)
-    upstream = FittedUpstream(model, Summariser("", nobody), Window(2 * K))
+    upstream = WindowedUpstream(model, Summariser("", nobody), Window(2 * K))
     async with asyncio.timeout(5):
         async for _ in upstream.stream(chat(100), "m"):
             pass

@@ -133,5 +133,5 @@ async def test_the_question_is_found_although_the_state_of_the_editor_follows() 
 
 async def test_another_endpoint_of_openai_is_not_served() -> None:
     with pytest.raises(BadRequest, match="but no /embeddings"):
-        async with DemoUpstream().forwarded("embeddings", b"{}"):
+        async with DemoUpstream().forward("embeddings", b"{}"):
             pass

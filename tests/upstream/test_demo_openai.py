@@ -16,7 +16,7 @@ VIEW = {"type": "function", "function": {"name": "view", "parameters": {}}}
 async def ask(body: Any) -> bytes:
     demo = DemoUpstream(pause=0)
     content = json.dumps(body).encode()
-    async with demo.forwarded("chat/completions", content) as answer:
+    async with demo.forward("chat/completions", content) as answer:
         return b"".join([data async for data in answer.reads])
 
 

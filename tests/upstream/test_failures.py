@@ -12,7 +12,7 @@ from yarl import URL as Address
 
 from byok.dialects.error_bodies import refusal_of
 from byok.errors import UpstreamUnreachable
-from byok.upstream.failures import explain_missing_path, is_refused, translated
+from byok.upstream.failures import explain_missing_path, is_refused, translate_errors
 
 URL = "http://127.0.0.1:9/v1"
 REQUEST = RequestInfo(
@@ -56,7 +56,7 @@ def caused(error: httpx.HTTPError, cause: BaseException) -> httpx.HTTPError:
 )
 @pytest.mark.case("F01")
 def test_a_failure_gets_its_code(error: Exception, code: str, retryable: bool) -> None:
-    with pytest.raises(UpstreamUnreachable) as caught, translated(URL):
+    with pytest.raises(UpstreamUnreachable) as caught, translate_errors(URL):
         raise error
     assert (caught.value.code, caught.value.retryable) == (code, retryable)
     assert caught.value.__cause__ is error
@@ -165,7 +165,7 @@ def test_each_failure_of_a_connection_is_told_apart(
     cause: Exception, sentence: str, cure: str
 ) -> None:
     error = caused(httpx.ConnectTimeout("x"), cause)
-    with pytest.raises(UpstreamUnreachable) as told, translated(HOST, {}):
+    with pytest.raises(UpstreamUnreachable) as told, translate_errors(HOST, {}):
         raise error
     assert sentence in str(told.value)
     assert cure in told.value.hint
@@ -189,7 +189,7 @@ def test_a_proxy_of_the_environment_is_named_as_not_used(
     error = caused(httpx.ConnectTimeout("x"), no_name(KEY))
     if url == URL:
         error = caused(httpx.ConnectTimeout("x"), connector(errno.ECONNREFUSED))
-    with pytest.raises(UpstreamUnreachable) as told, translated(url, environ):
+    with pytest.raises(UpstreamUnreachable) as told, translate_errors(url, environ):
         raise error
     hint = told.value.hint
     assert ("network.proxy" in hint) is bool(named)
@@ -204,7 +204,7 @@ def test_a_name_that_is_not_ascii_is_still_the_upstreams() -> None:
         pytest.raises(
             UpstreamUnreachable, match=r"the name xn--mller-kva\.test has no"
         ),
-        translated("https://Müller.test/v1", {}),
+        translate_errors("https://Müller.test/v1", {}),
     ):
         raise error
 
@@ -220,12 +220,12 @@ def test_only_a_refused_connection_is_refused(
 
 
 def test_an_address_that_is_none_is_told() -> None:
-    with pytest.raises(UpstreamUnreachable, match="no address"), translated(URL):
+    with pytest.raises(UpstreamUnreachable, match="no address"), translate_errors(URL):
         raise httpx.InvalidURL("x")
 
 
 def test_what_is_not_the_transports_passes_through() -> None:
-    with pytest.raises(KeyError), translated(URL):
+    with pytest.raises(KeyError), translate_errors(URL):
         raise KeyError("bug")
 
 

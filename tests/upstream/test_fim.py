@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from byok.chat import ChatRequest, FillRequest, Message, Role, TextPart
-from byok.dialects.fim_mode import FillWay
+from byok.chat import ChatRequest, FimRequest, Message, Role, TextPart
+from byok.dialects.fim_mode import FimMode
 from byok.dialects.registry import DIALECTS
 from byok.errors import UpstreamError
 from byok.events import StreamEvent, TextDelta
@@ -17,9 +17,9 @@ from byok.upstream.transport import Transports
 from tests.fakes.upstream import DONE, FakeUpstream, Script, answer, event
 from tests.upstream.test_client import Key
 
-ALL = (FillWay.INFILL, FillWay.TEMPLATE, FillWay.SUFFIX, FillWay.CHAT)
+ALL = (FimMode.INFILL, FimMode.TEMPLATE, FimMode.SUFFIX, FimMode.CHAT)
 CHAT = ChatRequest(
-    (Message(Role.USER, (TextPart("Fill it."),)),), fill=FillRequest("def f(", ")")
+    (Message(Role.USER, (TextPart("Fill it."),)),), fim=FimRequest("def f(", ")")
 )
 NO_FIM = "Infill is not supported by this model: prefix token is missing."
 
@@ -40,9 +40,11 @@ def infilled(said: str) -> list[bytes]:
 class Asked:
     """An upstream, and what it says; `ask` gives the text of an answer."""
 
-    def __init__(self, fake: FakeUpstream, *ways: FillWay) -> None:
+    def __init__(self, fake: FakeUpstream, *ways: FimMode) -> None:
         self.transports = Transports()
-        spec = UpstreamSpec("fake", fake.url, DIALECTS["openai_chat"], fill=ways or ALL)
+        spec = UpstreamSpec(
+            "fake", fake.url, DIALECTS["openai_chat"], fim_modes=ways or ALL
+        )
         self.upstream = HttpUpstream(
             spec, self.transports, Key("sk-1"), retry=RetryPolicy(tries=0)
         )
@@ -100,12 +102,12 @@ async def test_servers_say_it_in_their_own_words(
     fake: FakeUpstream, status: int, message: str
 ) -> None:
     fake.play(refusal(status, message), answer("by chat"))
-    assert await Asked(fake, FillWay.SUFFIX, FillWay.CHAT).ask() == "by chat"
+    assert await Asked(fake, FimMode.SUFFIX, FimMode.CHAT).ask() == "by chat"
 
 
 async def test_each_model_has_ways_of_its_own(fake: FakeUpstream) -> None:
     fake.play(refusal(501), text("raw"), infilled("x"))
-    asked = Asked(fake, *ALL[:2], FillWay.CHAT)
+    asked = Asked(fake, *ALL[:2], FimMode.CHAT)
     assert await asked.ask("qwen2.5-coder") == "raw"
     assert fake.requests[1]["prompt"].startswith("<|fim_prefix|>")
     assert await asked.ask("other") == "x"
@@ -114,7 +116,7 @@ async def test_each_model_has_ways_of_its_own(fake: FakeUpstream) -> None:
 
 async def test_a_way_that_is_gone_is_looked_for_anew(fake: FakeUpstream) -> None:
     fake.play(refusal(501), answer("by chat"), refusal(404), infilled("x"))
-    asked = Asked(fake, FillWay.INFILL, FillWay.CHAT)
+    asked = Asked(fake, FimMode.INFILL, FimMode.CHAT)
     assert await asked.ask() == "by chat"
     with pytest.raises(UpstreamError):
         await asked.ask()
@@ -155,9 +157,9 @@ async def test_an_empty_answer_is_one(fake: FakeUpstream) -> None:
 async def test_a_single_way_is_tried_alone(fake: FakeUpstream) -> None:
     fake.play(refusal(501))
     with pytest.raises(UpstreamError, match=r"prefix token is missing"):
-        await Asked(fake, FillWay.INFILL).ask()
+        await Asked(fake, FimMode.INFILL).ask()
     with pytest.raises(UpstreamError, match="fake: no template is known for m"):
-        await Asked(fake, FillWay.TEMPLATE).ask()
+        await Asked(fake, FimMode.TEMPLATE).ask()
     assert fake.paths == ["/infill"]
 
 
@@ -166,7 +168,7 @@ async def test_a_field_that_is_refused_by_name_is_left_out(fake: FakeUpstream) -
     body: dict[str, Any] = {"temperature": 1}
     asked = Asked(fake)
     spec = UpstreamSpec(
-        "fake", fake.url, DIALECTS["openai_chat"], fill=ALL, extra_body=body
+        "fake", fake.url, DIALECTS["openai_chat"], fim_modes=ALL, extra_body=body
     )
     asked.upstream = HttpUpstream(spec, asked.transports, Key("sk-1"))
     assert await asked.ask() == "x"
@@ -178,7 +180,7 @@ async def test_what_a_server_lacks_is_told_once(
     fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
     fake.play(refusal(501), answer("a"), refusal(501), answer("b"))
-    asked = Asked(fake, FillWay.INFILL, FillWay.CHAT)
+    asked = Asked(fake, FimMode.INFILL, FimMode.CHAT)
     with caplog.at_level("INFO"):
         for model in ("one", "two"):
             await asked.ask(model)

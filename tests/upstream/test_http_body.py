@@ -10,15 +10,15 @@ from byok.errors import UpstreamError, UpstreamGarbled, UpstreamUnreachable
 from byok.events import StreamEvent, TextDelta
 from byok.upstream.http_body import (
     at_end,
-    described,
+    describing_headers,
     drain,
+    feed_read,
     hang_up,
-    joined,
-    limited,
-    passed_on,
-    taken,
+    pass_on,
+    read_limited,
+    read_to_end,
 )
-from byok.upstream.timeouts import Patience
+from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Route, Transports
 from tests.fakes.upstream import FakeUpstream, Script
 
@@ -35,13 +35,13 @@ class Broken:
 
 
 def test_events_before_a_failure_are_kept() -> None:
-    batch, failure = taken(Broken(), b"text")
+    batch, failure = feed_read(Broken(), b"text")
     assert batch == [TextDelta("text")]
     assert isinstance(failure, UpstreamGarbled)
 
 
 def test_no_data_is_the_end() -> None:
-    assert taken(Broken(), b"") == ([TextDelta("rest")], None)
+    assert feed_read(Broken(), b"") == ([TextDelta("rest")], None)
 
 
 HALF = UpstreamGarbled("x", code="upstream_not_json")
@@ -81,17 +81,17 @@ async def test_draining_ends_with_the_answer_or_its_connection(
 
 async def test_a_body_is_read_to_its_limit_or_refused() -> None:
     response = httpx.Response(500, content=body(b"x" * 10, b"y" * 10))
-    assert await limited(response, 12, cut=True) == b"x" * 10 + b"yy"
+    assert await read_limited(response, 12, cut=True) == b"x" * 10 + b"yy"
     response = httpx.Response(200, content=body(b"x" * 10, b"y" * 10))
     with pytest.raises(UpstreamGarbled, match="too large"):
-        await limited(response, 12)
+        await read_limited(response, 12)
 
 
 def test_an_answer_that_is_passed_on_says_how_to_read_it_and_no_more() -> None:
     headers = {"CONTENT-TYPE": "a/b", "Content-Encoding": "br", "Set-Cookie": "c=d"}
-    given = described(httpx.Response(200, headers=headers))
+    given = describing_headers(httpx.Response(200, headers=headers))
     assert given == {"content-type": "a/b", "content-encoding": "br"}
-    assert described(httpx.Response(200)) == {}
+    assert describing_headers(httpx.Response(200)) == {}
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ async def test_reads_come_as_they_are_until_the_answer_breaks(
     response = await transports.by(Route()).handle_async_request(request)
     failure = ""
     try:
-        async for data in passed_on(response, "box", fake.url, Patience(silence=0.2)):
+        async for data in pass_on(response, "box", fake.url, Timeouts(idle=0.2)):
             reads.append(data)
     except UpstreamUnreachable as error:
         failure = str(error)
@@ -129,7 +129,7 @@ async def _reads(*pieces: bytes) -> AsyncIterator[bytes]:
 
 
 async def test_reads_are_joined_up_to_a_limit() -> None:
-    assert await joined(_reads(), 0) == b""
-    assert await joined(_reads(b"ab", b"cd"), 4) == b"abcd"
+    assert await read_to_end(_reads(), 0) == b""
+    assert await read_to_end(_reads(b"ab", b"cd"), 4) == b"abcd"
     with pytest.raises(UpstreamGarbled, match="too large"):
-        await joined(_reads(b"ab", b"cd", b"e"), 4)
+        await read_to_end(_reads(b"ab", b"cd", b"e"), 4)

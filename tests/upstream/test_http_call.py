@@ -9,7 +9,7 @@ import pytest
 from byok.errors import NotReady, UpstreamUnreachable
 from byok.upstream.breaker import FAILURES, Breaker
 from byok.upstream.http_body import hang_up
-from byok.upstream.http_call import Callee, Caller, redirected
+from byok.upstream.http_call import Callee, Caller, redirect_error
 from byok.upstream.transport import Route, Transports
 from tests.fakes.upstream import FakeUpstream, Script
 from tests.upstream.test_breaker import Clock
@@ -76,7 +76,7 @@ async def test_any_status_is_given(
 
 
 def test_a_redirect_has_its_error() -> None:
-    error = redirected(307)
+    error = redirect_error(307)
     assert (error.code, error.upstream_status) == ("upstream_redirect", 307)
     assert error.hint
 

@@ -10,12 +10,12 @@ from byok import __version__
 from byok.dialects.registry import DIALECTS
 from byok.errors import UpstreamError, UpstreamRefused
 from byok.upstream.http_sender import Sender, UpstreamSpec
-from byok.upstream.timeouts import Patience
+from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
 from tests.fakes.upstream import FakeUpstream, Script
 from tests.upstream.test_client import Key
 
-HASTY = Patience(first=0.2, silence=0.2)
+HASTY = Timeouts(first_byte=0.2, idle=0.2)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def sender(
         "fake",
         url,
         DIALECTS["openai_chat"],
-        patience=HASTY,
+        timeouts=HASTY,
         breaker_pause=pause,
         headers={"X-Own": "1"},
         **fields,
@@ -42,7 +42,7 @@ def sender(
 
 async def refused(asked: Sender, path: str = "chat/completions") -> UpstreamError:
     with pytest.raises(UpstreamError) as caught:
-        async with asked.opened(path, b"{}"):
+        async with asked.open(path, b"{}"):
             pass
     return caught.value
 
@@ -51,9 +51,9 @@ async def test_a_post_has_a_type_and_a_get_has_none(
     fake: FakeUpstream, transports: Transports
 ) -> None:
     asked = sender(transports, fake.url)
-    async with asked.opened("chat/completions", b'{"a":1}') as response:
+    async with asked.open("chat/completions", b'{"a":1}') as response:
         assert response.status_code == 200
-    async with asked.opened("models"):
+    async with asked.open("models"):
         pass
     assert fake.requests == [{"a": 1}]
     assert fake.headers[0]["Content-Length"] == "7"
@@ -83,9 +83,9 @@ async def test_a_query_is_added_to_every_address(
     fake: FakeUpstream, transports: Transports
 ) -> None:
     asked = sender(transports, fake.url, query={"api-version": "2024-10-21", "a": "&"})
-    async with asked.opened("chat/completions", b"{}"):
+    async with asked.open("chat/completions", b"{}"):
         pass
-    async with asked.opened("models"):
+    async with asked.open("models"):
         pass
     assert fake.queries == ["api-version=2024-10-21&a=%26"] * 2
 

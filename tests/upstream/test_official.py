@@ -14,9 +14,9 @@ from byok.errors import (
     UpstreamUnreachable,
 )
 from byok.redact import Redactor
-from byok.upstream.http_body import joined
+from byok.upstream.http_body import read_to_end
 from byok.upstream.official import OfficialService, too_late
-from byok.upstream.timeouts import Patience
+from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
 from tests.fakes.official import JSON, NDJSON, TOKEN, FakeOfficial, whole
 from tests.fakes.upstream import Script
@@ -40,15 +40,15 @@ class Asker:
             transports,
             self.key,
             self.redactor,
-            patience=Patience(silence=0.3),
+            patience=Timeouts(idle=0.3),
         )
 
     async def ask(
         self, headers: Mapping[str, str] = JSON, seconds: float = 5.0
     ) -> tuple[int, Mapping[str, str], bytes]:
-        asked = self.service.asked("/chat", b"{}", headers, seconds)
+        asked = self.service.ask("/chat", b"{}", headers, seconds)
         async with asked as answer:
-            raw = await joined(answer.reads, 2**20)
+            raw = await read_to_end(answer.reads, 2**20)
         return answer.status, answer.headers, raw
 
 

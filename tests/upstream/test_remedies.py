@@ -118,10 +118,12 @@ def test_a_request_under_way_is_changed_though_another_found_the_remedy() -> Non
     body = {"messages": [], "temperature": 0.5}
     refused = refusal_of({"error": {"message": "temperature is not supported"}}, 400)
     for request in (one, other):
-        assert request.known(body) == body
-        assert request.found(refused, write_json(body)) == {"messages": []}
-        request.worked()
-    assert remedies.of(spec.dialect, "m", agent=False).known(body) == {"messages": []}
+        assert request.apply_known(body) == body
+        assert request.next_body(refused, write_json(body)) == {"messages": []}
+        request.remember()
+    assert remedies.of(spec.dialect, "m", agent=False).apply_known(body) == {
+        "messages": []
+    }
 
 
 async def test_a_model_that_refuses_every_tool_is_not_asked_for_ever(

@@ -75,7 +75,7 @@ async def test_a_model_of_an_upstream_that_is_not_configured_goes_nowhere_else(
     with pytest.raises(BadRequest, match="'three', which is not configured") as stream:
         await anext(choice.upstream.stream(ChatRequest(()), choice.model))
     with pytest.raises(BadRequest) as forwarded:
-        async with choice.upstream.forwarded("chat/completions", b"{}"):
+        async with choice.upstream.forward("chat/completions", b"{}"):
             pass
     for refusal in (stream.value, forwarded.value):
         assert refusal.code == MODEL_NOT_FOUND

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from byok.upstream.timeouts import LOCAL, REMOTE, Patience, Watch
+from byok.upstream.timeouts import LOCAL, REMOTE, Timeouts, Watch
 
 LONG = 60.0
 
 
 async def watched(
-    patience: Patience, *, told: bool | None = None, seconds: float = 0.4
+    patience: Timeouts, *, told: bool | None = None, seconds: float = 0.4
 ) -> str:
     """Watch an answer that gives a sign every 10 ms; say why it was broken off."""
     aborted = asyncio.Event()
@@ -20,7 +20,7 @@ async def watched(
         while loop.time() < end and not aborted.is_set():
             await asyncio.sleep(0.01)
             if told is not None:
-                watch.heard(told=told)
+                watch.note_bytes(told=told)
     assert aborted.is_set() is (watch.failure is not None)
     if watch.failure is None:
         return ""
@@ -31,22 +31,22 @@ async def watched(
 @pytest.mark.parametrize(
     ("patience", "told", "why"),
     [
-        pytest.param(Patience(first=0.1), None, "did not begin", id="silence"),
-        pytest.param(Patience(first=0.1), False, "", id="signs of life"),
-        pytest.param(Patience(silence=0.1), True, "", id="text"),
+        pytest.param(Timeouts(first_byte=0.1), None, "did not begin", id="silence"),
+        pytest.param(Timeouts(first_byte=0.1), False, "", id="signs of life"),
+        pytest.param(Timeouts(idle=0.1), True, "", id="text"),
         pytest.param(
-            Patience(silence=0.05, comments=0.1),
+            Timeouts(idle=0.05, comments_only=0.1),
             False,
             "signs of life",
             id="only signs",
         ),
-        pytest.param(Patience(silence=0.05, comments=0.1), True, "", id="more text"),
-        pytest.param(Patience(silence=LONG, total=0.1), True, "too long", id="all"),
+        pytest.param(Timeouts(idle=0.05, comments_only=0.1), True, "", id="more text"),
+        pytest.param(Timeouts(idle=LONG, total=0.1), True, "too long", id="all"),
     ],
 )
 @pytest.mark.case("F06")
 async def test_what_is_exceeded_is_said(
-    patience: Patience, told: bool | None, why: str
+    patience: Timeouts, told: bool | None, why: str
 ) -> None:
     failure = await watched(patience, told=told)
     assert why in failure
@@ -55,37 +55,42 @@ async def test_what_is_exceeded_is_said(
 
 async def test_from_the_first_event_on_the_limit_of_silence_counts() -> None:
     aborted = asyncio.Event()
-    with Watch(Patience(first=LONG, silence=0.05), aborted.set) as watch:
-        watch.heard(told=False)
-        watch.heard(told=True)
+    with Watch(Timeouts(first_byte=LONG, idle=0.05), aborted.set) as watch:
+        watch.note_bytes(told=False)
+        watch.note_bytes(told=True)
         await asyncio.wait_for(aborted.wait(), 5)
     assert "silent in the middle" in str(watch.failure)
 
 
 async def test_until_the_first_event_an_answer_may_take_as_long_as_its_head() -> None:
     aborted = asyncio.Event()
-    with Watch(Patience(first=0.1, silence=0.01), aborted.set) as watch:
-        watch.heard(told=False)
+    with Watch(Timeouts(first_byte=0.1, idle=0.01), aborted.set) as watch:
+        watch.note_bytes(told=False)
         await asyncio.wait_for(aborted.wait(), 5)
     assert "did not begin to answer" in str(watch.failure)
 
 
 async def test_nothing_fires_after_the_end() -> None:
     aborted: list[None] = []
-    with Watch(Patience(silence=0.02), lambda: aborted.append(None)):
+    with Watch(Timeouts(idle=0.02), lambda: aborted.append(None)):
         pass
     await asyncio.sleep(0.05)
     assert aborted == []
 
 
 def test_the_users_own_silence_stretches_what_is_shorter() -> None:
-    own = REMOTE.with_silence(700)
-    assert (own.first, own.silence, own.comments, own.total) == (700, 700, 700, 1800)
-    own = REMOTE.with_silence(5)
-    assert (own.first, own.silence, own.comments, own.total) == (5, 5, 600, 1800)
+    own = REMOTE.with_idle(700)
+    assert (own.first_byte, own.idle, own.comments_only, own.total) == (
+        700,
+        700,
+        700,
+        1800,
+    )
+    own = REMOTE.with_idle(5)
+    assert (own.first_byte, own.idle, own.comments_only, own.total) == (5, 5, 600, 1800)
 
 
 def test_local_models_are_given_more_time() -> None:
-    assert LOCAL.first > REMOTE.first
-    assert LOCAL.silence > REMOTE.silence
+    assert LOCAL.first_byte > REMOTE.first_byte
+    assert LOCAL.idle > REMOTE.idle
     assert LOCAL.total > REMOTE.total

@@ -29,7 +29,7 @@ from byok.events import (
 )
 from byok.toolcalls.assemble import ToolCallAssembler
 from byok.upstream.router import Destination
-from byok.upstream.tool_call_retry import answered
+from byok.upstream.tool_call_retry import stream_whole_calls
 from tests.fakes.scripted import Answer, Scripted, said
 
 GREP = ToolDefinition("grep", "", {"type": "object"})
@@ -76,7 +76,9 @@ class Play:
             )
 
         whom = Destination(self.model, "m")
-        async with aclosing(answered(whom, chat, assembling, again=again)) as batches:
+        async with aclosing(
+            stream_whole_calls(whom, chat, assembling, again=again)
+        ) as batches:
             out = [batch async for batch in batches if batch]
         assert not self._left, "an answer was not asked for"
         return out

@@ -109,7 +109,7 @@ def test_later_turns_begin_with_the_same_bytes(
     kept = Compactions()
     for next_room in [room, *rooms]:
         known = kept.find("m", digests(body, kept.lengths("m"))) or Compaction(0, ())
-        now = known.applied(body)
+        now = known.apply(body)
         if not (made := plan(now, next_room, weigh)):
             continue
         further = known.further(made, SUMMARY)
@@ -119,10 +119,10 @@ def test_later_turns_begin_with_the_same_bytes(
         longer = (*body, answer, *more)
         found = kept.find("m", digests(longer, kept.lengths("m")))
         assert found is not None
-        sent = found.applied(body)
+        sent = found.apply(body)
         assert sent == made.front(SUMMARY, len(now)), "as it was planned"
-        assert found.applied(longer)[: len(sent)] == sent
-        assert rules_broken_by(sent) == rules_broken_by(found.applied(longer)) == []
+        assert found.apply(longer)[: len(sent)] == sent
+        assert rules_broken_by(sent) == rules_broken_by(found.apply(longer)) == []
 
 
 @settings(max_examples=100)

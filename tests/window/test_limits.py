@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.window.limits import BYTES_A_TOKEN, Limits
+from byok.window.limits import BYTES_A_TOKEN, WindowLimits
 
 K = 1000
 
@@ -26,106 +26,108 @@ K = 1000
 def test_who_tells_the_window(
     configured: int, learned: int, told: int, window: int
 ) -> None:
-    assert Limits(configured, learned).window(told) == window
+    assert WindowLimits(configured, learned).window(told) == window
 
 
 def test_nothing_is_known_of_the_room_without_a_window() -> None:
-    assert Limits().room() == Limits().room(max_tokens=500) == 0
+    assert WindowLimits().room() == WindowLimits().room(max_tokens=500) == 0
 
 
 def test_the_room_leaves_some_for_the_answer() -> None:
-    limits = Limits(32_768)
+    limits = WindowLimits(32_768)
     usual = limits.room()
     assert 0.9 * (32_768 - 4096) < usual / BYTES_A_TOKEN < 32_768 - 4096
     assert limits.room(max_tokens=1000) > usual > limits.room(max_tokens=8000)
-    assert Limits(8000).room() / BYTES_A_TOKEN > 0.9 * 7000
+    assert WindowLimits(8000).room() / BYTES_A_TOKEN > 0.9 * 7000
     # Who wants longer answers than fit still gets to say something.
     assert limits.room(max_tokens=10**6) / BYTES_A_TOKEN > 0.9 * 16_384
 
 
 def test_an_answers_count_teaches_the_ratio() -> None:
-    limits = Limits(32_768)
-    assert limits.answered(20 * K, 10 * K)
+    limits = WindowLimits(32_768)
+    assert limits.learn_from_count(20 * K, 10 * K)
     assert limits.ratio == 2.0, "it falls at once"
-    assert limits.answered(40 * K, 10 * K)
+    assert limits.learn_from_count(40 * K, 10 * K)
     assert 2.0 < limits.ratio < 3.0, "and rises slowly"
     for _ in range(50):
-        limits.answered(40 * K, 10 * K)
+        limits.learn_from_count(40 * K, 10 * K)
     assert limits.ratio == pytest.approx(4.0, abs=0.01)
 
 
 def test_a_short_prompt_teaches_nothing() -> None:
-    limits = Limits()
-    assert limits.answered(100, 400)
-    assert limits.answered(10, 0)
+    limits = WindowLimits()
+    assert limits.learn_from_count(100, 400)
+    assert limits.learn_from_count(10, 0)
     assert limits.ratio == BYTES_A_TOKEN
 
 
 def test_a_count_far_too_small_is_not_believed() -> None:
-    limits = Limits()
-    assert not limits.answered(500 * K, 4096)
+    limits = WindowLimits()
+    assert not limits.learn_from_count(500 * K, 4096)
     assert limits.ratio == BYTES_A_TOKEN
 
 
 def test_a_longer_prompt_that_was_answered_proves_a_larger_window() -> None:
-    limits = Limits(0, 4 * K)
-    limits.answered(28 * K, 8 * K)
+    limits = WindowLimits(0, 4 * K)
+    limits.learn_from_count(28 * K, 8 * K)
     assert limits.learned == 8 * K
-    limits.answered(7 * K, 2 * K)
+    limits.learn_from_count(7 * K, 2 * K)
     assert limits.learned == 8 * K
 
 
 def test_a_refusal_that_names_numbers_is_believed() -> None:
-    limits = Limits()
-    limits.refused(100 * K, 32_768, 40 * K)
+    limits = WindowLimits()
+    limits.learn_from_refusal(100 * K, 32_768, 40 * K)
     assert (limits.learned, limits.ratio) == (32_768, 2.5)
-    limits.refused(100 * K, 65_536, 20 * K)
+    limits.learn_from_refusal(100 * K, 65_536, 20 * K)
     assert (limits.learned, limits.ratio) == (65_536, 5.0)
 
 
 def test_a_refusal_of_what_should_have_fit_corrects_the_ratio() -> None:
-    limits = Limits(10 * K)
-    limits.refused(28 * K, 10 * K, None)
+    limits = WindowLimits(10 * K)
+    limits.learn_from_refusal(28 * K, 10 * K, None)
     assert limits.ratio == pytest.approx(2.8)
-    limits.refused(350 * K, 10 * K, None)  # this one was too long by any count
+    limits.learn_from_refusal(
+        350 * K, 10 * K, None
+    )  # this one was too long by any count
     assert limits.ratio == pytest.approx(2.8)
 
 
 def test_a_refusal_of_what_fits_tells_how_much_is_kept_for_the_answer() -> None:
     """A setting of the upstream's own may ask for longer answers than byok knows of."""
-    limits = Limits(32 * K)
+    limits = WindowLimits(32 * K)
     before = limits.room()
-    limits.refused(round(3.5 * 20 * K), 32 * K, 20 * K)
+    limits.learn_from_refusal(round(3.5 * 20 * K), 32 * K, 20 * K)
     assert limits.room() < 0.95 * 20 * K * limits.ratio + 1 < before
-    limits.refused(round(3.5 * 50 * K), 32 * K, 50 * K)
+    limits.learn_from_refusal(round(3.5 * 50 * K), 32 * K, 50 * K)
     assert limits.answer == 12 * K
 
 
 def test_without_a_number_less_is_sent_each_time() -> None:
-    limits = Limits()
+    limits = WindowLimits()
     rooms = []
     weight = 400 * K
     for _ in range(6):
-        limits.refused(weight, None, None)
+        limits.learn_from_refusal(weight, None, None)
         rooms.append(limits.room())
         weight = limits.room()
     assert rooms[0] < 0.7 * 400 * K
     assert all(b < a * 0.7 for a, b in pairwise(rooms[:5]))
-    limits.refused(10, None, None)
+    limits.learn_from_refusal(10, None, None)
     assert limits.window() >= 1000, "one odd refusal does not end all conversations"
 
 
 def test_a_guess_is_tried_out_upwards_as_answers_come() -> None:
-    limits = Limits()
-    limits.refused(40 * K, None, None)  # a whim: it takes far more
+    limits = WindowLimits()
+    limits.learn_from_refusal(40 * K, None, None)  # a whim: it takes far more
     low = limits.window()
-    limits.answered(1 * K, 0)
+    limits.learn_from_count(1 * K, 0)
     assert limits.window() == low, "a short prompt tells nothing"
     for _ in range(12):
-        limits.answered(limits.room(), 0)
+        limits.learn_from_count(limits.room(), 0)
     assert limits.window() > 8 * low
-    limits.refused(40 * K, 16 * K, None)
-    limits.answered(limits.room(), 0)
+    limits.learn_from_refusal(40 * K, 16 * K, None)
+    limits.learn_from_count(limits.room(), 0)
     assert limits.window() == 16 * K, "a number is no guess"
 
 
@@ -141,16 +143,16 @@ def test_a_guess_is_tried_out_upwards_as_answers_come() -> None:
 def test_whatever_is_told_the_room_stays_sane(
     told: list[tuple[int, int | None, int | None]],
 ) -> None:
-    limits = Limits()
+    limits = WindowLimits()
     for weight, window, counted in told:
-        limits.refused(weight, window, counted)
-        limits.answered(weight, counted or 0)
+        limits.learn_from_refusal(weight, window, counted)
+        limits.learn_from_count(weight, counted or 0)
         assert 1.0 <= limits.ratio <= 8.0
         assert 0 < limits.room() < limits.window() * limits.ratio
 
 
 @pytest.mark.parametrize("count", [-1, 0, 1_200_001, 10**15, 2**63])
 def test_a_count_that_no_prompt_can_have_teaches_nothing(count: int) -> None:
-    limits = Limits(learned=100_000)
-    assert limits.answered(300_000, count)
-    assert limits == Limits(learned=100_000)
+    limits = WindowLimits(learned=100_000)
+    assert limits.learn_from_count(300_000, count)
+    assert limits == WindowLimits(learned=100_000)

@@ -39,7 +39,7 @@ def test_the_longest_one_is_found_in_a_conversation_that_went_on() -> None:
     kept = keeping(5, 9, 3)
     found = find(kept, (*BODY, *step(77, "more")))
     assert found == Compaction(9, FRONT)
-    assert found.applied(BODY) == (*FRONT, *BODY[9:])
+    assert found.apply(BODY) == (*FRONT, *BODY[9:])
     assert find(kept, BODY[:7]) == Compaction(5, FRONT)
     assert find(kept, BODY[:9]) == Compaction(9, FRONT)
     assert find(kept, BODY[:2]) is None

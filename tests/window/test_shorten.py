@@ -10,7 +10,7 @@ from byok.window.shorten import (
     LEVELS,
     NO_PICTURE,
     less_context,
-    shortened,
+    shorten,
     without_context,
 )
 from tests.fakes.histories import PNG, user
@@ -20,7 +20,7 @@ from tests.fakes.histories import PNG, user
 def test_a_result_keeps_its_end_where_its_id_stands(head: int, tail: int) -> None:
     content = "begins " + "x" * 9000 + "\nreference id: 77"
     message = Message(Role.TOOL, (ToolResult("c", "view", content),))
-    cut = shortened(message, head, tail).parts[0]
+    cut = shorten(message, head, tail).parts[0]
     assert isinstance(cut, ToolResult)
     assert (cut.call_id, cut.name) == ("c", "view")
     assert cut.content.startswith("begins ")
@@ -36,7 +36,7 @@ def test_each_level_takes_more_than_the_one_before() -> None:
 
 def test_old_pictures_become_a_line() -> None:
     message = Message(Role.USER, (TextPart("Look:"), PNG, PNG))
-    assert shortened(message, 9, 9).parts == (TextPart("Look:"), NO_PICTURE, NO_PICTURE)
+    assert shorten(message, 9, 9).parts == (TextPart("Look:"), NO_PICTURE, NO_PICTURE)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_old_pictures_become_a_line() -> None:
     ids=["words", "an answer", "a call", "a short result", "the system message"],
 )
 def test_everything_else_stays_the_same_object(message: Message) -> None:
-    assert shortened(message, *LEVELS[-1]) is message
+    assert shorten(message, *LEVELS[-1]) is message
 
 
 QUESTION = TextPart("Why?")

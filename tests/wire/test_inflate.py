@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from byok.errors import UpstreamGarbled
 from byok.stage import drain
-from byok.wire.inflate import MAX_PER_READ, MAX_TOTAL, Inflate, inflated
+from byok.wire.inflate import MAX_PER_READ, MAX_TOTAL, Inflate, with_inflate
 from byok.wire.sse import ServerSentEvent, SSEDecoder
 from tests.fakes.slices import CUTS, cut
 
@@ -103,9 +103,9 @@ def test_an_answer_that_expands_too_far_is_refused() -> None:
 
 def test_nothing_is_put_before_a_plain_answer() -> None:
     stage = SSEDecoder()
-    assert inflated("identity", stage) is stage
+    assert with_inflate("identity", stage) is stage
     packed = gzip.compress(b"data: x\n\n")
-    events = list(drain(inflated("gzip", stage), [packed]))
+    events = list(drain(with_inflate("gzip", stage), [packed]))
     assert events == [ServerSentEvent(b"x")]
 
 

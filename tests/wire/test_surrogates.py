@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.wire.surrogates import SurrogateBuffer, joined
+from byok.wire.surrogates import SurrogateBuffer, join_surrogates
 from tests.fakes.slices import CUTS, cut
 
 HIGH, LOW = "\ud83d", "\ude00"
@@ -24,7 +24,7 @@ LOST = "\ufffd"
     ],
 )
 def test_halves_are_joined_or_replaced(text: str, clean: str) -> None:
-    assert joined(text) == clean
+    assert join_surrogates(text) == clean
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_a_high_half_is_held_back(
 def test_any_slicing_gives_the_same_text(text: str, places: list[int]) -> None:
     buffer = SurrogateBuffer()
     out = "".join(buffer.feed(piece) for piece in cut(text, places))
-    assert out + buffer.flush() == joined(text)
+    assert out + buffer.flush() == join_surrogates(text)

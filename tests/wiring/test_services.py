@@ -27,7 +27,7 @@ async def test_other_settings_make_other_upstreams_and_keep_what_is_the_same() -
         changed = Settings(
             upstreams=two_upstreams(model="n"), routing={"default": "byok:other:x"}
         )
-        new = await old.renewed(changed)
+        new = await old.renew(changed)
         assert new.upstreams["box"] is not old.upstreams["box"]
         assert new.upstreams["other"] is old.upstreams["other"]
         assert new.keys["other"] is old.keys["other"]
@@ -35,7 +35,7 @@ async def test_other_settings_make_other_upstreams_and_keep_what_is_the_same() -
         assert new.router.default().id == "byok:other:x"
         assert old.router.default().id == "byok:box:m"
         common = Settings(upstreams=two_upstreams(), chat={"headers": {"X-Team": "7"}})
-        anew = await new.renewed(common)
+        anew = await new.renew(common)
         assert anew.upstreams["other"] is not old.upstreams["other"]
 
 
@@ -45,8 +45,8 @@ async def test_settings_that_cannot_be_used_leave_everything_as_it_is() -> None:
     ) as services:
         wrong = Settings(upstreams={"demo": {}}, routing={"default": "byok:box:m"})
         with pytest.raises(ConfigError, match="'byok:box:m'"):
-            await services.renewed(wrong)
-        again = await services.renewed(Settings(upstreams=two_upstreams()))
+            await services.renew(wrong)
+        again = await services.renew(Settings(upstreams=two_upstreams()))
         assert dict(again.upstreams) == dict(services.upstreams)
 
 
@@ -54,7 +54,7 @@ async def test_a_chosen_upstream_stays_chosen_whatever_the_settings() -> None:
     async with open_services(
         Settings(), find_paths(), upstream="demo", ladder=KeyLadder(environ={})
     ) as services:
-        new = await services.renewed(Settings(upstreams=two_upstreams()))
+        new = await services.renew(Settings(upstreams=two_upstreams()))
     assert list(new.upstreams) == ["demo", "box", "other"]
     assert new.router.default().id == "byok:demo:echo"
 
@@ -64,11 +64,11 @@ async def test_settings_that_were_emptied_send_nothing_elsewhere() -> None:
     ladder = KeyLadder(environ={"BYOK_KEY_GROQ": "sk-x"})
     settings = Settings(upstreams=two_upstreams())
     async with open_services(settings, find_paths(), ladder=ladder) as old:
-        new = await old.renewed(Settings())
+        new = await old.renew(Settings())
         assert new.upstreams == old.upstreams
         assert new.router.default().id == "byok:box:m"
         assert "the settings name none" in new.choice.reason
-        anew = await new.renewed(Settings(upstreams={"demo": {}}))
+        anew = await new.renew(Settings(upstreams={"demo": {}}))
         assert list(anew.upstreams) == ["demo"]
 
 

@@ -13,10 +13,10 @@ from byok.platform.paths import Paths, find_paths
 from byok.redact import Redactor
 from byok.wiring.upstream_selection import (
     base_url_of,
-    choose_upstreams,
     key_wanted,
     make_ladder,
     official_wanted,
+    select_upstreams,
 )
 from tests.fakes.lister import FakeTransports, listing
 from tests.fakes.ring import FakeRing, store_of
@@ -45,7 +45,7 @@ def paths() -> Paths:
 async def test_the_settings_come_first_and_nothing_is_looked_for() -> None:
     settings = Settings(upstreams={"box": BOX, "openai": {}})
     transports = answering("ollama")
-    choice = await choose_upstreams(settings, "", transports, keys())
+    choice = await select_upstreams(settings, "", transports, keys())
     assert list(choice.upstreams) == ["box", "openai"]
     assert choice.reason == "first of the settings"
     assert transports.requests == []
@@ -66,7 +66,7 @@ async def test_the_upstream_of_the_command_line_comes_before_those_of_the_settin
 ) -> None:
     settings = Settings(upstreams={"box": BOX, "openai": {"model": "own"}})
     transports = answering("ollama")
-    choice = await choose_upstreams(settings, wanted, transports, keys())
+    choice = await select_upstreams(settings, wanted, transports, keys())
     assert list(choice.upstreams) == order
     assert base_url_of(choice.upstreams[order[0]]) == base_url
     assert choice.upstreams["openai"].model == "own"
@@ -76,7 +76,7 @@ async def test_the_upstream_of_the_command_line_comes_before_those_of_the_settin
 
 async def test_a_url_wins_over_a_section_that_is_called_custom() -> None:
     settings = Settings(upstreams={"custom": BOX})
-    choice = await choose_upstreams(
+    choice = await select_upstreams(
         settings, "https://other.example/v1", answering(), keys()
     )
     assert choice.upstreams["custom"].base_url == "https://other.example/v1"
@@ -87,7 +87,7 @@ async def test_a_url_wins_over_a_section_that_is_called_custom() -> None:
 
 async def test_the_first_local_server_that_answers_is_taken() -> None:
     transports = answering("vllm", "lmstudio")
-    choice = await choose_upstreams(
+    choice = await select_upstreams(
         Settings(), "", transports, keys(OPENAI_API_KEY="sk-x")
     )
     assert list(choice.upstreams) == ["lmstudio"]
@@ -110,7 +110,7 @@ async def test_another_program_on_a_usual_port_is_no_upstream(
     response: httpx.Response,
 ) -> None:
     transports = FakeTransports({PRESETS["ollama"].base_url: response})
-    choice = await choose_upstreams(Settings(), "", transports, keys())
+    choice = await select_upstreams(Settings(), "", transports, keys())
     assert list(choice.upstreams) == ["demo"]
 
 
@@ -125,13 +125,13 @@ async def test_another_program_on_a_usual_port_is_no_upstream(
 async def test_without_a_local_server_an_upstream_with_a_key_is_taken(
     environ: dict[str, str], name: str, source: str
 ) -> None:
-    choice = await choose_upstreams(Settings(), "", answering(), keys(**environ))
+    choice = await select_upstreams(Settings(), "", answering(), keys(**environ))
     assert list(choice.upstreams) == [name]
     assert choice.reason == f"its key is in {source}"
 
 
 async def test_without_anything_the_demo_answers_and_the_reason_says_so() -> None:
-    choice = await choose_upstreams(Settings(), "", answering(), keys())
+    choice = await select_upstreams(Settings(), "", answering(), keys())
     assert {n: u.type for n, u in choice.upstreams.items()} == {"demo": "demo"}
     assert "no local server answers" in choice.reason
     assert "no key was found" in choice.reason
@@ -139,22 +139,22 @@ async def test_without_anything_the_demo_answers_and_the_reason_says_so() -> Non
 
 
 async def test_what_was_found_once_stays_whatever_answers_later() -> None:
-    found = await choose_upstreams(Settings(), "", answering("ollama"), keys())
+    found = await select_upstreams(Settings(), "", answering("ollama"), keys())
     transports, ladder = answering("lmstudio"), keys(OPENAI_API_KEY="sk-x")
-    later = await choose_upstreams(Settings(), "", transports, ladder, found)
+    later = await select_upstreams(Settings(), "", transports, ladder, found)
     assert later.upstreams == found.upstreams
     assert transports.requests == []
 
 
 async def test_the_demo_gives_way_to_the_first_upstream_that_is_found() -> None:
-    demo = await choose_upstreams(Settings(), "", answering(), keys())
-    later = await choose_upstreams(Settings(), "", answering("ollama"), keys(), demo)
+    demo = await select_upstreams(Settings(), "", answering(), keys())
+    later = await select_upstreams(Settings(), "", answering("ollama"), keys(), demo)
     assert list(later.upstreams) == ["ollama"]
 
 
 async def test_a_keyring_that_fails_does_not_stop_the_start() -> None:
     ladder = KeyLadder(environ={}, keyring=store_of(FakeRing(error=RuntimeError("x"))))
-    choice = await choose_upstreams(Settings(), "", answering(), ladder)
+    choice = await select_upstreams(Settings(), "", answering(), ladder)
     assert list(choice.upstreams) == ["demo"]
 
 

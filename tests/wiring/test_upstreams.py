@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from byok.config import Settings
-from byok.dialects.fim_mode import FillWay
+from byok.dialects.fim_mode import FimMode
 from byok.dialects.quirks import DEFAULT, QUIRKS
 from byok.errors import UpstreamUnreachable
 from byok.keys import KeyLadder
@@ -13,14 +13,14 @@ from byok.keys.lookup import UpstreamKey
 from byok.redact import Redactor
 from byok.upstream.router import Destination
 from byok.upstream.summaries import Summariser
-from byok.upstream.timeouts import LOCAL, REMOTE, Patience
+from byok.upstream.timeouts import LOCAL, REMOTE, Timeouts
 from byok.upstream.transport import Route
 from byok.wiring.upstream_selection import key_wanted, official_wanted
 from byok.wiring.upstreams import make_official, make_upstream, spec_of
 from tests.fakes.lister import FakeTransports, listing
 from tests.fakes.ring import FakeRing, store_of
 
-LONGER = {"first": 900.0, "silence": 900.0, "comments": 900.0, "total": 1800.0}
+LONGER = {"first_byte": 900.0, "idle": 900.0, "comments_only": 900.0, "total": 1800.0}
 
 
 @pytest.mark.parametrize(
@@ -41,19 +41,19 @@ LONGER = {"first": 900.0, "silence": 900.0, "comments": 900.0, "total": 1800.0}
         (
             {"base_url": "https://h/v1", "timeout": 900},
             ("http://common:1", "common.pem"),
-            Patience(**LONGER),
+            Timeouts(**LONGER),
         ),
     ],
     ids=["remote", "local", "own route", "local never by proxy", "own timeout"],
 )
 def test_how_an_upstream_is_reached(
-    section: dict[str, Any], route: tuple[str, str], patience: Patience
+    section: dict[str, Any], route: tuple[str, str], patience: Timeouts
 ) -> None:
     network = {"proxy": "http://common:1", "ca_file": "common.pem"}
     settings = Settings(network=network, upstreams={"box": section})
     spec = spec_of("box", settings.upstreams["box"], settings)
     assert spec.route == Route(*route)
-    assert spec.patience == patience
+    assert spec.timeouts == patience
     assert (spec.breaker_pause < 10) is (patience is LOCAL)
 
 
@@ -76,7 +76,7 @@ def test_a_vendors_quirks_follow_its_type_or_its_address(
     settings = Settings(upstreams={"box": section})
     spec = spec_of("box", settings.upstreams["box"], settings)
     assert spec.quirks == (QUIRKS[vendor] if vendor else DEFAULT)
-    assert spec.fill == spec.quirks.fill
+    assert spec.fim_modes == spec.quirks.fim_modes
 
 
 def test_a_way_to_fill_gaps_that_the_user_chose_is_the_only_one() -> None:
@@ -84,7 +84,7 @@ def test_a_way_to_fill_gaps_that_the_user_chose_is_the_only_one() -> None:
         upstreams={"box": {"type": "llamacpp"}}, completion={"way": "template"}
     )
     spec = spec_of("box", settings.upstreams["box"], settings)
-    assert spec.fill == (FillWay.TEMPLATE,)
+    assert spec.fim_modes == (FimMode.TEMPLATE,)
 
 
 async def _nowhere(model: str) -> Destination:
@@ -128,7 +128,7 @@ async def test_the_official_service_is_asked_by_its_route(
     key = UpstreamKey(ladder, official_wanted(settings), Redactor())
     official = make_official(settings, transports, key, Redactor())
     with pytest.raises(UpstreamUnreachable):
-        async with official.asked("/chat", b"{}", {}, 5):
+        async with official.ask("/chat", b"{}", {}, 5):
             pass
     assert transports.routes == [Route(*route)]
     [request] = transports.requests

@@ -7,7 +7,7 @@ from typing import Any
 
 from byok.augment.chat_request import decode_chat
 from byok.augment.conversation import place_of
-from byok.augment.grounding import wanted, with_passages
+from byok.augment.grounding import code_question, with_passages
 from byok.augment.prompts import completion
 from byok.augment.reply_job import Defaults
 from byok.chat import ChatRequest, Role, Sampling
@@ -101,7 +101,7 @@ def check_body(
     completion.decode(body, Defaults(), _ignored)
     for defaults in settings:
         chat = decode_chat(body, defaults)
-        wanted(body, chat)
+        code_question(body, chat)
         if not chat.messages:
             continue
         chat = with_passages(_fitting(chat), "code\n")
@@ -127,7 +127,7 @@ def _fitting(chat: ChatRequest) -> ChatRequest:
     if made is None:
         return chat
     further = Compaction(0, ()).further(made, "Summary.")
-    return replace(chat, messages=(*system, *further.applied(body)))
+    return replace(chat, messages=(*system, *further.apply(body)))
 
 
 def _ignored(kind: int) -> None:

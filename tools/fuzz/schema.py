@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from byok.dialects.schemas.gemini import narrowed
+from byok.dialects.schemas.gemini import narrow_schema
 from byok.errors import ByokError
 from byok.wire.json_body import parse_body, write_json
 from tools.fuzz.target import Draw, Target
@@ -41,7 +41,7 @@ def check_schema(schema: dict[str, Any]) -> None:
     """Check that the result is an object's schema in the words that Gemini has."""
     before = json.dumps(schema)
     started = time.process_time()
-    out = narrowed(schema)
+    out = narrow_schema(schema)
     assert time.process_time() - started < _SECONDS, "too slow"
     assert json.dumps(schema) == before, "the client's own schema was changed"
     write_json(out).decode()

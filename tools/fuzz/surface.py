@@ -22,7 +22,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis import GenerationMode
 
-from byok.augment.constant_replies import Quiet
+from byok.augment.constant_replies import ConstantReply
 from byok.augment.endpoints import ENDPOINTS, Generate, Refused
 from byok.server.openai_api import ROUTES, Forward, ListModels
 from tests.fakes.daemon import running, settings_for
@@ -125,7 +125,7 @@ def description() -> dict[str, Any]:
     for row in ENDPOINTS:
         if isinstance(row, Refused):
             good: dict[str, Any] = {}
-        elif isinstance(row, (Generate, Quiet)) and row.stream:
+        elif isinstance(row, (Generate, ConstantReply)) and row.stream:
             good = {"200": _answer("application/x-ndjson", {})}
         else:
             good = {"200": _answer("application/json", {"type": "object"})}

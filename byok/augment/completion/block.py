@@ -20,7 +20,7 @@ class Extent(Protocol):
         """Take more text, with LF at the end of each line."""
         ...
 
-    def taken(self, *, whole: bool) -> str:
+    def take(self, *, whole: bool) -> str:
         """Return what belongs; with `whole` no more is to come, else it was cut."""
         ...
 
@@ -47,7 +47,7 @@ class OneLine:
         """Take more text."""
         self._text += text
 
-    def taken(self, *, whole: bool) -> str:
+    def take(self, *, whole: bool) -> str:
         """Return the line; nothing of one that was cut."""
         line = self._text.partition("\n")[0]
         more = self._text[len(line) :]
@@ -56,7 +56,7 @@ class OneLine:
         return line + self._again if more.startswith(self._again) else line
 
 
-class Block:
+class IndentedBlock:
     """Extent: lines until one that lies further out, or starts another paragraph.
 
     What goes on in the cursor's line ends with that statement, brackets and inner lines
@@ -84,7 +84,7 @@ class Block:
             if not self.enough and self._takes(line):
                 self._kept.append(line)
 
-    def taken(self, *, whole: bool) -> str:
+    def take(self, *, whole: bool) -> str:
         """Return the block; of one that was cut the whole lines."""
         lines = self._kept
         if whole and not self.enough and self._takes(self._open):

@@ -1,6 +1,6 @@
 """Make a model's text fit at the cursor, and say when enough of it came."""
 
-from byok.augment.completion.block import Block, Extent, OneLine
+from byok.augment.completion.block import Extent, IndentedBlock, OneLine
 from byok.augment.completion.cursor import Cursor
 from byok.augment.completion.repeats import Unrepeated, without_suffix
 from byok.augment.positions import line_ending, normal
@@ -44,7 +44,7 @@ class Cutter:
         if whole and not self.enough:
             for piece in self._stage.flush():
                 self._take(piece)
-        cut = self._extent.taken(whole=whole or self._length >= MOST_CHARS)
+        cut = self._extent.take(whole=whole or self._length >= MOST_CHARS)
         found = without_suffix(cut, self._cursor.tail)
         if not found.strip():
             return ""
@@ -62,4 +62,4 @@ def _extent(cursor: Cursor, *, one_line: bool) -> Extent:
         return OneLine()
     if cursor.rest.strip():
         return OneLine(f"\n{cursor.line}")
-    return Block(cursor)
+    return IndentedBlock(cursor)

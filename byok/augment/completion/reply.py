@@ -6,7 +6,7 @@ from typing import Any
 from byok.augment.completion.cursor import Cursor
 from byok.augment.completion.cut import Cutter
 from byok.augment.models import COMPLETION_TIMEOUT_MS, PREFIX_CHARS, SUFFIX_CHARS
-from byok.augment.reply_job import Facts
+from byok.augment.reply_job import ReplyFacts
 from byok.chat import Json
 from byok.errors import ByokError
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta
@@ -19,9 +19,9 @@ class CompletionObject:
     found while the model answers: whoever writes the object last sets them.
     """
 
-    left_out = ()
+    omitted_tools = ()
 
-    def __init__(self, cutter: Cutter, cursor: Cursor, facts: Facts) -> None:
+    def __init__(self, cutter: Cutter, cursor: Cursor, facts: ReplyFacts) -> None:
         self._cutter = cutter
         self.facts = facts
         self._finish: FinishReason | None = None
@@ -48,22 +48,22 @@ class CompletionObject:
         """Give what fits; of what a limit cut, whole lines if there are any."""
         lines = self._cutter.text(whole=False)
         if self._finish is FinishReason.CONTENT_FILTER:
-            yield self.written("")
+            yield self.write("")
         elif self._finish is FinishReason.LENGTH and lines:
-            yield self.written(lines)
+            yield self.write(lines)
         else:
-            yield self.written(self._cutter.text(whole=True))
+            yield self.write(self._cutter.text(whole=True))
 
     def in_time(self) -> Json:
         """Give the whole lines that came until now."""
-        return self.written(self._cutter.text(whole=False))
+        return self.write(self._cutter.text(whole=False))
 
-    def failed(self, error: ByokError, /) -> Json:
+    def fail_whole(self, error: ByokError, /) -> Json:
         """Give nothing."""
         del error
-        return self.written("")
+        return self.write("")
 
-    def written(self, text: str) -> dict[str, Any]:
+    def write(self, text: str) -> dict[str, Any]:
         """Write the object for a text; "" is no item."""
         self.text = text
         item = {"text": text, "suffix_replacement_text": "", "skipped_suffix": ""}

@@ -8,9 +8,14 @@ from byok.augment.completion.cut import Cutter
 from byok.augment.completion.reply import CompletionObject
 from byok.augment.fences import MARKDOWN, Unfenced
 from byok.augment.leads import Unannounced
-from byok.augment.prompts.completion import cursor_of, is_wanted, limited, unused
+from byok.augment.prompts.completion import (
+    cursor_of,
+    is_wanted,
+    unused_mark,
+    with_client_limit,
+)
 from byok.augment.prompts.prompt_parts import NOTHING, conversation, question
-from byok.augment.reply_job import Defaults, Facts, Job
+from byok.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 from byok.chat import Json
 from byok.stage import chain
 
@@ -24,20 +29,22 @@ Reply with these words alone, or with nothing if the sentence is complete."""
 
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
-) -> Job[CompletionObject]:
+) -> ReplyJob[CompletionObject]:
     """Read what stands around the cursor, and what was said before."""
     del on_node
     cursor = cursor_of(body)
     reply = partial(_reply, cursor)
     if not is_wanted(body, cursor):
-        return Job(NOTHING, reply)
-    mark = unused(_MARK, cursor.head + cursor.tail)
+        return ReplyJob(NOTHING, reply)
+    mark = unused_mark(_MARK, cursor.head + cursor.tail)
     typed = f"[what is being typed]\n{cursor.head}{mark}{cursor.tail}"
     blocks = (conversation(body), typed)
     instructions = _INSTRUCTIONS.format(mark=mark)
-    return Job(question(body, limited(body, defaults), instructions, blocks), reply)
+    return ReplyJob(
+        question(body, with_client_limit(body, defaults), instructions, blocks), reply
+    )
 
 
-def _reply(cursor: Cursor, facts: Facts) -> CompletionObject:
+def _reply(cursor: Cursor, facts: ReplyFacts) -> CompletionObject:
     clean = chain(Unannounced(), Unfenced(MARKDOWN))
     return CompletionObject(Cutter(cursor, clean, one_line=True), cursor, facts)

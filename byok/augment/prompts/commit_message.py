@@ -9,11 +9,11 @@ from byok.augment.endings import Trimmed
 from byok.augment.fences import Unfenced
 from byok.augment.leads import Unannounced, Unquoted
 from byok.augment.prompts.prompt_parts import NOTHING, code, question
-from byok.augment.reply_job import Defaults, Facts, Job
+from byok.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 from byok.augment.text_reply import TextLines
 from byok.chat import Json
 from byok.stage import chain
-from byok.truncate import fair_cap
+from byok.truncate import fair_share
 
 MAX_DIFF = 48_000  # characters of all files together
 MIN_FILE = 1_000  # what each file may have in any case, while there is room
@@ -30,12 +30,12 @@ Reply with the commit message alone: no quotes, no code fence, no remarks."""
 
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
-) -> Job[TextLines]:
+) -> ReplyJob[TextLines]:
     """Read the diff and the sample messages; without a diff there is no message."""
     del on_node
     diff = text(body, "diff")
     if not diff.strip():
-        return Job(NOTHING, partial(_reply, False))
+        return ReplyJob(NOTHING, partial(_reply, False))
     inner = mapping(body, "generated_commit_message_subrequest")
     blocks = [
         samples(label, [*strings(body, name), *strings(inner, name)])
@@ -44,9 +44,9 @@ def decode(
             ("earlier messages of this repository", "example_commit_messages"),
         )
     ]
-    blocks += [_counts(body), code("diff", shortened(diff), "diff")]
+    blocks += [_counts(body), code("diff", shorten_diff(diff), "diff")]
     chat = question(body, defaults, _INSTRUCTIONS, blocks)
-    return Job(chat, partial(_reply, True))
+    return ReplyJob(chat, partial(_reply, True))
 
 
 def samples(label: str, messages: list[str]) -> str:
@@ -55,12 +55,12 @@ def samples(label: str, messages: list[str]) -> str:
     return "\n---\n".join([f"[{label}]", *kept[:_MAX_SAMPLES]]) if kept else ""
 
 
-def shortened(diff: str, limit: int = MAX_DIFF) -> str:
+def shorten_diff(diff: str, limit: int = MAX_DIFF) -> str:
     """Cut a large diff: every file keeps its beginning as long as there is room."""
     if len(diff) <= limit:
         return diff
     files = [part for part in _FILE.split(diff) if part]
-    share = max(MIN_FILE, fair_cap([len(file) for file in files], limit))
+    share = max(MIN_FILE, fair_share([len(file) for file in files], limit))
     kept: list[str] = []
     room = limit
     for number, file in enumerate(files):
@@ -100,7 +100,7 @@ def _counts(body: Json) -> str:
     return f"[files changed: {', '.join(told)}]" if told else ""
 
 
-def _reply(asked: bool, facts: Facts) -> TextLines:
+def _reply(asked: bool, facts: ReplyFacts) -> TextLines:
     bare = chain(Unannounced(strict=True), Unfenced())
     clean = chain(bare, chain(Unquoted(), Trimmed()))
     return TextLines(clean, facts, asked=asked)

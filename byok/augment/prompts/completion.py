@@ -11,10 +11,10 @@ from byok.augment.completion.cut import Cutter
 from byok.augment.completion.reply import CompletionObject
 from byok.augment.leads import Unannounced
 from byok.augment.models import PREFIX_CHARS, SUFFIX_CHARS
-from byok.augment.prompts.editing import named, unfenced
+from byok.augment.prompts.editing import path_line, without_fence
 from byok.augment.prompts.prompt_parts import NOTHING, code, question
-from byok.augment.reply_job import Defaults, Facts, Job
-from byok.chat import FillRequest, Json
+from byok.augment.reply_job import Defaults, ReplyFacts, ReplyJob
+from byok.chat import FimRequest, Json
 from byok.stage import chain
 
 _MARK = "CURSOR"
@@ -28,24 +28,24 @@ nothing if nothing is missing."""
 
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
-) -> Job[CompletionObject]:
+) -> ReplyJob[CompletionObject]:
     """Read what stands around the cursor; its offsets in the file say nothing more."""
     del on_node
     cursor = cursor_of(body)
     reply = partial(_reply, body, cursor)
     if not is_wanted(body, cursor):
-        return Job(NOTHING, reply)
+        return ReplyJob(NOTHING, reply)
     head, tail = cursor.head, cursor.tail
-    mark = unused(_MARK, head + tail)
+    mark = unused_mark(_MARK, head + tail)
     blocks = (
-        named(body),
+        path_line(body),
         edit_events(body),
         code("the code", f"{head}{mark}{tail}", text(body, "lang")),
     )
-    defaults = limited(body, defaults)
+    defaults = with_client_limit(body, defaults)
     chat = question(body, defaults, _INSTRUCTIONS.format(mark=mark), blocks)
-    fill = FillRequest(head, tail, cursor.one_line)
-    return Job(replace(chat, fill=fill), reply)
+    fill = FimRequest(head, tail, cursor.one_line)
+    return ReplyJob(replace(chat, fim=fill), reply)
 
 
 def cursor_of(body: Json) -> Cursor:
@@ -68,7 +68,7 @@ def is_wanted(body: Json, cursor: Cursor) -> bool:
     return not (blank or flag(body, "probe_only"))
 
 
-def limited(body: Json, defaults: Defaults) -> Defaults:
+def with_client_limit(body: Json, defaults: Defaults) -> Defaults:
     """Let a client want less than the user's longest answer."""
     most, asked = defaults.sampling.max_tokens, integer(body, "max_tokens")
     if asked <= 0 or (most is not None and asked >= most):
@@ -76,7 +76,7 @@ def limited(body: Json, defaults: Defaults) -> Defaults:
     return replace(defaults, sampling=replace(defaults.sampling, max_tokens=asked))
 
 
-def unused(mark: str, code: str) -> str:
+def unused_mark(mark: str, code: str) -> str:
     """Put brackets around a mark until the code holds nothing like it."""
     count = 2
     while (found := "[" * count + mark + "]" * count) in code:
@@ -84,6 +84,6 @@ def unused(mark: str, code: str) -> str:
     return found
 
 
-def _reply(body: Json, cursor: Cursor, facts: Facts) -> CompletionObject:
-    clean = chain(Unannounced(), unfenced(body, cursor.before, cursor.after))
+def _reply(body: Json, cursor: Cursor, facts: ReplyFacts) -> CompletionObject:
+    clean = chain(Unannounced(), without_fence(body, cursor.before, cursor.after))
     return CompletionObject(Cutter(cursor, clean), cursor, facts)

@@ -12,8 +12,8 @@ from byok.augment.body import first_text
 from byok.augment.endings import Trimmed
 from byok.augment.nodes import read_turn
 from byok.augment.prompts.prompt_parts import NOTHING, conversation, question
-from byok.augment.reply_job import Defaults, Facts, Job
-from byok.augment.text_reply import WholeText, said_nothing
+from byok.augment.reply_job import Defaults, ReplyFacts, ReplyJob
+from byok.augment.text_reply import WholeText, empty_answer_error
 from byok.chat import Json
 from byok.errors import ByokError
 
@@ -30,7 +30,7 @@ conversation is about: no quotes, no period at the end, nothing else."""
 
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
-) -> Job["TitleObject"]:
+) -> ReplyJob["TitleObject"]:
     """Read the conversation; one in which nothing was said has no title."""
     turn = read_turn(body, first_text(body, "message", "prompt"))
     for kind in turn.unknown_types:
@@ -38,15 +38,15 @@ def decode(
     newest = f"User: {turn.words[:4000]}" if turn.words else ""
     blocks = [block for block in (conversation(body), newest) if block]
     if not blocks:
-        return Job(NOTHING, partial(TitleObject, False))
+        return ReplyJob(NOTHING, partial(TitleObject, False))
     chat = question(body, defaults, _INSTRUCTIONS, blocks)
-    return Job(chat, partial(TitleObject, True))
+    return ReplyJob(chat, partial(TitleObject, True))
 
 
 class TitleObject(WholeText):
     """ObjectReply: the title, under both of its names."""
 
-    def __init__(self, asked: bool, facts: Facts) -> None:
+    def __init__(self, asked: bool, facts: ReplyFacts) -> None:
         super().__init__(Trimmed())
         self._asked = asked
         del facts
@@ -59,14 +59,14 @@ class TitleObject(WholeText):
         """
         title = tidy(self.so_far())
         if self._asked and not title:
-            raise said_nothing()
-        yield self._written(title)
+            raise empty_answer_error()
+        yield self._write(title)
 
-    def failed(self, error: ByokError, /) -> Json:
+    def fail_whole(self, error: ByokError, /) -> Json:
         """Raise the error: the client has a title of its own."""
         raise error
 
-    def _written(self, title: str) -> dict[str, Any]:
+    def _write(self, title: str) -> dict[str, Any]:
         return {"text": title, "title": title}
 
 

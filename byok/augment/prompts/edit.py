@@ -9,11 +9,11 @@ from byok.augment.prompts.editing import (
     around,
     cleaning,
     cleaning_whole,
-    selected,
+    selected_text,
     wish,
 )
 from byok.augment.prompts.prompt_parts import code, conversation, question
-from byok.augment.reply_job import Defaults, Job
+from byok.augment.reply_job import Defaults, ReplyJob
 from byok.augment.text_reply import WholeObject
 from byok.chat import ChatRequest, Json
 from byok.stage import Stage
@@ -26,22 +26,22 @@ where nothing is selected, write what is to be inserted there.
 
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
-) -> Job[WholeObject]:
+) -> ReplyJob[WholeObject]:
     """Read a selection and what is to become of it."""
     del on_node
     beside = text(body, "prefix"), text(body, "suffix")
-    whole = cleaning_whole(body, selected(body), *beside)
-    return Job(asked(body, defaults), partial(WholeObject, whole))
+    whole = cleaning_whole(body, selected_text(body), *beside)
+    return ReplyJob(build_question(body, defaults), partial(WholeObject, whole))
 
 
-def asked(body: Json, defaults: Defaults) -> ChatRequest:
+def build_question(body: Json, defaults: Defaults) -> ChatRequest:
     """Ask for a new selection."""
     name, before, after = around(body)
     blocks = (
         conversation(body),
         name,
         before,
-        code("the selection", selected(body), text(body, "lang")),
+        code("the selection", selected_text(body), text(body, "lang")),
         after,
         f"[what to do]\n{wish(body)}",
     )
@@ -50,4 +50,6 @@ def asked(body: Json, defaults: Defaults) -> ChatRequest:
 
 def clean(body: Json) -> Stage[str, str]:
     """Return the stage that makes the answer fit the selection."""
-    return cleaning(body, selected(body), text(body, "prefix"), text(body, "suffix"))
+    return cleaning(
+        body, selected_text(body), text(body, "prefix"), text(body, "suffix")
+    )

@@ -5,9 +5,9 @@ from functools import partial
 from typing import Any
 
 from byok.augment.body import first_text, text
-from byok.augment.prompts.editing import RAW, cleaning_whole, file_of, named
+from byok.augment.prompts.editing import RAW, cleaning_whole, file_of, path_line
 from byok.augment.prompts.prompt_parts import NOTHING, code, question
-from byok.augment.reply_job import Defaults, Facts, Job
+from byok.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 from byok.augment.text_reply import WholeText
 from byok.chat import Json
 from byok.errors import ByokError
@@ -21,7 +21,7 @@ that stays.
 class EditedFile(WholeText):
     """ObjectReply: the new contents; after a failure the old ones, marked as such."""
 
-    def __init__(self, body: Json, problem: str, facts: Facts) -> None:
+    def __init__(self, body: Json, problem: str, facts: ReplyFacts) -> None:
         self._contents = file_of(body, "file_contents") or ""
         super().__init__(cleaning_whole(body, self._contents, file=True))
         self._problem = problem
@@ -34,15 +34,15 @@ class EditedFile(WholeText):
             UpstreamGarbled: the text is cut, or there is none.
         """
         if self._problem:
-            yield self._unchanged(self._problem)
+            yield self._unchanged_file(self._problem)
         else:
             yield {"modified_file_contents": self.whole(), "is_error": False}
 
-    def failed(self, error: ByokError, /) -> Json:
+    def fail_whole(self, error: ByokError, /) -> Json:
         """Give the old contents."""
-        return self._unchanged(error.sentence)
+        return self._unchanged_file(error.sentence)
 
-    def _unchanged(self, why: str) -> dict[str, Any]:
+    def _unchanged_file(self, why: str) -> dict[str, Any]:
         return {
             "modified_file_contents": self._contents,
             "is_error": True,
@@ -52,7 +52,7 @@ class EditedFile(WholeText):
 
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
-) -> Job[EditedFile]:
+) -> ReplyJob[EditedFile]:
     """Read a file and the change."""
     del on_node
     contents = file_of(body, "file_contents")
@@ -63,14 +63,14 @@ def decode(
     if not (summary or details):
         return _not_asked(body, "detailed_edit_description is missing: what to do.")
     blocks = (
-        named(body, "file_path", "path"),
+        path_line(body, "file_path", "path"),
         code("the file", contents, text(body, "lang")),
         f"[summary of the change]\n{summary}" if summary else "",
         f"[the change]\n{details}" if details else "",
     )
     chat = question(body, defaults, _INSTRUCTIONS, blocks)
-    return Job(chat, partial(EditedFile, body, ""))
+    return ReplyJob(chat, partial(EditedFile, body, ""))
 
 
-def _not_asked(body: Json, problem: str) -> Job[EditedFile]:
-    return Job(NOTHING, partial(EditedFile, body, problem))
+def _not_asked(body: Json, problem: str) -> ReplyJob[EditedFile]:
+    return ReplyJob(NOTHING, partial(EditedFile, body, problem))

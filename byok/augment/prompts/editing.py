@@ -50,7 +50,7 @@ def missing(name: str, meaning: str) -> BadRequest:
     return BadRequest(f"{name} is missing: {meaning}.", code="bad_field", status=422)
 
 
-def selected(body: Json) -> str:
+def selected_text(body: Json) -> str:
     """Return the selection, which may be empty."""
     return text(body, "selected_text", "selected_code")
 
@@ -74,7 +74,7 @@ def selection_region(body: Json) -> Region:
     Raises:
         BadRequest: 422, the beginning of the file is unknown.
     """
-    prefix, old = text(body, "prefix"), selected(body)
+    prefix, old = text(body, "prefix"), selected_text(body)
     seen = prefix + old + text(body, "suffix")
     if integer(body, "prefix_begin") <= 0:
         return positions.region(seen, len(prefix), old)
@@ -107,30 +107,30 @@ def cleaning_whole(
     body: Json, old: str, *around: str, file: bool = False
 ) -> Stage[str, str]:
     """Do the same with a text that is only used as a whole; it may be a `file`."""
-    block = OnlyBlock(old, held_by(body), file=file)
+    block = OnlyBlock(old, describe_file(body), file=file)
     return chain(chain(block, _talk(body, old)), _fitting(body, old, *around))
 
 
 def _talk(body: Json, old: str, *, streams: bool = False) -> WithoutTalk:
-    return WithoutTalk(old, held_by(body), _outer(body), streams=streams)
+    return WithoutTalk(old, describe_file(body), _outer(body), streams=streams)
 
 
 def _fitting(body: Json, old: str, *around: str) -> Stage[str, str]:
     last = old.endswith(("\n", "\r")) if old else None
     endings = Endings(positions.line_ending(old, *around), last)
-    return chain(unfenced(body, old, *around), endings)
+    return chain(without_fence(body, old, *around), endings)
 
 
-def unfenced(body: Json, *file: str) -> Unfenced:
+def without_fence(body: Json, *file: str) -> Unfenced:
     """Return the stage that takes a fence away; in Markdown some belong to the text.
 
     `file` is what is known of the file.
     """
-    code = held_by(body) is not Holds.WORDS
+    code = describe_file(body) is not Holds.WORDS
     return Unfenced(_outer(body), code=code, fenced=any(map(has_fence, file)))
 
 
-def held_by(body: Json) -> Holds:
+def describe_file(body: Json) -> Holds:
     """Say what the file holds, by its name and its language."""
     suffix, language = _path(body).lower().rpartition(".")[2], text(body, "lang")
     kinds = {suffix, language.lower()}
@@ -155,13 +155,13 @@ def around(body: Json) -> tuple[str, str, str]:
     language = text(body, "lang")
     prefix, suffix = text(body, "prefix"), text(body, "suffix")
     return (
-        named(body),
+        path_line(body),
         code("before it", prefix[-MAX_PREFIX:], language) if prefix else "",
         code("after it", suffix[:MAX_SUFFIX], language) if suffix else "",
     )
 
 
-def named(body: Json, *names: str) -> str:
+def path_line(body: Json, *names: str) -> str:
     """Show the path of the file; "" where a client gives none."""
     path = first_text(body, *(names or ("path",)))
     return f"[file: {path[:500]}]" if path else ""

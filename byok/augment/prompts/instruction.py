@@ -4,22 +4,22 @@ from collections.abc import Callable
 from functools import partial
 
 from byok.augment.endings import Endings
-from byok.augment.prompts.edit import asked, clean
+from byok.augment.prompts.edit import build_question, clean
 from byok.augment.prompts.editing import selection_region
 from byok.augment.replacement import ReplacementLines
-from byok.augment.reply_job import Defaults, Job
+from byok.augment.reply_job import Defaults, ReplyJob
 from byok.chat import Json
 from byok.stage import chain
 
 
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
-) -> Job[ReplacementLines]:
+) -> ReplyJob[ReplacementLines]:
     """Read a selection, its lines, and what is to become of it."""
     del on_node
-    chat = asked(body, defaults)
+    chat = build_question(body, defaults)
     region = selection_region(body)
     stage = clean(body)
     if region.head and not region.old:  # a place inside a line: no line ends there
         stage = chain(stage, Endings("", last=False))
-    return Job(chat, partial(ReplacementLines, stage, region))
+    return ReplyJob(chat, partial(ReplacementLines, stage, region))

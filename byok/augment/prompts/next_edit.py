@@ -10,9 +10,9 @@ from byok.augment.blocks import edit_events
 from byok.augment.body import integer, text, value
 from byok.augment.fences import Unfenced
 from byok.augment.positions import lines
-from byok.augment.prompts.editing import RAW, around, cleaning, selected
+from byok.augment.prompts.editing import RAW, around, cleaning, selected_text
 from byok.augment.prompts.prompt_parts import NOTHING, as_json, code, question
-from byok.augment.reply_job import Defaults, Facts, Job
+from byok.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 from byok.augment.text_reply import WholeText
 from byok.chat import Json
 from byok.errors import ByokError
@@ -49,7 +49,7 @@ class NextEditLines(WholeText):
     heartbeat: ClassVar[Json | None] = None  # every line is read as a suggestion
     first: ClassVar[Json | None] = None
 
-    def __init__(self, body: Json, spot: Spot, facts: Facts) -> None:
+    def __init__(self, body: Json, spot: Spot, facts: ReplyFacts) -> None:
         super().__init__(_Plain())
         self._body = {"path": spot.path, "lang": text(body, "lang")}
         self._spot = spot
@@ -111,13 +111,13 @@ class _Plain:
 
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
-) -> Job[NextEditLines]:
+) -> ReplyJob[NextEditLines]:
     """Read the code around the cursor and what happened before."""
     del on_node
     spot = spot_of(body)
     reply = partial(NextEditLines, body, spot)
     if not (spot.before + spot.old + spot.after).strip():
-        return Job(NOTHING, reply)
+        return ReplyJob(NOTHING, reply)
     shown = {**body, "prefix": spot.before, "suffix": spot.after, "path": spot.path}
     name, before, after = around(shown)
     wish = text(body, "instruction").strip()
@@ -132,12 +132,16 @@ def decode(
         as_json("not to be changed", value(body, "blocked_locations")),
         f"[what the user wants]\n{wish}" if wish else "",
     )
-    return Job(question(body, defaults, _INSTRUCTIONS, blocks), reply)
+    return ReplyJob(question(body, defaults, _INSTRUCTIONS, blocks), reply)
 
 
 def spot_of(body: Json) -> Spot:
     """Return the selection, or the lines around the cursor where that is empty."""
-    prefix, old, suffix = text(body, "prefix"), selected(body), text(body, "suffix")
+    prefix, old, suffix = (
+        text(body, "prefix"),
+        selected_text(body),
+        text(body, "suffix"),
+    )
     begin = integer(body, "selection_begin_char", -1)
     if begin < 0:
         begin = max(0, integer(body, "prefix_begin")) + len(prefix)

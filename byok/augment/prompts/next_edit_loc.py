@@ -14,7 +14,7 @@ from byok.augment.blocks import edit_events
 from byok.augment.body import flag, integer, mapping, objects, text, value
 from byok.augment.endings import Trimmed
 from byok.augment.prompts.prompt_parts import NOTHING, as_json, question
-from byok.augment.reply_job import Defaults, Facts, Job
+from byok.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 from byok.augment.text_reply import WholeText
 from byok.chat import Json
 from byok.errors import ByokError
@@ -41,7 +41,7 @@ class Location:
 class Candidates(WholeText):
     """ObjectReply: the places in the model's order; after a failure none."""
 
-    def __init__(self, places: list[Location], most: int, facts: Facts) -> None:
+    def __init__(self, places: list[Location], most: int, facts: ReplyFacts) -> None:
         super().__init__(Trimmed())
         self._places = places
         self._most = most
@@ -49,14 +49,14 @@ class Candidates(WholeText):
 
     def flush(self) -> Iterator[Json]:
         """Give the places that the model named."""
-        yield self._written(chosen(self.so_far(), self._places)[: self._most])
+        yield self._write(selected_places(self.so_far(), self._places)[: self._most])
 
-    def failed(self, error: ByokError, /) -> Json:
+    def fail_whole(self, error: ByokError, /) -> Json:
         """Give none: nobody waits for them."""
         del error
-        return self._written([])
+        return self._write([])
 
-    def _written(self, found: list[Location]) -> dict[str, Any]:
+    def _write(self, found: list[Location]) -> dict[str, Any]:
         candidates = [
             {
                 "item": {
@@ -77,7 +77,7 @@ class Candidates(WholeText):
 
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
-) -> Job[Candidates]:
+) -> ReplyJob[Candidates]:
     """Read the places and what happened before."""
     del on_node
     places = places_of(body)
@@ -85,7 +85,7 @@ def decode(
     most = min(most, MAX_RESULTS) if most > 0 else MAX_RESULTS
     reply = partial(Candidates, places, most)
     if not places:
-        return Job(NOTHING, reply)
+        return ReplyJob(NOTHING, reply)
     numbered = "\n".join(
         f"{number}. {place.path}:{place.start} {place.why}".rstrip()
         for number, place in enumerate(places, 1)
@@ -98,27 +98,27 @@ def decode(
         as_json("uncommitted changes", value(body, "vcs_change")),
         f"[what the user wants]\n{wish}" if wish else "",
     )
-    return Job(question(body, defaults, _INSTRUCTIONS, blocks), reply)
+    return ReplyJob(question(body, defaults, _INSTRUCTIONS, blocks), reply)
 
 
 def places_of(body: Json) -> list[Location]:
     """Return the places of the diagnostics and of the recent edits, each once."""
     found: dict[tuple[str, int], Location] = {}
     own = text(body, "path")
-    for place in _named(body, own):
+    for place in _diagnostic_locations(body, own):
         wanted = not flag(body, "is_single_file") or not own or place.path == own
         if place.path and place.start >= 0 and wanted:
             found.setdefault((place.path, place.start), place)
     return list(found.values())[:_MAX_PLACES]
 
 
-def chosen(answer: str, places: list[Location]) -> list[Location]:
+def selected_places(answer: str, places: list[Location]) -> list[Location]:
     """Return the places whose numbers an answer holds, in its order."""
     numbers = [int(n) for n in re.findall(r"\b\d{1,4}\b", answer, re.ASCII)]
     return [places[n - 1] for n in dict.fromkeys(numbers) if 0 < n <= len(places)]
 
 
-def _named(body: Json, own: str) -> Iterator[Location]:
+def _diagnostic_locations(body: Json, own: str) -> Iterator[Location]:
     for diagnostic in objects(body, "diagnostics"):
         where = mapping(diagnostic, "location")
         start = integer(where, "line_start", -1)

@@ -8,7 +8,7 @@ from byok.augment.endings import Trimmed
 from byok.augment.fences import MARKDOWN, Unfenced
 from byok.augment.nodes import read_turn
 from byok.augment.prompts.prompt_parts import NOTHING, conversation, question
-from byok.augment.reply_job import Defaults, Facts, Job
+from byok.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 from byok.augment.text_reply import TextLines
 from byok.chat import Json
 from byok.stage import chain
@@ -22,20 +22,20 @@ Reply with the new prompt alone: no introduction, no quotes, no code fence aroun
 
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
-) -> Job[TextLines]:
+) -> ReplyJob[TextLines]:
     """Read the prompt, and what was said before it."""
     turn = read_turn(body, first_text(body, "message", "prompt", "instruction"))
     for kind in turn.unknown_types:
         on_node(kind)
     words = turn.words
     if not words:
-        return Job(NOTHING, partial(_reply, ""))
+        return ReplyJob(NOTHING, partial(_reply, ""))
     blocks = (conversation(body), f"[prompt to rewrite]\n{words}")
     chat = question(body, defaults, _INSTRUCTIONS, blocks)
-    return Job(chat, partial(_reply, words))
+    return ReplyJob(chat, partial(_reply, words))
 
 
-def _reply(words: str, facts: Facts) -> TextLines:
+def _reply(words: str, facts: ReplyFacts) -> TextLines:
     """Clean the answer; a broken one leaves the user's own prompt."""
     clean = chain(Unfenced(MARKDOWN), Trimmed())
     return TextLines(clean, facts, asked=bool(words), instead=words)

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from byok.augment.blocks import fenced
+from byok.augment.blocks import fence_code
 from byok.augment.body import value
 from byok.augment.exchanges import read_exchanges
 from byok.augment.reply_job import Defaults
 from byok.augment.system import system_text
 from byok.chat import ChatRequest, Json, Message, Role, TextPart
-from byok.truncate import capped
+from byok.truncate import truncate_middle
 from byok.wire.json_body import write_json
 
 LOW = 0.2  # temperature: these answers are to be right, not new
@@ -50,7 +50,7 @@ def conversation(body: Json) -> str:
             ("Assistant", exchange.reply.text),
         ):
             if words.strip():
-                said.append(f"{who}: {capped(words.strip(), _MAX_SAID)}")
+                said.append(f"{who}: {truncate_middle(words.strip(), _MAX_SAID)}")
     return "\n".join(["[conversation so far]", *said]) if said else ""
 
 
@@ -58,7 +58,7 @@ def code(label: str, text: str, language: str = "") -> str:
     """Show code under a label; an empty one is shown as such."""
     if not text:
         return f"[{label}: empty]"
-    return f"[{label}]\n{fenced(text, language)}"
+    return f"[{label}]\n{fence_code(text, language)}"
 
 
 def as_json(label: str, found: Any, limit: int = 8000) -> str:
@@ -66,4 +66,4 @@ def as_json(label: str, found: Any, limit: int = 8000) -> str:
     if not found:
         return ""
     shown = write_json(found).decode("utf-8", "replace")
-    return f"[{label}]\n{capped(shown, limit)}"
+    return f"[{label}]\n{truncate_middle(shown, limit)}"

@@ -12,13 +12,13 @@ from byok.augment.prompts.editing import (
     cleaning,
     file_of,
     missing,
-    named,
-    selected,
+    path_line,
+    selected_text,
     selection_region,
 )
 from byok.augment.prompts.prompt_parts import code, conversation, question
 from byok.augment.replacement import ReplacementLines
-from byok.augment.reply_job import Defaults, Job
+from byok.augment.reply_job import Defaults, ReplyJob
 from byok.chat import Json
 
 _FILE = f"""You work code from a chat into a file. You are shown both. Write \
@@ -31,7 +31,7 @@ shown both. Write what is to stand in place of the selection, as a whole.
 
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
-) -> Job[ReplacementLines]:
+) -> ReplyJob[ReplacementLines]:
     """Read a code block and where it belongs: in the selection, else in the file."""
     del on_node
     block = first_text(body, "code_block", "clipboard_text")
@@ -44,23 +44,23 @@ def decode(
     )
     if part := _selection(body):
         name, before, after = around(body)
-        shown = code("the selection", selected(body), language)
+        shown = code("the selection", selected_text(body), language)
         parts = (conversation(body), name, before, shown, after, *last)
         chat = question(body, defaults, _SELECTION, parts)
         file = file_of(body) or text(body, "prefix") + text(body, "suffix")
         clean = cleaning(body, part.old, file)
-        return Job(chat, partial(ReplacementLines, clean, part))
+        return ReplyJob(chat, partial(ReplacementLines, clean, part))
     file = _whole_file(body)
-    name = named(body, "target_file_path", "path")
+    name = path_line(body, "target_file_path", "path")
     blocks = (conversation(body), name, code("the file", file, language), *last)
     chat = question(body, defaults, _FILE, blocks)
     region = positions.region(file, 0, file)
-    return Job(chat, partial(ReplacementLines, cleaning(body, file), region))
+    return ReplyJob(chat, partial(ReplacementLines, cleaning(body, file), region))
 
 
 def _selection(body: Json) -> Region | None:
     """Return what is selected; None where that is nothing, or not of the target."""
-    old, file = selected(body), file_of(body)
+    old, file = selected_text(body), file_of(body)
     if not old:
         return None
     if file is None:
@@ -78,4 +78,4 @@ def _whole_file(body: Json) -> str:
         return file
     if integer(body, "prefix_begin") > 0:
         raise missing("target_file_content", "the file to work the code into")
-    return text(body, "prefix") + selected(body) + text(body, "suffix")
+    return text(body, "prefix") + selected_text(body) + text(body, "suffix")

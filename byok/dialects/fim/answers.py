@@ -24,7 +24,7 @@ _FINISH = {
 }
 
 
-class FillAnswer:
+class FimAnswer:
     """Stage[ServerSentEvent, StreamEvent]; see Dialect.decoder."""
 
     def __init__(self) -> None:
@@ -40,8 +40,8 @@ class FillAnswer:
         if self._done or not data:
             return []
         if data == b"[DONE]":
-            return self._ended()
-        chunk = _parsed(data)
+            return self._finish_events()
+        chunk = _parse(data)
         if sse.event == "error" or (isinstance(chunk, dict) and chunk.get("error")):
             raise refusal_of(chunk)
         if not isinstance(chunk, dict):
@@ -49,9 +49,9 @@ class FillAnswer:
                 "a part of its answer is no JSON object.", code="upstream_not_json"
             )
         self._usage = chunk.get("usage") or self._usage
-        said = self._text.feed(self._said(chunk))
+        said = self._text.feed(self._text_of(chunk))
         out: list[StreamEvent] = [TextDelta(said)] if said else []
-        return [*out, *self._ended()] if chunk.get("stop") is True else out
+        return [*out, *self._finish_events()] if chunk.get("stop") is True else out
 
     def flush(self) -> Iterable[StreamEvent]:
         """End the answer; one without any word that it is over was cut."""
@@ -63,9 +63,9 @@ class FillAnswer:
                 code="upstream_cut" if self._spoke else "upstream_empty",
                 retryable=True,
             )
-        return self._ended()
+        return self._finish_events()
 
-    def _said(self, chunk: dict[str, Any]) -> str:
+    def _text_of(self, chunk: dict[str, Any]) -> str:
         """Return the text of a chunk, and note what it says of the end."""
         self._spoke = True
         choices = chunk.get("choices")
@@ -80,7 +80,7 @@ class FillAnswer:
             self._finish = _FINISH.get(kind, FinishReason.STOP)
         return string(chunk.get("content"))
 
-    def _ended(self) -> list[StreamEvent]:
+    def _finish_events(self) -> list[StreamEvent]:
         self._done = True
         rest, usage = self._text.flush(), read_usage(self._usage)
         out: list[StreamEvent] = [TextDelta(rest)] if rest else []
@@ -89,7 +89,7 @@ class FillAnswer:
         return [*out, Finish(self._finish or FinishReason.STOP)]
 
 
-def _parsed(data: bytes) -> Any:
+def _parse(data: bytes) -> Any:
     try:
         return parse_json(data, keep_halves=True)
     except (ValueError, RecursionError) as error:

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from byok.chat import ChatRequest, FillRequest, Sampling
+from byok.chat import ChatRequest, FimRequest, Sampling
 from byok.dialects.base import Dialect, Target, UpstreamRequest
-from byok.dialects.fim.answers import FillAnswer
+from byok.dialects.fim.answers import FimAnswer
 from byok.dialects.fim.templates import template_of
-from byok.dialects.fim_mode import FillWay
+from byok.dialects.fim_mode import FimMode
 from byok.dialects.openai_chat.answer import OpenAIAnswer
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.errors import UpstreamError
@@ -16,13 +16,13 @@ from byok.stage import Stage
 from byok.wire.sse import ServerSentEvent
 
 
-def ways_for(ways: Iterable[FillWay], model: str) -> list[FillWay]:
+def modes_for(ways: Iterable[FimMode], model: str) -> list[FimMode]:
     """Return the ways that a model's name allows, in their order.
 
     Raises:
         UpstreamError: there is none.
     """
-    fit = [w for w in ways if w is not FillWay.TEMPLATE or template_of(model)]
+    fit = [w for w in ways if w is not FimMode.TEMPLATE or template_of(model)]
     if not fit:
         raise UpstreamError(
             f"no template is known for {model}.",
@@ -32,13 +32,13 @@ def ways_for(ways: Iterable[FillWay], model: str) -> list[FillWay]:
     return fit
 
 
-class Filling(OpenAIChat):
+class FimDialect(OpenAIChat):
     """Dialect that sends what stands around the gap, instead of the messages."""
 
     def __init__(
         self,
-        write: Callable[[FillRequest, Target], tuple[str, dict[str, Any]]],
-        answer: Callable[[], Stage[ServerSentEvent, StreamEvent]] = FillAnswer,
+        write: Callable[[FimRequest, Target], tuple[str, dict[str, Any]]],
+        answer: Callable[[], Stage[ServerSentEvent, StreamEvent]] = FimAnswer,
         cap: str = "max_tokens",
     ) -> None:
         self._write = write
@@ -47,7 +47,7 @@ class Filling(OpenAIChat):
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
         """Write the request for a chat that has a gap."""
-        fill = chat.fill or FillRequest("", "")
+        fill = chat.fim or FimRequest("", "")
         path, body = self._write(fill, target)
         body |= {"stream": True, **self._limits(chat.sampling)}
         if fill.one_line:
@@ -70,7 +70,7 @@ class Filling(OpenAIChat):
         return {name: value for name, value in given.items() if value is not None}
 
 
-def _infill(fill: FillRequest, target: Target) -> tuple[str, dict[str, Any]]:
+def _infill(fill: FimRequest, target: Target) -> tuple[str, dict[str, Any]]:
     """Ask llama.cpp; its endpoint lies beside /v1, and knows the model's marks."""
     return "/infill", {
         "model": target.model,  # for those that serve several
@@ -81,17 +81,17 @@ def _infill(fill: FillRequest, target: Target) -> tuple[str, dict[str, Any]]:
     }
 
 
-def _suffix(fill: FillRequest, target: Target) -> tuple[str, dict[str, Any]]:
+def _suffix(fill: FimRequest, target: Target) -> tuple[str, dict[str, Any]]:
     body = {"model": target.model, "prompt": fill.prefix, "suffix": fill.suffix}
     return target.quirks.suffix_path, body
 
 
-def _fim(fill: FillRequest, target: Target) -> tuple[str, dict[str, Any]]:
+def _fim(fill: FimRequest, target: Target) -> tuple[str, dict[str, Any]]:
     _, body = _suffix(fill, target)
     return "fim/completions", body
 
 
-def _template(fill: FillRequest, target: Target) -> tuple[str, dict[str, Any]]:
+def _template(fill: FimRequest, target: Target) -> tuple[str, dict[str, Any]]:
     if (template := template_of(target.model)) is None:
         raise ValueError(target.model)  # ways_for leaves it out
     prompt = template.prompt(fill.prefix, fill.suffix)
@@ -100,9 +100,9 @@ def _template(fill: FillRequest, target: Target) -> tuple[str, dict[str, Any]]:
 
 
 # Mistral's answer is that of a chat.
-FILLING: Mapping[FillWay, Dialect] = {
-    FillWay.INFILL: Filling(_infill, cap="n_predict"),
-    FillWay.SUFFIX: Filling(_suffix),
-    FillWay.FIM: Filling(_fim, lambda: OpenAIAnswer({})),
-    FillWay.TEMPLATE: Filling(_template),
+FIM_DIALECTS: Mapping[FimMode, Dialect] = {
+    FimMode.INFILL: FimDialect(_infill, cap="n_predict"),
+    FimMode.SUFFIX: FimDialect(_suffix),
+    FimMode.FIM: FimDialect(_fim, lambda: OpenAIAnswer({})),
+    FimMode.TEMPLATE: FimDialect(_template),
 }

@@ -14,7 +14,7 @@ _DEEPSEEK = ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>")
 
 
 @dataclass(frozen=True)
-class FillTemplate:
+class FimTemplate:
     """One family of models: `text` holds {prefix} and {suffix}.
 
     `stop` are marks that end an answer, and `marks` all those that code must not be
@@ -32,46 +32,46 @@ class FillTemplate:
 
     def inert(self, code: str) -> str:
         """Return code that holds none of the marks."""
-        return self._found.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", code)
+        return self._marks_pattern.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", code)
 
     @cached_property
-    def _found(self) -> re.Pattern[str]:
+    def _marks_pattern(self) -> re.Pattern[str]:
         return re.compile("|".join(map(re.escape, (*self.marks, *self.stop))))
 
 
-TEMPLATES: tuple[FillTemplate, ...] = (
-    FillTemplate(
+TEMPLATES: tuple[FimTemplate, ...] = (
+    FimTemplate(
         r"qwen[\d.]*-?coder",
         "<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",
         (*_BARRED, "<|fim_pad|>", "<|repo_name|>", "<|im_start|>"),
         ("<|endoftext|>", "<|file_sep|>", "<|im_end|>"),
     ),
-    FillTemplate(
+    FimTemplate(
         # the larger ones and those for Python alone did not learn to fill
         r"code-?llama(?!.*(?:python|34b|70b))",
         "<PRE> {prefix} <SUF>{suffix} <MID>",
         ("<PRE>", "<SUF>", "<MID>", "<s>"),
         ("<EOT>", "</s>"),
     ),
-    FillTemplate(
+    FimTemplate(
         r"star-?coder|granite.*code|codeqwen",
         "<fim_prefix>{prefix}<fim_suffix>{suffix}<fim_middle>",
         (*_FIM, "<fim_pad>", "<filename>", "<reponame>", "<repo_name>"),
         ("<|endoftext|>", "<file_sep>"),
     ),
-    FillTemplate(
+    FimTemplate(
         r"deepseek-?coder",
         "<｜fim▁begin｜>{prefix}<｜fim▁hole｜>{suffix}<｜fim▁end｜>",
         (*_DEEPSEEK, "<｜begin▁of▁sentence｜>"),
         ("<｜end▁of▁sentence｜>", "<|EOT|>"),
     ),
-    FillTemplate(
+    FimTemplate(
         r"codestral(?!.*mamba)",
         "[SUFFIX]{suffix}[PREFIX]{prefix}",
         ("[SUFFIX]", "[PREFIX]", "[MIDDLE]", "[INST]", "[/INST]", "<s>"),
         ("</s>",),
     ),
-    FillTemplate(
+    FimTemplate(
         r"codegemma",
         "<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",
         (*_BARRED, "<start_of_turn>", "<bos>"),
@@ -80,7 +80,7 @@ TEMPLATES: tuple[FillTemplate, ...] = (
 )
 
 
-def template_of(model: str) -> FillTemplate | None:
+def template_of(model: str) -> FimTemplate | None:
     """Return how a model wants it written; None where its name says nothing."""
     name = model.lower()
     return next((row for row in TEMPLATES if re.search(row.names, name)), None)

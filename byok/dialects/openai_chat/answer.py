@@ -78,7 +78,7 @@ class OpenAIAnswer:
             self._read(sse)
         except UpstreamError as error:
             self._rest()
-            return then_raise(self._taken(), error)
+            return then_raise(self._take_events(), error)
         out, self._out = self._out, []
         return out
 
@@ -88,7 +88,7 @@ class OpenAIAnswer:
             return
         if self._finish is None:
             self._rest()
-            yield from self._taken()
+            yield from self._take_events()
             raise UpstreamGarbled(
                 "its answer broke off before the end."
                 if self._spoke
@@ -97,9 +97,9 @@ class OpenAIAnswer:
                 retryable=True,
             )
         self._end()
-        yield from self._taken()
+        yield from self._take_events()
 
-    def _taken(self) -> list[StreamEvent]:
+    def _take_events(self) -> list[StreamEvent]:
         out, self._out = self._out, []
         return out
 
@@ -190,13 +190,13 @@ class OpenAIAnswer:
         self._spoke = True
         calls = part.get("tool_calls")
         if len(part) > 1 or not calls:
-            self._said(part)
+            self._read_delta(part)
         if isinstance(calls, list):
             for call in calls:
                 if isinstance(call, dict):
                     self._out.append(self._call(call))
 
-    def _said(self, part: dict[str, Any]) -> None:
+    def _read_delta(self, part: dict[str, Any]) -> None:
         """Read everything of a delta but its tool calls."""
         content = part.get("content")
         if thought := self._thinking.feed(reasoning(part)):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from byok.chat import Json
-from byok.truncate import capped
+from byok.truncate import truncate_middle
 from byok.wire.json_body import write_json
 
 Body: TypeAlias = dict[str, Any]
@@ -64,7 +64,7 @@ def short_descriptions(body: Json, longest: int) -> Body:
     return _offering(
         body,
         (
-            {**tool, "function": _described(tool["function"], longest)}
+            {**tool, "function": _shorten_description(tool["function"], longest)}
             for tool in body.get("tools") or ()
         ),
     )
@@ -103,7 +103,7 @@ def calls_as_text(body: Json) -> Body:
         elif message["content"]:
             _say(out, "assistant", message["content"])
     if out and out[0]["role"] == "system":
-        out[0] = {**out[0], "content": _joined(out[0]["content"], _RECORDS)}
+        out[0] = {**out[0], "content": _join_contents(out[0]["content"], _RECORDS)}
     else:
         out.insert(0, {"role": "system", "content": _RECORDS})
     return {**body, "messages": out}
@@ -133,11 +133,11 @@ def _offering(body: Json, tools: Iterable[Any]) -> Body:
     return {key: value for key, value in body.items() if key not in _ABOUT_TOOLS}
 
 
-def _described(function: Json, longest: int) -> Json:
+def _shorten_description(function: Json, longest: int) -> Json:
     description = function["description"]
     if len(description) <= longest:
         return function
-    return {**function, "description": capped(description, longest)[:longest]}
+    return {**function, "description": truncate_middle(description, longest)[:longest]}
 
 
 def _record(function: Json, content: Any) -> str:
@@ -148,11 +148,11 @@ def _record(function: Json, content: Any) -> str:
 def _say(messages: list[dict[str, Any]], role: str, content: Any) -> None:
     """Add words; strict upstreams refuse two messages of one role in a row."""
     if messages and messages[-1]["role"] == role:
-        content = _joined(messages.pop()["content"], content)
+        content = _join_contents(messages.pop()["content"], content)
     messages.append({"role": role, "content": content})
 
 
-def _joined(one: Any, other: Any) -> Any:
+def _join_contents(one: Any, other: Any) -> Any:
     if isinstance(one, str) and isinstance(other, str):
         return f"{one}\n\n{other}"
     return [*_as_parts(one), *_as_parts(other)]

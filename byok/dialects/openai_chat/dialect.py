@@ -8,7 +8,11 @@ from byok.dialects.base import Mended, Remedy, Target, UpstreamRequest
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.answer import OpenAIAnswer
 from byok.dialects.openai_chat.models import model_ids, model_windows
-from byok.dialects.openai_chat.remedies import mended, presumed, remedy_for
+from byok.dialects.openai_chat.remedies import (
+    apply_remedies,
+    presumed_remedies,
+    remedy_for,
+)
 from byok.dialects.openai_chat.request import encode_request
 from byok.dialects.quirks import Quirks
 from byok.errors import UpstreamRefused
@@ -41,9 +45,9 @@ class OpenAIChat:
         """Read an error body."""
         return refusal_of(body, status, retry_after)
 
-    def presumed(self, quirks: Quirks) -> tuple[Remedy, ...]:
+    def presume(self, quirks: Quirks) -> tuple[Remedy, ...]:
         """Leave out tools beyond the most that the vendor takes."""
-        return presumed(quirks)
+        return presumed_remedies(quirks)
 
     def remedy(
         self,
@@ -55,11 +59,11 @@ class OpenAIChat:
         """Find what to change after a refusal."""
         return remedy_for(body, error, known, extra)
 
-    def mended(
+    def apply(
         self, body: Json, remedies: Iterable[Remedy], *, new: bool, agent: bool
     ) -> Mended:
         """Make changes, and say what the user should hear of them."""
-        return mended(body, remedies, new=new, agent=agent)
+        return apply_remedies(body, remedies, new=new, agent=agent)
 
     def models(self, body: Any) -> list[str]:
         """Read the names in a list of models."""

@@ -10,7 +10,7 @@ from typing import Any
 _LATEST = ":latest"  # Ollama's name for a model without a tag
 
 
-def loaded_window(body: Any, model: str) -> int:
+def read_loaded_window(body: Any, model: str) -> int:
     """Return the window in tokens; 0 where the model is not loaded or nobody tells."""
     if not isinstance(body, dict):
         return 0

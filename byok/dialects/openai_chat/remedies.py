@@ -110,11 +110,11 @@ def _long_description(refused: _Refused) -> tuple[str, str] | None:
 def _bad_tool(refused: _Refused) -> tuple[str, str] | None:
     if refused.error.code != "upstream_bad_schema":
         return None
-    found = next(_named_tools(refused.text, refused.tools), None)
+    found = next(_tools_in_error(refused.text, refused.tools), None)
     return (found["name"], changes.digest_of(found)) if found else None
 
 
-def _named_tools(text: str, tools: list[Json]) -> Iterator[Json]:
+def _tools_in_error(text: str, tools: list[Json]) -> Iterator[Json]:
     if place := _INDEX.search(text):
         yield from tools[int(place[1]) :][:1]
     if at := _PATH.search(text):
@@ -227,7 +227,7 @@ def _old_calls_as_text(body: Json) -> Body:
     return dict(body) if body.get("tools") else changes.calls_as_text(body)
 
 
-def presumed(quirks: Quirks) -> tuple[Remedy, ...]:
+def presumed_remedies(quirks: Quirks) -> tuple[Remedy, ...]:
     """Return what is known of a vendor before any refusal."""
     return (Remedy("most tools", str(quirks.most_tools)),) if quirks.most_tools else ()
 
@@ -251,7 +251,7 @@ def remedy_for(
     return None
 
 
-def mended(
+def apply_remedies(
     body: Json, remedies: Iterable[Remedy], *, new: bool = False, agent: bool = False
 ) -> Mended:
     """Make these changes, and say which of them the user should hear of."""

@@ -23,9 +23,9 @@ from byok.chat import (
     ToolResult,
 )
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.openai_chat.signatures import unsigned
+from byok.dialects.openai_chat.signatures import with_bypass_signature
 from byok.dialects.quirks import Quirks
-from byok.dialects.schemas.common import written
+from byok.dialects.schemas.common import write_schema
 from byok.wire.json_body import write_json
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
@@ -127,7 +127,7 @@ def _tool(tool: ToolDefinition, names: _Table, quirks: Quirks) -> dict[str, Any]
         "function": {
             "name": names(tool.name),
             "description": tool.description,
-            "parameters": written(
+            "parameters": write_schema(
                 write_json(schema), narrow=narrow, plain_keys=plain_keys
             ),
         },
@@ -175,7 +175,7 @@ def _assistant(
     if not calls:
         return {"role": "assistant", "content": text}
     if quirks.signed_calls:
-        calls[0] = {**unsigned(target.model), **calls[0]}
+        calls[0] = {**with_bypass_signature(target.model), **calls[0]}
     empty = None if quirks.null_content else ""
     out = {"role": "assistant", "content": text or empty, "tool_calls": calls}
     thoughts = [p.text for p in message.parts if isinstance(p, ThinkingPart)]

@@ -13,6 +13,6 @@ _UNSIGNED = {"extra_content": {"google": {"thought_signature": _NOT_CHECKED}}}
 _ASKED = re.compile(r"gemini(?!-[12]\b)")
 
 
-def unsigned(model: str) -> dict[str, Any]:
+def with_bypass_signature(model: str) -> dict[str, Any]:
     """Return the fields of a tool call without a signature, as a model wants them."""
     return _UNSIGNED if _ASKED.search(model.lower()) else {}

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from byok.chat import Json
-from byok.dialects.schemas.gemini import narrowed
+from byok.dialects.schemas.gemini import narrow_schema
 from byok.dialects.schemas.keywords import (
     is_pattern,
     is_schema,
@@ -41,7 +41,7 @@ _KEPT = 1000  # schemas; an agent sends the same ones at every step
 
 
 @lru_cache(maxsize=_KEPT)
-def written(raw: bytes, *, narrow: bool, plain_keys: bool) -> Json:
+def write_schema(raw: bytes, *, narrow: bool, plain_keys: bool) -> Json:
     """Return the schema to send for one in JSON, which may be shared: change nothing.
 
     `narrow` and `plain_keys` are quirks.
@@ -49,7 +49,7 @@ def written(raw: bytes, *, narrow: bool, plain_keys: bool) -> Json:
     schema = _Cleaning(parse_json(raw)).top()
     if plain_keys:
         _note_odd_keys(schema)
-    return narrowed(schema) if narrow else schema
+    return narrow_schema(schema) if narrow else schema
 
 
 class _Cleaning:

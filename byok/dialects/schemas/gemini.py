@@ -37,7 +37,7 @@ _MOST_NODES = 2000
 _DEEPEST = 60
 
 
-def narrowed(schema: Json) -> dict[str, Any]:
+def narrow_schema(schema: Json) -> dict[str, Any]:
     """Return a schema of the same meaning, as far as the subset can say it."""
     return _Narrowing(schema).node({**schema, "type": "object"}, top=True)
 
@@ -65,14 +65,14 @@ class _Narrowing:
     def _rewritten(
         self, schema: Json, inside: tuple[str, ...], *, top: bool
     ) -> dict[str, Any]:
-        node, inside = self._resolved(dict(schema), inside)
+        node, inside = self._resolve(dict(schema), inside)
         for part in schemas_in(node.pop("allOf", None)):
-            part, inside = self._resolved(dict(part), inside)
+            part, inside = self._resolve(dict(part), inside)
             merge(node, part)
         notes = _unions(node, top=top)
         if "anyOf" in node:
             return self._branches(node, inside)
-        notes += _spelled(node)
+        notes += _respell(node)
         out = {key: value for key, value in node.items() if key in _KEPT}
         notes += [
             note(key, value)
@@ -91,7 +91,7 @@ class _Narrowing:
         """Leave anyOf alone in its schema: what stands beside it goes into each."""
         branches = []
         for branch in node.pop("anyOf"):
-            part, within = self._resolved(dict(branch), inside)
+            part, within = self._resolve(dict(branch), inside)
             merge(part, node)
             branches.append(self.node(part, within))
         return branches[0] if len(branches) == 1 else {"anyOf": branches}
@@ -107,7 +107,7 @@ class _Narrowing:
             items = self.node(out.get("items"), inside)
             out["items"] = items or {"type": "string"}  # there must be some
 
-    def _resolved(
+    def _resolve(
         self, node: dict[str, Any], inside: tuple[str, ...]
     ) -> tuple[dict[str, Any], tuple[str, ...]]:
         while isinstance(ref := node.get("$ref"), str):
@@ -145,7 +145,7 @@ def _choose(node: dict[str, Any], choices: list[Json]) -> None:
         node.setdefault("anyOf", others)
 
 
-def _spelled(node: dict[str, Any]) -> list[str]:
+def _respell(node: dict[str, Any]) -> list[str]:
     """Spell keywords in others that are known; return notes on what cannot be."""
     notes: list[str] = []
     if "const" in node:

@@ -153,7 +153,9 @@ def is_pattern(text: str) -> bool:
 
 def _spell_type(node: dict[str, Any]) -> None:
     given = node["type"] or "any"
-    kinds = [_known(kind) for kind in (given if isinstance(given, list) else [given])]
+    kinds = [
+        _known_kind(kind) for kind in (given if isinstance(given, list) else [given])
+    ]
     left = list(dict.fromkeys(kind for kind in kinds if kind))
     if not left or "" in kinds:
         del node["type"]  # one that is unknown may be anything
@@ -163,7 +165,7 @@ def _spell_type(node: dict[str, Any]) -> None:
         node["type"] = left
 
 
-def _known(kind: Any) -> str:
+def _known_kind(kind: Any) -> str:
     if kind is None:
         return "null"
     word = kind.lower() if isinstance(kind, str) else ""

@@ -44,15 +44,15 @@ def _unite(node: dict[str, Any], choices: list[Json]) -> None:
     added = {key: _any_of(distinct(variants)) for key, variants in found.items()}
     if added:
         node["properties"] = {**own, **added}
-    common = set.intersection(*(set(_required(choice)) for choice in choices))
-    common_names = [name for name in _required(choices[0]) if name in common]
+    common = set.intersection(*(set(_required_names(choice)) for choice in choices))
+    common_names = [name for name in _required_names(choices[0]) if name in common]
     merge(node, {"required": common_names} if common else {})
     for choice in choices:  # parts of the choices: their keys count as well
         merge(node, {key: choice[key] for key in ("allOf",) if key in choice})
 
 
 def _choice(name: str, choices: list[Json]) -> str:
-    sets = [", ".join(_required(choice)) for choice in choices]
+    sets = [", ".join(_required_names(choice)) for choice in choices]
     if all(sets):
         return f"{_SAID[name]} one of these sets of keys: {'; '.join(sets)}"
     return note(name, choices)
@@ -62,7 +62,7 @@ def _any_of(schemas: list[Any]) -> Any:
     return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
-def _required(schema: Json) -> list[str]:
+def _required_names(schema: Json) -> list[str]:
     names = schema.get("required")
     return [n for n in names if isinstance(n, str)] if isinstance(names, list) else []
 

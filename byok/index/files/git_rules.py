@@ -60,7 +60,7 @@ def places_outside(root: Path, names: tuple[str, ...]) -> list[tuple[Path, str]]
 
 def _of_user(root: Path) -> Path | None:
     """Return the user's own ignore file for all repositories, as git finds it."""
-    path = _configured(root)
+    path = _global_ignore_file(root)
     if path is None:
         settings = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
         path = Path(settings, "git", "ignore")
@@ -70,7 +70,7 @@ def _of_user(root: Path) -> Path | None:
         return None
 
 
-def _configured(root: Path) -> Path | None:
+def _global_ignore_file(root: Path) -> Path | None:
     """Return what the user's own configuration names; git reads it for us."""
     git = find_program("git", never=[root])
     if git is None:

@@ -165,7 +165,9 @@ class Rules:
         chain: _Chain = ((self._noise, "", 0),)
         outer: _Chain = ()
         for name, content, below in self._outside():
-            outer = self._added(outer, name, content, f"{below}/" if below else "", 0)
+            outer = self._append_rules(
+                outer, name, content, f"{below}/" if below else "", 0
+            )
         if not _covers(outer):
             chain = (*outer, *chain)
         return FolderRules(self, "", self._with_files(chain, "", names))
@@ -188,12 +190,12 @@ class Rules:
 
     def _with(self, chain: _Chain, path: str, start: int) -> _Chain:
         content = self._load(path)
-        return self._added(chain, path, content, "", start) if content else chain
+        return self._append_rules(chain, path, content, "", start) if content else chain
 
-    def _added(
+    def _append_rules(
         self, chain: _Chain, path: str, content: bytes, before: str, start: int
     ) -> _Chain:
-        lines, whole = _bounded(content)
+        lines, whole = _bounded_lines(content)
         if not whole:
             self._tell(path, "is too long: only its first part counts")
         in_force = len(lines) + sum(len(patterns) for patterns, _, _ in chain)
@@ -228,7 +230,7 @@ def _covers(outer: _Chain) -> bool:
     return False
 
 
-def _bounded(content: bytes) -> tuple[list[str], bool]:
+def _bounded_lines(content: bytes) -> tuple[list[str], bool]:
     """Return the lines that count, and whether those are all."""
     kept = content
     if len(content) > _MAX_BYTES:

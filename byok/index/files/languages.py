@@ -84,12 +84,12 @@ _NAMES = {
 }
 
 
-def _inverted(table: dict[str, str]) -> dict[str, str]:
+def _invert(table: dict[str, str]) -> dict[str, str]:
     return {end: name for name, ends in table.items() for end in ends.split()}
 
 
-_LANGUAGE_OF_CODE = _inverted(_CODE)
-LANGUAGE_OF = _LANGUAGE_OF_CODE | _inverted(_OTHER)
+_LANGUAGE_OF_CODE = _invert(_CODE)
+LANGUAGE_OF = _LANGUAGE_OF_CODE | _invert(_OTHER)
 _CODE_ENDS = _LANGUAGE_OF_CODE.keys() | set(_UNPARSED.split())
 
 

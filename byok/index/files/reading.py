@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from byok.index.types import Facts, SkipReason
+from byok.index.types import FileFacts, SkipReason
 
 _ATTEMPTS = 2
 _DEEPEST = 128
@@ -70,7 +70,7 @@ class Folder:
         if fd >= 0:
             os.close(fd)
 
-    def read(self, path: str, limit: int) -> tuple[bytes, Facts]:
+    def read(self, path: str, limit: int) -> tuple[bytes, FileFacts]:
         """Return a plain file of at most `limit` bytes, and what `stat` says of it.
 
         A file that changes meanwhile is read again, once. Raises Unreadable.
@@ -124,7 +124,7 @@ class Folder:
         except (OSError, ValueError) as exc:
             raise Unreadable(SkipReason.NOT_ACCESSIBLE) from exc
 
-    def _plain(self, fd: int, limit: int) -> Facts:
+    def _plain(self, fd: int, limit: int) -> FileFacts:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
             raise Unreadable(SkipReason.NOT_A_FILE)
@@ -179,15 +179,15 @@ class Folder:
             raise Unreadable(SkipReason.NOT_ACCESSIBLE) from exc
 
 
-def facts_of(found: os.stat_result) -> Facts:
+def facts_of(found: os.stat_result) -> FileFacts:
     """Return what tells a changed file; each number fits 64 bits with a sign.
 
     Inodes of some file systems and times after 2262 do not, as they come.
     """
-    facts = Facts(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+    facts = FileFacts(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
     if max(facts) < 1 << 63:
         return facts
-    return Facts(*((n + (1 << 63)) % (1 << 64) - (1 << 63) for n in facts))
+    return FileFacts(*((n + (1 << 63)) % (1 << 64) - (1 << 63) for n in facts))
 
 
 def _content(fd: int, size: int) -> bytes:

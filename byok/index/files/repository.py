@@ -39,8 +39,8 @@ def repository_of(root: Path) -> Repository | None:
     for top in (root, *root.parents):
         link = top / ".git"
         if os.path.lexists(link):
-            own = link if link.is_dir() else _named(link, "gitdir:") or link
-            return Repository(top, own, _named(own / "commondir") or own)
+            own = link if link.is_dir() else _pointed_folder(link, "gitdir:") or link
+            return Repository(top, own, _pointed_folder(own / "commondir") or own)
     return None
 
 
@@ -58,7 +58,7 @@ def load(path: Path) -> bytes | None:
         return None
 
 
-def _named(link: Path, before: str = "") -> Path | None:
+def _pointed_folder(link: Path, before: str = "") -> Path | None:
     """Return the folder that a file of git names, relative to where the file is."""
     text = os.fsdecode((load(link) or b"").strip())
     path = text.removeprefix(before).strip()

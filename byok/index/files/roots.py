@@ -8,10 +8,10 @@ from byok.errors import ConfigError
 from byok.index.files.git_rules import rules_outside
 from byok.index.files.ignore import IGNORE_FILES, Rules
 from byok.index.files.reading import Folder, Unreadable
-from byok.index.options import Options
+from byok.index.options import IndexOptions
 
 
-def rules_of(root: Path, options: Options) -> Rules:
+def rules_of(root: Path, options: IndexOptions) -> Rules:
     """Return the rules of a workspace; byok's own folders below it stay out."""
     return Rules(
         partial(_ignore_file, root),

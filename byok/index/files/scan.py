@@ -17,12 +17,12 @@ from time import perf_counter
 
 from byok.index.files.ignore import FolderRules, Rules
 from byok.index.files.reading import BY_DESCRIPTOR, Folder, Unreadable, facts_of
-from byok.index.types import Found, Skipped, SkipReason
+from byok.index.types import FoundFile, Skipped, SkipReason
 from byok.index.versions import MAX_BYTES
 
 _BATCH = 256
 
-Entry = Found | Skipped
+Entry = FoundFile | Skipped
 
 
 @dataclass(slots=True)
@@ -143,12 +143,12 @@ class _Walk:
                 prefix = f"{path}/" if path else ""
                 for start in range(0, len(entries), _BATCH):
                     part = entries[start : start + _BATCH]
-                    yield len(part), self._judged(here, prefix, part, below)
+                    yield len(part), self._judge(here, prefix, part, below)
                 self._stack += reversed(below)
         except (OSError, Unreadable) as exc:
             if not path:
                 raise Unreadable(SkipReason.NOT_ACCESSIBLE) from exc
-            yield 0, [self._skipped(f"{path}/", SkipReason.NOT_ACCESSIBLE)]
+            yield 0, [self._skip(f"{path}/", SkipReason.NOT_ACCESSIBLE)]
 
     @contextmanager
     def _listing(self, path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
@@ -163,7 +163,7 @@ class _Walk:
         finally:
             os.close(fd)
 
-    def _judged(
+    def _judge(
         self,
         here: FolderRules,
         prefix: str,
@@ -184,11 +184,11 @@ class _Walk:
             else:
                 shown = os.fsencode(name).decode("utf-8", "backslashreplace")
                 slash = "/" if is_dir else ""
-                result.append(self._skipped(prefix + shown + slash, reason))
+                result.append(self._skip(prefix + shown + slash, reason))
         began = perf_counter()
         for entry in wanted:
             path = prefix + entry.name
-            judged = self._examined(path, entry)
+            judged = self._examine(path, entry)
             if judged is None:
                 below.append(path)
             else:
@@ -196,22 +196,22 @@ class _Walk:
         self._counters.stat_seconds += perf_counter() - began
         return result
 
-    def _examined(self, path: str, entry: os.DirEntry[str]) -> Entry | None:
+    def _examine(self, path: str, entry: os.DirEntry[str]) -> Entry | None:
         """Return what a name is; None for a folder to enter."""
         try:
             found = _stat(entry)
         except OSError:
-            return self._skipped(path, SkipReason.NOT_ACCESSIBLE)
+            return self._skip(path, SkipReason.NOT_ACCESSIBLE)
         reason = _reason(found, self._folder.device)
         is_folder = stat.S_ISDIR(found.st_mode)
         if reason is not None:
-            return self._skipped(f"{path}/" if is_folder else path, reason)
+            return self._skip(f"{path}/" if is_folder else path, reason)
         if is_folder:
             return None
         self._counters.accepted += 1
-        return Found(path, facts_of(found))
+        return FoundFile(path, facts_of(found))
 
-    def _skipped(self, path: str, reason: SkipReason) -> Skipped:
+    def _skip(self, path: str, reason: SkipReason) -> Skipped:
         counter = _COUNTED[reason]
         setattr(self._counters, counter, getattr(self._counters, counter) + 1)
         return Skipped(path, reason)

@@ -160,7 +160,7 @@ def _is_allowed(path: str, allowed: tuple[str, ...], is_dir: bool) -> bool:
     """
     if not allowed:
         return False
-    patterns = _compiled(allowed)
+    patterns = _compile(allowed)
     end = len(path)
     while end > 0:
         if patterns.verdict(path[:end], is_dir=is_dir or end < len(path)):
@@ -172,5 +172,5 @@ def _is_allowed(path: str, allowed: tuple[str, ...], is_dir: bool) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _compiled(allowed: tuple[str, ...]) -> Patterns:
+def _compile(allowed: tuple[str, ...]) -> Patterns:
     return Patterns([glob.casefold() for glob in allowed])

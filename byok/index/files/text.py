@@ -33,7 +33,7 @@ def decode(content: bytes, path: str = "") -> str | SkipReason:
     code in one. Lines of over 400 characters in the mean are not for people; a few very
     long ones among many others do not count, nor do the pictures of a notebook.
     """
-    text = _decoded(content)
+    text = _decode(content)
     if isinstance(text, SkipReason):
         return text
     if "\r" in text:
@@ -69,7 +69,7 @@ def line_starts(content: bytes) -> list[int]:
     Counted as clients do, in what the bytes say and not in what `decode` makes of it:
     CR LF counts two, a byte order mark one.
     """
-    text = _decoded(content)
+    text = _decode(content)
     if isinstance(text, SkipReason):
         return []
     first = int(any(content.startswith(mark) for mark, _ in _MARKS))
@@ -89,10 +89,10 @@ def _is_minified(text: str) -> bool:
     return too_few or sum(usual) > _MEAN_LINE * len(usual)
 
 
-def _decoded(content: bytes) -> str | SkipReason:
+def _decode(content: bytes) -> str | SkipReason:
     for mark, encoding in _MARKS:
         if content.startswith(mark):
-            return _marked(content[len(mark) :], encoding)
+            return _decode_marked(content[len(mark) :], encoding)
     if b"\0" in content[:_LOOKED_AT]:
         return SkipReason.BINARY
     try:
@@ -101,7 +101,7 @@ def _decoded(content: bytes) -> str | SkipReason:
         return _one_byte(content)
 
 
-def _marked(content: bytes, encoding: str) -> str | SkipReason:
+def _decode_marked(content: bytes, encoding: str) -> str | SkipReason:
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError:

@@ -51,7 +51,7 @@ def cut(
         points = _points_of_text(lines, prose=prose)
     offsets = [0, *accumulate(len(line) + 1 for line in lines)]
     runs = _runs(points, len(lines))
-    return list(_joined(_split(runs, lines, offsets), offsets))
+    return list(_join_short(_split(runs, lines, offsets), offsets))
 
 
 def _points_of_code(
@@ -66,14 +66,14 @@ def _points_of_code(
         elif definition.last_line == decorated:
             continue  # cut where its decorators begin
         if first > previous:
-            points.add(_pulled_up(lines, first, previous))
+            points.add(_first_line_of(lines, first, previous))
             previous = first
         if definition.last_line > first:
             points.add(definition.last_line + 1)
     return sorted(points)
 
 
-def _pulled_up(lines: Sequence[str], first: int, previous: int) -> int:
+def _first_line_of(lines: Sequence[str], first: int, previous: int) -> int:
     """Return the line where what belongs to the definition at `first` begins.
 
     It lies behind `previous`, so no line is looked at for two definitions.
@@ -153,7 +153,9 @@ def _middle(first: int, end: int, lines: Sequence[str], offsets: Sequence[int]) 
     return highest
 
 
-def _joined(runs: Iterable[tuple[int, int]], offsets: Sequence[int]) -> Iterator[Span]:
+def _join_short(
+    runs: Iterable[tuple[int, int]], offsets: Sequence[int]
+) -> Iterator[Span]:
     """Join a run to the one before if one of them is short and both fit a chunk."""
     start, stop = next(iter(runs := iter(runs)))
     for first, end in runs:

@@ -65,7 +65,7 @@ def prepare(path: str, content: bytes, *, plain: bool = False) -> Prepared:
             found = definitions(part.text.encode("utf-8", "replace"), part.language)
         cuts = cut(split_lines(part.text), found, prose=part.language in _PROSE)
         documents += _documents(part.text, cuts, found)
-        spans += (_shifted(span, part.first, lines) for span in cuts)
+        spans += (_shift(span, part.first, lines) for span in cuts)
     terms = " ".join(tokens.path_terms(path))
     return Prepared(name, len(content), None, tuple(spans), tuple(documents), terms)
 
@@ -93,7 +93,7 @@ def _parts(path: str, text: str) -> list[_Part] | SkipReason:
     ]
 
 
-def _shifted(span: Span, by: int, lines: Sequence[str]) -> Span:
+def _shift(span: Span, by: int, lines: Sequence[str]) -> Span:
     if not by:
         return span
     first, last = span.first + by, span.last + by
@@ -118,6 +118,8 @@ def _documents(
         symbols = []
         while at < len(found) and found[at].first_line <= span.last:
             if name := found[at].name:
-                symbols.append(tokens.joined(name[:_LONGEST_NAME].rpartition(":")[2]))
+                symbols.append(
+                    tokens.join_terms(name[:_LONGEST_NAME].rpartition(":")[2])
+                )
             at += 1
-        yield Document(tokens.joined(body), " ".join(filter(None, symbols)))
+        yield Document(tokens.join_terms(body), " ".join(filter(None, symbols)))

@@ -5,14 +5,14 @@ declarator that holds the name. Languages without an entry are not parsed at all
 """
 
 
-def _named(kinds: str) -> str:
+def _named_query(kinds: str) -> str:
     """Return the query for kinds of nodes that have a field `name`."""
     return "".join(f"({kind} name: (_) @name) @d\n" for kind in kinds.split())
 
 
 _ECMASCRIPT = f"""
-{_named("function_declaration generator_function_declaration")}
-{_named("class_declaration method_definition")}
+{_named_query("function_declaration generator_function_declaration")}
+{_named_query("class_declaration method_definition")}
 (program [
   (lexical_declaration (variable_declarator name: (identifier) @name))
   (variable_declaration (variable_declarator name: (identifier) @name))] @d)
@@ -23,9 +23,9 @@ _ECMASCRIPT = f"""
 
 _TYPESCRIPT = f"""
 {_ECMASCRIPT}
-{_named("abstract_class_declaration abstract_method_signature method_signature")}
-{_named("function_signature interface_declaration enum_declaration")}
-{_named("type_alias_declaration internal_module module")}
+{_named_query("abstract_class_declaration abstract_method_signature method_signature")}
+{_named_query("function_signature interface_declaration enum_declaration")}
+{_named_query("type_alias_declaration internal_module module")}
 (construct_signature) @d
 """
 
@@ -41,7 +41,7 @@ _C = """
 
 _CPP = f"""
 {_C}
-{_named("namespace_alias_definition alias_declaration concept_definition")}
+{_named_query("namespace_alias_definition alias_declaration concept_definition")}
 (class_specifier name: (_)? @name body: (_)) @d
 (namespace_definition name: (_)? @name) @d
 """
@@ -63,7 +63,7 @@ _CSS = """
 """
 
 QUERIES = {
-    "bash": _named("function_definition"),
+    "bash": _named_query("function_definition"),
     "c": _C,
     "clojure": """
 ((source (list_lit . (sym_lit) @keyword . (sym_lit name: (sym_name) @name)) @d)
@@ -79,7 +79,7 @@ QUERIES = {
  (#match? @keyword "^(def|DEF)"))
 """,
     "cpp": _CPP,
-    "csharp": _named(
+    "csharp": _named_query(
         "class_declaration struct_declaration interface_declaration enum_declaration "
         "record_declaration delegate_declaration method_declaration "
         "constructor_declaration destructor_declaration local_function_statement "
@@ -88,7 +88,7 @@ QUERIES = {
     ),
     "css": _CSS,
     "cuda": _CPP,
-    "dart": _named(
+    "dart": _named_query(
         "class_definition enum_declaration function_signature getter_signature "
         "setter_signature constructor_signature"
     )
@@ -97,7 +97,7 @@ QUERIES = {
 (extension_declaration name: (_)? @name) @d
 (type_alias . (type_identifier) @name) @d
 """,
-    "elisp": _named("function_definition macro_definition")
+    "elisp": _named_query("function_definition macro_definition")
     + """
 ((source_file (list . (symbol) @keyword . [
   (symbol) @name (list . (symbol) @name)]) @d)
@@ -117,7 +117,7 @@ QUERIES = {
 ((call target: (identifier) @keyword) @d
  (#any-of? @keyword "defstruct" "defexception"))
 """,
-    "erlang": _named("module_attribute record_decl")
+    "erlang": _named_query("module_attribute record_decl")
     + """
 (fun_decl clause: (function_clause name: (_) @name)) @d
 (type_alias name: (type_name name: (_) @name)) @d
@@ -130,11 +130,11 @@ QUERIES = {
 (namespace name: (_) @name) @d
 (named_module name: (_) @name) @d
 """,
-    "gdscript": _named(
+    "gdscript": _named_query(
         "class_name_statement class_definition function_definition enum_definition"
     ),
     "glsl": _C,
-    "go": _named(
+    "go": _named_query(
         "function_declaration method_declaration method_elem type_spec type_alias"
     )
     + """
@@ -151,7 +151,7 @@ QUERIES = {
   (identifier) @name (func . (identifier) @name)]))) @d
  (#any-of? @keyword "class" "interface" "trait" "enum" "def" "void" "task"))
 """,
-    "haskell": _named(
+    "haskell": _named_query(
         "signature function bind data_type newtype type_synomym class instance"
     ),
     "hcl": """
@@ -160,13 +160,13 @@ QUERIES = {
 (block . (identifier) . (string_lit) . (string_lit (template_literal) @name)) @d
 """,
     "hlsl": _CPP,
-    "java": _named(
+    "java": _named_query(
         "class_declaration interface_declaration annotation_type_declaration "
         "enum_declaration record_declaration method_declaration "
         "constructor_declaration compact_constructor_declaration module_declaration"
     ),
     "javascript": _ECMASCRIPT,
-    "julia": _named("module_definition")
+    "julia": _named_query("module_definition")
     + """
 (function_definition (signature (call_expression . (_) @name))) @d
 (assignment . (call_expression . (identifier) @name)) @d
@@ -206,11 +206,11 @@ QUERIES = {
 (structure (value_definition (let_binding pattern: (value_name) @name)) @d)
 """,
     "ocaml_interface": _OCAML,
-    "perl": _named(
+    "perl": _named_query(
         "subroutine_declaration_statement method_declaration_statement "
         "package_statement class_statement"
     ),
-    "php": _named(
+    "php": _named_query(
         "class_declaration interface_declaration trait_declaration enum_declaration "
         "function_definition method_declaration"
     )
@@ -229,14 +229,15 @@ QUERIES = {
 (service (service_name) @name) @d
 (rpc . (rpc_name) @name) @d
 """,
-    "python": _named("class_definition function_definition")
+    "python": _named_query("class_definition function_definition")
     + """
 (type_alias_statement left: (_) @name) @d
 (decorated_definition) @d
 """,
     "r": "(binary_operator lhs: (identifier) @name rhs: (function_definition)) @d",
-    "ruby": _named("method singleton_method class module") + "(singleton_class) @d",
-    "rust": _named(
+    "ruby": _named_query("method singleton_method class module")
+    + "(singleton_class) @d",
+    "rust": _named_query(
         "function_item function_signature_item struct_item enum_item union_item "
         "trait_item type_item mod_item macro_definition"
     )
@@ -244,7 +245,7 @@ QUERIES = {
 (impl_item type: (_) @name) @d
 (foreign_mod_item) @d
 """,
-    "scala": _named(
+    "scala": _named_query(
         "class_definition object_definition trait_definition enum_definition "
         "type_definition function_definition function_declaration"
     )
@@ -257,8 +258,8 @@ QUERIES = {
   (symbol) @name (list . (symbol) @name)]) @d)
  (#match? @keyword "^def"))
 """,
-    "scss": _CSS + _named("mixin_statement function_statement"),
-    "solidity": _named(
+    "scss": _CSS + _named_query("mixin_statement function_statement"),
+    "solidity": _named_query(
         "contract_declaration library_declaration interface_declaration "
         "struct_declaration enum_declaration function_definition modifier_definition "
         "event_definition error_declaration"
@@ -273,8 +274,8 @@ QUERIES = {
  (create_type (object_reference name: (_) @name))
  (create_index column: (_) @name)] @d
 """,
-    "starlark": _named("function_definition"),
-    "swift": _named("protocol_declaration")
+    "starlark": _named_query("function_definition"),
+    "swift": _named_query("protocol_declaration")
     + """
 (class_declaration name: [
   (type_identifier) @name (user_type (type_identifier) @name)]) @d
@@ -285,7 +286,7 @@ QUERIES = {
 (deinit_declaration "deinit" @name) @d
 (macro_declaration (simple_identifier) @name) @d
 """,
-    "tlaplus": _named("module operator_definition function_definition theorem"),
+    "tlaplus": _named_query("module operator_definition function_definition theorem"),
     "tsx": _TYPESCRIPT,
     "typescript": _TYPESCRIPT,
     "vim": "(function_definition (function_declaration name: (_) @name)) @d",

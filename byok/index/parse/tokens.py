@@ -33,7 +33,7 @@ def terms(text: str) -> Iterator[str]:
         yield from expand(word)
 
 
-def joined(text: str) -> str:
+def join_terms(text: str) -> str:
     """Return the terms of a text with spaces between."""
     return " ".join([term for word in _WORD.findall(text) for term in expand(word)])
 
@@ -74,11 +74,11 @@ def path_terms(path: str) -> list[str]:
     """
     *folders, name = path.split("/")
     stem_of_name = name.rsplit(".", 1)[0] or name
-    found = list(terms(_spaced(stem_of_name))) * 2
+    found = list(terms(_separate(stem_of_name))) * 2
     for folder in folders[-4:]:
-        found += terms(_spaced(folder))
+        found += terms(_separate(folder))
     return found
 
 
-def _spaced(name: str) -> str:
+def _separate(name: str) -> str:
     return name.replace("-", " ").replace(".", " ")

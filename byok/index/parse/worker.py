@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from byok.index.files.reading import Folder, Unreadable
-from byok.index.types import Facts, Job, Prepared, SkipReason
+from byok.index.types import FileFacts, ParseJob, Prepared, SkipReason
 from byok.index.versions import MAX_BYTES, blob_name
 from byok.platform.process import end_with, keep_secrets_in_memory
 
@@ -49,20 +49,20 @@ class Prepare(Protocol):
         """Return the file version, cut and tokenised."""
 
 
-class Reply(NamedTuple):
+class WorkerReply(NamedTuple):
     """An outcome on its way through the pipe; the pool still has the job."""
 
     key: int
     prepared: Prepared | None
     reason: SkipReason | None
-    facts: Facts | None
+    facts: FileFacts | None
     plain: bool
     read_seconds: float = 0.0
     calculate_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WorkerLimits:
     """How a worker behaves: seconds until the alarm, nice value, bytes of memory."""
 
     alarm: float = 30.0
@@ -84,7 +84,7 @@ def main(handle: int, beat_handle: int) -> None:
     getattr(import_module(module), name)(connection, beat, limits)
 
 
-def run(connection: Connection, beat: Connection, limits: Limits) -> None:
+def run(connection: Connection, beat: Connection, limits: WorkerLimits) -> None:
     """Work for a pool."""
     from byok.index.parse.prepare import prepare  # loads the parser: not for the parent
 
@@ -92,14 +92,14 @@ def run(connection: Connection, beat: Connection, limits: Limits) -> None:
 
 
 def work(
-    connection: Connection, beat: Connection, limits: Limits, prepare: Prepare
+    connection: Connection, beat: Connection, limits: WorkerLimits, prepare: Prepare
 ) -> None:
     """Answer batches of jobs with lists of replies, in order, until the pipe ends."""
     with contextlib.suppress(EOFError, OSError):  # the pool is gone
         connection.send(READY)
         while True:
-            jobs: list[Job] = connection.recv()
-            replies: list[Reply] = []
+            jobs: list[ParseJob] = connection.recv()
+            replies: list[WorkerReply] = []
             size = 0
             for reply, read in _replies(jobs, beat, limits, prepare):
                 replies.append(reply)
@@ -111,7 +111,7 @@ def work(
                 connection.send(replies)
 
 
-def _settle(parent: int, limits: Limits) -> None:
+def _settle(parent: int, limits: WorkerLimits) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     keep_secrets_in_memory()
     end_with(parent)
@@ -124,8 +124,8 @@ def _settle(parent: int, limits: Limits) -> None:
 
 
 def _replies(
-    jobs: list[Job], beat: Connection, limits: Limits, prepare: Prepare
-) -> Iterator[tuple[Reply, int]]:
+    jobs: list[ParseJob], beat: Connection, limits: WorkerLimits, prepare: Prepare
+) -> Iterator[tuple[WorkerReply, int]]:
     with ExitStack() as opened:
         folders: dict[str, Folder] = {}
         for number, job in enumerate(jobs):
@@ -153,28 +153,28 @@ def _folder(root: str, folders: dict[str, Folder], opened: ExitStack) -> Folder:
 
 
 def _reply(
-    job: Job, folder: Callable[[str], Folder], prepare: Prepare
-) -> tuple[Reply, int]:
+    job: ParseJob, folder: Callable[[str], Folder], prepare: Prepare
+) -> tuple[WorkerReply, int]:
     content, facts = job.content, None
     began = read = time.perf_counter()
     if content is None:
         try:
             content, facts = folder(job.root).read(job.path, MAX_BYTES)
         except Unreadable as exc:
-            return Reply(job.key, None, exc.reason, None, job.plain), 0
+            return WorkerReply(job.key, None, exc.reason, None, job.plain), 0
         read = time.perf_counter()
     name = blob_name(job.path, content) if job.known or job.parser_crashers else b""
     if job.known and name == job.known:
-        same = Reply(job.key, None, None, facts, job.plain, read - began)
+        same = WorkerReply(job.key, None, None, facts, job.plain, read - began)
         return same, len(content)
     plain = job.plain or name in job.parser_crashers
-    prepared, plain = _prepared(job.path, content, prepare, plain=plain)
+    prepared, plain = _prepare_safely(job.path, content, prepare, plain=plain)
     reason = SkipReason.NOT_ACCESSIBLE if prepared is None else prepared.reason
     spent = (read - began, time.perf_counter() - read)
-    return Reply(job.key, prepared, reason, facts, plain, *spent), len(content)
+    return WorkerReply(job.key, prepared, reason, facts, plain, *spent), len(content)
 
 
-def _prepared(
+def _prepare_safely(
     path: str, content: bytes, prepare: Prepare, *, plain: bool
 ) -> tuple[Prepared | None, bool]:
     """Prepare a file, without the parser if it fails with it; None if that fails."""

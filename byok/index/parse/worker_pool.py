@@ -16,13 +16,13 @@ from io import BytesIO
 from multiprocessing.connection import Connection, wait
 from typing import cast
 
-from byok.index.parse.worker import BEAT, READY, Beat, Limits, Reply
+from byok.index.parse.worker import BEAT, READY, Beat, WorkerLimits, WorkerReply
 from byok.index.parse.worker_process import WorkerProcess
 from byok.index.types import (
     Document,
-    Facts,
-    Job,
+    FileFacts,
     Outcome,
+    ParseJob,
     Prepared,
     SkipReason,
     Span,
@@ -41,9 +41,9 @@ _PATIENCE = 3
 
 _CLASSES = {
     (made.__module__, made.__name__): made
-    for made in (Reply, Facts, Prepared, Document, Span, SkipReason)
+    for made in (WorkerReply, FileFacts, Prepared, Document, Span, SkipReason)
 }
-Start = Callable[[str, Limits], WorkerProcess]
+Start = Callable[[str, WorkerLimits], WorkerProcess]
 
 
 class WorkersUnavailable(Exception):
@@ -63,7 +63,7 @@ class _Worker:
     ready: bool = False
     beat: Beat | None = None
     felt: float = 0.0
-    batch: list[Job] = field(default_factory=list)
+    batch: list[ParseJob] = field(default_factory=list)
     answered: int = 0
     files: int = 0
 
@@ -84,15 +84,15 @@ class Pool:
         """Start nothing yet; `limit` is in seconds per file, `memory` in bytes."""
         self._size = size
         self._limit = limit
-        self._limits = Limits(2 * _PATIENCE * limit, nice, memory)
+        self._limits = WorkerLimits(2 * _PATIENCE * limit, nice, memory)
         self._target = target
         self._start = start
         self._workers: list[_Worker] = []
-        self._todo: deque[list[Job]] = deque()
+        self._todo: deque[list[ParseJob]] = deque()
         self._failures = 0
         self._next_start = 0.0
 
-    def prepare(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[Outcome]:
         """Yield each job's outcome as it comes, in any order; take jobs as needed.
 
         Blocks. The job of an outcome has `plain` set if its file had to be repeated.
@@ -123,21 +123,21 @@ class Pool:
     def _busy(self) -> list[_Worker]:
         return [one for one in self._workers if one.batch]
 
-    def _hand_out(self, batches: Iterator[list[Job]]) -> None:
+    def _hand_out(self, batches: Iterator[list[ParseJob]]) -> None:
         """Give each free worker a batch, and start workers for those that are left."""
         for one in list(self._workers):
             if one.ready and not one.batch and self._fill(batches, 1):
                 self._give(one, self._todo.popleft())
         starting = sum(not one.ready for one in self._workers)
         while len(self._workers) < self._size and self._fill(batches, starting + 1):
-            if time.monotonic() < self._next_start or not self._started():
+            if time.monotonic() < self._next_start or not self._start_worker():
                 break
             starting += 1
         if self._todo and not self._workers and self._failures >= _START_ATTEMPTS:
             self._failures = 0
             raise WorkersUnavailable("no process for parsing can be started")
 
-    def _fill(self, batches: Iterator[list[Job]], count: int) -> bool:
+    def _fill(self, batches: Iterator[list[ParseJob]], count: int) -> bool:
         while len(self._todo) < count:
             batch = next(batches, None)
             if batch is None:
@@ -145,21 +145,21 @@ class Pool:
             self._todo.append(batch)
         return True
 
-    def _started(self) -> bool:
+    def _start_worker(self) -> bool:
         try:
             process = self._start(self._target, self._limits)
         except OSError:
-            self._failed()
+            self._note_failed_start()
             return False
         self._workers.append(_Worker(process, time.monotonic()))
         return True
 
-    def _failed(self) -> None:
+    def _note_failed_start(self) -> None:
         self._failures += 1
         pause = _START_PAUSE * 2 ** min(self._failures, 8)
         self._next_start = time.monotonic() + pause
 
-    def _give(self, one: _Worker, batch: list[Job]) -> None:
+    def _give(self, one: _Worker, batch: list[ParseJob]) -> None:
         _feel(one)  # the last of the batch before
         one.answered, one.beat, one.heard = 0, None, time.monotonic()
         try:
@@ -179,16 +179,16 @@ class Pool:
         for connection in heard:
             one = by_connection[cast(Connection, connection)]
             try:
-                outcomes += self._heard(one)
+                outcomes += self._receive(one)
             except Exception:  # the pipe's end, or what nobody can read
-                outcomes += self._lost(one)
+                outcomes += self._replace_worker(one)
         now = time.monotonic()
         for one in list(self._workers):
             if self._overdue(one, now, quiet=not heard):
-                outcomes += self._lost(one)
+                outcomes += self._replace_worker(one)
         return outcomes
 
-    def _heard(self, one: _Worker) -> list[Outcome]:
+    def _receive(self, one: _Worker) -> list[Outcome]:
         received = one.process.connection.recv_bytes(_REPLY_BYTES)
         message = _Unpickler(BytesIO(received)).load()
         one.heard = time.monotonic()
@@ -219,10 +219,10 @@ class Pool:
         starved = used is not None and used - one.beat.computed < self._limit / 2
         return not starved or seconds > _PATIENCE * self._limit
 
-    def _lost(self, one: _Worker) -> list[Outcome]:
+    def _replace_worker(self, one: _Worker) -> list[Outcome]:
         """End a worker, and see to it that its batch is done by others."""
         if not one.ready:
-            self._failed()
+            self._note_failed_start()
         _feel(one)
         self._end(one)
         batch = one.batch
@@ -255,8 +255,8 @@ class _Unpickler(pickle.Unpickler):
         return _CLASSES[module, name]
 
 
-def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
-    batch: list[Job] = []
+def _batches(jobs: Iterable[ParseJob]) -> Iterator[list[ParseJob]]:
+    batch: list[ParseJob] = []
     size = 0
     for job in jobs:
         batch.append(job)
@@ -268,13 +268,13 @@ def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
         yield batch
 
 
-def _outcomes(message: object, batch: list[Job]) -> list[Outcome]:
+def _outcomes(message: object, batch: list[ParseJob]) -> list[Outcome]:
     """Check a reply against the jobs it answers; ValueError if it is none."""
     if not isinstance(message, list) or not 0 < len(message) <= len(batch):
         raise ValueError("not a reply")
     outcomes = []
     for job, reply in zip(batch, message, strict=False):
-        if not isinstance(reply, Reply) or reply.key != job.key:
+        if not isinstance(reply, WorkerReply) or reply.key != job.key:
             raise ValueError("a reply to something else")
         if not isinstance(reply.prepared, Prepared | None):
             raise ValueError("not a prepared file")

@@ -14,7 +14,7 @@ from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
-from byok.index.parse.worker import Limits
+from byok.index.parse.worker import WorkerLimits
 from byok.platform.programs import clean_environment
 from byok.platform.search_path import without_working_folder
 
@@ -29,7 +29,7 @@ _START = (
 class WorkerProcess:
     """One process, the pipe to it, and the one that its heartbeat comes from."""
 
-    def __init__(self, target: str, limits: Limits) -> None:
+    def __init__(self, target: str, limits: WorkerLimits) -> None:
         """Start it; `target` names what it runs, as in "byok.index.parse.worker:run".
 
         Raises:

@@ -16,10 +16,10 @@ from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE, Datab
 from byok.index.store.index_errors import IndexFailed
 from byok.index.store.lexical import LexicalIndex, remove_all
 from byok.index.store.packing import pack_spans
-from byok.index.types import Facts, Outcome, Prepared, SkipReason
+from byok.index.types import FileFacts, Outcome, Prepared, SkipReason
 
 _log = logging.getLogger(__name__)
-_UNREAD = Facts(-1, 0, 0, 0)
+_UNREAD = FileFacts(-1, 0, 0, 0)
 
 
 class Written(NamedTuple):
@@ -28,7 +28,7 @@ class Written(NamedTuple):
     workspace_id: int
     path: str
     blob_id: int | None
-    facts: Facts | None
+    facts: FileFacts | None
     reason: SkipReason | None = None
     read_seconds: float = 0.0
     calculate_seconds: float = 0.0

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from byok.code_query import Upload
-from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE, selected
+from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE, select_in
 from byok.index.types import SkipReason
 from byok.index.versions import blob_name
 
@@ -29,12 +29,12 @@ class Known(NamedTuple):
         return self.state != NAMED and (self.held or self.reason is not None)
 
 
-def known(db: sqlite3.Connection, names: Iterable[bytes]) -> dict[bytes, Known]:
+def find_known(db: sqlite3.Connection, names: Iterable[bytes]) -> dict[bytes, Known]:
     """Look names up; those that are aliases count as the blob they stand for."""
     wanted = list(names)
     found = _exactly(db, wanted)
     others = [n for n in wanted if n not in found or found[n].state == NAMED]
-    for name, *rest in selected(
+    for name, *rest in select_in(
         db,
         "SELECT a.name, b.id, b.state, "
         "EXISTS(SELECT 1 FROM content INDEXED BY content_size WHERE blob_id = b.id), "
@@ -46,7 +46,7 @@ def known(db: sqlite3.Connection, names: Iterable[bytes]) -> dict[bytes, Known]:
 
 
 def _exactly(db: sqlite3.Connection, names: Iterable[bytes]) -> dict[bytes, Known]:
-    rows = selected(
+    rows = select_in(
         db,
         "SELECT b.name, b.id, b.state, "
         "EXISTS(SELECT 1 FROM content INDEXED BY content_size WHERE blob_id = b.id), "
@@ -61,11 +61,11 @@ def names_of(db: sqlite3.Connection, blob_ids: Iterable[int]) -> dict[int, list[
     wanted = list(blob_ids)
     found = {
         blob_id: [name]
-        for blob_id, name in selected(
+        for blob_id, name in select_in(
             db, "SELECT id, name FROM blob WHERE id IN (?)", wanted
         )
     }
-    for blob_id, name in selected(
+    for blob_id, name in select_in(
         db, "SELECT blob_id, name FROM alias WHERE blob_id IN (?)", wanted
     ):
         if blob_id in found:
@@ -73,7 +73,7 @@ def names_of(db: sqlite3.Connection, blob_ids: Iterable[int]) -> dict[int, list[
     return found
 
 
-def settled(db: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
+def resolve_aliases(db: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
     """Replace names that became aliases after a checkpoint took them in."""
     moved = dict(
         db.execute(
@@ -88,7 +88,7 @@ def settled(db: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
 def register(db: sqlite3.Connection, names: Iterable[bytes]) -> dict[bytes, int]:
     """Return an id for each name, also for those that nothing is known of yet."""
     wanted = list(names)
-    ids = {name: entry.id for name, entry in known(db, wanted).items()}
+    ids = {name: entry.id for name, entry in find_known(db, wanted).items()}
     for name in wanted:
         if name not in ids:
             cursor = db.execute(

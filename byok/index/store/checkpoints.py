@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from hashlib import sha256
 
 from byok.index.store import blobs
-from byok.index.store.blobs import known, register, settled
-from byok.index.store.database import NAMED, selected
+from byok.index.store.blobs import find_known, register, resolve_aliases
+from byok.index.store.database import NAMED, select_in
 from byok.index.store.packing import pack_ids, unpack_ids
 
 _log = logging.getLogger(__name__)
@@ -39,9 +39,9 @@ def make(
     new = set(register(db, added).values())
     blobs.touch(db, new, day)
     ids |= new
-    ids.difference_update(entry.id for entry in known(db, deleted).values())
+    ids.difference_update(entry.id for entry in find_known(db, deleted).values())
     names = sorted(
-        name for (name,) in selected(db, "SELECT name FROM blob WHERE id IN (?)", ids)
+        name for (name,) in select_in(db, "SELECT name FROM blob WHERE id IN (?)", ids)
     )
     made = _PREFIX + sha256(b"".join(names)).hexdigest()[:40]
     db.execute(
@@ -59,7 +59,7 @@ def members_of(db: sqlite3.Connection, checkpoint: str) -> set[int] | None:
         "SELECT members FROM checkpoint WHERE id = ?", (checkpoint,)
     ).fetchone()
     try:
-        return None if row is None else settled(db, unpack_ids(row[0]))
+        return None if row is None else resolve_aliases(db, unpack_ids(row[0]))
     except (zlib.error, ValueError):
         _log.error(
             "checkpoint %s is damaged; clients send their names again", checkpoint
@@ -75,7 +75,7 @@ def touch(db: sqlite3.Connection, checkpoint: str, day: int) -> None:
     )
 
 
-def stored_bytes(db: sqlite3.Connection) -> int:
+def count_bytes(db: sqlite3.Connection) -> int:
     """Return how many bytes the checkpoints take."""
     sql = "SELECT coalesce(sum(length(members) + length(id)), 0) FROM checkpoint"
     return int(db.execute(sql).fetchone()[0])

@@ -137,7 +137,7 @@ def read_only(path: Path) -> sqlite3.Connection:
     return db
 
 
-def selected(
+def select_in(
     db: sqlite3.Connection, sql: str, values: Iterable[object]
 ) -> Iterator[tuple[Any, ...]]:
     """Run `... IN (?)` over any number of values, a few hundred at once."""

@@ -16,26 +16,26 @@ _NAMES_SHARE = 0.25
 _NAME_BYTES = 170  # what a bare name takes, measured
 
 
-def stored_bytes(db: sqlite3.Connection) -> int:
+def count_bytes(db: sqlite3.Connection) -> int:
     """Return how many bytes all take that clients sent: contents, names, sets."""
     contents = db.execute("SELECT coalesce(sum(bytes), 0) FROM content").fetchone()[0]
-    return int(contents) + _named_bytes(db)
+    return int(contents) + _name_bytes(db)
 
 
-def _named_bytes(db: sqlite3.Connection) -> int:
+def _name_bytes(db: sqlite3.Connection) -> int:
     names = db.execute(
         "SELECT count(*) FROM blob WHERE state <> 1 AND state = ?", (NAMED,)
     ).fetchone()[0]
-    return int(names) * _NAME_BYTES + checkpoints.stored_bytes(db)
+    return int(names) * _NAME_BYTES + checkpoints.count_bytes(db)
 
 
 def tidy(database: Database, day: int) -> None:
     """Forget checkpoints and bare names that nobody used for a month."""
     with database.writing() as db:
-        _tidied(db, day)
+        _tidy_checkpoints(db, day)
 
 
-def _tidied(db: sqlite3.Connection, day: int) -> set[int]:
+def _tidy_checkpoints(db: sqlite3.Connection, day: int) -> set[int]:
     """Return the blobs that the checkpoints need which are left."""
     month_ago = day - _LIVE_DAYS
     checkpoints.drop_unused(db, month_ago)
@@ -52,12 +52,12 @@ def evict(database: Database, batches: Batches, limit: int, day: int) -> int:
     take more than their share. Runs in the writer thread.
     """
     with database.writing() as db:
-        used = _tidied(db, day)
-        if _named_bytes(db) > limit * _NAMES_SHARE:
+        used = _tidy_checkpoints(db, day)
+        if _name_bytes(db) > limit * _NAMES_SHARE:
             checkpoints.drop_unused(db, day)
             used = checkpoints.members_of_all(db)
             checkpoints.drop_names(db, used, day)
-        total = stored_bytes(db)
+        total = count_bytes(db)
         candidates = db.execute(
             "SELECT b.id, c.bytes FROM blob b JOIN content c ON c.blob_id = b.id "
             "WHERE b.state = ? AND b.used < ? ORDER BY b.used, b.id",

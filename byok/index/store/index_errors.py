@@ -35,7 +35,7 @@ class DiskFull(IndexFailed):
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Turn tantivy's errors into byok's; a panic is not even an Exception."""
     try:
         yield
@@ -45,10 +45,10 @@ def translated() -> Iterator[None]:
                 "Another byok process is using the index.",
                 hint="Wait for it, or start the daemon (byok serve): all ask that one.",
             ) from error
-        raise _failed("cannot be used", error) from error
+        raise _index_error("cannot be used", error) from error
     except BaseException as error:
         if type(error).__name__ == "PanicException":
-            raise _failed("is damaged", error) from error
+            raise _index_error("is damaged", error) from error
         raise
 
 
@@ -56,10 +56,10 @@ def reason(error: Exception) -> str:
     """Say why nothing can be indexed, and what to do, without names of classes."""
     if isinstance(error, ByokError):
         return error.sentence
-    return _failed("cannot be used", error).sentence
+    return _index_error("cannot be used", error).sentence
 
 
-def _failed(how: str, error: BaseException) -> IndexFailed:
+def _index_error(how: str, error: BaseException) -> IndexFailed:
     if _FULL.search(str(error)):
         return DiskFull(
             "The disk is full; the index cannot be written.",

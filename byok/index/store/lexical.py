@@ -18,7 +18,7 @@ import tantivy
 from tantivy import Occur, Query
 
 from byok.index.store import segments
-from byok.index.store.index_errors import DiskFull, IndexFailed, translated
+from byok.index.store.index_errors import DiskFull, IndexFailed, translate_errors
 from byok.index.types import Prepared
 
 _log = logging.getLogger(__name__)
@@ -79,11 +79,11 @@ class LexicalIndex:
 
     def _open(self) -> None:
         """Open for writing; only who may write can say that an index is damaged."""
-        with translated():
+        with translate_errors():
             self._index = tantivy.Index(self._schema, path=str(self._folder))
             self._writer: tantivy.IndexWriter | None = self._new_writer()
             try:
-                if name := segments.damaged(self._folder):
+                if name := segments.find_damaged(self._folder):
                     raise IndexFailed(f"{name} is damaged")
                 self._searcher = self._index.searcher()
             except BaseException:
@@ -106,7 +106,7 @@ class LexicalIndex:
     @contextmanager
     def _writing(self) -> Iterator[tantivy.IndexWriter]:
         """Lend the writer; one that failed loses what it had, and is replaced."""
-        with translated():
+        with translate_errors():
             try:
                 if self._writer is None:
                     self._writer = self._new_writer()
@@ -126,7 +126,7 @@ class LexicalIndex:
 
         A merge that ends meanwhile takes some away, so they are looked at twice.
         """
-        return all(segments.damaged(self._folder) for _ in range(2))
+        return all(segments.find_damaged(self._folder) for _ in range(2))
 
     @property
     def bytes(self) -> int:
@@ -154,7 +154,7 @@ class LexicalIndex:
         """Make what was added and removed durable and visible."""
         with self._writing() as writer:
             writer.commit()
-        with translated():
+        with translate_errors():
             self._index.reload()
             self._searcher = self._index.searcher()
 
@@ -182,7 +182,7 @@ class LexicalIndex:
         """
         if not terms or not view.ids:
             return []
-        with translated():
+        with translate_errors():
             return self._search(terms, view, limit)
 
     def _search(
@@ -250,7 +250,7 @@ class LexicalIndex:
         """Return how many chunks each blob has in the index."""
         searcher = self._searcher
         everything = max(1, searcher.num_docs)
-        with translated():
+        with translate_errors():
             hits = searcher.search(Query.all_query(), everything, count=False).hits
             where = [address for _, address in hits]
             found = searcher.fast_field_values("blob_id", where) if where else ()
@@ -262,7 +262,7 @@ class LexicalIndex:
         if writer is None:
             return
         try:
-            with translated():
+            with translate_errors():
                 writer.wait_merging_threads()
         except IndexFailed as error:  # so it had failed before
             _log.warning("%s", error)

@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 
 import orjson
 
-from byok.index.types import Commit, History, Span
+from byok.index.types import Commit, CommitHistory, Span
 
 _U32, _I64 = "I", "q"
 
@@ -35,13 +35,15 @@ def unpack_ids(packed: bytes) -> list[int]:
     return list(accumulate(array(_I64, zlib.decompress(packed))))
 
 
-def pack_history(history: History) -> bytes:
+def pack_history(history: CommitHistory) -> bytes:
     """Write the commits of a workspace."""
     rows = [history.head, [list(commit) for commit in history.commits]]
     return zlib.compress(orjson.dumps(rows), 1)
 
 
-def unpack_history(packed: bytes) -> History:
+def unpack_history(packed: bytes) -> CommitHistory:
     """Read what `pack_history` wrote."""
     head, rows = orjson.loads(zlib.decompress(packed))
-    return History(head, tuple(Commit(h, t, m, tuple(f), n) for h, t, m, f, n in rows))
+    return CommitHistory(
+        head, tuple(Commit(h, t, m, tuple(f), n) for h, t, m, f, n in rows)
+    )

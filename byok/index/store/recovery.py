@@ -10,7 +10,7 @@ from byok.index.store.database import (
     TO_INDEX,
     TO_REMOVE,
     Database,
-    selected,
+    select_in,
 )
 from byok.index.store.lexical import LexicalIndex, remove_all
 
@@ -71,7 +71,7 @@ def _start_over(db: sqlite3.Connection, blob_ids: Collection[int]) -> None:
     Uploads that were refused have neither; they keep the reason.
     """
     rows = list(
-        selected(
+        select_in(
             db,
             "SELECT id, EXISTS(SELECT 1 FROM content WHERE blob_id = blob.id), "
             "reason IS NOT NULL "

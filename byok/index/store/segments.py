@@ -30,9 +30,9 @@ _AT_ONCE = 2**20
 _TRAILER = 8
 
 
-def damaged(folder: Path) -> str:
+def find_damaged(folder: Path) -> str:
     """Return the name of the first file of an index that is not whole, "" if none."""
-    names = _committed(folder)
+    names = _files_of_commit(folder)
     if names is None:
         return "meta.json"
     return next((name for name in names if not _is_whole(folder / name)), "")
@@ -47,19 +47,19 @@ def check_folder(folder: Path) -> None:
     if not os.path.lexists(folder):
         return
     if folder.is_symlink() or folder.is_mount():
-        raise _refused(
+        raise _refusal(
             folder, "is a link or a disk of its own", "Put a plain folder in its place"
         )
     if not folder.is_dir():
-        raise _refused(folder, "is no folder", "Move it away")
+        raise _refusal(folder, "is no folder", "Move it away")
     foreign = sorted(path.name for path in folder.iterdir() if not _is_own(path))
-    if foreign and _committed(folder) is None:
-        raise _refused(
+    if foreign and _files_of_commit(folder) is None:
+        raise _refusal(
             folder, f"holds files that are not byok's ({foreign[0]!r})", "Move it away"
         )
 
 
-def _refused(folder: Path, why: str, cure: str) -> ConfigError:
+def _refusal(folder: Path, why: str, cure: str) -> ConfigError:
     return ConfigError(
         f"{folder} {why}; byok keeps its index there and has left it as it is.",
         hint=f"{cure}, or let BYOK_HOME name a folder of byok's own.",
@@ -94,7 +94,7 @@ def remove_leftovers(folder: Path) -> None:
     The numbers in names of `.del` files come again after a kill, and tantivy cannot
     write a file that exists: every later commit would fail.
     """
-    names = _committed(folder)
+    names = _files_of_commit(folder)
     if names is None:
         return
     for path in own_files(folder):
@@ -115,7 +115,7 @@ def move_files(folder: Path, to: Path) -> None:
         path.rename(to / path.name)
 
 
-def _committed(folder: Path) -> list[str] | None:
+def _files_of_commit(folder: Path) -> list[str] | None:
     """Return the files that the last commit names, None if that cannot be read."""
     try:
         meta = orjson.loads((folder / "meta.json").read_bytes())

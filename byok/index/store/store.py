@@ -50,7 +50,7 @@ class Store:
             IndexFailed, NotReady: the disk is full, or may not be written.
         """
         database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _told_of(database), ExitStack() as opened:
+        with _sqlite_error(database), ExitStack() as opened:
             self.index = LexicalIndex(index)
             opened.callback(self.index.close)
             self.database = Database(database)
@@ -86,18 +86,18 @@ class Store:
 
         return self._writer.submit(transaction)
 
-    async def changed(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def wait_for_change(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Wait for a `change`.
 
         Raises:
             NotReady: the database cannot be written; 507 where the disk is full.
         """
-        with _told_of(self.database.path):
+        with _sqlite_error(self.database.path):
             return await asyncio.wrap_future(self.change(work))
 
-    async def written(self, work: Callable[[], T]) -> T:
-        """Wait for some work in the writer thread; raises as `changed` does."""
-        with _told_of(self.database.path):
+    async def run_in_writer(self, work: Callable[[], T]) -> T:
+        """Wait for some work in the writer thread; raises as `wait_for_change` does."""
+        with _sqlite_error(self.database.path):
             return await asyncio.wrap_future(self.writing(work))
 
     def put(self, outcomes: Sequence[tuple[Outcome, int]]) -> None:
@@ -182,7 +182,7 @@ class Store:
 
 
 @contextmanager
-def _told_of(database: Path) -> Iterator[None]:
+def _sqlite_error(database: Path) -> Iterator[None]:
     """Say what hinders SQLite; a full disk is told as what it is."""
     try:
         yield

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from byok.index.files.reading import Folder, Unreadable
 from byok.index.store import blobs
-from byok.index.store.database import selected
+from byok.index.store.database import select_in
 from byok.index.store.store import Store
 from byok.index.versions import MAX_BYTES, blob_name
 
@@ -33,7 +33,7 @@ def adopt(
     """
     with store.reading() as db:
         places = list(
-            selected(
+            select_in(
                 db,
                 "SELECT b.id, b.name, f.workspace_id, f.path FROM file f "
                 "JOIN blob b ON b.id = f.blob_id WHERE f.blob_id IN (?)",
@@ -47,12 +47,12 @@ def adopt(
         some.append((blob_id, content))
         size += len(content)
         if size >= at_once:
-            held |= _kept(store, some)
+            held |= _keep_contents(store, some)
             some, size = [], 0
-    return frozenset(held | _kept(store, some))
+    return frozenset(held | _keep_contents(store, some))
 
 
-def _kept(store: Store, contents: list[tuple[int, bytes]]) -> set[int]:
+def _keep_contents(store: Store, contents: list[tuple[int, bytes]]) -> set[int]:
     if not contents:
         return set()
 

@@ -19,7 +19,7 @@ _END = re.compile(
 )
 
 
-def cleaned(message: str) -> str:
+def clean_message(message: str) -> str:
     """Return what a commit says: no links, numbers, trailers, code; 600 characters."""
     kept: list[str] = []
     fenced = False

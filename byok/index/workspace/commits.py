@@ -6,7 +6,7 @@ from pathlib import Path
 from byok.index.files.repository import Marks, marks_of, repository_of
 from byok.index.store.packing import pack_history, unpack_history
 from byok.index.store.store import Store
-from byok.index.types import History
+from byok.index.types import CommitHistory
 from byok.index.workspace.git_history import head, read_history
 
 
@@ -14,7 +14,7 @@ class Commits:
     """What git's log says of a workspace; runs in the loop, reads in threads."""
 
     def __init__(self, workspace_id: int, root: Path, store: Store) -> None:
-        self.history: History | None = None
+        self.history: CommitHistory | None = None
         self._id = workspace_id
         self._root = root
         self._store = store

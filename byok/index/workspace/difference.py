@@ -10,7 +10,7 @@ from byok.index.files.scan import WHOLE, is_below, is_folder_at
 from byok.index.files.steering import steering_of
 from byok.index.indexer import Task
 from byok.index.store.store import Store
-from byok.index.types import Facts
+from byok.index.types import FileFacts
 from byok.index.workspace.watch import Watcher
 from byok.index.workspace.workspace import Workspace
 
@@ -46,7 +46,7 @@ class Disk:
             workspace.steering = steering_of(workspace.root)
             for folder in workspace.steering.folders:
                 enter(folder)
-        known = self._known(tops)
+        known = self._indexed_files(tops)
         compared = workspace.compare(
             {path: facts for path, (facts, _) in known.items()},
             limit=limit,
@@ -63,7 +63,7 @@ class Disk:
         Raises:
             Unreadable: the root is gone.
         """
-        wanted = {path for changed in paths for path in _concerned(changed)}
+        wanted = {path for changed in paths for path in _affected_paths(changed)}
         rules = self._workspace.rules
         with Folder(self._workspace.root) as folder:
             kinds = {path: is_folder_at(folder, path) for path in wanted - WHOLE}
@@ -81,9 +81,13 @@ class Disk:
         ]
         away = rest.keys() - set(changed)
         self._watcher.keep(away, ())
-        versions = {path: name for path, (_, name) in self._known(changed).items()}
+        versions = {
+            path: name for path, (_, name) in self._indexed_files(changed).items()
+        }
         return Difference(
-            self._tasks(changed, versions), [*self._known(away)], frozenset(tops)
+            self._tasks(changed, versions),
+            [*self._indexed_files(away)],
+            frozenset(tops),
         )
 
     def _tasks(self, paths: Iterable[str], versions: dict[str, bytes]) -> list[Task]:
@@ -94,7 +98,9 @@ class Disk:
             for path in paths
         ]
 
-    def _known(self, tops: Collection[str]) -> dict[str, tuple[Facts, bytes]]:
+    def _indexed_files(
+        self, tops: Collection[str]
+    ) -> dict[str, tuple[FileFacts, bytes]]:
         """Return the files at and below some paths: facts, and names of versions."""
         ranges = [
             some
@@ -105,7 +111,7 @@ class Disk:
             ranges = [("", chr(sys.maxunicode))]
         with self._store.reading() as db:
             return {
-                path: (Facts(*facts), name or b"")
+                path: (FileFacts(*facts), name or b"")
                 for first, end in ranges
                 for path, name, *facts in db.execute(
                     "SELECT f.path, b.name, f.size, f.mtime_ns, f.ctime_ns, f.inode "
@@ -116,7 +122,7 @@ class Disk:
             }
 
 
-def _concerned(path: str) -> tuple[str, ...]:
+def _affected_paths(path: str) -> tuple[str, ...]:
     """Return what to look at: the rules of a folder hold for all that is below."""
     folder, _, name = path.rpartition("/")
     return (path, folder) if name in IGNORE_FILES else (path,)

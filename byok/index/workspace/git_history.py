@@ -15,8 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from byok.index.types import MOST_FILES, Commit, History
-from byok.index.workspace.commit_text import cleaned
+from byok.index.types import MOST_FILES, Commit, CommitHistory
+from byok.index.workspace.commit_text import clean_message
 from byok.platform.programs import clean_environment, find_program, kill_group
 
 _log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ def read_history(
     git: str | None = None,
     seconds: float = _SECONDS,
     most_bytes: int = _MOST_BYTES,
-) -> History | None:
+) -> CommitHistory | None:
     """Read the last commits that touched `root`.
 
     None where there is no git, no repository, no commit, or where git refuses; the log
@@ -92,7 +92,7 @@ def read_history(
         return None
     if ran.trouble:
         _log.warning("only a part of the history of %s: %s", root, ran.trouble)
-    return History(newest, commits)
+    return CommitHistory(newest, commits)
 
 
 class _RefusedError(Exception):
@@ -221,7 +221,7 @@ def _commits(output: bytes, *, whole: bool) -> Iterator[Commit]:
         made = Commit(
             commit,
             min(int(seconds), _LATEST) if seconds.isdigit() else 0,
-            cleaned(message.decode("utf-8", "replace")),
+            clean_message(message.decode("utf-8", "replace")),
             tuple(files),
             touched,
         )

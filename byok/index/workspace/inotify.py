@@ -98,7 +98,9 @@ class FolderWatches:
         try:
             put(frozenset())
             while ready.poll() and not self._closing.wait(_PACE):
-                if (told := self._told(os.read(self._fd, _AT_ONCE))) != frozenset():
+                if (
+                    told := self._read_events(os.read(self._fd, _AT_ONCE))
+                ) != frozenset():
                     put(told)
         finally:
             with self._lock:
@@ -113,7 +115,7 @@ class FolderWatches:
                 self._closing.set()
                 os.eventfd_write(self._wake, 1)
 
-    def _told(self, data: bytes) -> frozenset[str] | None:
+    def _read_events(self, data: bytes) -> frozenset[str] | None:
         found: set[str] | None = set()
         end = 0
         with self._lock:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Alone:
+class SerialTasks:
     """Runs works one after another, each in a task of its own."""
 
     def __init__(self) -> None:

@@ -115,7 +115,7 @@ class Synchroniser:
         await self._drop(found.gone)
         self.workspace.expect(task.path for task in found.changed)
         self._queue(found.changed, first=True)
-        fits = self.workspace.tracked <= self._max_files
+        fits = self.workspace.file_count <= self._max_files
         if tops := found.tops if fits else WHOLE:
             await self._compare(tops)
 
@@ -218,7 +218,7 @@ class Synchroniser:
         else:
             self._complete()
 
-    def done(self, path: str, *, settled: bool) -> None:
+    def note_written(self, path: str, *, settled: bool) -> None:
         """Note that a file was written; called in the loop."""
         self.workspace.waiting = max(0, self.workspace.waiting - 1)
         if not settled:
@@ -254,10 +254,10 @@ class Synchroniser:
         """Run something beside; if it fails, `paths` are looked at again."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(partial(self._ended, paths))
+        task.add_done_callback(partial(self._handle_end, paths))
         return task
 
-    def _ended(self, paths: Collection[str], task: asyncio.Task[None]) -> None:
+    def _handle_end(self, paths: Collection[str], task: asyncio.Task[None]) -> None:
         """Say what failed, and look at everything, as the engine does with `run`."""
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):

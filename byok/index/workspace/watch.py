@@ -79,7 +79,7 @@ class Watcher:
         while True:
             began = time.monotonic()
             try:
-                async with aclosing(self._watched()) as watched:
+                async with aclosing(self._watch()) as watched:
                     async for changes in watched:
                         yield changes
             except FileNotFoundError:
@@ -109,7 +109,7 @@ class Watcher:
         self._note = note
         self._tell(note)
 
-    async def _watched(self) -> AsyncGenerator[Changes, None]:
+    async def _watch(self) -> AsyncGenerator[Changes, None]:
         """Yield changes until watching fails; "anything" when it has begun."""
         loop = asyncio.get_running_loop()
         queue: asyncio.Queue[_Told] = asyncio.Queue()
@@ -125,7 +125,7 @@ class Watcher:
         thread.start()
         self._put, self._watches = put, watches
         try:
-            _known(await queue.get())
+            _value_or_raise(await queue.get())
             yield Changes(None)
             while True:
                 if self._watches is not None and self._note:
@@ -139,12 +139,12 @@ class Watcher:
     async def _heap(self, queue: "asyncio.Queue[_Told]") -> frozenset[str] | None:
         """Return what changed at one time, None if that is unknown."""
         loop = asyncio.get_running_loop()
-        found = _known(await queue.get())
+        found = _value_or_raise(await queue.get())
         end = loop.time() + self._longest
         while True:
             try:
                 async with asyncio.timeout_at(min(end, loop.time() + self._quiet)):
-                    more = _known(await queue.get())
+                    more = _value_or_raise(await queue.get())
             except TimeoutError:
                 break
             found = None if found is None or more is None else found | more
@@ -166,7 +166,7 @@ class Watcher:
             put(RuntimeError(str(error)))
 
 
-def _known(told: _Told) -> Found:
+def _value_or_raise(told: _Told) -> Found:
     if isinstance(told, Exception):
         raise told
     return told

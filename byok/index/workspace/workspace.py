@@ -12,7 +12,7 @@ from byok.index.files.scan import WHOLE, Counters, is_below, is_text, walk
 from byok.index.files.steering import Steering
 from byok.index.store.batches import Written
 from byok.index.store.lexical import View
-from byok.index.types import Facts, Found, Phase, SkipReason
+from byok.index.types import FileFacts, FoundFile, Phase, SkipReason
 
 # Whatever changes within this time after a file was read may have the same time stamp.
 _SETTLES_NS = 2_000_000_000
@@ -72,7 +72,7 @@ class Workspace:
 
     def compare(
         self,
-        known: Mapping[str, Facts],
+        known: Mapping[str, FileFacts],
         *,
         limit: int,
         tops: Collection[str] = WHOLE,
@@ -94,7 +94,7 @@ class Workspace:
         steps = walk(self.root, self.rules, counters, tops=tops, entering=entering)
         for batch in steps:
             for entry in batch:
-                if not isinstance(entry, Found):
+                if not isinstance(entry, FoundFile):
                     continue
                 found.append(entry.path)
                 if missing.pop(entry.path, None) == entry.facts:
@@ -122,7 +122,7 @@ class Workspace:
             self._version += 1
 
     @property
-    def tracked(self) -> int:
+    def file_count(self) -> int:
         """How many files there are, whatever is in them."""
         return len(self._members) + len(self._others)
 
@@ -200,10 +200,12 @@ class Workspace:
         share = 100.0 * done / self.queued if self.queued else 100.0
         if self.phase is Phase.SCANNING and not self.built:
             share = 0.0
-        return Progress(str(self.root), self.phase, round(share, 1), self.tracked, done)
+        return Progress(
+            str(self.root), self.phase, round(share, 1), self.file_count, done
+        )
 
 
-def is_unsettled(facts: Facts, now_ns: int | None = None) -> bool:
+def is_unsettled(facts: FileFacts, now_ns: int | None = None) -> bool:
     """Tell whether a later change could leave these very facts: read it once more.
 
     A time stamp in the future says nothing; then the change of the entry counts.

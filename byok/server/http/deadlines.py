@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from byok.routing import Group
+from byok.routing import EndpointGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +18,16 @@ class OfficialTiming:
     first: float = 45.0
     pause: float = 60.0
 
-    def until_first(self, group: Group) -> float:
+    def until_first(self, group: EndpointGroup) -> float:
         """Return how long a group waits for the first byte."""
         return self.in_all(group) or self.first
 
-    def in_all(self, group: Group) -> float | None:
+    def in_all(self, group: EndpointGroup) -> float | None:
         """Return how long a group waits for a whole answer; None: while bytes come."""
-        known = {Group.MODELS: self.models, Group.COMPLETION: self.completion}
+        known = {
+            EndpointGroup.MODELS: self.models,
+            EndpointGroup.COMPLETION: self.completion,
+        }
         return known.get(group)
 
 

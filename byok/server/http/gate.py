@@ -21,7 +21,7 @@ class Gate:
         self.stopping = False
 
     @asynccontextmanager
-    async def entered(self, *, wait: bool = True) -> AsyncIterator[None]:
+    async def enter(self, *, wait: bool = True) -> AsyncIterator[None]:
         """Hold a place while an answer is made; `wait` for one that gets free.
 
         Raises:
@@ -38,7 +38,7 @@ class Gate:
             self._slots.release()
 
     @asynccontextmanager
-    async def ended_by_stop(self) -> AsyncIterator[None]:
+    async def raise_on_stop(self) -> AsyncIterator[None]:
         """Turn the end of the daemon into an error that can still be told.
 
         Raises:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
-from byok.threads import Run, here
+from byok.threads import Runner, inline
 
 LARGE = 2**20  # bytes
 _AT_ONCE = 2
@@ -21,19 +21,19 @@ class LargeBodies:
         self._large = large
         self._rooms = asyncio.Semaphore(at_once)
 
-    def room(self, length: int | None) -> AbstractAsyncContextManager[Run]:
+    def room(self, length: int | None) -> AbstractAsyncContextManager[Runner]:
         """Hold a place while a body of this length is read and understood.
 
         `length` is None where a client does not tell it.
         """
         if length is not None and length < self._large:
             return _AT_ONCE_HERE
-        return self._waited_for()
+        return self._wait_for_room()
 
     @asynccontextmanager
-    async def _waited_for(self) -> AsyncIterator[Run]:
+    async def _wait_for_room(self) -> AsyncIterator[Runner]:
         async with self._rooms:
             yield asyncio.to_thread
 
 
-_AT_ONCE_HERE: AbstractAsyncContextManager[Run] = nullcontext(here)
+_AT_ONCE_HERE: AbstractAsyncContextManager[Runner] = nullcontext(inline)

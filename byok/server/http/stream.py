@@ -30,14 +30,14 @@ class _Response(StreamResponse):
     _send_headers_immediately = False
 
 
-def _opened(headers: Mapping[str, str], status: int = 200) -> _Response:
+def _new_response(headers: Mapping[str, str], status: int = 200) -> _Response:
     named = {**headers, REQUEST_ID: current_record().request_id}
     return _Response(status=status, headers=named)
 
 
 async def static_stream(request: BaseRequest, *lines: Json) -> StreamResponse:
     """Answer with a stream whose lines are known."""
-    response = _opened(LINES)
+    response = _new_response(LINES)
     await response.prepare(request)
     for line in lines:
         await response.write(encode_line(line))
@@ -60,7 +60,7 @@ class OpenStream:
     ) -> None:
         loop = asyncio.get_running_loop()
         self._request = request
-        self._response = _opened(headers, status)
+        self._response = _new_response(headers, status)
         self._patience = patience
         self._clock: Callable[[], float] = loop.time
         self._last = self._clock()
@@ -91,7 +91,7 @@ class OpenStream:
     async def write(self, data: bytes) -> None:
         """Send bytes, the first ones with the head; the client sees them at once."""
         if not self._response.prepared:
-            data = await self._begun(data)
+            data = await self._prepare(data)
         self._last = self._stuck_since = self._clock()
         await self._response.write(data)
         self._stuck_since = None
@@ -99,7 +99,7 @@ class OpenStream:
     async def finish(self, data: bytes = b"") -> None:
         """End the answer; its last bytes and the end leave in one packet."""
         if not self._response.prepared:
-            data = await self._begun(data)
+            data = await self._prepare(data)
         self._stuck_since = self._clock()
         await self._response.write_eof(data)
 
@@ -109,7 +109,7 @@ class OpenStream:
         if self._request.transport is not None:
             self._request.transport.close()  # without the mark of the end
 
-    async def _begun(self, data: bytes) -> bytes:
+    async def _prepare(self, data: bytes) -> bytes:
         """Prepare the head; return what goes out with it."""
         async with self._lock:
             if not self._response.prepared:

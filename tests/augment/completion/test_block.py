@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.augment.completion.block import MOST_LINES, Block, OneLine
+from byok.augment.completion.block import MOST_LINES, IndentedBlock, OneLine
 from byok.augment.completion.cursor import Cursor
 
 MORE = "\n\n\ndef other():\n    pass\n"
@@ -10,9 +10,9 @@ MORE = "\n\n\ndef other():\n    pass\n"
 
 def block(before: str, after: str, said: str) -> tuple[str, bool]:
     """Return what is taken of a text after which more might have come."""
-    extent = Block(Cursor(before, after))
+    extent = IndentedBlock(Cursor(before, after))
     extent.feed(said)
-    return extent.taken(whole=True), extent.enough
+    return extent.take(whole=True), extent.enough
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ def test_a_block_has_an_end_at_last() -> None:
 
 
 def test_of_a_cut_block_whole_lines_are_left() -> None:
-    extent = Block(Cursor("def f():\n    ", ""))
+    extent = IndentedBlock(Cursor("def f():\n    ", ""))
     extent.feed("a\n    b\n    hal")
-    assert extent.taken(whole=False) == "a\n    b"
+    assert extent.take(whole=False) == "a\n    b"
 
 
 @pytest.mark.parametrize(
@@ -122,10 +122,10 @@ def test_a_line_ends_with_its_line(
 ) -> None:
     extent = OneLine(again)
     extent.feed(said)
-    assert (extent.taken(whole=True), extent.enough) == (taken, enough)
+    assert (extent.take(whole=True), extent.enough) == (taken, enough)
 
 
 def test_of_a_cut_line_nothing_is_left() -> None:
     extent = OneLine()
     extent.feed("a, b")
-    assert extent.taken(whole=False) == ""
+    assert extent.take(whole=False) == ""

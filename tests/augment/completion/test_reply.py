@@ -6,7 +6,7 @@ from byok.augment.completion.cursor import Cursor
 from byok.augment.completion.cut import Cutter
 from byok.augment.completion.reply import CompletionObject
 from byok.augment.fences import Unfenced
-from byok.augment.reply_job import Facts
+from byok.augment.reply_job import ReplyFacts
 from byok.errors import UpstreamGarbled
 from byok.events import Finish, FinishReason, TextDelta, ThinkingDelta
 
@@ -23,7 +23,7 @@ NOTHING = {"completion_items": [], "text": "", **REST}
 
 
 def reply(*said: str) -> CompletionObject:
-    facts = Facts("r-1", ("b1",), checkpoint_found=False)
+    facts = ReplyFacts("r-1", ("b1",), checkpoint_found=False)
     made = CompletionObject(Cutter(CURSOR, Unfenced()), CURSOR, facts)
     assert not made.feed(ThinkingDelta("hm"))
     for text in said:
@@ -56,7 +56,7 @@ def test_no_text_is_no_item() -> None:
 
 def test_a_failure_is_no_item() -> None:
     made = reply("return 1\n")
-    assert made.failed(UpstreamGarbled("no")) == NOTHING
+    assert made.fail_whole(UpstreamGarbled("no")) == NOTHING
     assert made.text == ""
 
 

@@ -15,7 +15,7 @@ BODY: dict[str, Any] = {"prompt": "Why is the fer", "suffix": " today?"}
 def test_a_model_is_asked_in_words_and_never_to_fill_code() -> None:
     body = {**BODY, "chat_history": [exchange("Is it late?", "Yes.")]}
     chat = decode(body, PLAIN, ignore).chat
-    assert chat.fill is None
+    assert chat.fim is None
     assert "Why is the fer[[CURSOR]] today?" in texts(chat)
     assert "Assistant: Yes." in texts(chat)
     assert "one line" in texts(chat, Role.SYSTEM)

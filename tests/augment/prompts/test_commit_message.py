@@ -11,7 +11,7 @@ from byok.augment.prompts.commit_message import (
     MIN_FILE,
     decode,
     samples,
-    shortened,
+    shorten_diff,
 )
 from byok.chat import Role
 from byok.events import FinishReason
@@ -73,7 +73,7 @@ def test_it_is_told_to_be_brief_and_cool() -> None:
 
 def test_a_large_diff_shows_the_beginning_of_each_file() -> None:
     files = [f"diff --git a/{n} b/{n}\n" + f"+{n}\n" * 20_000 for n in range(4)]
-    shown = shortened("".join(files))
+    shown = shorten_diff("".join(files))
     assert len(shown) <= MAX_DIFF + 100
     assert [f"diff --git a/{n} " in shown for n in range(4)] == [True] * 4
     assert shown.count("[the rest of this file left out]") == 4
@@ -83,7 +83,7 @@ def test_small_files_leave_their_room_to_a_large_one() -> None:
     large = "diff --git a/x b/x\n" + "+a line of it\n" * 20_000
     small = "".join(f"diff --git a/{n} b/{n}\n+x\n" for n in range(30))
     for diff in (large + small, small + large):
-        shown = shortened(diff)
+        shown = shorten_diff(diff)
         assert shown.count("+x\n") == 30
         assert MAX_DIFF * 0.9 < len(shown) <= MAX_DIFF + 100
 
@@ -103,18 +103,18 @@ def test_nothing_stands_around_the_message(answer: str) -> None:
 
 def test_too_many_files_are_counted() -> None:
     diff = "".join(f"diff --git a/{n} b/{n}\n" + "+x\n" * 500 for n in range(200))
-    assert "more files left out]" in shortened(diff)
+    assert "more files left out]" in shorten_diff(diff)
 
 
 def test_endless_lines_are_cut() -> None:
-    shown = shortened("diff --git a b\n+" + "x" * 100_000 + "\n+y\n")
+    shown = shorten_diff("diff --git a b\n+" + "x" * 100_000 + "\n+y\n")
     assert "+y" in shown
     assert len(shown) < 1000
 
 
 @given(st.text(alphabet="dif -gI:+x\n", max_size=400), st.integers(50, 200))
 def test_no_diff_outgrows_its_limit(diff: str, limit: int) -> None:
-    shown = shortened("diff --git " + diff * 20, limit)
+    shown = shorten_diff("diff --git " + diff * 20, limit)
     assert len(shown) <= limit + MIN_FILE
 
 

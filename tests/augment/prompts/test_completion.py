@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.prompts.completion import decode, unused
-from byok.augment.reply_job import Defaults, Facts
-from byok.chat import FillRequest, Role, Sampling
+from byok.augment.prompts.completion import decode, unused_mark
+from byok.augment.reply_job import Defaults, ReplyFacts
+from byok.chat import FimRequest, Role, Sampling
 from tests.fakes.jobs import PLAIN, events, ignore, never_fails, texts, whole
 from tests.fakes.linear import check_linear
 
@@ -20,16 +20,16 @@ BODY: dict[str, Any] = {
 }
 
 
-def fill_of(**body: Any) -> FillRequest:
-    fill = decode({**BODY, **body}, PLAIN, ignore).chat.fill
+def fill_of(**body: Any) -> FimRequest:
+    fill = decode({**BODY, **body}, PLAIN, ignore).chat.fim
     assert fill is not None
     return fill
 
 
 def test_an_upstream_that_fills_gaps_gets_what_stands_around() -> None:
     head, tail = "import os\n\ndef fare(", "):\n    return 1\n"
-    assert fill_of() == FillRequest(head, tail, one_line=True)
-    assert fill_of(suffix="\r\n") == FillRequest(head, "\n")
+    assert fill_of() == FimRequest(head, tail, one_line=True)
+    assert fill_of(suffix="\r\n") == FimRequest(head, "\n")
 
 
 def test_any_other_model_is_shown_the_marked_place() -> None:
@@ -115,20 +115,20 @@ def test_fences_of_markdown_are_kept_in_markdown() -> None:
 
 @given(st.text("[]CURSO", max_size=40))
 def test_a_mark_is_nowhere_else(code: str) -> None:
-    mark = unused("CURSOR", code)
+    mark = unused_mark("CURSOR", code)
     assert mark not in code
     assert "[[CURSOR]]" in mark
 
 
 def test_a_mark_is_found_soon_even_where_all_short_ones_stand() -> None:
     check_linear(
-        lambda size: unused("CURSOR", "[" * size + "CURSOR" + "]" * size), 9000
+        lambda size: unused_mark("CURSOR", "[" * size + "CURSOR" + "]" * size), 9000
     )
 
 
 def test_of_a_path_without_end_no_more_is_kept_than_tells_files_apart() -> None:
     reply = decode({**BODY, "path": "x" * 1_000_000 + "/a.py"}, PLAIN, ignore).reply
-    path = reply(Facts("r")).cursor.path
+    path = reply(ReplyFacts("r")).cursor.path
     assert path.endswith("/a.py")
     assert len(path) < 10_000
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from byok.augment.prompts.edit import decode
-from byok.augment.reply_job import Facts
+from byok.augment.reply_job import ReplyFacts
 from byok.errors import BadRequest, UpstreamGarbled
 from byok.events import FinishReason
 from tests.fakes.jobs import PLAIN, events, ignore, texts, whole
@@ -94,7 +94,7 @@ def test_an_empty_selection_is_a_place_to_insert() -> None:
 
 
 def test_unknown_blobs_are_told() -> None:
-    found = whole(decode, BODY, events("x"), Facts("r", ("b",), False))
+    found = whole(decode, BODY, events("x"), ReplyFacts("r", ("b",), False))
     assert found["unknown_blob_names"] == ["b"]
     assert found["checkpoint_not_found"] is True
 

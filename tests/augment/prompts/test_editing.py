@@ -9,7 +9,7 @@ from byok.augment.prompts.editing import (
     cleaning,
     cut_file,
     file_of,
-    named,
+    path_line,
     selection_region,
 )
 from byok.errors import BadRequest
@@ -73,5 +73,5 @@ def test_an_insertion_keeps_its_end_as_it_came() -> None:
 
 
 def test_a_path_is_only_a_label() -> None:
-    assert named({"path": "../../etc/passwd"}) == "[file: ../../etc/passwd]"
-    assert named({}) == ""
+    assert path_line({"path": "../../etc/passwd"}) == "[file: ../../etc/passwd]"
+    assert path_line({}) == ""

@@ -69,4 +69,4 @@ def test_without_places_nobody_is_asked(body: dict[str, Any]) -> None:
 
 def test_a_failure_is_no_place_and_no_error() -> None:
     reply = decode(BODY, PLAIN, ignore).reply(FACTS)
-    assert reply.failed(UpstreamGarbled("x")) == EMPTY
+    assert reply.fail_whole(UpstreamGarbled("x")) == EMPTY

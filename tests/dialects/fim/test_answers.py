@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.dialects.fim.answers import FillAnswer
+from byok.dialects.fim.answers import FimAnswer
 from byok.errors import UpstreamError, UpstreamGarbled, UpstreamRefused
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.stage import drain
@@ -24,7 +24,7 @@ def choice(text: str, finish: str | None = None, **more: Any) -> dict[str, Any]:
 def read(*events: Any) -> list[StreamEvent]:
     """Read events; bytes as they are, anything else as JSON."""
     raw = [e if isinstance(e, bytes) else json.dumps(e).encode() for e in events]
-    return list(drain(FillAnswer(), map(ServerSentEvent, raw)))
+    return list(drain(FimAnswer(), map(ServerSentEvent, raw)))
 
 
 def test_text_completions_are_read() -> None:
@@ -84,7 +84,7 @@ def test_an_answer_that_is_none_is_an_error(events: list[Any], code: str) -> Non
 def test_an_error_inside_the_stream_is_one() -> None:
     with pytest.raises(UpstreamRefused, match="broke"):
         read(choice("a"), {"error": {"message": "broke"}})
-    answer = FillAnswer()
+    answer = FimAnswer()
     with pytest.raises(UpstreamRefused, match="broke"):
         answer.feed(ServerSentEvent(b'{"message":"broke"}', "error"))
 

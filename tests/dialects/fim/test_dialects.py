@@ -4,28 +4,28 @@ from typing import Any
 
 import pytest
 
-from byok.chat import ChatRequest, FillRequest, Sampling
+from byok.chat import ChatRequest, FimRequest, Sampling
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.fim.dialects import FILLING, ways_for
-from byok.dialects.fim_mode import FillWay
+from byok.dialects.fim.dialects import FIM_DIALECTS, modes_for
+from byok.dialects.fim_mode import FimMode
 from byok.dialects.quirks import DEFAULT, QUIRKS, Quirks
 from byok.errors import UpstreamError
 from byok.events import Finish, FinishReason, TextDelta
 from byok.stage import drain
 from byok.wire.sse import ServerSentEvent
 
-FILL = FillRequest("def f(", ")\n")
-CHAT = ChatRequest((), fill=FILL, sampling=Sampling(0.2, 0.9, 64))
+FILL = FimRequest("def f(", ")\n")
+CHAT = ChatRequest((), fim=FILL, sampling=Sampling(0.2, 0.9, 64))
 COMMON = {"stream": True, "max_tokens": 64, "temperature": 0.2, "top_p": 0.9}
 CODER = "qwen2.5-coder"
 
 
-def written(way: FillWay, quirks: Quirks = DEFAULT, **extra: Any) -> UpstreamRequest:
-    return FILLING[way].encode(CHAT, Target(CODER, quirks, extra))
+def written(way: FimMode, quirks: Quirks = DEFAULT, **extra: Any) -> UpstreamRequest:
+    return FIM_DIALECTS[way].encode(CHAT, Target(CODER, quirks, extra))
 
 
 def test_llama_cpp_is_asked_beside_its_v1() -> None:
-    request = written(FillWay.INFILL)
+    request = written(FimMode.INFILL)
     assert request.path == "/infill"
     assert request.body == {
         "model": CODER,
@@ -42,48 +42,48 @@ def test_llama_cpp_is_asked_beside_its_v1() -> None:
 
 def test_a_suffix_stands_beside_the_prompt() -> None:
     body = {"model": CODER, "prompt": "def f(", "suffix": ")\n", **COMMON}
-    assert written(FillWay.SUFFIX) == UpstreamRequest("completions", body)
-    assert written(FillWay.FIM) == UpstreamRequest("fim/completions", body)
-    beta = written(FillWay.SUFFIX, QUIRKS["deepseek"])
+    assert written(FimMode.SUFFIX) == UpstreamRequest("completions", body)
+    assert written(FimMode.FIM) == UpstreamRequest("fim/completions", body)
+    beta = written(FimMode.SUFFIX, QUIRKS["deepseek"])
     assert beta == UpstreamRequest("/beta/completions", body)
 
 
 def test_a_raw_prompt_holds_both() -> None:
-    request = written(FillWay.TEMPLATE)
+    request = written(FimMode.TEMPLATE)
     assert request.path == "completions"
     prompt = "<|fim_prefix|>def f(<|fim_suffix|>)\n<|fim_middle|>"
     assert request.body.pop("stop")[0] == "<|endoftext|>"
     assert request.body == {"model": CODER, "prompt": prompt, **COMMON}
 
 
-@pytest.mark.parametrize("way", FILLING)
-def test_what_is_not_set_is_not_sent_and_the_users_fields_are(way: FillWay) -> None:
-    chat = ChatRequest((), fill=FILL)
+@pytest.mark.parametrize("way", FIM_DIALECTS)
+def test_what_is_not_set_is_not_sent_and_the_users_fields_are(way: FimMode) -> None:
+    chat = ChatRequest((), fim=FILL)
     target = Target(CODER, DEFAULT, {"seed": 7, "stream": False})
-    body = FILLING[way].encode(chat, target).body
+    body = FIM_DIALECTS[way].encode(chat, target).body
     assert not {"max_tokens", "n_predict", "temperature", "top_p"} & set(body)
     assert (body["seed"], body["stream"]) == (7, False)
 
 
-@pytest.mark.parametrize("way", FILLING)
-def test_where_one_line_is_wanted_a_line_break_ends_it(way: FillWay) -> None:
-    chat = ChatRequest((), fill=FillRequest("f(", ")", one_line=True))
-    body = FILLING[way].encode(chat, Target(CODER, DEFAULT)).body
+@pytest.mark.parametrize("way", FIM_DIALECTS)
+def test_where_one_line_is_wanted_a_line_break_ends_it(way: FimMode) -> None:
+    chat = ChatRequest((), fim=FimRequest("f(", ")", one_line=True))
+    body = FIM_DIALECTS[way].encode(chat, Target(CODER, DEFAULT)).body
     assert body["stop"][-1] == "\n"
     assert len(body["stop"]) <= 4
-    assert ("stop" in written(way).body) is (way is FillWay.TEMPLATE)
+    assert ("stop" in written(way).body) is (way is FimMode.TEMPLATE)
 
 
 def test_mistral_answers_as_in_a_chat() -> None:
     said = b'{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}'
-    decoder = FILLING[FillWay.FIM].decoder({})
+    decoder = FIM_DIALECTS[FimMode.FIM].decoder({})
     events = list(drain(decoder, [ServerSentEvent(said)]))
     assert events == [TextDelta("x"), Finish(FinishReason.STOP)]
 
 
 def test_a_template_counts_only_where_the_model_has_one() -> None:
-    ways = (FillWay.TEMPLATE, FillWay.CHAT)
-    assert ways_for(ways, CODER) == [FillWay.TEMPLATE, FillWay.CHAT]
-    assert ways_for(ways, "gpt-4.1") == [FillWay.CHAT]
+    ways = (FimMode.TEMPLATE, FimMode.CHAT)
+    assert modes_for(ways, CODER) == [FimMode.TEMPLATE, FimMode.CHAT]
+    assert modes_for(ways, "gpt-4.1") == [FimMode.CHAT]
     with pytest.raises(UpstreamError, match=r"no template is known for gpt-4\.1"):
-        ways_for([FillWay.TEMPLATE], "gpt-4.1")
+        modes_for([FimMode.TEMPLATE], "gpt-4.1")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.dialects.fim.templates import TEMPLATES, FillTemplate, template_of
+from byok.dialects.fim.templates import TEMPLATES, FimTemplate, template_of
 
 # model -> what a prompt for "a|b" looks like
 PROMPTS = {
@@ -41,7 +41,7 @@ def test_of_other_models_nothing_is_assumed(model: str) -> None:
 
 
 @pytest.mark.parametrize("row", TEMPLATES, ids=lambda row: str(row.names))
-def test_a_row_ends_answers_by_few_marks(row: FillTemplate) -> None:
+def test_a_row_ends_answers_by_few_marks(row: FimTemplate) -> None:
     assert 1 <= len(row.stop) <= 4  # as many as OpenAI's imitators take
     own = row.text.replace("{prefix}", "").replace("{suffix}", "")
     for mark in row.marks[:2]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.dialects.openai_chat.loaded_window import loaded_window
+from byok.dialects.openai_chat.loaded_window import read_loaded_window
 
 OLLAMA = {
     "models": [
@@ -35,7 +35,7 @@ LLAMA = {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 2}
     ],
 )
 def test_the_window_of_a_loaded_model(body: Any, model: str, window: int) -> None:
-    assert loaded_window(body, model) == window
+    assert read_loaded_window(body, model) == window
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_the_window_of_a_loaded_model(body: Any, model: str, window: int) -> Non
     ids=str,
 )  # fmt: skip
 def test_what_cannot_be_read_is_unknown(body: Any) -> None:
-    assert loaded_window(body, "m") == 0
+    assert read_loaded_window(body, "m") == 0

@@ -6,7 +6,11 @@ import pytest
 
 from byok.dialects.base import Mended, Remedy
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.openai_chat.remedies import mended, presumed, remedy_for
+from byok.dialects.openai_chat.remedies import (
+    apply_remedies,
+    presumed_remedies,
+    remedy_for,
+)
 from byok.dialects.quirks import DEFAULT, QUIRKS
 
 BODY = {
@@ -64,7 +68,7 @@ def after(request: Any, message: str, **options: Any) -> Mended:
     """The request as it is sent after a refusal."""
     remedy = found(request, message)
     assert remedy
-    return mended(request, [remedy], new=True, **options)
+    return apply_remedies(request, [remedy], new=True, **options)
 
 
 # Parameters
@@ -159,7 +163,7 @@ def test_refused_parameters_are_left_out(
 ) -> None:
     before = dict(BODY)
     kept = {key: value for key, value in BODY.items() if key not in gone}
-    sent = mended(BODY, [Remedy(*remedy) for remedy in remedies])
+    sent = apply_remedies(BODY, [Remedy(*remedy) for remedy in remedies])
     assert sent == Mended({**kept, **added})
     assert before == BODY
 
@@ -167,7 +171,7 @@ def test_refused_parameters_are_left_out(
 def test_a_cap_that_was_renamed_is_left_out_next() -> None:
     once = found(BODY, "max_tokens is not supported")
     assert once == Remedy("cap", "max_tokens")
-    renamed = mended(BODY, [once]).body
+    renamed = apply_remedies(BODY, [once]).body
     assert found(renamed, "Unknown max_completion_tokens", once) == Remedy(
         "parameter", "max_completion_tokens"
     )
@@ -250,7 +254,7 @@ def test_a_tool_that_has_changed_is_offered_again() -> None:
     remedy = found(body(tool("a"), tool("b")), "Invalid schema for function 'b'")
     assert remedy
     changed = body(tool("a"), tool("b", required=["x"]))
-    assert mended(changed, [remedy]) == Mended(changed)
+    assert apply_remedies(changed, [remedy]) == Mended(changed)
 
 
 def test_without_its_only_tool_a_request_says_nothing_of_tools() -> None:
@@ -265,10 +269,10 @@ def test_tools_left_out_are_told_in_one_line_at_the_beginning() -> None:
         for name in "ab"
         if (remedy := found(request, f"Invalid schema for function '{name}'"))
     ]
-    (notice,) = mended(request, remedies).notices
+    (notice,) = apply_remedies(request, remedies).notices
     assert "left out: a, b." in notice
     later = [USER, {"role": "assistant", "content": "Hi."}, USER]
-    assert mended({**request, "messages": later}, remedies).notices == ()
+    assert apply_remedies({**request, "messages": later}, remedies).notices == ()
 
 
 @pytest.mark.parametrize(
@@ -300,12 +304,15 @@ def test_too_many_tools_become_as_many_as_are_taken(message: str, most: int) -> 
 
 
 def test_a_vendors_limit_is_known_beforehand() -> None:
-    assert presumed(QUIRKS["openai"]) == (Remedy("most tools", "128"),)
-    assert presumed(DEFAULT) == ()
+    assert presumed_remedies(QUIRKS["openai"]) == (Remedy("most tools", "128"),)
+    assert presumed_remedies(DEFAULT) == ()
     request = body(*(tool(f"t{n}") for n in range(129)))
-    assert len(mended(request, presumed(QUIRKS["azure"])).body["tools"]) == 128
+    assert (
+        len(apply_remedies(request, presumed_remedies(QUIRKS["azure"])).body["tools"])
+        == 128
+    )
     few = body(tool("a"))
-    assert mended(few, presumed(QUIRKS["azure"])) == Mended(few)
+    assert apply_remedies(few, presumed_remedies(QUIRKS["azure"])) == Mended(few)
 
 
 def test_long_descriptions_are_cut_to_the_length_that_is_taken() -> None:
@@ -338,7 +345,7 @@ def test_tools_stay_where_only_a_field_beside_them_is_refused() -> None:
     sent = after(request, message)
     assert names(sent.body) == ["b"] and "tool_choice" not in sent.body
     remedy = found(sent.body, message)  # and if that was no help
-    assert remedy and names(mended(sent.body, [remedy]).body) == []
+    assert remedy and names(apply_remedies(sent.body, [remedy]).body) == []
 
 
 def test_only_agents_hear_that_there_are_no_tools() -> None:
@@ -362,7 +369,7 @@ def test_old_calls_become_text_where_no_tools_are_offered(message: str) -> None:
 
 def test_old_calls_stay_where_tools_are_offered() -> None:
     request = body(tool("b"), messages=CALLED)
-    assert mended(request, [Remedy("calls")]) == Mended(request)
+    assert apply_remedies(request, [Remedy("calls")]) == Mended(request)
     assert found(request, "tools: Field required") is None
 
 
@@ -380,8 +387,8 @@ def test_a_picture_is_replaced_where_none_is_seen() -> None:
 def test_an_old_picture_is_not_told_again() -> None:
     said = {"role": "assistant", "content": "A cat."}
     remedies = [Remedy("pictures")]
-    assert mended(body(messages=[PICTURE, said, USER]), remedies).notices == ()
-    assert mended(body(messages=[USER, said, PICTURE]), remedies).notices
+    assert apply_remedies(body(messages=[PICTURE, said, USER]), remedies).notices == ()
+    assert apply_remedies(body(messages=[USER, said, PICTURE]), remedies).notices
 
 
 def test_a_remedy_that_was_made_is_no_remedy() -> None:

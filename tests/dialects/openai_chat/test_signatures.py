@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.dialects.openai_chat.signatures import unsigned
+from byok.dialects.openai_chat.signatures import with_bypass_signature
 
 
 @pytest.mark.parametrize(
@@ -11,7 +11,7 @@ from byok.dialects.openai_chat.signatures import unsigned
      "gemini-10-pro"],
 )  # fmt: skip
 def test_gemini_3_and_later_are_told_not_to_check(model: str) -> None:
-    extra = unsigned(model)["extra_content"]
+    extra = with_bypass_signature(model)["extra_content"]
     assert extra == {
         "google": {"thought_signature": "skip_thought_signature_validator"}
     }
@@ -21,4 +21,4 @@ def test_gemini_3_and_later_are_told_not_to_check(model: str) -> None:
     "model", ["gemini-2.5-pro", "gemini-1.5-flash", "gemini-2-flash", "gemma-4", ""]
 )
 def test_who_never_checks_gets_nothing(model: str) -> None:
-    assert unsigned(model) == {}
+    assert with_bypass_signature(model) == {}

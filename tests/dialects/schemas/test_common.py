@@ -13,10 +13,10 @@ from jsonschema import Draft202012Validator
 from byok.augment.tools import read_tools
 from byok.chat import ChatRequest, Message, Role, TextPart
 from byok.dialects.base import Target
-from byok.dialects.openai_chat.remedies import mended, presumed
+from byok.dialects.openai_chat.remedies import apply_remedies, presumed_remedies
 from byok.dialects.openai_chat.request import encode_request
 from byok.dialects.quirks import QUIRKS
-from byok.dialects.schemas.common import written
+from byok.dialects.schemas.common import write_schema
 from tests.fakes.mcp_servers import SERVERS, TEXT, Tools
 from tests.fakes.schemas import SCHEMAS
 from tests.fakes.strict_schemas import MOST_TOOLS, RULES, refused
@@ -26,7 +26,7 @@ QUESTION = Message(Role.USER, (TextPart("Hi?"),))
 
 def clean(schema: Any, *, plain_keys: bool = False) -> Any:
     raw = json.dumps(schema).encode()
-    return written(raw, narrow=False, plain_keys=plain_keys)
+    return write_schema(raw, narrow=False, plain_keys=plain_keys)
 
 
 def one(schema: Any, **root: Any) -> Any:
@@ -49,7 +49,9 @@ def sent(vendor: str, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
     chat = ChatRequest((QUESTION,), read_tools({"tool_definitions": tools}))
     quirks = QUIRKS[vendor]
     body = encode_request(chat, Target("m", quirks)).body
-    offered: list[dict[str, Any]] = mended(body, presumed(quirks)).body["tools"]
+    offered: list[dict[str, Any]] = apply_remedies(
+        body, presumed_remedies(quirks)
+    ).body["tools"]
     return offered
 
 

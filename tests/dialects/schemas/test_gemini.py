@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byok.dialects.schemas.gemini import narrowed
+from byok.dialects.schemas.gemini import narrow_schema
 from tests.fakes.schemas import SCHEMAS
 from tests.fakes.values import VALUES
 
@@ -23,7 +23,7 @@ KNOWN = {
 
 def one(schema: Any, **root: Any) -> Any:
     """Narrow the schema of one property."""
-    whole = narrowed({"type": "object", "properties": {"x": schema}, **root})
+    whole = narrow_schema({"type": "object", "properties": {"x": schema}, **root})
     assert whole["type"] == "object"
     return whole["properties"]["x"]
 
@@ -184,7 +184,7 @@ def test_a_property_may_be_called_like_a_keyword() -> None:
         "properties": {"const": {"type": "string"}, "$ref": {"type": "string"}},
         "required": ["const"],
     }
-    assert narrowed(schema) == schema
+    assert narrow_schema(schema) == schema
 
 
 @pytest.mark.parametrize("place", ["$defs", "definitions"])
@@ -210,7 +210,7 @@ def test_a_reference_to_nowhere_is_an_object(ref: str) -> None:
 
 def test_a_choice_at_the_root_is_told() -> None:
     schema = {"properties": {"a": {}}, "oneOf": [{"required": ["a"]}]}
-    assert narrowed(schema) == {
+    assert narrow_schema(schema) == {
         "type": "object",
         "properties": {"a": {}},
         "description": 'oneOf: [{"required":["a"]}]',
@@ -222,7 +222,7 @@ def test_long_chains_of_references_end() -> None:
     start = {"$ref": "#/$defs/d0"}
     schema = {"$defs": links, "properties": {f"p{n}": start for n in range(3000)}}
     before = time.process_time()
-    assert len(narrowed(schema)["properties"]) == 3000
+    assert len(narrow_schema(schema)["properties"]) == 3000
     assert time.process_time() - before < 5  # minutes, if every chain were followed
 
 
@@ -240,7 +240,7 @@ def test_a_deep_schema_ends(key: str) -> None:
     for _ in range(110):
         inner: Any = {"a": schema} if key == "properties" else schema
         schema = {key: [inner] if key.endswith("Of") else inner}
-    check(narrowed(schema))
+    check(narrow_schema(schema))
 
 
 def check(node: Any) -> None:
@@ -278,12 +278,12 @@ STRANGE: st.SearchStrategy[Any] = st.recursive(
 @given(SCHEMAS | st.dictionaries(KEYWORDS, STRANGE, max_size=5))
 def test_any_schema_becomes_one_in_known_words(schema: dict[str, Any]) -> None:
     before = copy.deepcopy(schema)
-    check(narrowed(schema))
+    check(narrow_schema(schema))
     assert schema == before
 
 
 @settings(max_examples=100)
 @given(SCHEMAS)
 def test_once_is_enough(schema: dict[str, Any]) -> None:
-    narrow = narrowed(schema)
-    assert narrowed(narrow) == narrow
+    narrow = narrow_schema(schema)
+    assert narrow_schema(narrow) == narrow

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from byok.index.files.git_rules import rules_outside
 from byok.index.files.ignore import IGNORE_FILES
 from byok.index.files.roots import rules_of
-from byok.index.options import Options
+from byok.index.options import IndexOptions
 from byok.index.types import SkipReason
 from tests.index.files.test_ignore import FILES, PATHS
 
@@ -56,7 +56,7 @@ def repository(folder: Path, files: Mapping[str, str]) -> Path:
 
 
 def judged(root: Path, *paths: str) -> list[SkipReason | None]:
-    rules = rules_of(root, Options())
+    rules = rules_of(root, IndexOptions())
     return [rules.reason(path.rstrip("/"), is_dir=path[-1] == "/") for path in paths]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from byok.index.files.reading import Folder, Unreadable, facts_of
-from byok.index.types import Facts, SkipReason
+from byok.index.types import FileFacts, SkipReason
 
 LIMIT = 1_000
 
@@ -214,7 +214,7 @@ def test_numbers_that_no_database_holds_are_folded() -> None:
         (0o100644, 2**64 - 1, 1, 1, 0, 0, 5, 0, 0, 0),
         {"st_mtime_ns": 2**63 + 1, "st_ctime_ns": -1},
     )
-    assert facts_of(far) == Facts(5, 1 - 2**63, -1, -1)
+    assert facts_of(far) == FileFacts(5, 1 - 2**63, -1, -1)
 
 
 def next_descriptor() -> int:

@@ -6,7 +6,7 @@ import pytest
 
 from byok.errors import ConfigError
 from byok.index.files.roots import check_root, rules_of
-from byok.index.options import Options
+from byok.index.options import IndexOptions
 from byok.index.types import SkipReason
 
 
@@ -30,7 +30,7 @@ def test_a_workspace_is_known_by_its_real_path(tmp_path: Path) -> None:
 
 def test_rules_come_from_the_folder_and_from_the_user(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("*.log\n")
-    options = Options(
+    options = IndexOptions(
         allow_secret=["*.pem"], extensions=["py"], own_folders=[tmp_path / "byok"]
     )
     rules = rules_of(tmp_path, options)

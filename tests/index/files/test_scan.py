@@ -12,11 +12,11 @@ import pytest
 from byok.index.files.ignore import Rules
 from byok.index.files.reading import Folder, Unreadable, facts_of
 from byok.index.files.scan import WHOLE, Counters, is_below, walk
-from byok.index.types import Found, Skipped, SkipReason
+from byok.index.types import FoundFile, Skipped, SkipReason
 from byok.index.versions import MAX_BYTES
 
 
-def scanned(root: Path, **options: Any) -> tuple[list[Found | Skipped], Counters]:
+def scanned(root: Path, **options: Any) -> tuple[list[FoundFile | Skipped], Counters]:
     counters = Counters()
     with Folder(root) as folder:
         rules = Rules(folder.load, **options)
@@ -25,7 +25,7 @@ def scanned(root: Path, **options: Any) -> tuple[list[Found | Skipped], Counters
 
 
 def found(root: Path) -> list[str]:
-    return [entry.path for entry in scanned(root)[0] if isinstance(entry, Found)]
+    return [entry.path for entry in scanned(root)[0] if isinstance(entry, FoundFile)]
 
 
 def skipped(root: Path) -> dict[str, SkipReason]:
@@ -54,7 +54,7 @@ def test_files_come_sorted_folder_by_folder(root: Path) -> None:
     order = ["B.py", "z.py", "a/x.py", "b/a.py", "b/z.py", "b/c/d.py"]
     assert found(root) == order
     [first, *_], _ = scanned(root)
-    assert first == Found("B.py", facts_of((root / "B.py").stat()))
+    assert first == FoundFile("B.py", facts_of((root / "B.py").stat()))
 
 
 def test_an_ignored_folder_is_one_entry(root: Path) -> None:
@@ -257,7 +257,10 @@ def test_new_ignore_rules_give_what_a_fresh_walk_gives(root: Path) -> None:
         rules.forget_all()
         again = [entry for batch in walk(root, rules, Counters()) for entry in batch]
     assert again == scanned(root)[0]
-    assert {Path(e.path).suffix for e in again if isinstance(e, Found)} == {".py", ""}
+    assert {Path(e.path).suffix for e in again if isinstance(e, FoundFile)} == {
+        ".py",
+        "",
+    }
 
 
 def test_only_some_folders_are_walked_and_each_is_told_before_it_is_listed(
@@ -275,7 +278,7 @@ def test_only_some_folders_are_walked_and_each_is_told_before_it_is_listed(
     batches = walk(
         tmp_path, rules, Counters(), tops={"src", "gone", "lib"}, entering=enter
     )
-    paths = [e.path for batch in batches for e in batch if isinstance(e, Found)]
+    paths = [e.path for batch in batches for e in batch if isinstance(e, FoundFile)]
     assert paths == [
         *("lib/d.py", "lib/late.py", "src/b.py", "src/late.py"),
         *("src/deep/c.py", "src/deep/late.py"),

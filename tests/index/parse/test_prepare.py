@@ -35,9 +35,9 @@ def test_a_document_has_the_terms_of_its_chunk() -> None:
     content = b"def parseHTTPResponse():\n" + BODY + b"def other():\n" + BODY
     prepared = prepare("lib/http-parser.py", content)
     first, second = prepared.documents
-    assert first.symbols == tokens.joined("parseHTTPResponse")
+    assert first.symbols == tokens.join_terms("parseHTTPResponse")
     assert second.symbols == "other"
-    assert first.body == tokens.joined("def parseHTTPResponse():" + BODY.decode())
+    assert first.body == tokens.join_terms("def parseHTTPResponse():" + BODY.decode())
     assert prepared.path_terms == "http parser http parser lib"
     assert [span[:2] for span in prepared.spans] == [(0, 6), (7, 13)]
     assert (prepared.size, prepared.reason) == (len(content), None)
@@ -91,7 +91,7 @@ def test_a_notebook_is_found_by_its_sources_at_the_lines_of_the_file() -> None:
     assert ["proseword" in text for text in shown] == [True, False]
     assert ["codeword" in text for text in shown] == [False, True]
     assert [len(text) + 1 for text in shown] == [span.chars for span in prepared.spans]
-    assert prepared.documents[1].symbols == tokens.joined("groupRegions")
+    assert prepared.documents[1].symbols == tokens.join_terms("groupRegions")
     said = " ".join(document.body for document in prepared.documents)
     assert "proseword" in said
     assert not {"outputword", "rawword", "ivbor"} & set(said.split())
@@ -201,4 +201,4 @@ def test_samples_have_symbols() -> None:
     for language, end in ends.items():
         text, names = SAMPLES[language]
         [one] = prepare(f"x.{end}", text.encode()).documents
-        assert tokens.joined(names.split()[0].rpartition(".")[2]) in one.symbols
+        assert tokens.join_terms(names.split()[0].rpartition(".")[2]) in one.symbols

@@ -23,7 +23,7 @@ from byok.index.parse import tokens
 )
 def test_identifiers_are_split_and_stemmed(text: str, terms: list[str]) -> None:
     assert list(tokens.terms(text)) == terms
-    assert tokens.joined(text).split() == terms
+    assert tokens.join_terms(text).split() == terms
 
 
 def test_an_endless_identifier_is_no_term() -> None:

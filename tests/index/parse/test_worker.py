@@ -8,12 +8,12 @@ from pathlib import Path
 from threading import Thread
 
 from byok.index.parse.prepare import prepare
-from byok.index.parse.worker import BEAT, READY, Beat, Limits, Prepare, work
-from byok.index.types import Job, SkipReason
+from byok.index.parse.worker import BEAT, READY, Beat, Prepare, WorkerLimits, work
+from byok.index.types import ParseJob, SkipReason
 from byok.index.versions import MAX_BYTES, blob_name
 from tests.fakes import nasty_worker
 
-NO_ALARM = Limits(alarm=0)  # it would end this process
+NO_ALARM = WorkerLimits(alarm=0)  # it would end this process
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def working(how: Prepare = prepare) -> Iterator[tuple[Connection, Connection]]:
 
 
 def test_a_batch_is_answered_in_order_and_the_heart_beats_at_each_file() -> None:
-    jobs = [Job(key, f"{key}.py", content=b"def f(): pass") for key in range(3)]
+    jobs = [ParseJob(key, f"{key}.py", content=b"def f(): pass") for key in range(3)]
     with working() as (pipe, beat):
         pipe.send(jobs)
         replies = pipe.recv()
@@ -52,9 +52,9 @@ def test_files_are_read_below_their_root(tmp_path: Path) -> None:
     (tmp_path / "link.py").symlink_to("a.py")
     names = ["a.py", "large.py", "link.py", "none.py", "../a.py"]
     with working() as (pipe, _):
-        pipe.send([Job(n, path, str(tmp_path)) for n, path in enumerate(names)])
+        pipe.send([ParseJob(n, path, str(tmp_path)) for n, path in enumerate(names)])
         read, *others = pipe.recv()
-        pipe.send([Job(9, "a.py", str(tmp_path / "none"))])
+        pipe.send([ParseJob(9, "a.py", str(tmp_path / "none"))])
         [homeless] = pipe.recv()
     assert read.prepared == prepare("a.py", b"x = 1\n")
     assert read.facts.size == 6
@@ -70,7 +70,9 @@ def test_files_are_read_below_their_root(tmp_path: Path) -> None:
 
 def test_a_file_that_raises_is_prepared_without_the_parser() -> None:
     with working(nasty_worker.prepare) as (pipe, _):
-        pipe.send([Job(1, "raise once", content=b""), Job(2, "raise", content=b"")])
+        pipe.send(
+            [ParseJob(1, "raise once", content=b""), ParseJob(2, "raise", content=b"")]
+        )
         once, always = pipe.recv()
     assert (once.plain, once.reason, once.prepared is None) == (True, None, False)
     assert (always.plain, always.prepared) == (True, None)
@@ -80,13 +82,13 @@ def test_a_file_that_raises_is_prepared_without_the_parser() -> None:
 def test_a_large_batch_is_answered_in_parts() -> None:
     content = b"a few words\n" * 50_000
     with working() as (pipe, _):
-        pipe.send([Job(n, "a.txt", content=content) for n in range(4)])
+        pipe.send([ParseJob(n, "a.txt", content=content) for n in range(4)])
         assert [[reply.key for reply in pipe.recv()] for _ in "12"] == [[0, 1], [2, 3]]
 
 
 def test_a_file_that_is_the_known_version_is_not_prepared(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_bytes(b"x = 1\n")
-    job = Job(1, "a.py", root=str(tmp_path), known=blob_name("a.py", b"x = 1\n"))
+    job = ParseJob(1, "a.py", root=str(tmp_path), known=blob_name("a.py", b"x = 1\n"))
     with working() as (pipe, _):
         pipe.send([job])
         [same] = pipe.recv()
@@ -101,7 +103,7 @@ def test_a_file_that_is_the_known_version_is_not_prepared(tmp_path: Path) -> Non
 def test_a_version_that_killed_a_parser_is_not_parsed_again(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_bytes(b"x = 1\n")
     parser_crashers = frozenset([blob_name("a.py", b"x = 1\n")])
-    job = Job(1, "a.py", root=str(tmp_path), parser_crashers=parser_crashers)
+    job = ParseJob(1, "a.py", root=str(tmp_path), parser_crashers=parser_crashers)
     with working() as (pipe, _):
         pipe.send([job])
         [same] = pipe.recv()

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from byok.index.parse.prepare import prepare
-from byok.index.parse.worker import Limits
+from byok.index.parse.worker import WorkerLimits
 from byok.index.parse.worker_pool import BATCH_FILES, Pool, WorkersUnavailable
 from byok.index.parse.worker_process import WorkerProcess
-from byok.index.types import Job, Outcome, SkipReason
+from byok.index.types import Outcome, ParseJob, SkipReason
 
 ROOT = Path(__file__).parents[3]
 LIMIT = 0.5
@@ -34,8 +34,8 @@ def pool(size: int = 1, **options: Any) -> Iterator[Pool]:
         assert made.pids() == []
 
 
-def named(*paths: str) -> list[Job]:
-    return [Job(key, path, content=b"x") for key, path in enumerate(paths)]
+def named(*paths: str) -> list[ParseJob]:
+    return [ParseJob(key, path, content=b"x") for key, path in enumerate(paths)]
 
 
 def by_path(outcomes: list[Outcome]) -> dict[str, Outcome]:
@@ -59,9 +59,9 @@ def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
 
 
 def test_every_job_has_the_outcome_of_prepare(tmp_path: Path) -> None:
-    jobs = [Job(n, f"{n}.py", content=b"def f(): pass") for n in range(300)]
+    jobs = [ParseJob(n, f"{n}.py", content=b"def f(): pass") for n in range(300)]
     (tmp_path / "a.py").write_bytes(b"def g(): pass")
-    jobs += [Job(300, "a.py", str(tmp_path)), Job(301, "none", str(tmp_path))]
+    jobs += [ParseJob(300, "a.py", str(tmp_path)), ParseJob(301, "none", str(tmp_path))]
     with pool(2) as workers:
         outcomes = sorted(workers.prepare(jobs), key=lambda one: one.job.key)
     assert [one.job for one in outcomes] == jobs
@@ -75,7 +75,7 @@ def test_every_job_has_the_outcome_of_prepare(tmp_path: Path) -> None:
 
 
 def test_large_files_come_in_several_replies(tmp_path: Path) -> None:
-    jobs = [Job(n, f"{n}.txt", str(tmp_path)) for n in range(5)]
+    jobs = [ParseJob(n, f"{n}.txt", str(tmp_path)) for n in range(5)]
     for job in jobs:
         (tmp_path / job.path).write_bytes(b"a few words\n" * 50_000)
     with pool() as workers:
@@ -98,10 +98,10 @@ def test_workers_stay_between_calls_and_start_as_needed() -> None:
 def test_jobs_are_taken_as_they_are_needed() -> None:
     taken = []
 
-    def jobs() -> Iterator[Job]:
+    def jobs() -> Iterator[ParseJob]:
         for key in range(100 * BATCH_FILES):
             taken.append(key)
-            yield Job(key, "a.txt", content=b"x")
+            yield ParseJob(key, "a.txt", content=b"x")
 
     with pool() as workers:
         outcomes = workers.prepare(jobs())
@@ -112,7 +112,10 @@ def test_jobs_are_taken_as_they_are_needed() -> None:
 
 def test_a_caller_that_stops_early_leaves_no_work_behind() -> None:
     with pool(target=f"{NASTY}:nasty") as workers:
-        jobs = [*named(*(f"{n}.txt" for n in range(BATCH_FILES))), Job(99, "sleep")]
+        jobs = [
+            *named(*(f"{n}.txt" for n in range(BATCH_FILES))),
+            ParseJob(99, "sleep"),
+        ]
         outcomes = workers.prepare(jobs)
         next(outcomes)
         pids = workers.pids()
@@ -197,7 +200,7 @@ BOMBS = {
 
 @pytest.mark.case("B76")
 def test_a_text_that_overtaxes_a_parser_is_cut_without_it() -> None:
-    jobs = [Job(n, path, content=BOMBS[path]) for n, path in enumerate(BOMBS)]
+    jobs = [ParseJob(n, path, content=BOMBS[path]) for n, path in enumerate(BOMBS)]
     with pool(2, limit=LIMIT) as workers:
         found = by_path(list(workers.prepare(jobs)))
     assert found.keys() == BOMBS.keys()
@@ -210,7 +213,7 @@ def test_a_text_that_overtaxes_a_parser_is_cut_without_it() -> None:
 def test_workers_that_cannot_be_started_are_told() -> None:
     attempts = []
 
-    def start(target: str, limits: Limits) -> WorkerProcess:
+    def start(target: str, limits: WorkerLimits) -> WorkerProcess:
         attempts.append(target)
         raise BlockingIOError(errno.EAGAIN, "no more processes")
 
@@ -235,14 +238,14 @@ def test_workers_that_die_at_once_are_told() -> None:
 def test_the_workers_that_did_start_do_it_all() -> None:
     started: list[WorkerProcess] = []
 
-    def start(target: str, limits: Limits) -> WorkerProcess:
+    def start(target: str, limits: WorkerLimits) -> WorkerProcess:
         if started:
             raise BlockingIOError(errno.EAGAIN, "no more processes")
         started.append(WorkerProcess(target, limits))
         return started[0]
 
     with pool(3, start=start) as workers:
-        jobs = [Job(n, "a.txt", content=b"x") for n in range(5 * BATCH_FILES)]
+        jobs = [ParseJob(n, "a.txt", content=b"x") for n in range(5 * BATCH_FILES)]
         assert len(list(workers.prepare(jobs))) == len(jobs)
 
 

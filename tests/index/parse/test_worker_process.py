@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 
-from byok.index.parse.worker import Limits
+from byok.index.parse.worker import WorkerLimits
 from byok.index.parse.worker_process import WorkerProcess
 
-LIMITS = Limits(nice=0)
+LIMITS = WorkerLimits(nice=0)
 FILES = Path("/proc/self/fd")
 ISOLATED = "import sys; print(*sys.path, sep='\\n')"
 
 
 @contextmanager
-def started(name: str = "telling", limits: Limits = LIMITS) -> Iterator[WorkerProcess]:
+def started(
+    name: str = "telling", limits: WorkerLimits = LIMITS
+) -> Iterator[WorkerProcess]:
     process = WorkerProcess(f"tests.fakes.nasty_worker:{name}", limits)
     try:
         yield process
@@ -65,7 +67,7 @@ def test_it_has_path_and_language_alone_and_nobody_reads_its_memory(
 
 
 def test_its_limits_reach_it() -> None:
-    limits = Limits(alarm=7, nice=1, memory=2**31)
+    limits = WorkerLimits(alarm=7, nice=1, memory=2**31)
     with started(limits=limits) as process:
         assert told(process)[2] == limits
 

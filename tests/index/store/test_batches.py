@@ -8,7 +8,7 @@ from byok.index.store import blobs
 from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE
 from byok.index.store.index_errors import IndexFailed
 from byok.index.store.packing import unpack_spans
-from byok.index.types import Job, Outcome, Prepared, SkipReason
+from byok.index.types import Outcome, ParseJob, Prepared, SkipReason
 from tests.fakes.stores import FACTS, Opened, outcome, upload, words
 
 A1, A2 = words("a.py", "one alpha", "beta"), words("a.py", "two alpha")
@@ -185,8 +185,8 @@ def test_what_cannot_be_indexed_is_known_with_its_reason(opened: Opened) -> None
     opened.batches.put(
         [
             (outcome("c.bin", binary), 1),
-            (Outcome(Job(1, "gone.py"), None, SkipReason.NOT_ACCESSIBLE), 1),
-            (Outcome(Job(blob_id, "u.py"), None, SkipReason.UNSTABLE), 0),
+            (Outcome(ParseJob(1, "gone.py"), None, SkipReason.NOT_ACCESSIBLE), 1),
+            (Outcome(ParseJob(blob_id, "u.py"), None, SkipReason.UNSTABLE), 0),
         ]
     )
     opened.batches.flush()
@@ -211,7 +211,7 @@ def test_files_of_a_workspace_that_was_forgotten_are_not_kept(opened: Opened) ->
 
 
 def unchanged(path: str, known: bytes) -> Outcome:
-    return Outcome(Job(1, path, known=known), None, facts=FACTS)
+    return Outcome(ParseJob(1, path, known=known), None, facts=FACTS)
 
 
 def test_an_unchanged_file_keeps_its_blob(opened: Opened) -> None:
@@ -236,8 +236,8 @@ def test_a_file_that_went_back_to_an_old_version_is_looked_at_again(
 
 def test_a_parser_that_died_of_a_file_is_remembered(opened: Opened) -> None:
     # The pool gives back the job it repeated, which is plain.
-    dead = Outcome(Job(1, "a.py", plain=True), A1, facts=FACTS, plain=True)
-    well = Outcome(Job(1, "b.py"), B1, facts=FACTS)
+    dead = Outcome(ParseJob(1, "a.py", plain=True), A1, facts=FACTS, plain=True)
+    well = Outcome(ParseJob(1, "b.py"), B1, facts=FACTS)
     opened.batches.put([(dead, 1), (well, 1), (dead, 1)])
     assert opened.database.rows("SELECT name FROM parser_crasher") == [(A1.name,)]
 

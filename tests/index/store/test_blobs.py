@@ -9,10 +9,10 @@ import pytest
 from byok.index.store import blobs
 from byok.index.store.blobs import (
     content_of,
-    known,
+    find_known,
     names_of,
     register,
-    settled,
+    resolve_aliases,
     store,
     touch,
 )
@@ -40,12 +40,12 @@ def state(db: sqlite3.Connection, blob_id: int, value: int) -> None:
 def test_an_upload_is_held_and_to_be_indexed(db: sqlite3.Connection) -> None:
     names, fresh = store(db, [A, B], {}, 7)
     assert names == [A.name, B.name]
-    found = known(db, names)
+    found = find_known(db, names)
     assert [found[name].id for name in names] == fresh
     for name in names:
         assert (found[name].state, found[name].is_held) == (TO_INDEX, True)
     assert [content_of(db, blob_id) for blob_id in fresh] == [b"one", b"two"]
-    assert known(db, [b"x" * 32]) == {}
+    assert find_known(db, [b"x" * 32]) == {}
 
 
 def test_the_same_upload_again_changes_nothing(db: sqlite3.Connection) -> None:
@@ -73,7 +73,7 @@ def test_a_wrong_name_becomes_another_name_of_the_same_blob(
     wrong = A._replace(name=b"w" * 32)
     names, fresh = store(db, [wrong], {}, 7)
     assert names == [A.name]
-    found = known(db, [A.name, wrong.name])
+    found = find_known(db, [A.name, wrong.name])
     assert found[A.name] == found[wrong.name]
     assert found[A.name].id == fresh[0]
     assert content_of(db, fresh[0]) == b"one"
@@ -85,12 +85,12 @@ def test_a_name_given_by_mistake_does_not_keep_the_right_file_out(
 ) -> None:
     """An editor named a file before its last change, and comes back to it later."""
     _, (other,) = store(db, [B._replace(name=A.name)], {}, 7)
-    assert known(db, [A.name])[A.name].id == other
+    assert find_known(db, [A.name])[A.name].id == other
     _, (blob_id,) = store(db, [A], {}, 7)
     assert content_of(db, blob_id) == b"one"
-    assert known(db, [A.name])[A.name].id == blob_id
+    assert find_known(db, [A.name])[A.name].id == blob_id
     store(db, [B._replace(name=A.name)], {}, 7)
-    assert known(db, [A.name])[A.name].id == blob_id
+    assert find_known(db, [A.name])[A.name].id == blob_id
 
 
 def test_a_name_that_was_asked_for_first_becomes_an_alias(
@@ -98,24 +98,24 @@ def test_a_name_that_was_asked_for_first_becomes_an_alias(
 ) -> None:
     given = b"\0my-name-1"
     ids = register(db, [given, A.name])
-    assert not any(entry.is_held for entry in known(db, ids).values())
+    assert not any(entry.is_held for entry in find_known(db, ids).values())
     _, fresh = store(db, [A._replace(name=given)], {}, 7)
     assert fresh == [ids[A.name]]
-    assert known(db, [given])[given].id == ids[A.name]
-    assert settled(db, ids.values()) == {ids[A.name]}
+    assert find_known(db, [given])[given].id == ids[A.name]
+    assert resolve_aliases(db, ids.values()) == {ids[A.name]}
 
 
 def test_registered_names_keep_their_ids(db: sqlite3.Connection) -> None:
     ids = register(db, [A.name, B.name, A.name])
     assert register(db, [B.name, A.name]) == ids
-    assert known(db, [A.name])[A.name].state == NAMED
+    assert find_known(db, [A.name])[A.name].state == NAMED
     _, fresh = store(db, [A], {}, 7)
     assert fresh == [ids[A.name]]
 
 
 def test_what_is_refused_is_known_with_its_reason_only(db: sqlite3.Connection) -> None:
     names, fresh = store(db, [A, B], {0: SkipReason.SECRET}, 7)
-    found = known(db, names)
+    found = find_known(db, names)
     entry = found[A.name]
     assert (entry.is_held, entry.held, entry.reason) == (True, False, "secret")
     assert entry.state == INDEXED
@@ -132,7 +132,7 @@ def test_an_upload_is_kept_while_its_removal_is_pending(db: sqlite3.Connection) 
         state(db, blob_id, TO_REMOVE)
         assert not blobs.hold(db, blob_id, b"one")
         assert store(db, [A], {}, 8)[1] == [blob_id]
-        assert known(db, [A.name])[A.name].state == TO_INDEX
+        assert find_known(db, [A.name])[A.name].state == TO_INDEX
         assert db.execute("SELECT reason, spans FROM blob").fetchone() == (None, b"")
         db.execute("DELETE FROM blob")
 
@@ -144,9 +144,9 @@ def test_a_file_of_a_workspace_is_held_without_being_indexed_again(
         "INSERT INTO blob(name, path, size, state, spans) VALUES(?, ?, 3, ?, x'01')",
         (A.name, A.path, INDEXED),
     )
-    assert not known(db, [A.name])[A.name].is_held
+    assert not find_known(db, [A.name])[A.name].is_held
     assert store(db, [A], {}, 7) == ([A.name], [])
-    assert known(db, [A.name])[A.name].is_held
+    assert find_known(db, [A.name])[A.name].is_held
     assert db.execute("SELECT state, spans FROM blob").fetchone() == (INDEXED, b"\1")
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byok.index.store.blobs import known, store
+from byok.index.store.blobs import find_known, store
 from byok.index.store.checkpoints import (
     drop_names,
     drop_unused,
@@ -99,13 +99,13 @@ def test_unknown_names_are_deleted_and_one_both_ways_is_out(
         made = make(db, base or "", [NAMES[3], NAMES[4]], [NAMES[3], b"?" * 32], 1)
         assert names_in(db, made) == {*NAMES[:3], NAMES[4]}
         assert make(db, made or "", [NAMES[4]], [NAMES[3]], 1) == made
-    assert known(db, [b"?" * 32]) == {}
+    assert find_known(db, [b"?" * 32]) == {}
 
 
 def test_an_unknown_base_makes_none(db: sqlite3.Connection) -> None:
     assert make(db, "byok-unknown", NAMES, [], 1) is None
     assert members_of(db, "byok-unknown") is None
-    assert known(db, NAMES) == {}
+    assert find_known(db, NAMES) == {}
 
 
 def test_an_empty_set_is_a_set(db: sqlite3.Connection) -> None:
@@ -158,7 +158,7 @@ def test_checkpoints_nobody_used_since_a_day_go_with_their_names(
     drop_unused(db, 110)
     assert members_of(db, old) is None
     drop_names(db, members_of_all(db), 110)
-    assert set(known(db, NAMES)) == set(NAMES[4:8])
+    assert set(find_known(db, NAMES)) == set(NAMES[4:8])
     touch(db, young, 130)
     drop_unused(db, 120)
     assert members_of(db, young) is not None

@@ -14,7 +14,7 @@ from byok.index.store.database import (
     Database,
     NewerData,
     read_only,
-    selected,
+    select_in,
 )
 from byok.index.store.schema import VERSION
 
@@ -139,7 +139,7 @@ def test_ids_are_never_given_twice(path: Path) -> None:
 def test_any_number_of_values_is_looked_up(path: Path, count: int) -> None:
     filled(path, 600)
     with closing(read_only(path)) as db:
-        rows = list(selected(db, "SELECT id FROM blob WHERE id IN (?)", range(count)))
+        rows = list(select_in(db, "SELECT id FROM blob WHERE id IN (?)", range(count)))
     assert [row[0] for row in rows] == list(range(1, min(count, 601)))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from byok.index.store import blobs, checkpoints
 from byok.index.store.database import INDEXED, NAMED
-from byok.index.store.eviction import evict, stored_bytes, tidy
+from byok.index.store.eviction import count_bytes, evict, tidy
 from tests.fakes.stores import FACTS, Opened, outcome, upload, words
 
 TODAY = 1000
@@ -51,16 +51,16 @@ def run(opened: Opened, limit: int, day: int = TODAY) -> int:
 
 def test_nothing_goes_while_there_is_room(opened: Opened) -> None:
     ids = fill(opened, 1, 2, 3)
-    assert run(opened, 10 * stored_bytes(opened.database._db)) == 0
+    assert run(opened, 10 * count_bytes(opened.database._db)) == 0
     assert held(opened) == ids
 
 
 def test_the_longest_unused_goes_first_and_down_to_the_limit(opened: Opened) -> None:
     ids = fill(opened, 5, 3, 9, 1, 7)
-    full = stored_bytes(opened.database._db)
+    full = count_bytes(opened.database._db)
     assert run(opened, full * 7 // 10) == 2
     assert held(opened) == [ids[0], ids[2], ids[4]]
-    assert stored_bytes(opened.database._db) <= full * 7 // 10
+    assert count_bytes(opened.database._db) <= full * 7 // 10
     assert opened.index.chunks == 3
     opened.check()
 
@@ -152,16 +152,16 @@ def test_names_and_checkpoints_take_room_and_the_unused_ones_make_it(
     opened: Opened,
 ) -> None:
     ids = fill(opened, TODAY)
-    held_bytes = stored_bytes(opened.database._db)
+    held_bytes = count_bytes(opened.database._db)
     names = [bytes([n, m]) * 16 for n in range(100) for m in range(50)]
     with opened.database.writing() as db:
         checkpoints.make(db, "", names[:4900], [], TODAY - 1)
         live = checkpoints.make(db, "", names[4900:], [], TODAY)
-    full = stored_bytes(opened.database._db)
+    full = count_bytes(opened.database._db)
     assert full - held_bytes > 5000 * 100
     run(opened, full)  # more than their share
     assert opened.database.rows("SELECT id FROM checkpoint") == [(live,)]
-    assert stored_bytes(opened.database._db) < held_bytes + 100 * 300
+    assert count_bytes(opened.database._db) < held_bytes + 100 * 300
     assert held(opened) == ids
 
 
@@ -169,5 +169,5 @@ def test_names_and_checkpoints_take_room_and_the_unused_ones_make_it(
 def test_within_their_share_checkpoints_stay(opened: Opened) -> None:
     with opened.database.writing() as db:
         made = checkpoints.make(db, "", [b"a" * 32, b"b" * 32], [], TODAY - 1)
-    run(opened, 5 * stored_bytes(opened.database._db))
+    run(opened, 5 * count_bytes(opened.database._db))
     assert opened.database.rows("SELECT id FROM checkpoint") == [(made,)]

@@ -10,12 +10,12 @@ from byok.index.store.index_errors import (
     IndexFailed,
     IndexInUse,
     reason,
-    translated,
+    translate_errors,
 )
 
 
 def test_a_failure_is_short_and_says_what_to_do() -> None:
-    with pytest.raises(IndexFailed, match="no room") as caught, translated():
+    with pytest.raises(IndexFailed, match="no room") as caught, translate_errors():
         raise ValueError("no room" + "x" * 1000)
     assert len(str(caught.value)) < 250
     assert "index rebuild" in caught.value.hint
@@ -23,10 +23,10 @@ def test_a_failure_is_short_and_says_what_to_do() -> None:
 
 @pytest.mark.parametrize("number", [28, 112])
 def test_a_full_disk_is_told_as_what_it_is(number: int) -> None:
-    with pytest.raises(DiskFull) as caught, translated():
+    with pytest.raises(DiskFull) as caught, translate_errors():
         raise ValueError(f"An IO error occurred: 'No space (os error {number})'")
     assert (caught.value.status, caught.value.code) == (507, "storage_full")
-    with pytest.raises(IndexFailed) as other, translated():
+    with pytest.raises(IndexFailed) as other, translate_errors():
         raise ValueError("An IO error occurred: 'Input/output error (os error 5)'")
     assert other.value.status == 503
 
@@ -49,11 +49,11 @@ def test_the_reason_names_no_class_and_what_to_do(error: Exception, told: str) -
 
 
 def test_an_index_in_use_names_the_daemon_as_the_way_out() -> None:
-    with pytest.raises(IndexInUse) as caught, translated():
+    with pytest.raises(IndexInUse) as caught, translate_errors():
         raise ValueError("LockBusy")
     assert "byok serve" in caught.value.hint
 
 
 def test_what_is_no_error_of_the_index_passes() -> None:
-    with pytest.raises(KeyError), translated():
+    with pytest.raises(KeyError), translate_errors():
         raise KeyError("x")

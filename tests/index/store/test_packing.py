@@ -11,7 +11,7 @@ from byok.index.store.packing import (
     unpack_ids,
     unpack_spans,
 )
-from byok.index.types import Commit, History, Span
+from byok.index.types import Commit, CommitHistory, Span
 
 U32 = st.integers(0, 2**32 - 1)
 
@@ -35,5 +35,5 @@ def test_neighbouring_ids_take_no_room() -> None:
 
 def test_a_history() -> None:
     first = Commit("ab12", 1_700_000_000, "Say: héllo\n\nbody", ("a.py", "b c.py"), 2)
-    for history in (History("ab12", (first,)), History("", ())):
+    for history in (CommitHistory("ab12", (first,)), CommitHistory("", ())):
         assert unpack_history(pack_history(history)) == history

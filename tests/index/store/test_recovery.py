@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from byok.index.parse.prepare import prepare
 from byok.index.store import blobs, checkpoints, recovery
-from byok.index.store.blobs import content_of, known
+from byok.index.store.blobs import content_of, find_known
 from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE
 from byok.index.store.lexical import LexicalIndex
 from byok.index.store.recovery import INDEX_VERSION
@@ -205,7 +205,7 @@ def test_refused_uploads_keep_their_reason(tmp_path: Path) -> None:
     recovery.forget_index(opened.database, opened.index)
     opened.abandon()
     opened = start(tmp_path)
-    entry = known(opened.database._db, [secret.name])[secret.name]
+    entry = find_known(opened.database._db, [secret.name])[secret.name]
     assert (entry.is_held, entry.state, entry.reason) == (True, INDEXED, "secret")
 
 
@@ -332,7 +332,7 @@ class Life(RuleBasedStateMachine):
         if not hasattr(self, "opened"):
             return
         db = self.opened.database._db
-        entries = known(db, self.held)
+        entries = find_known(db, self.held)
         for name, content in self.held.items():
             assert entries[name].is_held
             assert entries[name].state in (TO_INDEX, INDEXED)

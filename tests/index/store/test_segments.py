@@ -8,7 +8,7 @@ import pytest
 
 from byok.errors import ConfigError
 from byok.index.store.lexical import LexicalIndex
-from byok.index.store.segments import check_folder, damaged, move_files
+from byok.index.store.segments import check_folder, find_damaged, move_files
 from tests.fakes.stores import words
 
 
@@ -55,7 +55,7 @@ def harm(folder: Path, seed: int) -> Path:
 
 
 def test_a_whole_index(tmp_path: Path) -> None:
-    assert damaged(make_index(tmp_path)) == ""
+    assert find_damaged(make_index(tmp_path)) == ""
 
 
 def test_every_byte_of_a_segment_counts(tmp_path: Path) -> None:
@@ -68,9 +68,9 @@ def test_every_byte_of_a_segment_counts(tmp_path: Path) -> None:
         for how in DAMAGES * 3:
             file.write_bytes(how(whole, rng))
             # The version in the footer is looked at by tantivy, and by nobody else.
-            assert damaged(tmp_path) == file.name or _only_version(file, whole)
+            assert find_damaged(tmp_path) == file.name or _only_version(file, whole)
         file.unlink()
-        assert damaged(tmp_path) == file.name
+        assert find_damaged(tmp_path) == file.name
         file.write_bytes(whole)
 
 
@@ -83,7 +83,7 @@ def _only_version(file: Path, whole: bytes) -> bool:
 def test_a_broken_list_of_segments(tmp_path: Path, content: bytes) -> None:
     make_index(tmp_path)
     (tmp_path / "meta.json").write_bytes(content)
-    assert damaged(tmp_path) == "meta.json"
+    assert find_damaged(tmp_path) == "meta.json"
 
 
 FOREIGN = {

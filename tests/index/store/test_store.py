@@ -8,7 +8,7 @@ import pytest
 
 from byok.errors import NotReady
 from byok.index.store import blobs
-from byok.index.store.blobs import known
+from byok.index.store.blobs import find_known
 from byok.index.store.database import CorruptData, Database
 from byok.index.store.index_errors import IndexFailed, IndexInUse
 from byok.index.store.lexical import LexicalIndex
@@ -116,7 +116,7 @@ def test_damaged_content_is_asked_for_again(store: Store) -> None:
     assert store.content(blob_id) is None
     store.flush()
     with store.reading() as db:
-        assert not known(db, [FILE.name])[FILE.name].is_held
+        assert not find_known(db, [FILE.name])[FILE.name].is_held
     check(store.database, store.index)
     assert keep(store) == blob_id
     assert store.content(blob_id) == FILE.content
@@ -129,7 +129,7 @@ def test_a_file_of_a_workspace_is_found_though_its_copy_is_damaged(
     store.put([(outcome("a.py", A1), 1)])
     store.flush()
     with store.reading() as db:
-        blob_id = known(db, [A1.name])[A1.name].id
+        blob_id = find_known(db, [A1.name])[A1.name].id
     store.change(lambda db: blobs.hold(db, blob_id, b"another")).result()
     assert store.content(blob_id) is None
     store.flush()

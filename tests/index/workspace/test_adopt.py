@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.index.store.blobs import known
+from byok.index.store.blobs import find_known
 from byok.index.store.store import Store
 from byok.index.types import Prepared
 from byok.index.workspace.adopt import adopt
@@ -38,7 +38,7 @@ def follow(store: Store, root: Path, path: str, content: str) -> int:
     store.put([(outcome(path, prepared), 1)])
     store.flush()
     with store.reading() as db:
-        return known(db, [prepared.name])[prepared.name].id
+        return find_known(db, [prepared.name])[prepared.name].id
 
 
 def test_a_file_is_held_if_it_did_not_change(store: Store, root: Path) -> None:

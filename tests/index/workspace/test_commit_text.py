@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.index.workspace.commit_text import LONGEST, cleaned
+from byok.index.workspace.commit_text import LONGEST, clean_message
 from tests.fakes.linear import check_linear
 
 
@@ -28,16 +28,16 @@ from tests.fakes.linear import check_linear
     ],
 )
 def test_a_message_is_cleaned(message: str, kept: str) -> None:
-    assert cleaned(message) == kept
+    assert clean_message(message) == kept
 
 
 def test_a_long_message_is_cut() -> None:
-    assert len(cleaned("word " * 10_000)) == LONGEST
+    assert len(clean_message("word " * 10_000)) == LONGEST
 
 
 @given(st.text())
 def test_any_message_becomes_short_lines_without_control_characters(text: str) -> None:
-    found = cleaned(text)
+    found = clean_message(text)
     assert len(found) <= LONGEST
     assert all(line.isprintable() or line for line in found.split("\n"))
     assert not {chr(n) for n in (*range(10), *range(11, 32), 127)} & set(found)
@@ -47,4 +47,4 @@ def test_any_message_becomes_short_lines_without_control_characters(text: str) -
     "piece", ["a", "a@", "fix ", " ", "a-", "#1", "abcdef01", "\t"]
 )
 def test_the_time_is_linear_in_the_message(piece: str) -> None:
-    check_linear(lambda size: cleaned(f"fix{piece * size}x"), 1000)
+    check_linear(lambda size: clean_message(f"fix{piece * size}x"), 1000)

@@ -8,7 +8,7 @@ import pytest
 
 from byok.index.files.reading import Unreadable
 from byok.index.files.roots import rules_of
-from byok.index.options import Options
+from byok.index.options import IndexOptions
 from byok.index.store.store import Store
 from byok.index.versions import MAX_BYTES
 from byok.index.workspace.difference import Difference, Disk
@@ -34,7 +34,7 @@ def _remember(db: sqlite3.Connection) -> None:
 def disk(root: Path, tmp_path: Path) -> Iterator[Disk]:
     store = Store(tmp_path / "data.db", tmp_path / "index")
     store.change(_remember).result()
-    space = Workspace(1, root, rules_of(root, Options()))
+    space = Workspace(1, root, rules_of(root, IndexOptions()))
     yield Disk(space, store, Watcher(root, lambda path: True))
     store.close()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from byok.index.store.packing import pack_history, unpack_history
-from byok.index.types import MOST_FILES, Commit, History
+from byok.index.types import MOST_FILES, Commit, CommitHistory
 from byok.index.workspace import git_history as history
 from byok.index.workspace.git_history import head, read_history
 
@@ -60,7 +60,7 @@ def program(path: Path, text: str) -> str:
     return str(path)
 
 
-def read(root: Path) -> History:
+def read(root: Path) -> CommitHistory:
     found = read_history(root)
     assert found is not None
     return found
@@ -186,7 +186,7 @@ def test_what_was_read_before_git_broke_off_is_kept(
     git = program(tmp_path / "git", FAKE.format(log=log))
     limit = 1.0 if "sleep" in log else 30.0
     found = read_history(tmp_path, git=git, seconds=limit, most_bytes=2**18)
-    assert found == History(
+    assert found == CommitHistory(
         "1".zfill(40), (Commit("2".zfill(40), 7, "message", ("file",), 1),)
     )
     assert trouble in caplog.text

@@ -155,4 +155,4 @@ def test_a_folder_that_cannot_be_watched_is_passed_over_but_for_the_root(
 
 def test_lost_events_are_told(at: Followed) -> None:
     lost = inotify._EVENT.pack(-1, inotify._OVERFLOW, 0, 0)
-    assert at.watches._told(lost) is None
+    assert at.watches._read_events(lost) is None

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from byok.index.workspace.serial_tasks import Alone
+from byok.index.workspace.serial_tasks import SerialTasks
 
 
 class Slow:
@@ -22,7 +22,7 @@ class Slow:
 
 
 async def test_one_at_a_time_and_each_its_own_result() -> None:
-    alone, slow = Alone(), Slow()
+    alone, slow = SerialTasks(), Slow()
     both = asyncio.gather(alone.run(slow.work), alone.run(slow.work))
     await asyncio.sleep(0)
     slow.go.set()
@@ -31,7 +31,7 @@ async def test_one_at_a_time_and_each_its_own_result() -> None:
 
 
 async def test_who_does_not_wait_breaks_nothing_off() -> None:
-    alone, slow = Alone(), Slow()
+    alone, slow = SerialTasks(), Slow()
     asked = asyncio.ensure_future(alone.run(slow.work))
     while not slow.said:
         await asyncio.sleep(0)
@@ -45,7 +45,7 @@ async def test_an_error_is_told_and_the_next_work_runs() -> None:
     async def bad() -> None:
         raise ValueError
 
-    alone, slow = Alone(), Slow()
+    alone, slow = SerialTasks(), Slow()
     slow.go.set()
     with pytest.raises(ValueError):
         await alone.run(bad)
@@ -53,7 +53,7 @@ async def test_an_error_is_told_and_the_next_work_runs() -> None:
 
 
 async def test_closing_breaks_off() -> None:
-    alone, slow = Alone(), Slow()
+    alone, slow = SerialTasks(), Slow()
     asked = asyncio.ensure_future(alone.run(slow.work))
     while not slow.said:
         await asyncio.sleep(0)

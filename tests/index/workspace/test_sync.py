@@ -59,7 +59,7 @@ class Bench:
         self._soon(self._done, written.path)
 
     def _done(self, path: str) -> None:
-        self.sync.done(path, settled=True)
+        self.sync.note_written(path, settled=True)
 
     def _searchable(self) -> None:
         self.sync.searchable()
@@ -132,7 +132,7 @@ async def test_a_scan_indexes_what_is_there(
     await bench.idle()
     assert bench.paths == ["a.py", "src/b.py"]
     assert phases(caplog) == ["scanning", "indexing", "complete"]
-    assert bench.workspace.tracked == 2
+    assert bench.workspace.file_count == 2
 
 
 async def test_progress_stays_between_0_and_100_and_ends_at_100(bench: Bench) -> None:
@@ -299,7 +299,7 @@ async def test_what_is_not_settled_is_looked_at_once_more(bench: Bench) -> None:
     await bench.sync.scan()
     await bench.idle()
     before = bench.workers.prepared.count("a.py")
-    bench.sync.done("a.py", settled=False)
+    bench.sync.note_written("a.py", settled=False)
     await until(lambda: bench.workers.prepared.count("a.py") == before + 1)
 
 

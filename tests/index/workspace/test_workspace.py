@@ -7,7 +7,7 @@ import pytest
 from byok.index.files.ignore import Rules
 from byok.index.files.reading import Unreadable
 from byok.index.files.steering import Steering
-from byok.index.types import Facts, Phase
+from byok.index.types import FileFacts, Phase
 from byok.index.workspace.workspace import (
     Stopped,
     TooManyFiles,
@@ -33,9 +33,9 @@ def space(tmp_path: Path) -> Workspace:
     return Workspace(3, root, rules())
 
 
-def known(space: Workspace) -> dict[str, Facts]:
+def known(space: Workspace) -> dict[str, FileFacts]:
     return {
-        path: Facts(f.st_size, f.st_mtime_ns, f.st_ctime_ns, f.st_ino)
+        path: FileFacts(f.st_size, f.st_mtime_ns, f.st_ctime_ns, f.st_ino)
         for path in ("a.py", "src/b.py")
         for f in [(space.root / path).stat()]
     }
@@ -170,7 +170,7 @@ def test_a_file_is_looked_at_again_only_if_its_date_may_hide_a_change(
     age: int, since_change: int, unsettled: bool
 ) -> None:
     now = 57 * YEAR
-    facts = Facts(1, now - age, now - since_change, 1)
+    facts = FileFacts(1, now - age, now - since_change, 1)
     assert is_unsettled(facts, now) is unsettled
 
 
@@ -189,14 +189,14 @@ def test_files_are_counted_up_and_down_with_or_without_a_version(
     space: Workspace,
 ) -> None:
     space.load({"a.py": 1, "picture.png": None})
-    assert space.tracked == 2
+    assert space.file_count == 2
     space.expect(["a.py", "b.py"])
-    assert space.tracked == 3
+    assert space.file_count == 3
     space.set_member("b.py", 5)
     space.set_member("a.py", None)
-    assert (space.tracked, space.paths()) == (3, ["b.py"])
+    assert (space.file_count, space.paths()) == (3, ["b.py"])
     space.drop_members(["picture.png", "b.py"])
-    assert space.tracked == 1
+    assert space.file_count == 1
 
 
 def test_only_some_folders_are_compared(space: Workspace) -> None:

@@ -28,10 +28,10 @@ class Visitor:
         self.task = asyncio.ensure_future(self._visit(gate))
 
     async def _visit(self, gate: Gate) -> None:
-        async with gate.entered():
+        async with gate.enter():
             self._seen.append(self._name)
             self.inside.set()
-            async with gate.ended_by_stop():
+            async with gate.raise_on_stop():
                 await self.leave.wait()
 
 
@@ -43,21 +43,21 @@ async def turns(count: int = 5) -> None:
 
 async def test_one_more_than_the_limit_is_told_to_come_again() -> None:
     gate = Gate(streams=2, waiting=0, seconds=5)
-    async with gate.entered(), gate.entered():
+    async with gate.enter(), gate.enter():
         with pytest.raises(NotReady) as caught:
-            async with gate.entered():
+            async with gate.enter():
                 pass
     assert caught.value.code == "too_many_streams"
     assert (caught.value.status, caught.value.retryable) == (503, True)
-    async with gate.entered():
+    async with gate.enter():
         pass  # there is room again
 
 
 async def test_who_will_not_wait_is_told_at_once() -> None:
     gate = Gate(streams=1, waiting=5, seconds=60)
-    async with gate.entered(wait=False):
+    async with gate.enter(wait=False):
         with pytest.raises(NotReady, match="Too many"):
-            async with asyncio.timeout(5), gate.entered(wait=False):
+            async with asyncio.timeout(5), gate.enter(wait=False):
                 pass
 
 
@@ -91,10 +91,10 @@ async def test_a_newcomer_does_not_overtake_who_waits() -> None:
 
 async def test_waiting_ends_after_its_time_and_frees_the_chair() -> None:
     gate = Gate(streams=1, waiting=1, seconds=0.01)
-    async with gate.entered():
+    async with gate.enter():
         for _ in range(3):
             with pytest.raises(NotReady) as caught:
-                async with gate.entered():
+                async with gate.enter():
                     pass
             assert caught.value.code == "too_many_streams"
 
@@ -116,16 +116,16 @@ async def test_who_leaves_while_waiting_frees_the_chair() -> None:
 async def test_a_failure_inside_gives_the_place_back() -> None:
     gate = Gate(streams=1, waiting=0, seconds=5)
     with pytest.raises(ZeroDivisionError):
-        async with gate.entered(), gate.ended_by_stop():
+        async with gate.enter(), gate.raise_on_stop():
             raise ZeroDivisionError
-    async with gate.entered():
+    async with gate.enter():
         pass
 
 
 async def test_a_timeout_of_the_answer_itself_stays_one() -> None:
     gate = Gate(streams=1, waiting=0, seconds=5)
     with pytest.raises(TimeoutError):
-        async with gate.entered(), gate.ended_by_stop():
+        async with gate.enter(), gate.raise_on_stop():
             raise TimeoutError
 
 
@@ -147,7 +147,7 @@ async def test_an_answer_that_takes_its_time_to_end_can_be_hurried() -> None:
     gate, leaves = Gate(streams=1, waiting=0, seconds=5), asyncio.Event()
 
     async def slow() -> None:
-        async with gate.entered(), gate.ended_by_stop():
+        async with gate.enter(), gate.raise_on_stop():
             try:
                 await asyncio.Event().wait()
             finally:
@@ -167,7 +167,7 @@ async def test_stopping_is_quick_where_nothing_is_under_way() -> None:
     gate = Gate(streams=1, waiting=0, seconds=5)
     await asyncio.wait_for(gate.stop(grace=60), 5)
     with pytest.raises(NotReady, match="shutting down"):
-        async with gate.entered():
+        async with gate.enter():
             pass
 
 
