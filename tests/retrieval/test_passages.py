@@ -291,7 +291,7 @@ async def test_without_the_index_attached_files_are_all(tmp_path: Path) -> None:
 class BrokenRanker(Ranker):
     """Stands for an index that was damaged meanwhile."""
 
-    def ranked(
+    def rank(
         self, query: Query, scope: Scope
     ) -> tuple[list[RankedFile], Mapping[int, Entry]]:
         raise IndexFailed("The index is damaged.")
@@ -315,7 +315,7 @@ async def test_a_damaged_index_leaves_attached_files_and_what_is_unknown(
 class SlowRanker(Ranker):
     """Stands for a machine that is too busy."""
 
-    async def settled(self, seconds: float) -> None:
+    async def wait_until_indexed(self, seconds: float) -> None:
         await asyncio.Event().wait()
 
 

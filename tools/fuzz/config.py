@@ -73,12 +73,11 @@ def _check_use(settings: Settings) -> None:
 
 @contextmanager
 def _home(content: bytes) -> Iterator[Path]:
-    folder = Path(os.environ.get("BYOK_HOME") or tempfile.gettempdir())
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "fuzzed.toml"
-    path.write_bytes(content)
-    path.chmod(0o600)
-    yield path
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "fuzzed.toml"
+        path.write_bytes(content)
+        path.chmod(0o600)
+        yield path
 
 
 @contextmanager
