@@ -1,4 +1,4 @@
-"""What the daemon can be asked for, and who answers it."""
+"""byok's own services, endpoint groups, and who answers a group."""
 
 from enum import StrEnum
 
@@ -6,31 +6,31 @@ OFFICIAL = "official"  # the name of the vendor's service, beside those of upstr
 
 
 class Service(StrEnum):
-    """What answers a Local endpoint with state of the daemon."""
+    """A request that byok answers from its own state; the value describes it."""
 
     MODELS = "models"
-    FIND_MISSING = "find missing blobs"
-    BATCH_UPLOAD = "keep blobs"
-    CHECKPOINT = "make a checkpoint"
+    FIND_MISSING = "which blobs are not stored"
+    BATCH_UPLOAD = "store blobs"
+    CHECKPOINT = "store a checkpoint"
     RETRIEVAL = "retrieve code"
     SEARCH = "search code"
-    INDEX_STATUS = "tell of the index"
-    INDEX_ADD = "declare a workspace"
-    INDEX_REMOVE = "forget a workspace"
-    INDEX_REBUILD = "index anew"
-    INDEX_WHY = "tell of a path"
-    OFFICIAL = "tell of the official service"
-    DAEMON = "tell of the daemon"
-    SETTINGS = "tell the settings in force"
-    CATALOG = "tell what the upstreams offer"
-    KEYS = "tell where keys come from"
-    KEY_TEST = "try a key"
-    RELOAD = "read settings and keys anew"
-    STOP = "stop, or start again"
+    INDEX_STATUS = "status of the index"
+    INDEX_ADD = "add a workspace"
+    INDEX_REMOVE = "remove a workspace"
+    INDEX_REBUILD = "rebuild the index"
+    INDEX_WHY = "whether and why a path is indexed"
+    OFFICIAL = "status of the official service"
+    DAEMON = "status of the daemon"
+    SETTINGS = "settings in use, without secrets"
+    CATALOG = "models of the upstreams"
+    KEYS = "where keys come from"
+    KEY_TEST = "test a key"
+    RELOAD = "reload settings and keys"
+    STOP = "stop or restart the daemon"
 
 
 class EndpointGroup(StrEnum):
-    """Endpoints that users send to the official service together."""
+    """Endpoints that a user assigns together to byok, the official service or nobody."""
 
     MODELS = "models"
     CONTEXT = "context"

@@ -8,23 +8,17 @@ import pytest
 
 from byok import __version__
 from byok.dialects.presets import PRESETS
+from scripts.doc_names import FOREIGN, unknown_names
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "CONTRIBUTING.md", "docs/ARCHITECTURE.md")
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 
 
 def page(name: str) -> str:
     return (ROOT / name).read_text("utf-8")
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_every_path_in_a_page_exists(name: str) -> None:
-    text = page(name)
-    paths = re.findall(r"`((?:byok|tests|scripts|docs)/[\w./-]*)`", text)
-    paths += re.findall(r"\]\(([\w./-]+)\)", text)
-    base = (ROOT / name).parent
-    missing = [p for p in paths if not ((ROOT / p).exists() or (base / p).exists())]
-    assert missing == []
 
 
 def test_the_readme_names_every_preset() -> None:
@@ -73,3 +67,52 @@ def test_every_dependency_is_explained() -> None:
     assert len(names) >= 10
     text = page("docs/ARCHITECTURE.md")
     assert [n for n in names if n not in text] == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_a_document_names_only_what_exists(path: Path) -> None:
+    assert unknown_names(path) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "byok/wire/no_such.py",
+        "no_such.py",
+        "wire/no_such/",
+        "byok no-such-command",
+        "byok index no-such-command",
+        "byok serve --no-such-option",
+        "--no-such-option",
+        "chat.no_such_setting",
+        "[no_such_section]",
+        "NoSuchClass",
+        "no_such_function()",
+        "NO_SUCH_VARIABLE",
+        "/no-such-endpoint",
+    ],
+)
+def test_a_name_that_does_not_exist_is_found(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "page.md"
+    file.write_text(f"Text with `{name}` in it.\n", "utf-8")
+    assert unknown_names(file)
+
+
+@pytest.mark.parametrize(
+    "name", ["byok/wire/sse.py", "wire/sse.py", "byok index add DIR", "chat.retrieval"]
+)
+def test_a_name_that_exists_is_not_reported(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "page.md"
+    file.write_text(f"Text with `{name}` in it.\n", "utf-8")
+    assert unknown_names(file) == []
+
+
+def test_a_file_in_a_row_belongs_to_the_room_of_the_row(tmp_path: Path) -> None:
+    file = tmp_path / "page.md"
+    file.write_text("| `byok/wire/` | `sse.py` `keyring_store.py` |\n", "utf-8")
+    assert set(unknown_names(file)) == {"keyring_store.py"}
+
+
+def test_every_foreign_name_is_used() -> None:
+    texts = "".join(path.read_text("utf-8") for path in DOCUMENTS)
+    assert [name for name in FOREIGN if name not in texts] == []

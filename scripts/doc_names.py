@@ -1,0 +1,169 @@
+"""Whether the paths, commands and names in the documents exist in the tree.
+
+A name is any text in backticks; file names are checked in drawings too. A bare file
+name in a row of a table belongs to the room that the row names first.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from byok.cli import app
+from byok.config import Settings
+
+ROOT = Path(__file__).parent.parent
+_SOURCES = ("byok", "tools", "scripts")
+_CODE = re.compile(r"`([^`\n]+)`")
+_LINK = re.compile(r"\]\(([\w./-]+)\)")
+_MODULE = re.compile(r"[\w./-]*\w\.py\b")
+_ROOM = re.compile(r"^\|\s*`(byok/[\w/]*)`")
+_CASE = re.compile(r"\| [BF]\d+ \|")
+_PATH = re.compile(r"\.?\w[\w.-]*/[\w./-]*")
+_COMMAND = re.compile(r"byok(?: (?!is\b)\S+)+")
+_TYPE = re.compile(r"(?:[A-Z][a-z0-9]+){2,}(?:\.\w+)*")
+_CALL = re.compile(r"([\w.]+)\(\)")
+_SETTING = re.compile(r"\[?([a-z_]+(?:\.[a-z_]+)+|[a-z_]+(?=\]))\]?(?: = .*)?")
+# Names of other programs, of clients, of upstreams and of what users type.
+FOREIGN = frozenset(
+    {
+        *(".cursor/mcp.json", "~/.cursor/mcp.json", ".venv/bin/byok", "settings.json"),
+        *("augment.advanced.apiToken", "augment.advanced.completionURL", "api_url"),
+        *("core.excludesFile", "info/exclude", "sha256", "streams/", "protocol/"),
+        *("save-file", "src/x.py", "chat/completions", "byok.NAME"),
+        *("state/daemon.json", "state/log/byok.log", "HTTPS_PROXY"),
+    }
+)
+
+
+def unknown_names(page: Path) -> list[str]:
+    """Return what a document names and the tree does not have."""
+    text, base = page.read_text("utf-8"), page.parent
+    missing = [link for link in _LINK.findall(text) if not (base / link).exists()]
+    for line in text.splitlines():
+        if _CASE.match(line):
+            continue  # what attackers send
+        found = _ROOM.match(line)
+        room = ROOT / found[1] if found else None
+        missing += [name for name in _names(line) if not _exists(name, room)]
+    return missing
+
+
+def _names(line: str) -> Iterator[str]:
+    yield from _CODE.findall(line)
+    yield from _MODULE.findall(line)
+
+
+def _exists(name: str, room: Path | None) -> bool:
+    if name in FOREIGN or name.startswith("{"):
+        return True
+    if _COMMAND.fullmatch(name):
+        return _is_command(name.split()[1:])
+    if name.startswith("-"):
+        return _is_option(name.split()[0])
+    if _MODULE.fullmatch(name) or _PATH.fullmatch(name):
+        return _is_file(name, room)
+    if found := _SETTING.fullmatch(name):
+        return _is_setting(found[1].split(".")) or _is_written(name)
+    if _TYPE.fullmatch(name) or (found := _CALL.fullmatch(name)):
+        parts = (found[1] if found else name).split(".")
+        return all(part in _definitions() for part in parts)
+    if " " in name or "…" in name:
+        return True  # a message, or a command of another program
+    return _is_written(name)
+
+
+def _is_file(name: str, room: Path | None) -> bool:
+    places = [ROOT, ROOT / "byok", *([room] if room else [])]
+    if any((place / name).exists() for place in places):
+        return True
+    if "/" in name:
+        return False
+    return room is None and any(f.name == name for f in _files())
+
+
+def _is_command(words: list[str]) -> bool:
+    """Follow the words through the groups of commands; options are looked up too."""
+    command = _program()
+    for word in words:
+        if word.startswith("-"):
+            if word not in _options(command):
+                return False
+        elif commands := getattr(command, "commands", None):
+            if word not in commands:
+                return False
+            command = commands[word]
+    return True
+
+
+def _options(command: Any) -> set[str]:
+    given = {
+        o for param in command.params for o in (*param.opts, *param.secondary_opts)
+    }
+    return {*given, "--estimate", "-h", "--help"}
+
+
+def _is_option(name: str) -> bool:
+    """Tell whether any command has an option."""
+    left = [_program()]
+    while left:
+        command = left.pop()
+        if name in _options(command):
+            return True
+        left += getattr(command, "commands", {}).values()
+    return _is_written(name)
+
+
+def _is_setting(keys: list[str]) -> bool:
+    kind: object = Settings
+    for key in keys:
+        fields = getattr(kind, "model_fields", {})
+        if key not in fields:
+            return False
+        kind = fields[key].annotation
+        if str(kind).startswith("dict["):
+            return True  # the names below are the user's
+    return True
+
+
+def _is_written(name: str) -> bool:
+    """Tell whether a word stands in the code or in the example of the settings."""
+    text, at = _corpus(), -1
+    while (at := text.find(name, at + 1)) >= 0:
+        around = text[at - 1] + text[at + len(name)]
+        if not any(char.isalnum() or char in "_-" for char in around):
+            return True
+    return False
+
+
+@cache
+def _program() -> Any:
+    return typer.main.get_command(app)
+
+
+@cache
+def _files() -> tuple[Path, ...]:
+    return tuple(path for top in _SOURCES for path in (ROOT / top).rglob("*.py"))
+
+
+@cache
+def _definitions() -> frozenset[str]:
+    names: set[str] = set()
+    for file in _files():
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                names.add(node.name)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.add(node.id)
+    return frozenset(names)
+
+
+@cache
+def _corpus() -> str:
+    others = (ROOT / name for name in ("config.example.toml", "pyproject.toml"))
+    texts = [file.read_text("utf-8") for file in (*_files(), *others)]
+    return "\n".join(("", *texts, ""))
