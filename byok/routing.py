@@ -30,7 +30,7 @@ class Service(StrEnum):
 
 
 class EndpointGroup(StrEnum):
-    """Endpoints that a user assigns together to byok, the official service or nobody."""
+    """Endpoints that users assign together: to byok, the official service or nobody."""
 
     MODELS = "models"
     CONTEXT = "context"
