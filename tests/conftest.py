@@ -1,11 +1,13 @@
 """What every test starts from: a home of its own, no keyring, loopback only."""
 
+import gc
+import itertools
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,8 +19,9 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-settings.load_profile("byok")
+settings.register_profile("quick", settings.get_profile("byok"), max_examples=20)
 
+_NUMBERS = itertools.count()
 _REAL_CONNECT = socket.socket.connect
 
 
@@ -28,30 +31,87 @@ def shared_folder() -> Path:
     return Path(os.environ.get("BYOK_SHARED", str(beside)))
 
 
-def pytest_configure() -> None:
-    """Let the programs that tests start be interrupted.
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how many examples are tried, and let programs be interrupted.
 
-    A background job of a shell ignores SIGINT, and so would all that it starts.
+    A background job of a shell ignores SIGINT, and so would all that tests start.
     """
+    settings.load_profile("quick" if config.getoption("quick") else "byok")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # Here every test is slow: it starts programs, or serves as if it were one.
 _SLOW = ("cli", "e2e", "mcp")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what a quick run leaves out."""
-    tests = Path(__file__).parent
-    for item in items:
-        if item.path.relative_to(tests).parts[0] in _SLOW:
-            item.add_marker(pytest.mark.slow)
+_TESTS = Path(__file__).parent
+# What a test of a quick run may compute before it is named at the end, in seconds.
+_QUICK_SECONDS = 1.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let a run write the golden files anew."""
+    """Let a run write the golden files anew, or leave out what is slow."""
     parser.addoption("--update-golden", action="store_true", help="write tests/golden")
+    parser.addoption("--quick", action="store_true", help="leave out slow tests")
+
+
+def pytest_ignore_collect(
+    collection_path: Path, config: pytest.Config
+) -> Literal[True] | None:
+    """Do not even import what a quick run leaves out."""
+    slow = config.getoption("quick") and collection_path in _slow_folders()
+    return True if slow else None
+
+
+def _slow_folders() -> tuple[Path, ...]:
+    return tuple(_TESTS / name for name in _SLOW)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Mark what is slow, and leave it out of a quick run."""
+    for item in items:
+        if any(item.path.is_relative_to(folder) for folder in _slow_folders()):
+            item.add_marker(pytest.mark.slow)
+    if config.getoption("quick"):
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the walk over thousands of collected tests."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Note what the test costs this process and the programs it waited for."""
+    before = _cpu_seconds()
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append(("cpu", _cpu_seconds() - before))
+
+
+def _cpu_seconds() -> float:
+    return sum(os.times()[:4])
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Name the tests that are too heavy for a quick run."""
+    if not config.getoption("quick"):
+        return
+    for report in terminalreporter.getreports("passed"):
+        cpu = dict(report.user_properties).get("cpu", 0.0)
+        if report.when == "call" and cpu > _QUICK_SECONDS:
+            terminalreporter.write_line(
+                f"{cpu:.1f} s of CPU, not marked slow: {report.nodeid}"
+            )
 
 
 @pytest.fixture(scope="session")
@@ -63,18 +123,31 @@ def shared() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the homes of tests that need no other folder."""
+    return tmp_path_factory.mktemp("homes")
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    homes: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[Path]:
-    """Give byok an empty home and no key of the machine; forbid the outside world."""
+    """Give byok an empty home and no key of the machine; forbid the outside world.
+
+    The home is in the test's own folder; a test that asked for none gets none made.
+    """
+    if "tmp_path" in request.fixturenames:
+        own = f"{request.getfixturevalue('tmp_path')}/"
+    else:
+        own = f"{homes}/{next(_NUMBERS)}-"
     for name in list(os.environ):
-        own = name.startswith("BYOK_") and name != "BYOK_SHARED"
-        if own or name.endswith(("_API_KEY", "_TOKEN")):
+        ours = name.startswith("BYOK_") and name != "BYOK_SHARED"
+        if ours or name.endswith(("_API_KEY", "_TOKEN")):
             monkeypatch.delenv(name)
-    home = tmp_path / "home"
+    home = Path(f"{own}home")
     monkeypatch.setenv("BYOK_HOME", str(home))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", f"{own}settings")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     if "real_keyring" not in request.keywords:
         monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")

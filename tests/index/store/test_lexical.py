@@ -19,7 +19,7 @@ from byok.index.store.lexical import (
 from byok.index.types import Document, Prepared, Span
 from tests.fakes.disk import fill, mounted
 from tests.fakes.stores import words
-from tests.index.store.test_segments import harm, make_index
+from tests.index.store.test_segments import harm, make_index, replace
 
 
 def view(*ids: int, chunks: int = 0, key: str = "") -> View:
@@ -246,8 +246,8 @@ def test_an_index_on_a_full_disk_is_not_set_aside(tmp_path: Path) -> None:
 
 
 def _garbage(folder: Path) -> None:
-    for file in folder.iterdir():
-        file.write_bytes(b"\xff\x00garbage")
+    for file in list(folder.iterdir()):
+        replace(file, b"\xff\x00garbage")
 
 
 def _foreign(folder: Path) -> None:

@@ -50,8 +50,19 @@ def harm(folder: Path, seed: int) -> Path:
     if kind == len(DAMAGES):
         file.unlink()
     else:
-        file.write_bytes(DAMAGES[kind](file.read_bytes(), rng))
+        replace(file, DAMAGES[kind](file.read_bytes(), rng))
     return file
+
+
+def replace(file: Path, content: bytes) -> None:
+    """Put other content into the file's place, as a new file.
+
+    A thread of an index that was closed may still have the old one mapped: to shorten
+    what is mapped ends the process.
+    """
+    beside = file.with_name(".new")
+    beside.write_bytes(content)
+    beside.replace(file)
 
 
 def test_a_whole_index(tmp_path: Path) -> None:
@@ -66,7 +77,7 @@ def test_every_byte_of_a_segment_counts(tmp_path: Path) -> None:
             continue
         whole = file.read_bytes()
         for how in DAMAGES * 3:
-            file.write_bytes(how(whole, rng))
+            replace(file, how(whole, rng))
             # The version in the footer is looked at by tantivy, and by nobody else.
             assert find_damaged(tmp_path) == file.name or _only_version(file, whole)
         file.unlink()
