@@ -116,11 +116,11 @@ async def test_a_request_before_the_greeting_is_refused() -> None:
 def test_what_hangs_does_not_keep_the_process_nor_its_children() -> None:
     script = (
         "import time\n"
-        "from byok.index.types import Job\n"
+        "from byok.index.types import ParseJob\n"
         "from byok.index.parse.worker_pool import Pool\n"
         "from byok.mcp.server import end_soon\n"
         "pool = Pool(1, limit=60, target='tests.fakes.nasty_worker:nasty')\n"
-        "outcomes = pool.prepare([Job(0, 'a', content=b''), Job(1, 'sleep')] * 32)\n"
+        "outcomes = pool.prepare([ParseJob(0, 'a', content=b''), ParseJob(1, 'sleep')] * 32)\n"
         "end_soon(0.1)\n"
         "next(outcomes)\n"
     )

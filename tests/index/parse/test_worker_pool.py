@@ -251,13 +251,13 @@ def test_the_workers_that_did_start_do_it_all() -> None:
 
 ORPHANS = """
 import sys
-from byok.index.types import Job
+from byok.index.types import ParseJob
 from byok.index.parse.worker_pool import Pool
 if __name__ == "__main__":
     pool = Pool(2, limit=60, target="tests.fakes.nasty_worker:patient")
-    jobs = [Job(n, "a", content=b"x") for n in range(64)]
+    jobs = [ParseJob(n, "a", content=b"x") for n in range(64)]
     list(pool.prepare(jobs))
-    outcomes = pool.prepare([*jobs, Job(99, sys.argv[1], content=b"x")] + jobs)
+    outcomes = pool.prepare([*jobs, ParseJob(99, sys.argv[1], content=b"x")] + jobs)
     next(outcomes)
     print(*pool.pids(), flush=True)
     next(x for x in outcomes if x.job.key == 99)
