@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,9 +12,10 @@ from byok.index.indexer import Indexer
 from byok.index.parse.prepare import prepare
 from byok.index.store.batches import Batches
 from byok.index.store.database import INDEXED, Database
-from byok.index.store.lexical import LexicalIndex
+from byok.index.store.lexical import ChunkIndex, ChunkScore, LexicalIndex, View
 from byok.index.store.packing import unpack_spans
 from byok.index.store.store import Store
+from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import Document, FileFacts, Outcome, ParseJob, Prepared, Span
 from byok.index.uploads import Uploads
 from byok.index.versions import blob_name
@@ -42,6 +43,16 @@ def outcome(path: str, prepared: Prepared | None, key: int = 0) -> Outcome:
     return Outcome(ParseJob(key, path), prepared, facts=None if key else FACTS)
 
 
+def view(*ids: int, chunks: int = 0, key: str = "") -> View:
+    """Return the view of some blobs."""
+    return View(key or str(ids), frozenset(ids), chunks)
+
+
+def ids_of(hits: list[ChunkScore]) -> list[int]:
+    """Return the blobs of hits, in their order."""
+    return [hit.blob_id for hit in hits]
+
+
 class PlainWorkers:
     """Prepares in this process, without a parser."""
 
@@ -61,9 +72,13 @@ def open_store(folder: Path) -> Store:
 class Opened:
     """Database, index and batches of a folder, without threads."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        open_index: Callable[[Path], LexicalIndex] = TantivyIndex,
+    ) -> None:
         folder.mkdir(exist_ok=True)
-        self.index = LexicalIndex(folder / "index")
+        self.index = open_index(folder / "index")
         self.database = Database(folder / "data.db")
         self.batches = Batches(self.database, self.index)
         self.batches.recover()
@@ -82,7 +97,7 @@ class Opened:
         check(self.database, self.index)
 
 
-def check(database: Database, index: LexicalIndex) -> None:
+def check(database: Database, index: ChunkIndex) -> None:
     """Each chunk of each indexed blob is in the index once, and nothing else is."""
     rows = database.rows("SELECT id, spans FROM blob WHERE state = ?", INDEXED)
     due = Counter({blob_id: len(unpack_spans(spans)) for blob_id, spans in rows})

@@ -64,7 +64,7 @@ class Daemon:
         while True:
             status = self.ask("/byok/index/status", {})
             phases = {one["phase"] for one in status["workspaces"]}
-            if phases == {"complete"} and not status["waiting"]:
+            if phases == {"complete"} and status["state"] == "indexed":
                 return time.monotonic() - began
             time.sleep(0.05)
 

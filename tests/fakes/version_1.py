@@ -16,8 +16,9 @@ from pathlib import Path
 from random import Random
 
 from byok.index.parse.prepare import prepare
-from byok.index.store.lexical import LexicalIndex
+from byok.index.store.lexical import LexicalIndex, View
 from byok.index.store.recovery import INDEX_VERSION
+from byok.index.store.tantivy_index import TantivyIndex
 
 SQL = Path(__file__).parents[1] / "index" / "store" / "version_1.sql"
 QUESTIONS = ("word1", "word2", "word3", "word40 word41", "word7 word50 word93")
@@ -43,7 +44,7 @@ def write_version_1(folder: Path, count: int = 40, bulk: int = 0) -> Version1:
     """Write database and index; `bulk` bytes of one upload make the database larger."""
     folder.mkdir(parents=True, exist_ok=True)
     made = Version1()
-    index = LexicalIndex(folder / "index")
+    index = TantivyIndex(folder / "index")
     with closing(sqlite3.connect(folder / "data.db", isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = WAL")
         db.executescript(SQL.read_text("utf-8"))
@@ -69,8 +70,6 @@ def _search(folder: Path, index: LexicalIndex, question: str) -> list[str]:
 
 def search(db: sqlite3.Connection, index: LexicalIndex, question: str) -> list[str]:
     """Return the paths that match some words, best first."""
-    from byok.index.store.lexical import View
-
     paths = dict(db.execute("SELECT id, path FROM blob").fetchall())
     view = View("all", frozenset(paths), index.chunks)
     hits = index.search(dict.fromkeys(question.split(), 1.0), view)

@@ -1,36 +1,32 @@
-"""The lexical index: one tantivy index over the chunks of all blobs.
+"""What byok needs of an index over chunks, whichever engine is behind it.
 
-Facts learned the hard way: integer fields are signed, because deleting by an integer
-term finds nothing in an unsigned field, without a word; values are read from fast
-fields, which takes a fifteenth of the time of stored ones.
+A second engine is one more file: a class with these methods, which passes the tests in
+tests/index/store/test_lexical.py, handed to `open_engine`. What makes this seam narrow
+is that the index is never the truth. SQLite holds the rows; an index can be emptied at
+any time and is filled again from contents and files. Hence no update (`remove`, then
+`add`), no transaction but `commit`, and `counts`, by which recovery finds documents
+that are missing or left over after a crash.
+
+What an engine must promise, because batches and recovery rely on it:
+
+- `remove` takes what was added before it, never what is added after it, also when one
+  `commit` covers both.
+- What was not committed is gone after a crash, and may be gone after any error
+  (IndexFailed): the caller then adds it again.
+- `add`, `remove`, `commit` and `clear` are called by one thread; `search`, `counts` and
+  the properties by any, also meanwhile.
+
+An index over vectors would be another `ChunkIndex`, with its own `add` and `search`:
+recovery already asks for no more than that. It is declared with its first user.
 """
 
-import logging
-import time
-from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from itertools import islice
-from pathlib import Path
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol
 
-import tantivy
-from tantivy import Occur, Query
-
-from byok.index.store import segments
-from byok.index.store.index_errors import DiskFull, IndexFailed, translate_errors
 from byok.index.types import Prepared
 
-_log = logging.getLogger(__name__)
-_WRITER_BYTES = 30_000_000
-_LOCK_PAUSES = (0.02, 0.05, 0.1, 0.2)
-_CANDIDATES = 400
-# With this share of all chunks in view, most of so many hits survive a filter.
-_LARGE_SHARE = 0.5
-_WIDE = 3200
-_VIEWS_KEPT = 8
-# Weights of the fields, measured together with the ranking (docs/RETRIEVAL.md).
-_FIELDS = (("body", 1.0), ("sym", 0.3), ("path", 0.5))
+CANDIDATES = 400  # chunks that ranking looks at
 
 
 class ChunkScore(NamedTuple):
@@ -42,251 +38,64 @@ class ChunkScore(NamedTuple):
 
 
 class View(NamedTuple):
-    """The blobs that a question is about; `key` names the set for caches."""
+    """The blobs that a question is about; `key` names the set for caches.
+
+    `chunks` is about how many chunks they have, 0 where that is unknown.
+    """
 
     key: str
     ids: frozenset[int]
     chunks: int
 
 
-class LexicalIndex:
-    """Adding and removing belong to one thread, searching to any."""
+class ChunkIndex(Protocol):
+    """The part of an index that keeps it in step with the rows."""
 
-    def __init__(self, folder: Path) -> None:
-        """Open or make the index; one that cannot be opened is set aside.
-
-        `was_new` says that nothing is in it, whatever the database says.
-
-        Raises:
-            IndexInUse: another process writes to it.
-            ConfigError: the folder may be somebody else's.
-            DiskFull: it stays as it is.
-        """
-        segments.check_folder(folder)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._folder = folder
-        self._schema = _schema()
-        self._filters: OrderedDict[str, Query] = OrderedDict()
-        self.was_new = not (folder / "meta.json").exists()
-        try:
-            self._open()
-        except DiskFull:
-            raise
-        except IndexFailed as error:
-            _set_aside(folder, error)
-            self.was_new = True
-            self._open()
-
-    def _open(self) -> None:
-        """Open for writing; only who may write can say that an index is damaged."""
-        with translate_errors():
-            self._index = tantivy.Index(self._schema, path=str(self._folder))
-            self._writer: tantivy.IndexWriter | None = self._new_writer()
-            try:
-                if name := segments.find_damaged(self._folder):
-                    raise IndexFailed(f"{name} is damaged")
-                self._searcher = self._index.searcher()
-            except BaseException:
-                self.close()
-                raise
-
-    def _new_writer(self) -> tantivy.IndexWriter:
-        """Open a writer; a child just forked may hold a lock that we let go."""
-        for pause in (*_LOCK_PAUSES, None):
-            try:
-                writer = self._index.writer(_WRITER_BYTES, 1)
-                break
-            except ValueError as error:
-                if "LockBusy" not in str(error) or pause is None:
-                    raise
-            time.sleep(pause)
-        segments.remove_leftovers(self._folder)
-        return writer
-
-    @contextmanager
-    def _writing(self) -> Iterator[tantivy.IndexWriter]:
-        """Lend the writer; one that failed loses what it had, and is replaced."""
-        with translate_errors():
-            try:
-                if self._writer is None:
-                    self._writer = self._new_writer()
-                yield self._writer
-            except BaseException:
-                self.close()
-                raise
+    @property
+    def was_new(self) -> bool:
+        """Whether it was empty when it was opened, whatever the database says."""
 
     @property
     def chunks(self) -> int:
         """How many chunks can be found."""
-        return self._searcher.num_docs
 
     @property
     def is_damaged(self) -> bool:
-        """Whether its files are not whole.
-
-        A merge that ends meanwhile takes some away, so they are looked at twice.
-        """
-        return all(segments.find_damaged(self._folder) for _ in range(2))
+        """Whether its files are damaged."""
 
     @property
     def bytes(self) -> int:
         """How much of the disk it takes."""
-        return segments.size_of(self._folder)
-
-    def add(self, blob_id: int, prepared: Prepared) -> None:
-        """Add the chunks of a blob; they are found after `commit`."""
-        with self._writing() as writer:
-            for ordinal, document in enumerate(prepared.documents):
-                row = tantivy.Document()
-                row.add_integer("blob_id", blob_id)
-                row.add_integer("ordinal", ordinal)
-                row.add_text("body", document.body)
-                row.add_text("sym", document.symbols)
-                row.add_text("path", prepared.path_terms)
-                writer.add_document(row)
 
     def remove(self, blob_id: int) -> None:
         """Remove the chunks of a blob that were added before."""
-        with self._writing() as writer:
-            writer.delete_documents_by_term("blob_id", blob_id)
 
     def commit(self) -> None:
         """Make what was added and removed durable and visible."""
-        with self._writing() as writer:
-            writer.commit()
-        with translate_errors():
-            self._index.reload()
-            self._searcher = self._index.searcher()
 
     def clear(self) -> None:
-        """Remove everything, also what is not committed; a broken one is replaced."""
-        try:
-            with self._writing() as writer:
-                writer.rollback()  # `delete_all_documents` leaves those out
-                writer.delete_all_documents()
-            self.commit()
-        except DiskFull:
-            raise
-        except IndexFailed as error:
-            self.close()
-            _set_aside(self._folder, error)
-            self._open()
-
-    def search(
-        self, terms: Mapping[str, float], view: View, limit: int = _CANDIDATES
-    ) -> list[ChunkScore]:
-        """Return the best chunks of the view, best first; `terms` have weights.
-
-        A view of most chunks is filtered after the search, a small one within it: both
-        give the exact best (storage.md's measurements: 3-6 ms at 400,000 chunks).
-        """
-        if not terms or not view.ids:
-            return []
-        with translate_errors():
-            return self._search(terms, view, limit)
-
-    def _search(
-        self, terms: Mapping[str, float], view: View, limit: int
-    ) -> list[ChunkScore]:
-        query = self._query(terms)
-        share = view.chunks / max(1, self.chunks)
-        if share >= _LARGE_SHARE:
-            # The whole index needs hardly more than the limit, half of it much more.
-            count = limit + int((_WIDE - limit) * (1 - share) / (1 - _LARGE_SHARE))
-            kept, whole = self._run(query, max(count, 2 * limit), view.ids, limit)
-            if whole or len(kept) == limit:
-                return kept
-        both = [(Occur.Must, query), (Occur.Must, self._filter(view))]
-        return self._run(Query.boolean_query(both), limit, view.ids, limit)[0]
-
-    def _run(
-        self, query: Query, count: int, ids: frozenset[int], limit: int
-    ) -> tuple[list[ChunkScore], bool]:
-        """Return up to `limit` hits in view of the best `count`.
-
-        And whether nothing more can be had: there were fewer than `count`.
-        """
-        searcher = self._searcher
-        hits = searcher.search(query, count, count=False).hits
-        where = [address for _, address in hits]
-        if not where:
-            return [], True
-        blobs = searcher.fast_field_values("blob_id", where)
-        in_view = (place for place, blob in enumerate(blobs) if blob in ids)
-        kept = list(islice(in_view, limit))
-        ordinals = searcher.fast_field_values("ordinal", [where[i] for i in kept])
-        found = [
-            ChunkScore(int(blobs[place] or 0), int(ordinal or 0), float(hits[place][0]))
-            for place, ordinal in zip(kept, ordinals, strict=True)
-        ]
-        return found, len(hits) < count
-
-    def _query(self, terms: Mapping[str, float]) -> Query:
-        return Query.boolean_query(
-            [
-                (
-                    Occur.Should,
-                    Query.boost_query(
-                        Query.term_query(self._schema, field, term), weight * boost
-                    ),
-                )
-                for term, weight in terms.items()
-                for field, boost in _FIELDS
-            ]
-        )
-
-    def _filter(self, view: View) -> Query:
-        """Building this costs milliseconds for large views, so the last are kept."""
-        found = self._filters.pop(view.key, None)
-        if found is None:
-            members = Query.term_set_query(self._schema, "blob_id", list(view.ids))
-            found = Query.const_score_query(members, 0.0)
-        self._filters[view.key] = found
-        while len(self._filters) > _VIEWS_KEPT:
-            self._filters.popitem(last=False)
-        return found
+        """Remove everything, also what is not committed; repairs a damaged index."""
 
     def counts(self) -> Counter[int]:
         """Return how many chunks each blob has in the index."""
-        searcher = self._searcher
-        everything = max(1, searcher.num_docs)
-        with translate_errors():
-            hits = searcher.search(Query.all_query(), everything, count=False).hits
-            where = [address for _, address in hits]
-            found = searcher.fast_field_values("blob_id", where) if where else ()
-        return Counter(int(blob or 0) for blob in found)
 
     def close(self) -> None:
-        """Let the writer and its lock go; what was not committed is lost."""
-        writer, self._writer = self._writer, None
-        if writer is None:
-            return
-        try:
-            with translate_errors():
-                writer.wait_merging_threads()
-        except IndexFailed as error:  # so it had failed before
-            _log.warning("%s", error)
+        """Release its files; what was not committed is lost."""
 
 
-def remove_all(index: LexicalIndex, blob_ids: Iterable[int]) -> None:
+class LexicalIndex(ChunkIndex, Protocol):
+    """An index over the words of chunks."""
+
+    def add(self, blob_id: int, prepared: Prepared) -> None:
+        """Add the chunks of a blob; they are found after `commit`."""
+
+    def search(
+        self, terms: Mapping[str, float], view: View, limit: int = CANDIDATES
+    ) -> list[ChunkScore]:
+        """Return the best chunks of the view, best first; `terms` have weights."""
+
+
+def remove_all(index: ChunkIndex, blob_ids: Iterable[int]) -> None:
     """Remove the chunks of several blobs."""
     for blob_id in blob_ids:
         index.remove(blob_id)
-
-
-def _schema() -> tantivy.Schema:
-    builder = tantivy.SchemaBuilder()
-    builder.add_integer_field("blob_id", indexed=True, fast=True)
-    builder.add_integer_field("ordinal", fast=True)
-    for name, _ in _FIELDS:
-        builder.add_text_field(
-            name, stored=False, tokenizer_name="whitespace", index_option="freq"
-        )
-    return builder.build()
-
-
-def _set_aside(folder: Path, error: Exception) -> None:
-    """Keep one damaged index for a look, and make room for a new one."""
-    segments.move_files(folder, folder.with_name(f"{folder.name}.corrupt"))
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _log.error("the index could not be opened, so it is built anew: %s", error)

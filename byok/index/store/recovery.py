@@ -12,14 +12,14 @@ from byok.index.store.database import (
     Database,
     select_in,
 )
-from byok.index.store.lexical import LexicalIndex, remove_all
+from byok.index.store.lexical import ChunkIndex, remove_all
 
 _log = logging.getLogger(__name__)
 # Raise it when tokens, chunks or fields change: every index is then built anew.
 INDEX_VERSION = 2
 
 
-def recover(database: Database, index: LexicalIndex) -> None:
+def recover(database: Database, index: ChunkIndex) -> None:
     """Take back what was half done, before anything else is."""
     if index.was_new or database.fact("index_version") != INDEX_VERSION:
         forget_index(database, index)
@@ -30,7 +30,7 @@ def recover(database: Database, index: LexicalIndex) -> None:
     )
 
 
-def check(database: Database, index: LexicalIndex) -> list[tuple[int, str]]:
+def check(database: Database, index: ChunkIndex) -> list[tuple[int, str]]:
     """Repair what differs, as after a break; return all blobs that are indexed.
 
     An index whose files are damaged is emptied first.
@@ -42,7 +42,7 @@ def check(database: Database, index: LexicalIndex) -> list[tuple[int, str]]:
     return [(blob_id, path) for blob_id, path in rows]
 
 
-def _repair(database: Database, index: LexicalIndex, *, audit: bool) -> None:
+def _repair(database: Database, index: ChunkIndex, *, audit: bool) -> None:
     doubtful = _ids(database, TO_INDEX)
     if audit:
         doubtful += _audit(database, index)
@@ -57,7 +57,7 @@ def _repair(database: Database, index: LexicalIndex, *, audit: bool) -> None:
         forget_rows(db, removed, TO_REMOVE)
 
 
-def forget_index(database: Database, index: LexicalIndex) -> None:
+def forget_index(database: Database, index: ChunkIndex) -> None:
     """Empty the index, so that everything is indexed again."""
     index.clear()
     with database.writing() as db:
@@ -116,7 +116,7 @@ def forget_rows(
     )
 
 
-def _audit(database: Database, index: LexicalIndex) -> list[int]:
+def _audit(database: Database, index: ChunkIndex) -> list[int]:
     """Compare every document with the rows; return the blobs that differ."""
     there = index.counts()
     due = dict(

@@ -21,6 +21,7 @@ from byok.index.store.batches import Batches, Written
 from byok.index.store.database import Database, read_only
 from byok.index.store.index_errors import IndexFailed
 from byok.index.store.lexical import LexicalIndex
+from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import Outcome
 
 _log = logging.getLogger(__name__)
@@ -37,7 +38,12 @@ class Store:
     """
 
     def __init__(
-        self, database: Path, index: Path, *, spare: int = _SPARE_BYTES
+        self,
+        database: Path,
+        index: Path,
+        *,
+        spare: int = _SPARE_BYTES,
+        open_index: Callable[[Path], LexicalIndex] = TantivyIndex,
     ) -> None:
         """Open, or make, the files; blocks for up to a few seconds after a crash.
 
@@ -51,7 +57,7 @@ class Store:
         """
         database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _sqlite_error(database), ExitStack() as opened:
-            self.index = LexicalIndex(index)
+            self.index = open_index(index)
             opened.callback(self.index.close)
             self.database = Database(database)
             opened.callback(self.database.close, clean=False)

@@ -270,7 +270,7 @@ def test_a_failing_index_loses_nothing_when_the_outcomes_are_put_again(
     before = put_file(opened, B1)
     opened.batches.flush()
     again = [(outcome("a.py", A1), 1), (outcome("b.py", words("b.py", "new")), 1)]
-    opened.index._writer = Full(at_once)  # type: ignore[assignment]
+    opened.index._writer = Full(at_once)  # type: ignore[attr-defined]
     with pytest.raises(IndexFailed):
         opened.batches.put(again)
         opened.batches.flush()

@@ -1,38 +1,30 @@
-"""The lexical index: what is added is found, what is removed is not; damage."""
+"""The contract of a lexical index, for each engine: what is added is found."""
 
 import random
 import shutil
 import threading
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import tantivy
 
-from byok.index.store.index_errors import DiskFull, IndexFailed, IndexInUse
-from byok.index.store.lexical import (
-    ChunkScore,
-    LexicalIndex,
-    View,
-    remove_all,
-)
+from byok.index.store import blobs
+from byok.index.store.database import TO_INDEX
+from byok.index.store.lexical import ChunkScore, LexicalIndex, remove_all
+from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import Document, Prepared, Span
-from tests.fakes.disk import fill, mounted
-from tests.fakes.stores import words
-from tests.index.store.test_segments import harm, make_index, replace
+from tests.fakes.memory_index import MemoryIndex
+from tests.fakes.stores import Opened, ids_of, outcome, upload, view, words
+
+ENGINES: list[Callable[[Path], LexicalIndex]] = [TantivyIndex, MemoryIndex]
 
 
-def view(*ids: int, chunks: int = 0, key: str = "") -> View:
-    return View(key or str(ids), frozenset(ids), chunks)
-
-
-def ids_of(hits: list[ChunkScore]) -> list[int]:
-    return [hit.blob_id for hit in hits]
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> LexicalIndex:
-    return LexicalIndex(tmp_path / "index")
+@pytest.fixture(params=ENGINES)
+def index(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LexicalIndex]:
+    made: LexicalIndex = request.param(tmp_path / "index")
+    yield made
+    made.close()
 
 
 def test_chunks_are_found_by_word_after_a_commit(index: LexicalIndex) -> None:
@@ -121,17 +113,6 @@ def scores(hits: list[ChunkScore]) -> list[float]:
     return [round(hit.score, 4) for hit in hits]
 
 
-def test_a_large_view_with_few_hits_in_reach_is_searched_again(
-    index: LexicalIndex,
-) -> None:
-    """The best 3,200 chunks are all of blobs out of view."""
-    index.add(1, words("a.py", *["word word word"] * 3300))
-    index.add(2, words("b.py", *["word and many others that make it worse"] * 3400))
-    index.commit()
-    hits = index.search({"word": 1.0}, view(2, chunks=3400), 100)
-    assert ids_of(hits) == [2] * 100
-
-
 def test_an_empty_question_and_an_empty_view_find_nothing(index: LexicalIndex) -> None:
     index.add(1, words("a.py", "alpha"))
     index.commit()
@@ -168,159 +149,22 @@ def test_searching_goes_on_while_another_thread_writes(index: LexicalIndex) -> N
     assert found == sorted(found)
 
 
-def test_a_second_writer_is_told_and_harms_nothing(tmp_path: Path) -> None:
-    folder = tmp_path / "index"
-    index = LexicalIndex(folder)
-    index.add(1, words("a.py", "alpha"))
-    index.commit()
-    for _ in range(2):
-        with pytest.raises(IndexInUse, match="Another byok"):
-            LexicalIndex(folder)
-    assert [path.name for path in tmp_path.iterdir()] == ["index"]
-    index.close()
-    again = LexicalIndex(folder)
-    assert not again.was_new
-    assert again.counts() == {1: 1}
-    again.close()
-
-
-def test_what_was_not_committed_is_gone(tmp_path: Path) -> None:
-    index = LexicalIndex(tmp_path)
-    index.add(1, words("a.py", "alpha"))
-    index.close()
-    index = LexicalIndex(tmp_path)
-    assert index.counts() == Counter()
-    index.close()
-
-
-@pytest.mark.case("F25")
-def test_files_of_a_commit_that_was_killed_are_not_in_the_way(tmp_path: Path) -> None:
-    folder = make_index(tmp_path)
-    (segment,) = folder.glob("*.del")
-    stem = segment.name.partition(".")[0]
-    left = [folder / f"{stem}.{number}.del" for number in range(1, 1000)]
-    for file in (*left, folder / f"{'0' * 32}.idx", folder / ".tmpAb3dE9"):
-        if file != segment:
-            file.write_bytes(b"half")
-    index = LexicalIndex(folder)
-    index.remove(9)
-    index.commit()
-    assert 9 not in index.counts()
-    assert len(index.counts()) == 57
-    index.close()
-    assert len(list(folder.glob("*.del"))) == 1
-    assert not list(folder.glob(".tmp*"))
-
-
-@pytest.mark.case("F35")
-@pytest.mark.parametrize("seed", range(40))
-def test_a_damaged_index_is_set_aside_and_made_anew(tmp_path: Path, seed: int) -> None:
-    folder = make_index(tmp_path / "index")
-    harm(folder, seed)
-    index = LexicalIndex(folder)
-    if index.was_new:
-        assert index.chunks == 0
-    else:  # the version in a footer, or white space: nothing was lost
-        assert len(index.counts()) == 58
-    index.add(99, words("a.py", "alpha"))
-    index.commit()
-    assert 99 in ids_of(index.search({"alpha": 1.0}, view(*range(100), chunks=0)))
-    index.close()
-
-
-@pytest.mark.case("B113")
-def test_an_index_on_a_full_disk_is_not_set_aside(tmp_path: Path) -> None:
-    with mounted(tmp_path / "disk", "2m") as disk:
-        folder = make_index(disk / "index")
-        index = LexicalIndex(folder)
-        fill(disk / "filler")
-        with pytest.raises(DiskFull):
-            index.clear()
-        index.close()
-        assert [path.name for path in disk.iterdir() if path.is_dir()] == ["index"]
-        (disk / "filler").unlink()
-        index = LexicalIndex(folder)
-        assert not index.was_new
-        assert len(index.counts()) == 58
-        index.close()
-
-
-def _garbage(folder: Path) -> None:
-    for file in list(folder.iterdir()):
-        replace(file, b"\xff\x00garbage")
-
-
-def _foreign(folder: Path) -> None:
-    for file in folder.iterdir():
-        file.unlink()
-    builder = tantivy.SchemaBuilder()
-    builder.add_text_field("title", stored=True)
-    tantivy.Index(builder.build(), path=str(folder))
-
-
-@pytest.mark.case("F35")
-@pytest.mark.parametrize("harmed", [_garbage, _foreign], ids=["garbage", "foreign"])
-def test_one_damaged_index_is_kept_for_a_look(tmp_path: Path, harmed: object) -> None:
-    assert callable(harmed)
-    for _ in range(2):
-        folder = make_index(tmp_path / "index")
-        harmed(folder)
-        index = LexicalIndex(folder)
-        assert index.was_new
-        assert index.counts() == Counter()
-        index.close()
-        assert sorted(p.name for p in tmp_path.iterdir()) == ["index", "index.corrupt"]
-
-
-@pytest.mark.case("F35")
-def test_an_empty_folder_and_one_without_its_list_start_anew(tmp_path: Path) -> None:
-    folder = make_index(tmp_path / "index")
-    (folder / "meta.json").unlink()
-    index = LexicalIndex(folder)
-    assert index.was_new
-    assert index.counts() == Counter()
-    index.close()
-
-
-class Panicking:
-    """A part of tantivy that ends as its damaged files make it end."""
-
-    class PanicException(BaseException):
-        pass
-
-    num_docs = 1
-
-    def __getattr__(self, name: str) -> object:
-        def fail(*args: object, **kwargs: object) -> None:
-            raise Panicking.PanicException("assertion failed")
-
-        return fail
-
-
-def test_a_panic_of_tantivy_is_an_ordinary_error(index: LexicalIndex) -> None:
-    index.add(1, words("a.py", "alpha"))
-    index.commit()
-    whole = index._searcher
-    index._searcher = Panicking()  # type: ignore[assignment]
-    with pytest.raises(IndexFailed, match="damaged"):
-        index.search({"alpha": 1.0}, view(1))
-    with pytest.raises(IndexFailed, match="damaged"):
-        index.counts()
-    index._searcher = whole
-    index._writer = Panicking()  # type: ignore[assignment]
-    with pytest.raises(IndexFailed):
-        index.add(2, words("a.py", "alpha"))
-    index.add(3, words("a.py", "alpha"))  # by a new writer
-    index.commit()
-    assert index.counts() == {1: 1, 3: 1}
-
-
-def test_a_folder_that_went_is_an_error_that_says_what_to_do(
-    index: LexicalIndex, tmp_path: Path
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_index_that_lost_everything_is_filled_again(
+    tmp_path: Path, engine: Callable[[Path], LexicalIndex]
 ) -> None:
-    shutil.rmtree(tmp_path / "index")
-    with pytest.raises(IndexFailed) as caught:
-        index.add(1, words("a.py", "alpha"))
-        index.commit()
-    assert len(str(caught.value)) < 250
-    assert "index rebuild" in caught.value.hint
+    opened = Opened(tmp_path, engine)
+    with opened.database.writing() as db:
+        _, (blob_id,) = blobs.store(db, [upload("a.py", "alpha")], {}, 7)
+    put = [(outcome("a.py", words("a.py", "alpha"), key=blob_id), 0)]
+    opened.batches.put(put)
+    opened.close()
+    shutil.rmtree(tmp_path / "index", ignore_errors=True)
+    opened = Opened(tmp_path, engine)
+    assert opened.index.counts() == Counter()
+    assert opened.database.rows("SELECT state FROM blob") == [(TO_INDEX,)]
+    opened.batches.put(put)
+    opened.batches.flush()
+    opened.check()
+    assert ids_of(opened.index.search({"alpha": 1.0}, view(blob_id))) == [blob_id]
+    opened.close()

@@ -13,8 +13,8 @@ from byok.index.parse.prepare import prepare
 from byok.index.store import blobs, checkpoints, recovery
 from byok.index.store.blobs import content_of, find_known
 from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE
-from byok.index.store.lexical import LexicalIndex
 from byok.index.store.recovery import INDEX_VERSION
+from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import SkipReason
 from byok.index.versions import blob_name
 from tests.fakes.stores import Opened, check, outcome, upload, words
@@ -149,7 +149,7 @@ def test_an_index_that_is_new_is_filled_again(tmp_path: Path, again: bool) -> No
     opened.close()
     (tmp_path / "index" / "meta.json").write_bytes(b"{}")
     if again:  # killed after the index was made anew, before the database was opened
-        LexicalIndex(tmp_path / "index").close()
+        TantivyIndex(tmp_path / "index").close()
     opened = start(tmp_path)
     assert opened.index.chunks == 0
     assert state(opened, held) == TO_INDEX

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from byok.errors import ConfigError
-from byok.index.store.lexical import LexicalIndex
 from byok.index.store.segments import check_folder, find_damaged, move_files
+from byok.index.store.tantivy_index import TantivyIndex
 from tests.fakes.stores import words
 
 
 def make_index(folder: Path) -> Path:
     """Make an index of two segments, one with deletions."""
-    index = LexicalIndex(folder)
+    index = TantivyIndex(folder)
     for blob_id in range(1, 60):
         chunks = [f"alpha w{blob_id} v{n}" for n in range(4)]
         index.add(blob_id, words(f"f{blob_id}.py", *chunks))
@@ -144,7 +144,7 @@ def test_a_folder_that_may_be_somebody_elses_is_refused_and_left_as_it_is(
     folder = made(tmp_path / "index")
     before = contents(folder)
     with pytest.raises(ConfigError) as refused:
-        LexicalIndex(folder)
+        TantivyIndex(folder)
     assert "BYOK_HOME" in refused.value.hint
     assert contents(folder) == before
 
@@ -153,7 +153,7 @@ def test_a_folder_that_may_be_somebody_elses_is_refused_and_left_as_it_is(
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "index").write_bytes(b"mine")
     with pytest.raises(ConfigError, match="is no folder"):
-        LexicalIndex(tmp_path / "index")
+        TantivyIndex(tmp_path / "index")
     assert (tmp_path / "index").read_bytes() == b"mine"
 
 
@@ -174,13 +174,13 @@ def test_foreign_files_in_an_index_outlive_opening_damage_and_clearing(
     (folder / f"{'1' * 32}.idx").mkdir()
     (folder / f"{'2' * 32}.idx").symlink_to(folder / "thesis.tex")
     for _ in range(2):
-        index = LexicalIndex(folder)
+        index = TantivyIndex(folder)
         index.clear()
         index.add(1, words("a.py", "alpha"))
         index.commit()
         index.close()
         next(folder.glob("*.store")).write_bytes(b"")  # so that it is set aside
-    assert LexicalIndex(folder).was_new
+    assert TantivyIndex(folder).was_new
     assert {name: (folder / name).read_bytes() for name in FOREIGN} == FOREIGN
     assert (folder / f"{'1' * 32}.idx").is_dir()
     assert (folder / f"{'2' * 32}.idx").is_symlink()
@@ -194,7 +194,7 @@ def test_what_lies_where_a_damaged_index_goes_is_not_removed(tmp_path: Path) -> 
     next(folder.glob("*.store")).write_bytes(b"")
     files = sorted(folder.iterdir())
     with pytest.raises(ConfigError, match=r"index\.corrupt"):
-        LexicalIndex(folder)
+        TantivyIndex(folder)
     assert (contents(kept), sorted(folder.iterdir())) == (before, files)
 
 

@@ -11,8 +11,8 @@ from byok.index.store import blobs
 from byok.index.store.blobs import find_known
 from byok.index.store.database import CorruptData, Database
 from byok.index.store.index_errors import IndexFailed, IndexInUse
-from byok.index.store.lexical import LexicalIndex
 from byok.index.store.store import Store
+from byok.index.store.tantivy_index import TantivyIndex
 from tests.fakes.stores import check, open_store, outcome, upload, words
 from tests.index.store.test_batches import A1, Full
 
@@ -80,7 +80,7 @@ def test_a_store_whose_database_is_damaged_lets_the_index_go(tmp_path: Path) -> 
         with pytest.raises(CorruptData):
             open_store(tmp_path)
     assert (tmp_path / "data.db").read_bytes() == b"garbage" * 999
-    LexicalIndex(tmp_path / "index").close()
+    TantivyIndex(tmp_path / "index").close()
 
 
 def test_readers_take_turns_and_do_not_wait_for_the_writer(store: Store) -> None:
@@ -142,7 +142,7 @@ def test_documents_lost_by_others_work_are_put_again(store: Store) -> None:
     """The indexer must hear of it, though its own calls did not fail."""
     again = [(outcome("a.py", A1), 1)]
     store.put(again)
-    store.index._writer = Full(False)  # type: ignore[assignment]
+    store.index._writer = Full(False)  # type: ignore[attr-defined]
     with pytest.raises(IndexFailed):
         store.writing(store.batches.flush).result()
     with pytest.raises(IndexFailed):
@@ -158,7 +158,7 @@ def test_an_end_on_a_full_disk_is_an_end(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     blob_id = keep(store)
     store.put([(outcome("a.py", A1, key=blob_id), 0)])
-    store.index._writer = Full(False)  # type: ignore[assignment]
+    store.index._writer = Full(False)  # type: ignore[attr-defined]
     store.close()
     again = open_store(tmp_path)
     assert not again.database.was_clean
