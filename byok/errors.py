@@ -1,54 +1,94 @@
-"""Everything that can go wrong, as one small tree.
+"""Everything that can go wrong, as one tree of types.
 
-ByokError                 .status for HTTP, .code for programs, .hint = what to do
-├─ ConfigError     400    settings contradict themselves or name unknown things
-│   └─ KeyMissing  422    no key for an upstream
-├─ BadRequest      400    the client's request cannot be read (400, 405, 413, 415, 422)
-├─ NotAllowed      403    wrong token, foreign Host or Origin (401, 403, 421)
-├─ NotReady        503    byok itself cannot answer just now; try again
-└─ UpstreamError   422    the upstream gave no usable answer; never a 5xx, because
-    │                     client SDKs repeat a 5xx without end
-    ├─ UpstreamUnreachable    no connection, or silence
-    ├─ UpstreamRefused        an error status, kept as .upstream_status
-    └─ UpstreamGarbled        its answer breaks its own protocol
+Code branches on the class (or on `UpstreamRefused.kind`), never on a text. `code` names
+the error to programs outside: clients, scripts, the log. Nobody changes the message or
+hint of another's error; `with_hint` and `redact` return a copy.
+
+ByokError                      .status for HTTP, .code for programs, .hint = what to do
+├─ ConfigError            400  settings contradict themselves or name unknown things
+│   └─ KeyMissing         422  no key for an upstream
+├─ CannotStart            500  a daemon runs already, a port is taken, data is damaged
+├─ BadRequest             400  the client's request cannot be read (400, 405, 413 ...)
+├─ NotAllowed             403  wrong token, foreign Host or Origin (401, 403, 421)
+├─ NotReady               503  byok itself cannot answer just now; try again
+│   └─ DaemonGone              the daemon that was asked has ended
+├─ IndexInUse             422  another process has the index open
+├─ IndexFailed            503  the index cannot be read or written
+│   └─ DiskFull           507  the index is whole, but nothing can be added
+└─ UpstreamError          422  the upstream gave no usable answer; never a 5xx, which
+    │                          client SDKs repeat without end
+    ├─ UpstreamUnreachable     no connection, or it was lost
+    │   ├─ ConnectFailed       no connection was established
+    │   └─ UpstreamTimeout     no answer in time, or silence in the middle of one
+    ├─ UpstreamRefused         an error status or event; .kind says what it refuses
+    │   └─ ContextLengthExceeded   the conversation is longer than the context window
+    └─ UpstreamGarbled         its answer breaks its own protocol
+        ├─ UpstreamEmpty       an answer without text, thoughts or tool calls
+        └─ UpstreamNotJson     an event of the stream is not the JSON object it must be
 """
 
-NO_UPSTREAM = "no_upstream"  # the code for an upstream that a daemon does not have
-MODEL_NOT_FOUND = "model_not_found"  # the code for a model that nobody here answers as
+import copy
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Self, TypedDict, Unpack
+
+NO_UPSTREAM = "no_upstream"  # the code of an upstream that the daemon does not have
+MODEL_NOT_FOUND = "model_not_found"  # the code of a model that nobody here serves
+
+
+class Details(TypedDict, total=False):
+    """What an error may be given besides its message, which `upstream` begins."""
+
+    code: str
+    hint: str
+    status: int
+    retryable: bool
+    upstream: str
 
 
 class ByokError(Exception):
-    """The root: a sentence for a person, and facts for a program."""
+    """Root of the tree: a sentence for a person, and facts for a program."""
 
     status = 500
     code = "internal"
+    hint = ""
     retryable = False
+    upstream = ""
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        code: str = "",
-        hint: str = "",
-        status: int = 0,
-        retryable: bool | None = None,
-    ) -> None:
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
         super().__init__(message)
-        self.hint = hint
-        self.code = code or type(self).code
-        self.status = status or type(self).status
-        self.retryable = type(self).retryable if retryable is None else retryable
+        self.message = message
+        self.hint = details.get("hint") or type(self).hint
+        self.code = details.get("code") or type(self).code
+        self.status = details.get("status") or type(self).status
+        self.retryable = details.get("retryable", type(self).retryable)
+        self.upstream = details.get("upstream", "")
+
+    def __str__(self) -> str:
+        return f"{self.upstream}: {self.message}" if self.upstream else self.message
 
     @property
     def sentence(self) -> str:
         """The message and the hint as one line of text."""
-        message = str(self)
-        return f"{message} {self.hint}".strip() if self.hint else message
+        return f"{self} {self.hint}".strip() if self.hint else str(self)
 
     @property
     def log_text(self) -> str:
-        """What the log may hold: never the words of others."""
-        return self.sentence
+        """The text for the log: without the upstream's name and the words of others."""
+        return f"{self.message} {self.hint}".strip()
+
+    def with_hint(self, hint: str) -> Self:
+        """Return a copy that suggests something else."""
+        other = copy.copy(self)
+        other.hint = hint
+        return other
+
+    def redact(self, redactor: Callable[[str], str]) -> Self:
+        """Return a copy without the secrets that a redactor knows."""
+        other = copy.copy(self)
+        other.message, other.hint = redactor(self.message), redactor(self.hint)
+        other.args = (other.message,)
+        return other
 
 
 class ConfigError(ByokError):
@@ -59,14 +99,22 @@ class ConfigError(ByokError):
 
 
 class KeyMissing(ConfigError):
-    """No key was found for an upstream that needs one.
-
-    `unread` are the stores that could not be looked in, each with its reason.
-    """
+    """No key was found; `unread` are the stores that could not be read, and why."""
 
     status = 422
     code = "key_missing"
-    unread: tuple[str, ...] = ()
+
+    def __init__(
+        self, message: str, *, unread: tuple[str, ...] = (), **details: Unpack[Details]
+    ) -> None:
+        super().__init__(message, **details)
+        self.unread = unread
+
+
+class CannotStart(ByokError):
+    """Something on this machine keeps byok from starting; `code` says what."""
+
+    code = "cannot_start"
 
 
 class BadRequest(ByokError):
@@ -84,11 +132,39 @@ class NotAllowed(ByokError):
 
 
 class NotReady(ByokError):
-    """Byok cannot answer just now; the same request may succeed later."""
+    """byok cannot answer just now; the same request may succeed later."""
 
     status = 503
     code = "not_ready"
     retryable = True
+
+
+class DaemonGone(NotReady):
+    """The daemon that was asked has ended, or no longer takes the token."""
+
+    code = "daemon_gone"
+
+
+class IndexInUse(ByokError):
+    """Another process has the index open for writing."""
+
+    status = 422
+    code = "index_in_use"
+
+
+class IndexFailed(ByokError):
+    """The index cannot be read or written."""
+
+    status = 503
+    code = "index_failed"
+    retryable = True
+
+
+class DiskFull(IndexFailed):
+    """The index is whole, but nothing can be added to it."""
+
+    status = 507
+    code = "storage_full"
 
 
 class UpstreamError(ByokError):
@@ -99,10 +175,54 @@ class UpstreamError(ByokError):
 
 
 class UpstreamUnreachable(UpstreamError):
-    """No connection to the upstream, or silence."""
+    """No connection to the upstream, or it was lost."""
 
     code = "upstream_unreachable"
     retryable = True
+
+
+class ConnectFailed(UpstreamUnreachable):
+    """No connection to the upstream was established."""
+
+    code = "upstream_connect"
+
+
+class UpstreamTimeout(UpstreamUnreachable):
+    """The upstream did not answer in time, or fell silent in its answer."""
+
+    code = "upstream_timeout"
+
+
+class RefusalKind(StrEnum):
+    """What an upstream refuses; the values are the codes that clients see."""
+
+    UNKNOWN = "upstream_refused"
+    AUTH = "upstream_auth"
+    BAD_SCHEMA = "upstream_bad_schema"
+    CONTENT_FILTER = "upstream_content_filter"
+    CONTEXT_LENGTH = "context_length"
+    LOADING = "upstream_loading"
+    NEEDS_TOOLS = "upstream_needs_tools"
+    NO_IMAGES = "upstream_no_images"
+    NO_MEMORY = "upstream_no_memory"
+    NO_TOOLS = "upstream_no_tools"
+    NOT_FOUND = "upstream_not_found"
+    OVERLOADED = "upstream_overloaded"
+    QUOTA = "upstream_quota"
+    RATE_LIMIT = "upstream_rate_limit"
+    REDIRECT = "upstream_redirect"
+    REGION = "upstream_region"
+    TOO_LARGE = "upstream_too_large"
+    TOO_MANY_TOOLS = "upstream_too_many_tools"
+    TOOL_FAILED = "upstream_tool_failed"
+
+
+class RefusalDetails(Details, total=False):
+    """What an upstream's refusal may say besides its message."""
+
+    upstream_status: int
+    upstream_code: str
+    retry_after: float | None
 
 
 class UpstreamRefused(UpstreamError):
@@ -110,34 +230,27 @@ class UpstreamRefused(UpstreamError):
 
     `upstream_status` is its HTTP status (0 for an error inside a stream),
     `upstream_code` its own code or type ("" for none), `retry_after` the seconds it
-    asked to wait, or None. Of a conversation that is too long it may tell `window`, the
-    most tokens it takes, and `counted`, those that it was sent.
+    asks to wait, or None.
     """
 
-    code = "upstream_refused"
+    kind = RefusalKind.UNKNOWN
 
     def __init__(
         self,
         message: str,
         *,
+        kind: RefusalKind | None = None,
         upstream_status: int = 0,
         upstream_code: str = "",
         retry_after: float | None = None,
-        window: int | None = None,
-        counted: int | None = None,
-        code: str = "",
-        hint: str = "",
-        status: int = 0,
-        retryable: bool | None = None,
+        **details: Unpack[Details],
     ) -> None:
-        super().__init__(
-            message, code=code, hint=hint, status=status, retryable=retryable
-        )
+        self.kind = kind or type(self).kind
+        details.setdefault("code", self.kind.value)
+        super().__init__(message, **details)
         self.upstream_status = upstream_status
         self.upstream_code = upstream_code
         self.retry_after = retry_after
-        self.window = window
-        self.counted = counted
 
     @property
     def log_text(self) -> str:
@@ -145,7 +258,43 @@ class UpstreamRefused(UpstreamError):
         return f"refused with {self.upstream_status or 'an event'} ({self.code})"
 
 
+class ContextLengthExceeded(UpstreamRefused):
+    """The conversation is longer than the model's context window.
+
+    `window` is the most tokens it takes and `counted` the tokens of the request, where
+    the upstream says so.
+    """
+
+    kind = RefusalKind.CONTEXT_LENGTH
+    hint = "Ask about less at once, start a new conversation, or choose a model with \
+a larger window."
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        window: int | None = None,
+        counted: int | None = None,
+        **details: Unpack[RefusalDetails],
+    ) -> None:
+        super().__init__(message, **details)
+        self.window = window
+        self.counted = counted
+
+
 class UpstreamGarbled(UpstreamError):
     """The upstream's answer breaks its own protocol."""
 
     code = "upstream_garbled"
+
+
+class UpstreamEmpty(UpstreamGarbled):
+    """The upstream's answer has no text, no thoughts and no tool calls."""
+
+    code = "upstream_empty"
+
+
+class UpstreamNotJson(UpstreamGarbled):
+    """An event of the upstream's stream is not the JSON object that it must be."""
+
+    code = "upstream_not_json"

@@ -1,6 +1,9 @@
-"""The error tree: what each class means to HTTP and to a person."""
+"""The tree of errors: what each class means to HTTP, to programs and to a person."""
 
+import ast
 import inspect
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -8,34 +11,57 @@ from byok import errors
 from byok.errors import (
     BadRequest,
     ByokError,
+    CannotStart,
     ConfigError,
+    ConnectFailed,
+    ContextLengthExceeded,
+    DaemonGone,
+    DiskFull,
+    IndexFailed,
+    IndexInUse,
     KeyMissing,
     NotAllowed,
     NotReady,
+    RefusalKind,
+    UpstreamEmpty,
     UpstreamError,
     UpstreamGarbled,
+    UpstreamNotJson,
     UpstreamRefused,
+    UpstreamTimeout,
     UpstreamUnreachable,
 )
 
+SOURCES = Path(errors.__file__).parent
 TREE = {
     ByokError: (Exception, 500, "internal", False),
     ConfigError: (ByokError, 400, "config", False),
     KeyMissing: (ConfigError, 422, "key_missing", False),
+    CannotStart: (ByokError, 500, "cannot_start", False),
     BadRequest: (ByokError, 400, "bad_request", False),
     NotAllowed: (ByokError, 403, "not_allowed", False),
     NotReady: (ByokError, 503, "not_ready", True),
+    DaemonGone: (NotReady, 503, "daemon_gone", True),
+    IndexInUse: (ByokError, 422, "index_in_use", False),
+    IndexFailed: (ByokError, 503, "index_failed", True),
+    DiskFull: (IndexFailed, 507, "storage_full", True),
     UpstreamError: (ByokError, 422, "upstream_failed", False),
     UpstreamUnreachable: (UpstreamError, 422, "upstream_unreachable", True),
+    ConnectFailed: (UpstreamUnreachable, 422, "upstream_connect", True),
+    UpstreamTimeout: (UpstreamUnreachable, 422, "upstream_timeout", True),
     UpstreamRefused: (UpstreamError, 422, "upstream_refused", False),
+    ContextLengthExceeded: (UpstreamRefused, 422, "context_length", False),
     UpstreamGarbled: (UpstreamError, 422, "upstream_garbled", False),
+    UpstreamEmpty: (UpstreamGarbled, 422, "upstream_empty", False),
+    UpstreamNotJson: (UpstreamGarbled, 422, "upstream_not_json", False),
 }
 
 
 def test_the_table_of_this_test_is_the_whole_tree() -> None:
-    classes = {c for _, c in inspect.getmembers(errors, inspect.isclass)}
-    assert classes == set(TREE)
-    assert all(c.__name__ in (errors.__doc__ or "") for c in TREE)
+    """Every error that leaves a room is drawn in byok/errors.py, and in no other."""
+    drawn = {c for _, c in inspect.getmembers(errors, inspect.isclass)}
+    assert {c for c in drawn if issubclass(c, BaseException)} == set(TREE)
+    assert all(f" {c.__name__} " in (errors.__doc__ or "") for c in [*TREE][1:])
 
 
 @pytest.mark.parametrize("kind", TREE, ids=lambda kind: kind.__name__)
@@ -67,8 +93,115 @@ def test_one_error_can_differ_from_its_class() -> None:
     assert NotReady("x", retryable=False).retryable is False
 
 
+@pytest.mark.parametrize("kind", RefusalKind)
+def test_the_kind_of_a_refusal_is_its_code(kind: RefusalKind) -> None:
+    assert UpstreamRefused("No.", kind=kind).code == kind.value
+
+
+def test_a_context_length_that_is_exceeded_has_a_cure_and_numbers() -> None:
+    error = ContextLengthExceeded("Too long.", window=8192, counted=9000)
+    assert (error.kind, error.code) == (RefusalKind.CONTEXT_LENGTH, "context_length")
+    assert (error.window, error.counted) == (8192, 9000)
+    assert "start a new conversation" in error.hint
+    assert ContextLengthExceeded("Too long.", hint="Less.").hint == "Less."
+
+
+def test_the_upstream_is_named_in_front_of_the_message_but_not_in_the_log_text() -> (
+    None
+):
+    error = UpstreamTimeout("it fell silent.", hint="Wait.")
+    assert str(error) == "it fell silent."
+    error.upstream = "groq"
+    assert (str(error), error.sentence) == (
+        "groq: it fell silent.",
+        "groq: it fell silent. Wait.",
+    )
+    assert error.log_text == "it fell silent. Wait."
+
+
 def test_the_log_never_holds_an_upstreams_own_words() -> None:
     refused = UpstreamRefused("Your prompt was: secret", upstream_status=400, code="x")
     assert refused.log_text == "refused with 400 (x)"
     assert UpstreamRefused("secret", code="x").log_text == "refused with an event (x)"
     assert NotReady("Wait.", hint="A little.").log_text == "Wait. A little."
+
+
+def test_a_copy_with_other_words_leaves_the_error_as_it_is() -> None:
+    error = ContextLengthExceeded(
+        "Key k1.", hint="Not k1.", window=5, upstream="up", upstream_status=400
+    )
+    shown = error.redact(lambda text: text.replace("k1", "***"))
+    assert (str(shown), shown.hint) == ("up: Key ***.", "Not ***.")
+    assert (type(shown), shown.window, shown.upstream_status) == (type(error), 5, 400)
+    assert "k1" not in repr(shown)
+    assert (str(error), error.hint) == ("up: Key k1.", "Not k1.")
+    other = error.with_hint("Another.")
+    assert (str(other), other.hint, other.window) == ("up: Key k1.", "Another.", 5)
+
+
+def branches_on_codes(tree: ast.AST) -> Iterator[ast.AST]:
+    """Give comparisons of a `.code` with a constant, or with a collection of them."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Compare):
+            continue
+        sides = [node.left, *node.comparators]
+        if any(isinstance(s, ast.Attribute) and s.attr == "code" for s in sides):
+            fixed = (ast.Constant, ast.Tuple, ast.Set, ast.List)
+            if any(isinstance(s, fixed) or _is_constant_name(s) for s in sides):
+                yield node
+
+
+def _is_constant_name(node: ast.expr) -> bool:
+    name = getattr(node, "id", getattr(node, "attr", ""))
+    return name.isupper()
+
+
+def rewritten_errors(tree: ast.AST) -> Iterator[ast.AST]:
+    """Give assignments to `.args` or `.hint` of anything but `self`."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        for part in (part for target in targets for part in ast.walk(target)):
+            if isinstance(part, ast.Attribute) and part.attr in ("args", "hint"):
+                yield from [] if ast.unparse(part.value) == "self" else [node]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("error.code == 'x'", True),
+        ("if GONE != error.code: pass", True),
+        ("error.code in ('a', 'b')", True),
+        ("last != error.code", False),
+        ("isinstance(error, ConfigError)", False),
+    ],
+)
+def test_a_branch_on_a_code_is_found(text: str, *, found: bool) -> None:
+    assert bool([*branches_on_codes(ast.parse(text))]) is found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("error.args = (1,)", True),
+        ("error.args, error.hint = 1, 2", True),
+        ("error.hint += 'x'", True),
+        ("self.hint = 'x'", False),
+        ("error.upstream = 'x'", False),
+    ],
+)
+def test_a_rewritten_error_is_found(text: str, *, found: bool) -> None:
+    assert bool([*rewritten_errors(ast.parse(text))]) is found
+
+
+def test_no_code_branches_on_codes_or_rewrites_errors() -> None:
+    """Types are branched on: mypy sees them, and a typing error is found."""
+    wrong = []
+    for path in sorted(SOURCES.rglob("*.py")):
+        tree = ast.parse(path.read_text("utf-8"))
+        found = [*branches_on_codes(tree)]
+        if path.name != "errors.py":
+            found += rewritten_errors(tree)
+        wrong += [f"{path.relative_to(SOURCES)}: {ast.unparse(node)}" for node in found]
+    assert wrong == []

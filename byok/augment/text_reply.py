@@ -6,16 +6,15 @@ from typing import Any, ClassVar
 from byok.augment.chat_reply import STOP_REASONS, StopReason, chunk
 from byok.augment.reply_job import ReplyFacts
 from byok.chat import Json
-from byok.errors import ByokError, UpstreamError, UpstreamGarbled
+from byok.errors import ByokError, UpstreamEmpty, UpstreamError, UpstreamGarbled
 from byok.events import Finish, FinishReason, Notice, StreamEvent, TextDelta
 from byok.stage import Stage
 
 
-def empty_answer_error() -> UpstreamGarbled:
+def empty_answer_error() -> UpstreamEmpty:
     """Return the error for an answer without any text."""
-    return UpstreamGarbled(
+    return UpstreamEmpty(
         "The model answered with nothing.",
-        code="upstream_empty",
         hint="Try again, or another model.",
         retryable=True,
     )

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from byok.cli.output import count_noun
-from byok.errors import NotReady
+from byok.errors import IndexFailed
 from byok.routing import Service
 
 if TYPE_CHECKING:
     from byok.chat import Json
     from byok.daemon_client.client import LocalClient
 
-FAILED = "index_failed"
 _POLL_SECONDS = 0.2
 _DONE = ("complete", "workspace-too-large")
 _LEFT_OUT = {
@@ -43,7 +42,7 @@ async def until_built(
     """Wait for some workspaces, or for all.
 
     Raises:
-        NotReady: the index cannot be written.
+        IndexFailed: the index cannot be written.
     """
     began = time.monotonic()
     with _bar() as show:
@@ -65,7 +64,7 @@ async def until_rebuilt(client: "LocalClient", files: int) -> None:
     """Wait until nothing waits for the index any more; `files` were to be done.
 
     Raises:
-        NotReady: the index cannot be written.
+        IndexFailed: the index cannot be written.
     """
     began = time.monotonic()
     with _bar() as show:
@@ -81,7 +80,7 @@ async def until_rebuilt(client: "LocalClient", files: int) -> None:
 async def _status(client: "LocalClient") -> "Json":
     told = await client.ask(Service.INDEX_STATUS, {})
     if told["state"] == "error":
-        raise NotReady(f"Indexing failed: {told['error']}", code=FAILED)
+        raise IndexFailed(f"Indexing failed: {told['error']}")
     return told
 
 

@@ -88,6 +88,4 @@ def with_services(
     try:
         return asyncio.run(run())
     except ByokError as error:
-        error.args = (redactor(str(error)),)
-        error.hint = redactor(error.hint)
-        raise
+        raise error.redact(redactor) from None

@@ -10,7 +10,7 @@ import typer
 from byok.cli.ask import ask_daemon, tell_not_running
 from byok.cli.command_context import ConfigOption, JsonOption, load, with_services
 from byok.cli.output import say, say_json, say_table, tell
-from byok.errors import NO_UPSTREAM, ByokError
+from byok.errors import BadRequest, ByokError
 from byok.routing import Service
 
 if TYPE_CHECKING:
@@ -122,10 +122,8 @@ def test_key(name: NameArgument, config: ConfigOption = None) -> None:
 def _try_by_daemon(name: str) -> "Json | None":
     try:
         return ask_daemon(Service.KEY_TEST, {"upstream": name})
-    except ByokError as error:
-        if error.code != NO_UPSTREAM:
-            raise
-        return None  # it can be one of the presets
+    except BadRequest:
+        return None  # the daemon does not have it; it can be one of the presets
 
 
 def _try_here(name: str, config: Path | None) -> "Json":

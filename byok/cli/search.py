@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from byok.cli.ask import WorkspacesOption, folders, with_client
-from byok.cli.build_progress import FAILED, Built, describe, until_built
+from byok.cli.build_progress import Built, describe, until_built
 from byok.cli.command_context import ConfigOption, JsonOption
 from byok.cli.output import say_json, say_text, tell
 from byok.code_query import DEFAULT_LENGTH, LONGEST
-from byok.errors import ConfigError, NotReady
+from byok.errors import ConfigError, IndexFailed
 from byok.routing import Service
 
 if TYPE_CHECKING:
@@ -118,9 +118,7 @@ async def wait_until_searchable(client: "LocalClient", roots: list[str]) -> Buil
     """Wait for workspaces; where indexing fails, what there is can be searched."""
     try:
         return await until_built(client, roots)
-    except NotReady as error:
-        if error.code != FAILED:
-            raise
+    except IndexFailed as error:
         tell(f"{error.sentence} Without a whole index, ripgrep searches.")
         return Built((), 0.0)
 

@@ -2,7 +2,7 @@
 
 import logging
 
-from byok.errors import ByokError
+from byok.errors import CannotStart
 
 try:
     import resource
@@ -15,12 +15,6 @@ _FEWEST_FILES = 128
 _OWN_FILES = 64  # for everything that is no connection
 
 
-class TooFewFiles(ByokError):
-    """The system allows too few open files."""
-
-    code = "files"
-
-
 def room_for_connections(wanted: int) -> int:
     """Raise the limit of open files, and return how many connections fit below it.
 
@@ -28,7 +22,7 @@ def room_for_connections(wanted: int) -> int:
     would spin and write a line for every attempt.
 
     Raises:
-        TooFewFiles: the hard limit leaves no room to work in.
+        CannotStart: the hard limit leaves no room to work in.
     """
     if resource is None:
         return wanted
@@ -40,8 +34,9 @@ def room_for_connections(wanted: int) -> int:
     if soft == unlimited:
         return wanted
     if soft < _FEWEST_FILES:
-        raise TooFewFiles(
+        raise CannotStart(
             f"Only {soft} files may be open at once; byok needs {_FEWEST_FILES}.",
+            code="files",
             hint="Raise the limit: ulimit -n 1024.",
         )
     fitting = min(wanted, (soft - _OWN_FILES) // 2)

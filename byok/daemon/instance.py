@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 import orjson
 from filelock import FileLock, Timeout
 
-from byok.errors import ByokError
+from byok.errors import CannotStart
 from byok.platform.paths import LONGEST_WRITE, Paths, make_private, sweep, write_private
 
 # Another command may hold the lock for a moment, only to look who has it.
@@ -24,12 +24,6 @@ class Instance:
     port: int
     instance: str
     started: float
-
-
-class AlreadyRunning(ByokError):
-    """Another daemon of this user is running."""
-
-    code = "already_running"
 
 
 def is_held(paths: Paths) -> bool:
@@ -52,7 +46,7 @@ def only_instance(paths: Paths) -> Iterator[None]:
     """Hold the lock; the system frees it even after a crash.
 
     Raises:
-        AlreadyRunning: another daemon holds it.
+        CannotStart: another daemon holds it.
     """
     make_private(paths.state_dir)
     lock = _lock(paths)
@@ -61,8 +55,10 @@ def only_instance(paths: Paths) -> Iterator[None]:
     except Timeout:
         other = _read_record(paths)
         where = f" (pid {other.pid}, port {other.port})" if other else ""
-        raise AlreadyRunning(
-            f"byok is already running{where}.", hint="byok status shows where it is."
+        raise CannotStart(
+            f"byok is already running{where}.",
+            code="already_running",
+            hint="byok status shows where it is.",
         ) from None
     for written_here_only in (paths.daemon, paths.models):
         sweep(written_here_only)

@@ -11,10 +11,8 @@ from typing import Protocol
 
 from byok.daemon_client.client import LocalClient
 from byok.daemon_client.project import check_project, project_of, workspace_of
-from byok.errors import ByokError, ConfigError
+from byok.errors import ByokError, ConfigError, IndexInUse
 from byok.routing import Service
-
-_IN_USE = "index_in_use"
 
 
 class SearchesText(Protocol):
@@ -56,9 +54,7 @@ class Agent:
         try:
             await self._client.look()
             await self._scope()
-        except ByokError as error:
-            if error.code != _IN_USE:
-                raise
+        except IndexInUse:
             self._start()
 
     async def retrieve(self, question: str) -> str:
@@ -72,9 +68,7 @@ class Agent:
             body = {"information_request": question, "workspaces": roots}
             reply = await self._client.ask(Service.RETRIEVAL, body)
             return str(reply["formatted_retrieval"])
-        except ByokError as error:
-            if error.code != _IN_USE:
-                raise
+        except IndexInUse as error:
             self._start()
             folders = self._given or [self._project(error)]
         return await self._open_text().answer(question, folders)

@@ -15,9 +15,9 @@ from typing import NamedTuple, Protocol
 from byok.chat import Json
 from byok.daemon.instance import Instance
 from byok.daemon.token import read_token
-from byok.daemon_client.daemon import GONE, talking
+from byok.daemon_client.daemon import talking
 from byok.daemon_client.find import START_SECONDS, find_daemon
-from byok.errors import ByokError
+from byok.errors import DaemonGone, IndexInUse
 from byok.platform.paths import Paths
 from byok.routing import Service
 
@@ -79,9 +79,7 @@ class LocalClient:
             try:
                 found = await self._open_door(asking=1)
                 return await found.door.answer(service, body)
-            except ByokError as error:
-                if error.code not in (GONE, "index_in_use"):
-                    raise
+            except (DaemonGone, IndexInUse):
                 await self._leave(found)
                 if time.monotonic() > deadline:
                     raise

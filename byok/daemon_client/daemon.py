@@ -9,15 +9,29 @@ import orjson
 from byok.augment.endpoints import ENDPOINTS, Local
 from byok.chat import Json
 from byok.daemon.instance import Instance
-from byok.errors import ByokError, NotReady
+from byok.errors import (
+    NO_UPSTREAM,
+    BadRequest,
+    ByokError,
+    ConfigError,
+    DaemonGone,
+    IndexFailed,
+    IndexInUse,
+    KeyMissing,
+    NotReady,
+)
 from byok.routing import Service
 
 if TYPE_CHECKING:
     import aiohttp
 
-GONE = "daemon_gone"
 _PATHS: Mapping[Service, str] = {  # of two paths the later one, byok's own
     row.answer: row.path for row in ENDPOINTS if isinstance(row, Local)
+}
+# What the daemon says that its callers tell apart, by code.
+_TYPES: Mapping[str, type[ByokError]] = {
+    **{kind.code: kind for kind in (ConfigError, KeyMissing, IndexInUse, IndexFailed)},
+    NO_UPSTREAM: BadRequest,
 }
 _CONNECT_SECONDS, _ANSWER_SECONDS = 5.0, 300.0
 
@@ -61,9 +75,9 @@ class DaemonDoor:
         except TimeoutError as error:
             raise NotReady("The byok daemon did not answer in time.") from error
         except (aiohttp.ClientError, OSError, RuntimeError) as error:
-            raise NotReady("The byok daemon ended.", code=GONE) from error
+            raise DaemonGone("The byok daemon ended.") from error
         if status == 401:  # the token was replaced, or somebody else is there now
-            raise NotReady("The byok daemon refused the token.", code=GONE)
+            raise DaemonGone("The byok daemon refused the token.")
         return _decode_answer(status, raw)
 
 
@@ -83,9 +97,10 @@ def _decode_answer(status: int, raw: bytes) -> Json:
             hint="Stop it and start it again: byok serve",
             code="other_version",
         )
-    raise ByokError(
+    code = str(error.get("code", ""))
+    raise _TYPES.get(code, ByokError)(
         str(error.get("message", "")),
-        code=str(error.get("code", "")),
+        code=code,
         hint=str(error.get("hint", "")),
         status=status,
         retryable=error.get("retryable") is True,

@@ -4,10 +4,15 @@ import re
 from typing import Any
 
 from byok.chat import Json
-from byok.dialects.overflow import Overflow, overflow_of
+from byok.dialects.overflow import overflow_of
 from byok.dialects.rate_limits import quotas_exceeded, requested_wait, wait_in_words
 from byok.dialects.refusals import class_of
-from byok.errors import UpstreamRefused
+from byok.errors import (
+    ContextLengthExceeded,
+    RefusalDetails,
+    RefusalKind,
+    UpstreamRefused,
+)
 from byok.wire.json_body import parse_json
 
 _LONGEST = 300
@@ -40,31 +45,32 @@ def refusal_of(
     told = status or next((int(k) for k in words if _STATUS.match(k)), 0)
     refusal = class_of(" ".join((message, *words)), told)
     # Our own code says more than a type does, such as invalid_request_error.
-    known = refusal.code != "upstream_refused"
+    known = refusal.kind is not RefusalKind.UNKNOWN
     code = kinds.get("code", "") if known else error_text(body)[1]
     said = f"it answered {status}" if status else "it broke off with an error"
     reason = _short(message or " ".join(words)) or "no reason given"
-    too_long = refusal.code == "context_length"
-    is_rate = refusal.code == "upstream_rate_limit"
+    is_rate = refusal.kind is RefusalKind.RATE_LIMIT
     if retry_after is None and is_rate:
         retry_after = requested_wait(message, _inner(body))
     hint = refusal.hint
     if retry_after is not None and is_rate and refusal.retryable:
         # The words that name the wait may be cut away.
         hint = f"Wait {wait_in_words(retry_after)} and try again."
-    told_of = overflow_of(message, _inner(body)) if too_long else Overflow()
-    return UpstreamRefused(
-        _sentence(f"{said}: {reason}"),
-        upstream_status=status,
-        upstream_code="" if _STATUS.match(code) else _short(code),
-        retry_after=retry_after,
-        window=told_of.window,
-        counted=told_of.counted,
-        code=refusal.code,
-        hint=hint,
-        status=429 if status == 429 and retry_after is not None else 0,
-        retryable=refusal.retryable,
-    )
+    sentence = _sentence(f"{said}: {reason}")
+    details: RefusalDetails = {
+        "upstream_status": status,
+        "upstream_code": "" if _STATUS.match(code) else _short(code),
+        "retry_after": retry_after,
+        "hint": hint,
+        "status": 429 if status == 429 and retry_after is not None else 0,
+        "retryable": refusal.retryable,
+    }
+    if refusal.kind is RefusalKind.CONTEXT_LENGTH:
+        told_of = overflow_of(message, _inner(body))
+        return ContextLengthExceeded(
+            sentence, window=told_of.window, counted=told_of.counted, **details
+        )
+    return UpstreamRefused(sentence, kind=refusal.kind, **details)
 
 
 def _first(body: Any) -> Any:

@@ -9,29 +9,27 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from byok.errors import ContextLengthExceeded, RefusalKind
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """A class of refusals; `retryable` ones may pass when asked again."""
 
-    code: str
+    kind: RefusalKind
     hint: str
     retryable: bool = False
 
 
 _Row = tuple[tuple[str, ...], Refusal]
 
-_TOO_LONG = Refusal(
-    "context_length",
-    "Ask about less at once, start a new conversation, or choose a model with "
-    "a larger window.",
-)
+_TOO_LONG = Refusal(RefusalKind.CONTEXT_LENGTH, ContextLengthExceeded.hint)
 
 _ROWS: tuple[_Row, ...] = (
     (
         (r"request too large .*per min",),
         Refusal(
-            "upstream_rate_limit",
+            RefusalKind.RATE_LIMIT,
             "Your account may not send that much at once: start a new conversation, "
             "or raise its limit.",
         ),
@@ -39,7 +37,7 @@ _ROWS: tuple[_Row, ...] = (
     (
         (r"per[ _]?day", r"daily (?:limit|quota)"),
         Refusal(
-            "upstream_quota",
+            RefusalKind.QUOTA,
             "That was its limit for a day: go on later, or choose another model or "
             "plan.",
         ),
@@ -48,36 +46,38 @@ _ROWS: tuple[_Row, ...] = (
         (r"insufficient[ _](?:quota|balance|credit|fund)", r"credit balance",
          r"requires more credits", r"spending limit", r"\barrear",
          r"(?:billing|exceeded your current)(?!.*retry in)"),
-        Refusal("upstream_quota", "Check the balance of that account."),
+        Refusal(RefusalKind.QUOTA, "Check the balance of that account."),
     ),
     (
         (r"rate[ _-]?limit", r"too many requests", r"resource (?:has been )?exhausted",
          r"resource_exhausted", r"per minute", r"throttl",
          r"please wait before", r"(?:retry|try again) in \d"),
-        Refusal("upstream_rate_limit", "Wait a little and try again.", True),
+        Refusal(RefusalKind.RATE_LIMIT, "Wait a little and try again.", True),
     ),
     (
         (r"overloaded", r"over capacity", r"high demand", r"system_resource",
          r"temporarily unavailable"),
         Refusal(
-            "upstream_overloaded",
+            RefusalKind.OVERLOADED,
             "Wait a little and try again, or choose another model.",
             True,
         ),
     ),
     (
         (r"loading model",),
-        Refusal("upstream_loading", "It loads its model: wait a little.", True),
+        Refusal(RefusalKind.LOADING, "It loads its model: wait a little.", True),
     ),
     (
         (r"physical batch size",),
-        Refusal("context_length", "Start llama.cpp with a larger --ubatch-size."),
+        Refusal(
+            RefusalKind.CONTEXT_LENGTH, "Start llama.cpp with a larger --ubatch-size."
+        ),
     ),
     (
         (r"'tools'.{0,3}(?:array too long|maximum number of items)",
          r"(?:at most|more than|maximum of|limit of|up to|too many) (?:\d+ )?"
          r"(?:tools|functions|function declarations)\b"),
-        Refusal("upstream_too_many_tools", "Switch off some MCP servers."),
+        Refusal(RefusalKind.TOO_MANY_TOOLS, "Switch off some MCP servers."),
     ),
     (
         (r"invalid[ _](?:json |tool )?schema", r"schemas? contains too many",
@@ -86,7 +86,7 @@ _ROWS: tuple[_Row, ...] = (
          r"schema validation failed", r"json schema not supported",
          r"\btools(?:\[\d+\]|\.\d+)\."),
         Refusal(
-            "upstream_bad_schema",
+            RefusalKind.BAD_SCHEMA,
             "A tool's parameters are too unusual for it: switch off the MCP server "
             "of that tool, or choose another model.",
         ),
@@ -95,14 +95,14 @@ _ROWS: tuple[_Row, ...] = (
         (r"expects the `?tools=?`? param", r"\btools: field required",
          r"toolconfig field must be defined", r"blocks must define tools"),
         Refusal(
-            "upstream_needs_tools",
+            RefusalKind.NEEDS_TOOLS,
             "Start a new conversation: it wants tools with a history of tool calls.",
         ),
     ),
     (
         (r"image (?:is )?too large", r"image exceeds", r"image dimensions exceed"),
         Refusal(
-            "upstream_too_large",
+            RefusalKind.TOO_LARGE,
             "Send a smaller picture, or start a new conversation.",
         ),
     ),
@@ -125,7 +125,7 @@ _ROWS: tuple[_Row, ...] = (
          r"(?:country|region|location)(?: is)? not (?:supported|available)",
          r"not available in your (?:country|region)"),
         Refusal(
-            "upstream_region",
+            RefusalKind.REGION,
             "That provider does not serve your place: choose another upstream.",
         ),
     ),
@@ -133,19 +133,19 @@ _ROWS: tuple[_Row, ...] = (
         (r"content[ _](?:filter|policy|management)", r"responsibleaipolicy",
          r"data_inspection_failed", r"inappropriate content"),
         Refusal(
-            "upstream_content_filter",
+            RefusalKind.CONTENT_FILTER,
             "Its filter refused the words: say it differently, or choose another "
             "model.",
         ),
     ),
     (
         (r"requires --jinja",),
-        Refusal("upstream_no_tools", "Start llama-server with --jinja."),
+        Refusal(RefusalKind.NO_TOOLS, "Start llama-server with --jinja."),
     ),
     (
         (r"enable-auto-tool",),
         Refusal(
-            "upstream_no_tools",
+            RefusalKind.NO_TOOLS,
             "Start the server with --enable-auto-tool-choice and --tool-call-parser.",
         ),
     ),
@@ -155,13 +155,13 @@ _ROWS: tuple[_Row, ...] = (
          r"(?:supported|enabled)",
          r"no endpoints found that support .*tool"),
         Refusal(
-            "upstream_no_tools",
+            RefusalKind.NO_TOOLS,
             "Choose a model that can call tools, or use the chat mode.",
         ),
     ),
     (
         (r"tool_use_failed", r"did not call a tool", r"failed to call a function"),
-        Refusal("upstream_tool_failed", "The model called a tool wrongly: ask again."),
+        Refusal(RefusalKind.TOOL_FAILED, "The model called a tool wrongly: ask again."),
     ),
     (
         (r"unknown variant `image_url`",
@@ -172,26 +172,26 @@ _ROWS: tuple[_Row, ...] = (
          r"no endpoints found that support image",
          r"is not a multimodal model"),
         Refusal(
-            "upstream_no_images",
+            RefusalKind.NO_IMAGES,
             "Choose a model that sees pictures, or start a conversation without one.",
         ),
     ),
     (
         (r"more system memory", r"out of memory"),
         Refusal(
-            "upstream_no_memory",
+            RefusalKind.NO_MEMORY,
             "Choose a smaller model, or give the server a smaller context.",
         ),
     ),
     (
         (r"deploymentnotfound",),
         Refusal(
-            "upstream_not_found", "Azure wants the name of your deployment as model."
+            RefusalKind.NOT_FOUND, "Azure wants the name of your deployment as model."
         ),
     ),
     (
         (r"no models? (?:is |are )?loaded",),
-        Refusal("upstream_not_found", "Load a model in that server first."),
+        Refusal(RefusalKind.NOT_FOUND, "Load a model in that server first."),
     ),
     (
         (r"model[ _]not[ _](?:found|supported|exist)",
@@ -203,7 +203,7 @@ _ROWS: tuple[_Row, ...] = (
          r"reached its end of life", r"no healthy deployments", r"server is pinned to",
          r"unsupported_api_for_model"),
         Refusal(
-            "upstream_not_found",
+            RefusalKind.NOT_FOUND,
             "Check the model's name (byok models) and base_url.",
         ),
     ),
@@ -211,24 +211,24 @@ _ROWS: tuple[_Row, ...] = (
         (r"api[ _]key[ _](?:is )?(?:not valid|invalid)",
          r"(?:invalid|incorrect|wrong)[ _]api[ _-]?key", r"invalid x-api-key",
          r"authentication", r"unauthori[sz]ed", r"unauthenticated"),
-        Refusal("upstream_auth", "Check the key: byok keys list."),
+        Refusal(RefusalKind.AUTH, "Check the key: byok keys list."),
     ),
 )  # fmt: skip
 
 _BY_STATUS = {
-    401: Refusal("upstream_auth", "Check the key: byok keys list."),
-    402: Refusal("upstream_quota", "Check the balance of that account."),
-    403: Refusal("upstream_auth", "Check the key: byok keys list."),
+    401: Refusal(RefusalKind.AUTH, "Check the key: byok keys list."),
+    402: Refusal(RefusalKind.QUOTA, "Check the balance of that account."),
+    403: Refusal(RefusalKind.AUTH, "Check the key: byok keys list."),
     404: Refusal(
-        "upstream_not_found", "Check the model's name (byok models) and base_url."
+        RefusalKind.NOT_FOUND, "Check the model's name (byok models) and base_url."
     ),
-    405: Refusal("upstream_not_found", "Check base_url: it usually ends in /v1."),
+    405: Refusal(RefusalKind.NOT_FOUND, "Check base_url: it usually ends in /v1."),
     413: Refusal(
-        "upstream_too_large", "Start a new conversation, or send fewer pictures."
+        RefusalKind.TOO_LARGE, "Start a new conversation, or send fewer pictures."
     ),
-    429: Refusal("upstream_rate_limit", "Wait a little and try again.", True),
+    429: Refusal(RefusalKind.RATE_LIMIT, "Wait a little and try again.", True),
     529: Refusal(
-        "upstream_overloaded",
+        RefusalKind.OVERLOADED,
         "Wait a little and try again, or choose another model.",
         True,
     ),
@@ -250,5 +250,5 @@ def class_of(text: str, status: int) -> Refusal:
             return refusal
     if status == 413 and "token" in text:
         return _TOO_LONG
-    unknown = Refusal("upstream_refused", "", status == 0 or status >= 500)
+    unknown = Refusal(RefusalKind.UNKNOWN, "", status == 0 or status >= 500)
     return _BY_STATUS.get(status, unknown)

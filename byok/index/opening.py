@@ -24,7 +24,7 @@ async def open_engine(
     """Open the engine, and close it in good order.
 
     Raises:
-        NewerData, CorruptData, IndexInUse: the files cannot be used.
+        CannotStart, IndexInUse: the files cannot be used.
     """
 
     def workers(size: int) -> Workers:

@@ -92,13 +92,12 @@ class KeyLadder:
         cure = f"Run: byok keys set {wanted.name}"
         if wanted.named_env:
             cure = f"Set the variable {wanted.named_env}, or remove api_key_env."
-        missing = KeyMissing(
+        raise KeyMissing(
             f"No key was found for {wanted.name} ({wanted.origin}); "
             f"looked in: {', '.join((*tried, *unread))}.",
             hint=cure,
+            unread=tuple(unread),
         )
-        missing.unread = tuple(unread)
-        raise missing
 
     def _rungs(
         self, wanted: KeyWanted, unread: list[str], stores: bool

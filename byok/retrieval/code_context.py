@@ -28,7 +28,7 @@ from byok.code_query import (
     to_bytes,
     to_text,
 )
-from byok.errors import ByokError
+from byok.errors import ByokError, IndexInUse
 from byok.index.options import IndexOptions
 
 if TYPE_CHECKING:
@@ -69,18 +69,17 @@ class CodeContext:
         """Open now if there is something to follow, or later if that is hindered.
 
         Raises:
-            NewerData, CorruptData: the files cannot be used.
+            CannotStart: the files cannot be used.
         """
         if self._options.roots or self._database.exists():
             try:
                 await self._open_engine()
+            except IndexInUse as error:  # for now; whoever asks is told
+                _log.info("%s", error.sentence)
             except ByokError as error:
-                if error.code == "index_in_use":  # for now; whoever asks is told
-                    _log.info("%s", error.sentence)
-                elif error.retryable:  # such as no room on the disk
-                    _log.warning("%s", error.sentence)
-                else:
+                if not error.retryable:
                     raise
+                _log.warning("%s", error.sentence)  # such as no room on the disk
 
     async def close(self) -> None:
         """Close what was opened."""

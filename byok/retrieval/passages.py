@@ -16,12 +16,11 @@ from byok.code_query import (
     SearchMode,
     to_text,
 )
-from byok.errors import NotReady
+from byok.errors import IndexFailed, NotReady
 from byok.index.contents import Contents, Entry
 from byok.index.engine import ContextEngine
 from byok.index.files.text import line_starts, lines_in
 from byok.index.store.database import NAMED
-from byok.index.store.index_errors import IndexFailed
 from byok.index.store.lexical import View
 from byok.index.types import SkipReason
 from byok.retrieval import query as queries

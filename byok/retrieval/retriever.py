@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from byok.code_query import BlobNames, Retrieval, RetrievalRequest, SearchMode
+from byok.errors import IndexFailed
 from byok.index.contents import Entry
 from byok.index.engine import ContextEngine
 from byok.index.files.languages import kind_of
-from byok.index.store.index_errors import IndexFailed
 from byok.index.types import Phase
 from byok.index.workspace.workspace import Workspace
 from byok.retrieval import query as queries

@@ -109,8 +109,7 @@ class Completer:
             # Once: the next key stroke would meet it again.
             if self._failures.get(name) != error.code:
                 self._failures[name] = error.code
-                reason = error.log_text.removeprefix(f"{name}: ")
-                _log.warning("no completions from %s: %s", name, reason)
+                _log.warning("no completions from %s: %s", name, error.log_text)
             pending.reply.fail_whole(error)
         except Exception:
             _log.exception("request %s failed", pending.turn.request_id)

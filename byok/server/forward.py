@@ -92,6 +92,7 @@ class Forwarder:
 
     def _last_words(self, error: ByokError) -> bytes:
         """Tell of a failure in the middle as one more event, as OpenAI does."""
-        _log.warning("a stream passed on broke: %s", error.log_text)
-        error.args = (self._services.redactor(str(error)),)
-        return b"\n\ndata: " + write_json(error_body(error)) + b"\n\n"
+        model = current_record().model
+        _log.warning("a stream from %s broke: %s", model, error.log_text)
+        shown = error_body(error.redact(self._services.redactor))
+        return b"\n\ndata: " + write_json(shown) + b"\n\n"

@@ -11,7 +11,7 @@ from aiohttp.web import BaseRequest, Response, StreamResponse
 from byok.augment.endpoints import Endpoint
 from byok.augment.merging import merge_models
 from byok.chat import Json
-from byok.errors import ByokError, UpstreamGarbled
+from byok.errors import ByokError, NotReady, UpstreamGarbled
 from byok.routing import EndpointGroup, ServedBy
 from byok.server.http.deadlines import OfficialTiming
 from byok.server.http.gate import Gate
@@ -30,7 +30,6 @@ _MAX_MODELS = 4 * 2**20
 _PIECE = 2**16  # of a compressed answer; each piece may expand a lot
 _TYPE, _ENCODING = "Content-Type", "Content-Encoding"
 _MODELS = "/get-models"
-_BUSY = ("too_many_streams", "shutting_down")  # byok itself, not the service
 
 
 class Relay:
@@ -77,7 +76,7 @@ class Relay:
             async with self._gate.enter():
                 return await answered(row.path, group, content, request)
         except ByokError as error:
-            if error.code not in _BUSY:
+            if not isinstance(error, NotReady):
                 self._troubles.note_failure(group, row.path, error)
         return await locally()
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from byok.errors import ByokError, KeyMissing, UpstreamRefused
+from byok.errors import ByokError, KeyMissing, UpstreamRefused, UpstreamTimeout
 from byok.routing import EndpointGroup
 
 _log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class OfficialHealth:
     def note_failure(self, group: EndpointGroup, path: str, error: ByokError) -> None:
         """Note a failure, and write down a new one."""
         trouble, reason = self._found[group], _reason(error)
-        if error.code == "upstream_timeout":
+        if isinstance(error, UpstreamTimeout):
             self._until[group] = self._clock() + self._pause
         if isinstance(error, KeyMissing):
             known, self._keyless = self._keyless, True

@@ -18,6 +18,7 @@ from byok.errors import (
     NotReady,
     UpstreamError,
     UpstreamRefused,
+    UpstreamTimeout,
 )
 
 if TYPE_CHECKING:
@@ -98,7 +99,10 @@ def one_model(models: Iterable["ListedModel"], wanted: str) -> dict[str, Any]:
         if wanted in (model.id, model.model):
             return _model(model)
     raise BadRequest(
-        "There is no such model.", code=MODEL_NOT_FOUND, hint="See GET /v1/models."
+        "There is no such model.",
+        code=MODEL_NOT_FOUND,
+        hint="See GET /v1/models.",
+        status=404,
     )
 
 
@@ -117,12 +121,10 @@ def status_of(error: ByokError) -> int:
     Other failures that may pass are a gateway's 502 and 504, so that these clients
     repeat the request: unlike the editor's, they give up after a few.
     """
-    if error.code == MODEL_NOT_FOUND:
-        return 404
     if isinstance(error, UpstreamRefused) and error.upstream_status >= 400:
         return error.upstream_status
     if isinstance(error, UpstreamError) and error.retryable:
-        return 504 if error.code == "upstream_timeout" else 502
+        return 504 if isinstance(error, UpstreamTimeout) else 502
     return error.status
 
 

@@ -115,7 +115,7 @@ async def listening(
     loaded and opened; requests that come in that time wait for it.
 
     Raises:
-        PortTaken: the port cannot be had.
+        CannotStart: the port cannot be had.
         ConfigError: the token file is not private, or the services cannot be opened.
     """
     timing = timing or Timing()

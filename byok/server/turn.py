@@ -92,11 +92,8 @@ class AnswerTurn:
         """Write a failure down, and make it fit to be told."""
         self._record.failure = error.code
         name = self._choice.upstream.name
-        reason = error.log_text.removeprefix(f"{name}: ")
-        _log.warning("request %s to %s: %s", self.request_id, name, reason)
-        error.args = (self._services.redactor(str(error)),)
-        error.hint = self._services.redactor(error.hint)
-        return error
+        _log.warning("request %s to %s: %s", self.request_id, name, error.log_text)
+        return error.redact(self._services.redactor)
 
     def _log_repair(self, repair: Repair) -> None:
         """Write down a repair: its rule, and the place where it began."""

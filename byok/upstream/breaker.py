@@ -24,10 +24,12 @@ class Breaker:
         self,
         pause: float = 30.0,
         *,
+        upstream: str = "",
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._pause = pause
+        self._upstream = upstream
         self._clock = clock
         self._sleep = sleep
         self._failures: deque[float] = deque(maxlen=FAILURES)
@@ -69,6 +71,7 @@ class Breaker:
                 f"made in {math.ceil(left)} s.",
                 code="upstream_down",
                 hint=self._hint,
+                upstream=self._upstream,
             )
         self._until = self._clock() + self._pause  # for all but this one
 
@@ -85,7 +88,7 @@ class Breaker:
         """Note that no connection came about."""
         now = self._clock()
         self._undecided = False
-        self._cause, self._hint = str(cause), cause.hint
+        self._cause, self._hint = cause.message, cause.hint
         self._failures.append(now)
         full = len(self._failures) == FAILURES
         if self._until is not None or (

@@ -12,13 +12,14 @@ from byok.dialects.base import Dialect, Target
 from byok.errors import (
     UpstreamError,
     UpstreamGarbled,
+    UpstreamTimeout,
     UpstreamUnreachable,
 )
 from byok.events import Finish, StreamEvent
 from byok.record import current_record
 from byok.stage import Stage, chain
 from byok.upstream.base import Forwarded
-from byok.upstream.failures import explain_missing_path, translate_errors
+from byok.upstream.failures import missing_path_hint, translate_errors
 from byok.upstream.fim import FimClient
 from byok.upstream.http_body import (
     at_end,
@@ -120,7 +121,7 @@ class HttpUpstream:
                 if not yielded and await self._waits(error, attempt):
                     attempt += 1
                     continue
-                error.args = (f"{spec.name}: {error}",)
+                error.upstream = spec.name
                 raise
 
     async def models(self) -> list[str]:
@@ -130,12 +131,11 @@ class HttpUpstream:
                 async with self._sender.open("models") as response:
                     raw = await read_limited(response, _MAX_LIST_BYTES)
         except TimeoutError as error:
-            raise UpstreamUnreachable(
-                f"{self.name}: it did not list its models in time.",
-                code="upstream_timeout",
+            raise UpstreamTimeout(
+                "it did not list its models in time.", upstream=self.name
             ) from error
         except UpstreamError as error:
-            error.args = (f"{self.name}: {error}",)
+            error.upstream = self.name
             raise
         try:
             body = parse_json(raw)
@@ -143,7 +143,7 @@ class HttpUpstream:
             return self._spec.dialect.models(body)
         except (ValueError, RecursionError) as error:
             raise UpstreamGarbled(
-                f"{self.name}: its list of models is not JSON."
+                "its list of models is not JSON.", upstream=self.name
             ) from error
 
     async def _batches(
@@ -193,8 +193,9 @@ class HttpUpstream:
                     break
                 except UpstreamError as error:
                     if not await self._waits(error, attempt):
-                        explain_missing_path(error, path)
-                        error.args = (f"{self.name}: {error}",)
+                        error.upstream = self.name
+                        if hint := missing_path_hint(error, path):
+                            raise error.with_hint(hint) from error
                         raise
                     attempt += 1
             spec = self._spec

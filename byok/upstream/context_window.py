@@ -15,8 +15,7 @@ from functools import partial
 from itertools import count
 
 from byok.chat import ChatRequest, Message, Role
-from byok.dialects.refusals import class_of
-from byok.errors import UpstreamGarbled, UpstreamRefused
+from byok.errors import ContextLengthExceeded, UpstreamEmpty
 from byok.events import Finish, FinishReason, Notice, StreamEvent, Usage
 from byok.threads import Runner, inline
 from byok.upstream.base import Forwarded, Upstream
@@ -120,8 +119,8 @@ class WindowedUpstream:
                             self._learn(model, limits, weight, batch)
                         yield batch
                 return
-            except UpstreamRefused as error:
-                if begun or error.code != "context_length":
+            except ContextLengthExceeded as error:
+                if begun:
                     raise
                 limits.learn_from_refusal(weight, error.window, error.counted)
                 _log.info(
@@ -136,8 +135,8 @@ class WindowedUpstream:
                 if lighter >= weight:
                     sent = _with_shorter_answer(sent, error)
                 weight, cut = lighter, cut or more
-            except UpstreamGarbled as error:
-                _explain(error, weight)
+            except UpstreamEmpty as error:
+                _explain_empty(error, weight)
                 raise
 
     async def _fit(
@@ -251,11 +250,13 @@ def _is_what_is_weighed(chat: ChatRequest) -> bool:
     return chat.fim is None and not has_pictures(chat.messages)
 
 
-def _with_shorter_answer(chat: ChatRequest, error: UpstreamRefused) -> ChatRequest:
+def _with_shorter_answer(
+    chat: ChatRequest, error: ContextLengthExceeded
+) -> ChatRequest:
     """Ask for no more than there is room for beside a prompt that fits by itself.
 
     Raises:
-        UpstreamRefused: the same one, where that is no help.
+        ContextLengthExceeded: the same one, where that is no help.
     """
     wanted = chat.sampling.max_tokens or 0
     left = (error.window or 0) - (error.counted or error.window or 0)
@@ -264,20 +265,22 @@ def _with_shorter_answer(chat: ChatRequest, error: UpstreamRefused) -> ChatReque
     return replace(chat, sampling=replace(chat.sampling, max_tokens=left))
 
 
-def _explain(error: UpstreamGarbled, weight: int) -> None:
-    """Say what an answer without anything may mean: so does llama-cpp-python refuse."""
-    if error.code == "upstream_empty" and weight > _SMALL:
-        error.hint = _UNSAID
+def _explain_empty(error: UpstreamEmpty, weight: int) -> None:
+    """Suggest that the conversation was too long: llama-cpp-python refuses it so.
+
+    Raises:
+        UpstreamEmpty: with that hint, where the conversation was not a small one.
+    """
+    if weight > _SMALL:
+        raise error.with_hint(_UNSAID) from error
 
 
 def _check_room(batch: list[StreamEvent]) -> None:
     """Take an answer that ends before its first token for what it is (GLM)."""
     match [event for event in batch if not isinstance(event, Notice)]:
         case [Usage(input_tokens=read, output_tokens=0), Finish(FinishReason.LENGTH)]:
-            raise UpstreamRefused(
+            raise ContextLengthExceeded(
                 "the conversation left it no room for an answer.",
-                code="context_length",
-                hint=class_of("context_length", 0).hint,
                 window=read or None,
                 counted=read or None,
             )

@@ -10,7 +10,14 @@ import aiohttp
 import httpx
 
 from byok.dialects.refusals import class_of
-from byok.errors import UpstreamError, UpstreamRefused, UpstreamUnreachable
+from byok.errors import (
+    ConnectFailed,
+    RefusalKind,
+    UpstreamError,
+    UpstreamRefused,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
 from byok.urls import is_loopback
 
 _NO_WAY = frozenset(
@@ -35,7 +42,9 @@ class translate_errors:
         if isinstance(error, (httpx.HTTPError, aiohttp.ClientError)):
             raise _unreachable(error, str(self._url), self._environ) from error
         if isinstance(error, httpx.InvalidURL):
-            raise UpstreamUnreachable(f"{self._url} is no address.") from error
+            raise UpstreamUnreachable(
+                f"{self._url} is no address.", retryable=False
+            ) from error
 
 
 def is_refused(error: BaseException) -> bool:
@@ -43,18 +52,18 @@ def is_refused(error: BaseException) -> bool:
     return _errno(_causes(error)) == errno.ECONNREFUSED
 
 
-def explain_missing_path(error: UpstreamError, path: str) -> None:
-    """Say that an upstream has no such path, where its refusal means that.
+def missing_path_hint(error: UpstreamError, path: str) -> str:
+    """Return a hint where a refusal means that the upstream has no such path, or "".
 
     A model that it does not know is refused with the same status, but is named.
     """
     if not isinstance(error, UpstreamRefused) or path == "chat/completions":
-        return
+        return ""
     if error.upstream_status not in (404, 405, 501):
-        return
-    if class_of(str(error), 0).code == "upstream_not_found":
-        return
-    error.hint = f"This upstream has no /{path}: choose one that has it{_who(path)}."
+        return ""
+    if class_of(error.message, 0).kind is RefusalKind.NOT_FOUND:
+        return ""
+    return f"This upstream has no /{path}: choose one that has it{_who(path)}."
 
 
 def _who(path: str) -> str:
@@ -86,9 +95,8 @@ def _unreachable(
             return _not_connected(why, hint, url, environ)
     match error:
         case httpx.ReadTimeout() | httpx.PoolTimeout() | httpx.WriteTimeout():
-            return UpstreamUnreachable(
+            return UpstreamTimeout(
                 "it fell silent in the middle of a request.",
-                code="upstream_timeout",
                 hint="A higher timeout for this upstream may help.",
             )
         case _:
@@ -119,10 +127,10 @@ def _why(error: aiohttp.ClientConnectorError, url: str) -> tuple[str, str]:
 
 def _not_connected(
     why: str, hint: str, url: str, environ: Mapping[str, str]
-) -> UpstreamUnreachable:
+) -> ConnectFailed:
     if variable := _proxy_variable(url, environ):
         hint += f" {variable} is set, but byok takes a proxy only from network.proxy."
-    return UpstreamUnreachable(why, code="upstream_connect", hint=hint)
+    return ConnectFailed(why, hint=hint)
 
 
 def _proxy_variable(url: str, environ: Mapping[str, str]) -> str:
@@ -134,14 +142,13 @@ def _proxy_variable(url: str, environ: Mapping[str, str]) -> str:
     return next((name for name in names if environ.get(name)), "")
 
 
-def _no_proxy(causes: Iterable[BaseException]) -> UpstreamUnreachable:
+def _no_proxy(causes: Iterable[BaseException]) -> ConnectFailed:
     refused = (c.status for c in causes if isinstance(c, aiohttp.ClientHttpProxyError))
     why = "cannot be reached"
     if status := next(refused, 0):
         why = f"refused the connection ({status})"
-    return UpstreamUnreachable(
+    return ConnectFailed(
         f"the proxy {why}.",
-        code="upstream_connect",
         hint="Check proxy in this upstream's section, or network.proxy.",
     )
 

@@ -9,14 +9,14 @@ from byok.chat import ChatRequest
 from byok.dialects.base import Dialect
 from byok.dialects.fim.dialects import FIM_DIALECTS, modes_for
 from byok.dialects.fim_mode import FimMode
-from byok.errors import UpstreamError, UpstreamRefused
+from byok.errors import RefusalKind, UpstreamError, UpstreamRefused
 from byok.events import StreamEvent
 
 _log = logging.getLogger(__name__)
 _MAX_MODELS = 1000
 # Another way helps only where the upstream does not have this one.
 _NOT_SERVED = frozenset({400, 404, 405, 422, 501})
-_NOT_KNOWN = frozenset({"upstream_refused", "upstream_not_found"})
+_NOT_KNOWN = frozenset({RefusalKind.UNKNOWN, RefusalKind.NOT_FOUND})
 
 Events: TypeAlias = AsyncGenerator[list[StreamEvent], None]
 
@@ -60,7 +60,7 @@ class FimClient:
         try:
             ways = modes_for(self._ways, model)
         except UpstreamError as error:
-            error.args = (f"{self._name}: {error}",)
+            error.upstream = self._name
             raise
         if (known := self._taken.get(model)) in ways:
             ways = ways[ways.index(known) :]
@@ -82,4 +82,4 @@ def _other_way(error: UpstreamRefused) -> bool:
 
     One inside a stream, where no status is, never is.
     """
-    return error.upstream_status in _NOT_SERVED and error.code in _NOT_KNOWN
+    return error.upstream_status in _NOT_SERVED and error.kind in _NOT_KNOWN

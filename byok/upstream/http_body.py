@@ -7,7 +7,12 @@ from itertools import groupby
 import aiohttp
 import httpx
 
-from byok.errors import UpstreamError, UpstreamGarbled, UpstreamUnreachable
+from byok.errors import (
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamNotJson,
+    UpstreamUnreachable,
+)
 from byok.events import StreamEvent, TextDelta
 from byok.stage import Stage
 from byok.upstream.failures import translate_errors
@@ -47,7 +52,7 @@ def at_end(lost: UpstreamError | None, failure: UpstreamError) -> UpstreamError:
     """Say why an answer that ended is not whole: half an event was cut."""
     if lost:
         return lost
-    if failure.code == "upstream_not_json":
+    if isinstance(failure, UpstreamNotJson):
         return UpstreamGarbled(
             "its answer broke off before the end.", code="upstream_cut", retryable=True
         )
@@ -115,7 +120,7 @@ async def pass_on(
                     yield data
         except UpstreamUnreachable as error:
             failure = watch.failure or error
-            failure.args = (f"{name}: {failure}",)
+            failure.upstream = name
             raise failure from error
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import httpx
 
-from byok.errors import NotReady, UpstreamRefused, UpstreamUnreachable
+from byok.errors import ConnectFailed, RefusalKind, UpstreamRefused
 from byok.upstream.breaker import Breaker
 from byok.upstream.failures import is_refused, translate_errors
 from byok.upstream.http_body import hang_up
@@ -57,7 +57,7 @@ class Caller:
         self._callee = callee
         self._transports = transports
         self._key = key
-        self._breaker = breaker or Breaker(callee.breaker_pause)
+        self._breaker = breaker or Breaker(callee.breaker_pause, upstream=callee.name)
 
     async def call(
         self,
@@ -92,12 +92,8 @@ class Caller:
     async def _send(
         self, url: httpx.URL, content: bytes | None, headers: httpx.Headers
     ) -> httpx.Response:
-        try:
-            async with self._breaker.attempt():
-                return await self._exchange(url, content, headers)
-        except NotReady as error:
-            error.args = (f"{self._callee.name}: {error}",)
-            raise
+        async with self._breaker.attempt():
+            return await self._exchange(url, content, headers)
 
     async def _exchange(
         self, url: httpx.URL, content: bytes | None, headers: httpx.Headers
@@ -119,11 +115,9 @@ class Caller:
                     response = await transport.handle_async_request(request)
         except TimeoutError as error:
             raise too_slow(NOT_BEGUN) from error
-        except UpstreamUnreachable as error:
+        except ConnectFailed as error:
             # A local server that is not running may be started any moment.
-            if error.code == "upstream_connect" and not (
-                is_refused(error) and is_loopback(callee.base_url)
-            ):
+            if not (is_refused(error) and is_loopback(callee.base_url)):
                 self._breaker.record_failure(error)
             raise
         self._breaker.record_success()
@@ -135,6 +129,6 @@ def redirect_error(status: int) -> UpstreamRefused:
     return UpstreamRefused(
         f"it answered {status}, a redirect, which is never followed.",
         upstream_status=status,
-        code="upstream_redirect",
+        kind=RefusalKind.REDIRECT,
         hint="Put the final address into base_url.",
     )

@@ -15,7 +15,7 @@ from byok.errors import (
     KeyMissing,
     UpstreamGarbled,
     UpstreamRefused,
-    UpstreamUnreachable,
+    UpstreamTimeout,
 )
 from byok.redact import Redactor
 from byok.routing import OFFICIAL
@@ -113,9 +113,9 @@ class OfficialService:
         return plain and self._redactor(value) == value
 
 
-def too_late() -> UpstreamUnreachable:
+def too_late() -> UpstreamTimeout:
     """Return the error for an answer that nobody waits for any longer."""
-    return UpstreamUnreachable("it did not answer in time.", code="upstream_timeout")
+    return UpstreamTimeout("it did not answer in time.")
 
 
 def _check(response: httpx.Response) -> None:
@@ -124,13 +124,15 @@ def _check(response: httpx.Response) -> None:
         raise redirect_error(status)
     if not response.is_success:
         raise UpstreamRefused(
-            f"{OFFICIAL}: it answered {status}.",
+            f"it answered {status}.",
+            upstream=OFFICIAL,
             upstream_status=status,
             hint=_HINTS.get(status, ""),
         )
     if response.headers.get("content-type", "").lower().startswith("text/html"):
         raise UpstreamGarbled(
-            f"{OFFICIAL}: it answered with a web page.",
+            "it answered with a web page.",
+            upstream=OFFICIAL,
             hint="Is base_url right, or is a login page in between?",
         )
 

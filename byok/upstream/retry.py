@@ -4,7 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from byok.errors import UpstreamError, UpstreamRefused, UpstreamUnreachable
+from byok.errors import (
+    UpstreamError,
+    UpstreamRefused,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
 
 _ONLY_ONCE = frozenset({500})
 _REPEATED = frozenset({429, 502, 503, 504, 529})
@@ -39,7 +44,7 @@ class RetryPolicy:
     @staticmethod
     def _repeatable(error: UpstreamError, attempt: int) -> bool:
         if isinstance(error, UpstreamUnreachable):
-            return error.code in ("upstream_connect", "upstream_cut")
+            return error.retryable and not isinstance(error, UpstreamTimeout)
         if isinstance(error, UpstreamRefused) and error.retryable:
             status = error.upstream_status
             return status in _REPEATED or (status in _ONLY_ONCE and attempt == 1)

@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import TypeAlias
 
 from byok.chat import ChatRequest, Message, Role, TextPart
-from byok.errors import ByokError, UpstreamGarbled, UpstreamRefused
+from byok.errors import ByokError, ContextLengthExceeded, UpstreamEmpty
 from byok.events import TextDelta
 from byok.truncate import truncate_middle
 from byok.upstream.router import Destination
@@ -94,8 +94,8 @@ async def _write_summary(
         try:
             text = await asyncio.to_thread(transcript, dropped, room)
             return await _answer(writer, text, longest)
-        except UpstreamRefused as error:
-            if error.code != "context_length" or not left:
+        except ContextLengthExceeded as error:
+            if not left:
                 raise
             # Two bytes a token are fewer than any text has.
             room = min(room // 2, 2 * error.window if error.window else room)
@@ -120,7 +120,7 @@ async def _answer(writer: Destination, text: str, longest: int) -> str:
         async for batch in batches:
             said += [event.text for event in batch if isinstance(event, TextDelta)]
     if not (summary := "".join(said).strip()):
-        raise UpstreamGarbled(f"{writer.upstream.name}: it wrote no summary.")
+        raise UpstreamEmpty("it wrote no summary.", upstream=writer.upstream.name)
     return summary
 
 

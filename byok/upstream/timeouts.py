@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
-from byok.errors import UpstreamUnreachable
+from byok.errors import UpstreamTimeout
 
 NOT_BEGUN = "it did not begin to answer in time."
 
@@ -57,7 +57,7 @@ class Watch:
         self._began = self._heard = self._told = self._loop.time()
         self._begun = False  # the first event has come
         self._timer: asyncio.TimerHandle | None = None
-        self.failure: UpstreamUnreachable | None = None
+        self.failure: UpstreamTimeout | None = None
 
     def __enter__(self) -> Self:
         self._look()
@@ -102,10 +102,6 @@ class Watch:
         self._abort()
 
 
-def too_slow(reason: str) -> UpstreamUnreachable:
+def too_slow(reason: str) -> UpstreamTimeout:
     """Return the error for a limit that was exceeded."""
-    return UpstreamUnreachable(
-        reason,
-        code="upstream_timeout",
-        hint="A higher timeout for this upstream may help.",
-    )
+    return UpstreamTimeout(reason, hint="A higher timeout for this upstream may help.")

@@ -33,25 +33,25 @@ class UnconfiguredUpstream:
         self, chat: ChatRequest, model: str
     ) -> AsyncGenerator[list[StreamEvent], None]:
         """See Upstream.stream."""
-        raise self._refusal()
+        raise self._refusal(422)
         yield []  # makes it a generator
 
     @asynccontextmanager
     async def forward(self, path: str, content: bytes) -> AsyncIterator[Forwarded]:
         """See Upstream.forward."""
-        raise self._refusal()
+        raise self._refusal(404)  # as OpenAI says it: only /v1 is forwarded
         yield
 
     async def models(self) -> list[str]:
         """See Upstream.models."""
         return []
 
-    def _refusal(self) -> BadRequest:
+    def _refusal(self, status: int) -> BadRequest:
         return BadRequest(
             f"The chosen model belongs to the upstream {self._name!r}, which is not "
             "configured.",
             code=MODEL_NOT_FOUND,
             hint="Choose another model (byok models lists them), or add "
             f"[upstreams.{self._name}] to the settings.",
-            status=422,
+            status=status,
         )

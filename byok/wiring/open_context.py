@@ -21,7 +21,7 @@ async def open_context(
     """Open what byok knows of code, and follow the declared folders.
 
     Raises:
-        NewerData, CorruptData, IndexInUse: its files cannot be used.
+        CannotStart, IndexInUse: its files cannot be used.
     """
     options = _options(settings, paths, roots)
     mode = settings.retrieval.mode

@@ -227,7 +227,7 @@ async def open_services(
 
     Raises:
         ConfigError: the chosen upstream or model does not exist.
-        NewerData, CorruptData: the files about code cannot be used.
+        CannotStart: the files about code cannot be used.
     """
     check_settings(settings, upstream, model)
     redactor, ladder = redactor or Redactor(), ladder or make_ladder(paths)

@@ -46,6 +46,5 @@ def test_connections_fit_below_the_limit_of_files(
 @pytest.mark.case("F18")
 def test_too_few_files_are_told_at_once() -> None:
     assert room(100, 100, 512) == (
-        "byok.daemon.hardening.TooFewFiles: "
-        "Only 100 files may be open at once; byok needs 128."
+        "byok.errors.CannotStart: Only 100 files may be open at once; byok needs 128."
     )

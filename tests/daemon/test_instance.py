@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from byok.daemon.instance import AlreadyRunning, only_instance, record, running
+from byok.daemon.instance import only_instance, record, running
+from byok.errors import CannotStart
 from byok.platform.paths import Paths, find_paths
 
 HOLDER = """
@@ -57,7 +58,7 @@ def test_a_second_daemon_is_told_about_the_first(
     found = running(paths)
     assert found is not None
     assert (found.pid, found.port) == (holder.pid, 4711)
-    with pytest.raises(AlreadyRunning) as caught, only_instance(paths):
+    with pytest.raises(CannotStart) as caught, only_instance(paths):
         pass
     assert f"pid {holder.pid}, port 4711" in str(caught.value)
     assert caught.value.code == "already_running"
@@ -114,7 +115,7 @@ def test_damaged_facts_only_shorten_the_message(
     paths.daemon.write_bytes(facts)
     assert running(paths) is None
     with (
-        pytest.raises(AlreadyRunning, match=r"already running\."),
+        pytest.raises(CannotStart, match=r"already running\."),
         only_instance(paths),
     ):
         pass

@@ -9,7 +9,7 @@ import pytest
 from byok.chat import Json
 from byok.daemon_client.agent import Agent
 from byok.daemon_client.client import asking
-from byok.errors import ByokError
+from byok.errors import ByokError, CannotStart, IndexInUse
 from byok.platform.paths import find_paths
 from byok.routing import Service
 
@@ -17,11 +17,11 @@ QUESTION = {"information_request": "where"}
 
 
 class Own:
-    """Stands for the context of this process; `code` is the error it has."""
+    """Stands for the context of this process; it may have an `error`."""
 
     def __init__(self, *known: Path) -> None:
         self.known = known
-        self.code = ""
+        self.error: ByokError | None = None
         self.opened: list[list[Path]] = []
         self.asked: list[Json] = []
 
@@ -31,8 +31,8 @@ class Own:
         yield self
 
     async def answer(self, service: Service, body: Json) -> Json:
-        if self.code:
-            raise ByokError("No.", code=self.code)
+        if self.error:
+            raise self.error
         if service is Service.INDEX_STATUS:
             return {"workspaces": [{"root": str(root)} for root in self.known]}
         self.asked.append(body)
@@ -111,25 +111,25 @@ async def test_while_another_process_has_the_index_text_is_searched(
 ) -> None:
     root = folder(tmp_path / "root")
     own, text = Own(), Text()
-    own.code = "index_in_use"
+    own.error = IndexInUse("No.")
     async with agent(own, text, root, *([root] if named else [])) as asks:
         await asks.look()
         assert text.starts == 1
         assert await answer(asks) == "by text"
         assert text.asked == [("where", [root])]
-        own.code = ""
+        own.error = None
         assert await answer(asks) == "by the index"
     assert own.asked == [{**QUESTION, "workspaces": [str(root)]}]
 
 
 async def test_what_no_text_search_can_mend_is_an_error(tmp_path: Path) -> None:
     own, text = Own(), Text()
-    own.code = "index_in_use"
+    own.error = IndexInUse("No.")
     async with agent(own, text, Path("/")) as asks:
         with pytest.raises(ByokError) as raised:
             await answer(asks)
         assert raised.value.code == "index_in_use"
-        own.code = "corrupt_data"
+        own.error = CannotStart("No.", code="corrupt_data")
         for question in (asks.look(), answer(asks)):
             with pytest.raises(ByokError) as raised:
                 await question

@@ -9,7 +9,7 @@ import pytest
 
 from byok.chat import Json
 from byok.daemon_client.client import LocalClient, asking
-from byok.errors import ByokError, ConfigError
+from byok.errors import ByokError, ConfigError, IndexInUse
 from byok.platform.paths import find_paths
 from byok.routing import Service
 from tests.fakes.rows import daemon_rows
@@ -33,7 +33,7 @@ class Own:
         self.opened.append(list(roots))
         if self.failures:
             self.failures -= 1
-            raise ByokError("Another process has it.", code="index_in_use")
+            raise IndexInUse("Another process has it.")
         yield self
         self.closed += 1
 

@@ -7,8 +7,8 @@ import pytest
 
 from byok.chat import Json
 from byok.daemon.instance import Instance
-from byok.daemon_client.daemon import GONE, talking
-from byok.errors import ByokError
+from byok.daemon_client.daemon import talking
+from byok.errors import ByokError, DaemonGone
 from byok.routing import Service
 from tests.fakes.rows import daemon_rows
 
@@ -52,7 +52,7 @@ async def test_an_error_of_the_daemon_is_the_same_error_here() -> None:
         ((404, {"detail": "?"}), "other_version"),
         ((200, b"<html>"), "not_ready"),
         ((200, b"[1]"), "not_ready"),
-        ((401, {"error": {"code": "bad_token", "message": "No."}}), GONE),
+        ((401, {"error": {"code": "bad_token", "message": "No."}}), DaemonGone.code),
         ((307, b""), "not_ready"),
     ],
     ids=str,
@@ -70,10 +70,10 @@ async def test_a_daemon_that_is_gone_is_told_as_gone() -> None:
     async with server:
         with pytest.raises(ByokError) as caught:
             await ask(port)
-    assert caught.value.code == GONE
+    assert isinstance(caught.value, DaemonGone)
     with pytest.raises(ByokError) as caught:
         await ask(port)
-    assert caught.value.code == GONE
+    assert isinstance(caught.value, DaemonGone)
 
 
 async def test_the_proxy_of_the_environment_is_not_used(

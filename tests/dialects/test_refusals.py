@@ -199,13 +199,13 @@ OTHERS = {
 def test_too_long_a_conversation_is_recognised(text: str) -> None:
     for status in (0, 400, 413, 500):
         found = class_of(text, status)
-        assert (found.code, found.retryable) == ("context_length", False)
+        assert (found.kind, found.retryable) == ("context_length", False)
         assert "start a new conversation" in found.hint
 
 
 @pytest.mark.parametrize(("text", "code"), sorted(OTHERS))
 def test_other_words_have_their_class(text: str, code: str) -> None:
-    assert class_of(text, 400).code == code
+    assert class_of(text, 400).kind == code
 
 
 @pytest.mark.parametrize(
@@ -230,25 +230,25 @@ def test_without_known_words_the_status_decides(
     status: int, code: str, retryable: bool
 ) -> None:
     found = class_of("Sorry", status)
-    assert (found.code, found.retryable) == (code, retryable)
+    assert (found.kind, found.retryable) == (code, retryable)
 
 
 def test_a_413_that_names_tokens_is_of_too_long_a_conversation() -> None:
     assert (
-        class_of("The payload has more tokens than fit", 413).code == "context_length"
+        class_of("The payload has more tokens than fit", 413).kind == "context_length"
     )
-    assert class_of("Too many tokens per minute", 413).code == "upstream_rate_limit"
-    assert class_of("The payload is large", 413).code == "upstream_too_large"
+    assert class_of("Too many tokens per minute", 413).kind == "upstream_rate_limit"
+    assert class_of("The payload is large", 413).kind == "upstream_too_large"
 
 
 @pytest.mark.parametrize("status", [401, 404, 429])
 def test_words_tell_more_than_a_status(status: int) -> None:
-    assert class_of("Your credit balance is too low", status).code == "upstream_quota"
+    assert class_of("Your credit balance is too low", status).kind == "upstream_quota"
 
 
 def test_a_class_that_is_known_has_a_cure() -> None:
     for _, refusal in KNOWN:
-        assert re.fullmatch(r"[a-z_]+", refusal.code)
+        assert re.fullmatch(r"[a-z_]+", refusal.kind)
         assert refusal.hint.endswith(".")
         assert len(refusal.hint) < 110
 

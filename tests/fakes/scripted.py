@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
 
 from byok.chat import ChatRequest
-from byok.errors import UpstreamRefused
+from byok.errors import ContextLengthExceeded
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.upstream.base import Forwarded
 
@@ -17,11 +17,11 @@ def said(text: str = "Fine.", tokens: int = 0) -> Answer:
     return [[TextDelta(text)], [*counted, Finish(FinishReason.STOP)]]
 
 
-def too_long(window: int | None = None, counted: int | None = None) -> UpstreamRefused:
+def too_long(
+    window: int | None = None, counted: int | None = None
+) -> ContextLengthExceeded:
     """The refusal of a conversation that is too long."""
-    return UpstreamRefused(
-        "It is too long.", code="context_length", window=window, counted=counted
-    )
+    return ContextLengthExceeded("It is too long.", window=window, counted=counted)
 
 
 class Scripted:

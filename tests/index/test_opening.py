@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from byok.errors import IndexInUse
 from byok.index.engine import ContextEngine
 from byok.index.opening import open_engine
 from byok.index.options import IndexOptions
-from byok.index.store.index_errors import IndexInUse
 from tests.fakes.engines import complete, project, until
 
 

@@ -16,11 +16,10 @@ from byok.code_query import (
     Upload,
     to_bytes,
 )
-from byok.errors import NotReady
+from byok.errors import IndexFailed, NotReady
 from byok.index.contents import Entry
 from byok.index.engine import ContextEngine
 from byok.index.files.text import split_lines
-from byok.index.store.index_errors import IndexFailed
 from byok.retrieval.passages import PassageFinder
 from byok.retrieval.query import Query
 from byok.retrieval.rank import RankedFile

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from byok.code_query import BlobNames, Retrieval, RetrievalRequest, SearchMode, Upload
+from byok.errors import IndexFailed
 from byok.index.contents import Entry
 from byok.index.engine import ContextEngine
-from byok.index.store.index_errors import IndexFailed
 from byok.index.types import Phase, State
 from byok.retrieval.query import Query
 from byok.retrieval.rank import RankedFile

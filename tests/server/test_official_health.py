@@ -6,17 +6,18 @@ import pytest
 
 from byok.errors import (
     ByokError,
+    ConnectFailed,
     KeyMissing,
     NotReady,
     UpstreamGarbled,
     UpstreamRefused,
-    UpstreamUnreachable,
+    UpstreamTimeout,
 )
 from byok.routing import EndpointGroup
 from byok.server.official_health import OfficialHealth
 
-DOWN = UpstreamUnreachable("nothing answers.", code="upstream_connect")
-SLOW = UpstreamUnreachable("too slow.", code="upstream_timeout")
+DOWN = ConnectFailed("nothing answers.")
+SLOW = UpstreamTimeout("too slow.")
 AT_REST = NotReady("left alone.", code="upstream_down")
 NO_TOKEN = KeyMissing("There is no token.", hint="Store it.")
 

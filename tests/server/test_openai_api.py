@@ -11,6 +11,7 @@ from byok.errors import (
     NotReady,
     UpstreamGarbled,
     UpstreamRefused,
+    UpstreamTimeout,
     UpstreamUnreachable,
 )
 from byok.model_ids import ListedModel
@@ -90,7 +91,7 @@ def refused(status: int, code: str = "") -> UpstreamRefused:
         (NotAllowed("x", status=401), 401, "authentication_error", "not_allowed"),
         (BadRequest("x"), 400, "invalid_request_error", "bad_request"),
         (
-            BadRequest("x", code=MODEL_NOT_FOUND, status=422),
+            BadRequest("x", code=MODEL_NOT_FOUND, status=404),
             404,
             "invalid_request_error",
             "model_not_found",
@@ -108,7 +109,7 @@ def refused(status: int, code: str = "") -> UpstreamRefused:
         (UpstreamGarbled("x"), 422, "api_error", "upstream_garbled"),
         (UpstreamUnreachable("x"), 502, "api_error", "upstream_unreachable"),
         (
-            UpstreamUnreachable("x", code="upstream_timeout"),
+            UpstreamTimeout("x"),
             504,
             "api_error",
             "upstream_timeout",

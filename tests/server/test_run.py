@@ -13,10 +13,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from byok.errors import ConfigError
+from byok.errors import CannotStart, ConfigError
 from byok.platform.paths import find_paths
 from byok.server.http.deadlines import Timing
-from byok.server.http.sockets import PortTaken, listen
+from byok.server.http.sockets import listen
 from byok.server.run import (
     Daemon,
     listening,
@@ -120,7 +120,7 @@ async def test_a_taken_port_is_told_before_anything_is_served() -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         taken = {"server": {"port": other.getsockname()[1]}}
-        with pytest.raises(PortTaken):
+        with pytest.raises(CannotStart):
             async with running(taken, upstream="demo"):
                 pass
 

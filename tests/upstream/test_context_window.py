@@ -23,7 +23,13 @@ from byok.chat import (
     ToolDefinition,
     ToolResult,
 )
-from byok.errors import UpstreamError, UpstreamGarbled, UpstreamRefused
+from byok.errors import (
+    RefusalKind,
+    UpstreamEmpty,
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamRefused,
+)
 from byok.events import Finish, FinishReason, Notice, StreamEvent, TextDelta, Usage
 from byok.upstream.context_window import Window, WindowedUpstream
 from byok.upstream.router import Destination
@@ -416,9 +422,9 @@ async def test_a_last_result_larger_than_the_window_is_cut() -> None:
     assert model.refused == 1
 
 
-@pytest.mark.parametrize("code", ["upstream_rate_limit", "upstream_refused"])
-async def test_other_refusals_are_not_ours(code: str) -> None:
-    refusal = UpstreamRefused("No.", code=code)
+@pytest.mark.parametrize("kind", [RefusalKind.RATE_LIMIT, RefusalKind.UNKNOWN])
+async def test_other_refusals_are_not_ours(kind: RefusalKind) -> None:
+    refusal = UpstreamRefused("No.", kind=kind)
     bench = Bench(Scripted(lambda request: _raise(refusal)))
     with pytest.raises(UpstreamRefused) as caught:
         await bench.ask(chat(100))
@@ -427,17 +433,17 @@ async def test_other_refusals_are_not_ours(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "code", "told"),
+    ("steps", "kind", "told"),
     [
-        (100, "upstream_empty", True),
-        (1, "upstream_empty", False),
-        (100, "upstream_cut", False),
+        (100, UpstreamEmpty, True),
+        (1, UpstreamEmpty, False),
+        (100, UpstreamGarbled, False),
     ],
 )
 async def test_an_empty_answer_may_mean_that_the_question_was_too_long(
-    steps: int, code: str, told: bool
+    steps: int, kind: type[UpstreamGarbled], told: bool
 ) -> None:
-    empty = UpstreamGarbled("It was empty.", code=code)
+    empty = kind("It was empty.")
     bench = Bench(Scripted(lambda request: _raise(empty)))
     with pytest.raises(UpstreamGarbled) as caught:
         await bench.ask(chat(steps))

@@ -12,7 +12,7 @@ from yarl import URL as Address
 
 from byok.dialects.error_bodies import refusal_of
 from byok.errors import UpstreamUnreachable
-from byok.upstream.failures import explain_missing_path, is_refused, translate_errors
+from byok.upstream.failures import is_refused, missing_path_hint, translate_errors
 
 URL = "http://127.0.0.1:9/v1"
 REQUEST = RequestInfo(
@@ -246,16 +246,11 @@ def test_a_path_that_an_upstream_lacks_is_told_from_a_model(
     status: int, said: str, path: str, *, missing: bool
 ) -> None:
     error = refusal_of({"error": {"message": said}}, status)
-    before = error.hint
-    explain_missing_path(error, path)
-    if missing:
-        assert error.hint.startswith(f"This upstream has no /{path}: choose one")
-        assert ("/v1/chat/completions" in error.hint) is (path == "responses")
-    else:
-        assert error.hint == before
+    hint = missing_path_hint(error, path)
+    assert hint.startswith(f"This upstream has no /{path}: choose one") is missing
+    assert bool(hint) is missing
+    assert ("/v1/chat/completions" in hint) is (missing and path == "responses")
 
 
 def test_what_never_answered_lacks_no_path() -> None:
-    error = UpstreamUnreachable("nothing answers", hint="Is it running?")
-    explain_missing_path(error, "responses")
-    assert error.hint == "Is it running?"
+    assert missing_path_hint(UpstreamUnreachable("nothing answers"), "responses") == ""

@@ -6,7 +6,13 @@ import aiohttp
 import httpx
 import pytest
 
-from byok.errors import UpstreamError, UpstreamGarbled, UpstreamUnreachable
+from byok.errors import (
+    UpstreamEmpty,
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamNotJson,
+    UpstreamUnreachable,
+)
 from byok.events import StreamEvent, TextDelta
 from byok.upstream.http_body import (
     at_end,
@@ -28,7 +34,7 @@ class Broken:
 
     def feed(self, data: bytes, /) -> Iterator[StreamEvent]:
         yield TextDelta(data.decode())
-        raise UpstreamGarbled("broken", code="upstream_not_json")
+        raise UpstreamNotJson("broken")
 
     def flush(self) -> Iterator[StreamEvent]:
         yield TextDelta("rest")
@@ -44,8 +50,8 @@ def test_no_data_is_the_end() -> None:
     assert feed_read(Broken(), b"") == ([TextDelta("rest")], None)
 
 
-HALF = UpstreamGarbled("x", code="upstream_not_json")
-EMPTY = UpstreamGarbled("x", code="upstream_empty")
+HALF = UpstreamNotJson("x")
+EMPTY = UpstreamEmpty("x")
 LOST = UpstreamUnreachable("gone")
 
 

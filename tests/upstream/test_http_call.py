@@ -44,7 +44,7 @@ class Line:
             callee,
             transports,
             key or Key("sk-1"),
-            breaker=Breaker(60, clock=self.clock),
+            breaker=Breaker(60, upstream="fake", clock=self.clock),
         )
         self.url = url
 

@@ -3,9 +3,11 @@
 import pytest
 
 from byok.errors import (
+    ConnectFailed,
     UpstreamError,
     UpstreamGarbled,
     UpstreamRefused,
+    UpstreamTimeout,
     UpstreamUnreachable,
 )
 from byok.upstream.retry import RetryPolicy, retry_after
@@ -21,17 +23,13 @@ def refused(
     )
 
 
-def unreachable(code: str) -> UpstreamUnreachable:
-    return UpstreamUnreachable("No.", code=code)
-
-
 @pytest.mark.parametrize(
     ("error", "times"),
     [
-        pytest.param(unreachable("upstream_connect"), 2, id="no connection"),
-        pytest.param(unreachable("upstream_cut"), 2, id="a connection lost"),
-        pytest.param(unreachable("upstream_timeout"), 0, id="silence: it may be paid"),
-        pytest.param(unreachable("upstream_tls"), 0, id="no trust"),
+        pytest.param(ConnectFailed("No."), 2, id="no connection"),
+        pytest.param(UpstreamUnreachable("No."), 2, id="a connection lost"),
+        pytest.param(UpstreamTimeout("No."), 0, id="silence: it may be paid"),
+        pytest.param(UpstreamUnreachable("No.", retryable=False), 0, id="no trust"),
         pytest.param(refused(429), 2, id="429"),
         pytest.param(refused(429, retryable=False), 0, id="429 for want of money"),
         pytest.param(refused(500), 1, id="500 once"),

@@ -10,7 +10,7 @@ from typing import Any
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.fields import string
 from byok.dialects.openai_chat.usage import read_usage
-from byok.errors import UpstreamGarbled
+from byok.errors import UpstreamEmpty, UpstreamGarbled, UpstreamNotJson
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta
 from byok.wire.json_body import parse_json
 from byok.wire.sse import ServerSentEvent
@@ -45,9 +45,7 @@ class FimAnswer:
         if sse.event == "error" or (isinstance(chunk, dict) and chunk.get("error")):
             raise refusal_of(chunk)
         if not isinstance(chunk, dict):
-            raise UpstreamGarbled(
-                "a part of its answer is no JSON object.", code="upstream_not_json"
-            )
+            raise UpstreamNotJson("a part of its answer is no JSON object.")
         self._usage = chunk.get("usage") or self._usage
         said = self._text.feed(self._text_of(chunk))
         out: list[StreamEvent] = [TextDelta(said)] if said else []
@@ -58,9 +56,11 @@ class FimAnswer:
         if self._done:
             return []
         if self._finish is None:
+            if not self._spoke:
+                raise UpstreamEmpty("its answer was empty.", retryable=True)
             raise UpstreamGarbled(
                 "its answer broke off before the end.",
-                code="upstream_cut" if self._spoke else "upstream_empty",
+                code="upstream_cut",
                 retryable=True,
             )
         return self._finish_events()
@@ -93,9 +93,7 @@ def _parse(data: bytes) -> Any:
     try:
         return parse_json(data, keep_halves=True)
     except (ValueError, RecursionError) as error:
-        raise UpstreamGarbled(
-            "a part of its answer is not JSON.", code="upstream_not_json"
-        ) from error
+        raise UpstreamNotJson("a part of its answer is not JSON.") from error
 
 
 def _is_first(choice: Any) -> bool:

@@ -19,7 +19,7 @@ from byok.dialects.openai_chat.fields import (
 from byok.dialects.openai_chat.strays import FAILED, check_protocol, is_error
 from byok.dialects.openai_chat.usage import read_usage
 from byok.dialects.think_tags import ThinkTags
-from byok.errors import UpstreamError, UpstreamGarbled
+from byok.errors import UpstreamEmpty, UpstreamError, UpstreamGarbled, UpstreamNotJson
 from byok.events import (
     Finish,
     FinishReason,
@@ -89,11 +89,11 @@ class OpenAIAnswer:
         if self._finish is None:
             self._rest()
             yield from self._take_events()
+            if not self._spoke:
+                raise UpstreamEmpty("its answer was empty.", retryable=True)
             raise UpstreamGarbled(
-                "its answer broke off before the end."
-                if self._spoke
-                else "its answer was empty.",
-                code="upstream_cut" if self._spoke else "upstream_empty",
+                "its answer broke off before the end.",
+                code="upstream_cut",
                 retryable=True,
             )
         self._end()
@@ -130,9 +130,7 @@ class OpenAIAnswer:
 
     def _end(self) -> None:
         if self._finish is None and not self._spoke:
-            raise UpstreamGarbled(
-                "its answer was empty.", code="upstream_empty", retryable=True
-            )
+            raise UpstreamEmpty("its answer was empty.", retryable=True)
         self._done = True
         self._rest()
         if usage := read_usage(self._usage):
@@ -151,9 +149,7 @@ class OpenAIAnswer:
         if not self._spoke:
             check_protocol(chunk)
         if not isinstance(chunk, dict):
-            raise UpstreamGarbled(
-                "a part of its answer is no JSON object.", code="upstream_not_json"
-            )
+            raise UpstreamNotJson("a part of its answer is no JSON object.")
         if chunk.get("error") or is_error(chunk):
             raise refusal_of(chunk)
         choices = chunk.get("choices")
@@ -275,9 +271,7 @@ def _lines(data: bytes, error: Exception) -> list[Any]:
     except (ValueError, RecursionError):
         found = []
     if len(lines) < 2 or not found:
-        raise UpstreamGarbled(
-            "a part of its answer is not JSON.", code="upstream_not_json"
-        ) from error
+        raise UpstreamNotJson("a part of its answer is not JSON.") from error
     return found
 
 

@@ -14,7 +14,7 @@ from byok.dialects.base import Mended, Remedy
 from byok.dialects.openai_chat import changes
 from byok.dialects.openai_chat.changes import Body
 from byok.dialects.quirks import Quirks
-from byok.errors import UpstreamRefused
+from byok.errors import ContextLengthExceeded, RefusalKind, UpstreamRefused
 
 # Parameters without which the request still means the same. The first that the
 # refusal names is dropped; the order puts the more specific words first.
@@ -93,7 +93,7 @@ class _Row:
 
 
 def _too_many_tools(refused: _Refused) -> tuple[str, str] | None:
-    if refused.error.code != "upstream_too_many_tools":
+    if refused.error.kind is not RefusalKind.TOO_MANY_TOOLS:
         return None
     offered = len(refused.tools)
     named = map(int, _NUMBER.findall(refused.text))
@@ -108,7 +108,7 @@ def _long_description(refused: _Refused) -> tuple[str, str] | None:
 
 
 def _bad_tool(refused: _Refused) -> tuple[str, str] | None:
-    if refused.error.code != "upstream_bad_schema":
+    if refused.error.kind is not RefusalKind.BAD_SCHEMA:
         return None
     found = next(_tools_in_error(refused.text, refused.tools), None)
     return (found["name"], changes.digest_of(found)) if found else None
@@ -135,19 +135,19 @@ def _leads(schema: Any, path: str) -> bool:
 def _tools_at_all(refused: _Refused) -> tuple[str, str] | None:
     if _parameter(refused) in _ABOUT_TOOLS:  # without that one it may take tools
         return None
-    wanted = refused.error.code == "upstream_no_tools" and refused.body.get("tools")
+    wanted = refused.error.kind is RefusalKind.NO_TOOLS and refused.body.get("tools")
     return (refused.error.hint, "") if wanted else None
 
 
 def _old_calls(refused: _Refused) -> tuple[str, str] | None:
-    codes = ("upstream_no_tools", "upstream_needs_tools")
+    kinds = (RefusalKind.NO_TOOLS, RefusalKind.NEEDS_TOOLS)
     bare = not refused.body.get("tools") and changes.has_calls(refused.body)
-    return ("", "") if bare and refused.error.code in codes else None
+    return ("", "") if bare and refused.error.kind in kinds else None
 
 
 def _pictures(refused: _Refused) -> tuple[str, str] | None:
     shown = any(map(changes.has_picture, refused.body.get("messages") or ()))
-    wanted = shown and refused.error.code == "upstream_no_images"
+    wanted = shown and refused.error.kind is RefusalKind.NO_IMAGES
     return ("", "") if wanted else None
 
 
@@ -156,7 +156,9 @@ def _parameter(refused: _Refused) -> tuple[str, str] | None:
 
     Of a conversation that is too long, by how much, the cap of the answer is named too.
     """
-    if refused.error.upstream_status not in _NAMING or refused.error.window:
+    error = refused.error
+    counts = isinstance(error, ContextLengthExceeded) and error.window
+    if error.upstream_status not in _NAMING or counts:
         return None
     words = set(re.findall(r"[a-z_]+", refused.text.lower()))
     candidates = (*_DROPPABLE, *_CAPS, *refused.extra)

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from byok.errors import IndexFailed
 from byok.index.store import recovery
 from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE, Database
-from byok.index.store.index_errors import IndexFailed
 from byok.index.store.lexical import LexicalIndex, remove_all
 from byok.index.store.packing import pack_spans
 from byok.index.types import FileFacts, Outcome, Prepared, SkipReason

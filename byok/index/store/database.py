@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from byok.errors import ByokError
+from byok.errors import CannotStart
 from byok.index.store.migrations import migrate, rehearse, version_of
 from byok.index.store.old_copy import make_copy, remove_copy
 from byok.index.store.schema import VERSION, create_tables, missing_columns
@@ -30,20 +30,6 @@ _OPEN = "open"
 TO_INDEX, INDEXED, TO_REMOVE, NAMED = 0, 1, 2, 3
 
 
-class NewerData(ByokError):
-    """A later byok wrote the data; this one must not touch it."""
-
-    status = 422
-    code = "newer_data"
-
-
-class CorruptData(ByokError):
-    """The database is damaged."""
-
-    status = 422
-    code = "corrupt_data"
-
-
 class Database:
     """The one writing connection; it belongs to one thread at a time."""
 
@@ -51,8 +37,8 @@ class Database:
         """Open or make the database.
 
         Raises:
-            NewerData: a later version wrote it.
-            CorruptData: it is no database, or damaged.
+            CannotStart: `newer_data`, a later version wrote it; `corrupt_data`, it
+                is no database, or damaged.
             NotReady: there is no room for the copy that a migration needs.
         """
         self.path = path
@@ -174,7 +160,7 @@ def _look(path: Path) -> bool:
     """Tell whether a database was closed in good order, without any change to it.
 
     Raises:
-        NewerData, CorruptData: it cannot be used.
+        CannotStart: it cannot be used.
     """
     log = path.with_name(f"{path.name}-wal")
     plain = "" if log.exists() else "&immutable=1"  # no files beside it are made
@@ -183,8 +169,10 @@ def _look(path: Path) -> bool:
         with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as db:
             version = version_of(db)
             if version > VERSION:
-                raise NewerData(
+                raise CannotStart(
                     f"{path} was written by a later version of byok.",
+                    code="newer_data",
+                    status=422,
                     hint="Install that version again, or move the file away.",
                 )
             is_old = 0 < version < VERSION
@@ -230,9 +218,11 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
     return type(error) is sqlite3.DatabaseError
 
 
-def _corrupt(path: Path) -> CorruptData:
-    return CorruptData(
+def _corrupt(path: Path) -> CannotStart:
+    return CannotStart(
         f"The database {path} is damaged.",
+        code="corrupt_data",
+        status=422,
         hint=f"Move it and {path.name}-wal away and start again. Then add the folders "
         "once more (byok index add); clients upload what they miss.",
     )

@@ -4,34 +4,12 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from byok.errors import ByokError
+from byok.errors import ByokError, DiskFull, IndexFailed, IndexInUse
 
 _LONGEST = 150  # of its own words
 # Of tantivy on Unix and on Windows, of Python, of SQLite.
 _FULL = re.compile(r"os error (28|112)\b|(?i:no space left)|disk is full")
 _MEND = "A full disk needs room; `byok index rebuild` mends a damaged index."
-
-
-class IndexInUse(ByokError):
-    """Another process has the index open for writing."""
-
-    status = 422
-    code = "index_in_use"
-
-
-class IndexFailed(ByokError):
-    """The index cannot be read or written."""
-
-    status = 503
-    code = "index_failed"
-    retryable = True
-
-
-class DiskFull(IndexFailed):
-    """The index is whole, but nothing can be added to it."""
-
-    status = 507
-    code = "storage_full"
 
 
 @contextmanager

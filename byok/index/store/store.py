@@ -15,11 +15,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from byok.errors import NotReady
+from byok.errors import IndexFailed, NotReady
 from byok.index.store import blobs
 from byok.index.store.batches import Batches, Written
 from byok.index.store.database import Database, read_only
-from byok.index.store.index_errors import IndexFailed
 from byok.index.store.lexical import LexicalIndex
 from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import Outcome
@@ -50,7 +49,7 @@ class Store:
         `spare` bytes of the disk are left free.
 
         Raises:
-            NewerData, CorruptData: of the database.
+            CannotStart: of the database.
             IndexInUse: another process has them open.
             ConfigError: the folder of the index may be somebody else's.
             IndexFailed, NotReady: the disk is full, or may not be written.

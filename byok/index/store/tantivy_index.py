@@ -33,8 +33,9 @@ from pathlib import Path
 import tantivy
 from tantivy import Occur, Query
 
+from byok.errors import DiskFull, IndexFailed
 from byok.index.store import segments
-from byok.index.store.index_errors import DiskFull, IndexFailed, translate_errors
+from byok.index.store.index_errors import translate_errors
 from byok.index.store.lexical import CANDIDATES, ChunkScore, View
 from byok.index.types import Prepared
 

@@ -50,8 +50,8 @@ def error_response(
 ) -> Response:
     """Answer with an error, in byok's shape or OpenAI's; a lasting one is never 5xx."""
     if openai:
-        error.args, error.hint = (redactor(str(error)),), redactor(error.hint)
-        body, status = openai_api.error_body(error), openai_api.status_of(error)
+        body = openai_api.error_body(error.redact(redactor))
+        status = openai_api.status_of(error)
     else:
         body, status = error_body(error, request_id, redactor), error.status
     response = json_response(body, status)

@@ -4,17 +4,12 @@ import errno
 import logging
 import socket
 
-from byok.errors import ByokError
+from byok.errors import CannotStart
 
 _log = logging.getLogger(__name__)
 BACKLOG = 128
 _TRIES = 20
-
-
-class PortTaken(ByokError):
-    """The port cannot be had."""
-
-    code = "port"
+_CODE = "port"
 
 
 def listen(port: int) -> list[socket.socket]:
@@ -23,21 +18,21 @@ def listen(port: int) -> list[socket.socket]:
     A machine without IPv6 gets a warning and the IPv4 socket alone.
 
     Raises:
-        PortTaken: another program has the port.
+        CannotStart: another program has the port.
     """
     for _ in range(_TRIES):
         first = _bind(socket.AF_INET, "127.0.0.1", port)
         chosen = first.getsockname()[1]
         try:
             return [first, _bind(socket.AF_INET6, "::1", chosen)]
-        except PortTaken:
+        except CannotStart:
             first.close()
             if port:
                 raise
         except OSError as error:
             _log.warning("no IPv6 loopback here: %s", error.strerror)
             return [first]
-    raise PortTaken("No port is free on both 127.0.0.1 and ::1.")
+    raise CannotStart("No port is free on both 127.0.0.1 and ::1.", code=_CODE)
 
 
 def _bind(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
@@ -54,13 +49,15 @@ def _bind(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
     except OSError as error:
         sock.close()
         if error.errno == errno.EADDRINUSE:
-            raise PortTaken(
+            raise CannotStart(
                 f"Port {port} on {host} is taken by another program.",
+                code=_CODE,
                 hint="Choose another: byok serve --port N.",
             ) from error
         if error.errno == errno.EACCES:
-            raise PortTaken(
+            raise CannotStart(
                 f"Port {port} on {host} may not be used: the system reserves it.",
+                code=_CODE,
                 hint="Choose another: byok serve --port N.",
             ) from error
         raise

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from byok.errors import IndexFailed
 from byok.index.store import blobs
 from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE
-from byok.index.store.index_errors import IndexFailed
 from byok.index.store.packing import unpack_spans
 from byok.index.types import Outcome, ParseJob, Prepared, SkipReason
 from tests.fakes.stores import FACTS, Opened, outcome, upload, words

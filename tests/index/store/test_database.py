@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from byok.errors import CannotStart
 from byok.index.store.database import (
-    CorruptData,
     Database,
-    NewerData,
     read_only,
     select_in,
 )
@@ -156,7 +155,7 @@ def test_data_of_a_later_byok_is_not_touched(path: Path, killed: bool) -> None:
     else:
         later.close()
     before = bytes_of(path.parent)
-    with pytest.raises(NewerData, match="later version"):
+    with pytest.raises(CannotStart, match="later version"):
         Database(path)
     after = bytes_of(path.parent)
     assert (after["data.db"], after.get("data.db-wal")) == (
@@ -213,7 +212,7 @@ def test_a_damaged_database_is_refused_and_left_as_it_is(
     filled(path)
     DAMAGES[damage](path)
     before = bytes_of(path.parent)
-    with pytest.raises(CorruptData, match="is damaged"):
+    with pytest.raises(CannotStart, match="is damaged"):
         Database(path)
     assert bytes_of(path.parent) == before
 
@@ -235,7 +234,7 @@ def test_damaged_pages_after_a_break_are_found_and_left(path: Path) -> None:
         before = path.read_bytes()
         try:
             Database(path)._db.close()  # a page that nothing is in
-        except CorruptData:
+        except CannotStart:
             found += 1
             assert path.read_bytes() == before
     assert found > 15

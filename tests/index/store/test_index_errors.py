@@ -4,11 +4,8 @@ import sqlite3
 
 import pytest
 
-from byok.errors import NotReady
+from byok.errors import DiskFull, IndexFailed, IndexInUse, NotReady
 from byok.index.store.index_errors import (
-    DiskFull,
-    IndexFailed,
-    IndexInUse,
     reason,
     translate_errors,
 )

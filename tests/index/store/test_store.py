@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from byok.errors import NotReady
+from byok.errors import CannotStart, IndexFailed, IndexInUse, NotReady
 from byok.index.store import blobs
 from byok.index.store.blobs import find_known
-from byok.index.store.database import CorruptData, Database
-from byok.index.store.index_errors import IndexFailed, IndexInUse
+from byok.index.store.database import Database
 from byok.index.store.store import Store
 from byok.index.store.tantivy_index import TantivyIndex
 from tests.fakes.stores import check, open_store, outcome, upload, words
@@ -77,7 +76,7 @@ def test_a_store_whose_database_is_damaged_lets_the_index_go(tmp_path: Path) -> 
     open_store(tmp_path).close()
     (tmp_path / "data.db").write_bytes(b"garbage" * 999)
     for _ in range(2):
-        with pytest.raises(CorruptData):
+        with pytest.raises(CannotStart):
             open_store(tmp_path)
     assert (tmp_path / "data.db").read_bytes() == b"garbage" * 999
     TantivyIndex(tmp_path / "index").close()

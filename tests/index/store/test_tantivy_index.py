@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import tantivy
 
-from byok.index.store.index_errors import DiskFull, IndexFailed, IndexInUse
+from byok.errors import DiskFull, IndexFailed, IndexInUse
 from byok.index.store.tantivy_index import TantivyIndex
 from tests.fakes.disk import fill, mounted
 from tests.fakes.stores import ids_of, view, words

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import byok
-from byok.server.http.sockets import PortTaken, listen
+from byok.errors import CannotStart
+from byok.server.http.sockets import listen
 
 
 def _has_ipv6() -> bool:
@@ -57,7 +58,7 @@ def test_a_port_taken_on_either_address_is_refused(
         other.bind((host, 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(PortTaken) as caught:
+        with pytest.raises(CannotStart) as caught:
             listen(port)
         assert str(port) in str(caught.value)
         assert host in str(caught.value)
