@@ -11,13 +11,13 @@ from byok.errors import ConfigError, NotReady
 from byok.index.contents import Contents
 from byok.index.files.roots import check_root, rules_of
 from byok.index.files.secret_names import is_secret
-from byok.index.indexer import Indexer, Task, Workers
+from byok.index.indexer import Indexer, Workers
 from byok.index.options import IndexOptions
 from byok.index.store.batches import Written
 from byok.index.store.database import today
 from byok.index.store.eviction import tidy
 from byok.index.store.store import Store
-from byok.index.types import CommitHistory, Phase, State
+from byok.index.types import CommitHistory, Phase, State, UploadTask
 from byok.index.uploads import Uploads
 from byok.index.workspace.serial_tasks import SerialTasks
 from byok.index.workspace.sync import Synchroniser
@@ -249,8 +249,8 @@ class ContextEngine:
         await asyncio.to_thread(self.store.check_room_to_rebuild)
         batches = self.store.batches
         blobs = await self.store.run_in_writer(batches.check)
-        self.indexer.drop(0)
-        self.indexer.put(Task(0, path, blob_id=blob_id) for blob_id, path in blobs)
+        self.indexer.drop_uploads()
+        self.indexer.put(UploadTask(blob_id, path) for blob_id, path in blobs)
         self.uploads.restart()
         for sync in self._syncs.values():
             await sync.scan()

@@ -5,12 +5,11 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from byok.index.files.scan import WHOLE, is_below
 from byok.index.store.index_errors import reason
-from byok.index.types import Outcome, ParseJob
+from byok.index.types import IndexTask, Outcome, ParseJob, WorkspaceTask
 
 _log = logging.getLogger(__name__)
 _BATCH = 64
@@ -18,16 +17,6 @@ _FLUSH_FILES = 4000
 _FLUSH_SECONDS = 5.0
 _FEW = 128  # one worker does these
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
-
-
-class Task(NamedTuple):
-    """A file version to index: of a workspace by its path, or a blob by its id."""
-
-    workspace_id: int
-    path: str
-    root: str = ""
-    blob_id: int = 0
-    known: bytes = b""
 
 
 class Workers(Protocol):
@@ -43,7 +32,7 @@ class Workers(Protocol):
 class Writer(Protocol):
     """What keeps the outcomes; every call blocks until it is done."""
 
-    def put(self, outcomes: Sequence[tuple[Outcome, int]]) -> None:
+    def put(self, outcomes: Sequence[tuple[IndexTask, Outcome]]) -> None:
         """Write one batch."""
 
     def flush(self) -> None:
@@ -80,17 +69,17 @@ class Indexer:
         self._first_pause = first_pause
         self._flush_seconds = flush_seconds
         self._on_flush = on_flush
-        self._waiting: deque[Task] = deque()
+        self._waiting: deque[IndexTask] = deque()
         self._change = threading.Condition()
         self._closing = False
-        self._open: Counter[int] = Counter()
+        self._open: Counter[int | None] = Counter()  # None: uploads
         self._workers: Workers | None = None
         self._workers_size = 0
         self.error = ""
         self._thread = threading.Thread(target=self._run, name="indexer", daemon=True)
         self._thread.start()
 
-    def put(self, tasks: Iterable[Task], *, first: bool = False) -> None:
+    def put(self, tasks: Iterable[IndexTask], *, first: bool = False) -> None:
         """Queue tasks, `first` before all others."""
         new = list(tasks)
         with self._change:
@@ -98,20 +87,37 @@ class Indexer:
                 self._waiting.extendleft(reversed(new))
             else:
                 self._waiting.extend(new)
-            self._open.update(task.workspace_id for task in new)
+            self._open.update(map(_workspace_of, new))
             self._change.notify()
 
-    def drop(self, workspace_id: int, tops: Collection[str] = WHOLE) -> list[Task]:
-        """Forget the waiting tasks of some folders; those that workers have go on."""
-        gone: list[Task] = []
-        kept: deque[Task] = deque()
+    def drop(
+        self, workspace_id: int, tops: Collection[str] = WHOLE
+    ) -> list[WorkspaceTask]:
+        """Forget waiting tasks below some folders; those that workers have go on."""
+        gone: list[WorkspaceTask] = []
+        kept: deque[IndexTask] = deque()
         with self._change:
             for task in self._waiting:
-                ours = task.workspace_id == workspace_id and is_below(task.path, tops)
-                (gone if ours else kept).append(task)
+                if (
+                    isinstance(task, WorkspaceTask)
+                    and task.workspace_id == workspace_id
+                    and is_below(task.path, tops)
+                ):
+                    gone.append(task)
+                else:
+                    kept.append(task)
             self._waiting = kept
             self._open[workspace_id] -= len(gone)
         return gone
+
+    def drop_uploads(self) -> None:
+        """Forget all waiting uploads."""
+        with self._change:
+            kept: deque[IndexTask] = deque(
+                task for task in self._waiting if isinstance(task, WorkspaceTask)
+            )
+            self._open[None] -= len(self._waiting) - len(kept)
+            self._waiting = kept
 
     @property
     def open_tasks(self) -> int:
@@ -164,20 +170,15 @@ class Indexer:
 
     def _work(self) -> None:
         """Prepare and write until nothing waits, then make it searchable."""
-        taken: dict[int, Task] = {}
-        unflushed: list[Task] = []
-        batch: list[tuple[Outcome, int]] = []
+        taken: dict[int, IndexTask] = {}
+        unflushed: list[IndexTask] = []
+        batch: list[tuple[IndexTask, Outcome]] = []
         flushed = time.monotonic()
         jobs = self._jobs(taken)
         try:
             for outcome in self._ready_workers().prepare(jobs):
                 task = taken.pop(outcome.job.key)
-                own = (
-                    outcome.job
-                    if task.workspace_id
-                    else _with_blob_id(outcome.job, task)
-                )
-                batch.append((_with_job(outcome, own), task.workspace_id))
+                batch.append((task, outcome))
                 unflushed.append(task)
                 late = time.monotonic() - flushed > self._flush_seconds
                 due = late or len(unflushed) >= _FLUSH_FILES
@@ -197,10 +198,10 @@ class Indexer:
                 self._waiting.extendleft([*taken.values(), *unflushed])
             raise
 
-    def _flush(self, unflushed: list[Task]) -> None:
+    def _flush(self, unflushed: list[IndexTask]) -> None:
         self._writer.flush()
         with self._change:
-            self._open.subtract(task.workspace_id for task in unflushed)
+            self._open.subtract(map(_workspace_of, unflushed))
         unflushed.clear()
         self._on_flush()
 
@@ -213,7 +214,7 @@ class Indexer:
             self._workers_size = size
         return self._workers
 
-    def _jobs(self, taken: dict[int, Task]) -> Iterator[ParseJob]:
+    def _jobs(self, taken: dict[int, IndexTask]) -> Iterator[ParseJob]:
         key = 0
         parser_crashers = self._writer.parser_crashers()
         while True:
@@ -222,31 +223,33 @@ class Indexer:
                     return
                 task = self._waiting.popleft()
             key += 1
-            if task.workspace_id:
-                taken[key] = task
-                yield ParseJob(
-                    key,
-                    task.path,
-                    root=task.root,
-                    known=task.known,
-                    parser_crashers=parser_crashers,
-                )
-                continue
-            content = self._content(task.blob_id)
-            if content is None:
+            job = self._job(key, task, parser_crashers)
+            if job is None:
                 with self._change:
-                    self._open[0] -= 1
-                continue
-            taken[key] = task
-            yield ParseJob(
-                key, task.path, content=content, parser_crashers=parser_crashers
+                    self._open[_workspace_of(task)] -= 1
+            else:
+                taken[key] = task
+                yield job
+
+    def _job(
+        self, key: int, task: IndexTask, parser_crashers: frozenset[bytes]
+    ) -> ParseJob | None:
+        """Return what workers need for a task; None if there is no content for it."""
+        if isinstance(task, WorkspaceTask):
+            return ParseJob(
+                key,
+                task.path,
+                root=task.root,
+                known=task.known,
+                parser_crashers=parser_crashers,
             )
+        content = self._content(task.blob_id)
+        if content is None:
+            return None
+        return ParseJob(
+            key, task.path, content=content, parser_crashers=parser_crashers
+        )
 
 
-def _with_blob_id(job: ParseJob, task: Task) -> ParseJob:
-    """Let the job of an upload carry the id of its blob."""
-    return ParseJob(task.blob_id, job.path, plain=job.plain)
-
-
-def _with_job(outcome: Outcome, job: ParseJob) -> Outcome:
-    return replace(outcome, job=job)
+def _workspace_of(task: IndexTask) -> int | None:
+    return task.workspace_id if isinstance(task, WorkspaceTask) else None

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 
 class SkipReason(StrEnum):
@@ -111,13 +111,32 @@ class Prepared:
     path_terms: str = ""
 
 
+class WorkspaceTask(NamedTuple):
+    """A file of a workspace that must be indexed, unless it is the version `known`."""
+
+    workspace_id: int
+    path: str
+    root: str = ""
+    known: bytes = b""
+
+
+class UploadTask(NamedTuple):
+    """A blob that must be indexed from the content that byok can get for it."""
+
+    blob_id: int
+    path: str
+
+
+IndexTask: TypeAlias = WorkspaceTask | UploadTask
+
+
 @dataclass(frozen=True, slots=True)
 class ParseJob:
     """A file version to prepare: `content`, or the file below `root`.
 
-    `key` comes back with the result. A file that still is the version `known` need not
-    be prepared. `plain` leaves the parser out; so it is for versions that crashed it
-    before, the `parser_crashers`.
+    `key` is a serial number that comes back with the outcome. A file that still is the
+    version `known` need not be prepared. `plain` leaves the parser out; so it is for
+    versions that crashed it before, the `parser_crashers`.
     """
 
     key: int

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 from byok.code_query import Upload
 from byok.errors import NotReady
-from byok.index.indexer import Indexer, Task
+from byok.index.indexer import Indexer
 from byok.index.store import blobs, checkpoints
 from byok.index.store.blobs import Known
 from byok.index.store.database import NAMED, TO_INDEX, select_in, today
 from byok.index.store.eviction import count_bytes, evict
 from byok.index.store.lexical import View
 from byok.index.store.store import Store
-from byok.index.types import SkipReason
+from byok.index.types import SkipReason, UploadTask
 from byok.index.versions import MAX_BYTES, is_path
 from byok.index.workspace.adopt import adopt
 
@@ -160,7 +160,7 @@ class Uploads:
                 refused[place] = SkipReason.TOO_LARGE
         day = today()
 
-        def work(db: sqlite3.Connection) -> tuple[list[bytes], list[Task]]:
+        def work(db: sqlite3.Connection) -> tuple[list[bytes], list[UploadTask]]:
             names, fresh = blobs.store(db, uploads, refused, day)
             return names, _tasks(db, fresh)
 
@@ -269,9 +269,9 @@ class Uploads:
             self._store.change(lambda db: blobs.touch(db, new, day))
 
 
-def _tasks(db: sqlite3.Connection, ids: Iterable[int]) -> list[Task]:
+def _tasks(db: sqlite3.Connection, ids: Iterable[int]) -> list[UploadTask]:
     return [
-        Task(0, path, blob_id=blob_id)
+        UploadTask(blob_id, path)
         for blob_id, path in select_in(
             db, "SELECT id, path FROM blob WHERE id IN (?)", ids
         )

@@ -21,9 +21,8 @@ from byok.index.parse.prepare import prepare
 from byok.index.store import blobs, checkpoints
 from byok.index.store.blobs import content_of, find_known
 from byok.index.store.store import Store
-from byok.index.types import Outcome, ParseJob
 from byok.index.uploads import Uploads
-from tests.fakes.stores import FACTS, check, open_store, upload, uploading
+from tests.fakes.stores import check, of_file, open_store, upload, uploading
 
 ROOT = Path(__file__).parents[2]
 _BATCH = 12
@@ -92,7 +91,7 @@ async def _step(
     for _ in range(rng.randrange(8)):
         path = f"w{rng.randrange(_VERSIONS)}.py"
         prepared = prepare(path, sample(rng.randrange(999)).content, plain=True)
-        outcomes.append((Outcome(ParseJob(1, path), prepared, facts=FACTS), 1))
+        outcomes.append(of_file(path, prepared))
     await asyncio.to_thread(store.put, outcomes)
     if rng.random() < 0.4:
         await asyncio.to_thread(_drop, store, rng, number, file)

@@ -16,7 +16,17 @@ from byok.index.store.lexical import ChunkIndex, ChunkScore, LexicalIndex, View
 from byok.index.store.packing import unpack_spans
 from byok.index.store.store import Store
 from byok.index.store.tantivy_index import TantivyIndex
-from byok.index.types import Document, FileFacts, Outcome, ParseJob, Prepared, Span
+from byok.index.types import (
+    Document,
+    FileFacts,
+    IndexTask,
+    Outcome,
+    ParseJob,
+    Prepared,
+    Span,
+    UploadTask,
+    WorkspaceTask,
+)
 from byok.index.uploads import Uploads
 from byok.index.versions import blob_name
 
@@ -38,9 +48,19 @@ def words(path: str, *chunks: str) -> Prepared:
     return Prepared(name, sum(map(len, chunks)), None, spans, documents, path)
 
 
-def outcome(path: str, prepared: Prepared | None, key: int = 0) -> Outcome:
-    """Return what workers say of a file, or of the upload `key`."""
-    return Outcome(ParseJob(key, path), prepared, facts=None if key else FACTS)
+def of_file(
+    path: str, prepared: Prepared | None, workspace_id: int = 1
+) -> tuple[IndexTask, Outcome]:
+    """Return a file of a workspace, and what workers say of it."""
+    task = WorkspaceTask(workspace_id, path)
+    return task, Outcome(ParseJob(0, path), prepared, facts=FACTS)
+
+
+def of_upload(
+    blob_id: int, path: str, prepared: Prepared | None
+) -> tuple[IndexTask, Outcome]:
+    """Return an upload, and what workers say of it."""
+    return UploadTask(blob_id, path), Outcome(ParseJob(0, path), prepared)
 
 
 def view(*ids: int, chunks: int = 0, key: str = "") -> View:

@@ -28,8 +28,7 @@ from tests.fakes.engines import (
     until,
     written,
 )
-from tests.fakes.stores import Opened
-from tests.fakes.stores import outcome as outcome_of
+from tests.fakes.stores import Opened, of_upload
 
 
 @pytest.fixture
@@ -235,7 +234,7 @@ async def test_a_break_while_it_is_built_anew_leaves_a_whole_index(
     ids = dict(opened.batches.check())
     for blob_id, path in list(ids.items())[:50]:
         again = prepare(path, (root / path).read_bytes())
-        opened.batches.put([(outcome_of(path, again, key=blob_id), 0)])
+        opened.batches.put([of_upload(blob_id, path, again)])
     opened.abandon()
     async with engine(tmp_path / "e", root) as made:
         assert made.store.index.chunks >= 152  # those that nobody had begun

@@ -5,8 +5,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 
-from byok.index.indexer import Indexer, Task
-from byok.index.types import Outcome, ParseJob, Prepared
+from byok.index.indexer import Indexer
+from byok.index.types import (
+    IndexTask,
+    Outcome,
+    ParseJob,
+    Prepared,
+    UploadTask,
+    WorkspaceTask,
+)
 from tests.fakes.engines import SECONDS, until
 
 
@@ -14,16 +21,16 @@ class Shelf:
     """A writer that remembers; `failures` are raised first."""
 
     def __init__(self) -> None:
-        self.batches: list[list[tuple[str, int, int]]] = []
+        self.batches: list[list[IndexTask]] = []
         self.flushed = 0
         self.failures = 0
         self.contents: dict[int, bytes] = {}
 
-    def put(self, outcomes: Sequence[tuple[Outcome, int]]) -> None:
+    def put(self, outcomes: Sequence[tuple[IndexTask, Outcome]]) -> None:
         if self.failures:
             self.failures -= 1
             raise OSError("no space left on device")
-        self.batches.append([(o.job.path, o.job.key, w) for o, w in outcomes])
+        self.batches.append([task for task, _ in outcomes])
 
     def flush(self) -> None:
         self.flushed += 1
@@ -36,7 +43,7 @@ class Shelf:
 
     @property
     def paths(self) -> list[str]:
-        return [path for batch in self.batches for path, _, _ in batch]
+        return [task.path for batch in self.batches for task in batch]
 
 
 class Hands:
@@ -85,8 +92,8 @@ async def done(indexer: Indexer) -> None:
     await until(lambda: not indexer.open_tasks)
 
 
-def tasks(*paths: str, of: int = 1) -> list[Task]:
-    return [Task(of, path, root="/w") for path in paths]
+def tasks(*paths: str, of: int = 1) -> list[IndexTask]:
+    return [WorkspaceTask(of, path, root="/w") for path in paths]
 
 
 async def test_tasks_are_written_in_order_and_then_made_searchable(
@@ -161,16 +168,16 @@ async def test_an_upload_comes_with_its_content_and_its_blob(
     indexer: Indexer, shelf: Shelf, hands: Hands
 ) -> None:
     shelf.contents = {7: b"text"}
-    indexer.put([Task(0, "a", blob_id=7)])
+    indexer.put([UploadTask(7, "a")])
     await done(indexer)
-    assert shelf.batches == [[("a", 7, 0)]]
+    assert shelf.batches == [[UploadTask(7, "a")]]
     assert hands.contents == [b"text"]
 
 
 async def test_an_upload_whose_content_is_gone_does_not_stay_open(
     indexer: Indexer, shelf: Shelf
 ) -> None:
-    indexer.put([Task(0, "a", blob_id=7), *tasks("b")])
+    indexer.put([UploadTask(7, "a"), *tasks("b")])
     await done(indexer)
     assert shelf.paths == ["b"]
 

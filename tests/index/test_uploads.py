@@ -12,11 +12,11 @@ import pytest
 from byok.code_query import Upload
 from byok.errors import NotReady
 from byok.index.store.blobs import content_of, find_known
-from byok.index.types import Outcome, ParseJob, Prepared
+from byok.index.types import IndexTask, Outcome, ParseJob, Prepared
 from byok.index.uploads import Missing, Uploads
 from byok.index.versions import MAX_BYTES
 from tests.fakes.disk import fill, mounted
-from tests.fakes.stores import PlainWorkers, check, outcome, upload, uploading, words
+from tests.fakes.stores import PlainWorkers, check, of_file, upload, uploading, words
 
 A = upload("src/a.py", "alpha = common\n")
 B = upload("src/b.py", "beta = common\n")
@@ -250,10 +250,10 @@ def write(root: Path, data: Upload) -> None:
     (root / data.path).write_bytes(data.content)
 
 
-def of_file(data: Upload) -> Outcome:
+def indexed(data: Upload) -> tuple[IndexTask, Outcome]:
     chunk = words(data.path, "common")
     prepared = Prepared(data.name, 1, None, chunk.spans, chunk.documents, data.path)
-    return outcome(data.path, prepared)
+    return of_file(data.path, prepared)
 
 
 async def test_files_of_a_workspace_are_kept_when_asked_for_and_unchanged(
@@ -265,7 +265,7 @@ async def test_files_of_a_workspace_are_kept_when_asked_for_and_unchanged(
     async with uploading(tmp_path / "store", roots={1: root}) as (uploads, store):
         sql = "INSERT INTO workspace(id, root) VALUES(1, 'x')"
         store.change(lambda db: db.execute(sql)).result()
-        store.put([(of_file(A), 1), (of_file(B), 1)])
+        store.put([indexed(A), indexed(B)])
         store.flush()
         with store.reading() as db:
             assert db.execute("SELECT count(*) FROM content").fetchone() == (0,)

@@ -16,7 +16,15 @@ from byok.index.store import recovery
 from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE, Database
 from byok.index.store.lexical import LexicalIndex, remove_all
 from byok.index.store.packing import pack_spans
-from byok.index.types import FileFacts, Outcome, Prepared, SkipReason
+from byok.index.types import (
+    FileFacts,
+    IndexTask,
+    Outcome,
+    Prepared,
+    SkipReason,
+    UploadTask,
+    WorkspaceTask,
+)
 
 _log = logging.getLogger(__name__)
 _UNREAD = FileFacts(-1, 0, 0, 0)
@@ -48,27 +56,27 @@ class Batches:
         self._added: set[int] = set()
         self._removed: set[int] = set()
 
-    def put(self, outcomes: Sequence[tuple[Outcome, int]]) -> list[Written]:
-        """Write one batch; each outcome comes with its workspace, 0 for uploads.
+    def put(self, outcomes: Sequence[tuple[IndexTask, Outcome]]) -> list[Written]:
+        """Write one batch; returns what the files of workspaces are now.
 
-        `job.key` of an upload is its blob's id. The documents are found after `flush`.
+        The documents are found after `flush`.
         """
         ready: dict[int, Prepared] = {}
         written: list[Written] = []
         with self._db.writing() as db:
-            spaces = {0, *(i for (i,) in db.execute("SELECT id FROM workspace"))}
-            for outcome, workspace_id in outcomes:
-                if workspace_id not in spaces:
+            spaces = {i for (i,) in db.execute("SELECT id FROM workspace")}
+            for task, outcome in outcomes:
+                if isinstance(task, UploadTask):
+                    self._put_upload(db, task.blob_id, outcome, ready)
+                elif task.workspace_id in spaces:
+                    written.append(self._put_file(db, task, outcome, ready))
+                else:
                     continue  # it was forgotten while a worker had the file
                 if outcome.plain and outcome.prepared:
                     db.execute(
                         "INSERT OR IGNORE INTO parser_crasher VALUES(?)",
                         (outcome.prepared.name,),
                     )
-                if workspace_id:
-                    written.append(self._put_file(db, outcome, workspace_id, ready))
-                else:
-                    self._put_upload(db, outcome, ready)
         with self._losing():
             for blob_id, prepared in ready.items():
                 self._index.remove(blob_id)
@@ -87,9 +95,12 @@ class Batches:
             raise
 
     def _put_upload(
-        self, db: sqlite3.Connection, outcome: Outcome, ready: dict[int, Prepared]
+        self,
+        db: sqlite3.Connection,
+        blob_id: int,
+        outcome: Outcome,
+        ready: dict[int, Prepared],
     ) -> None:
-        blob_id = outcome.job.key
         prepared = outcome.prepared or Prepared(b"", 0, outcome.reason)
         row = db.execute(
             "UPDATE blob SET state = ?, reason = ?, spans = ? "
@@ -106,11 +117,11 @@ class Batches:
     def _put_file(
         self,
         db: sqlite3.Connection,
+        task: WorkspaceTask,
         outcome: Outcome,
-        workspace_id: int,
         ready: dict[int, Prepared],
     ) -> Written:
-        path, prepared = outcome.job.path, outcome.prepared
+        workspace_id, path, prepared = task.workspace_id, task.path, outcome.prepared
         row = db.execute(
             "SELECT f.blob_id, b.name FROM file f LEFT JOIN blob b ON b.id = f.blob_id "
             "WHERE f.workspace_id = ? AND f.path = ?",
@@ -124,7 +135,7 @@ class Batches:
                 ready[blob_id] = prepared
         elif outcome.reason is None:
             blob_id = before
-            if name != outcome.job.known:  # another version came between: look again
+            if name != task.known:  # another version came between: look again
                 facts = _UNREAD
         db.execute(
             "INSERT OR REPLACE INTO file VALUES(?, ?, ?, ?, ?, ?, ?, ?)",

@@ -21,7 +21,7 @@ from byok.index.store.batches import Batches, Written
 from byok.index.store.database import Database, read_only
 from byok.index.store.lexical import LexicalIndex
 from byok.index.store.tantivy_index import TantivyIndex
-from byok.index.types import Outcome
+from byok.index.types import IndexTask, Outcome
 
 _log = logging.getLogger(__name__)
 _SPARE_BYTES = 512 * 2**20
@@ -105,7 +105,7 @@ class Store:
         with _sqlite_error(self.database.path):
             return await asyncio.wrap_future(self.writing(work))
 
-    def put(self, outcomes: Sequence[tuple[Outcome, int]]) -> None:
+    def put(self, outcomes: Sequence[tuple[IndexTask, Outcome]]) -> None:
         """Write one batch of prepared files, and wait until it is written.
 
         Where this or `flush` fails, all batches since the last flush must be repeated.

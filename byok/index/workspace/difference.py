@@ -8,9 +8,8 @@ from byok.index.files.ignore import IGNORE_FILES
 from byok.index.files.reading import Folder
 from byok.index.files.scan import WHOLE, is_below, is_folder_at
 from byok.index.files.steering import steering_of
-from byok.index.indexer import Task
 from byok.index.store.store import Store
-from byok.index.types import FileFacts
+from byok.index.types import FileFacts, WorkspaceTask
 from byok.index.workspace.watch import Watcher
 from byok.index.workspace.workspace import Workspace
 
@@ -18,7 +17,7 @@ from byok.index.workspace.workspace import Workspace
 class Difference(NamedTuple):
     """Files to read, files that are gone, folders to look into."""
 
-    changed: list[Task]
+    changed: list[WorkspaceTask]
     gone: list[str]
     tops: frozenset[str] = frozenset()
 
@@ -90,11 +89,13 @@ class Disk:
             frozenset(tops),
         )
 
-    def _tasks(self, paths: Iterable[str], versions: dict[str, bytes]) -> list[Task]:
+    def _tasks(
+        self, paths: Iterable[str], versions: dict[str, bytes]
+    ) -> list[WorkspaceTask]:
         workspace = self._workspace
         root = str(workspace.root)
         return [
-            Task(workspace.id, path, root=root, known=versions.get(path, b""))
+            WorkspaceTask(workspace.id, path, root, versions.get(path, b""))
             for path in paths
         ]
 

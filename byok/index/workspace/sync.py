@@ -9,9 +9,9 @@ from pathlib import Path
 
 from byok.index.files.reading import Unreadable
 from byok.index.files.scan import WHOLE
-from byok.index.indexer import Indexer, Task
+from byok.index.indexer import Indexer
 from byok.index.store.store import Store
-from byok.index.types import Phase
+from byok.index.types import Phase, WorkspaceTask
 from byok.index.workspace.commits import Commits
 from byok.index.workspace.difference import Disk
 from byok.index.workspace.watch import Watcher
@@ -205,7 +205,7 @@ class Synchroniser:
 
         await asyncio.wrap_future(self._store.writing(work))
 
-    def _queue(self, tasks: Iterable[Task], *, first: bool = False) -> None:
+    def _queue(self, tasks: Iterable[WorkspaceTask], *, first: bool = False) -> None:
         workspace = self.workspace
         new = list(tasks)
         if not workspace.waiting:

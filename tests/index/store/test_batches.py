@@ -1,5 +1,6 @@
 """Rows and documents stay in step, whatever comes in whatever order."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,16 @@ from byok.errors import IndexFailed
 from byok.index.store import blobs
 from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE
 from byok.index.store.packing import unpack_spans
-from byok.index.types import Outcome, ParseJob, Prepared, SkipReason
-from tests.fakes.stores import FACTS, Opened, outcome, upload, words
+from byok.index.types import (
+    IndexTask,
+    Outcome,
+    ParseJob,
+    Prepared,
+    SkipReason,
+    UploadTask,
+    WorkspaceTask,
+)
+from tests.fakes.stores import FACTS, Opened, of_file, of_upload, upload, words
 
 A1, A2 = words("a.py", "one alpha", "beta"), words("a.py", "two alpha")
 B1 = words("b.py", "one alpha", "gamma")
@@ -25,9 +34,7 @@ def opened(tmp_path: Path) -> Opened:
 
 def put_file(opened: Opened, prepared: Prepared, workspace: int = 1) -> int:
     """Put one file version and return the id of its blob."""
-    (written,) = opened.batches.put(
-        [(outcome(prepared.path_terms, prepared), workspace)]
-    )
+    (written,) = opened.batches.put([of_file(prepared.path_terms, prepared, workspace)])
     assert written.blob_id is not None
     return written.blob_id
 
@@ -38,7 +45,7 @@ def put_upload(opened: Opened, path: str, content: str) -> int:
         _, fresh = blobs.store(db, [upload(path, content)], {}, 7)
     (blob_id,) = fresh
     prepared = words(path, *content.splitlines())
-    opened.batches.put([(outcome(path, prepared, key=blob_id), 0)])
+    opened.batches.put([of_upload(blob_id, path, prepared)])
     return blob_id
 
 
@@ -81,7 +88,7 @@ def test_a_new_version_takes_the_place_of_the_old_one(opened: Opened) -> None:
 
 
 def test_many_versions_of_a_file_in_one_batch_leave_the_last(opened: Opened) -> None:
-    opened.batches.put([(outcome("a.py", v), 1) for v in (A1, A2, A1, A2)])
+    opened.batches.put([of_file("a.py", v) for v in (A1, A2, A1, A2)])
     opened.batches.flush()
     assert len(opened.index.counts()) == 1
     assert opened.database.rows("SELECT name FROM blob") == [(A2.name,)]
@@ -124,7 +131,7 @@ def test_an_upload_of_a_file_whose_removal_is_pending_stays(opened: Opened) -> N
             _, (blob_id,) = blobs.store(db, [data], {}, 7)
         if flush_between:
             opened.batches.flush()
-        opened.batches.put([(outcome("a.py", A1, key=blob_id), 0)])
+        opened.batches.put([of_upload(blob_id, "a.py", A1)])
         opened.batches.flush()
         assert state(opened, blob_id) == INDEXED
         opened.check()
@@ -169,7 +176,7 @@ def test_a_dropped_upload_leaves_its_name_and_id(opened: Opened) -> None:
 def test_an_outcome_for_an_upload_that_is_gone_is_not_kept(opened: Opened) -> None:
     blob_id = put_upload(opened, "a.py", "one")
     opened.batches.flush()
-    late = [(outcome("a.py", A1, key=blob_id), 0), (outcome("b.py", B1, key=99), 0)]
+    late = [of_upload(blob_id, "a.py", A1), of_upload(99, "b.py", B1)]
     opened.batches.drop_blobs([blob_id])
     opened.batches.put(late)
     opened.batches.flush()
@@ -179,14 +186,18 @@ def test_an_outcome_for_an_upload_that_is_gone_is_not_kept(opened: Opened) -> No
     opened.check()
 
 
+def failed(task: IndexTask, reason: SkipReason) -> tuple[IndexTask, Outcome]:
+    return task, Outcome(ParseJob(1, task.path), None, reason)
+
+
 def test_what_cannot_be_indexed_is_known_with_its_reason(opened: Opened) -> None:
     binary = Prepared(words("c.bin", "x").name, 9, SkipReason.BINARY)
     blob_id = put_upload(opened, "u.py", "one")
     opened.batches.put(
         [
-            (outcome("c.bin", binary), 1),
-            (Outcome(ParseJob(1, "gone.py"), None, SkipReason.NOT_ACCESSIBLE), 1),
-            (Outcome(ParseJob(blob_id, "u.py"), None, SkipReason.UNSTABLE), 0),
+            of_file("c.bin", binary),
+            failed(WorkspaceTask(1, "gone.py"), SkipReason.NOT_ACCESSIBLE),
+            failed(UploadTask(blob_id, "u.py"), SkipReason.UNSTABLE),
         ]
     )
     opened.batches.flush()
@@ -205,18 +216,19 @@ def test_what_cannot_be_indexed_is_known_with_its_reason(opened: Opened) -> None
 
 def test_files_of_a_workspace_that_was_forgotten_are_not_kept(opened: Opened) -> None:
     opened.batches.drop_workspace(1)
-    assert opened.batches.put([(outcome("a.py", A1), 1)]) == []
+    assert opened.batches.put([of_file("a.py", A1)]) == []
     opened.batches.flush()
     assert opened.database.one("SELECT count(*) FROM blob") == 0
 
 
-def unchanged(path: str, known: bytes) -> Outcome:
-    return Outcome(ParseJob(1, path, known=known), None, facts=FACTS)
+def unchanged(path: str, known: bytes) -> tuple[IndexTask, Outcome]:
+    task = WorkspaceTask(1, path, known=known)
+    return task, Outcome(ParseJob(1, path, known=known), None, facts=FACTS)
 
 
 def test_an_unchanged_file_keeps_its_blob(opened: Opened) -> None:
     blob_id = put_file(opened, A1)
-    (written,) = opened.batches.put([(unchanged("a.py", A1.name), 1)])
+    (written,) = opened.batches.put([unchanged("a.py", A1.name)])
     assert written.blob_id == blob_id
     assert opened.database.one("SELECT size FROM file") == FACTS.size
 
@@ -227,18 +239,17 @@ def test_a_file_that_went_back_to_an_old_version_is_looked_at_again(
     """Two changes were queued: the second undid the first."""
     put_file(opened, A1)
     put_file(opened, A2)
-    opened.batches.put([(unchanged("a.py", A1.name), 1)])
+    opened.batches.put([unchanged("a.py", A1.name)])
     assert opened.database.one("SELECT size FROM file") == -1
     opened.batches.drop_files(1, ["a.py"])
-    opened.batches.put([(unchanged("a.py", A1.name), 1)])
+    opened.batches.put([unchanged("a.py", A1.name)])
     assert opened.database.one("SELECT size FROM file") == -1
 
 
 def test_a_parser_that_died_of_a_file_is_remembered(opened: Opened) -> None:
-    # The pool gives back the job it repeated, which is plain.
-    dead = Outcome(ParseJob(1, "a.py", plain=True), A1, facts=FACTS, plain=True)
-    well = Outcome(ParseJob(1, "b.py"), B1, facts=FACTS)
-    opened.batches.put([(dead, 1), (well, 1), (dead, 1)])
+    task, outcome = of_file("a.py", A1)
+    dead, well = (task, replace(outcome, plain=True)), of_file("b.py", B1)
+    opened.batches.put([dead, well, dead])
     assert opened.database.rows("SELECT name FROM parser_crasher") == [(A1.name,)]
 
 
@@ -269,7 +280,7 @@ def test_a_failing_index_loses_nothing_when_the_outcomes_are_put_again(
 ) -> None:
     before = put_file(opened, B1)
     opened.batches.flush()
-    again = [(outcome("a.py", A1), 1), (outcome("b.py", words("b.py", "new")), 1)]
+    again = [of_file("a.py", A1), of_file("b.py", words("b.py", "new"))]
     opened.index._writer = Full(at_once)  # type: ignore[attr-defined]
     with pytest.raises(IndexFailed):
         opened.batches.put(again)
@@ -291,7 +302,7 @@ def test_a_failing_database_loses_nothing_when_the_outcomes_are_put_again(
 ) -> None:
     pages = opened.database.one("PRAGMA page_count")
     opened.database._db.execute(f"PRAGMA max_page_count = {pages}")
-    many = [(outcome(f"{n}.py", words(f"{n}.py", "x" * 99)), 1) for n in range(200)]
+    many = [of_file(f"{n}.py", words(f"{n}.py", "x" * 99)) for n in range(200)]
     with pytest.raises(Exception, match="full"):
         opened.batches.put(many)
     assert opened.database.one("SELECT count(*) FROM blob") == 0

@@ -8,7 +8,7 @@ import pytest
 from byok.index.store import blobs, checkpoints
 from byok.index.store.database import INDEXED, NAMED
 from byok.index.store.eviction import count_bytes, evict, tidy
-from tests.fakes.stores import FACTS, Opened, outcome, upload, words
+from tests.fakes.stores import FACTS, Opened, of_upload, upload, words
 
 TODAY = 1000
 
@@ -33,7 +33,7 @@ def fill(opened: Opened, *days: int, index: bool = True) -> list[int]:
             _, (blob_id,) = blobs.store(db, [data], {}, day)
         if index:
             prepared = words(data.path, "word")
-            opened.batches.put([(outcome(data.path, prepared, key=blob_id), 0)])
+            opened.batches.put([of_upload(blob_id, data.path, prepared)])
         ids.append(blob_id)
     opened.batches.flush()
     return ids
@@ -96,7 +96,7 @@ def test_what_a_checkpoint_names_in_another_way_stays(opened: Opened) -> None:
     with opened.database.writing() as db:
         checkpoints.make(db, "", [given.name], [], TODAY)
         _, (blob_id,) = blobs.store(db, [given], {}, 1)
-    opened.batches.put([(outcome("a.py", words("a.py", "x"), key=blob_id), 0)])
+    opened.batches.put([of_upload(blob_id, "a.py", words("a.py", "x"))])
     opened.batches.flush()
     assert run(opened, 0) == 0
     assert held(opened) == [blob_id]

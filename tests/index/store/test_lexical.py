@@ -15,7 +15,7 @@ from byok.index.store.lexical import ChunkScore, LexicalIndex, remove_all
 from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import Document, Prepared, Span
 from tests.fakes.memory_index import MemoryIndex
-from tests.fakes.stores import Opened, ids_of, outcome, upload, view, words
+from tests.fakes.stores import Opened, ids_of, of_upload, upload, view, words
 
 ENGINES: list[Callable[[Path], LexicalIndex]] = [TantivyIndex, MemoryIndex]
 
@@ -156,7 +156,7 @@ def test_an_index_that_lost_everything_is_filled_again(
     opened = Opened(tmp_path, engine)
     with opened.database.writing() as db:
         _, (blob_id,) = blobs.store(db, [upload("a.py", "alpha")], {}, 7)
-    put = [(outcome("a.py", words("a.py", "alpha"), key=blob_id), 0)]
+    put = [of_upload(blob_id, "a.py", words("a.py", "alpha"))]
     opened.batches.put(put)
     opened.close()
     shutil.rmtree(tmp_path / "index", ignore_errors=True)

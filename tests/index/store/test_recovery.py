@@ -17,7 +17,7 @@ from byok.index.store.recovery import INDEX_VERSION
 from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import SkipReason
 from byok.index.versions import blob_name
-from tests.fakes.stores import Opened, check, outcome, upload, words
+from tests.fakes.stores import Opened, check, of_file, of_upload, upload, words
 from tests.index.store.test_batches import A1, A2, B1, put_file, put_upload, state
 
 
@@ -241,7 +241,7 @@ class Life(RuleBasedStateMachine):
             blob_name(path, text.encode()), len(text), None,
             prepared.spans, prepared.documents, path,
         )  # fmt: skip
-        self.opened.batches.put([(outcome(path, prepared), space)])
+        self.opened.batches.put([of_file(path, prepared, space)])
 
     @rule()
     def put_waiting_uploads(self) -> None:
@@ -254,7 +254,7 @@ class Life(RuleBasedStateMachine):
             content = content_of(self.opened.database._db, blob_id)
             assert content is not None
             prepared = words(path, *content.decode().splitlines())
-            batch.append((outcome(path, prepared, key=blob_id), 0))
+            batch.append(of_upload(blob_id, path, prepared))
         self.opened.batches.put(batch)
 
     @rule(path=PATHS, space=SPACES)
@@ -311,8 +311,8 @@ class Life(RuleBasedStateMachine):
             with self.opened.database.writing() as db:
                 content = blobs.content_of(db, blob_id)
             if content is not None:
-                again = outcome(path, prepare(path, content, plain=True), key=blob_id)
-                self.opened.batches.put([(again, 0)])
+                prepared = prepare(path, content, plain=True)
+                self.opened.batches.put([of_upload(blob_id, path, prepared)])
 
     @rule()
     def settle(self) -> None:

@@ -12,7 +12,7 @@ from byok.index.store.blobs import find_known
 from byok.index.store.database import Database
 from byok.index.store.store import Store
 from byok.index.store.tantivy_index import TantivyIndex
-from tests.fakes.stores import check, open_store, outcome, upload, words
+from tests.fakes.stores import check, of_file, of_upload, open_store, upload, words
 from tests.index.store.test_batches import A1, Full
 
 FILE = upload("a.py", "one alpha\nbeta")
@@ -38,7 +38,7 @@ def test_what_is_put_is_told_and_found_after_a_flush(tmp_path: Path) -> None:
     store = Store(tmp_path / "data.db", tmp_path / "index")
     store.on_written = lambda written: told.append(written.path)
     store.change(lambda db: db.execute("INSERT INTO workspace VALUES(1,'x',0,0,'','')"))
-    store.put([(outcome("a.py", A1), 1)])
+    store.put([of_file("a.py", A1)])
     assert told == ["a.py"]
     assert store.index.chunks == 0
     store.flush()
@@ -49,7 +49,7 @@ def test_what_is_put_is_told_and_found_after_a_flush(tmp_path: Path) -> None:
 def test_an_end_makes_everything_durable(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     blob_id = keep(store)
-    store.put([(outcome("a.py", A1, key=blob_id), 0)])
+    store.put([of_upload(blob_id, "a.py", A1)])
     store.close()
     store = open_store(tmp_path)
     assert store.database.was_clean
@@ -66,7 +66,7 @@ def test_a_second_store_is_refused_and_harms_nothing(
         with pytest.raises(IndexInUse):
             open_store(tmp_path)
     assert store.content(blob_id) == FILE.content
-    store.put([(outcome("a.py", A1, key=blob_id), 0)])
+    store.put([of_upload(blob_id, "a.py", A1)])
     store.flush()
     assert not list(tmp_path.glob("*.corrupt"))
 
@@ -109,7 +109,7 @@ def test_work_is_done_in_order_and_its_errors_come_back(store: Store) -> None:
 @pytest.mark.case("F37")
 def test_damaged_content_is_asked_for_again(store: Store) -> None:
     blob_id = keep(store)
-    store.put([(outcome("a.py", A1, key=blob_id), 0)])
+    store.put([of_upload(blob_id, "a.py", A1)])
     store.flush()
     store.change(lambda db: db.execute("UPDATE content SET packed = x'00'")).result()
     assert store.content(blob_id) is None
@@ -125,7 +125,7 @@ def test_damaged_content_is_asked_for_again(store: Store) -> None:
 def test_a_file_of_a_workspace_is_found_though_its_copy_is_damaged(
     store: Store,
 ) -> None:
-    store.put([(outcome("a.py", A1), 1)])
+    store.put([of_file("a.py", A1)])
     store.flush()
     with store.reading() as db:
         blob_id = find_known(db, [A1.name])[A1.name].id
@@ -139,14 +139,14 @@ def test_a_file_of_a_workspace_is_found_though_its_copy_is_damaged(
 @pytest.mark.case("F28")
 def test_documents_lost_by_others_work_are_put_again(store: Store) -> None:
     """The indexer must hear of it, though its own calls did not fail."""
-    again = [(outcome("a.py", A1), 1)]
+    again = [of_file("a.py", A1)]
     store.put(again)
     store.index._writer = Full(False)  # type: ignore[attr-defined]
     with pytest.raises(IndexFailed):
         store.writing(store.batches.flush).result()
     with pytest.raises(IndexFailed):
-        store.put([(outcome("b.py", words("b.py", "x")), 1)])
-    store.put([*again, (outcome("b.py", words("b.py", "x")), 1)])
+        store.put([of_file("b.py", words("b.py", "x"))])
+    store.put([*again, of_file("b.py", words("b.py", "x"))])
     store.flush()
     assert store.index.counts().total() == 3
     check(store.database, store.index)
@@ -156,7 +156,7 @@ def test_documents_lost_by_others_work_are_put_again(store: Store) -> None:
 def test_an_end_on_a_full_disk_is_an_end(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     blob_id = keep(store)
-    store.put([(outcome("a.py", A1, key=blob_id), 0)])
+    store.put([of_upload(blob_id, "a.py", A1)])
     store.index._writer = Full(False)  # type: ignore[attr-defined]
     store.close()
     again = open_store(tmp_path)
@@ -170,7 +170,7 @@ def test_a_database_of_another_day_fits_no_index(tmp_path: Path) -> None:
     """Someone put a copy of data.db back."""
     store = open_store(tmp_path)
     blob_id = keep(store)
-    store.put([(outcome("a.py", A1, key=blob_id), 0)])
+    store.put([of_upload(blob_id, "a.py", A1)])
     store.close()
     (tmp_path / "data.db").unlink()
     Database(tmp_path / "data.db").close()

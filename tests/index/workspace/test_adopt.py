@@ -10,7 +10,7 @@ from byok.index.store.blobs import find_known
 from byok.index.store.store import Store
 from byok.index.types import Prepared
 from byok.index.workspace.adopt import adopt
-from tests.fakes.stores import open_store, outcome, upload, words
+from tests.fakes.stores import of_file, open_store, upload, words
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def follow(store: Store, root: Path, path: str, content: str) -> int:
     prepared = Prepared(
         upload(path, content).name, 1, None, chunk.spans, chunk.documents, path
     )
-    store.put([(outcome(path, prepared), 1)])
+    store.put([of_file(path, prepared)])
     store.flush()
     with store.reading() as db:
         return find_known(db, [prepared.name])[prepared.name].id
