@@ -8,6 +8,38 @@ from typing import Any, TypeAlias
 Json: TypeAlias = Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The source of provider data: the dialect, the upstream's name, the model there.
+
+    Providers accept such data from themselves only, and some bind it to one model, so
+    all three must be the same.
+    """
+
+    dialect: str
+    upstream: str
+    model: str
+
+
+NO_ORIGIN = Origin("", "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderData:
+    """Opaque data that a provider wants back unchanged with the part it came with.
+
+    Signatures of thoughts and tool calls, encrypted reasoning, ids of items. Only the
+    dialect of its origin can read `data`; nothing else may look into it or change it.
+    """
+
+    origin: Origin
+    data: Json = field(hash=False)
+
+    def data_for(self, origin: Origin) -> Json:
+        """Return the data if it came from this very origin, else {}."""
+        return self.data if self.origin == origin else {}
+
+
 class Role(StrEnum):
     """Who speaks a message."""
 
@@ -39,32 +71,38 @@ class ImagePart:
 
 @dataclass(frozen=True, slots=True)
 class ThinkingPart:
-    """What the model thought before its tool calls; few upstreams want it back."""
+    """One block of a model's reasoning; few upstreams want it back.
+
+    The text may be empty where `provider_data` holds the reasoning in encrypted form.
+    """
 
     text: str
+    provider_data: ProviderData | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool the model asks to run; `arguments` is the JSON text of an object.
-
-    `extra` is what its provider sent beside it, exactly: only the model that wrote the
-    call may get it back.
-    """
+    """A tool the model asks to run; `arguments` is the JSON text of an object."""
 
     id: str
     name: str
     arguments: str
-    extra: Json | None = field(default=None, hash=False)
+    provider_data: ProviderData | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What running a tool gave."""
+    """The output of a tool.
+
+    `content` may be empty. Where it stands for pictures it says `[image 1 below]`, and
+    so on, in the order of `images`.
+    """
 
     call_id: str
     name: str
     content: str
+    is_error: bool = False
+    images: tuple[ImagePart, ...] = ()
 
 
 Part: TypeAlias = TextPart | ImagePart | ThinkingPart | ToolCall | ToolResult
@@ -72,7 +110,12 @@ Part: TypeAlias = TextPart | ImagePart | ThinkingPart | ToolCall | ToolResult
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn. A message of role TOOL holds exactly one ToolResult."""
+    """One turn. A message of role TOOL holds exactly one ToolResult.
+
+    The parts of an assistant's message are its blocks in the order in which the model
+    wrote them: thoughts, text and tool calls may alternate. The texts of one message
+    are pieces of one text, and are joined without anything between them.
+    """
 
     role: Role
     parts: tuple[Part, ...]

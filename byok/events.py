@@ -4,7 +4,7 @@ from dataclasses import astuple, dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from byok.chat import Json, ToolCall
+from byok.chat import ProviderData, ToolCall
 
 
 class FinishReason(StrEnum):
@@ -25,23 +25,36 @@ class TextDelta:
 
 @dataclass(slots=True)
 class ThinkingDelta:
-    """More of the model's reasoning."""
+    """More of the model's reasoning.
+
+    `provider_data` comes with the last piece of a block of reasoning, or without any
+    text: it ends the block.
+    """
 
     text: str
+    provider_data: ProviderData | None = None
 
 
 @dataclass(slots=True)
 class ToolCallDelta:
-    """A fragment of a tool call; `index` is None where the upstream sent none.
-
-    See ToolCall for `extra`.
-    """
+    """A fragment of a tool call; `index` is None where the upstream sent none."""
 
     index: int | None = None
     id: str = ""
     name: str = ""
     arguments: str = ""
-    extra: Json | None = None
+    provider_data: ProviderData | None = None
+
+
+@dataclass(slots=True)
+class ToolCallPlace:
+    """The place of a tool call that comes later, because it is not whole yet.
+
+    It precedes text or thoughts that follow a call; calls without such an event follow
+    everything else. A call that turns out to be broken never comes.
+    """
+
+    call_id: str
 
 
 @dataclass(slots=True)
@@ -79,5 +92,12 @@ class Notice:
 
 
 StreamEvent: TypeAlias = (
-    TextDelta | ThinkingDelta | ToolCallDelta | ToolCall | Usage | Finish | Notice
+    TextDelta
+    | ThinkingDelta
+    | ToolCallDelta
+    | ToolCallPlace
+    | ToolCall
+    | Usage
+    | Finish
+    | Notice
 )

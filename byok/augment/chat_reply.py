@@ -9,9 +9,11 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import Any, assert_never
 
-from byok.augment.exchanges import NOTICE
+from byok.augment.encrypted_content import write_encrypted
 from byok.augment.nodes import ResponseNode
-from byok.chat import ChatRequest, Json, ToolCall
+from byok.augment.recorded_reply import NOTICE
+from byok.augment.reply_nodes import NodeDraft, NodeWriter
+from byok.chat import ChatRequest, Json, ProviderData, ToolCall
 from byok.errors import ByokError, UpstreamError
 from byok.events import (
     Finish,
@@ -21,6 +23,7 @@ from byok.events import (
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
+    ToolCallPlace,
     Usage,
 )
 
@@ -73,7 +76,8 @@ class ChatReply:
         self._tool_use_start = chat.client_tool_use_start
         self._request_id = request_id
         self._origin = {tool.name: tool for tool in chat.tools}
-        self._nodes = 0
+        self._nodes = NodeWriter()
+        self._has_said = False  # a word that is in a node already
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._calls = 0
@@ -85,36 +89,37 @@ class ChatReply:
     @property
     def has_output(self) -> bool:
         """Whether anything of the model's own was written or is held."""
-        return bool(self._text or self._thinking or self._calls)
+        begun = self._text or self._thinking
+        return bool(begun or not self._nodes.is_empty)
 
     @property
     def _is_blank(self) -> bool:
         """Whether the user would see an answer without a word."""
         failed = any(notice.code for notice in self._notices)
-        said = self._calls or failed or any(map(str.strip, self._text))
-        return self._asked and not self._silent and not said
+        said = self._has_said or any(map(str.strip, self._text))
+        return self._asked and not (self._silent or self._calls or failed or said)
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
         """Write one event."""
         match event:
             case TextDelta(text=text):
-                before = () if self._text else (*self._flush_thinking(),)
+                before = (*self._flush_thinking(),) if self._thinking else ()
                 self._text.append(text)
                 return (*before, chunk(text)) if before else (chunk(text),)
             case ThinkingDelta(text=text):
+                if self._text or event.provider_data:
+                    return self._think(event)
                 self._thinking.append(text)
+            case ToolCallPlace(call_id=call_id):
+                return self._reserve(call_id)
             case ToolCall():
-                if not self._calls or self._parallel_tools:
-                    return self._call(event)
-                self.omitted_tools.append(event.name)
+                return self._take_call(event)
             case Usage():
                 self._usage = event
             case Finish(reason=reason):
                 self._finish = reason
-            case Notice(code=code):
-                told = event in self._notices  # by an earlier answer of the turn
-                if (code or not self._silent) and not told:
-                    self._notices.append(event)
+            case Notice():
+                self._note(event)
             case ToolCallDelta():
                 pass  # the assembler made it a ToolCall
             case _:
@@ -141,7 +146,8 @@ class ChatReply:
 
     def _end(self, stop: StopReason, error: tuple[str, str] | None) -> Iterator[Json]:
         yield from self._flush_thinking()
-        yield from self._whole_text()
+        yield from self._flush_text()
+        yield from _chunks(self._nodes.release())
         for notice in self._notices:
             yield chunk(f"\n{NOTICE}{' '.join(notice.text.split())}")
         if usage := self._usage:
@@ -151,8 +157,10 @@ class ChatReply:
                 "cache_read_input_tokens": usage.cache_read_tokens,
                 "cache_creation_input_tokens": usage.cache_creation_tokens,
             }
-            yield chunk("", self._node(ResponseNode.TOKEN_USAGE, token_usage=counts))
-        last = chunk("", self._node(ResponseNode.MAIN_TEXT_FINISHED), stop=stop)
+            draft = NodeDraft(ResponseNode.TOKEN_USAGE, "", {"token_usage": counts})
+            yield from _chunks(self._nodes.write(draft))
+        draft = NodeDraft(ResponseNode.MAIN_TEXT_FINISHED)
+        last = chunk("", *self._nodes.write(draft), stop=stop)
         if error:
             code, message = error
             last["error"] = {
@@ -162,20 +170,55 @@ class ChatReply:
             }
         yield last
 
-    def _flush_thinking(self) -> Iterator[Json]:
-        thought, self._thinking = "".join(self._thinking), []
-        if thought.strip() and not self._silent:
-            payload = {"summary": thought, "content": None}
-            yield chunk("", self._node(ResponseNode.THINKING, thinking=payload))
+    def _note(self, notice: Notice) -> None:
+        """Keep a sentence once: an earlier answer of the turn may have brought it."""
+        if (notice.code or not self._silent) and notice not in self._notices:
+            self._notices.append(notice)
 
-    def _whole_text(self) -> Iterator[Json]:
+    def _think(self, event: ThinkingDelta) -> list[Json]:
+        """Take thoughts; what was said before them is a block of its own."""
+        out: list[Json] = []
+        if not self._silent and any(map(str.strip, self._text)):
+            out += self._flush_text()
+        self._thinking.append(event.text)
+        if event.provider_data:
+            out += self._flush_thinking(event.provider_data)
+        return out
+
+    def _reserve(self, call_id: str) -> Iterator[Json]:
+        """Keep the place of a call that is not whole yet."""
+        yield from self._flush_thinking()
+        yield from self._flush_text()
+        self._nodes.reserve(call_id)
+
+    def _flush_thinking(
+        self, provider_data: ProviderData | None = None
+    ) -> Iterator[Json]:
+        thought, self._thinking = "".join(self._thinking), []
+        if self._silent or not (thought.strip() or provider_data):
+            return
+        thinking = {"summary": thought, "content": None}
+        if provider_data:
+            thinking["encrypted_content"] = write_encrypted(provider_data)
+        draft = NodeDraft(ResponseNode.THINKING, "", {"thinking": thinking})
+        yield from _chunks(self._nodes.write(draft))
+
+    def _flush_text(self) -> Iterator[Json]:
         text, self._text = "".join(self._text), []
+        self._has_said = self._has_said or bool(text.strip())
         if text:
-            yield chunk("", self._node(ResponseNode.RAW_RESPONSE, content=text))
+            draft = NodeDraft(ResponseNode.RAW_RESPONSE, text)
+            yield from _chunks(self._nodes.write(draft))
+
+    def _take_call(self, call: ToolCall) -> Iterable[Json]:
+        if self._calls and not self._parallel_tools:
+            self.omitted_tools.append(call.name)
+            return ()
+        return self._call(call)
 
     def _call(self, call: ToolCall) -> Iterator[Json]:
         yield from self._flush_thinking()
-        yield from self._whole_text()
+        yield from self._flush_text()
         self._calls += 1
         use: dict[str, Any] = {
             "tool_use_id": call.id,
@@ -187,14 +230,16 @@ class ChatReply:
         if tool and tool.mcp_server_name:
             use["mcp_server_name"] = tool.mcp_server_name
             use["mcp_tool_name"] = tool.mcp_tool_name
+        drafts = [NodeDraft(ResponseNode.TOOL_USE, "", {"tool_use": use})]
         if self._tool_use_start:
             start = {**use, "is_partial": True}  # clients act on the node after it
-            yield chunk("", self._node(ResponseNode.TOOL_USE_START, tool_use=start))
-        yield chunk("", self._node(ResponseNode.TOOL_USE, tool_use=use))
+            begun = NodeDraft(ResponseNode.TOOL_USE_START, "", {"tool_use": start})
+            drafts.insert(0, begun)
+        yield from _chunks(self._nodes.write_call(call.id, *drafts))
 
-    def _node(self, kind: ResponseNode, *, content: str = "", **payload: Any) -> Json:
-        self._nodes += 1
-        return {"id": self._nodes, "type": kind, "content": content, **payload}
+
+def _chunks(nodes: Iterable[Json]) -> Iterator[Json]:
+    return (chunk("", node) for node in nodes)
 
 
 def collect(chunks: Iterable[Json]) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import count
 
-from byok.augment.exchanges import HistoryItem, RecordedReply
+from byok.augment.exchanges import HistoryItem
 from byok.augment.nodes import Result, UserTurn
+from byok.augment.recorded_reply import Block, RecordedReply
 from byok.chat import (
     Message,
     Part,
@@ -26,7 +27,6 @@ from byok.truncate import truncate_middle
 NO_RESULT = '{"error":"no result was recorded for this call"}'
 NO_OUTPUT = "(no output)"
 MAX_ORPHAN_CHARS = 8000
-_ERROR_WORDS = ("error", "fail", "exception", "traceback", "fatal")
 BEGINNING = "(The beginning of this conversation was left out.)"
 
 
@@ -46,8 +46,7 @@ class MessageBuilder:
 
     def add_turn(self, turn: UserTurn) -> None:
         """Add what the user sent: results first, then words and pictures."""
-        pictures, orphans = self._results(turn.results)
-        content = [*pictures, *orphans, *turn.content]
+        content = [*self._results(turn.results), *turn.content]
         if content:
             self._add(Role.USER, content)
 
@@ -67,31 +66,39 @@ class MessageBuilder:
             self._messages.append((role, list(parts)))
 
     def _answer(self, reply: RecordedReply, number: int) -> None:
-        calls = _give_ids(reply.calls, number)
-        self._names.update((call.id, call.name) for call in calls)
-        text = (TextPart(reply.text),) if reply.text.strip() else ()
-        if not text and not calls:
+        blocks = _give_ids(reply.blocks, number)
+        calls = [block for block in blocks if isinstance(block, ToolCall)]
+        if not calls and not reply.text:
             return
-        # Some upstreams want their reasoning back beside the calls it led to.
-        thought = (ThinkingPart(reply.thinking),) if calls and reply.thinking else ()
-        self._add(Role.ASSISTANT, (*thought, *text, *calls))
+        self._names.update((call.id, call.name) for call in calls)
+        if self._messages and self._messages[-1][0] is Role.ASSISTANT:
+            blocks = self._continue_turn(blocks)
+        self._add(Role.ASSISTANT, blocks)
         self._open = calls
 
-    def _results(self, results: Iterable[Result]) -> tuple[list[Part], list[Part]]:
-        """Answer the open calls; return pictures and orphans for the user message."""
+    def _continue_turn(self, blocks: list[Block]) -> list[Block]:
+        """Prepare for one message the blocks of a second turn in a row.
+
+        An empty line parts the texts. Of the first turn, which led to no calls, the
+        thoughts are dropped: nobody could tell them from those of the second.
+        """
+        _, before = self._messages[-1]
+        before[:] = [part for part in before if not isinstance(part, ThinkingPart)]
+        for place, block in enumerate(blocks):
+            if isinstance(block, TextPart) and before:
+                blocks[place] = TextPart(f"\n\n{block.text}")
+                break
+        return blocks
+
+    def _results(self, results: Iterable[Result]) -> list[Part]:
+        """Answer the open calls; return the orphans for the user message."""
         calls, self._open = self._open, []
         answered, rest = _pair_results(calls, results)
-        pictures: list[Part] = []
         for call in calls:
-            result = answered.get(call.id)
-            content = _content(result) if result else NO_RESULT
-            tool = ToolResult(call.id, call.name, content)
-            self._add(Role.TOOL, (tool,))
-            if result:
-                pictures += _pictures(call, result)
+            self._add(Role.TOOL, [_tool_result(call, answered.get(call.id))])
         orphans = [part for result in rest for part in self._orphan(result)]
         self.has_orphans = self.has_orphans or bool(orphans)
-        return pictures, orphans
+        return orphans
 
     def _orphan(self, result: Result) -> list[Part]:
         name = self._names.get(result.call_id, "")
@@ -105,11 +112,16 @@ class MessageBuilder:
         return [TextPart("\n".join(lines)), *result.images]
 
 
-def _give_ids(calls: Sequence[ToolCall], number: int) -> list[ToolCall]:
+def _give_ids(blocks: Sequence[Block], number: int) -> list[Block]:
     """Give each call without an id one that no other call of the message has."""
-    taken = {call.id for call in calls}
+    taken = {block.id for block in blocks if isinstance(block, ToolCall)}
     free = (i for n in count() if (i := f"call_{number}_{n}") not in taken)
-    return [c if c.id else replace(c, id=next(free)) for c in calls]
+    return [
+        replace(block, id=next(free))
+        if isinstance(block, ToolCall) and not block.id
+        else block
+        for block in blocks
+    ]
 
 
 def _pair_results(
@@ -137,23 +149,12 @@ def _pair_results(
     return answered, rest + nameless
 
 
-def _content(result: Result) -> str:
-    """Write a result as one non-empty string that tells an error."""
-    content = result.content if result.content.strip() else NO_OUTPUT
-    if result.is_error and not content.lstrip().lower().startswith(_ERROR_WORDS):
-        return f"ERROR: {content}"
-    return content
-
-
-def _pictures(call: ToolCall, result: Result) -> list[Part]:
-    parts: list[Part] = []
-    for number, image in enumerate(result.images, 1):
-        parts += [_caption(number, call), image]
-    return parts
-
-
-def _caption(number: int, call: ToolCall) -> TextPart:
-    return TextPart(f"Image {number}, output of {call.name} ({call.id}):")
+def _tool_result(call: ToolCall, result: Result | None) -> ToolResult:
+    if result is None:
+        return ToolResult(call.id, call.name, NO_RESULT)
+    return ToolResult(
+        call.id, call.name, result.content, result.is_error, result.images
+    )
 
 
 def call_ids(messages: Iterable[Message]) -> set[str]:

@@ -6,8 +6,9 @@ from dataclasses import replace
 from html import escape
 
 from byok.augment.body import integer, objects, text
-from byok.augment.exchanges import HistoryItem, RecordedReply, read_exchange
+from byok.augment.exchanges import HistoryItem, read_exchange
 from byok.augment.nodes import Result, UserTurn
+from byok.augment.recorded_reply import RecordedReply
 from byok.chat import Json, Part, TextPart
 from byok.truncate import truncate_middle
 

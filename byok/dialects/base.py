@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from byok.chat import ChatRequest, Json
+from byok.chat import NO_ORIGIN, ChatRequest, Json, Origin
 from byok.dialects.quirks import Quirks
 from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
@@ -19,15 +19,20 @@ class Target:
     model: str
     quirks: Quirks
     extra_body: Json = field(default_factory=dict)
+    upstream: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
-    """A request ready to send; `tool_names` maps names sent to names offered."""
+    """A request ready to send; `tool_names` maps names sent to names offered.
+
+    `origin` marks the provider data of its answer.
+    """
 
     path: str
     body: dict[str, Any]
     tool_names: Mapping[str, str] = field(default_factory=dict)
+    origin: Origin = NO_ORIGIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ class Dialect(Protocol):
         ...
 
     def decoder(
-        self, tool_names: Mapping[str, str]
+        self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
     ) -> Stage[ServerSentEvent, StreamEvent]:
         """Give a fresh reader for one answer, streamed or whole.
 

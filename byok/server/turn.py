@@ -4,7 +4,6 @@ import logging
 import uuid
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
-from functools import partial
 
 from byok.augment.conversation import Place
 from byok.augment.history import call_ids
@@ -43,7 +42,6 @@ class AnswerTurn:
         self._chat = chat
         self._reply = reply
         self._notices = notices
-        self._origin = (choice.upstream.name, choice.model)
         self.request_id = request_id
         self.place = place  # in its conversation
         self.admitted = False  # its turn came, and there was a place
@@ -59,7 +57,9 @@ class AnswerTurn:
             return aclosing(_nothing())
         for notice in self._notices:
             self._reply.feed(notice)
-        chat = self._services.extras.restore(self._origin, chat)
+        choice = self._choice
+        kept = self._services.provider_data
+        chat = kept.restore(choice.upstream.name, choice.model, chat)
         again = self._services.settings.tools.ask_again
         return aclosing(
             stream_whole_calls(self._choice, chat, self._assembling, again=again)
@@ -116,7 +116,7 @@ class AnswerTurn:
             user_text=chat.own_words,
             taken=call_ids(chat.messages),
             on_repair=self._log_repair,
-            on_extra=partial(self._services.extras.keep, self._origin),
+            on_provider_data=self._services.provider_data.keep,
         )
 
 

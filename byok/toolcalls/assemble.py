@@ -11,8 +11,17 @@ tells the user instead. What has neither a name nor arguments is no call.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from byok.chat import Json, ToolCall, ToolDefinition
-from byok.events import Finish, FinishReason, Notice, StreamEvent, ToolCallDelta
+from byok.chat import ProviderData, ToolCall, ToolDefinition
+from byok.events import (
+    Finish,
+    FinishReason,
+    Notice,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    ToolCallPlace,
+)
 from byok.toolcalls.memory import is_memory_tool, memory_supply
 from byok.toolcalls.mode import RepairMode
 from byok.toolcalls.repair import Repair, Unrepairable, repair_arguments
@@ -31,7 +40,8 @@ class _OpenCall:
     name: str = ""
     pieces: list[str] = field(default_factory=list)
     size: int = 0
-    extra: Json | None = None
+    provider_data: ProviderData | None = None
+    place_id: str = ""  # the final id, where its place was given
     looks: int = 0  # how often it was joined only to see whether it is whole
 
     @property
@@ -59,7 +69,7 @@ class ToolCallAssembler:
     """Stage[StreamEvent, StreamEvent]: every other event passes through.
 
     `new_id` makes an id for a call that has none, or one that `taken` holds already;
-    `on_extra` gets each call to which its provider added data, with its final id.
+    `on_provider_data` gets each call with such data, with its final id.
     After the Finish, `broken` holds the calls that came whole but are no JSON, and
     `others` counts those that were passed on or cut.
     """
@@ -73,7 +83,7 @@ class ToolCallAssembler:
         user_text: str = "",
         taken: Iterable[str] = (),
         on_repair: Callable[[Repair], None] = lambda repair: None,
-        on_extra: Callable[[ToolCall], None] = lambda call: None,
+        on_provider_data: Callable[[ToolCall], None] = lambda call: None,
     ) -> None:
         self._schemas = {tool.name: tool.parameters for tool in tools}
         self._new_id = new_id
@@ -81,9 +91,10 @@ class ToolCallAssembler:
         self._supply = memory_supply(user_text)
         self._taken = set(taken)
         self._on_repair = on_repair
-        self._on_extra = on_extra
+        self._on_provider_data = on_provider_data
         self._calls: list[_OpenCall] = []
         self._too_many = False
+        self.unplaced: list[_OpenCall] = []  # calls that nothing has followed yet
         self.others = 0
         self.broken: list[BrokenCall] = []
 
@@ -94,7 +105,22 @@ class ToolCallAssembler:
             return ()
         if isinstance(event, Finish):
             return (*self._close(event), event)
+        if self.unplaced and isinstance(event, (TextDelta, ThinkingDelta)):
+            return (*self.place_calls(event), event)
         return (event,)
+
+    def place_calls(self, event: TextDelta | ThinkingDelta) -> list[ToolCallPlace]:
+        """Return the places of calls that have begun before this event.
+
+        They are given once. White space that follows a call is no text.
+        """
+        if not event.text.strip() and not getattr(event, "provider_data", None):
+            return []
+        begun = [call for call in self.unplaced if call.name]
+        self.unplaced = [call for call in self.unplaced if not call.name]
+        for call in begun:
+            call.place_id = self._unique(call.id)
+        return [ToolCallPlace(call.place_id) for call in begun]
 
     def flush(self) -> Iterator[StreamEvent]:
         """Tell of the calls that the stream never finished."""
@@ -103,7 +129,7 @@ class ToolCallAssembler:
 
     def _take_calls(self) -> list[_OpenCall]:
         """Take the calls; gateways send empty ones beside an ordinary answer."""
-        calls, self._calls = self._calls, []
+        calls, self._calls, self.unplaced = self._calls, [], []
         return [call for call in calls if not call.is_empty]
 
     def _gather(self, delta: ToolCallDelta) -> None:
@@ -116,13 +142,14 @@ class ToolCallAssembler:
                 return
             call = _OpenCall()
             self._calls.append(call)
+            self.unplaced.append(call)
         elif delta.arguments and self._is_repeat(call, delta):
             return
         call.id = call.id or delta.id
         if self._is_piece(call, delta.name):
             call.name += delta.name
         call.name = call.name or delta.name
-        call.extra = call.extra or delta.extra
+        call.provider_data = call.provider_data or delta.provider_data
         if call.index is None:
             call.index = delta.index
         call.size += len(delta.arguments)
@@ -216,16 +243,20 @@ class ToolCallAssembler:
         except Unrepairable as error:
             if error.cut:
                 return _cut([call.name])
-            raw = ToolCall(self._unique(call.id), call.name, before, call.extra)
+            raw = self._close_call(call, before)
             self.broken.append(BrokenCall(raw, str(error), error.at))
             return _no_json(call.name)
         if rules:
             rule = "; ".join(dict.fromkeys(rules))
             self._on_repair(Repair(call.name, before, arguments, rule))
-        whole = ToolCall(self._unique(call.id), call.name, arguments, call.extra)
-        if whole.extra:
-            self._on_extra(whole)
+        whole = self._close_call(call, arguments)
+        if whole.provider_data:
+            self._on_provider_data(whole)
         return whole
+
+    def _close_call(self, call: _OpenCall, arguments: str) -> ToolCall:
+        call_id = call.place_id or self._unique(call.id)
+        return ToolCall(call_id, call.name, arguments, call.provider_data)
 
     def _unique(self, wanted: str) -> str:
         while not wanted or wanted in self._taken:

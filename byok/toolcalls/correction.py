@@ -1,7 +1,8 @@
 """What a model is told of its tool calls whose arguments are no JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from byok.chat import (
     ChatRequest,
@@ -13,13 +14,14 @@ from byok.chat import (
     ToolCall,
     ToolResult,
 )
+from byok.events import ThinkingDelta
 from byok.toolcalls.assemble import BrokenCall
 
 _AROUND = 80  # characters shown on either side of the place
 
 
 def correction_request(
-    chat: ChatRequest, thought: str, said: str, broken: Sequence[BrokenCall]
+    chat: ChatRequest, said: Sequence[Part], broken: Sequence[BrokenCall]
 ) -> ChatRequest | None:
     """Ask for the calls anew: the answer so far, and what is wrong as its results.
 
@@ -29,15 +31,31 @@ def correction_request(
     offered = {tool.name for tool in chat.tools}
     if not broken or any(one.call.name not in offered for one in broken):
         return None
-    parts: list[Part] = []
-    if thought:
-        parts.append(ThinkingPart(thought))
-    if said.strip():
-        parts.append(TextPart(said))
-    parts += [replace(one.call, arguments="{}") for one in broken]
-    answer = Message(Role.ASSISTANT, tuple(parts))
+    calls = (replace(one.call, arguments="{}") for one in broken)
+    answer = Message(Role.ASSISTANT, (*said, *calls))
     results = (Message(Role.TOOL, (_result(one.call, one),)) for one in broken)
     return replace(chat, messages=(*chat.messages, answer, *results))
+
+
+def answer_parts(pieces: Iterable[str | ThinkingDelta]) -> list[Part]:
+    """Join the pieces of an answer, its text as strings, to blocks in their order."""
+    parts: list[Part] = []
+    for is_text, group in groupby(pieces, lambda piece: isinstance(piece, str)):
+        held: list[str] = []
+        for piece in group:
+            if isinstance(piece, str):
+                held.append(piece)
+                continue
+            held.append(piece.text)
+            if piece.provider_data:
+                parts.append(ThinkingPart("".join(held), piece.provider_data))
+                held = []
+        if text := "".join(held):
+            if not is_text:
+                parts.append(ThinkingPart(text))
+            elif text.strip():
+                parts.append(TextPart(text))
+    return parts
 
 
 def _result(call: ToolCall, broken: BrokenCall) -> ToolResult:
@@ -50,7 +68,7 @@ def _result(call: ToolCall, broken: BrokenCall) -> ToolResult:
         "Make the call again, as one JSON object. Inside its strings a backslash is "
         'written \\\\, a quotation mark \\" and a line break \\n.'
     )
-    return ToolResult(call.id, call.name, told)
+    return ToolResult(call.id, call.name, told, is_error=True)
 
 
 class Unsaid:

@@ -90,9 +90,9 @@ class HttpUpstream:
     ) -> AsyncGenerator[list[StreamEvent], None]:
         """Ask in a dialect; repeats only while nothing was yielded."""
         spec = self._spec
-        target = Target(model, spec.quirks, spec.extra_body)
+        target = Target(model, spec.quirks, spec.extra_body, spec.name)
         request = dialect.encode(chat, target)
-        path, tool_names = request.path, request.tool_names
+        path, tool_names, origin = request.path, request.tool_names, request.origin
         remedies = self._remedies.of(dialect, model, agent=chat.agent)
         content = write_json(remedies.apply_known(request.body))
         del chat, request  # they may be large; the bytes are all that is needed
@@ -104,7 +104,7 @@ class HttpUpstream:
                 async with self._sender.open(path, content) as response:
                     stage = with_inflate(
                         response.headers.get("content-encoding", ""),
-                        chain(SSEDecoder(), dialect.decoder(tool_names)),
+                        chain(SSEDecoder(), dialect.decoder(tool_names, origin)),
                     )
                     async with aclosing(self._batches(response, stage)) as batches:
                         async for batch in batches:

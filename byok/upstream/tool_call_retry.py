@@ -22,7 +22,7 @@ from byok.events import (
     Usage,
 )
 from byok.toolcalls.assemble import ToolCallAssembler
-from byok.toolcalls.correction import Unsaid, correction_request
+from byok.toolcalls.correction import Unsaid, answer_parts, correction_request
 from byok.upstream.router import Destination
 
 _log = logging.getLogger(__name__)
@@ -92,9 +92,8 @@ class _Answer:
     ) -> None:
         self._assembler = assembler
         self._unsaid = Unsaid(shown)
-        self._said: list[str] = []
+        self._said: list[str | ThinkingDelta] = []
         self._given: list[str] = []
-        self._thoughts: list[str] = []
         self.spent = spent
         self._before: list[StreamEvent] = [
             event for event in before if not isinstance(event, Usage)
@@ -117,7 +116,10 @@ class _Answer:
                     self._said.append(said)
                     if new := self._unsaid.feed(said):
                         self._given.append(new)
-                        out.append(event if new is said else TextDelta(new))
+                        shown = event if new is said else TextDelta(new)
+                        if self._assembler.unplaced:
+                            out += self._assembler.place_calls(shown)
+                        out.append(shown)
                 case Usage():
                     self.spent = event.plus(self.spent)
                 case Finish(reason=reason):
@@ -132,7 +134,7 @@ class _Answer:
                     self.end = [self.spent, *calls] if self.spent else calls
                 case _:
                     if isinstance(event, ThinkingDelta):
-                        self._thoughts.append(event.text)
+                        self._said.append(event)
                     out += self._assembler.feed(event)
         return out
 
@@ -144,6 +146,6 @@ class _Answer:
         """Prepare to ask for its calls anew, where that is of use."""
         stage = self._assembler
         if not stage.others and self._finish in _WHOLE:
-            thought, said = "".join(self._thoughts), "".join(self._said)
-            self.correction = correction_request(chat, thought, said, stage.broken)
+            said = answer_parts(self._said)
+            self.correction = correction_request(chat, said, stage.broken)
         return self.correction is not None

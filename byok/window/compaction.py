@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from byok.chat import Message, Part, Role, ToolResult
 from byok.truncate import fair_share, truncate_middle
 from byok.window.cutting import cut_points, newest_from, question_before, task_of
-from byok.window.estimate import Weigh
-from byok.window.shorten import LEVELS, shorten
+from byok.window.estimate import Weigh, weigh_pictures
+from byok.window.shorten import LEVELS, shorten, without_pictures
 from byok.window.summary_message import summary_message
 
 LOW_WATER = 0.6  # of the room
@@ -171,19 +171,27 @@ class _Draft:
                 self.put(place, self._cut_result(place, cap))
 
     def _cut_result(self, place: int, cap: int) -> Message:
-        """Cut the result at a place to about `cap` bytes."""
-        message = self.messages[place]
-        return replace(
-            message,
-            parts=tuple(
-                replace(
-                    part,
-                    content=truncate_middle(
-                        part.content, len(part.content) * cap // self.weights[place]
-                    ),
-                )
-                if isinstance(part, ToolResult)
-                else part
-                for part in message.parts
-            ),
-        )
+        """Cut the result at a place to about `cap` bytes.
+
+        Its pictures stay as long as they alone are not too much.
+        """
+        message, weight = self.messages[place], self.weights[place]
+        pictures = weigh_pictures(message)
+        if pictures > cap // 2:
+            message = replace(message, parts=tuple(map(_without, message.parts)))
+            weight, pictures = self.weigh(message), 0
+        share = max(cap - pictures, 0) / max(weight - pictures, 1)
+        cut = (_cut(part, share) for part in message.parts)
+        return replace(message, parts=tuple(cut)) if share < 1 else message
+
+
+def _without(part: Part) -> Part:
+    return without_pictures(part) if isinstance(part, ToolResult) else part
+
+
+def _cut(part: Part, share: float) -> Part:
+    """Keep a share of a result's text."""
+    if not isinstance(part, ToolResult):
+        return part
+    content = truncate_middle(part.content, int(len(part.content) * share))
+    return replace(part, content=content)

@@ -25,9 +25,15 @@ Weigh: TypeAlias = Callable[[Message], int]
 
 
 def weigh(message: Message) -> int:
-    """Return the weight of a message for an upstream that wants reasoning back."""
+    """Return the weight of a message for an upstream that wants reasoning back.
+
+    It gets the reasoning that led to tool calls only.
+    """
+    said = weigh_said(message)
+    if not any(isinstance(part, ToolCall) for part in message.parts):
+        return said
     thoughts = (p.text for p in message.parts if isinstance(p, ThinkingPart))
-    return weigh_said(message) + sum(map(_bytes, thoughts))
+    return said + sum(map(_bytes, thoughts))
 
 
 def weigh_said(message: Message) -> int:
@@ -39,6 +45,7 @@ def weigh_said(message: Message) -> int:
                 total += _bytes(text)
             case ToolResult(content=content):
                 total += _CALL + len(part.call_id) + _bytes(content)
+                total += weigh_pictures(message)
             case ToolCall(arguments=arguments):
                 total += _CALL + len(part.id) + len(part.name) + _bytes(arguments)
             case ImagePart():
@@ -46,6 +53,12 @@ def weigh_said(message: Message) -> int:
             case ThinkingPart():
                 pass
     return total
+
+
+def weigh_pictures(message: Message) -> int:
+    """Return what the pictures of tool results weigh in a message."""
+    results = (part for part in message.parts if isinstance(part, ToolResult))
+    return PICTURE * sum(len(result.images) for result in results)
 
 
 def weigh_tools(tools: Iterable[ToolDefinition]) -> int:
@@ -61,7 +74,11 @@ def weigh_tools(tools: Iterable[ToolDefinition]) -> int:
 
 def has_pictures(messages: Iterable[Message]) -> bool:
     """Tell whether any picture is among the messages."""
-    return any(isinstance(part, ImagePart) for m in messages for part in m.parts)
+    return any(
+        isinstance(part, ImagePart) or (isinstance(part, ToolResult) and part.images)
+        for message in messages
+        for part in message.parts
+    )
 
 
 def _bytes(text: str) -> int:

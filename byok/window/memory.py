@@ -122,4 +122,6 @@ def _texts(part: Part) -> tuple[str, ...]:
         case ToolCall(id=id_, name=name, arguments=arguments):
             return ("call", id_, name, arguments)
         case ToolResult(call_id=call_id, name=name, content=content):
-            return ("result", call_id, name, content)
+            kind = "error" if part.is_error else "result"
+            images = (text for image in part.images for text in _texts(image))
+            return (kind, call_id, name, content, *images)

@@ -23,7 +23,7 @@ _WORTH_SHOWING = 1000  # bytes of code
 
 
 def shorten(message: Message, head: int, tail: int) -> Message:
-    """Shorten a tool's result, or take the pictures out of a user's message.
+    """Shorten a tool's result, and take the pictures out of it or a user's message.
 
     What has nothing to give is returned as it is.
     """
@@ -37,9 +37,18 @@ def _shorter(part: Part, head: int, tail: int) -> Part:
     if isinstance(part, ImagePart):
         return NO_PICTURE
     if isinstance(part, ToolResult):
+        part = without_pictures(part)
         content = keep_ends(part.content, head, tail)
         return part if content is part.content else replace(part, content=content)
     return part
+
+
+def without_pictures(result: ToolResult) -> ToolResult:
+    """Return a result with a line of text in place of its pictures."""
+    if not result.images:
+        return result
+    content = f"{result.content}\n{NO_PICTURE.text}"
+    return replace(result, content=content, images=())
 
 
 def less_context(messages: Sequence[Message], excess: int) -> tuple[Message, ...]:

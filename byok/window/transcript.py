@@ -95,7 +95,10 @@ def _entry(part: Part, who: str) -> str:
                 f"Assistant calls {name}: {truncate_middle(arguments, _LONGEST_RESULT)}"
             )
         case ToolResult(name=name, content=content):
-            return f"Result of {name}: {truncate_middle(content, _LONGEST_RESULT)}"
+            kind = "Error of" if part.is_error else "Result of"
+            picture = " (with a picture)" if part.images else ""
+            shown = truncate_middle(content, _LONGEST_RESULT)
+            return f"{kind} {name}{picture}: {shown}"
         case ImagePart():
             return f"{who}: (a picture)"
         case ThinkingPart():

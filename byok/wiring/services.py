@@ -18,7 +18,7 @@ from byok.purposes import Purpose
 from byok.redact import Redactor
 from byok.retrieval.code_context import CodeContext
 from byok.routing import OFFICIAL, EndpointGroup, ServedBy
-from byok.toolcalls.extras import CallExtras
+from byok.toolcalls.provider_data import ProviderDataMemory
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.official import OfficialService
@@ -58,7 +58,7 @@ class Services:
     keys: Mapping[str, UpstreamKey]
     official: OfficialService
     context: CodeContext
-    extras: CallExtras
+    provider_data: ProviderDataMemory
     maker: "_Maker"
 
     async def renew(self, settings: Settings) -> "Services":
@@ -128,7 +128,7 @@ class _Maker:
         self._upstream = upstream
         self._model = model
         self._transports = Transports()
-        self._extras = CallExtras()
+        self._provider_data = ProviderDataMemory()
         self._choice: UpstreamSelection | None = None
         self._made: dict[str, _Made] = {}
         self._summarise = Summariser("", self._find)
@@ -175,7 +175,7 @@ class _Maker:
         return Services(
             settings, self._paths, choice, self._redactor, self._ladder,
             upstreams, catalog, router, keys, make_official(settings, *ours), context,
-            self._extras, self,
+            self._provider_data, self,
         )  # fmt: skip
 
     async def close(self) -> None:

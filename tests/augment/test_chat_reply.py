@@ -5,15 +5,21 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from byok.augment.chat_reply import ChatReply, chunk, collect
-from byok.augment.exchanges import read_reply
+from byok.augment.recorded_reply import read_reply
 from byok.chat import (
     ChatRequest,
     Json,
     Message,
+    Origin,
+    Part,
+    ProviderData,
     Role,
     TextPart,
+    ThinkingPart,
     ToolCall,
     ToolDefinition,
 )
@@ -26,9 +32,13 @@ from byok.events import (
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
+    ToolCallPlace,
     Usage,
 )
+from byok.stage import drain
+from byok.toolcalls.assemble import ToolCallAssembler
 
+SIGNED = ProviderData(Origin("d", "u", "m"), {"signature": "CiQ+/=="})
 CALL = ToolCall("c1", "view", '{"path": "a.py"}')
 OTHER = ToolCall("c2", "snap_box", "{}")
 MCP = ToolDefinition("snap_box", "", {"type": "object"}, "box", "snap")
@@ -228,8 +238,15 @@ def test_a_silent_job_has_no_thinking() -> None:
         pytest.param((), [2], id="nothing"),
         pytest.param((ThinkingDelta(" \n"), STOP), [2], id="blank thoughts"),
         pytest.param((ThinkingDelta("Hm."), STOP), [8, 2], id="only thoughts"),
-        pytest.param((TextDelta("a"), ThinkingDelta("b"), STOP), [8, 0, 2],
+        pytest.param((TextDelta("a"), ThinkingDelta("b"), STOP), [0, 8, 2],
                      id="thoughts after the text"),
+        pytest.param((TextDelta("a"), ThinkingDelta("b"), TextDelta("c"), STOP),
+                     [0, 8, 0, 2], id="thoughts between texts"),
+        pytest.param((TextDelta("\n"), ThinkingDelta("b"), TextDelta("c"), STOP),
+                     [8, 0, 2], id="white space before the thoughts"),
+        pytest.param((ThinkingDelta("", SIGNED), STOP), [8, 2], id="only encrypted"),
+        pytest.param((ThinkingDelta("a", SIGNED), ThinkingDelta("b"), STOP), [8, 8, 2],
+                     id="two blocks of thoughts"),
         pytest.param((ThinkingDelta("b"), OTHER, TOOLS), [8, 7, 5, 2],
                      id="thoughts before a call"),
         pytest.param((ToolCallDelta(0, "c", "view", "{}"), STOP), [2],
@@ -279,6 +296,87 @@ def test_output_of_the_model_is_known() -> None:
     assert not reply.has_output
     list(reply.feed(TextDelta("a")))
     assert reply.has_output
+
+
+def test_a_call_stands_where_it_began() -> None:
+    chunks = written(
+        TextDelta("One."),
+        ToolCallPlace("c1"),
+        ThinkingDelta("Hm."),
+        TextDelta("Two."),
+        ToolCallPlace("broken"),
+        TextDelta("Three."),
+        CALL,
+        OTHER,
+        TOOLS,
+        chat=replace(BOTH, client_tool_use_start=False),
+    )
+    assert texts(chunks) == ["One.", "Two.", "Three."]
+    assert types(chunks) == [0, 5, 8, 0, 0, 5, 2]
+    assert [node["id"] for node in nodes(chunks)] == [1, 2, 3, 4, 5, 6, 7]
+    uses = [n["tool_use"]["tool_use_id"] for n in nodes(chunks) if n["type"] == 5]
+    assert uses == ["c1", "c2"]
+
+
+def test_the_text_behind_an_open_call_is_shown_at_once() -> None:
+    reply = ChatReply(BOTH, "r")
+    assert list(reply.feed(ToolCallPlace("c1"))) == []
+    assert list(reply.feed(TextDelta("Two."))) == [chunk("Two.")]
+
+
+def test_what_waits_for_a_call_is_kept_where_the_answer_breaks() -> None:
+    said = (TextDelta("One."), ToolCallPlace("c1"), TextDelta("Two."))
+    assert types(written(*said, error=BROKE)) == [0, 0, 2]
+
+
+def test_an_omitted_call_leaves_its_place_empty() -> None:
+    chat = ChatRequest((), (MCP,))
+    places = (ToolCallPlace("c1"), ToolCallPlace("c2"))
+    chunks = written(*places, TextDelta("a"), CALL, OTHER, TOOLS, chat=chat)
+    assert types(chunks) == [5, 0, 2]
+
+
+STEPS = st.lists(st.sampled_from(["text", "thought", "signed", "call"]), max_size=9)
+
+
+@given(STEPS)
+def test_an_answer_is_read_back_in_the_order_in_which_it_came(steps: list[str]) -> None:
+    stage = ToolCallAssembler((), new_id=lambda: "new")
+    events: list[StreamEvent] = []
+    blocks: list[Part] = []
+    for number, step in enumerate(steps):
+        match step:
+            case "text":
+                events.append(TextDelta(f"t{number}"))
+                blocks.append(TextPart(f"t{number}"))
+            case "call":
+                events.append(ToolCallDelta(number, f"c{number}", "view", "{}"))
+                blocks.append(ToolCall(f"c{number}", "view", "{}"))
+            case _:
+                signed = SIGNED if step == "signed" else None
+                events.append(ThinkingDelta(f"h{number}", signed))
+                blocks.append(ThinkingPart(f"h{number}", signed))
+    whole = drain(stage, [*events, TOOLS])
+    item = collect(written(*whole, chat=BOTH))
+    reply = read_reply({"response_text": item["text"], "response_nodes": item["nodes"]})
+    assert _joined(reply.blocks) == _joined(blocks)
+
+
+def _joined(blocks: Iterable[Part]) -> list[Part]:
+    """Join what no node parts: texts in a row, and thoughts that nothing ends."""
+    out: list[Part] = []
+    for block in blocks:
+        match out, block:
+            case [*_, TextPart(text=before)], TextPart(text=text):
+                out[-1] = TextPart(before + text)
+            case (
+                [*_, ThinkingPart(text=before, provider_data=None)],
+                ThinkingPart(text=text, provider_data=data),
+            ):
+                out[-1] = ThinkingPart(before + text, data)
+            case _:
+                out.append(block)
+    return out
 
 
 def test_the_chunks_become_one_object() -> None:

@@ -58,7 +58,9 @@ def _line(message: Message) -> str:
             case ToolCall(id=call_id):
                 shown.append(f"+{call_id}")
             case ToolResult(call_id=call_id, content=content):
-                head, shown = f"tool {call_id}", [content]
+                head = f"tool {call_id}"
+                error = ["error"] if part.is_error else []
+                shown = [*error, content, *("<image>" for _ in part.images)]
             case ThinkingPart(text=text):
                 shown.append(f"({text})")
     return f"{head}: {' | '.join(shown)}"
@@ -68,6 +70,11 @@ ASKED = exchange("Look.", calls=["a", "b"])
 ORPHAN = "[earlier tool result, call not in this conversation]"
 MISSING = NO_RESULT
 THOUGHT = {"type": 8, "thinking": {"summary": "Hm."}}
+
+
+def said(content: str) -> dict[str, Any]:
+    return {"type": 0, "content": content}
+
 
 # Each row: past exchanges, the current nodes, the messages that must come out.
 PAIRING: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], list[str]]] = {
@@ -254,14 +261,14 @@ ORDER: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], list[str]]] =
     "two answers in a row become one message": (
         [exchange("One.", "A."), exchange("", "B.")],
         [text_node("Two.")],
-        ["user: One.", "assistant: A. | B.", "user: Two."],
+        ["user: One.", "assistant: A. | \n\nB.", "user: Two."],
     ),
     "a conversation cut at the start begins with the user": (
         [exchange("", "A.")],
         [text_node("Two.")],
         [f"user: {BEGINNING}", "assistant: A.", "user: Two."],
     ),
-    "pictures of results follow all results with a line of their own": (
+    "the pictures and the error of a result stay with it": (
         [ASKED],
         [
             result_node("a", content_nodes=[
@@ -274,20 +281,42 @@ ORDER: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], list[str]]] =
         [
             "user: Look.",
             "assistant: +a | +b",
-            "tool a: Opened.\n[image 1 below]",
-            "tool b: ERROR: no terminal",
-            "user: Image 1, output of view (a): | <image> | So?",
+            "tool a: Opened.\n[image 1 below] | <image>",
+            "tool b: error | no terminal",
+            "user: So?",
         ],
     ),
-    "thoughts are kept beside the calls they led to, and nowhere else": (
+    "thoughts stay where they were": (
         [exchange("Look.", calls=[THOUGHT, "a"]), exchange("", "Ok.", calls=[THOUGHT])],
         [text_node("So?")],
         [
             "user: Look.",
             "assistant: (Hm.) | +a",
             f"tool a: {MISSING}",
-            "assistant: Ok.",
+            "assistant: (Hm.) | Ok.",
             "user: So?",
+        ],
+    ),
+    "thoughts alone are no answer": (
+        [exchange("One.", calls=[THOUGHT])],
+        [text_node("Two.")],
+        ["user: One. | Two."],
+    ),
+    "of two answers in a row the second keeps its thoughts": (
+        [exchange("One.", "A.", calls=[THOUGHT]), exchange("", "B.", calls=[THOUGHT])],
+        [text_node("Two.")],
+        ["user: One.", "assistant: A. | (Hm.) | \n\nB.", "user: Two."],
+    ),
+    "thoughts, text and calls alternate as they did": (
+        [exchange("Look.", "One.Two.", calls=[
+            THOUGHT, said("One."), call_node("a"), THOUGHT, said("Two."), call_node("b")
+        ])],
+        [result_node("b"), result_node("a")],
+        [
+            "user: Look.",
+            "assistant: (Hm.) | One. | +a | (Hm.) | Two. | +b",
+            "tool a: done",
+            "tool b: done",
         ],
     ),
     "pictures of the user stay in their place": (
@@ -315,24 +344,12 @@ def test_order(
     assert lines(built(*past, now=now)) == expected
 
 
-@pytest.mark.parametrize(
-    ("node", "content"),
-    [
-        (result_node("a", "found"), "found"),
-        (result_node("a", ""), "(no output)"),
-        (result_node("a", None), "(no output)"),
-        (result_node("a", " \n"), "(no output)"),
-        (result_node("a", "no such file", is_error=True), "ERROR: no such file"),
-        (result_node("a", "", is_error=True), "ERROR: (no output)"),
-        (result_node("a", "Error: no", is_error=True), "Error: no"),
-        (result_node("a", " FAILED x", is_error=True), " FAILED x"),
-        (result_node("a", "Traceback (most", is_error=True), "Traceback (most"),
-        (result_node("a", "error", is_error=False), "error"),
-    ],
-)
-def test_a_result_is_one_text_that_tells_an_error(node: Any, content: str) -> None:
-    messages = built(exchange("Look.", calls=["a"]), now=[node])
-    assert lines(messages)[-1] == f"tool a: {content}"
+@pytest.mark.parametrize("content", ["found", "", " \n", "Error: no"])
+@pytest.mark.parametrize("is_error", [False, True])
+def test_a_result_is_passed_on_as_it_is(content: str, is_error: bool) -> None:
+    node = result_node("a", content, is_error=is_error)
+    *_, message = built(exchange("Look.", calls=["a"]), now=[node])
+    assert message.parts == (ToolResult("a", "view", content, is_error),)
 
 
 def test_a_long_orphan_is_cut_in_the_middle() -> None:

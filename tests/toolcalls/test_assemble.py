@@ -10,14 +10,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from byok.chat import ToolCall, ToolDefinition
+from byok.chat import Origin, ProviderData, ToolCall, ToolDefinition
 from byok.events import (
     Finish,
     FinishReason,
     Notice,
     StreamEvent,
     TextDelta,
+    ThinkingDelta,
     ToolCallDelta,
+    ToolCallPlace,
     Usage,
 )
 from byok.stage import drain
@@ -417,8 +419,74 @@ def test_other_events_pass_at_once_and_in_order() -> None:
     assert run(events) == events
     stage = assembler()
     assert list(stage.feed(Delta(0, "x", "f", A))) == []
-    assert list(stage.feed(TextDelta("b"))) == [TextDelta("b")]
+    assert list(stage.feed(Usage(1, 2))) == [Usage(1, 2)]
     assert list(stage.feed(DONE)) == [ToolCall("x", "f", A), DONE]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        TextDelta("b"),
+        ThinkingDelta("b"),
+        ThinkingDelta("", ProviderData(Origin("d", "u", "m"), {"a": 1})),
+    ],
+)
+def test_the_place_of_a_call_is_told_before_what_follows_it(event: StreamEvent) -> None:
+    stage = assembler(taken=["x"])
+    assert list(stage.feed(Delta(0, "x", "f", A))) == []
+    assert list(stage.feed(event)) == [ToolCallPlace("new1"), event]
+    assert list(stage.feed(event)) == [event]
+    assert list(stage.feed(DONE)) == [ToolCall("new1", "f", A), DONE]
+
+
+@pytest.mark.parametrize("event", [TextDelta(" \n"), ThinkingDelta("")])
+def test_white_space_does_not_follow_a_call(event: StreamEvent) -> None:
+    assert run([Delta(0, "x", "f", A), event, DONE]) == [
+        event,
+        ToolCall("x", "f", A),
+        DONE,
+    ]
+
+
+def test_an_empty_call_beside_an_answer_has_no_place() -> None:
+    said: list[StreamEvent] = [Delta(0), TextDelta("a"), Delta(0), TextDelta("b"), DONE]
+    assert run(said) == [TextDelta("a"), TextDelta("b"), DONE]
+
+
+STEPS = st.lists(st.sampled_from(["text", "thought", "call", "more"]), max_size=12)
+
+
+@given(STEPS)
+def test_calls_and_text_keep_their_order(steps: list[str]) -> None:
+    """Put each call into its place; what comes out is in the order of what went in."""
+    events: list[StreamEvent] = []
+    expected: list[str] = []
+    calls = 0
+    for number, step in enumerate(steps):
+        match step:
+            case "text":
+                events.append(TextDelta(f"t{number}"))
+                expected.append(f"t{number}")
+            case "thought":
+                events.append(ThinkingDelta(f"h{number}"))
+                expected.append(f"h{number}")
+            case "call":
+                calls += 1
+                events.append(Delta(calls, f"c{calls}", "f", "{"))
+                expected.append(f"c{calls}")
+            case _:
+                events += [Delta(calls, arguments=" ")] if calls else []
+    events += [Delta(n + 1, arguments="}") for n in range(calls)]
+    found: list[str] = []
+    for event in run([*events, DONE]):
+        match event:
+            case TextDelta(text=text) | ThinkingDelta(text=text):
+                found.append(text)
+            case ToolCallPlace(call_id=call_id):
+                found.append(call_id)
+            case ToolCall(id=call_id) if call_id not in found:
+                found.append(call_id)
+    assert found == expected
 
 
 def test_ids_are_made_where_they_miss_or_are_taken() -> None:
@@ -427,11 +495,11 @@ def test_ids_are_made_where_they_miss_or_are_taken() -> None:
 
 
 @pytest.mark.case("F08")
-def test_what_the_provider_added_is_told_with_the_final_id() -> None:
+def test_provider_data_is_told_with_the_final_id_of_its_call() -> None:
     kept: list[ToolCall] = []
-    signed = {"extra_content": {"google": {"thought_signature": "CiQ=="}}}
+    signed = ProviderData(Origin("d", "u", "m"), {"signature": "CiQ=="})
     deltas = [Delta(0, "x", "f"), Delta(0, "x", "f", A, signed), Delta(1, "y", "g", B)]
-    found = run([*deltas, DONE], taken=["x"], on_extra=kept.append)
+    found = run([*deltas, DONE], taken=["x"], on_provider_data=kept.append)
     assert kept == [ToolCall("new1", "f", A, signed)]
     assert found == [*kept, ToolCall("y", "g", B), DONE]
 

@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from byok.chat import (
     ChatRequest,
     Message,
+    Origin,
+    Part,
+    ProviderData,
     Role,
     TextPart,
     ThinkingPart,
@@ -16,19 +19,21 @@ from byok.chat import (
     ToolDefinition,
     ToolResult,
 )
+from byok.events import ThinkingDelta
 from byok.toolcalls.assemble import BrokenCall
-from byok.toolcalls.correction import Unsaid, correction_request
+from byok.toolcalls.correction import Unsaid, answer_parts, correction_request
 from tests.fakes.slices import CUTS, cut
 
 ASKED = Message(Role.USER, (TextPart("Search it."),))
 GREP = ToolDefinition("grep", "", {"type": "object"})
 CHAT = ChatRequest((ASKED,), (GREP,), own_words="Search it.")
 RAW = r'{"regex": "class\s+\w+"}'
+SIGNED = ProviderData(Origin("d", "u", "m"), {"sign": 1})
 BROKEN = BrokenCall(ToolCall("c1", "grep", RAW), "a broken escape", RAW.index("\\"))
 
 
 def test_the_call_goes_back_without_arguments_and_the_error_as_its_result() -> None:
-    chat = correction_request(CHAT, "", "I look.", [BROKEN])
+    chat = correction_request(CHAT, [TextPart("I look.")], [BROKEN])
     assert chat is not None
     asked, answer, result = chat.messages
     assert asked == ASKED
@@ -38,20 +43,20 @@ def test_the_call_goes_back_without_arguments_and_the_error_as_its_result() -> N
     assert result.role is Role.TOOL
     assert isinstance(told, ToolResult)
     assert (told.call_id, told.name) == ("c1", "grep")
-    assert told.content.startswith("ERROR: ")
+    assert told.is_error and told.content.startswith("ERROR: ")
     assert "a broken escape" in told.content
     assert r"class\s+\w+" in told.content
     assert (chat.tools, chat.own_words) == (CHAT.tools, CHAT.own_words)
 
 
 def test_each_broken_call_has_its_result_and_thoughts_come_first() -> None:
-    second = BrokenCall(ToolCall("c2", "grep", "[1]", {"sign": 1}), "no object", 0)
-    chat = correction_request(CHAT, "Hm.", " \n", [BROKEN, second])
+    second = BrokenCall(ToolCall("c2", "grep", "[1]", SIGNED), "no object", 0)
+    chat = correction_request(CHAT, [ThinkingPart("Hm.")], [BROKEN, second])
     assert chat is not None
     assert chat.messages[1].parts == (
         ThinkingPart("Hm."),
         ToolCall("c1", "grep", "{}"),
-        ToolCall("c2", "grep", "{}", {"sign": 1}),
+        ToolCall("c2", "grep", "{}", SIGNED),
     )
     results = [p for m in chat.messages[2:] for p in m.parts]
     assert [r.call_id for r in results if isinstance(r, ToolResult)] == ["c1", "c2"]
@@ -60,7 +65,7 @@ def test_each_broken_call_has_its_result_and_thoughts_come_first() -> None:
 def test_only_the_place_of_a_long_text_is_quoted() -> None:
     raw = json.dumps({"content": "x" * 5000})[:-1] + r", \d" + "y" * 5000
     broken = BrokenCall(ToolCall("c", "grep", raw), "no", raw.index("\\"))
-    chat = correction_request(CHAT, "", "", [broken])
+    chat = correction_request(CHAT, [], [broken])
     assert chat is not None
     [result] = chat.messages[-1].parts
     assert isinstance(result, ToolResult)
@@ -69,12 +74,43 @@ def test_only_the_place_of_a_long_text_is_quoted() -> None:
     assert r"\dyyy" in result.content
 
 
+@pytest.mark.parametrize(
+    ("pieces", "parts"),
+    [
+        pytest.param([], [], id="nothing"),
+        pytest.param(
+            [ThinkingDelta("H"), ThinkingDelta("m."), "I ", "look."],
+            [ThinkingPart("Hm."), TextPart("I look.")],
+            id="joined",
+        ),
+        pytest.param(
+            ["One.", ThinkingDelta("Hm."), "Two."],
+            [TextPart("One."), ThinkingPart("Hm."), TextPart("Two.")],
+            id="in their order",
+        ),
+        pytest.param(
+            [ThinkingDelta("a"), ThinkingDelta("", SIGNED), ThinkingDelta("b")],
+            [ThinkingPart("a", SIGNED), ThinkingPart("b")],
+            id="provider data ends a block",
+        ),
+        pytest.param(
+            [ThinkingDelta("", SIGNED)], [ThinkingPart("", SIGNED)], id="encrypted"
+        ),
+        pytest.param([" \n", ThinkingDelta("")], [], id="blank"),
+    ],
+)
+def test_the_pieces_of_an_answer_become_its_blocks(
+    pieces: list[str | ThinkingDelta], parts: list[Part]
+) -> None:
+    assert answer_parts(pieces) == parts
+
+
 @pytest.mark.parametrize("tools", [(), (ToolDefinition("view", "", {}),)])
 def test_a_tool_that_was_not_offered_is_not_spoken_of(
     tools: tuple[ToolDefinition, ...],
 ) -> None:
-    assert correction_request(ChatRequest((ASKED,), tools), "", "", [BROKEN]) is None
-    assert correction_request(CHAT, "", "", []) is None
+    assert correction_request(ChatRequest((ASKED,), tools), [], [BROKEN]) is None
+    assert correction_request(CHAT, [], []) is None
 
 
 @pytest.mark.parametrize(

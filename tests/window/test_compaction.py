@@ -273,6 +273,26 @@ def test_however_many_there_are_each_result_keeps_its_ends() -> None:
         assert content.endswith("ends")
 
 
+@pytest.mark.parametrize(("room", "pictures"), [(40_000, 2), (9_000, 0)])
+def test_pictures_of_new_results_stay_where_there_is_room(
+    room: int, pictures: int
+) -> None:
+    call = ToolCall("c", "view", "{}")
+    content = "begins" + "x" * 90_000 + "ends"
+    found = ToolResult("c", "view", content, images=(PNG, PNG))
+    body = (
+        user("Look."),
+        Message(Role.ASSISTANT, (call,)),
+        Message(Role.TOOL, (found,)),
+    )
+    made = planned(body, room)
+    assert made.weight <= room * LOW_WATER + 100
+    [result] = made.messages[-1].parts
+    assert isinstance(result, ToolResult)
+    assert len(result.images) == pictures
+    assert result.content.startswith("begins")
+
+
 def test_a_beginning_that_is_no_heavier_than_its_summary_stays() -> None:
     body = (user("Hi."), *step(1, "y" * 90_000))
     made = planned(body, 20_000)

@@ -35,7 +35,6 @@ def weight(part: Part) -> int:
 )
 def test_a_text_weighs_its_bytes(text: str, expected: int) -> None:
     assert weight(TextPart(text)) == expected
-    assert weight(ThinkingPart(text)) == expected
     result = weight(ToolResult("id", "view", text)) - weight(ToolResult("id", "v", ""))
     assert result == expected
     call = weight(ToolCall("id", "view", text)) - weight(ToolCall("id", "view", ""))
@@ -60,11 +59,26 @@ def test_a_picture_weighs_the_same_however_large_it_is() -> None:
     assert not has_pictures([user("a"), user("b")])
 
 
-def test_thoughts_weigh_nothing_where_they_are_not_sent() -> None:
-    thinking = Message(Role.ASSISTANT, (ThinkingPart("Hm." * 9), TextPart("Yes.")))
-    silent = Message(Role.ASSISTANT, (TextPart("Yes."),))
+def test_the_pictures_of_a_result_weigh_as_others_do() -> None:
+    plain = ToolResult("i", "view", "ok")
+    shown = ToolResult("i", "view", "ok", images=(PNG, PNG))
+    assert weight(shown) - weight(plain) == 2 * PICTURE
+    assert has_pictures([Message(Role.TOOL, (shown,))])
+    assert not has_pictures([Message(Role.TOOL, (plain,))])
+
+
+@pytest.mark.parametrize(
+    ("rest", "expected"),
+    [(TextPart("Yes."), 0), (ToolCall("i", "view", "{}"), 27)],
+    ids=["beside text", "beside a call"],
+)
+def test_thoughts_weigh_something_where_they_are_sent(
+    rest: Part, expected: int
+) -> None:
+    thinking = Message(Role.ASSISTANT, (ThinkingPart("Hm." * 9), rest))
+    silent = Message(Role.ASSISTANT, (rest,))
     assert weigh_said(thinking) == weigh_said(silent) == weigh(silent)
-    assert weigh(thinking) == weigh(silent) + 27
+    assert weigh(thinking) == weigh(silent) + expected
 
 
 def test_tools_weigh_their_schemas() -> None:

@@ -70,6 +70,8 @@ PAIRS: list[tuple[tuple[Part, ...], tuple[Part, ...]]] = [
     ((TextPart("ab"),), (TextPart("a"), TextPart("b"))),
     ((TextPart("a"),), (ThinkingPart("a"),)),
     ((ToolCall("a", "b", "c"),), (ToolResult("a", "b", "c"),)),
+    ((ToolResult("a", "b", "c"),), (ToolResult("a", "b", "c", is_error=True),)),
+    ((ToolResult("a", "b", "c"),), (ToolResult("a", "b", "c", images=(PNG,)),)),
     ((ToolCall("a", "bc", "{}"),), (ToolCall("ab", "c", "{}"),)),
     ((TextPart("|1|a"),), (TextPart("a"),)),
     ((PNG,), (replace(PNG, media_type="image/gif"),)),

@@ -39,6 +39,13 @@ def test_old_pictures_become_a_line() -> None:
     assert shorten(message, 9, 9).parts == (TextPart("Look:"), NO_PICTURE, NO_PICTURE)
 
 
+def test_old_pictures_of_results_become_a_line() -> None:
+    shown = ToolResult("c", "view", "Opened.", is_error=True, images=(PNG, PNG))
+    content = f"Opened.\n{NO_PICTURE.text}"
+    cut = shorten(Message(Role.TOOL, (shown,)), *LEVELS[-1])
+    assert cut.parts == (ToolResult("c", "view", content, is_error=True),)
+
+
 @pytest.mark.parametrize(
     "message",
     [

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byok.chat import Message, Role, TextPart, ThinkingPart, ToolCall
+from byok.chat import Message, Role, TextPart, ThinkingPart, ToolCall, ToolResult
 from byok.purposes import SUMMARY_HOLDS
 from byok.window.summary_message import summary_message
 from byok.window.transcript import instruction, outline, transcript
@@ -50,6 +50,16 @@ def test_a_result_is_shown_by_its_ends() -> None:
 def test_it_is_about_as_long_as_wanted(body: tuple[Message, ...], longest: int) -> None:
     assert len(transcript(body, longest)) <= longest
     assert len(outline(body, longest)) <= longest
+
+
+def test_errors_and_pictures_of_results_are_told() -> None:
+    failed = ToolResult("c", "view", "No.", is_error=True)
+    shown = ToolResult("d", "open", "Opened.", images=(PNG,))
+    found = [Message(Role.TOOL, (part,)) for part in (failed, shown)]
+    assert transcript(found, 5000).splitlines() == [
+        "Error of view: No.",
+        "Result of open (with a picture): Opened.",
+    ]
 
 
 def test_small_entries_stay_whole_where_large_ones_must_give() -> None:

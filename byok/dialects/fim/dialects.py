@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from byok.chat import ChatRequest, FimRequest, Sampling
+from byok.chat import NO_ORIGIN, ChatRequest, FimRequest, Origin, Sampling
 from byok.dialects.base import Dialect, Target, UpstreamRequest
 from byok.dialects.fim.answers import FimAnswer
 from byok.dialects.fim.templates import template_of
@@ -55,10 +55,10 @@ class FimDialect(OpenAIChat):
         return UpstreamRequest(path, {**body, **target.extra_body})
 
     def decoder(
-        self, tool_names: Mapping[str, str]
+        self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
     ) -> Stage[ServerSentEvent, StreamEvent]:
         """Read the text for the gap."""
-        del tool_names
+        del tool_names, origin
         return self._answer()
 
     def _limits(self, sampling: Sampling) -> dict[str, Any]:

@@ -7,6 +7,7 @@ behind each branch were seen in recorded answers of real providers.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from byok.chat import NO_ORIGIN, Origin, ProviderData
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.fields import (
     is_whole_message,
@@ -61,8 +62,11 @@ _WEIGHT = {
 class OpenAIAnswer:
     """Stage[ServerSentEvent, StreamEvent]; see Dialect.decoder."""
 
-    def __init__(self, tool_names: Mapping[str, str]) -> None:
+    def __init__(
+        self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
+    ) -> None:
         self._tool_names = tool_names
+        self._origin = origin
         self._text = SurrogateBuffer()
         self._thinking = SurrogateBuffer()
         self._finish: FinishReason | None = None
@@ -241,7 +245,8 @@ class OpenAIAnswer:
             string(call.get("id")),
             self._tool_names.get(name, name),
             arguments,
-            {"extra_content": extra} if extra else None,  # Gemini's signature
+            # Gemini's signature
+            ProviderData(self._origin, {"extra_content": extra}) if extra else None,
         )
 
     def _note_finish(self, reason: Any, *, only_length: bool = False) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from byok.chat import ChatRequest, Json
+from byok.chat import NO_ORIGIN, ChatRequest, Json, Origin
 from byok.dialects.base import Mended, Remedy, Target, UpstreamRequest
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.answer import OpenAIAnswer
@@ -34,10 +34,10 @@ class OpenAIChat:
         return {header: f"Bearer {key}" if header == "Authorization" else key}
 
     def decoder(
-        self, tool_names: Mapping[str, str]
+        self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
     ) -> Stage[ServerSentEvent, StreamEvent]:
         """Read chat.completion.chunk events, or one chat.completion."""
-        return OpenAIAnswer(tool_names)
+        return OpenAIAnswer(tool_names, origin)
 
     def refusal(
         self, body: Any, status: int, retry_after: float | None

@@ -13,7 +13,9 @@ from typing import Any
 from byok.chat import (
     ChatRequest,
     ImagePart,
+    Json,
     Message,
+    Origin,
     Part,
     Role,
     TextPart,
@@ -24,6 +26,7 @@ from byok.chat import (
 )
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.openai_chat.signatures import with_bypass_signature
+from byok.dialects.openai_chat.tool_results import move_pictures, result_text
 from byok.dialects.quirks import Quirks
 from byok.dialects.schemas.common import write_schema
 from byok.wire.json_body import write_json
@@ -60,7 +63,13 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     if sampling.top_p is not None:
         body["top_p"] = sampling.top_p
     body.update(target.extra_body)
-    return UpstreamRequest("chat/completions", body, names.backwards())
+    path = "chat/completions"
+    return UpstreamRequest(path, body, names.backwards(), origin_of(target))
+
+
+def origin_of(target: Target) -> Origin:
+    """Return what marks data of this upstream's model as its own."""
+    return Origin("openai_chat", target.upstream, target.model)
 
 
 class _Table:
@@ -138,7 +147,7 @@ def _messages(
     messages: Iterable[Message], names: _Table, ids: _Table, target: Target
 ) -> Iterable[dict[str, Any]]:
     strict, previous = target.quirks.strict_roles, None
-    for message in messages:
+    for message in move_pictures(messages):
         if strict and message.role is Role.USER and previous is Role.TOOL:
             yield {"role": "assistant", "content": "Understood."}
         previous = message.role
@@ -149,7 +158,7 @@ def _messages(
                         yield {
                             "role": "tool",
                             "tool_call_id": ids(part.call_id),
-                            "content": part.content,
+                            "content": result_text(part),
                         }
             case Role.ASSISTANT:
                 yield _assistant(message, names, ids, target)
@@ -161,13 +170,13 @@ def _assistant(
     message: Message, names: _Table, ids: _Table, target: Target
 ) -> dict[str, Any]:
     quirks = target.quirks
-    text = "\n\n".join(p.text for p in message.parts if isinstance(p, TextPart))
+    text = "".join(p.text for p in message.parts if isinstance(p, TextPart))
     calls = [
         {
             "id": ids(part.id),
             "type": "function",
             "function": {"name": names(part.name), "arguments": part.arguments},
-            **(part.extra or {}),
+            **_own_data(part, target),
         }
         for part in message.parts
         if isinstance(part, ToolCall)
@@ -178,10 +187,15 @@ def _assistant(
         calls[0] = {**with_bypass_signature(target.model), **calls[0]}
     empty = None if quirks.null_content else ""
     out = {"role": "assistant", "content": text or empty, "tool_calls": calls}
-    thoughts = [p.text for p in message.parts if isinstance(p, ThinkingPart)]
+    thoughts = "".join(p.text for p in message.parts if isinstance(p, ThinkingPart))
     if quirks.empty_reasoning or (thoughts and quirks.wants_reasoning):
-        out["reasoning_content"] = "\n".join(thoughts)
+        out["reasoning_content"] = thoughts
     return out
+
+
+def _own_data(call: ToolCall, target: Target) -> Json:
+    """Return the fields that this very model sent with its call."""
+    return call.provider_data.data_for(origin_of(target)) if call.provider_data else {}
 
 
 def _content(parts: Iterable[Part]) -> str | list[dict[str, Any]]:

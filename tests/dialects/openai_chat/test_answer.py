@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from byok.chat import Origin, ProviderData
 from byok.dialects.openai_chat.answer import OpenAIAnswer
 from byok.errors import UpstreamError, UpstreamGarbled, UpstreamRefused
 from byok.events import (
@@ -25,6 +26,8 @@ from tests.fakes.slices import CUTS, cut, singles
 from tests.fakes.upstream import DONE, delta, event
 from tests.fakes.values import VALUES
 
+HERE = Origin("openai_chat", "box", "m")
+SIGNED = ProviderData(HERE, {"extra_content": {"google": {"a": "CiQ+/=="}}})
 STOP = Finish(FinishReason.STOP)
 LENGTH = Finish(FinishReason.LENGTH)
 TOOLS = Finish(FinishReason.TOOL_CALLS)
@@ -33,7 +36,7 @@ TOOLS = Finish(FinishReason.TOOL_CALLS)
 def decode(
     *pieces: bytes, tool_names: dict[str, str] | None = None
 ) -> list[StreamEvent]:
-    decoder = OpenAIAnswer(tool_names or {})
+    decoder = OpenAIAnswer(tool_names or {}, HERE)
     return list(drain(chain(SSEDecoder(), decoder), pieces))
 
 
@@ -312,7 +315,7 @@ D = ToolCallDelta
         ),
         pytest.param(
             [[call(id="x", name="f", extra_content={"google": {"a": "CiQ+/=="}})]],
-            [D(0, "x", "f", "", {"extra_content": {"google": {"a": "CiQ+/=="}}})],
+            [D(0, "x", "f", "", SIGNED)],
             id="what Gemini wants back",
         ),
         pytest.param([{"index": 0}, "f", 5], [], id="no list"),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from byok.chat import (
     ChatRequest,
     ImagePart,
     Message,
+    Origin,
     Part,
+    ProviderData,
     Role,
     Sampling,
     TextPart,
@@ -25,6 +28,7 @@ from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.openai_chat.request import encode_request
 from byok.dialects.quirks import DEFAULT, QUIRKS, Quirks
 
+HERE = Origin("openai_chat", "box", "m")
 CALL = ToolCall("call_1", "view", '{"path": "a"}')
 
 
@@ -92,6 +96,15 @@ def test_a_plain_question_needs_few_fields() -> None:
             assistant(ThinkingPart("hm"), "a"),
             {"role": "assistant", "content": "a"},
             id="thoughts are not sent",
+        ),
+        pytest.param(
+            assistant(ThinkingPart("hm"), "a", CALL, ThinkingPart("m"), "b", CALL),
+            {
+                "role": "assistant",
+                "content": "ab",
+                "tool_calls": [written(CALL), written(CALL)],
+            },
+            id="texts of one turn are one text",
         ),
         pytest.param(
             assistant("a", CALL),
@@ -199,6 +212,34 @@ def test_thoughts_come_back_beside_calls_where_they_are_wanted() -> None:
     assert first["reasoning_content"] == "hm"
     assert "reasoning_content" not in second
     assert all("reasoning_content" not in m for m in messages(*turn))
+
+
+def test_only_its_own_calls_go_back_with_provider_data() -> None:
+    data = {"extra_content": {"a": "CiQ=="}}
+    for origin in (
+        HERE,
+        replace(HERE, dialect="gemini"),
+        replace(HERE, upstream="other"),
+        replace(HERE, model="n"),
+    ):
+        call = replace(CALL, provider_data=ProviderData(origin, data))
+        target = Target("m", DEFAULT, upstream="box")
+        sent = encode_request(ChatRequest((assistant(call),)), target)
+        (asked,) = sent.body["messages"]
+        own = data if origin == HERE else {}
+        assert asked["tool_calls"] == [{**written(CALL), **own}]
+        assert sent.origin == HERE
+
+
+def test_provider_data_of_thoughts_is_not_sent() -> None:
+    thought = ThinkingPart("", ProviderData(HERE, {"signature": "x"}))
+    quirks = Quirks(wants_reasoning=True)
+    (message,) = messages(assistant(thought, CALL), quirks=quirks)
+    assert message == {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [written(CALL)],
+    }
 
 
 def test_usage_is_asked_for_where_that_is_known() -> None:

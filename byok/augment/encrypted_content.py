@@ -1,0 +1,40 @@
+"""Provider data in the client's thinking nodes, as the text of `encrypted_content`.
+
+The client keeps that text and sends it back with the history. It is byok's own JSON:
+a mark, the origin, and the provider's data as it was. Whatever else stands there, the
+text of another server or one that was cut, counts as absent.
+"""
+
+from byok.chat import Origin, ProviderData
+from byok.wire.json_body import parse_json, write_json
+
+_MARK, _VERSION = "byok", 1
+_BEGINNING = f'{{"{_MARK}":'
+_ORIGIN = ("dialect", "upstream", "model")
+
+
+def write_encrypted(provider_data: ProviderData) -> str:
+    """Write provider data as text."""
+    origin = provider_data.origin
+    envelope = {
+        _MARK: _VERSION,
+        **{name: getattr(origin, name) for name in _ORIGIN},
+        "data": provider_data.data,
+    }
+    return write_json(envelope).decode()
+
+
+def read_encrypted(text: str) -> ProviderData | None:
+    """Read such a text again; None for any other one."""
+    if not text.startswith(_BEGINNING):
+        return None
+    try:
+        envelope = parse_json(text.encode("utf-8", "surrogatepass"), keep_halves=True)
+    except (ValueError, RecursionError):
+        return None
+    if envelope.get(_MARK) != _VERSION:
+        return None
+    origin, data = [envelope.get(name) for name in _ORIGIN], envelope.get("data")
+    if not isinstance(data, dict) or not all(isinstance(name, str) for name in origin):
+        return None
+    return ProviderData(Origin(*origin), data)

@@ -1,0 +1,62 @@
+"""Memory of the provider data of tool calls, for which clients have no place.
+
+A client keeps a call's id, name and arguments, and drops everything else. So the data
+is kept here by upstream, model and call id, and put beside the call when its history
+comes back. It is lost when the daemon ends; a dialect must be able to do without.
+"""
+
+from collections import OrderedDict
+from dataclasses import replace
+from typing import TypeAlias
+
+from byok.chat import ChatRequest, Message, Part, ProviderData, ToolCall
+from byok.wire.json_body import write_json
+
+_ROOM = 16 * 2**20  # bytes of everything that is kept
+_ENTRY = 400  # bytes that one of them takes beside its text
+
+_Key: TypeAlias = tuple[str, str, str]  # upstream, model, call id
+
+
+class ProviderDataMemory:
+    """The provider data of tool calls; what was not used for longest goes first."""
+
+    def __init__(self, room: int = _ROOM) -> None:
+        self._room = room
+        self._size = 0
+        self._kept: OrderedDict[_Key, tuple[ProviderData, int]] = OrderedDict()
+
+    def keep(self, call: ToolCall) -> None:
+        """Keep what came with a call."""
+        if not (kept := call.provider_data):
+            return
+        key = (kept.origin.upstream, kept.origin.model, call.id)
+        if key in self._kept:
+            self._size -= self._kept.pop(key)[1]
+        size = _ENTRY + len(call.id) + len(write_json(kept.data))
+        self._kept[key] = (kept, size)
+        self._size += size
+        while self._size > self._room:
+            self._size -= self._kept.popitem(last=False)[1][1]
+
+    def restore(self, upstream: str, model: str, chat: ChatRequest) -> ChatRequest:
+        """Return a conversation with what this upstream's model sent with its calls."""
+        if not self._kept:
+            return chat
+        messages = (self._message(upstream, model, m) for m in chat.messages)
+        return replace(chat, messages=tuple(messages))
+
+    def _message(self, upstream: str, model: str, message: Message) -> Message:
+        if not any(isinstance(part, ToolCall) for part in message.parts):
+            return message
+        parts = tuple(self._part(upstream, model, part) for part in message.parts)
+        return replace(message, parts=parts)
+
+    def _part(self, upstream: str, model: str, part: Part) -> Part:
+        if not isinstance(part, ToolCall):
+            return part
+        key = (upstream, model, part.id)
+        if key not in self._kept:
+            return part
+        self._kept.move_to_end(key)
+        return replace(part, provider_data=self._kept[key][0])
