@@ -1,8 +1,9 @@
-"""Check that the folder named by `BYOK_HOME` is byok's own, before anything is written.
+"""Check that `state/` and `data/` below `BYOK_HOME` are byok's, before writing there.
 
-`BYOK_HOME` may be set by mistake to a project or to a home folder. byok would create
-`state/` and `data/` there, and replace files that happen to have its names. So a folder
-that is not empty must prove that byok made it, or hold nothing but byok's files.
+`BYOK_HOME` may be set by mistake to a project that has folders of these names. byok
+would write between the user's files and replace those that happen to have its names.
+So unless a file proves that byok made the folder, both may hold only byok's own files.
+Other files beside them are no concern: byok never touches them.
 
 The proof is a file that every version of byok writes and hardly anybody else has: the
 daemon's lock or log, a private token or vault. There is no marker file, because the
@@ -19,7 +20,6 @@ from byok.errors import ConfigError
 _PROOFS = ("state/daemon.lock", "state/log/byok.log")
 _PRIVATE_PROOFS = ("state/token", "data/vault.json")
 _NAMES = {
-    "": {"config.toml", "state", "data"},
     "state": {"daemon.json", "daemon.lock", "log", "models.json", "token"},
     "data": {"data.db", "data.db-shm", "data.db-wal", "index", "vault.json"},
 }
@@ -28,16 +28,16 @@ _HARMLESS = frozenset({".DS_Store", ".git", ".gitignore", "desktop.ini", "lost+f
 
 
 def check_home(home: Path) -> None:
-    """Refuse a folder that is not byok's; an empty or missing one is fine.
+    """Refuse a folder in whose `state/` or `data/` somebody else keeps files.
 
     Raises:
-        ConfigError: it holds other files, and nothing proves that byok made it.
+        ConfigError: there are such files, and nothing proves that byok made the folder.
     """
     if not home.is_dir() or _is_proven(home):
         return
     if foreign := next(_foreign(home), ""):
         raise ConfigError(
-            f"BYOK_HOME names {home}, which is not byok's: it holds {foreign}. "
+            f"BYOK_HOME names {home}, where {foreign} is not a file of byok's. "
             "Nothing was written there.",
             hint=f"Let BYOK_HOME name a new or empty folder, such as {home / 'byok'}.",
         )

@@ -16,7 +16,7 @@ def test_without_a_daemon_and_without_data_nothing_is_made(
     async def work(client: LocalClient) -> object:
         return (await client.ask(Service.INDEX_STATUS, {}))["workspaces"]
 
-    assert with_client(work) == []
+    assert with_client(work) == ()
     assert not (clean_environment / "data").exists()
 
 

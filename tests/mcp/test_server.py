@@ -120,7 +120,8 @@ def test_what_hangs_does_not_keep_the_process_nor_its_children() -> None:
         "from byok.index.parse.worker_pool import Pool\n"
         "from byok.mcp.server import end_soon\n"
         "pool = Pool(1, limit=60, target='tests.fakes.nasty_worker:nasty')\n"
-        "outcomes = pool.prepare([ParseJob(0, 'a', content=b''), ParseJob(1, 'sleep')] * 32)\n"
+        "outcomes = pool.prepare([ParseJob(0, 'a', content=b''),"
+        " ParseJob(1, 'sleep')] * 32)\n"
         "end_soon(0.1)\n"
         "next(outcomes)\n"
     )
