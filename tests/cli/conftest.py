@@ -3,25 +3,11 @@
 import gc
 import io
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias
 
 import pytest
 
 from byok.cli import main
-
-
-@dataclass(frozen=True)
-class Done:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-Cli: TypeAlias = Callable[..., Done]
+from tests.fakes.commands import Cli, Done
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from byok.config import example
 from byok.platform.paths import find_paths
-from tests.cli.conftest import Cli
+from tests.fakes.commands import Cli
 from tests.fakes.program import serving
 
 CANARY = "sk-canary0123456789"

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from byok.platform.paths import find_paths
-from tests.cli.conftest import Cli
+from tests.fakes.commands import Cli
 from tests.fakes.program import run_byok
 from tests.fakes.rows import daemon_rows
 

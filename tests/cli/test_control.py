@@ -11,7 +11,7 @@ import pytest
 
 from byok.daemon.instance import only_instance
 from byok.platform.paths import find_paths
-from tests.cli.conftest import Cli
+from tests.fakes.commands import Cli
 from tests.fakes.program import run_byok, serving
 from tests.fakes.rows import daemon_rows
 

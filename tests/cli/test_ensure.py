@@ -8,7 +8,7 @@ from byok.cli.ensure import RequestedOptions, unfulfilled_options
 from byok.config import Settings
 from byok.daemon.instance import running
 from byok.platform.paths import find_paths
-from tests.cli.conftest import Cli
+from tests.fakes.commands import Cli
 from tests.fakes.program import serving
 from tests.fakes.project import make_project
 

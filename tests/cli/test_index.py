@@ -12,8 +12,8 @@ from byok.cli.index import wait_for
 from byok.daemon_client.client import LocalClient
 from byok.platform.paths import find_paths
 from byok.routing import Service
-from tests.cli.conftest import Cli
-from tests.cli.test_build_progress import space
+from tests.fakes.build_states import space
+from tests.fakes.commands import Cli
 from tests.fakes.program import serving
 from tests.fakes.project import make_project
 

@@ -8,7 +8,7 @@ import pytest
 from byok.keys import fingerprint
 from byok.keys import vault as vault_module
 from byok.platform.paths import find_paths
-from tests.cli.conftest import Cli
+from tests.fakes.commands import Cli
 from tests.fakes.official import TOKEN, FakeOfficial, whole
 from tests.fakes.program import run_byok, serving
 from tests.fakes.upstream import FakeUpstream, Script

@@ -20,7 +20,7 @@ from byok.daemon.instance import is_held
 from byok.daemon.token import read_token
 from byok.daemon_client.find import find_daemon
 from byok.platform.paths import find_paths
-from tests.cli.conftest import Cli
+from tests.fakes.commands import Cli
 from tests.fakes.process import Program
 from tests.fakes.process import serving as running
 from tests.fakes.program import ROOT, run_byok

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.cli.conftest import Cli
+from tests.fakes.commands import Cli
 from tests.fakes.program import run_byok, serving
 from tests.fakes.upstream import FakeUpstream
 

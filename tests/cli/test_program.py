@@ -7,7 +7,7 @@ import pytest
 
 from byok.cli import exit_code
 from byok.errors import BadRequest, ByokError, ConfigError, KeyMissing, UpstreamError
-from tests.cli.conftest import Cli
+from tests.fakes.commands import Cli
 
 # What a person must be able to read in a command's help.
 HELP = {

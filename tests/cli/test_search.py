@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from byok.cli.search import wait_until_searchable
-from tests.cli.conftest import Cli
-from tests.cli.test_build_progress import client, space
+from tests.fakes.build_states import client, space
+from tests.fakes.commands import Cli
 from tests.fakes.program import serving
 from tests.fakes.project import make_project
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Cli
+from tests.fakes.commands import Cli
 from tests.fakes.program import run_byok, serving
 from tests.fakes.project import make_project
 from tests.fakes.rows import daemon_rows

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from byok.platform.paths import find_paths
-from tests.cli.conftest import Cli
+from tests.fakes.commands import Cli
 from tests.fakes.program import run_byok
 
 

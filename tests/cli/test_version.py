@@ -5,7 +5,7 @@ import platform
 import pytest
 
 from byok import __version__
-from tests.cli.conftest import Cli
+from tests.fakes.commands import Cli
 from tests.fakes.program import run_byok
 
 

@@ -1,7 +1,6 @@
 """The daemon as a process: no key and no token anywhere they do not belong, exits."""
 
 import asyncio
-import base64
 import json
 import signal
 import socket
@@ -16,13 +15,8 @@ from tests.fakes.official import ENVIRON, TOKEN, FakeOfficial, whole
 from tests.fakes.process import KEY, configure, serving
 from tests.fakes.program import run_byok
 from tests.fakes.raw import ask, filled, request
+from tests.fakes.secret_forms import forms
 from tests.fakes.upstream import FakeUpstream, Script, answer
-
-
-def forms(secret: str) -> set[bytes]:
-    """List how a secret may be written."""
-    encoded = base64.b64encode(secret.encode()).rstrip(b"=")
-    return {secret.encode(), quote(secret, safe="").encode(), encoded}
 
 
 def body(**fields: str) -> bytes:

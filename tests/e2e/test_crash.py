@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_program import HELD, HELLO, streams
-from tests.fakes.process import configure, serving
+from tests.fakes.process import HELD, HELLO, configure, serving, streams
 from tests.fakes.raw import connected
 from tests.fakes.upstream import FakeUpstream, answer
 

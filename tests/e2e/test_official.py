@@ -11,7 +11,6 @@ import pytest
 
 from byok.augment.endpoint_groups import PATHS
 from byok.routing import EndpointGroup
-from tests.e2e.test_canary import forms
 from tests.fakes.daemon import running
 from tests.fakes.official import (
     CHAT,
@@ -23,6 +22,7 @@ from tests.fakes.official import (
     between,
     whole,
 )
+from tests.fakes.secret_forms import forms
 from tests.fakes.upstream import FakeUpstream, Script
 
 ODD = b' {"message" : "H\xc3\xa9llo", "n": 1180591620717411303424, "x":1.0} '

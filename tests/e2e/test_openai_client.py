@@ -14,11 +14,11 @@ from tests.fakes.upstream import (
     FakeUpstream,
     Script,
     answer,
+    dead_url,
     delta,
     event,
+    refusal,
 )
-from tests.upstream.test_client import refusal
-from tests.upstream.test_discover import dead_url
 
 openai: Any = pytest.importorskip("openai", reason="the openai client is not installed")
 

@@ -11,32 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.process import KEY, Program, configure, serving, starting
+from tests.fakes.process import (
+    HELD,
+    KEY,
+    Program,
+    configure,
+    serving,
+    starting,
+    streams,
+)
 from tests.fakes.program import ROOT, run_byok
-from tests.fakes.raw import RawAnswer, ask, connected, filled, request
+from tests.fakes.raw import RawAnswer, ask, filled, request
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-HELLO = request(body=b'{"message": "Hello."}')
-STREAM = request(target=b"/chat-stream", body=b'{"message": "Hello."}')
-HELD = Script([delta(content="One")], end="hang")
-
-
-async def streams(
-    program: Program, fake: FakeUpstream, size: int = 32
-) -> list["asyncio.Task[RawAnswer]"]:
-    """Open streams; return once the upstream answers every one of them."""
-
-    async def one() -> RawAnswer:
-        async with connected(program.port) as connection:
-            await connection.send(program.filled(STREAM))
-            return await connection.answer(20)
-
-    tasks = [asyncio.ensure_future(one()) for _ in range(size)]
-    async with asyncio.timeout(10):
-        while fake.open < size:
-            await asyncio.sleep(0.02)
-    return tasks
 
 
 async def written(program: Program, words: bytes) -> None:

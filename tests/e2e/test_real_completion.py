@@ -13,10 +13,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.e2e.test_real_llama import GREETING, llama, settings
 from tests.fakes.daemon import Editor, running
-
-__all__ = ["llama"]  # the fixture
+from tests.fakes.llama import GREETING, settings
 
 pytestmark = pytest.mark.slow
 INFILL = os.environ.get("BYOK_LLAMA_INFILL", "").rstrip("/")

@@ -8,7 +8,6 @@ of the question chooses one.
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -23,14 +22,12 @@ from byok.platform.paths import find_paths
 from byok.upstream.client import HttpUpstream
 from byok.upstream.transport import Transports
 from byok.wiring.upstreams import spec_of
+from tests.fakes.asker import Key
 from tests.fakes.bodies import call_node, exchange, result_node
 from tests.fakes.daemon import Editor, running, settings_for
-from tests.upstream.test_client import Key
+from tests.fakes.llama import GREETING, MODEL, settings
 
 pytestmark = pytest.mark.slow
-ADDRESS = os.environ.get("BYOK_LLAMA_SERVER", "").rstrip("/")
-MODEL = "tiny-tools"
-GREETING = "Grüße, 世界 🌍👩\u200d👩\u200d👧! Done."
 PARAMETERS = {
     "read_file": {"path": "string", "line": "integer"},
     "list_dir": {"dir": "string"},
@@ -67,33 +64,10 @@ TOOLS = [
 
 
 @pytest.fixture
-async def llama() -> str:
-    """The address of a server that has the model; skips where there is none."""
-    if not ADDRESS:
-        pytest.skip("no llama-server: set BYOK_LLAMA_SERVER to the address of one")
-    try:
-        async with (
-            asyncio.timeout(10),
-            aiohttp.ClientSession() as http,
-            http.get(f"{ADDRESS}/v1/models") as response,
-        ):
-            listed = await response.json()
-    except (TimeoutError, aiohttp.ClientError) as error:
-        pytest.skip(f"BYOK_LLAMA_SERVER is set, but nothing answers: {error}")
-    if MODEL not in [row["id"] for row in listed["data"]]:
-        pytest.skip(f"that llama-server runs without the model {MODEL}")
-    return ADDRESS
-
-
-@pytest.fixture
 async def editor(llama: str) -> AsyncIterator[Editor]:
     """A client of a daemon in front of the server."""
     async with running(settings(llama)) as made:
         yield made
-
-
-def settings(llama: str, **fields: Any) -> dict[str, Any]:
-    return settings_for(f"{llama}/v1", type="llamacpp", temperature=0, **fields)
 
 
 def question(mark: str, **fields: Any) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_sdk import ask
 from tests.fakes.daemon import Editor, running
 from tests.fakes.replay import recorded
+from tests.fakes.sdk import ask
 
 pytestmark = pytest.mark.slow
 PROVIDERS = ("mistral", "groq", "openrouter")

@@ -6,23 +6,10 @@ from typing import Any
 import pytest
 
 from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.sdk import ask
 from tests.fakes.upstream import FakeUpstream, answer
 
-api_client = pytest.importorskip(
-    "auggie_sdk.context.internal.api_client", reason="auggie-sdk is not installed"
-)
-
 sdk = pytest.importorskip("auggie_sdk.context", reason="auggie-sdk is not installed")
-
-
-async def ask(editor: Editor, prompt: str) -> str:
-    """Ask through the SDK, which blocks, in a thread."""
-    options = api_client.ContextAPIClientOptions(
-        api_key=editor.token, api_url=editor.daemon.url
-    )
-    client: Any = api_client.ContextAPIClient(options)
-    reply: str = await asyncio.to_thread(client.chat, prompt)
-    return reply
 
 
 async def test_the_sdk_chats_with_the_demo() -> None:

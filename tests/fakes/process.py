@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.fakes.program import ROOT
-from tests.fakes.raw import RawAnswer, ask, filled, request
+from tests.fakes.raw import RawAnswer, ask, connected, filled, request
+from tests.fakes.upstream import FakeUpstream, Script, delta
 
 KEY = "canary/key+0123456789-ABC_def.ghi="
 READY = re.compile(rb"byok is listening on http://127\.0\.0\.1:(\d+)\n")
@@ -155,3 +156,27 @@ def configure(home: Path, url: str, more: str = "") -> None:
 
 def _stderr(home: Path) -> Path:
     return home.with_name(f"{home.name}.stderr")
+
+
+HELLO = request(body=b'{"message": "Hello."}')
+
+STREAM = request(target=b"/chat-stream", body=b'{"message": "Hello."}')
+
+HELD = Script([delta(content="One")], end="hang")
+
+
+async def streams(
+    program: Program, fake: FakeUpstream, size: int = 32
+) -> list["asyncio.Task[RawAnswer]"]:
+    """Open streams; return once the upstream answers every one of them."""
+
+    async def one() -> RawAnswer:
+        async with connected(program.port) as connection:
+            await connection.send(program.filled(STREAM))
+            return await connection.answer(20)
+
+    tasks = [asyncio.ensure_future(one()) for _ in range(size)]
+    async with asyncio.timeout(10):
+        while fake.open < size:
+            await asyncio.sleep(0.02)
+    return tasks

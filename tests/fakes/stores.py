@@ -10,6 +10,7 @@ from byok.code_query import Upload
 from byok.index.files.secret_names import is_secret
 from byok.index.indexer import Indexer
 from byok.index.parse.prepare import prepare
+from byok.index.store import blobs
 from byok.index.store.batches import Batches
 from byok.index.store.database import INDEXED, Database
 from byok.index.store.lexical import ChunkIndex, ChunkScore, LexicalIndex, View
@@ -162,3 +163,49 @@ async def uploading(
     finally:
         await asyncio.to_thread(indexer.close)
         await asyncio.to_thread(store.close)
+
+
+A1, A2 = words("a.py", "one alpha", "beta"), words("a.py", "two alpha")
+
+B1 = words("b.py", "one alpha", "gamma")
+
+
+def put_file(opened: Opened, prepared: Prepared, workspace: int = 1) -> int:
+    """Put one file version and return the id of its blob."""
+    (written,) = opened.batches.put([of_file(prepared.path_terms, prepared, workspace)])
+    assert written.blob_id is not None
+    return written.blob_id
+
+
+def put_upload(opened: Opened, path: str, content: str) -> int:
+    """Store an upload and put its outcome; its chunks are its lines."""
+    with opened.database.writing() as db:
+        _, fresh = blobs.store(db, [upload(path, content)], {}, 7)
+    (blob_id,) = fresh
+    prepared = words(path, *content.splitlines())
+    opened.batches.put([of_upload(blob_id, path, prepared)])
+    return blob_id
+
+
+def state(opened: Opened, blob_id: int) -> object:
+    return opened.database.one("SELECT state FROM blob WHERE id = ?", blob_id)
+
+
+class Full:
+    """A writer of tantivy on a full disk; it fails at `commit` or at once."""
+
+    def __init__(self, at_once: bool) -> None:
+        self.at_once = at_once
+
+    def add_document(self, row: object) -> None:
+        if self.at_once:
+            self.commit()
+
+    def delete_documents_by_term(self, field: str, value: int) -> None:
+        pass
+
+    def wait_merging_threads(self) -> None:
+        pass
+
+    def commit(self) -> None:
+        raise ValueError("An IO error occurred: 'No space left on device'")

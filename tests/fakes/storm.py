@@ -25,7 +25,7 @@ from byok.index.store.database import INDEXED
 from byok.index.types import FoundFile
 from byok.index.versions import blob_name
 from tests.fakes.engines import complete, engine, written
-from tests.index.workspace.test_git_history import Repository
+from tests.fakes.repository import Repository
 
 _NEVER = 1e9  # seconds
 _PATIENCE = 60.0

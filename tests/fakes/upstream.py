@@ -164,3 +164,19 @@ def _reset(request: web.BaseRequest) -> None:
     sock = request.transport.get_extra_info("socket")
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     request.transport.abort()
+
+
+def refusal(
+    status: int, message: str = "No.", headers: dict[str, str] | None = None
+) -> Script:
+    body = json.dumps({"error": {"message": message}}).encode()
+    return Script(
+        [body], status, {"Content-Type": "application/json", **(headers or {})}
+    )
+
+
+def dead_url() -> str:
+    """An address where nobody listens."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{sock.getsockname()[1]}/v1"

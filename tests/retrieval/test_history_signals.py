@@ -7,7 +7,7 @@ import pytest
 from byok.index.types import Commit, CommitHistory
 from byok.retrieval.history_signals import JoinedSignals, Signals
 from byok.retrieval.query import parse
-from tests.retrieval.histories import history
+from tests.fakes.commits import history
 
 
 def scores(signals: Signals | JoinedSignals, text: str) -> dict[str, float]:

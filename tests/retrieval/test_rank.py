@@ -12,7 +12,7 @@ from byok.index.types import Kind
 from byok.retrieval.history_signals import Signals
 from byok.retrieval.query import parse
 from byok.retrieval.rank import FileEntry, RankedFile, kind_factor, rank
-from tests.retrieval.histories import history
+from tests.fakes.commits import history
 
 
 def ranked(

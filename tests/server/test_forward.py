@@ -9,9 +9,7 @@ import pytest
 
 from byok.server.http.deadlines import Timing
 from tests.fakes.daemon import Answer, Editor, running, settings_for
-from tests.fakes.upstream import FakeUpstream, Script, answer, delta
-from tests.upstream.test_client import refusal
-from tests.upstream.test_discover import dead_url
+from tests.fakes.upstream import FakeUpstream, Script, answer, dead_url, delta, refusal
 
 CHAT = "/v1/chat/completions"
 JSON = {"Content-Type": "application/json"}

@@ -6,20 +6,7 @@ import pytest
 
 from byok.errors import NotReady, UpstreamUnreachable
 from byok.upstream.breaker import FAILURES, WINDOW_SECONDS, Breaker
-
-
-class Clock:
-    """Seconds that pass when they are told to."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    async def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
+from tests.fakes.clock import Clock
 
 DOWN = UpstreamUnreachable("nothing answers at http://a/v1.", hint="Is it running?")
 

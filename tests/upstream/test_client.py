@@ -6,93 +6,32 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from email.utils import formatdate
-from typing import Any
 
 import httpx
 import pytest
 
-from byok.chat import ChatRequest, Message, Role, Sampling, TextPart, ToolDefinition
-from byok.dialects.registry import DIALECTS
 from byok.errors import (
     KeyMissing,
     UpstreamError,
     UpstreamGarbled,
-    UpstreamRefused,
     UpstreamUnreachable,
 )
-from byok.events import Finish, FinishReason, StreamEvent, TextDelta
-from byok.upstream.client import MAX_ANSWER_BYTES, HttpUpstream
-from byok.upstream.http_sender import UpstreamSpec
-from byok.upstream.retry import RetryPolicy
+from byok.events import TextDelta
+from byok.upstream.client import MAX_ANSWER_BYTES
 from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
+from tests.fakes.asker import CHAT, HI, OK, Asker
 from tests.fakes.lister import Canned
-from tests.fakes.upstream import DONE, FakeUpstream, Script, answer, delta, event
-from tests.upstream.test_discover import dead_url
-
-PATIENT = Timeouts(first_byte=5.0, idle=5.0)
-CHAT = ChatRequest(
-    (Message(Role.USER, (TextPart("Hi?"),)),),
-    tools=(ToolDefinition("view", "", {"type": "object"}),),
-    sampling=Sampling(temperature=0.5, max_tokens=9),
+from tests.fakes.upstream import (
+    DONE,
+    FakeUpstream,
+    Script,
+    answer,
+    dead_url,
+    delta,
+    event,
+    refusal,
 )
-HI: list[StreamEvent] = [TextDelta("Hi."), Finish(FinishReason.STOP)]
-
-
-class Key:
-    """A key source that remembers whether it was told to forget."""
-
-    def __init__(self, key: str = "") -> None:
-        self.key = key
-        self.forgotten = 0
-
-    async def get(self) -> str:
-        if self.key == "missing":
-            raise KeyMissing("No key.")
-        return self.key
-
-    def forget(self) -> None:
-        self.forgotten += 1
-
-
-class Asker:
-    """An HttpUpstream that never sleeps, and what it was about to sleep."""
-
-    def __init__(self, transports: Transports, url: str, **spec: Any) -> None:
-        self.slept: list[float] = []
-        self.key = Key()
-        fields = {"timeouts": PATIENT, **spec}
-        self.upstream = HttpUpstream(
-            UpstreamSpec("fake", url, DIALECTS["openai_chat"], **fields),
-            transports,
-            self.key,
-            retry=RetryPolicy(),
-            sleep=self._sleep,
-        )
-
-    async def _sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-
-    async def ask(self, chat: ChatRequest = CHAT) -> list[StreamEvent]:
-        stream = self.upstream.stream(chat, "m")
-        return [event async for batch in stream for event in batch]
-
-    async def fail(self) -> tuple[list[StreamEvent], UpstreamError]:
-        """Give the events before the failure, and the failure."""
-        events: list[StreamEvent] = []
-        with pytest.raises(UpstreamError) as caught:
-            async for batch in self.upstream.stream(CHAT, "m"):
-                events += batch
-        assert str(caught.value).startswith("fake: ")
-        assert len(caught.value.sentence) < 450
-        return events, caught.value
-
-    async def refused(self) -> UpstreamRefused:
-        """Give the refusal of a request that brought nothing."""
-        events, error = await self.fail()
-        assert events == []
-        assert isinstance(error, UpstreamRefused)
-        return error
 
 
 @pytest.fixture
@@ -107,18 +46,8 @@ def asker(fake: FakeUpstream, transports: Transports) -> Asker:
     return Asker(transports, fake.url)
 
 
-def refusal(
-    status: int, message: str = "No.", headers: dict[str, str] | None = None
-) -> Script:
-    body = json.dumps({"error": {"message": message}}).encode()
-    return Script(
-        [body], status, {"Content-Type": "application/json", **(headers or {})}
-    )
-
-
 RST = Script(before_head=True)
 RST_AFTER_HEAD = Script([], end="reset")
-OK = Script(answer("Hi."))
 
 
 async def test_an_answer_comes_as_events(fake: FakeUpstream, asker: Asker) -> None:

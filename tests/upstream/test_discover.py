@@ -1,21 +1,12 @@
 """Which local servers answer."""
 
-import socket
-
 import httpx
 import pytest
 
 from byok.upstream.discover import answering
 from byok.upstream.transport import Transports
 from tests.fakes.lister import Canned
-from tests.fakes.upstream import FakeUpstream
-
-
-def dead_url() -> str:
-    """An address where nobody listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{sock.getsockname()[1]}/v1"
+from tests.fakes.upstream import FakeUpstream, dead_url
 
 
 async def test_those_that_answer_are_named_in_order(fake: FakeUpstream) -> None:

@@ -14,8 +14,8 @@ from byok.upstream.client import HttpUpstream
 from byok.upstream.http_sender import UpstreamSpec
 from byok.upstream.retry import RetryPolicy
 from byok.upstream.transport import Transports
+from tests.fakes.asker import Key
 from tests.fakes.upstream import DONE, FakeUpstream, Script, answer, event
-from tests.upstream.test_client import Key
 
 ALL = (FimMode.INFILL, FimMode.TEMPLATE, FimMode.SUFFIX, FimMode.CHAT)
 CHAT = ChatRequest(

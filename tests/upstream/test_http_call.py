@@ -11,10 +11,9 @@ from byok.upstream.breaker import FAILURES, Breaker
 from byok.upstream.http_body import hang_up
 from byok.upstream.http_call import Callee, Caller, redirect_error
 from byok.upstream.transport import Route, Transports
-from tests.fakes.upstream import FakeUpstream, Script
-from tests.upstream.test_breaker import Clock
-from tests.upstream.test_client import Key
-from tests.upstream.test_discover import dead_url
+from tests.fakes.asker import Key
+from tests.fakes.clock import Clock
+from tests.fakes.upstream import FakeUpstream, Script, dead_url
 
 
 @pytest.fixture

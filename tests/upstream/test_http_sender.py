@@ -12,8 +12,8 @@ from byok.errors import UpstreamError, UpstreamRefused
 from byok.upstream.http_sender import Sender, UpstreamSpec
 from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
+from tests.fakes.asker import Key
 from tests.fakes.upstream import FakeUpstream, Script
-from tests.upstream.test_client import Key
 
 HASTY = Timeouts(first_byte=0.2, idle=0.2)
 

@@ -4,8 +4,8 @@ import httpx
 import pytest
 
 from byok.dialects.quirks import QUIRKS
+from tests.fakes.asker import Asker
 from tests.fakes.lister import Canned
-from tests.upstream.test_client import Asker
 
 
 class Loaded:

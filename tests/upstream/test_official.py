@@ -18,9 +18,9 @@ from byok.upstream.http_body import read_to_end
 from byok.upstream.official import OfficialService, too_late
 from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
+from tests.fakes.asker import Key
 from tests.fakes.official import JSON, NDJSON, TOKEN, FakeOfficial, whole
 from tests.fakes.upstream import Script
-from tests.upstream.test_client import Key
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from byok.upstream.http_sender import UpstreamSpec
 from byok.upstream.remedies import Remedies
 from byok.upstream.transport import Transports
 from byok.wire.json_body import write_json
+from tests.fakes.asker import HI, OK, Asker
 from tests.fakes.bodies import PNG
-from tests.fakes.upstream import FakeUpstream
-from tests.upstream.test_client import HI, OK, Asker, refusal
+from tests.fakes.upstream import FakeUpstream, refusal
 
 SCHEMA = {"type": "object", "properties": {}}
 USER = Message(Role.USER, (TextPart("Hi?"),))

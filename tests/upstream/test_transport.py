@@ -12,8 +12,7 @@ from aiohttp import client_reqrep
 
 from byok.errors import ConfigError
 from byok.upstream.transport import Route, Transports, body_of
-from tests.fakes.upstream import FakeUpstream, Script
-from tests.upstream.test_discover import dead_url
+from tests.fakes.upstream import FakeUpstream, Script, dead_url
 
 
 @pytest.fixture

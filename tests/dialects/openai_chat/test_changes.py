@@ -13,14 +13,7 @@ from byok.dialects.openai_chat.changes import (
     short_descriptions,
     without_tools,
 )
-from tests.dialects.openai_chat.test_remedies import (
-    CALL,
-    CALLED,
-    PICTURE,
-    USER,
-    body,
-    tool,
-)
+from tests.fakes.openai_bodies import CALL, CALLED, PICTURE, USER, body, tool
 from tests.fakes.strict import broken_rules
 
 SYSTEM = {"role": "system", "content": "Be exact."}

@@ -12,6 +12,7 @@ from byok.dialects.openai_chat.remedies import (
     remedy_for,
 )
 from byok.dialects.quirks import DEFAULT, QUIRKS
+from tests.fakes.openai_bodies import CALLED, PICTURE, USER, body, tool
 
 BODY = {
     "model": "m",
@@ -26,31 +27,6 @@ BODY = {
     "top_p": 1,
     "seed": 7,
 }
-USER = {"role": "user", "content": "Hi?"}
-CALL = {"id": "c1", "type": "function", "function": {"name": "b", "arguments": "{}"}}
-CALLED = [
-    USER,
-    {"role": "assistant", "content": None, "tool_calls": [CALL]},
-    {"role": "tool", "tool_call_id": "c1", "content": "out"},
-]
-PICTURE = {
-    "role": "user",
-    "content": [
-        {"type": "text", "text": "Look."},
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
-    ],
-}
-
-
-def tool(name: str, description: str = "", **schema: Any) -> dict[str, Any]:
-    parameters = {"type": "object", "properties": {}, **schema}
-    function = {"name": name, "description": description, "parameters": parameters}
-    return {"type": "function", "function": function}
-
-
-def body(*tools: Any, messages: Any = (USER,), **fields: Any) -> dict[str, Any]:
-    offered = {"tools": list(tools), "tool_choice": "auto"} if tools else {}
-    return {"model": "m", "messages": list(messages), **offered, **fields}
 
 
 def found(

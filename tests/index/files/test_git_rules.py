@@ -14,7 +14,7 @@ from byok.index.files.ignore import IGNORE_FILES
 from byok.index.files.roots import rules_of
 from byok.index.options import IndexOptions
 from byok.index.types import SkipReason
-from tests.index.files.test_ignore import FILES, PATHS
+from tests.fakes.ignore_files import FILES, PATHS
 
 IGNORED = SkipReason.IGNORED
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")

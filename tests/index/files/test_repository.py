@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from byok.index.files.repository import Repository, marks_of, repository_of
-from tests.index.workspace.test_git_history import Repository as Made
+from tests.fakes.repository import Repository as Made
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from byok.index.files.steering import Steering, steering_of
-from tests.index.workspace.test_git_history import Repository
+from tests.fakes.repository import Repository
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from byok.index.files.text import split_lines
 from byok.index.parse.chunking import cut
 from byok.index.parse.definitions import Definition, definitions
 from byok.index.types import Span
-from tests.index.parse.test_queries import SAMPLES
+from tests.fakes.language_samples import SAMPLES
 
 BODY = ["    " + "x" * 95] * 4  # 400 characters: enough for a chunk of its own
 

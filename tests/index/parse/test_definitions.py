@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from byok.index.parse.definitions import Definition, definitions
-from tests.index.parse.test_queries import SAMPLES
+from tests.fakes.language_samples import SAMPLES
 
 ROOT = Path(__file__).parents[3]
 ALL = """
 from byok.index.parse.definitions import definitions
-from tests.index.parse.test_queries import SAMPLES
+from tests.fakes.language_samples import SAMPLES
 for language, (text, _) in SAMPLES.items():
     print(definitions(text.encode() * 20, language))
 """

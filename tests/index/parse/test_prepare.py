@@ -16,7 +16,7 @@ from byok.index.parse import tokens
 from byok.index.parse.prepare import prepare, skip_reason
 from byok.index.types import SkipReason
 from byok.index.versions import MAX_BYTES, blob_name
-from tests.index.parse.test_queries import SAMPLES
+from tests.fakes.language_samples import SAMPLES
 
 ROOT = Path(__file__).parents[3]
 GENERATED = """
@@ -163,7 +163,7 @@ def test_any_bytes_are_prepared_and_covered(content: bytes, path: str) -> None:
 
 def test_each_process_prepares_the_same() -> None:
     script = (
-        "from tests.index.parse.test_queries import SAMPLES\n"
+        "from tests.fakes.language_samples import SAMPLES\n"
         "from byok.index.parse.prepare import prepare\n"
         "for path in ('a.py', 'b.ts', 'c.cs', 'd.vue', 'e.md'):\n"
         "    for text, _ in SAMPLES.values():\n"

@@ -18,10 +18,21 @@ from byok.index.types import (
     UploadTask,
     WorkspaceTask,
 )
-from tests.fakes.stores import FACTS, Opened, of_file, of_upload, upload, words
-
-A1, A2 = words("a.py", "one alpha", "beta"), words("a.py", "two alpha")
-B1 = words("b.py", "one alpha", "gamma")
+from tests.fakes.stores import (
+    A1,
+    A2,
+    B1,
+    FACTS,
+    Full,
+    Opened,
+    of_file,
+    of_upload,
+    put_file,
+    put_upload,
+    state,
+    upload,
+    words,
+)
 
 
 @pytest.fixture
@@ -30,27 +41,6 @@ def opened(tmp_path: Path) -> Opened:
     with opened.database.writing() as db:
         db.execute("INSERT INTO workspace(id, root) VALUES(1, 'x'), (2, 'y')")
     return opened
-
-
-def put_file(opened: Opened, prepared: Prepared, workspace: int = 1) -> int:
-    """Put one file version and return the id of its blob."""
-    (written,) = opened.batches.put([of_file(prepared.path_terms, prepared, workspace)])
-    assert written.blob_id is not None
-    return written.blob_id
-
-
-def put_upload(opened: Opened, path: str, content: str) -> int:
-    """Store an upload and put its outcome; its chunks are its lines."""
-    with opened.database.writing() as db:
-        _, fresh = blobs.store(db, [upload(path, content)], {}, 7)
-    (blob_id,) = fresh
-    prepared = words(path, *content.splitlines())
-    opened.batches.put([of_upload(blob_id, path, prepared)])
-    return blob_id
-
-
-def state(opened: Opened, blob_id: int) -> object:
-    return opened.database.one("SELECT state FROM blob WHERE id = ?", blob_id)
 
 
 def test_a_file_is_indexed_by_put_and_flush(opened: Opened) -> None:
@@ -251,26 +241,6 @@ def test_a_parser_that_died_of_a_file_is_remembered(opened: Opened) -> None:
     dead, well = (task, replace(outcome, plain=True)), of_file("b.py", B1)
     opened.batches.put([dead, well, dead])
     assert opened.database.rows("SELECT name FROM parser_crasher") == [(A1.name,)]
-
-
-class Full:
-    """A writer of tantivy on a full disk; it fails at `commit` or at once."""
-
-    def __init__(self, at_once: bool) -> None:
-        self.at_once = at_once
-
-    def add_document(self, row: object) -> None:
-        if self.at_once:
-            self.commit()
-
-    def delete_documents_by_term(self, field: str, value: int) -> None:
-        pass
-
-    def wait_merging_threads(self) -> None:
-        pass
-
-    def commit(self) -> None:
-        raise ValueError("An IO error occurred: 'No space left on device'")
 
 
 @pytest.mark.case("F28")

@@ -17,8 +17,20 @@ from byok.index.store.recovery import INDEX_VERSION
 from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import SkipReason
 from byok.index.versions import blob_name
-from tests.fakes.stores import Opened, check, of_file, of_upload, upload, words
-from tests.index.store.test_batches import A1, A2, B1, put_file, put_upload, state
+from tests.fakes.stores import (
+    A1,
+    A2,
+    B1,
+    Opened,
+    check,
+    of_file,
+    of_upload,
+    put_file,
+    put_upload,
+    state,
+    upload,
+    words,
+)
 
 
 def start(folder: Path) -> Opened:

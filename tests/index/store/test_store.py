@@ -12,8 +12,16 @@ from byok.index.store.blobs import find_known
 from byok.index.store.database import Database
 from byok.index.store.store import Store
 from byok.index.store.tantivy_index import TantivyIndex
-from tests.fakes.stores import check, of_file, of_upload, open_store, upload, words
-from tests.index.store.test_batches import A1, Full
+from tests.fakes.stores import (
+    A1,
+    Full,
+    check,
+    of_file,
+    of_upload,
+    open_store,
+    upload,
+    words,
+)
 
 FILE = upload("a.py", "one alpha\nbeta")
 

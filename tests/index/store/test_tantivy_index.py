@@ -10,8 +10,8 @@ import tantivy
 from byok.errors import DiskFull, IndexFailed, IndexInUse
 from byok.index.store.tantivy_index import TantivyIndex
 from tests.fakes.disk import fill, mounted
+from tests.fakes.segments import harm, make_index, replace
 from tests.fakes.stores import ids_of, view, words
-from tests.index.store.test_segments import harm, make_index, replace
 
 
 @pytest.fixture

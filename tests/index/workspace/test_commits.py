@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.engines import complete, engine, until
-from tests.index.workspace.test_git_history import Repository
+from tests.fakes.repository import Repository
 
 
 @pytest.fixture

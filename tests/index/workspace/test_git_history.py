@@ -4,7 +4,6 @@ import contextlib
 import logging
 import os
 import socket
-import subprocess
 import time
 from pathlib import Path
 
@@ -14,39 +13,7 @@ from byok.index.store.packing import pack_history, unpack_history
 from byok.index.types import MOST_FILES, Commit, CommitHistory
 from byok.index.workspace import git_history as history
 from byok.index.workspace.git_history import head, read_history
-
-
-class Repository:
-    """A repository in a folder, made with git."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        root.mkdir(parents=True, exist_ok=True)
-        self.git("init", "-q", "-b", "main")
-
-    def git(self, *words: str) -> str:
-        who = ("-c", "user.name=n", "-c", "user.email=n@example.org")
-        ran = subprocess.run(
-            ["git", *who, *words],
-            cwd=self.root,
-            check=True,
-            capture_output=True,
-            text=True,
-            errors="surrogateescape",
-        )
-        return ran.stdout.strip()
-
-    def commit(self, message: str, *files: str) -> str:
-        for name in files:
-            path = self.root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a") as file:
-                file.write(f"{message}\n")
-        self.git("add", "-A")
-        self.git(
-            "commit", "-q", "--allow-empty", "--allow-empty-message", "-m", message
-        )
-        return self.git("rev-parse", "HEAD")
+from tests.fakes.repository import Repository
 
 
 @pytest.fixture

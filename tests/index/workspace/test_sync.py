@@ -20,8 +20,8 @@ from byok.index.types import Phase
 from byok.index.workspace.sync import Synchroniser
 from byok.index.workspace.workspace import Workspace
 from tests.fakes.engines import InlineWorkers, engine, project, until, written
+from tests.fakes.repository import Repository
 from tests.fakes.watching import PlayedWatches
-from tests.index.workspace.test_git_history import Repository
 
 
 class Bench:
