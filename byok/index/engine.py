@@ -13,6 +13,8 @@ from byok.index.files.roots import check_root, rules_of
 from byok.index.files.secret_names import is_secret
 from byok.index.indexer import Indexer, Workers
 from byok.index.options import IndexOptions
+from byok.index.outdated import index_outdated
+from byok.index.store import workspaces
 from byok.index.store.batches import Written
 from byok.index.store.database import today
 from byok.index.store.eviction import tidy
@@ -73,9 +75,10 @@ class ContextEngine:
             except ConfigError as error:
                 _log.warning("%s", error.sentence)
                 self._awaited.append(asyncio.ensure_future(self._when_it_comes(root)))
-        for root in await asyncio.to_thread(self._declared_folders):
+        for root in await asyncio.to_thread(self._kept_roots):
             await self._open_workspace(root, keep=False)  # its folder may come back
         await asyncio.to_thread(self._forget_unused)
+        await asyncio.to_thread(index_outdated, self.store, self.indexer)
 
     async def _when_it_comes(self, root: Path) -> None:
         """Follow a folder of the settings that was not there at the start."""
@@ -91,18 +94,16 @@ class ContextEngine:
             _log.info("%s is there now", root)
             return
 
-    def _declared_folders(self) -> list[Path]:
+    def _kept_roots(self) -> list[Path]:
         with self.store.reading() as db:
-            kept = db.execute("SELECT root FROM workspace WHERE kept ORDER BY id")
-            return [Path(root) for (root,) in kept]
+            return workspaces.kept_roots(db)
 
     def _forget_unused(self) -> None:
         day = today()
         self.store.writing(tidy, self.store.database, day)
         with self.store.reading() as db:
-            sql = "SELECT id FROM workspace WHERE NOT kept AND used < ?"
-            gone = db.execute(sql, (day - _UNUSED_DAYS,)).fetchall()
-        for (workspace_id,) in gone:
+            unused = workspaces.unused_since(db, day - _UNUSED_DAYS)
+        for workspace_id in unused:
             self.store.writing(self.store.batches.drop_workspace, workspace_id)
         self.store.writing(self.store.batches.flush)
 
@@ -160,10 +161,7 @@ class ContextEngine:
         if any(other.label == workspace.label for other in self.workspaces):
             workspace.label = f"{root.parent.name}-{root.name}-{workspace_id}"
         with self.store.reading() as db:
-            files = db.execute(
-                "SELECT path, blob_id FROM file WHERE workspace_id = ?", (workspace_id,)
-            )
-            workspace.load(dict(files.fetchall()))
+            workspace.load(workspaces.files_of(db, workspace_id))
         sync = Synchroniser(
             workspace,
             self.store,
@@ -179,17 +177,9 @@ class ContextEngine:
 
     async def _declare(self, root: Path, *, keep: bool) -> int:
         day = today()
-
-        def work(db: sqlite3.Connection) -> int:
-            row = db.execute(
-                "INSERT INTO workspace(root, kept, used) VALUES(?, ?, ?) "
-                "ON CONFLICT(root) DO UPDATE SET kept = max(kept, excluded.kept), "
-                "used = excluded.used RETURNING id",
-                (str(root), keep, day),
-            ).fetchone()
-            return int(row[0])
-
-        return await self.store.wait_for_change(work)
+        return await self.store.wait_for_change(
+            lambda db: workspaces.declare(db, root, day, keep=keep)
+        )
 
     async def _follow(self, sync: Synchroniser) -> None:
         """Keep a workspace in step for ever; what fails is tried again."""
@@ -224,12 +214,10 @@ class ContextEngine:
     async def _forget_folder(self, root: Path) -> bool:
         """Forget a folder that was searched once and is not followed."""
         with self.store.reading() as db:
-            row = db.execute(
-                "SELECT id FROM workspace WHERE root = ?", (str(root),)
-            ).fetchone()
-        if row is None:
+            workspace_id = workspaces.find_id(db, root)
+        if workspace_id is None:
             return False
-        await self._drop(row[0])
+        await self._drop(workspace_id)
         return True
 
     async def _drop(self, workspace_id: int) -> None:

@@ -41,7 +41,10 @@ class Version1:
 
 
 def write_version_1(folder: Path, count: int = 40, bulk: int = 0) -> Version1:
-    """Write database and index; `bulk` bytes of one upload make the database larger."""
+    """Write database and index; `bulk` bytes of one upload make the database larger.
+
+    The index is of today's version, so that the migration alone is tested.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     made = Version1()
     index = TantivyIndex(folder / "index")

@@ -103,11 +103,11 @@ class Batches:
     ) -> None:
         prepared = outcome.prepared or Prepared(b"", 0, outcome.reason)
         row = db.execute(
-            "UPDATE blob SET state = ?, reason = ?, spans = ? "
+            "UPDATE blob SET state = ?, reason = ?, spans = ?, index_version = ? "
             "WHERE id = ? AND state IN (?, ?) RETURNING id",
             (
                 *(TO_INDEX, prepared.reason, pack_spans(prepared.spans)),
-                *(blob_id, TO_INDEX, INDEXED),
+                *(recovery.INDEX_VERSION, blob_id, TO_INDEX, INDEXED),
             ),
         ).fetchone()
         if row:
@@ -157,19 +157,20 @@ class Batches:
         if row and row[1] == INDEXED:
             return row[0], False
         values = (
-            path, prepared.size, TO_INDEX, prepared.reason, pack_spans(prepared.spans)
+            path, prepared.size, TO_INDEX, prepared.reason,
+            pack_spans(prepared.spans), recovery.INDEX_VERSION,
         )  # fmt: skip
         if row:
             self._removed.discard(row[0])
             db.execute(
-                "UPDATE blob SET path = ?, size = ?, state = ?, reason = ?, spans = ? "
-                "WHERE id = ?",
+                "UPDATE blob SET path = ?, size = ?, state = ?, reason = ?, spans = ?, "
+                "index_version = ? WHERE id = ?",
                 (*values, row[0]),
             )
             return row[0], True
         cursor = db.execute(
-            "INSERT INTO blob(path, size, state, reason, spans, name) "
-            "VALUES(?, ?, ?, ?, ?, ?)",
+            "INSERT INTO blob(path, size, state, reason, spans, index_version, name) "
+            "VALUES(?, ?, ?, ?, ?, ?, ?)",
             (*values, prepared.name),
         )
         return int(cursor.lastrowid or 0), True

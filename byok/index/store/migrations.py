@@ -13,7 +13,7 @@ and its `VERSION`. Rules that keep users' data safe:
 - Released steps are never edited: databases of every older version still need them.
 
 The lexical index has a version of its own (`recovery.INDEX_VERSION`) and needs no
-steps: it is built anew from the contents in the database and the users' files.
+steps: each blob notes the version that indexed it, and older ones are indexed again.
 """
 
 import sqlite3
@@ -39,7 +39,17 @@ def _sql(*statements: str) -> Callable[[sqlite3.Connection], None]:
     return change
 
 
-MIGRATIONS = (Migration(2, _sql("ALTER TABLE killer RENAME TO parser_crasher")),)
+MIGRATIONS = (
+    Migration(
+        2,
+        _sql(
+            "ALTER TABLE killer RENAME TO parser_crasher",
+            "ALTER TABLE blob ADD COLUMN index_version INTEGER NOT NULL DEFAULT 0",
+            "UPDATE blob SET index_version = coalesce("
+            "(SELECT value FROM meta WHERE key = 'index_version'), 0)",
+        ),
+    ),
+)
 
 
 def version_of(db: sqlite3.Connection) -> int:

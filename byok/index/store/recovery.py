@@ -15,19 +15,44 @@ from byok.index.store.database import (
 from byok.index.store.lexical import ChunkIndex, remove_all
 
 _log = logging.getLogger(__name__)
-# Raise it when tokens, chunks or fields change: every index is then built anew.
+# Raise it when tokens or chunks change. Every blob is then indexed again, in the
+# background, while its old documents answer. Other fields of the documents need another
+# folder or file as well: an index that cannot be opened is begun anew.
 INDEX_VERSION = 2
+_VERSION_KEY = "index_version"  # in `meta`: all blobs have it
 
 
 def recover(database: Database, index: ChunkIndex) -> None:
     """Take back what was half done, before anything else is."""
-    if index.was_new or database.fact("index_version") != INDEX_VERSION:
+    if index.was_new:
         forget_index(database, index)
     _repair(
         database,
         index,
         audit=not database.was_clean or _chunks_due(database) != index.chunks,
     )
+
+
+def find_outdated(db: sqlite3.Connection) -> list[tuple[int, str]]:
+    """Return id and path of each blob that another version of byok indexed.
+
+    Uploads that were refused have no content to index, and stay as they are.
+    """
+    row = db.execute("SELECT value FROM meta WHERE key = ?", (_VERSION_KEY,)).fetchone()
+    if row == (INDEX_VERSION,):
+        return []
+    return db.execute(
+        "SELECT id, path FROM blob WHERE state = ? AND index_version <> ? "
+        "AND (reason IS NULL OR EXISTS(SELECT 1 FROM content WHERE blob_id = blob.id) "
+        "OR EXISTS(SELECT 1 FROM file WHERE blob_id = blob.id))",
+        (INDEXED, INDEX_VERSION),
+    ).fetchall()
+
+
+def note_index_version(db: sqlite3.Connection) -> None:
+    """Note that no blob is outdated, so that the next start need not look."""
+    row = (_VERSION_KEY, INDEX_VERSION)
+    db.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)", row)
 
 
 def check(database: Database, index: ChunkIndex) -> list[tuple[int, str]]:
@@ -62,7 +87,7 @@ def forget_index(database: Database, index: ChunkIndex) -> None:
     index.clear()
     with database.writing() as db:
         _start_over(db, _ids(database, INDEXED))
-        database.note("index_version", INDEX_VERSION)
+        note_index_version(db)
 
 
 def _start_over(db: sqlite3.Connection, blob_ids: Collection[int]) -> None:

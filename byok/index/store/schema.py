@@ -15,7 +15,8 @@ CREATE TABLE blob(
     state INTEGER NOT NULL,
     reason TEXT,                           -- why there is nothing to search in it
     spans BLOB NOT NULL DEFAULT x'',       -- first line, last line, characters: 3 x u32
-    used INTEGER NOT NULL DEFAULT 0        -- day it was last asked for, since 1970
+    used INTEGER NOT NULL DEFAULT 0,       -- day it was last asked for, since 1970
+    index_version INTEGER NOT NULL DEFAULT 0  -- of what cut it and made its terms
 );
 CREATE INDEX blob_unfinished ON blob(state) WHERE state <> 1;
 CREATE TABLE content(

@@ -13,7 +13,7 @@ from byok.index.parse.prepare import prepare
 from byok.index.store import blobs, checkpoints, recovery
 from byok.index.store.blobs import content_of, find_known
 from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE
-from byok.index.store.recovery import INDEX_VERSION
+from byok.index.store.recovery import INDEX_VERSION, find_outdated, note_index_version
 from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import SkipReason
 from byok.index.versions import blob_name
@@ -169,15 +169,39 @@ def test_an_index_that_is_new_is_filled_again(tmp_path: Path, again: bool) -> No
     opened.check()
 
 
-def test_another_version_of_the_index_makes_it_anew(tmp_path: Path) -> None:
+def test_what_another_version_indexed_is_found_until_it_is_indexed_again(
+    tmp_path: Path,
+) -> None:
     opened = start(tmp_path)
-    held = put_upload(opened, "u.py", "one")
-    with opened.database.writing():
+    held, file = put_upload(opened, "u.py", "one"), put_file(opened, A1)
+    with opened.database.writing() as db:
+        blobs.store(db, [upload(".env", "x")], {0: SkipReason.SECRET}, 7)
         opened.database.note("index_version", INDEX_VERSION - 1)
+        db.execute("UPDATE blob SET index_version = ?", (INDEX_VERSION - 1,))
     opened.close()
     opened = start(tmp_path)
-    assert (opened.index.chunks, state(opened, held)) == (0, TO_INDEX)
-    assert opened.database.fact("index_version") == INDEX_VERSION
+    assert opened.index.counts().keys() == {held, file}
+    with opened.database.writing() as db:
+        assert find_outdated(db) == [(held, "u.py"), (file, "a.py")]
+    opened.batches.put([of_upload(held, "u.py", words("u.py", "one"))])
+    opened.batches.put([of_upload(file, "a.py", A1)])
+    opened.batches.flush()
+    opened.check()
+    with opened.database.writing() as db:
+        assert find_outdated(db) == []
+
+
+def test_nothing_is_outdated_where_the_version_was_noted(tmp_path: Path) -> None:
+    opened = start(tmp_path)
+    put_file(opened, A1)
+    opened.batches.flush()
+    with opened.database.writing() as db:
+        db.execute("UPDATE blob SET index_version = 0")
+        assert find_outdated(db) == []  # it was not looked for
+        db.execute("DELETE FROM meta WHERE key = 'index_version'")
+        assert len(find_outdated(db)) == 1
+        note_index_version(db)
+        assert find_outdated(db) == []
 
 
 def test_a_damaged_index_begins_anew_with_what_was_not_committed(

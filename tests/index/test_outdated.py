@@ -1,0 +1,92 @@
+"""After an update of byok: the old index answers until everything is indexed again."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from byok.code_query import Upload
+from byok.index.engine import ContextEngine
+from byok.index.store.lexical import View
+from byok.index.store.recovery import INDEX_VERSION
+from byok.index.store.store import Store
+from tests.fakes.engines import InlineWorkers, complete, engine, project
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return project(tmp_path / "root", a__py="def lion(): pass\n")
+
+
+def age(folder: Path) -> None:
+    """Make it look as if an older byok had indexed everything."""
+    with closing(sqlite3.connect(folder / "data.db")) as db, db:
+        db.execute("UPDATE meta SET value = 0 WHERE key = 'index_version'")
+        db.execute("UPDATE blob SET index_version = 0")
+
+
+def versions(store: Store) -> set[int]:
+    with store.reading() as db:
+        return {v for (v,) in db.execute("SELECT index_version FROM blob")}
+
+
+def finds(made: ContextEngine, word: str) -> int:
+    view = View(word, frozenset(range(99)), 0)
+    return len(made.store.index.search({word: 1}, view))
+
+
+async def test_the_old_index_answers_until_all_is_indexed_again(
+    tmp_path: Path, root: Path
+) -> None:
+    async with engine(tmp_path / "e", root) as made:
+        [name] = await made.uploads.upload([Upload(b"", "up.py", b"tiger = 1\n")])
+        await complete(made)
+    age(tmp_path / "e")
+    workers = InlineWorkers()
+    workers.gate.clear()
+    async with engine(tmp_path / "e", root, workers=workers) as made:
+        assert (finds(made, "lion"), finds(made, "tiger")) == (1, 1)
+        assert await made.uploads.find_missing([name]) == ([], [])
+        assert versions(made.store) == {0}
+        workers.gate.set()
+        await complete(made)
+        assert sorted(workers.prepared) == ["a.py", "up.py"]
+        assert 0 not in versions(made.store)
+        assert (finds(made, "lion"), finds(made, "tiger")) == (1, 1)
+
+
+async def test_what_a_stop_left_is_done_by_the_next_start_and_only_that(
+    tmp_path: Path, root: Path
+) -> None:
+    async with engine(tmp_path / "e", root) as made:
+        await made.uploads.upload([Upload(b"", "up.py", b"tiger = 1\n")])
+        await complete(made)
+    age(tmp_path / "e")
+    with closing(sqlite3.connect(tmp_path / "e" / "data.db")) as db, db:
+        db.execute(
+            f"UPDATE blob SET index_version = {INDEX_VERSION} WHERE path = 'up.py'"
+        )
+    for expected in (["a.py"], [], []):
+        workers = InlineWorkers()
+        async with engine(tmp_path / "e", root, workers=workers) as made:
+            await complete(made)
+            assert workers.prepared == expected
+    with closing(sqlite3.connect(tmp_path / "e" / "data.db")) as db:
+        row = db.execute("SELECT value FROM meta WHERE key = 'index_version'")
+        assert row.fetchone() == (INDEX_VERSION,)
+
+
+async def test_without_room_for_it_the_old_index_goes_on(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+    age(tmp_path / "e")
+    defaults = Store.__init__.__kwdefaults__ or {}
+    monkeypatch.setitem(defaults, "spare", 2**60)
+    workers = InlineWorkers()
+    async with engine(tmp_path / "e", root, workers=workers) as made:
+        await complete(made)
+        assert workers.prepared == []
+        assert finds(made, "lion") == 1
