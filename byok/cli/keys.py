@@ -81,12 +81,12 @@ def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
 
     The running daemon is asked, which may know others than this terminal does.
     """
-    from byok.wiring.upstream_selection import keys_found, make_ladder
+    from byok.wiring.key_sources import list_keys, make_ladder
 
     told = None if config else ask_daemon(Service.KEYS)
     if told is None:
         settings, paths = load(config)
-        told = keys_found(settings, settings.upstreams, make_ladder(paths))
+        told = list_keys(settings, settings.upstreams, make_ladder(paths))
         if config is None:
             tell_not_running()
     rows = told["keys"]
@@ -174,7 +174,7 @@ def _key_query(name: str, settings: "Settings") -> "KeyWanted":
     from byok.config import upstream_named
     from byok.errors import ConfigError
     from byok.routing import OFFICIAL
-    from byok.wiring.upstream_selection import key_wanted, official_wanted
+    from byok.wiring.key_sources import key_wanted, official_wanted
 
     if name == OFFICIAL:
         wanted = official_wanted(settings)

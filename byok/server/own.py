@@ -13,13 +13,9 @@ from byok.config import mask_settings
 from byok.errors import NO_UPSTREAM, BadRequest, ConfigError
 from byok.routing import OFFICIAL, Service
 from byok.server.control import Control
+from byok.wiring.key_sources import key_wanted, list_keys, official_wanted
 from byok.wiring.services import Services
-from byok.wiring.upstream_selection import (
-    base_url_of,
-    key_wanted,
-    keys_found,
-    official_wanted,
-)
+from byok.wiring.upstreams import base_url_of
 
 _CATALOG_SECONDS = 15.0
 _OFFICIAL_SECONDS = 12.0
@@ -106,7 +102,7 @@ async def catalog(services: Services) -> Json:
 async def keys(services: Services) -> Json:
     """Tell for each upstream where its key comes from; looking may ask the user."""
     upstreams, ladder = services.choice.upstreams, services.ladder
-    return await asyncio.to_thread(keys_found, services.settings, upstreams, ladder)
+    return await asyncio.to_thread(list_keys, services.settings, upstreams, ladder)
 
 
 async def try_key(services: Services, name: str) -> Json:

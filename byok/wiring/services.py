@@ -1,20 +1,27 @@
-"""Settings become everything that runs; opened and closed here and nowhere else."""
+"""Open everything that the server and the commands use, as the settings say.
+
+How settings change while requests run: a `Services` is never changed. `renew` builds
+another one from the new settings; new requests use that, and a request in progress goes
+on with the one it began with. Both share what the settings do not decide: connections,
+the index, the kept provider data, and each upstream whose own settings are equal
+(`upstream_pool.py`). So there is nothing to hand over or to close in between. Settings
+that cannot be used raise before anything has changed. `open_services` closes what all
+of them share, once, at the end.
+"""
 
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 from weakref import WeakSet
 
 from byok.augment.reply_job import Defaults
 from byok.chat import Sampling
 from byok.config import Settings, UpstreamSettings, check_models, check_settings
-from byok.keys import KeyLadder, KeyWanted
+from byok.keys import KeyLadder
 from byok.keys.lookup import UpstreamKey
 from byok.platform.paths import Paths
-from byok.purposes import Purpose
 from byok.redact import Redactor
 from byok.retrieval.code_context import CodeContext
 from byok.routing import OFFICIAL, EndpointGroup, ServedBy
@@ -22,30 +29,25 @@ from byok.toolcalls.provider_data import ProviderDataMemory
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.official import OfficialService
-from byok.upstream.router import Destination, Router
-from byok.upstream.summaries import Summariser
+from byok.upstream.router import Router
 from byok.upstream.transport import Transports
-from byok.urls import is_loopback
+from byok.wiring.key_sources import make_ladder, official_wanted
 from byok.wiring.open_context import open_context
+from byok.wiring.upstream_pool import PooledUpstream, UpstreamPool
 from byok.wiring.upstream_selection import (
     UpstreamSelection,
-    base_url_of,
     default_id,
-    key_wanted,
-    make_ladder,
-    models_of,
-    official_wanted,
     select_upstreams,
     values_to_hide,
 )
-from byok.wiring.upstreams import make_official, make_upstream, spec_of
+from byok.wiring.upstreams import base_url_of, make_official, models_of
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Everything that the server and the commands use."""
+    """What the server and the commands use, by the settings of one moment."""
 
     settings: Settings
     paths: Paths
@@ -59,26 +61,24 @@ class Services:
     official: OfficialService
     context: CodeContext
     provider_data: ProviderDataMemory
-    maker: "_Maker"
+    factory: "_ServicesFactory"
 
     async def renew(self, settings: Settings) -> "Services":
-        """Return what runs by other settings; these here go on for open answers.
+        """Return the services for other settings; these stay usable.
 
         Raises:
             ConfigError: the settings cannot be used.
         """
-        return await self.maker.make(settings, self.context)
+        return await self.factory.make(settings, self.context)
 
     @property
     def keeps_uploads(self) -> bool:
-        """Whether the code that clients upload comes here."""
-        return (
-            self.settings.routing.official.where(EndpointGroup.CONTEXT)
-            is ServedBy.LOCAL
-        )
+        """Whether byok itself stores the code that clients upload."""
+        where = self.settings.routing.official.where(EndpointGroup.CONTEXT)
+        return where is ServedBy.LOCAL
 
     def forget_keys(self) -> None:
-        """Look every key up anew when it is needed next."""
+        """Look every key up again when it is needed next."""
         for key in self.keys.values():
             key.forget(everywhere=False)
         _log.info("keys are read anew")
@@ -88,30 +88,18 @@ class Services:
         chat = self.settings.chat
         own = self.choice.upstreams.get(upstream) or UpstreamSettings()
         sampling = Sampling(
-            *(
-                getattr(own, name) if getattr(own, name) is not None
-                else getattr(chat, name)
-                for name in ("temperature", "top_p", "max_tokens")
-            )
-        )  # fmt: skip
+            chat.temperature if own.temperature is None else own.temperature,
+            chat.top_p if own.top_p is None else own.top_p,
+            chat.max_tokens if own.max_tokens is None else own.max_tokens,
+        )
         addition = self.settings.prompts.get(endpoint.lstrip("/"), "")
         return Defaults(own.system_prompt or chat.system_prompt, addition, sampling)
 
 
-class _Made(NamedTuple):
-    """An upstream, its key, and what both were made of."""
+class _ServicesFactory:
+    """Builds one `Services` after another, which share what it holds.
 
-    of: tuple[object, ...]
-    upstream: Upstream
-    key: UpstreamKey
-
-
-class _Maker:
-    """Makes services by settings, one after another.
-
-    They share what settings do not change: connections, the index, what is known of
-    tool calls; and each upstream whose own settings are the same, with all that it has
-    learned.
+    `upstream` and `model` are those of the command line; they outrank all settings.
     """
 
     def __init__(
@@ -128,88 +116,63 @@ class _Maker:
         self._upstream = upstream
         self._model = model
         self._transports = Transports()
+        self._pool = UpstreamPool(self._transports, ladder, redactor)
         self._provider_data = ProviderDataMemory()
-        self._choice: UpstreamSelection | None = None
-        self._made: dict[str, _Made] = {}
-        self._summarise = Summariser("", self._find)
-        self._summarised_by = ""
-        self._router: Router  # nobody asks before the first is made
+        self._selection: UpstreamSelection | None = None  # the last one
         self._catalogs: WeakSet[Catalog] = WeakSet()
 
     async def make(self, settings: Settings, context: CodeContext) -> Services:
-        """Make the services of these settings.
+        """Build the services for these settings.
 
         Raises:
             ConfigError: the chosen upstream or model does not exist.
         """
-        check_settings(settings, self._upstream, self._model)
-        choice = await select_upstreams(
-            settings, self._upstream, self._transports, self._ladder, self._choice
-        )
-        check_models(settings, choice.upstreams, self._model)
-        self._choice = choice
-        for value in values_to_hide(settings, choice):
+        selection = await self._select(settings)
+        for value in values_to_hide(settings, selection):
             self._redactor.add(value)
-        wanted = settings.routing.models.for_purpose(Purpose.SUMMARY)
-        if wanted != self._summarised_by:
-            self._summarise = Summariser(wanted, self._find)
-            self._summarised_by = wanted
-        self._made = {
-            name: self._reuse_or_make(name, section, settings)
-            for name, section in choice.upstreams.items()
-        }
-        upstreams = {name: made.upstream for name, made in self._made.items()}
-        keys = {name: made.key for name, made in self._made.items()}
-        keys[OFFICIAL] = self._key(official_wanted(settings))
-        ours = self._transports, keys[OFFICIAL], self._redactor
-        catalog = Catalog(
-            (
-                CatalogEntry(upstreams[name], *models_of(section), base_url_of(section))
-                for name, section in choice.upstreams.items()
-            ),
-            self._paths.models,
+        pooled = self._pool.build(settings, selection.upstreams)
+        keys = {name: one.key for name, one in pooled.items()}
+        keys[OFFICIAL] = self._pool.make_key(official_wanted(settings))
+        upstreams = {name: one.upstream for name, one in pooled.items()}
+        catalog = self._make_catalog(selection, pooled)
+        default = default_id(selection, settings, self._model)
+        router = self._pool.router = Router(upstreams, catalog, default)
+        official = make_official(
+            settings, self._transports, keys[OFFICIAL], self._redactor
         )
-        self._catalogs.add(catalog)
-        default = default_id(choice, settings, self._model)
-        router = self._router = Router(upstreams, catalog, default)
         return Services(
-            settings, self._paths, choice, self._redactor, self._ladder,
-            upstreams, catalog, router, keys, make_official(settings, *ours), context,
+            settings, self._paths, selection, self._redactor, self._ladder,
+            upstreams, catalog, router, keys, official, context,
             self._provider_data, self,
         )  # fmt: skip
 
+    async def _select(self, settings: Settings) -> UpstreamSelection:
+        check_settings(settings, self._upstream, self._model)
+        selection = await select_upstreams(
+            settings, self._upstream, self._transports, self._ladder, self._selection
+        )
+        check_models(settings, selection.upstreams, self._model)
+        self._selection = selection
+        return selection
+
+    def _make_catalog(
+        self, selection: UpstreamSelection, pooled: Mapping[str, PooledUpstream]
+    ) -> Catalog:
+        entries = (
+            CatalogEntry(
+                pooled[name].upstream, *models_of(section), base_url_of(section)
+            )
+            for name, section in selection.upstreams.items()
+        )
+        catalog = Catalog(entries, self._paths.models)
+        self._catalogs.add(catalog)
+        return catalog
+
     async def close(self) -> None:
-        """Stop fetching lists, and close every connection."""
+        """Stop fetching model lists, and close every connection."""
         for catalog in list(self._catalogs):
             await catalog.close()
         await self._transports.close()
-
-    def _reuse_or_make(
-        self, name: str, section: UpstreamSettings, settings: Settings
-    ) -> _Made:
-        """Return an upstream; one that would be made alike goes on."""
-        of = (section, spec_of(name, section, settings), self._summarise)
-        known = self._made.get(name)
-        if known is not None and known.of == of:
-            return known
-        key = self._key(key_wanted(name, section))
-        upstream = make_upstream(
-            name,
-            section,
-            common=settings,
-            transports=self._transports,
-            key=key,
-            summarise=self._summarise,
-        )
-        return _Made(of, upstream, key)
-
-    def _key(self, wanted: KeyWanted) -> UpstreamKey:
-        local = wanted.name != OFFICIAL and is_loopback(wanted.base_url)
-        return UpstreamKey(self._ladder, wanted, self._redactor, local=local)
-
-    async def _find(self, model: str) -> Destination:
-        """Say who writes a summary, by the settings that are in force by then."""
-        return await self._router.choose_listed(model)
 
 
 @asynccontextmanager
@@ -227,13 +190,13 @@ async def open_services(
 
     Raises:
         ConfigError: the chosen upstream or model does not exist.
-        CannotStart: the files about code cannot be used.
+        CannotStart: the database cannot be used.
     """
     check_settings(settings, upstream, model)
     redactor, ladder = redactor or Redactor(), ladder or make_ladder(paths)
-    maker = _Maker(paths, redactor, ladder, upstream, model)
+    factory = _ServicesFactory(paths, redactor, ladder, upstream, model)
     try:
         async with open_context(settings, paths, roots) as context:
-            yield await maker.make(settings, context)
+            yield await factory.make(settings, context)
     finally:
-        await maker.close()
+        await factory.close()

@@ -3,7 +3,7 @@
 from byok.config import Settings, UpstreamSettings
 from byok.config.values import AUTO
 from byok.dialects.fim_mode import FimMode
-from byok.dialects.presets import DEMO
+from byok.dialects.presets import DEMO, PRESETS
 from byok.dialects.quirks import quirks_of
 from byok.dialects.registry import DIALECTS
 from byok.keys.lookup import UpstreamKey
@@ -11,6 +11,7 @@ from byok.redact import Redactor
 from byok.upstream.base import Upstream
 from byok.upstream.client import HttpUpstream
 from byok.upstream.context_window import Window, WindowedUpstream
+from byok.upstream.demo import MODEL as DEMO_MODEL
 from byok.upstream.demo import DemoUpstream
 from byok.upstream.http_sender import UpstreamSpec
 from byok.upstream.official import OfficialService
@@ -18,9 +19,21 @@ from byok.upstream.summaries import Summarise
 from byok.upstream.timeouts import LOCAL, REMOTE
 from byok.upstream.transport import Route, Transports
 from byok.urls import is_loopback
-from byok.wiring.upstream_selection import base_url_of
 
 _LOCAL_PAUSE, _REMOTE_PAUSE = 3.0, 30.0  # seconds an upstream is not asked once down
+
+
+def base_url_of(settings: UpstreamSettings) -> str:
+    """Return where an upstream is; "" for the demo."""
+    preset = PRESETS.get(settings.type)
+    return settings.base_url or (preset.base_url if preset else "")
+
+
+def models_of(section: UpstreamSettings) -> tuple[tuple[str, ...], str]:
+    """Return the models listed by hand, and the upstream's default."""
+    if section.type == DEMO:
+        return (DEMO_MODEL,), DEMO_MODEL
+    return tuple(section.models), section.model
 
 
 def spec_of(name: str, settings: UpstreamSettings, common: Settings) -> UpstreamSpec:

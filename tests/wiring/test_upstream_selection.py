@@ -5,19 +5,10 @@ import pytest
 
 from byok.config import Settings
 from byok.dialects.presets import PRESETS
-from byok.errors import KeyMissing
-from byok.keys import KeyLadder, KeyWanted
-from byok.keys.lookup import UpstreamKey
-from byok.keys.vault import Vault
+from byok.keys import KeyLadder
 from byok.platform.paths import Paths, find_paths
-from byok.redact import Redactor
-from byok.wiring.upstream_selection import (
-    base_url_of,
-    key_wanted,
-    make_ladder,
-    official_wanted,
-    select_upstreams,
-)
+from byok.wiring.upstream_selection import select_upstreams
+from byok.wiring.upstreams import base_url_of
 from tests.fakes.lister import FakeTransports, listing
 from tests.fakes.ring import FakeRing, store_of
 
@@ -156,61 +147,3 @@ async def test_a_keyring_that_fails_does_not_stop_the_start() -> None:
     ladder = KeyLadder(environ={}, keyring=store_of(FakeRing(error=RuntimeError("x"))))
     choice = await select_upstreams(Settings(), "", answering(), ladder)
     assert list(choice.upstreams) == ["demo"]
-
-
-# --- keys ---
-
-
-def test_for_whom_a_key_is_looked_for() -> None:
-    section = {"api_key_env": "TEAM", "api_key_cmd": ["pass", "x"]}
-    settings = Settings(upstreams={"openai": section})
-    wanted = key_wanted("openai", settings.upstreams["openai"])
-    assert wanted.entry == "openai@https://api.openai.com"
-    assert wanted.preset_env == "OPENAI_API_KEY"
-    assert (wanted.named_env, wanted.command) == ("TEAM", ("pass", "x"))
-
-
-def test_a_vault_that_is_made_later_counts_too(paths: Paths) -> None:
-    environ = {"BYOK_VAULT_PASSPHRASE": "open sesame"}
-    ladder = make_ladder(paths, environ)
-    wanted = KeyWanted("box", "https://h/v1")
-    with pytest.raises(KeyMissing):
-        ladder.find(wanted)
-    Vault(paths.vault, environ).set(wanted.entry, "sk-of-the-vault")
-    found = ladder.find(wanted)
-    assert (found.value, found.source) == ("sk-of-the-vault", "vault")
-
-
-def upstream_key(environ: dict[str, str], redactor: Redactor, name: str) -> UpstreamKey:
-    section = Settings(upstreams={"box": BOX, "openai": {}}).upstreams[name]
-    ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
-    return UpstreamKey(ladder, key_wanted(name, section), redactor)
-
-
-async def test_a_key_is_looked_up_once_and_again_after_it_was_refused() -> None:
-    environ = {"OPENAI_API_KEY": "first-key"}
-    key = upstream_key(environ, Redactor(), "openai")
-    assert await key.get() == "first-key"
-    environ["OPENAI_API_KEY"] = "second-key"
-    assert await key.get() == "first-key"
-    key.forget()
-    assert await key.get() == "second-key"
-
-
-async def test_a_key_in_use_is_known_to_the_redactor() -> None:
-    redactor = Redactor()
-    await upstream_key({"OPENAI_API_KEY": "first-key"}, redactor, "openai").get()
-    assert redactor("my first-key here") == "my [redacted] here"
-
-
-async def test_only_an_upstream_that_needs_no_key_works_without() -> None:
-    assert await upstream_key({}, Redactor(), "box").get() == ""
-    with pytest.raises(KeyMissing, match="OPENAI_API_KEY"):
-        await upstream_key({}, Redactor(), "openai").get()
-
-
-def test_the_token_of_the_official_service_belongs_to_its_address() -> None:
-    official = {"base_url": "https://h.example:8443/base/"}
-    wanted = official_wanted(Settings(routing={"official": official}))
-    assert wanted.entry == "official@https://h.example:8443"
-    assert wanted.own_env == "BYOK_KEY_OFFICIAL"

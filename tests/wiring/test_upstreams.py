@@ -15,7 +15,7 @@ from byok.upstream.router import Destination
 from byok.upstream.summaries import Summariser
 from byok.upstream.timeouts import LOCAL, REMOTE, Timeouts
 from byok.upstream.transport import Route
-from byok.wiring.upstream_selection import key_wanted, official_wanted
+from byok.wiring.key_sources import key_wanted, official_wanted
 from byok.wiring.upstreams import make_official, make_upstream, spec_of
 from tests.fakes.lister import FakeTransports, listing
 from tests.fakes.ring import FakeRing, store_of

@@ -16,7 +16,7 @@ import httpx
 from byok.config import Settings, check_files, example, load_settings
 from byok.errors import ConfigError
 from byok.platform.paths import find_paths
-from byok.wiring.upstream_selection import key_wanted, make_ladder
+from byok.wiring.key_sources import key_wanted, make_ladder
 from byok.wiring.upstreams import spec_of
 from tools.fuzz.target import Draw, Target
 

@@ -1,0 +1,82 @@
+"""Say where the key of each upstream is looked for, and where it was found."""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from byok.config import Settings, UpstreamSettings
+from byok.dialects.presets import PRESETS
+from byok.errors import ConfigError, KeyMissing
+from byok.keys import KeyLadder, KeyWanted, fingerprint
+from byok.keys.vault import Vault
+from byok.platform.paths import Paths
+from byok.routing import OFFICIAL
+from byok.wiring.upstreams import base_url_of
+
+_HOSTED = [name for name, preset in PRESETS.items() if preset.key_env]
+
+
+def key_wanted(name: str, settings: UpstreamSettings) -> KeyWanted:
+    """Return what a key for an upstream is looked up by.
+
+    The vendor's own variable counts for the vendor's own address only.
+    """
+    preset = PRESETS.get(settings.type)
+    base_url = base_url_of(settings)
+    return KeyWanted(
+        name,
+        base_url,
+        preset_env=preset.key_env if preset and preset.is_at(base_url) else "",
+        named_env=settings.api_key_env,
+        command=tuple(settings.api_key_cmd),
+    )
+
+
+def official_wanted(settings: Settings) -> KeyWanted:
+    """Return what the token of the official service is looked up by."""
+    return KeyWanted(OFFICIAL, settings.routing.official.base_url)
+
+
+def make_ladder(paths: Paths, environ: Mapping[str, str] = os.environ) -> KeyLadder:
+    """Return the key sources of this user, in the order in which they are searched."""
+    return KeyLadder(environ=environ, vault=Vault(paths.vault, environ))
+
+
+def list_keys(
+    settings: Settings, upstreams: Mapping[str, UpstreamSettings], ladder: KeyLadder
+) -> dict[str, Any]:
+    """Look up the keys of these upstreams, and of hosted presets that have one.
+
+    Returns `{"keys": [{"upstream", "source", "fingerprint"}], "unread": [str]}`; the
+    source of a missing key is "none", `unread` are stores that could not be read. May
+    block for seconds, because a keyring may ask the user.
+    """
+    rows: list[dict[str, str]] = []
+    unread: dict[str, None] = {}  # each once, in order
+    for wanted in _all_wanted(settings, upstreams):
+        row = {"upstream": wanted.name, "source": "none", "fingerprint": ""}
+        try:
+            found = ladder.find(wanted)
+            row |= {"source": found.source, "fingerprint": fingerprint(found.value)}
+        except KeyMissing as error:
+            unread |= dict.fromkeys(error.unread)
+            if wanted.name in _HOSTED and wanted.name not in upstreams:
+                continue
+        except ConfigError as error:
+            row["source"] = str(error)
+        rows.append(row)
+    return {"keys": rows, "unread": list(unread)}
+
+
+def _all_wanted(
+    settings: Settings, upstreams: Mapping[str, UpstreamSettings]
+) -> Iterator[KeyWanted]:
+    """Give whose keys are listed: each that has an address, so not the demo."""
+    official = official_wanted(settings)
+    presets = {
+        name: UpstreamSettings(type=name) for name in _HOSTED if name not in upstreams
+    }
+    wanted = [key_wanted(name, section) for name, section in upstreams.items()]
+    wanted += [official]
+    wanted += [key_wanted(name, section) for name, section in presets.items()]
+    yield from (one for one in wanted if one.base_url)

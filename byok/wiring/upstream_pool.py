@@ -1,0 +1,93 @@
+"""Build the upstreams of the settings, and keep those whose own settings stay equal.
+
+An upstream learns while it runs: the windows of its models, what they refuse, whether
+it can be reached. So one whose settings did not change is kept, with its key, when the
+settings are read again.
+
+A long conversation is summarised by a model that the router finds, and the router finds
+it among the upstreams that are built here. So the upstreams come first, and the router
+is put into `router` afterwards; nothing is summarised before.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from byok.config import Settings, UpstreamSettings
+from byok.keys import KeyLadder, KeyWanted
+from byok.keys.lookup import UpstreamKey
+from byok.purposes import Purpose
+from byok.redact import Redactor
+from byok.routing import OFFICIAL
+from byok.upstream.base import Upstream
+from byok.upstream.router import Destination, Router
+from byok.upstream.summaries import Summariser
+from byok.upstream.transport import Transports
+from byok.urls import is_loopback
+from byok.wiring.key_sources import key_wanted
+from byok.wiring.upstreams import make_upstream, spec_of
+
+
+@dataclass(frozen=True, slots=True)
+class PooledUpstream:
+    """An upstream with its key; `built_from` is all that both depend on."""
+
+    upstream: Upstream
+    key: UpstreamKey
+    built_from: tuple[object, ...]
+
+
+class UpstreamPool:
+    """Builds upstreams, again and again while the settings change."""
+
+    router: Router  # that of the settings in force
+
+    def __init__(
+        self, transports: Transports, ladder: KeyLadder, redactor: Redactor
+    ) -> None:
+        self._transports = transports
+        self._ladder = ladder
+        self._redactor = redactor
+        self._pooled: Mapping[str, PooledUpstream] = {}
+        self._summary_model = ""
+        self._summariser = Summariser("", self._find)
+
+    def build(
+        self, settings: Settings, sections: Mapping[str, UpstreamSettings]
+    ) -> Mapping[str, PooledUpstream]:
+        """Return the upstreams of these sections, by name and in their order."""
+        summary_model = settings.routing.models.for_purpose(Purpose.SUMMARY)
+        if summary_model != self._summary_model:
+            self._summary_model = summary_model
+            self._summariser = Summariser(summary_model, self._find)
+        self._pooled = {
+            name: self._reuse_or_build(name, section, settings)
+            for name, section in sections.items()
+        }
+        return self._pooled
+
+    def make_key(self, wanted: KeyWanted) -> UpstreamKey:
+        """Return a key that is looked up when it is needed first."""
+        local = wanted.name != OFFICIAL and is_loopback(wanted.base_url)
+        return UpstreamKey(self._ladder, wanted, self._redactor, local=local)
+
+    def _reuse_or_build(
+        self, name: str, section: UpstreamSettings, settings: Settings
+    ) -> PooledUpstream:
+        built_from = (section, spec_of(name, section, settings), self._summariser)
+        known = self._pooled.get(name)
+        if known is not None and known.built_from == built_from:
+            return known
+        key = self.make_key(key_wanted(name, section))
+        upstream = make_upstream(
+            name,
+            section,
+            common=settings,
+            transports=self._transports,
+            key=key,
+            summarise=self._summariser,
+        )
+        return PooledUpstream(upstream, key, built_from)
+
+    async def _find(self, model: str) -> Destination:
+        """Return who writes a summary, by the settings that are in force by then."""
+        return await self.router.choose_listed(model)

@@ -1,0 +1,117 @@
+"""Where keys are looked for: per upstream, bound to its address, named in the list."""
+
+import pytest
+
+from byok.config import Settings
+from byok.errors import KeyMissing
+from byok.keys import KeyLadder, KeyWanted
+from byok.keys.lookup import UpstreamKey
+from byok.keys.vault import Vault
+from byok.platform.paths import Paths, find_paths
+from byok.redact import Redactor
+from byok.wiring.key_sources import (
+    key_wanted,
+    list_keys,
+    make_ladder,
+    official_wanted,
+)
+from tests.fakes.ring import FakeRing, store_of
+
+BOX = {"base_url": "https://box.example/v1"}
+
+
+@pytest.fixture
+def paths() -> Paths:
+    return find_paths()
+
+
+def test_for_whom_a_key_is_looked_for() -> None:
+    section = {"api_key_env": "TEAM", "api_key_cmd": ["pass", "x"]}
+    settings = Settings(upstreams={"openai": section})
+    wanted = key_wanted("openai", settings.upstreams["openai"])
+    assert wanted.entry == "openai@https://api.openai.com"
+    assert wanted.preset_env == "OPENAI_API_KEY"
+    assert (wanted.named_env, wanted.command) == ("TEAM", ("pass", "x"))
+
+
+def test_a_vault_that_is_made_later_counts_too(paths: Paths) -> None:
+    environ = {"BYOK_VAULT_PASSPHRASE": "open sesame"}
+    ladder = make_ladder(paths, environ)
+    wanted = KeyWanted("box", "https://h/v1")
+    with pytest.raises(KeyMissing):
+        ladder.find(wanted)
+    Vault(paths.vault, environ).set(wanted.entry, "sk-of-the-vault")
+    found = ladder.find(wanted)
+    assert (found.value, found.source) == ("sk-of-the-vault", "vault")
+
+
+def upstream_key(environ: dict[str, str], redactor: Redactor, name: str) -> UpstreamKey:
+    section = Settings(upstreams={"box": BOX, "openai": {}}).upstreams[name]
+    ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
+    return UpstreamKey(ladder, key_wanted(name, section), redactor)
+
+
+async def test_a_key_is_looked_up_once_and_again_after_it_was_refused() -> None:
+    environ = {"OPENAI_API_KEY": "first-key"}
+    key = upstream_key(environ, Redactor(), "openai")
+    assert await key.get() == "first-key"
+    environ["OPENAI_API_KEY"] = "second-key"
+    assert await key.get() == "first-key"
+    key.forget()
+    assert await key.get() == "second-key"
+
+
+async def test_a_key_in_use_is_known_to_the_redactor() -> None:
+    redactor = Redactor()
+    await upstream_key({"OPENAI_API_KEY": "first-key"}, redactor, "openai").get()
+    assert redactor("my first-key here") == "my [redacted] here"
+
+
+async def test_only_an_upstream_that_needs_no_key_works_without() -> None:
+    assert await upstream_key({}, Redactor(), "box").get() == ""
+    with pytest.raises(KeyMissing, match="OPENAI_API_KEY"):
+        await upstream_key({}, Redactor(), "openai").get()
+
+
+def test_the_token_of_the_official_service_belongs_to_its_address() -> None:
+    official = {"base_url": "https://h.example:8443/base/"}
+    wanted = official_wanted(Settings(routing={"official": official}))
+    assert wanted.entry == "official@https://h.example:8443"
+    assert wanted.own_env == "BYOK_KEY_OFFICIAL"
+
+
+def listed(
+    environ: dict[str, str], settings: Settings, ring: FakeRing | None = None
+) -> list[tuple[str, str]]:
+    ladder = KeyLadder(environ=environ, keyring=store_of(ring or FakeRing()))
+    told = list_keys(settings, settings.upstreams, ladder)
+    return [(row["upstream"], row["source"]) for row in told["keys"]]
+
+
+def test_the_list_of_keys_has_each_upstream_and_presets_that_have_a_key() -> None:
+    settings = Settings(upstreams={"box": BOX, "demo": {}})
+    assert listed({"GROQ_API_KEY": "sk-x", "BYOK_KEY_BOX": "sk-y"}, settings) == [
+        ("box", "BYOK_KEY_BOX"),
+        ("groq", "GROQ_API_KEY"),
+    ]
+    assert listed({}, settings) == [("box", "none")]
+
+
+def test_the_list_of_keys_has_the_official_service_where_it_has_an_address() -> None:
+    settings = Settings(routing={"official": {"base_url": "https://h.example"}})
+    assert listed({}, settings) == [("official", "none")]
+
+
+def test_the_list_of_keys_says_what_is_wrong_with_one_and_never_shows_it() -> None:
+    settings = Settings(upstreams={"box": BOX})
+    [(name, source)] = listed({"BYOK_KEY_BOX": "two words"}, settings)
+    assert name == "box"
+    assert "BYOK_KEY_BOX" in source
+    assert "two words" not in source
+
+
+def test_a_store_that_cannot_be_read_is_listed_once() -> None:
+    settings = Settings(upstreams={"box": BOX, "other": BOX})
+    ring = store_of(FakeRing(error=RuntimeError("x")))
+    told = list_keys(settings, settings.upstreams, KeyLadder(environ={}, keyring=ring))
+    assert len(told["unread"]) == 1

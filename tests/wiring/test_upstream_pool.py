@@ -1,0 +1,67 @@
+"""Upstreams that are built again as the settings change."""
+
+from typing import Any
+
+import pytest
+
+from byok.chat import Message, Role, TextPart
+from byok.config import Settings
+from byok.keys import KeyLadder
+from byok.redact import Redactor
+from byok.upstream.router import Destination, Router
+from byok.upstream.transport import Transports
+from byok.wiring.upstream_pool import UpstreamPool
+
+BOX = {"base_url": "http://127.0.0.1:9/v1"}
+
+
+@pytest.fixture
+def pool() -> UpstreamPool:
+    return UpstreamPool(Transports(), KeyLadder(environ={}), Redactor())
+
+
+def build(pool: UpstreamPool, **settings: Any) -> dict[str, Any]:
+    given = Settings(upstreams={"box": BOX}, **settings)
+    return dict(pool.build(given, given.upstreams))
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_kept"),
+    [
+        ({}, True),
+        ({"log": {"level": "debug"}}, True),
+        ({"chat": {"headers": {"X-Team": "7"}}}, False),
+        ({"network": {"proxy": "http://p:1"}}, True),  # not for a local server
+        ({"routing": {"models": {"summary": "byok:box:small"}}}, False),
+    ],
+    ids=str,
+)
+def test_an_upstream_is_kept_while_what_it_depends_on_stays_equal(
+    pool: UpstreamPool, changed: dict[str, Any], *, is_kept: bool
+) -> None:
+    before = build(pool)["box"]
+    after = build(pool, **changed)["box"]
+    assert (after is before) is is_kept
+    assert build(pool, **changed)["box"] is after
+
+
+async def test_summaries_are_written_by_the_model_of_the_router_in_force(
+    pool: UpstreamPool,
+) -> None:
+    asked: list[str] = []
+
+    class Found(Router):
+        def __init__(self) -> None:
+            pass
+
+        async def choose_listed(self, model: str) -> Destination:
+            asked.append(model)
+            raise TimeoutError
+
+    upstream = build(pool, routing={"models": {"summary": "byok:box:small"}})["box"]
+    pool.router = Found()
+    *_, summariser = upstream.built_from
+    dropped = [Message(Role.USER, (TextPart("Hello."),))]
+    own = Destination(upstream.upstream, "m")
+    assert "Hello." in await summariser(own, dropped, 9999, 999)
+    assert asked == ["byok:box:small"]
