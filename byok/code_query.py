@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 DEFAULT_LENGTH, LONGEST = 20_000, 80_000  # characters of an answer
 _NAME = re.compile(r"[0-9a-f]{64}")
@@ -65,15 +65,6 @@ class FileChunk(NamedTuple):
     blob_name: str
     start: int
     end: int
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """As the client reads it."""
-        return {
-            "char_start": self.start,
-            "char_end": self.end,
-            "blob_name": self.blob_name,
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from byok.augment.chat_request import decode_chat
 from byok.augment.grounding import code_question
 from byok.augment.reply_job import Defaults, ReplyFacts, ReplyJob
 from byok.chat import ChatRequest, Json
+from byok.code_query import FileChunk
 from byok.errors import ByokError
 from byok.events import StreamEvent
 
@@ -26,7 +27,7 @@ class ChatLines(ChatReply):
     @property
     def first(self) -> Json:
         """The chunk with the retrieval facts: what was shown, and what is unknown."""
-        shown = [part.fields for part in self._facts.chunks]
+        shown = [_shown_chunk(part) for part in self._facts.chunks]
         return {**chunk(), **self._facts.fields, "workspace_file_chunks": shown}
 
 
@@ -75,3 +76,11 @@ def chat_object(
     """Read a /chat body."""
     chat = decode_chat(body, defaults, on_node)
     return ReplyJob(chat, partial(ChatObject, chat), code_question(body, chat))
+
+
+def _shown_chunk(part: FileChunk) -> Json:
+    return {
+        "char_start": part.start,
+        "char_end": part.end,
+        "blob_name": part.blob_name,
+    }
