@@ -11,7 +11,6 @@ from byok.code_query import (
     BlobNames,
     CodeContextBlock,
     CodeQuestion,
-    FileChunk,
     to_bytes,
 )
 from tests.fakes.jobs import PLAIN
@@ -128,11 +127,3 @@ def test_where_no_question_stands_last_nothing_is_added(chat: ChatRequest) -> No
 
 def test_no_code_changes_nothing() -> None:
     assert with_passages(CHAT, CodeContextBlock().text) is CHAT
-
-
-def test_a_chunk_is_written_as_clients_read_it() -> None:
-    assert FileChunk("b", 3, 9).fields == {
-        "char_start": 3,
-        "char_end": 9,
-        "blob_name": "b",
-    }
