@@ -4,16 +4,7 @@ import asyncio
 
 from byok.events import Usage
 from byok.record import Record, begin_record, current_record
-
-
-class Clock:
-    """A time that is set by hand."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.fakes.clock import Clock
 
 
 def test_a_request_that_asked_nobody_has_nothing_to_tell() -> None:

@@ -64,7 +64,7 @@ class Control:
             self._stamp = _stamp(self._source.file)
             try:
                 if self._is_lost():
-                    raise _lost(self._source.file)
+                    raise _file_gone_error(self._source.file)
                 settings = await asyncio.to_thread(self._source.read)
                 if self._use is not None:
                     await self._use(settings)
@@ -146,7 +146,7 @@ def _is_empty(stamp: tuple[int, ...] | None) -> bool:
     return stamp is None or stamp[1] == 0
 
 
-def _lost(file: Path) -> ConfigError:
+def _file_gone_error(file: Path) -> ConfigError:
     """Return the refusal to go on by defaults: they have no proxy and no headers."""
     return ConfigError(
         f"{file} is gone or empty, so the settings read from it stay in force.",

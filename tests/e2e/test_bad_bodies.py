@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.cases import case_param
-from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.daemon import check_alive, running, settings_for
 from tests.fakes.raw import put, request
 from tests.fakes.upstream import FakeUpstream, answer
 
@@ -27,13 +27,6 @@ def nested(depth: int) -> bytes:
 def said(fake: FakeUpstream) -> str:
     """Return the last words that went up."""
     return str(fake.requests[-1]["messages"][-1]["content"])
-
-
-async def check_alive(editor: Editor, fake: FakeUpstream) -> None:
-    """A chat still ends as it should, and nothing went up before it."""
-    reply = await editor.chat("Still there?")
-    assert (reply.text, reply.last["stop_reason"]) == ("Hi.", 1)
-    assert len(fake.requests) == 1
 
 
 BAD = [

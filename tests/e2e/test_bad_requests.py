@@ -10,7 +10,7 @@ from byok.augment.constant_replies import ConstantReply
 from byok.augment.endpoints import ENDPOINTS, Refused
 from byok.server.openai_api import ROUTES
 from tests.fakes.cases import case_param
-from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.daemon import check_alive, running, settings_for
 from tests.fakes.raw import (
     ask,
     check_answer,
@@ -56,13 +56,6 @@ def chunked(*lines: bytes, body: bytes, target: bytes = b"/chat") -> bytes:
 
 def headed(*lines: bytes) -> bytes:
     return request(*lines)
-
-
-async def check_alive(editor: Editor, fake: FakeUpstream) -> None:
-    """A chat still ends as it should, and nothing went up before it."""
-    reply = await editor.chat("Still there?")
-    assert (reply.text, reply.last["stop_reason"]) == ("Hi.", 1)
-    assert len(fake.requests) == 1
 
 
 HEADS = [

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ import pytest
 
 from tests.fakes.daemon import Editor, running
 from tests.fakes.engines import until, written
+from tests.fakes.repository import git
 
 # Goals are 1 and 2 seconds on an idle machine; tests also run where it is not.
 PATIENCE = 15.0
@@ -65,13 +65,6 @@ async def answers(
     seconds = time.monotonic() - began
     print(f"{what or query}: {seconds:.2f} s")
     return seconds
-
-
-def git(root: Path, *arguments: str) -> None:
-    subprocess.run(
-        ["git", "-c", "user.name=n", "-c", "user.email=e@e", *arguments],
-        cwd=root, check=True, capture_output=True,
-    )  # fmt: skip
 
 
 @pytest.fixture

@@ -1,1 +1,70 @@
+"""What tests use together: stand-ins for the world outside, and inputs to try.
 
+Upstreams and services
+    upstream         an OpenAI-compatible server that plays a script
+    strict           an upstream that enforces OpenAI's rules for chat/completions
+    strict_schemas   what each vendor refuses in the JSON Schemas of tools
+    signed           an upstream that wants the signature of each tool call back
+    window           a strict upstream with a context window, and a long conversation
+    scripted         an upstream in memory that answers by a function
+    lister           an upstream that only lists models; canned HTTP answers
+    replay           the server that replays recorded streams
+    llama            what the model of a real llama-server answers
+    official         the official service, which refuses what a test does not expect
+    asker            an HttpUpstream that never sleeps, and a source of keys
+
+byok itself
+    daemon           a daemon inside the test, and an editor that asks it
+    process          `byok serve` as a process
+    program          byok's command line as a process
+    commands         how a command ended that ran inside the test
+    wheel            byok installed from its wheel
+    jobs             the pure part of a text endpoint
+    build_states     a daemon that reports the states of an index
+    rows             a process that looks like the daemon and notes what it got
+
+Clients
+    bodies           the parts of a client's body
+    conversations    random conversations as clients send them
+    blobs            what a client uploads
+    raw              an HTTP client that sends any bytes
+    sdk              the client of auggie-sdk
+
+Conversations and tools inside byok
+    histories        random conversations as dialects get them
+    openai_bodies    bodies of chat/completions requests
+    schemas          JSON Schemas of tools, and arguments for them
+    mcp_servers      tools of public MCP servers
+    lossless         an oracle of what repair may do to a value
+
+Index
+    engines          a context engine without worker processes
+    stores           stores, uploads and outcomes, and what must always hold
+    memory_index     a second lexical index, in memory
+    segments         an index on disk, and ways to damage its files
+    project          a small project to index
+    storm            a workspace in a storm of changes
+    watching         file watches whose events a test gives
+    nasty_worker     worker processes that misbehave
+    language_samples a text in each language, and its definitions
+    ignore_files     ignore files and paths to try them on
+    repository       repositories made with git
+    commits          a history of commits, written down
+    kills            a store that is killed again and again
+    migration_kills  a migration that is killed again and again
+    version_1        a data folder as byok 0.1 left it
+    upgrade          an older byok writes a data folder, this one opens it
+
+Machine
+    clock            a clock that a test moves
+    disk             a disk so small that a test can fill it
+    power            what a power cut leaves of a folder
+    ring             a keyring that misbehaves on request
+
+Inputs and checks
+    slices           ways to cut an input into pieces
+    values           any JSON values
+    secret_forms     the ways a secret may be written
+    linear           a check that work takes linear time
+    cases            parameters for the cases of tests/cases.toml
+"""

@@ -4,8 +4,8 @@
 class Clock:
     """Seconds that pass when they are told to."""
 
-    def __init__(self) -> None:
-        self.now = 1000.0
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
 
     def __call__(self) -> float:
         return self.now

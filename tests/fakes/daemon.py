@@ -16,6 +16,7 @@ from byok.redact import Redactor
 from byok.server.http.deadlines import Timing
 from byok.server.run import Daemon, OpenServices, listening
 from byok.wiring.services import Services, open_services
+from tests.fakes.upstream import FakeUpstream
 
 QUICK = Timing(beat=20, head_after=5, grace=0.3, last_words=0.4)
 
@@ -135,3 +136,10 @@ def parts_of(
 def settings_for(url: str, **fields: Any) -> dict[str, Any]:
     """Settings with one upstream called fake."""
     return {"upstreams": {"fake": {"base_url": url, "timeout": 5, **fields}}}
+
+
+async def check_alive(editor: Editor, fake: FakeUpstream) -> None:
+    """A chat still ends as it should, and nothing went up before it."""
+    reply = await editor.chat("Still there?")
+    assert (reply.text, reply.last["stop_reason"]) == ("Hi.", 1)
+    assert len(fake.requests) == 1

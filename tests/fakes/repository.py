@@ -1,7 +1,21 @@
-"""A repository in a folder, made with git."""
+"""Repositories made with git."""
 
 import subprocess
 from pathlib import Path
+
+
+def git(root: Path, *words: str) -> str:
+    """Run a command of git in a folder; return what it printed."""
+    who = ("-c", "user.name=n", "-c", "user.email=n@example.org")
+    ran = subprocess.run(
+        ["git", *who, *words],
+        cwd=root,
+        check=True,
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+    )
+    return ran.stdout.strip()
 
 
 class Repository:
@@ -13,16 +27,7 @@ class Repository:
         self.git("init", "-q", "-b", "main")
 
     def git(self, *words: str) -> str:
-        who = ("-c", "user.name=n", "-c", "user.email=n@example.org")
-        ran = subprocess.run(
-            ["git", *who, *words],
-            cwd=self.root,
-            check=True,
-            capture_output=True,
-            text=True,
-            errors="surrogateescape",
-        )
-        return ran.stdout.strip()
+        return git(self.root, *words)
 
     def commit(self, message: str, *files: str) -> str:
         for name in files:

@@ -187,11 +187,11 @@ def put_upload(opened: Opened, path: str, content: str) -> int:
     return blob_id
 
 
-def state(opened: Opened, blob_id: int) -> object:
+def blob_state(opened: Opened, blob_id: int) -> object:
     return opened.database.one("SELECT state FROM blob WHERE id = ?", blob_id)
 
 
-class Full:
+class FullWriter:
     """A writer of tantivy on a full disk; it fails at `commit` or at once."""
 
     def __init__(self, at_once: bool) -> None:

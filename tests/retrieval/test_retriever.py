@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,6 +28,7 @@ from tests.fakes.engines import (
     until,
     written,
 )
+from tests.fakes.repository import git
 
 RG = shutil.which("rg")
 HEADING = "The following code sections were retrieved:\n"
@@ -155,13 +155,6 @@ async def test_code_can_be_left_out(tmp_path: Path, root: Path) -> None:
         both = await asker.text("lion", commits=True)
         assert "Path: lion.py" in both
         assert both.endswith("No commit history is at hand for this workspace.\n")
-
-
-def git(root: Path, *arguments: str) -> None:
-    subprocess.run(
-        ["git", "-c", "user.name=n", "-c", "user.email=e@e", *arguments],
-        cwd=root, check=True, capture_output=True,
-    )  # fmt: skip
 
 
 async def test_commits_are_searched_where_there_is_a_history(

@@ -15,6 +15,7 @@ from byok.errors import (
 )
 from byok.routing import EndpointGroup
 from byok.server.official_health import OfficialHealth
+from tests.fakes.clock import Clock
 
 DOWN = ConnectFailed("nothing answers.")
 SLOW = UpstreamTimeout("too slow.")
@@ -24,16 +25,6 @@ NO_TOKEN = KeyMissing("There is no token.", hint="Store it.")
 
 def refused(status: int) -> UpstreamRefused:
     return UpstreamRefused("their words", upstream_status=status, hint="Do.")
-
-
-class Clock:
-    """A clock that a test turns."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -11,17 +11,8 @@ import pytest
 from byok.errors import ByokError, KeyMissing, UpstreamUnreachable
 from byok.model_ids import ListedModel
 from byok.upstream.catalog import Catalog, CatalogEntry
+from tests.fakes.clock import Clock
 from tests.fakes.lister import Lister
-
-
-class Clock:
-    """Time that passes when told."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -48,7 +39,7 @@ async def test_a_list_is_fetched_behind_and_reading_never_waits(file: Path) -> N
 
 
 async def test_only_an_old_list_is_fetched_again(file: Path) -> None:
-    lister, clock = Lister("a", "m1"), Clock()
+    lister, clock = Lister("a", "m1"), Clock(0.0)
     catalog = Catalog([CatalogEntry(lister)], file, clock=clock)
     await refreshed(catalog)
     clock.now = 300.0
@@ -81,7 +72,7 @@ async def test_a_list_is_fetched_only_once_at_a_time(file: Path) -> None:
 async def test_a_failure_is_kept_and_told_and_the_old_list_stays(
     file: Path, failure: ByokError, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lister, clock = Lister("a", "m1"), Clock()
+    lister, clock = Lister("a", "m1"), Clock(0.0)
     catalog = Catalog([CatalogEntry(lister)], file, clock=clock)
     await refreshed(catalog)
     clock.now, lister.failure = 1000.0, failure

@@ -3,7 +3,6 @@
 import asyncio
 import gzip
 import json
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 from email.utils import formatdate
 
@@ -32,13 +31,6 @@ from tests.fakes.upstream import (
     event,
     refusal,
 )
-
-
-@pytest.fixture
-async def transports() -> AsyncIterator[Transports]:
-    made = Transports()
-    yield made
-    await made.close()
 
 
 @pytest.fixture

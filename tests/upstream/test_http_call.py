@@ -1,7 +1,6 @@
 """Calling a server: its key, the deadline for the head, redirects, the breaker."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import httpx
 import pytest
@@ -14,13 +13,6 @@ from byok.upstream.transport import Route, Transports
 from tests.fakes.asker import Key
 from tests.fakes.clock import Clock
 from tests.fakes.upstream import FakeUpstream, Script, dead_url
-
-
-@pytest.fixture
-async def transports() -> AsyncIterator[Transports]:
-    made = Transports()
-    yield made
-    await made.close()
 
 
 def head(key: str) -> httpx.Headers:

@@ -1,7 +1,6 @@
 """One exchange with an upstream: headers, deadlines, the breaker."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -16,13 +15,6 @@ from tests.fakes.asker import Key
 from tests.fakes.upstream import FakeUpstream, Script
 
 HASTY = Timeouts(first_byte=0.2, idle=0.2)
-
-
-@pytest.fixture
-async def transports() -> AsyncIterator[Transports]:
-    made = Transports()
-    yield made
-    await made.close()
 
 
 def sender(

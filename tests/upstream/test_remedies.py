@@ -1,7 +1,5 @@
 """What a model refused is changed once, told, and remembered for that model."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from byok.chat import ChatRequest, ImagePart, Message, Role, TextPart, ToolDefinition
@@ -32,13 +30,6 @@ def offered(fake: FakeUpstream) -> list[list[str]]:
         [tool["function"]["name"] for tool in body.get("tools", ())]
         for body in fake.requests
     ]
-
-
-@pytest.fixture
-async def transports() -> AsyncIterator[Transports]:
-    made = Transports()
-    yield made
-    await made.close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
@@ -13,13 +12,6 @@ from aiohttp import client_reqrep
 from byok.errors import ConfigError
 from byok.upstream.transport import Route, Transports, body_of
 from tests.fakes.upstream import FakeUpstream, Script, dead_url
-
-
-@pytest.fixture
-async def transports() -> AsyncIterator[Transports]:
-    made = Transports()
-    yield made
-    await made.close()
 
 
 async def get(transports: Transports, route: Route, url: str) -> httpx.Response:

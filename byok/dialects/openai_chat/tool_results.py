@@ -29,7 +29,7 @@ def move_pictures(messages: Iterable[Message]) -> Iterator[Message]:
     for message in messages:
         if message.role is Role.TOOL:
             for part in message.parts:
-                pictures += _captioned(part) if isinstance(part, ToolResult) else ()
+                pictures += _with_captions(part) if isinstance(part, ToolResult) else ()
         elif pictures and message.role is Role.USER:
             message = Message(Role.USER, (*pictures, *message.parts))
             pictures = []
@@ -41,7 +41,7 @@ def move_pictures(messages: Iterable[Message]) -> Iterator[Message]:
         yield Message(Role.USER, tuple(pictures))
 
 
-def _captioned(result: ToolResult) -> Iterator[TextPart | ImagePart]:
+def _with_captions(result: ToolResult) -> Iterator[TextPart | ImagePart]:
     for number, image in enumerate(result.images, 1):
         whose = f"{result.name} ({result.call_id})"
         yield TextPart(f"Image {number}, output of {whose}:")

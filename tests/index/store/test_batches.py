@@ -23,13 +23,13 @@ from tests.fakes.stores import (
     A2,
     B1,
     FACTS,
-    Full,
+    FullWriter,
     Opened,
+    blob_state,
     of_file,
     of_upload,
     put_file,
     put_upload,
-    state,
     upload,
     words,
 )
@@ -47,10 +47,10 @@ def test_a_file_is_indexed_by_put_and_flush(opened: Opened) -> None:
     assert not opened.batches.is_pending
     blob_id = put_file(opened, A1)
     assert opened.batches.is_pending
-    assert state(opened, blob_id) == TO_INDEX
+    assert blob_state(opened, blob_id) == TO_INDEX
     opened.batches.flush()
     assert not opened.batches.is_pending
-    assert state(opened, blob_id) == INDEXED
+    assert blob_state(opened, blob_id) == INDEXED
     (spans,) = opened.database.rows("SELECT spans FROM blob")[0]
     assert tuple(unpack_spans(spans)) == A1.spans
     assert opened.database.rows("SELECT * FROM file") == [
@@ -70,9 +70,9 @@ def test_a_new_version_takes_the_place_of_the_old_one(opened: Opened) -> None:
     old = put_file(opened, A1)
     opened.batches.flush()
     new = put_file(opened, A2)
-    assert state(opened, old) == TO_REMOVE
+    assert blob_state(opened, old) == TO_REMOVE
     opened.batches.flush()
-    assert state(opened, old) is None
+    assert blob_state(opened, old) is None
     assert opened.index.counts() == {new: 1}
     opened.check()
 
@@ -91,10 +91,10 @@ def test_a_version_shared_by_two_workspaces_goes_with_the_last(opened: Opened) -
     opened.batches.flush()
     opened.batches.drop_files(1, ["a.py", "unknown.py"])
     opened.batches.flush()
-    assert state(opened, blob_id) == INDEXED
+    assert blob_state(opened, blob_id) == INDEXED
     opened.batches.drop_workspace(2)
     opened.batches.flush()
-    assert state(opened, blob_id) is None
+    assert blob_state(opened, blob_id) is None
     assert opened.index.chunks == 0
     opened.check()
 
@@ -103,10 +103,10 @@ def test_content_that_comes_again_before_it_is_removed_stays(opened: Opened) -> 
     blob_id = put_file(opened, A1)
     opened.batches.flush()
     opened.batches.drop_files(1, ["a.py"])
-    assert state(opened, blob_id) == TO_REMOVE
+    assert blob_state(opened, blob_id) == TO_REMOVE
     assert put_file(opened, A1) == blob_id
     opened.batches.flush()
-    assert state(opened, blob_id) == INDEXED
+    assert blob_state(opened, blob_id) == INDEXED
     opened.check()
 
 
@@ -123,7 +123,7 @@ def test_an_upload_of_a_file_whose_removal_is_pending_stays(opened: Opened) -> N
             opened.batches.flush()
         opened.batches.put([of_upload(blob_id, "a.py", A1)])
         opened.batches.flush()
-        assert state(opened, blob_id) == INDEXED
+        assert blob_state(opened, blob_id) == INDEXED
         opened.check()
         opened.batches.drop_blobs([blob_id])
         opened.batches.flush()
@@ -136,7 +136,7 @@ def test_a_file_that_is_held_stays_as_an_upload(opened: Opened) -> None:
         assert blobs.hold(db, blob_id, b"one alpha\nbeta")
     opened.batches.drop_files(1, ["a.py"])
     opened.batches.flush()
-    assert state(opened, blob_id) == INDEXED
+    assert blob_state(opened, blob_id) == INDEXED
     opened.check()
 
 
@@ -146,7 +146,7 @@ def test_an_upload_that_is_dropped_stays_as_a_file(opened: Opened) -> None:
     opened.batches.flush()
     opened.batches.drop_blobs([blob_id])
     opened.batches.flush()
-    assert state(opened, blob_id) == INDEXED
+    assert blob_state(opened, blob_id) == INDEXED
     assert opened.database.one("SELECT count(*) FROM content") == 0
     opened.check()
 
@@ -157,7 +157,7 @@ def test_a_dropped_upload_leaves_its_name_and_id(opened: Opened) -> None:
     opened.batches.flush()
     opened.batches.drop_blobs([blob_id])
     opened.batches.flush()
-    assert state(opened, blob_id) == NAMED
+    assert blob_state(opened, blob_id) == NAMED
     assert put_upload(opened, "a.py", "one") == blob_id
     opened.batches.flush()
     opened.check()
@@ -251,7 +251,7 @@ def test_a_failing_index_loses_nothing_when_the_outcomes_are_put_again(
     before = put_file(opened, B1)
     opened.batches.flush()
     again = [of_file("a.py", A1), of_file("b.py", words("b.py", "new"))]
-    opened.index._writer = Full(at_once)  # type: ignore[attr-defined]
+    opened.index._writer = FullWriter(at_once)  # type: ignore[attr-defined]
     with pytest.raises(IndexFailed):
         opened.batches.put(again)
         opened.batches.flush()
@@ -261,7 +261,7 @@ def test_a_failing_index_loses_nothing_when_the_outcomes_are_put_again(
     opened.check()
     opened.batches.put(again)
     opened.batches.flush()
-    assert state(opened, before) is None
+    assert blob_state(opened, before) is None
     assert len(opened.index.counts()) == 2
     opened.check()
 

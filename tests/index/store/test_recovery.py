@@ -22,12 +22,12 @@ from tests.fakes.stores import (
     A2,
     B1,
     Opened,
+    blob_state,
     check,
     of_file,
     of_upload,
     put_file,
     put_upload,
-    state,
     upload,
     words,
 )
@@ -52,9 +52,9 @@ def test_what_was_written_but_not_committed_is_done_again(tmp_path: Path) -> Non
     file, held = put_file(opened, A1), put_upload(opened, "u.py", "one")
     opened.abandon()
     opened = start(tmp_path)
-    assert state(opened, file) is None
+    assert blob_state(opened, file) is None
     assert unread(opened) == ["a.py"]
-    assert state(opened, held) == TO_INDEX
+    assert blob_state(opened, held) == TO_INDEX
     opened.check()
 
 
@@ -65,8 +65,8 @@ def test_what_was_committed_but_not_noted_is_done_again(tmp_path: Path) -> None:
     opened.index.commit()
     opened.abandon()
     opened = start(tmp_path)
-    assert state(opened, file) is None
-    assert state(opened, held) == TO_INDEX
+    assert blob_state(opened, file) is None
+    assert blob_state(opened, held) == TO_INDEX
     assert opened.index.chunks == 0
     opened.check()
 
@@ -83,7 +83,7 @@ def test_a_removal_that_broke_off_is_finished(tmp_path: Path, committed: bool) -
         opened.index.commit()
     opened.abandon()
     opened = start(tmp_path)
-    assert state(opened, old) is None
+    assert blob_state(opened, old) is None
     assert opened.index.chunks == 0
 
 
@@ -96,7 +96,7 @@ def test_after_a_clean_end_there_is_nothing_to_do(tmp_path: Path) -> None:
     ]
     opened.close()
     opened = start(tmp_path)
-    assert [state(opened, blob_id) for blob_id in ids] == [INDEXED] * 3
+    assert [blob_state(opened, blob_id) for blob_id in ids] == [INDEXED] * 3
     assert unread(opened) == []
     opened.check()
 
@@ -164,7 +164,7 @@ def test_an_index_that_is_new_is_filled_again(tmp_path: Path, again: bool) -> No
         TantivyIndex(tmp_path / "index").close()
     opened = start(tmp_path)
     assert opened.index.chunks == 0
-    assert state(opened, held) == TO_INDEX
+    assert blob_state(opened, held) == TO_INDEX
     assert unread(opened) == ["a.py"]
     opened.check()
 
@@ -215,7 +215,7 @@ def test_a_damaged_index_begins_anew_with_what_was_not_committed(
     next((tmp_path / "index").glob("*.term")).unlink()
     assert opened.batches.check() == []
     assert opened.index.chunks == 0
-    assert state(opened, held) == TO_INDEX
+    assert blob_state(opened, held) == TO_INDEX
     opened.batches.flush()
     opened.check()
 
@@ -229,7 +229,7 @@ def test_what_differs_is_put_right_before_all_is_indexed_anew(tmp_path: Path) ->
     opened.index.add(10_000, words("x.py", "left over"))
     opened.index.commit()
     assert opened.batches.check() == [(kept, "v.py")]
-    assert state(opened, held) == TO_INDEX
+    assert blob_state(opened, held) == TO_INDEX
     opened.check()
 
 
@@ -416,4 +416,4 @@ def test_after_a_break_each_document_is_compared(tmp_path: Path) -> None:
     opened.index.commit()
     opened.abandon()
     opened = start(tmp_path)
-    assert (opened.index.chunks, state(opened, blob_id)) == (0, TO_INDEX)
+    assert (opened.index.chunks, blob_state(opened, blob_id)) == (0, TO_INDEX)

@@ -14,7 +14,7 @@ from byok.index.store.store import Store
 from byok.index.store.tantivy_index import TantivyIndex
 from tests.fakes.stores import (
     A1,
-    Full,
+    FullWriter,
     check,
     of_file,
     of_upload,
@@ -149,7 +149,7 @@ def test_documents_lost_by_others_work_are_put_again(store: Store) -> None:
     """The indexer must hear of it, though its own calls did not fail."""
     again = [of_file("a.py", A1)]
     store.put(again)
-    store.index._writer = Full(False)  # type: ignore[attr-defined]
+    store.index._writer = FullWriter(False)  # type: ignore[attr-defined]
     with pytest.raises(IndexFailed):
         store.writing(store.batches.flush).result()
     with pytest.raises(IndexFailed):
@@ -165,7 +165,7 @@ def test_an_end_on_a_full_disk_is_an_end(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     blob_id = keep(store)
     store.put([of_upload(blob_id, "a.py", A1)])
-    store.index._writer = Full(False)  # type: ignore[attr-defined]
+    store.index._writer = FullWriter(False)  # type: ignore[attr-defined]
     store.close()
     again = open_store(tmp_path)
     assert not again.database.was_clean
