@@ -1,4 +1,4 @@
-"""The command line: one file a command; heavy imports happen inside commands."""
+"""The command line: one file per command; heavy imports happen inside commands."""
 
 from byok.platform.search_path import leave_out_working_folder
 
@@ -62,16 +62,16 @@ for command in COMMANDS:
 
 
 def main() -> NoReturn:
-    """Run a command; every ByokError becomes a message, its cure and an exit code."""
+    """Run a command; a ByokError becomes a message, a hint and an exit code."""
     gc.disable()  # nothing is worth collecting until the daemon runs: it turns it on
-    os.umask(0o077)  # whatever byok makes is its user's alone
+    os.umask(0o077)  # files that byok creates belong to its user only
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed before the start
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for life
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")
-    # Only `serve` logs: what other commands have to say they say themselves.
+    # Only `serve` logs; the other commands print what they have to say.
     logging.getLogger("byok").addHandler(logging.NullHandler())
     try:
         app(prog_name="byok")
@@ -80,7 +80,7 @@ def main() -> NoReturn:
         sys.exit(exit_code(error))
     except OSError as error:
         where, why = error.filename or "the system", error.strerror or error
-        hint = "byok keeps its files there; BYOK_HOME may name a folder of your own."
+        hint = "byok stores its files there; set BYOK_HOME to use another folder."
         fail(ByokError(f"{where}: {why}.", hint=hint if error.filename else ""))
         sys.exit(1)
     sys.exit(0)

@@ -1,4 +1,4 @@
-"""How commands ask: the daemon if one runs, else in this process."""
+"""Ask the running daemon, or do the work in this process if there is none."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -21,17 +21,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 WorkspacesOption = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--workspace", "-w", help="A folder; may be given again.", metavar="DIR"
-    ),
+    typer.Option("--workspace", "-w", help="A folder; repeat for more.", metavar="DIR"),
 ]
 
 
 def ask_daemon(service: Service, body: "Json | None" = None) -> "Json | None":
-    """Return what the running daemon answers; None where none runs.
+    """Return the answer of the running daemon; None if none is running.
 
     Raises:
-        ByokError: one runs and does not answer, or the error of its own.
+        ByokError: a daemon runs and does not answer, or its own error.
     """
     from byok.daemon.token import read_token
     from byok.daemon_client.daemon import talking
@@ -51,24 +49,24 @@ def ask_daemon(service: Service, body: "Json | None" = None) -> "Json | None":
 
 
 def refuse_if_silent(paths: Paths) -> None:
-    """Tell a daemon that does not prove to be it from one that does not run.
+    """Do nothing if no daemon runs.
 
     Raises:
-        NotReady: another process holds the lock of the daemon.
+        NotReady: a process holds the daemon's lock but fails the challenge.
     """
     from byok.daemon.instance import is_held
 
     if is_held(paths):
         raise NotReady(
-            "byok is starting, or hangs: it does not prove to be the daemon.",
-            hint=f"Try again; if that stays so, end the process that {paths.daemon} "
-            "names.",
+            "byok is starting, or hangs: the daemon does not answer.",
+            hint=f"Try again. If it stays so, end the process whose pid is in "
+            f"{paths.daemon}.",
         )
 
 
 def tell_not_running() -> None:
-    """Say that what is shown is no running daemon's."""
-    tell("byok is not running: this is what the settings say.")
+    """Say that the output comes from the settings, not from a running daemon."""
+    tell("byok is not running; this comes from the settings file.")
 
 
 def with_client(
@@ -77,7 +75,7 @@ def with_client(
     config: Path | None = None,
     roots: Iterable[Path] = (),
 ) -> T:
-    """Run some work with a client that follows these folders."""
+    """Run `work` with a client that follows these folders."""
     from byok.daemon_client.client import asking
 
     async def run() -> T:
@@ -90,7 +88,7 @@ def with_client(
 def opener(
     config: Path | None,
 ) -> "Callable[[Iterable[Path]], AbstractAsyncContextManager[Answering]]":
-    """Return what opens the index in this process; settings are read only then."""
+    """Return a function that reads the settings and opens the index in this process."""
 
     @asynccontextmanager
     async def open_own(roots: Iterable[Path]) -> "AsyncIterator[Answering]":
@@ -105,11 +103,11 @@ def opener(
 
 
 def whole(path: Path) -> Path:
-    """Return a path as byok knows it: absolute, through no link but its last name."""
+    """Return an absolute path; links are resolved in all parts but the last."""
     absolute = path.expanduser().absolute()
     return absolute.parent.resolve() / absolute.name
 
 
 def folders(given: Iterable[Path] | None) -> list[Path]:
-    """Return folders in their real form; whether they exist is asked later."""
+    """Return absolute paths with links resolved; they need not exist."""
     return [path.expanduser().absolute().resolve() for path in given or ()]

@@ -1,4 +1,4 @@
-"""Waiting until folders are indexed, with a bar on a terminal."""
+"""Wait until folders are indexed, with a progress bar on a terminal."""
 
 import asyncio
 import sys
@@ -23,14 +23,14 @@ _LEFT_OUT = {
     "secret": "private",
     "too_large": "too large",
     "not_accessible": "not readable",
-    "not_plain_files": "no plain files",
-    "encoding_errors": "with odd names",
+    "not_plain_files": "not regular files",
+    "encoding_errors": "with undecodable names",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """Workspaces as the index tells of them, and the seconds it took."""
+    """The status of workspaces after waiting for them, and the seconds it took."""
 
     workspaces: Sequence[dict[str, Any]]
     seconds: float
@@ -39,7 +39,7 @@ class Built:
 async def until_built(
     client: "LocalClient", roots: Collection[str] | None = None
 ) -> Built:
-    """Wait for some workspaces, or for all.
+    """Wait until the given workspaces, or all of them, are indexed.
 
     Raises:
         IndexFailed: the index cannot be written.
@@ -61,7 +61,7 @@ async def until_built(
 
 
 async def until_rebuilt(client: "LocalClient", files: int) -> None:
-    """Wait until nothing waits for the index any more; `files` were to be done.
+    """Wait until no file is left to be indexed; there were `files` at the start.
 
     Raises:
         IndexFailed: the index cannot be written.
@@ -85,18 +85,18 @@ async def _status(client: "LocalClient") -> "Json":
 
 
 def is_settled(space: dict[str, Any]) -> bool:
-    """Tell whether waiting for a workspace is of no more use."""
+    """Tell whether a workspace is complete or failed, so that waiting is useless."""
     failed = space["phase"] == "scanning" and space["note"]
     return space["phase"] in _DONE or bool(failed)
 
 
 def describe(space: dict[str, Any]) -> str:
-    """Say in a line what became of a workspace."""
+    """Describe the state of a workspace in one line."""
     root, count = space["root"], space["files_tracked"]
     if space["phase"] == "workspace-too-large":
         return (
-            f"{root}: {space['note'] or 'too many files'}. It is not indexed; name a "
-            "folder inside, leave files out with .augmentignore, or raise "
+            f"{root}: {space['note'] or 'too many files'}. It is not indexed; choose a "
+            "folder inside it, exclude files with .augmentignore, or raise "
             "context.max_files."
         )
     if space["phase"] != "complete":
@@ -107,14 +107,14 @@ def describe(space: dict[str, Any]) -> str:
         if space["counters"].get(name)
     ]
     text = f"{root}: {count_noun(count, 'file')} indexed"
-    return f"{text}; left out: {', '.join(left)}" if left else text
+    return f"{text}; excluded: {', '.join(left)}" if left else text
 
 
 @contextmanager
 def _bar() -> Iterator[Any]:
-    """Give what shows progress on stderr: a bar on a terminal, nothing in a pipe.
+    """Give a function that shows progress on stderr, or nothing in a pipe.
 
-    The bar appears with the first progress: what is built already shows none.
+    The bar appears with the first progress; for a complete index it never does.
     """
     if not sys.stderr.isatty():
         yield lambda spaces, seconds: None
@@ -150,7 +150,7 @@ def _bar() -> Iterator[Any]:
 
 
 def _sums(spaces: Sequence[dict[str, Any]]) -> tuple[int, int, float]:
-    """Return files done, files in all, and the percentage of the work."""
+    """Return the files done, the files in total, and the percentage of the work."""
     done = sum(space["files_processed"] for space in spaces)
     total = sum(space["files_tracked"] for space in spaces)
     weights = [max(1, space["files_tracked"]) for space in spaces]

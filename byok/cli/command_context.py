@@ -1,4 +1,4 @@
-"""What several commands need: paths, settings, an open set of services."""
+"""Options and set-up that commands share: paths, settings, services."""
 
 import asyncio
 import contextlib
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ConfigOption = Annotated[
     Path | None,
-    typer.Option("--config", help="Another settings file.", metavar="FILE"),
+    typer.Option("--config", help="Use this settings file.", metavar="FILE"),
 ]
 
 
 def _complete_upstream(begun: str) -> list[str]:
-    """Return the upstreams that may be meant, for the shell."""
+    """Return the names of upstreams that begin like this, for shell completion."""
     from byok.config import upstream_names
 
     own: Iterable[str] = ()
-    with contextlib.suppress(ByokError):  # a shell has no room for complaints here
+    with contextlib.suppress(ByokError):  # shell completion cannot show errors
         own = load()[0].upstreams
     return [name for name in upstream_names(own) if name.startswith(begun)]
 
@@ -59,7 +59,7 @@ def load(
 
 
 def tell_foreign_variables() -> None:
-    """Warn of variables that look like settings and are none."""
+    """Warn about `BYOK_*` variables that match no setting."""
     from byok.config import foreign_variables
 
     for warning in foreign_variables():
@@ -72,7 +72,7 @@ def with_services(
     config: Path | None = None,
     upstream: str = "",
 ) -> T:
-    """Open the services, run some work, close them; errors come without secrets."""
+    """Open the services, run `work`, close them; secrets are removed from errors."""
     from byok.redact import Redactor
     from byok.wiring.services import open_services
 

@@ -11,7 +11,9 @@ from byok.routing import Service
 
 def register(app: typer.Typer) -> None:
     """Add the command group."""
-    group = typer.Typer(help="Find, check and show the settings.", no_args_is_help=True)
+    group = typer.Typer(
+        help="Find, create, check and show the settings.", no_args_is_help=True
+    )
     group.command(name="path")(path)
     group.command(name="init")(init)
     group.command(name="example")(example)
@@ -21,12 +23,12 @@ def register(app: typer.Typer) -> None:
 
 
 def path() -> None:
-    """Print where the settings file is, or would be."""
+    """Print the path of the settings file, whether it exists or not."""
     say(str(find_paths().config))
 
 
 def init() -> None:
-    """Write the settings file: every key explained, none switched on."""
+    """Create the settings file, with every key explained and commented out."""
     from byok.config import example
     from byok.errors import ConfigError
     from byok.platform.paths import make_private
@@ -38,36 +40,36 @@ def init() -> None:
             written.write(example())
     except FileExistsError:
         raise ConfigError(
-            f"{file} is there already.",
-            hint="byok config example prints what would have been written.",
+            f"{file} already exists.",
+            hint="byok config example prints what byok config init would write.",
         ) from None
     say(str(file))
-    tell("Every key is explained in it; a running byok takes what you change at once.")
+    tell("It explains every key. A running daemon applies changes within seconds.")
 
 
 def example() -> None:
-    """Print the commented example: every setting there is, with its default."""
+    """Print an example file: every setting with its default and an explanation."""
     from byok.config import example
 
     say_text(example().rstrip("\n"))
 
 
 def check(config: ConfigOption = None) -> None:
-    """Check the settings without starting anything."""
+    """Validate the settings without starting anything."""
     from byok.config import check_settings
 
     settings, paths = load(config)
     check_settings(settings)
     tell_foreign_variables()
     file = config or paths.config
-    say(f"{file}: fine" if file.exists() else f"{file} does not exist: defaults apply")
+    say(f"{file}: valid" if file.exists() else f"{file} does not exist: defaults apply")
 
 
 def show(config: ConfigOption = None) -> None:
-    """Print the settings in force as JSON, without secrets.
+    """Print the settings in use as JSON, without secrets.
 
-    They are those of the running daemon; with --config, or where none runs, those that
-    it would start with.
+    These are the settings of the running daemon. With --config, or if no daemon is
+    running, they are the ones that a daemon would start with.
     """
     from byok.config import mask_settings
 

@@ -1,4 +1,4 @@
-"""byok connect: the exact settings that point a client at the running daemon."""
+"""byok connect: print the settings that point a client at the running daemon."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -12,7 +12,7 @@ from byok.platform.paths import find_paths
 
 
 class ClientKind(StrEnum):
-    """The clients that byok can explain."""
+    """The clients that byok prints settings for."""
 
     VSCODE = "vscode"
     JETBRAINS = "jetbrains"
@@ -42,7 +42,7 @@ def connect(
     port = daemon.port if daemon else load()[0].server.port
     url, token = f"http://127.0.0.1:{port}", read_token(paths.token)
     if daemon is None:
-        tell("byok is not running; these are the settings for its usual port.")
+        tell("byok is not running; these settings are for its configured port.")
     values = _VALUES[client](url, token)
     if json:
         say_json(values)
@@ -80,7 +80,7 @@ _WHERE = {
     ClientKind.VSCODE: "Add to settings.json (Preferences: Open User Settings (JSON)):",
     ClientKind.JETBRAINS: (
         "Enter both in the plugin's settings. Its documentation does not name the "
-        "fields, so this was not tried with every version:"
+        "fields, and not every version was tested:"
     ),
     ClientKind.CLI: "Set in the shell that runs the CLI:",
     ClientKind.SDK: "Set for the program, or pass as api_url and api_key:",

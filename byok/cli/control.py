@@ -1,4 +1,4 @@
-"""byok stop, byok restart, byok reload: what the running daemon is told."""
+"""byok stop, byok restart, byok reload: control the running daemon."""
 
 import asyncio
 import time
@@ -30,24 +30,24 @@ def register(app: typer.Typer) -> None:
 
 
 def stop() -> None:
-    """Stop the running daemon, and wait until it has ended.
+    """Stop the running daemon and wait until it has ended.
 
-    Open answers have ten seconds to end by themselves.
+    Responses in progress have ten seconds to finish.
     """
     paths = find_paths()
     daemon = _request_stop(paths, again=False)
     if daemon is None:
         say("byok is not running.")
         return
-    _wait(lambda: _is_over(paths, daemon), _END_SECONDS, "is still ending")
+    _wait(lambda: _is_over(paths, daemon), _END_SECONDS, "is still stopping")
     say(f"byok has ended (pid {daemon.pid}).")
 
 
 def restart() -> None:
-    """Start the running daemon again, with the options it was started with.
+    """Restart the running daemon with the options it was started with.
 
-    It stays in its terminal, or with whatever started it. Open answers have ten seconds
-    to end by themselves.
+    It stays in the same terminal or service. Responses in progress have ten seconds to
+    finish.
     """
     from byok.daemon_client.find import find_daemon
 
@@ -61,27 +61,28 @@ def restart() -> None:
         now = find_daemon(paths, 0)
         return now is not None and now.instance != daemon.instance
 
-    _wait(runs_again, _START_SECONDS, f"has not started again; its log: {paths.log}")
+    _wait(runs_again, _START_SECONDS, f"has not restarted; see its log: {paths.log}")
     now = find_daemon(paths)
     say(f"byok is listening on http://127.0.0.1:{now.port if now else daemon.port}")
 
 
 def reload() -> None:
-    """Let the running daemon read its settings and keys anew; open answers go on.
+    """Make the running daemon read its settings and keys again.
 
-    A changed settings file is noticed without this, within a few seconds.
+    Responses in progress continue. A changed settings file is also noticed without this
+    command, within a few seconds.
     """
     told = ask_daemon(Service.RELOAD)
     if told is None:
-        say("byok is not running: it reads its settings when it starts.")
+        say("byok is not running; it reads its settings when it starts.")
         raise typer.Exit(EXIT_NOT_RUNNING)
     say(f"byok uses the settings of {told['file']}.")
     if told["restart"]:
-        tell(f"These count after `byok restart`: {', '.join(told['restart'])}")
+        tell(f"These need a restart (byok restart): {', '.join(told['restart'])}")
 
 
 def _request_stop(paths: Paths, *, again: bool) -> "Instance | None":
-    """Ask the daemon that proved to be this user's; nobody else is touched."""
+    """Ask this user's daemon to stop, if it passes the challenge."""
     from byok.daemon.token import read_token
     from byok.daemon_client.daemon import talking
     from byok.daemon_client.find import find_daemon

@@ -1,4 +1,4 @@
-"""byok serve --ensure: what the running daemon does otherwise than its options say."""
+"""byok serve --ensure: compare the running daemon with the requested options."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class RequestedOptions(NamedTuple):
-    """What `byok serve` was asked for; empty is what counts for nothing."""
+    """The options of `byok serve`; an empty value means not given."""
 
     upstream: str = ""
     model: str = ""
@@ -25,7 +25,7 @@ class RequestedOptions(NamedTuple):
 def unfulfilled_options(
     daemon: "Instance", options: RequestedOptions, settings: "Settings"
 ) -> list[str]:
-    """Return the options that the running daemon does not fulfil, as they are typed."""
+    """Return the options that the running daemon does not have, as typed."""
     if options == RequestedOptions():
         return []
     told = ask_daemon(Service.DAEMON) or {}
@@ -52,7 +52,7 @@ def unfulfilled_options(
 
 
 def _answers(told: "Json", upstream: str, settings: "Settings") -> bool:
-    """Tell whether an upstream is the one that answers by default."""
+    """Tell whether an upstream is the daemon's default."""
     from byok.config import upstream_named
     from byok.wiring.upstreams import base_url_of
 

@@ -1,4 +1,4 @@
-"""What a first build of the index takes: a walk that reads no file and makes none."""
+"""Estimate a first build of the index from a scan that reads no file content."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -21,7 +21,7 @@ _DISK_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is in a folder, and what building its index should take."""
+    """The size of a folder, and the expected cost of indexing it."""
 
     root: str
     files: int
@@ -36,18 +36,18 @@ class Estimate:
         return asdict(self)
 
     def text(self) -> str:
-        """Say it in a few lines."""
+        """Return it as a few lines of text."""
         lines = [
             f"{escape(str(self.root))}: {count_noun(self.files, 'file')}, "
-            f"{self.bytes / 1e6:,.1f} MB; {count_noun(self.left_out, 'name')} left out",
+            f"{self.bytes / 1e6:,.1f} MB; {count_noun(self.left_out, 'name')} excluded",
             f"estimated: {_duration(self.seconds)} for the first build, "
-            f"{self.disk_bytes / 1e6:,.1f} MB on disk (rates measured elsewhere: "
-            "yours may be half or twice that)",
+            f"{self.disk_bytes / 1e6:,.1f} MB on disk (from rates measured elsewhere; "
+            "yours may differ by a factor of two)",
         ]
         if self.too_large:
             lines.append(
-                "That is more than context.max_files: it would not be indexed, and "
-                "ripgrep would answer instead."
+                "That is more than context.max_files: the folder would not be indexed, "
+                "and ripgrep would answer instead."
             )
         return "\n".join(lines)
 
@@ -60,7 +60,7 @@ def estimate(
     extensions: Sequence[str] = (),
     allow_secret: Sequence[str] = (),
 ) -> Estimate:
-    """Walk a folder by the rules of the index.
+    """Scan a folder by the rules of the index.
 
     Raises:
         ConfigError: it cannot be a workspace.

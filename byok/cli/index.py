@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 _SETTLE_SECONDS = 3.0
 NoWaitOption = Annotated[
     bool,
-    typer.Option("--no-wait", help="Leave the rest to the daemon, if one runs."),
+    typer.Option("--no-wait", help="Do not wait for the daemon to finish."),
 ]
 FolderArgument = Annotated[Path, typer.Argument(help="A folder.", metavar="DIR")]
 
 
 class _Group(TyperGroup):
-    """Takes `byok index --estimate DIR` for `byok index estimate DIR`."""
+    """Accepts `byok index --estimate DIR` for `byok index estimate DIR`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args[:1] == ["--estimate"]:
@@ -40,8 +40,8 @@ def register(app: typer.Typer) -> None:
     """Add the command group."""
     group = typer.Typer(
         cls=_Group,
-        help="The index of your code: which folders, how far, what is left out. "
-        "`byok index --estimate DIR` says what a first build takes.",
+        help="Manage the index of your code. `byok index --estimate DIR` estimates a "
+        "first build.",
         no_args_is_help=True,
     )
     group.command(name="status")(status)
@@ -54,7 +54,7 @@ def register(app: typer.Typer) -> None:
 
 
 def status(json: JsonOption = False, config: ConfigOption = None) -> None:
-    """Say which folders are indexed, and how far."""
+    """Show the indexed folders and their progress."""
 
     async def work(client: "LocalClient") -> dict[str, Any]:
         daemon = await client.daemon()
@@ -63,7 +63,7 @@ def status(json: JsonOption = False, config: ConfigOption = None) -> None:
         while daemon is None and time.monotonic() < end:
             if all(map(is_settled, told["workspaces"])):
                 break
-            await asyncio.sleep(0.1)  # it has only now begun to look
+            await asyncio.sleep(0.1)  # the scan has only just started
             told = await client.ask(Service.INDEX_STATUS, {})
         return {"daemon": daemon is not None, **told}
 
@@ -72,15 +72,15 @@ def status(json: JsonOption = False, config: ConfigOption = None) -> None:
         say_json(told)
         return
     if not told["workspaces"] and not told["totals"].get("blobs"):
-        say("Nothing is indexed yet. Begin with: byok index add DIR")
+        say("Nothing is indexed yet. Start with: byok index add DIR")
     else:
         show_index(told)
     if not told["daemon"]:
-        tell("byok is not running: nothing is followed until it is (byok serve).")
+        tell("byok is not running: file changes are noticed once it runs (byok serve).")
 
 
 def show_index(told: dict[str, Any]) -> None:
-    """Print what the index tells of itself."""
+    """Print the status of the index."""
     totals = told["totals"]
     say(
         f"{told['state']}: {totals['blobs']:,} file versions, "
@@ -106,7 +106,7 @@ def show_index(told: dict[str, Any]) -> None:
 def add(
     folder: FolderArgument, no_wait: NoWaitOption = False, config: ConfigOption = None
 ) -> None:
-    """Index a folder and follow it from now on."""
+    """Index a folder and keep its index up to date from now on."""
 
     async def work(client: "LocalClient") -> None:
         [root] = folders([folder])
@@ -117,18 +117,18 @@ def add(
 
 
 def remove(folder: FolderArgument, config: ConfigOption = None) -> None:
-    """Follow a folder no more, and forget what is indexed of it."""
+    """Stop following a folder and remove it from the index; files stay untouched."""
 
     async def work(client: "LocalClient") -> None:
         [root] = folders([folder])
         told = await client.ask(Service.INDEX_REMOVE, {"root": str(root)})
-        say(f"{told['removed']} is forgotten; its files are untouched.")
+        say(f"Removed {told['removed']} from the index; its files are untouched.")
 
     with_client(work, config=config)
 
 
 def rebuild(no_wait: NoWaitOption = False, config: ConfigOption = None) -> None:
-    """Index everything anew, from the files; the old index answers meanwhile."""
+    """Rebuild the whole index from the files; the old index answers meanwhile."""
 
     async def work(client: "LocalClient") -> None:
         told = await client.ask(Service.INDEX_REBUILD, {})
@@ -145,7 +145,7 @@ def rebuild(no_wait: NoWaitOption = False, config: ConfigOption = None) -> None:
 async def wait_for(
     client: "LocalClient", spaces: Sequence[dict[str, Any]], *, no_wait: bool
 ) -> None:
-    """Wait until workspaces are indexed, and say what became of them."""
+    """Wait until workspaces are indexed, and print their state."""
     daemon = await client.daemon()
     if no_wait and daemon is not None:
         for space in spaces:
@@ -155,15 +155,15 @@ async def wait_for(
         built = await until_built(client, {space["root"] for space in spaces})
     except asyncio.CancelledError:  # Ctrl-C
         tell(
-            "Indexing stops here; byok serve goes on with it."
+            "Indexing stops now; byok serve continues it."
             if daemon is None
-            else "The daemon goes on indexing (byok index status)."
+            else "The daemon continues indexing (byok index status)."
         )
         raise
     for space in built.workspaces:
         say(describe(space))
     if daemon is None:
-        tell("byok is not running: changes are noticed at its next start (byok serve).")
+        tell("byok is not running: file changes are noticed once it runs (byok serve).")
 
 
 def why(
@@ -171,7 +171,7 @@ def why(
     json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Say whether a path is indexed, and if not, which rule leaves it out."""
+    """Show whether a path is indexed, and if not, which rule excludes it."""
 
     async def work(client: "LocalClient") -> "Json":
         return await client.ask(Service.INDEX_WHY, {"path": str(whole(path))})
@@ -191,7 +191,7 @@ def estimate(
     json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Say what a first build takes, without building anything."""
+    """Estimate the time and disk space of a first build; builds nothing."""
     from byok.cli.estimate import estimate as walked
 
     own = load(config)[0].context

@@ -24,26 +24,27 @@ if TYPE_CHECKING:
 
 NameArgument = Annotated[
     str,
-    typer.Argument(help="A preset, an upstream of the settings, or official."),
+    typer.Argument(help="A preset, an upstream from the settings, or official."),
 ]
 
 
 class KeyStore(StrEnum):
-    """Where a key is kept."""
+    """Where a key is stored."""
 
     KEYRING = "keyring"
     VAULT = "vault"
 
 
 StoreOption = Annotated[
-    KeyStore, typer.Option(help="The OS keyring, or a sealed file.")
+    KeyStore, typer.Option(help="The OS keyring, or an encrypted file.")
 ]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command group."""
     group = typer.Typer(
-        help="Keep the keys of upstreams in the OS keyring.", no_args_is_help=True
+        help="Store, list, test and remove the keys of upstreams.",
+        no_args_is_help=True,
     )
     group.command(name="set")(set_key)
     group.command(name="list")(list_keys)
@@ -57,7 +58,7 @@ def set_key(
     store: StoreOption = KeyStore.KEYRING,
     config: ConfigOption = None,
 ) -> None:
-    """Store a key, asked for without echo or read from standard input."""
+    """Store a key; it is prompted for without echo, or read from standard input."""
     from byok.keys import clean_key, fingerprint
 
     settings, paths = load(config)
@@ -77,9 +78,9 @@ def set_key(
 
 
 def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
-    """Show for each upstream where its key comes from, and a fingerprint of it.
+    """Show where the key of each upstream comes from, and its fingerprint.
 
-    The running daemon is asked, which may know others than this terminal does.
+    The running daemon is asked: its environment may differ from this terminal's.
     """
     from byok.wiring.key_sources import list_keys, make_ladder
 
@@ -99,13 +100,13 @@ def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
     else:
         say("No keys were found. Store one: byok keys set NAME")
     for reason in told["unread"]:
-        tell(f"byok: keys could not be read from the {reason}")
+        tell(f"byok: cannot read keys from the {reason}")
 
 
 def test_key(name: NameArgument, config: ConfigOption = None) -> None:
-    """Ask the upstream for its models with the key, and say what it answers.
+    """Test a key by requesting the upstream's model list with it.
 
-    The running daemon tries the key that it uses.
+    If the daemon is running, it tests the key that it uses.
     """
     from byok.routing import OFFICIAL
 
@@ -113,10 +114,10 @@ def test_key(name: NameArgument, config: ConfigOption = None) -> None:
     if told is None:
         told = _try_here(name, config)
     if name == OFFICIAL:
-        say(f"The official service took the token for {told['origin']}.")
+        say(f"The official service at {told['origin']} accepted the token.")
         return
-    say(f"{name} listed {told['models']} model(s) for the key of {told['origin']}.")
-    tell("A few providers list their models for any key; a first chat is the proof.")
+    say(f"{name} ({told['origin']}) listed {told['models']} model(s) with this key.")
+    tell("A few providers list models for any key; only a chat proves that it works.")
 
 
 def _try_by_daemon(name: str) -> "Json | None":
@@ -134,7 +135,7 @@ def _try_here(name: str, config: Path | None) -> "Json":
     async def work(services: "Services") -> "Json":
         from byok.server.own import try_key
 
-        services.forget_keys()  # so that the keyring counts for a local server too
+        services.forget_keys()  # so that the keyring is used for a local server too
         first = next(iter(services.upstreams))
         return await try_key(services, OFFICIAL if name == OFFICIAL else first)
 
@@ -145,11 +146,11 @@ def _try_here(name: str, config: Path | None) -> "Json":
 def remove_key(
     name: NameArgument,
     store: Annotated[
-        KeyStore | None, typer.Option(help="Only from there; else from both.")
+        KeyStore | None, typer.Option(help="Remove it from this store only.")
     ] = None,
     config: ConfigOption = None,
 ) -> None:
-    """Forget a stored key."""
+    """Remove a stored key."""
     settings, paths = load(config)
     wanted = _key_query(name, settings)
     removed: list[str] = []
@@ -166,7 +167,7 @@ def remove_key(
         raise unread[0]
     else:
         places = store.value if store else "keyring or the vault"
-        tell(f"There is no key of {name} for {wanted.origin} in the {places}.")
+        tell(f"There is no key for {name} ({wanted.origin}) in the {places}.")
         raise typer.Exit(1)
 
 
@@ -180,7 +181,7 @@ def _key_query(name: str, settings: "Settings") -> "KeyWanted":
         wanted = official_wanted(settings)
         if not wanted.base_url:
             raise ConfigError(
-                "The official service has no address to which a token could belong.",
+                "The address of the official service is not set.",
                 hint="Set base_url under [routing.official] first.",
             )
         return wanted

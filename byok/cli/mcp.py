@@ -29,21 +29,21 @@ def mcp(
     daemon: Annotated[
         bool,
         typer.Option(
-            help="Start the daemon where another process has the index open; "
-            "else a text search answers."
+            help="If another process has the index open, start the daemon; otherwise "
+            "a text search answers."
         ),
     ] = True,
     config: ConfigOption = None,
 ) -> None:
-    """Offer code retrieval to an MCP client, on standard input and output.
+    """Offer code retrieval to an MCP client over standard input and output.
 
-    The client starts this. It asks the daemon if one runs, else it indexes the folders
-    itself; without -w the project of the current folder.
+    The MCP client starts this command. It uses the running daemon, or indexes the
+    folders itself. Without -w it serves the project of the current folder.
     """
     if sys.stdin.isatty():
         tell(
-            "byok mcp speaks JSON-RPC with an MCP client, which starts it (README). "
-            "Ctrl-D ends it; for a question of your own: byok search"
+            "byok mcp speaks JSON-RPC and is started by an MCP client (see README). "
+            "Press Ctrl-D to end it. To search from here: byok search"
         )
     from byok.mcp.stdio import take_over
 

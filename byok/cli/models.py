@@ -23,10 +23,10 @@ def models(
     json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """List what each upstream offers, and which model is the default.
+    """List the models of each upstream and the default model.
 
-    The running daemon is asked; with --upstream or --config, or where none runs, the
-    upstreams of the settings are.
+    The running daemon is asked. With --upstream or --config, or if no daemon is
+    running, the upstreams of the settings are asked.
     """
     from byok.server.own import catalog
 

@@ -1,7 +1,7 @@
-"""What commands print: text for people, JSON for scripts, errors with their cure.
+"""Print text for people, JSON for scripts, and errors with their hints.
 
-Nothing else writes to the terminal: in names of files, and in what upstreams and errors
-say, what a terminal would obey is shown as escapes.
+Nothing else writes to the terminal. File names, upstream texts and errors may contain
+terminal control sequences; they are printed as escapes.
 """
 
 import sys
@@ -17,23 +17,23 @@ _PIPE_WIDTH = 10_000
 
 
 def say(line: str = "") -> None:
-    """Print a line for the caller."""
+    """Print a line of the result on stdout."""
     sys.stdout.write(escape(line) + "\n")
 
 
 def say_text(text: str) -> None:
-    """Print lines for the caller."""
+    """Print lines of the result on stdout."""
     for line in text.split("\n"):
         say(line)
 
 
 def tell(line: str) -> None:
-    """Print a remark that no script should read."""
+    """Print a remark on stderr, out of the way of scripts."""
     sys.stderr.write(escape(line) + "\n")
 
 
 def count_noun(number: int, noun: str) -> str:
-    """Write a number with its noun, in the plural where that is right."""
+    """Write a number with its noun, in the plural unless it is 1."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -44,7 +44,7 @@ def say_json(value: Any) -> None:
 
 
 def fail(error: ByokError) -> None:
-    """Print what went wrong and what to do."""
+    """Print an error and its hint on stderr."""
     for line in f"byok: {error}".split("\n"):
         tell(line)
     if error.hint:
@@ -52,7 +52,7 @@ def fail(error: ByokError) -> None:
 
 
 def say_table(*columns: str, rows: Iterable[tuple[str, ...]]) -> None:
-    """Print a table that fits the terminal; in a pipe each row is one whole line."""
+    """Print a table that fits the terminal; in a pipe, each row is one line."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

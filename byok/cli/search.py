@@ -39,24 +39,25 @@ def search(
         bool, typer.Option("--all", help="Search all workspaces.")
     ] = False,
     limit: Annotated[
-        int, typer.Option(help="Most hits, with --json.", min=1, max=_MOST_HITS)
+        int, typer.Option(help="Most hits (with --json).", min=1, max=_MOST_HITS)
     ] = 10,
     max_length: Annotated[
-        int, typer.Option(help="Characters of the answer.", min=200, max=LONGEST)
+        int, typer.Option(help="Longest answer in characters.", min=200, max=LONGEST)
     ] = DEFAULT_LENGTH,
     json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Find code by a question: the text that an agent gets, or hits as JSON.
+    """Search code: print the text that an agent would get, or hits as JSON.
 
-    Searches the folders of -w; without them the workspace that this folder is in, else
-    its git repository, which is then indexed.
+    Searches the folders given with -w. Without -w it searches the workspace that
+    contains the current folder, else the git repository around it, which it indexes
+    first.
     """
     query = " ".join(question).strip()
     if not query:
         raise typer.BadParameter("The question is empty.")
     if everything and workspace:
-        raise typer.BadParameter("Either -w or --all: --all searches every workspace.")
+        raise typer.BadParameter("Use -w or --all, not both.")
 
     async def work(client: "LocalClient") -> "Json":
         roots = await _scope(client, folders(workspace), everything=everything)
@@ -82,7 +83,7 @@ def search(
 async def _scope(
     client: "LocalClient", given: list[Path], *, everything: bool
 ) -> list[str]:
-    """Return the workspaces to search, indexed."""
+    """Return the workspaces to search, after they were indexed."""
     told = await client.ask(Service.INDEX_STATUS, {})
     known = [space["root"] for space in told["workspaces"]]
     if everything:
@@ -102,7 +103,7 @@ async def _scope(
 
 
 def _around_here(known: Iterable[str]) -> Path:
-    """Return what a question in this folder is about."""
+    """Return the workspace or project around the current folder."""
     from byok.daemon_client.project import workspace_of
 
     try:
@@ -110,23 +111,23 @@ def _around_here(known: Iterable[str]) -> Path:
     except ConfigError as error:
         raise ConfigError(
             error.sentence,
-            hint="Name a folder (-w DIR), or search all workspaces (--all).",
+            hint="Choose a folder (-w DIR), or search all workspaces (--all).",
         ) from error
 
 
 async def wait_until_searchable(client: "LocalClient", roots: list[str]) -> Built:
-    """Wait for workspaces; where indexing fails, what there is can be searched."""
+    """Wait for workspaces; if indexing fails, the incomplete index is searched."""
     try:
         return await until_built(client, roots)
     except IndexFailed as error:
-        tell(f"{error.sentence} Without a whole index, ripgrep searches.")
+        tell(f"{error.sentence} The index is incomplete, so ripgrep searches instead.")
         return Built((), 0.0)
 
 
 def _tell_if_empty(built: Built) -> None:
     for space in built.workspaces:
         if space["phase"] == "complete" and not space["files_tracked"]:
-            tell(f"{space['root']}: there is no file to search (byok index why PATH).")
+            tell(f"{space['root']}: no file to search (byok index why PATH).")
 
 
 async def _follow(client: "LocalClient", roots: Iterable[Path]) -> None:
@@ -136,4 +137,4 @@ async def _follow(client: "LocalClient", roots: Iterable[Path]) -> None:
     await client.follow(new)
     if await client.daemon() is not None:
         for root in new:
-            tell(f"byok now follows {root}; to undo that: byok index remove {root}")
+            tell(f"byok now indexes {root}. To undo: byok index remove {root}")

@@ -36,27 +36,27 @@ def register(app: typer.Typer) -> None:
 def serve(
     upstream: UpstreamOption = "",
     model: Annotated[
-        str, typer.Option(help="The model that answers when a client names none.")
+        str, typer.Option(help="The model to use when a client names none.")
     ] = "",
     port: Annotated[
         str,
         typer.Option(
-            help="Port on 127.0.0.1 and ::1; 0 takes a free one.", metavar="PORT"
+            help="Port on 127.0.0.1 and ::1; 0 takes any free port.", metavar="PORT"
         ),
     ] = "",
     workspace: Annotated[
         list[Path] | None,
-        typer.Option(help="A folder to index and follow; may be given several times."),
+        typer.Option(help="A folder to index and follow; repeat for more."),
     ] = None,
     ensure: Annotated[
-        bool, typer.Option("--ensure", help="Be content if the daemon runs already.")
+        bool, typer.Option("--ensure", help="Succeed if the daemon already runs.")
     ] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Run the daemon until it is told to stop.
+    """Run the daemon until it is stopped.
 
     Without --upstream and without settings it uses the first local server that
-    answers, else an upstream whose key it finds, else the built-in demo.
+    responds, else an upstream whose key it finds, else the built-in demo.
     """
     from byok.daemon.instance import only_instance
     from byok.platform.process import keep_secrets_in_memory
@@ -89,7 +89,7 @@ def serve(
 def _check(
     settings: "Settings", upstream: str, model: str, workspaces: list[Path]
 ) -> None:
-    """Tell what can be known to be wrong before a port is opened."""
+    """Find errors in settings and options before the port is opened."""
     from byok.config import check_settings
 
     check_settings(settings, upstream, model)
@@ -101,15 +101,15 @@ def _check(
 
 
 def _runs(paths: "Paths", options: RequestedOptions, settings: "Settings") -> bool:
-    """Say where the daemon of this user listens, if one proves to be it."""
+    """Print where this user's daemon listens; False if none is running."""
     from byok.daemon_client.find import find_daemon
 
     daemon = find_daemon(paths)
     if daemon is None:
         return False
     if others := unfulfilled_options(daemon, options, settings):
-        tell(f"byok runs already, without these options: {' '.join(others)}")
-        tell("  To use them: byok stop, then start it with them.")
+        tell(f"byok is already running, without these options: {' '.join(others)}")
+        tell("  To use them: byok stop, then start it again with them.")
     say(f"byok is listening on http://127.0.0.1:{daemon.port}")
     return True
 
@@ -147,7 +147,7 @@ async def _serve(
             record(paths, daemon.port, daemon.instance)
         except OSError as error:  # such as a full disk: clients are served all the same
             why = error.strerror or error
-            tell(f"{paths.daemon} cannot be written ({why}): no command finds byok.")
+            tell(f"Cannot write {paths.daemon} ({why}): commands will not find byok.")
         _announce(daemon.url)
         with contextlib.suppress(OSError):  # nobody reads stderr
             _introduce(daemon.services)
@@ -156,7 +156,7 @@ async def _serve(
 
 
 def _introduce(services: "Services") -> None:
-    """Say on stderr which model answers and why, and how to connect a client."""
+    """Print on stderr the default model, why it was chosen, and the next steps."""
     default = services.router.default()
     tell(f"upstream: {default.upstream} ({services.choice.reason})")
     tell(f"model:    {default.model}")
@@ -165,16 +165,16 @@ def _introduce(services: "Services") -> None:
 
 
 def _announce(url: str) -> None:
-    """Print the one line that scripts wait for."""
+    """Print the ready line on stdout, which scripts wait for."""
     try:
         say(f"byok is listening on {url}")
         sys.stdout.flush()
-    except OSError:  # nobody reads it: the daemon is wanted all the same
+    except OSError:  # stdout is closed; the daemon runs all the same
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
-    """Use uvloop where it is installed."""
+    """Return uvloop's event loop if it is installed."""
     try:
         import uvloop
     except ImportError:

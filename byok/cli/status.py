@@ -26,9 +26,9 @@ def register(app: typer.Typer) -> None:
 
 
 def status(json: JsonOption = False) -> None:
-    """Say whether the daemon runs, which model answers, and what is indexed.
+    """Show whether the daemon is running, its default model, and the index.
 
-    Ends with 0 if it runs, with 3 if it does not.
+    The exit code is 0 if it is running and 3 if not.
     """
     from byok.daemon_client.find import find_daemon
 
@@ -50,7 +50,10 @@ def status(json: JsonOption = False) -> None:
 
 
 async def _ask_daemon(paths: Paths, daemon: "Instance") -> dict[str, Any]:
-    """Ask the daemon for its model and its index; what fails is told instead."""
+    """Return the daemon's model, settings, official service and index status.
+
+    An error is returned as `error`.
+    """
     from byok.daemon.token import read_token
     from byok.daemon_client.daemon import talking
 
@@ -89,18 +92,18 @@ def _show(told: dict[str, Any]) -> None:
 
 
 def _show_settings(told: dict[str, Any]) -> None:
-    """Say what of the settings is not in force."""
+    """Print which settings of the file are not in use, and why."""
     if told.get("error"):
-        say(f"settings: those from before are in force. {told['error']}")
+        say(f"settings: the previous ones are still in use. {told['error']}")
     if told.get("restart"):
         keys = ", ".join(told["restart"])
-        say(f"settings: changed since the start: byok restart (for {keys})")
+        say(f"settings: these changed and need a restart (byok restart): {keys}")
 
 
 def _show_official(told: dict[str, Any]) -> None:
-    """Say what the official service answers, and what it fails to."""
+    """Print which groups use the official service, and its problems."""
     groups = [group for group, place in told["groups"].items() if place == "official"]
-    asked = f"asked for {', '.join(groups)}" if groups else "not asked"
+    asked = f"used for {', '.join(groups)}" if groups else "not used"
     say(f"official service: {told['base_url']}, {asked}")
     for what, trouble in told["troubles"].items():
         say(f"  {what}: {trouble}")

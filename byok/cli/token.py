@@ -33,4 +33,4 @@ def rotate() -> None:
     from byok.daemon.token import rotate_token
 
     say(rotate_token(find_paths().token))
-    tell("The old token no longer works; put the new one into your clients' settings.")
+    tell("The old token is no longer valid; update your clients' settings.")

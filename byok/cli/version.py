@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
 
 
 def version() -> None:
-    """Print byok's version, and Python's."""
+    """Print the versions of byok and Python."""
     say(f"byok {__version__} (Python {platform.python_version()})")
 
 

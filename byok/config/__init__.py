@@ -1,4 +1,4 @@
-"""What the user wants."""
+"""The settings of the user: sections, sources, validation."""
 
 from byok.config.checking import check_files, check_models, check_settings
 from byok.config.loading import example, foreign_variables, load_settings

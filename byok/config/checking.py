@@ -1,4 +1,4 @@
-"""What is wrong with settings that can be read: for `byok config check` and `serve`."""
+"""Validation beyond types: files, models and upstreams that the settings name."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -10,21 +10,21 @@ from byok.errors import ConfigError
 
 
 def check_settings(settings: Settings, upstream: str = "", model: str = "") -> None:
-    """Find what `byok serve` refuses, as far as nothing has to be asked for that.
+    """Check everything that `byok serve` would refuse, without asking an upstream.
 
-    `upstream` and `model` are its options.
+    `upstream` and `model` are the options of `byok serve`.
 
     Raises:
-        ConfigError: names the key, or the upstream that is not there.
+        ConfigError: names the key, or the upstream that is not configured.
     """
     check_files(settings)
     named = [upstream_named(upstream, settings)[0]] if upstream else []
-    # Where nobody chose one, any preset may turn out to be the one.
+    # If no upstream is chosen, byok may pick any preset at start.
     check_models(settings, [*named, *settings.upstreams] or [*PRESETS, DEMO], model)
 
 
 def check_files(settings: Settings) -> None:
-    """Check that the files which the settings name are there.
+    """Check that the files named in the settings exist.
 
     Raises:
         ConfigError: names the key.
@@ -34,14 +34,14 @@ def check_files(settings: Settings) -> None:
         named[f"upstreams.{name}.ca_file"] = upstream.ca_file
     for key, file in named.items():
         if file and not Path(file).is_file():
-            raise ConfigError(f"{key} names no file: {file}.")
+            raise ConfigError(f"{key}: the file {file} does not exist.")
 
 
 def check_models(settings: Settings, upstreams: Collection[str], model: str) -> None:
-    """Check that the models which the settings choose are of these upstreams.
+    """Check that the models chosen in the settings belong to these upstreams.
 
     Raises:
-        ConfigError: one is of another.
+        ConfigError: a model names another upstream.
     """
     chosen = {"default": model or settings.routing.default}
     chosen |= dict(settings.routing.models)
@@ -54,7 +54,8 @@ def check_models(settings: Settings, upstreams: Collection[str], model: str) -> 
         if name not in upstreams:
             known = ", ".join(dict.fromkeys(upstreams))
             raise ConfigError(
-                f"The {what} model {wanted!r} names no configured upstream.",
-                hint=f"Add [upstreams.{name or 'NAME'}] to the settings, or name a "
+                f"The {what} model {wanted!r} names an upstream that is not "
+                "configured.",
+                hint=f"Add [upstreams.{name or 'NAME'}] to the settings, or choose a "
                 f"model of one of these: {known}.",
             )

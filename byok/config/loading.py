@@ -1,4 +1,4 @@
-"""Find and read the settings: flags, `BYOK_*` variables, config.toml, defaults.
+"""Read the settings: options, `BYOK_*` variables, config.toml, defaults, by precedence.
 
 Only the user's own configuration folder is read, never a workspace or the current
 directory: a repository must not be able to redirect a key.
@@ -31,7 +31,7 @@ def load_settings(
     overrides: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Settings:
-    """Read the settings; a missing file counts as empty.
+    """Read and validate the settings; a missing file counts as empty.
 
     Raises:
         ConfigError: names the file, the key and what is expected, never a value.
@@ -50,12 +50,12 @@ def load_settings(
         ) from None
     except SettingsError as error:
         raise ConfigError(
-            f"The environment: {error}.", hint="Lists and tables are written as JSON."
+            f"Environment: {error}.", hint="Write lists and tables as JSON."
         ) from None
 
 
 def example() -> str:
-    """Return the text that describes every key, each with its default."""
+    """Return the example file: every key with its default and an explanation."""
     packed = resources.files(__package__) / EXAMPLE
     in_checkout = Path(__file__).parents[2] / EXAMPLE
     return (packed if packed.is_file() else in_checkout).read_text("utf-8")
@@ -70,13 +70,13 @@ def _read_toml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8 at byte {error.start}.") from None
+        raise ConfigError(f"{path} is not valid UTF-8 (byte {error.start}).") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
     except RecursionError:
         raise ConfigError(f"{path} is nested too deeply.") from None
     except ValueError:
-        raise ConfigError(f"{path} holds a number that is too long.") from None
+        raise ConfigError(f"{path} contains a number that is too long.") from None
 
 
 def _check_file(path: Path) -> None:
@@ -84,7 +84,7 @@ def _check_file(path: Path) -> None:
     if not path.is_file():
         raise ConfigError(f"{path} is not a file.")
     if facts.st_size > _MAX_FILE:
-        raise ConfigError(f"{path} is larger than 64 KiB, which no settings file is.")
+        raise ConfigError(f"{path} is too large for a settings file (64 KiB at most).")
     if hasattr(os, "geteuid"):
         if facts.st_uid != os.geteuid():
             raise ConfigError(f"{path} belongs to another user.")
@@ -99,19 +99,20 @@ def _check_environment(environ: Mapping[str, str]) -> None:
     for name in environ:
         if _is_foreign(name) and "__" in name:
             raise ConfigError(
-                f"The environment variable {name} fits no setting.{_guess(name)}",
-                hint="It should be BYOK_<SECTION>__<KEY>, for example "
+                f"Unknown environment variable {name}.{_guess(name)}",
+                hint="Settings have the form BYOK_<SECTION>__<KEY>, for example "
                 "BYOK_SERVER__PORT.",
             )
 
 
 def foreign_variables(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Say which variables look like byok's and are not; another program may use them.
+    """Return warnings about `BYOK_*` variables that match no setting.
 
-    Those with two underscores, which only byok writes so, are refused by load_settings.
+    They may belong to another program. Unknown ones with two underscores, a form that
+    only byok uses, are refused by load_settings.
     """
     return [
-        f"The environment variable {name} means nothing to byok.{_guess(name)}"
+        f"Ignoring the unknown environment variable {name}.{_guess(name)}"
         for name in environ
         if _is_foreign(name)
     ]
@@ -146,7 +147,7 @@ def _source(
     overrides: Mapping[str, Any] | None,
     environ: Mapping[str, str],
 ) -> str:
-    """Say where a setting came from: the command line, a variable, the file."""
+    """Return where a setting came from: the command line, a variable or the file."""
     if place and place[0] in (overrides or {}):
         return "the command line"
     names = ("__".join(map(str, place[:n])) for n in range(len(place), 0, -1))
@@ -162,7 +163,7 @@ def _explain(path: str, row: Any) -> str:
         known = _keys_of_section(place[:-1])
         close = difflib.get_close_matches(place[-1], known, n=1)
         guess = f" Did you mean {close[0]}?" if close else ""
-        return f"{path}: {key} is no known key.{guess}"
+        return f"{path}: unknown key {key}.{guess}"
     return f"{path}: {key}: {message}." if key else f"{path}: {message}."
 
 

@@ -1,4 +1,4 @@
-"""Settings as they may be shown: without what could be a secret."""
+"""Settings for display, with every value that could be a secret masked."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from byok.config.settings import Settings
 
 
 def mask_settings(settings: Settings) -> dict[str, Any]:
-    """Return settings as JSON, without secrets."""
+    """Return the settings as JSON, without secrets."""
     shown = settings.model_dump(mode="json")
     for section in (shown["chat"], *shown["upstreams"].values()):
         for field in ("headers", "extra_body"):

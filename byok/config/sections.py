@@ -1,4 +1,4 @@
-"""The sections of config.toml as types: one field a key."""
+"""The sections of config.toml as types, one field per key."""
 
 from typing import Annotated, Any
 
@@ -20,40 +20,40 @@ class _Section(BaseModel):
 
 
 class ServerSettings(_Section):
-    """Where clients connect. There is no host: byok listens on loopback only."""
+    """Where clients connect. The host is fixed: byok listens on loopback only."""
 
     port: Annotated[int, AfterValidator(values.port)] = Field(
-        DEFAULT_PORT, description="TCP port on 127.0.0.1 and ::1; 0 takes a free one."
+        DEFAULT_PORT, description="TCP port on 127.0.0.1 and ::1; 0: any free port."
     )
 
 
 class NetworkSettings(_Section):
-    """How upstreams beyond this machine are reached."""
+    """Network access to upstreams on other machines."""
 
     proxy: _Proxy = Field(
-        "", description="http:// proxy for upstreams; never loopback."
+        "", description="http:// proxy for upstreams; not used for local ones."
     )
-    ca_file: str = Field("", description="PEM file of further trusted authorities.")
+    ca_file: str = Field("", description="PEM file of additional CA certificates.")
 
 
 class _RequestDefaults(_Section):
-    """What a request gets unless it says otherwise; an upstream's own value wins."""
+    """Defaults of requests; an upstream's own value overrides them."""
 
     system_prompt: str = Field(
-        "", description="Stands first in the system message, unless a client has one."
+        "", description="Start of the system message, unless the client sends its own."
     )
     temperature: float | None = Field(
         None, ge=0, le=2, description="Sampling temperature, 0 to 2."
     )
     top_p: float | None = Field(None, gt=0, le=1, description="Nucleus sampling.")
     max_tokens: int | None = Field(
-        None, gt=0, description="Longest answer, in tokens of the model."
+        None, gt=0, description="Longest response in tokens."
     )
     headers: Annotated[dict[str, str], AfterValidator(values.headers)] = Field(
-        {}, description="Further request headers."
+        {}, description="Additional request headers."
     )
     extra_body: dict[str, Any] = Field(
-        {}, description="Further fields of every request body."
+        {}, description="Additional fields of every request body."
     )
 
 
@@ -64,48 +64,50 @@ class UpstreamSettings(_RequestDefaults):
         OPENAI_COMPATIBLE, description="A preset's name, or openai_compatible."
     )
     dialect: Annotated[str, AfterValidator(values.dialect)] = Field(
-        "", description="Wire protocol; empty chooses by type."
+        "", description="API protocol; empty: the default of the type."
     )
     base_url: Annotated[
         str, AfterValidator(lambda u: values.base_url(u) if u else u)
-    ] = Field("", description="Where the API begins; empty means the preset's address.")
+    ] = Field("", description="Base URL of the API; empty: the preset's address.")
     query: Annotated[dict[str, str], AfterValidator(values.query)] = Field(
-        {}, description="What stands behind ? in every request's address."
+        {}, description="Query parameters of every request."
     )
-    models: list[str] = Field([], description="Models always offered, found or not.")
+    models: list[str] = Field(
+        [], description="Models to offer in addition to those that it lists."
+    )
     model: str = Field("", description="The model to use when a client names none.")
     api_key_env: str = Field(
-        "", description="Read the key from this variable and from nowhere else."
+        "", description="Read the key from this environment variable only."
     )
     api_key_cmd: list[str] = Field(
         [],
-        description="Run this program (no shell); its first line is the key.",
+        description="Run this program without a shell; its first line is the key.",
     )
     timeout: float = Field(
-        0, ge=0, description="Longest silence in seconds; 0 means the kind's own."
+        0, ge=0, description="Idle timeout in seconds; 0: the default of the kind."
     )
     context_window: int = Field(
-        0, ge=0, description="Tokens that fit, answer included; 0: find out."
+        0, ge=0, description="Context window in tokens, output included; 0: detect it."
     )
     ca_file: str = Field("", description="As in [network], for this upstream.")
     proxy: _Proxy = Field("", description="As in [network], for this upstream.")
     allow_insecure_http: bool = Field(
-        False, description="Allow plain http beyond this machine: the key travels bare."
+        False, description="Allow plain http to other machines; the key is readable."
     )
 
 
 class ModelSettings(_Section):
-    """Which model does what: byok:<upstream>:<model>, or a listed model."""
+    """The model for each purpose: byok:<upstream>:<model>, or a listed model."""
 
     chat: str = Field("", description="Chats whose client names no model.")
     completion: str = Field("", description="Inline completions.")
     edit: str = Field("", description="Edits, smart paste, next edits.")
     commit: str = Field("", description="Commit messages.")
     title: str = Field("", description="Titles of conversations.")
-    summary: str = Field("", description="Summaries and other jobs in the background.")
-    enhance: str = Field("", description="Prompts said better.")
+    summary: str = Field("", description="Summaries and other background requests.")
+    enhance: str = Field("", description="Prompt enhancement.")
     small: str = Field(
-        "", description="Whatever of commit, title, summary and enhance is not set."
+        "", description="Each of commit, title, summary and enhance that is not set."
     )
 
     def for_purpose(self, purpose: Purpose) -> str:
@@ -115,13 +117,13 @@ class ModelSettings(_Section):
 
 
 class OfficialSettings(_Section):
-    """Which groups of endpoints the official service answers: local, official, off."""
+    """Who answers each group of endpoints: local, official, or off."""
 
     base_url: Annotated[str, AfterValidator(values.official_url)] = Field(
-        "", description="Where it is; empty means that byok never asks it."
+        "", description="Address of the official service; empty: never used."
     )
     models: ServedBy = Field(
-        ServedBy.LOCAL, description="The list of models and flags; never off."
+        ServedBy.LOCAL, description="The model list and feature flags; never off."
     )
     context: ServedBy = Field(ServedBy.LOCAL, description="Uploads and code retrieval.")
     completion: ServedBy = Field(ServedBy.LOCAL, description="Inline completions.")
@@ -139,117 +141,115 @@ class OfficialSettings(_Section):
     )
     telemetry: ServedBy = Field(
         ServedBy.OFF,
-        description="Events, metrics, feedback; swallowed unless official.",
+        description="Events, metrics, feedback; discarded unless official.",
     )
 
     @field_validator("models")
     @classmethod
     def _not_off(cls, wanted: ServedBy) -> ServedBy:
         if wanted is ServedBy.OFF:
-            raise ValueError("must be local or official: no client starts without it")
+            raise ValueError("must be local or official: clients do not start without")
         return wanted
 
     def where(self, group: EndpointGroup) -> ServedBy:
-        """Return where a group is answered."""
+        """Return who answers a group; local if the service has no address."""
         wanted: ServedBy = getattr(self, group.value)
         unknown = wanted is ServedBy.OFFICIAL and not self.base_url
         return ServedBy.LOCAL if unknown else wanted
 
     @property
     def lacks_address(self) -> bool:
-        """Whether a group is to go to a service whose address is not set."""
+        """Whether a group is set to official although no address is set."""
         wanted = any(getattr(self, g.value) is ServedBy.OFFICIAL for g in EndpointGroup)
         return wanted and not self.base_url
 
     @property
     def groups(self) -> tuple[EndpointGroup, ...]:
-        """The groups that the service answers."""
+        """The groups that the official service answers."""
         return tuple(g for g in EndpointGroup if self.where(g) is ServedBy.OFFICIAL)
 
 
 class RoutingSettings(_Section):
-    """Which model answers, and what the official service does."""
+    """The default model, the models by purpose, and the official service."""
 
     default: str = Field(
         "", description="Default model: byok:<upstream>:<model>, or a listed model."
     )
     models: ModelSettings = Field(
-        default_factory=lambda: ModelSettings(), description="A model for a purpose."
+        default_factory=lambda: ModelSettings(), description="A model per purpose."
     )
     official: OfficialSettings = Field(
         default_factory=lambda: OfficialSettings(),
-        description="What the official service answers.",
+        description="Who answers each group of endpoints.",
     )
 
 
 class ChatSettings(_RequestDefaults):
-    """Defaults of every chat request, where the upstream sets none."""
+    """Defaults of chat requests; an upstream's own value overrides them."""
 
-    retrieval: bool = Field(
-        True, description="Add code that a client names to its questions."
-    )
+    retrieval: bool = Field(True, description="Add code to chat messages.")
     context_chars: int = Field(
-        DEFAULT_LENGTH, ge=1000, le=400_000, description="How much code, in characters."
+        DEFAULT_LENGTH, ge=1000, le=400_000, description="Most characters of code."
     )
 
 
 class CompletionSettings(_Section):
-    """How inline completions are made."""
+    """Inline completions: the interface, limits and optional kinds."""
 
-    way: Annotated[str, AfterValidator(values.fill_way)] = Field(
+    way: Annotated[str, AfterValidator(values.fim_mode)] = Field(
         values.AUTO,
-        description="auto takes the upstream's best; else infill, suffix, fim, "
-        "template or chat alone.",
+        description="auto: the upstream's best FIM interface; infill, suffix, fim, "
+        "template or chat: only that one.",
     )
     timeout_ms: int = Field(
-        3000, ge=100, le=60_000, description="What came until then is given."
+        3000, ge=100, le=60_000, description="Return the lines received by then."
     )
     max_tokens: int = Field(
-        256, ge=1, le=4096, description="Longest completion, in tokens of the model."
+        256, ge=1, le=4096, description="Longest completion in tokens."
     )
     chat_input: bool = Field(
-        False, description="Complete what is typed into the chat box, at every pause."
+        False, description="Complete text in the chat input box at every pause."
     )
     next_edit: bool = Field(
-        False, description="Suggest the next edit of a file, at every pause."
+        False, description="Suggest the next edit of a file at every pause."
     )
 
 
 class ToolSettings(_Section):
-    """What happens to a model's tool calls."""
+    """How malformed tool calls are handled."""
 
     repair: RepairMode = Field(
         RepairMode.LOSSLESS,
-        description="lossless; fill also invents empty values; off passes through.",
+        description="lossless; fill also adds empty values; off changes nothing.",
     )
     ask_again: int = Field(
         1,
         ge=0,
         le=5,
-        description="How often a turn asks again for a tool call that is no JSON.",
+        description="Retries per turn for a tool call that is not valid JSON.",
     )
 
 
 class ContextSettings(_Section):
-    """Which code byok knows, and how much of it it keeps."""
+    """The code index, and the storage for uploaded files."""
 
     workspaces: list[str] = Field([], description="Folders to index and to follow.")
     max_files: int = Field(
-        250_000, ge=1, description="Beyond this a workspace is left to ripgrep."
+        250_000, ge=1, description="Larger workspaces are searched with ripgrep."
     )
     extensions: list[str] = Field(
-        [], description="The only extensions to index; empty: all."
+        [], description="Index only these extensions; empty: all text files."
     )
     allow_secret: list[str] = Field(
         [],
-        description="Patterns, as in .gitignore, that open files with secret names.",
+        description="Patterns, as in .gitignore, of files with secret names to read.",
     )
     workers: int = Field(2, ge=1, le=16, description="Processes that parse files.")
     parse_seconds: float = Field(
-        2, gt=0, le=60, description="Longest time for one file."
+        2, gt=0, le=60, description="Most CPU seconds for one file."
     )
     store_mb: int = Field(
-        2048, ge=16, description="Room for what clients upload, in MiB, compressed."
+        2048, ge=16, description="Space for uploaded files in MiB, compressed."
     )
 
 
@@ -258,21 +258,21 @@ class RetrievalSettings(_Section):
 
     mode: SearchMode = Field(
         SearchMode.AUTO,
-        description="auto; index alone; ripgrep alone: a plain text search.",
+        description="auto, index only, or ripgrep only (a plain text search).",
     )
 
 
 class LimitSettings(_Section):
-    """How much byok takes on at once."""
+    """Limits on concurrent work."""
 
-    streams: int = Field(256, ge=1, le=4096, description="Answers at the same time.")
+    streams: int = Field(256, ge=1, le=4096, description="Concurrent responses.")
     waiting: int = Field(64, ge=0, le=4096, description="Requests that may wait.")
-    wait_seconds: float = Field(10, ge=0, le=60, description="How long they wait.")
+    wait_seconds: float = Field(10, ge=0, le=60, description="Longest wait in seconds.")
     connections: int = Field(512, ge=8, le=8192, description="Open connections.")
 
 
 class LogSettings(_Section):
-    """What is written down. Keys and bodies never are."""
+    """The log. Keys and bodies are never logged."""
 
     level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = Field(
         "info", description="debug, info, warning or error."

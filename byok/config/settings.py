@@ -1,4 +1,4 @@
-"""All settings together: their sources, and what must hold between sections."""
+"""All settings: their sources, and constraints between sections."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ from byok.urls import is_loopback
 
 
 class Settings(BaseSettings):
-    """Everything that a user can decide."""
+    """All settings of a user, by section."""
 
     model_config = SettingsConfigDict(
         env_prefix="BYOK_",
@@ -59,7 +59,7 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _name_types(cls, given: Any) -> Any:
-        """Give a section that is named like a preset that preset's type."""
+        """Set the type of an upstream section that is named like a preset."""
         upstreams = given.get("upstreams") if isinstance(given, dict) else None
         if isinstance(upstreams, dict):
             for name, section in upstreams.items():
@@ -77,8 +77,8 @@ class Settings(BaseSettings):
                 )
             if name == OFFICIAL:
                 raise ValueError(
-                    f"the name {OFFICIAL} is that of the official service: its address "
-                    "belongs under [routing.official]"
+                    f"the name {OFFICIAL} is reserved for the official service; set "
+                    "its address under [routing.official]"
                 )
             _check_upstream(name, upstream)
         if self.prompts:
@@ -94,7 +94,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Order the sources; the file comes in as the init argument `_toml`."""
+        """Return the sources in order; the file is the init argument `_toml`."""
         del dotenv_settings, file_secret_settings
         given = dict(getattr(init_settings, "init_kwargs", {}))
         file = given.pop("_toml", {})
@@ -111,7 +111,7 @@ def _check_prompts(prompts: dict[str, str]) -> None:
     known = [row.path.lstrip("/") for row in ENDPOINTS if isinstance(row, Generate)]
     for endpoint in prompts:
         if endpoint not in known:
-            raise ValueError(f"[prompts] knows these keys: {', '.join(known)}")
+            raise ValueError(f"the keys of [prompts] are: {', '.join(known)}")
 
 
 def _check_upstream(name: str, upstream: UpstreamSettings) -> None:
@@ -124,6 +124,6 @@ def _check_upstream(name: str, upstream: UpstreamSettings) -> None:
         and not upstream.allow_insecure_http
     ):
         raise ValueError(
-            f"upstreams.{name}.base_url is plain http to another machine, so its key "
-            "could be read on the way: use https, or set allow_insecure_http = true"
+            f"upstreams.{name}.base_url is plain http to another machine, so others "
+            "could read its key: use https, or set allow_insecure_http = true"
         )

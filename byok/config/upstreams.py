@@ -1,4 +1,4 @@
-"""Which upstream `--upstream` means: of the settings, of the presets, or a URL."""
+"""Resolve `--upstream`: a name from the settings, a preset, or a URL."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ CUSTOM = "custom"
 
 
 def upstream_named(wanted: str, settings: Settings) -> tuple[str, UpstreamSettings]:
-    """Read `--upstream`: a name of the settings, a preset, or a URL.
+    """Return the name and section of an upstream given by name, preset or URL.
 
     Raises:
         ConfigError: it is none of these.
@@ -23,15 +23,15 @@ def upstream_named(wanted: str, settings: Settings) -> tuple[str, UpstreamSettin
     if wanted == "azure":
         raise ConfigError(
             "azure needs the address of your resource.",
-            hint="Add base_url under [upstreams.azure] in the file that "
-            "byok config path names.",
+            hint="Set base_url under [upstreams.azure] in your settings file "
+            "(byok config path).",
         )
     if wanted == DEMO or (wanted in PRESETS and PRESETS[wanted].base_url):
         return wanted, UpstreamSettings(type=wanted)
     known = ", ".join(upstream_names(settings.upstreams))
     raise ConfigError(
-        f"There is no upstream {wanted!r}.",
-        hint=f"Known are: {known}; or give a URL.",
+        f"Unknown upstream {wanted!r}.",
+        hint=f"Use one of {known}, or a URL.",
     )
 
 
@@ -45,7 +45,7 @@ def _custom(url: str) -> UpstreamSettings:
         return Settings(upstreams={CUSTOM: {"base_url": url}}).upstreams[CUSTOM]
     except ValueError as error:
         raise ConfigError(
-            "The upstream's URL cannot be used: it must look like https://host/v1.",
-            hint="For plain http to another machine write a section in the settings, "
+            "The upstream's URL is invalid: it must look like https://host/v1.",
+            hint="For plain http to another machine, add a section to the settings "
             "with allow_insecure_http = true.",
         ) from error

@@ -1,4 +1,4 @@
-"""What a setting's value must look like; errors say what is expected, no value."""
+"""Validators of single values; errors say what is expected and never show the value."""
 
 import re
 from urllib.parse import urlsplit
@@ -16,13 +16,13 @@ AUTO = "auto"
 def base_url(url: str) -> str:
     """Check an upstream's base URL; an empty path gets /v1, any other is kept."""
     if "?" in url:
-        raise ValueError("must hold no query: put that into query = {…}")
+        raise ValueError("must not contain a query: use query = {…}")
     url = address(url)
     return url if urlsplit(url).path else f"{url}/v1"
 
 
 def official_url(url: str) -> str:
-    """Check where the official service is: plain http only on this machine."""
+    """Check the official service's address: plain http only on this machine."""
     url = address(url) if url else url
     if url.lower().startswith("http:") and not is_loopback(url):
         raise ValueError("must begin with https://, or its token could be read")
@@ -30,27 +30,27 @@ def official_url(url: str) -> str:
 
 
 def address(url: str) -> str:
-    """Check an address of HTTP; slashes at its end are dropped."""
+    """Check an HTTP address; slashes at its end are removed."""
     if not all("!" <= char <= "~" for char in url):
-        raise ValueError("must hold printable ASCII characters only, and no space")
+        raise ValueError("must contain printable ASCII characters only, and no space")
     try:
         parts = urlsplit(url)
         _ = parts.port
         if not re.fullmatch(r"[^\[\]]*|\[[0-9A-Fa-f:.]+\](:\d*)?", parts.netloc):
             raise ValueError
     except ValueError:
-        raise ValueError("must hold a valid host and port") from None
+        raise ValueError("must contain a valid host and port") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("must look like https://host/v1")
     if "@" in parts.netloc or "?" in url or "#" in url:
-        raise ValueError("must hold no user, password, query or fragment")
+        raise ValueError("must not contain a user, password, query or fragment")
     if is_link_local(parts.hostname):
         raise ValueError("must not be a link-local address")
     return url.rstrip("/")
 
 
 def port(number: int) -> int:
-    """Check a TCP port; those below 1024 belong to the system."""
+    """Check a TCP port; ports below 1024 are privileged."""
     if number and not 1024 <= number <= 65535:
         raise ValueError("must be 0 (any free port) or from 1024 to 65535")
     return number
@@ -64,7 +64,7 @@ def upstream_type(name: str) -> str:
 
 
 def dialect(name: str) -> str:
-    """Check the name of a wire protocol."""
+    """Check the name of a dialect."""
     if not name:
         return name
     from byok.dialects.registry import (
@@ -76,15 +76,15 @@ def dialect(name: str) -> str:
     return name
 
 
-def fill_way(name: str) -> str:
-    """Check a way to fill gaps in code."""
+def fim_mode(name: str) -> str:
+    """Check the FIM mode."""
     if name not in (AUTO, *FimMode):
         raise ValueError(f"must be one of: {', '.join((AUTO, *FimMode))}")
     return name
 
 
 def headers(given: dict[str, str]) -> dict[str, str]:
-    """Check header names and values: printable ASCII, so none can hide another."""
+    """Check header names and values: printable ASCII, which rules out injection."""
     for name, value in given.items():
         if not _HEADER_NAME.match(name):
             raise ValueError("a header's name has letters, digits and - only")
@@ -94,15 +94,15 @@ def headers(given: dict[str, str]) -> dict[str, str]:
 
 
 def query(given: dict[str, str]) -> dict[str, str]:
-    """Check what is added to an address behind its question mark."""
+    """Check the names and values of query parameters."""
     for name, value in given.items():
         if not name or not all("!" <= char <= "~" for char in name + value):
-            raise ValueError("must hold printable ASCII characters only, and no space")
+            raise ValueError("must contain printable ASCII characters only, no space")
     return given
 
 
 def proxy(url: str) -> str:
-    """Check a proxy's address."""
+    """Check the address of a proxy."""
     if url and not url.startswith(("http://", "https://")):
         raise ValueError("must look like http://host:port")
     return url

@@ -1,1 +1,1 @@
-"""Asking byok from another process of the same user."""
+"""Access to the daemon from other processes of the same user."""

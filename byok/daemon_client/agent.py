@@ -1,8 +1,8 @@
-"""Asks on behalf of one agent, about the folder that it works in.
+"""Answer one agent's questions about the folder that it works in.
 
-Only one process can have the index open, and agents come in several windows. So where
-another one has it, the daemon is started, which then answers all of them; until it
-does, or where it is not wanted, a text search answers.
+Only one process can have the index open, but agents run in several windows. If another
+process has it open, the daemon is started and answers all of them. Until the daemon
+runs, or if it must not be started, a text search answers.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,16 +16,17 @@ from byok.routing import Service
 
 
 class SearchesText(Protocol):
-    """What answers without an index (`text_search.TextSearch`)."""
+    """A search without an index (`TextSearch` in `retrieval/text_search.py`)."""
 
     async def answer(self, question: str, roots: Sequence[Path]) -> str:
-        """Return the text of an answer."""
+        """Return the answer as text."""
 
 
 class Agent:
-    """Asks whoever can answer; `given` are the folders that its user named, if any.
+    """Answers from the daemon, the own index or a text search.
 
-    Else it is about the workspace or the project around the folder `here`.
+    It searches the folders `given` by the user, else the workspace or project around
+    the folder `here`.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class Agent:
         open_text: Callable[[], SearchesText],
         start: Callable[[], None] = lambda: None,
     ) -> None:
-        """Ask nobody yet; `start` starts a daemon in the background."""
+        """Open nothing yet; `start` starts a daemon in the background."""
         self._client = client
         self._given = given
         self._here = here
@@ -46,7 +47,7 @@ class Agent:
         self._roots: list[str] | None = None
 
     async def look(self) -> None:
-        """Begin to index before the first question; give way to a daemon that runs.
+        """Start indexing before the first question; switch to a daemon that runs.
 
         Raises:
             ByokError: nobody can answer.
@@ -74,7 +75,7 @@ class Agent:
         return await self._open_text().answer(question, folders)
 
     async def _scope(self) -> list[str]:
-        """Return the workspaces to search, which are followed then; none is unknown."""
+        """Return the workspaces to search; the index follows them from now on."""
         if self._roots is None:
             told = await self._client.ask(Service.INDEX_STATUS, {})
             if self._given:
@@ -87,7 +88,7 @@ class Agent:
     async def _around(self, known: Sequence[Path]) -> list[str]:
         try:
             root = workspace_of(self._here, known)
-        except ConfigError:  # such as the home folder: then the question must say it
+        except ConfigError:  # such as the home folder: the question must name a path
             return []
         if root not in known:
             await self._client.follow([root])

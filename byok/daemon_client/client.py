@@ -1,8 +1,8 @@
-"""Asks for code on behalf of this user: the running daemon, else right here.
+"""Answer index requests: by the running daemon, else in this process.
 
-Only one process can have the index open. So whoever wants something of it (the command
-line, the MCP server) asks the daemon if there is one; only without one it opens the
-files itself, and lets go of them as soon as a daemon runs.
+Only one process can have the index open. So the command line and the MCP server ask the
+daemon if one is running. Without a daemon they open the index themselves, and close it
+as soon as a daemon runs.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _PAUSE = 0.2
 
 
 class Answering(Protocol):
-    """What knows of code: the daemon, or a context of this process."""
+    """Answers index requests: the daemon, or the index in this process."""
 
     async def answer(self, service: Service, body: Json) -> Json:
         """Answer one of the endpoints of the context."""
@@ -42,7 +42,10 @@ class _Open(NamedTuple):
 
 
 class LocalClient:
-    """Asks whoever knows; notices a daemon that came or went. Made by `asking`."""
+    """Sends requests to the daemon, or to an index in this process.
+
+    It notices when a daemon starts or ends. Create it with `asking`.
+    """
 
     def __init__(
         self,
@@ -53,9 +56,10 @@ class LocalClient:
         patience: float = _PATIENCE,
         start_seconds: float = START_SECONDS,
     ) -> None:
-        """Open nothing yet; `roots` are folders to follow, besides those declared.
+        """Open nothing yet.
 
-        `patience` are the seconds that an index in use is waited for.
+        `roots` are folders to follow in addition to the declared ones. `patience` is
+        how many seconds to wait for an index that another process has open.
         """
         self._paths = paths
         self._open_own = open_own
@@ -67,7 +71,7 @@ class LocalClient:
         self._asked = 0
 
     async def ask(self, service: Service, body: Json) -> Json:
-        """Return the answer of the daemon, or this process's own.
+        """Return the answer of the daemon or of this process.
 
         Raises:
             ByokError: the same error in both cases.
@@ -88,19 +92,19 @@ class LocalClient:
             await asyncio.sleep(_PAUSE)
 
     async def daemon(self) -> Instance | None:
-        """Return the daemon that answers; None if that is this process itself."""
+        """Return the daemon that answers; None if this process answers itself."""
         return (await self._open_door()).daemon
 
     async def look(self) -> None:
-        """Open what there is to open, or change over to a daemon that runs now.
+        """Open the index, or switch to a daemon that runs now.
 
         Raises:
-            ByokError: neither can be had.
+            ByokError: neither is possible.
         """
         await self._open_door()
 
     async def follow(self, roots: Iterable[Path]) -> None:
-        """Let more folders be followed: by the daemon for good, else for now.
+        """Follow more folders: permanently by the daemon, else while this client lives.
 
         Raises:
             ConfigError: one cannot be a workspace.
@@ -113,11 +117,14 @@ class LocalClient:
             await self._declare(found.door)
 
     async def close(self) -> None:
-        """Close what was opened."""
+        """Close the connection or the index."""
         await self._leave(self._open)
 
     async def _open_door(self, *, asking: int = 0) -> _Open:
-        """Open; `asking` of those who are being answered is the caller's own part."""
+        """Return the open daemon or index, opening it if needed.
+
+        `asking` is how many of the requests in progress are the caller's own.
+        """
         async with self._opening:
             found = self._open
             if found and found.daemon is None and self._asked <= asking:
@@ -131,7 +138,7 @@ class LocalClient:
             return found
 
     async def _rather_a_daemon(self, own: _Open) -> _Open | None:
-        """Close this process's own context if a daemon runs now."""
+        """Close this process's own index if a daemon runs now."""
         if not self._paths.daemon.exists():
             return own
         if await asyncio.to_thread(find_daemon, self._paths, 0) is None:
@@ -163,7 +170,7 @@ class LocalClient:
             await door.answer(Service.INDEX_ADD, {"root": str(root)})
 
     async def _leave(self, found: _Open | None) -> None:
-        """Close what was found, unless it is closed already."""
+        """Close `found` unless it is closed already."""
         async with self._opening:
             if found is not None and self._open is found:
                 self._open = None
@@ -178,7 +185,7 @@ async def asking(
     *,
     patience: float = _PATIENCE,
 ) -> AsyncIterator[LocalClient]:
-    """Give a client that opens what it needs, and close that in the end."""
+    """Give a client that opens the daemon or index on demand; close it at the end."""
     client = LocalClient(paths, open_own, roots, patience=patience)
     try:
         yield client

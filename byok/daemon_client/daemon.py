@@ -1,4 +1,4 @@
-"""The daemon over HTTP, as another process of its user asks it."""
+"""Requests to the daemon over HTTP, from other processes of its user."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -38,7 +38,7 @@ _CONNECT_SECONDS, _ANSWER_SECONDS = 5.0, 300.0
 
 @asynccontextmanager
 async def talking(daemon: Instance, token: str) -> AsyncIterator["DaemonDoor"]:
-    """Give a connection to a daemon that has proved to be it."""
+    """Give a connection to a daemon that has passed the challenge."""
     import aiohttp
 
     timeout = aiohttp.ClientTimeout(
@@ -58,13 +58,18 @@ async def talking(daemon: Instance, token: str) -> AsyncIterator["DaemonDoor"]:
 
 
 class DaemonDoor:
-    """The daemon over HTTP."""
+    """The running daemon, reached over HTTP."""
 
     def __init__(self, session: "aiohttp.ClientSession") -> None:
         self._session = session
 
     async def answer(self, service: Service, body: Json) -> Json:
-        """Send a request; errors come out as the daemon raised them."""
+        """Send a request and return the answer.
+
+        Raises:
+            NotReady: the daemon does not answer, is gone, or has another version.
+            ByokError: as raised by the daemon.
+        """
         import aiohttp
 
         try:
@@ -75,7 +80,7 @@ class DaemonDoor:
         except TimeoutError as error:
             raise NotReady("The byok daemon did not answer in time.") from error
         except (aiohttp.ClientError, OSError, RuntimeError) as error:
-            raise DaemonGone("The byok daemon ended.") from error
+            raise DaemonGone("The byok daemon has ended.") from error
         if status == 401:  # the token was replaced, or somebody else is there now
             raise DaemonGone("The byok daemon refused the token.")
         return _decode_answer(status, raw)
@@ -93,8 +98,8 @@ def _decode_answer(status: int, raw: bytes) -> Json:
     error = told.get("error")
     if status == 200 or not isinstance(error, dict):  # it does not know this path
         raise NotReady(
-            "The running byok daemon is of another version.",
-            hint="Stop it and start it again: byok serve",
+            "The running byok daemon has another version.",
+            hint="Restart it: byok stop, then byok serve",
             code="other_version",
         )
     code = str(error.get("code", ""))

@@ -1,4 +1,4 @@
-"""Finding the running daemon of this user."""
+"""Find the running daemon of this user and verify it by challenge."""
 
 import time
 
@@ -12,9 +12,10 @@ _PAUSE = 0.2
 
 
 def find_daemon(paths: Paths, seconds: float = START_SECONDS) -> Instance | None:
-    """Return the daemon if it proves to be it; blocks.
+    """Return the daemon if it passes the challenge, else None; blocks.
 
-    One that is just starting is waited for. Nobody gets the token without the proof.
+    Waits up to `seconds` for one that is just starting. The token is not sent before
+    the challenge is passed.
     """
     deadline = time.monotonic() + seconds
     while is_held(paths):

@@ -1,4 +1,4 @@
-"""Which workspace a folder belongs to: code of another one shall not answer there."""
+"""Find the workspace or project around a folder, so that no other code is searched."""
 
 import os
 from collections.abc import Iterable
@@ -21,14 +21,14 @@ def workspace_of(folder: Path, known: Iterable[Path]) -> Path:
 
 
 def check_project(folder: Path) -> Path:
-    """Return a folder that a program may have been started in to work on it.
+    """Return a folder if it can be the project of a program started in it.
 
     Raises:
-        ConfigError: it cannot be a workspace, or is one of the system's own.
+        ConfigError: it cannot be a workspace, or is a system folder.
     """
     system = os.environ.get("SYSTEMROOT")  # where Windows starts programs
     if system and folder.is_relative_to(system):
-        raise ConfigError(f"{folder} is a folder of the system.")
+        raise ConfigError(f"{folder} is a system folder.")
     return check_root(folder)
 
 

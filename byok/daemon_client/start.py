@@ -1,4 +1,4 @@
-"""Starting the daemon in the background, for good: it outlives who starts it."""
+"""Start the daemon in the background, where it outlives the process that started it."""
 
 import logging
 import subprocess
@@ -14,16 +14,16 @@ _PAUSE = 60.0
 
 
 def daemon_command(config: Path | None) -> list[str]:
-    """Return what starts a daemon like this process, unless one runs.
+    """Return the command that starts a daemon, or does nothing if one runs.
 
-    `-P`: nothing is imported from the folder that it is started in.
+    `-P` keeps Python from importing modules of the current folder.
     """
     options = ["--config", str(config.absolute())] if config else []
     return [sys.executable, "-P", "-m", "byok", "serve", "--ensure", *options]
 
 
 class Starter:
-    """Starts a daemon now and then, if asked to; what becomes of it `find` tells."""
+    """Starts a daemon at most once per `pause`; does not check whether it runs."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Starter:
         pause: float = _PAUSE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take what to run, and in which folder; tries are `pause` seconds apart."""
+        """Take the command and its folder; attempts are `pause` seconds apart."""
         self._command = command
         self._folder = folder
         self._pause = pause
@@ -42,7 +42,7 @@ class Starter:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it, unless that was tried a moment ago; does not wait for it."""
+        """Start it unless that was just tried; do not wait for it."""
         if self._tried is not None and self._clock() - self._tried < self._pause:
             return
         self._tried = self._clock()
@@ -50,7 +50,7 @@ class Starter:
             code = self._process.poll()
             if code is None:
                 return
-            _log.warning("the daemon ended (exit %d): `byok serve` says why", code)
+            _log.warning("the daemon ended (exit %d); see `byok serve`", code)
         make_private(self._folder)
         flags = 0
         if sys.platform == "win32":

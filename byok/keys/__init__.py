@@ -1,4 +1,4 @@
-"""Where a key comes from."""
+"""Where keys come from: environment, command, keyring, vault."""
 
 from byok.keys.ladder import FoundKey, KeyLadder, KeyWanted
 from byok.keys.validate import clean_key, fingerprint

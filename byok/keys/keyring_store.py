@@ -1,9 +1,9 @@
-"""The operating system's keyring, with a time limit and only real ones.
+"""The operating system's keyring, restricted to real backends and with a timeout.
 
 The keyring library may choose a backend that writes keys in plain text, or one that
-accepts a key and forgets it; it may also wait for ever for a desktop that is not
-there. So the backend must be one of the systems' own, every call runs in a thread
-that is given up after a limit, and what was written is read back.
+accepts a key and forgets it; it may also wait forever for a desktop that is not there.
+So the backend must be one of the operating systems' own, every call runs in a thread
+that is abandoned after a timeout, and a stored key is read back.
 """
 
 import threading
@@ -51,8 +51,8 @@ class KeyringStore:
     def get(self, entry: str) -> str | None:
         """Return the stored key, or None.
 
-        A keyring that refused is not asked again for a while: each question may be
-        one more dialog on the user's desktop.
+        A keyring that failed is not asked again for 30 seconds: each call may open
+        another dialog on the user's desktop.
 
         Raises:
             ConfigError: there is no usable keyring, it is locked, or does not answer.
@@ -69,14 +69,14 @@ class KeyringStore:
         """Store a key and read it back.
 
         Raises:
-            ConfigError: as for get, or the keyring did not keep the key.
+            ConfigError: as for get, or the keyring did not store the key.
         """
         self._call(lambda ring: ring.set_password(SERVICE, entry, key))
         if self.get(entry) != key:
-            raise ConfigError("The OS keyring did not keep the key.", hint=_CURE)
+            raise ConfigError("The OS keyring did not store the key.", hint=_CURE)
 
     def remove(self, entry: str) -> bool:
-        """Forget a key; False when there was none.
+        """Remove a key; False if there was none.
 
         Raises:
             ConfigError: as for get.
@@ -87,7 +87,7 @@ class KeyringStore:
         return True
 
     def _call(self, action: "Callable[[KeyringBackend], T]") -> T:
-        """Run one call in a thread of its own, which dies with the process."""
+        """Run one call in its own thread, which does not outlive the process."""
         outcome: list[T] = []
         failure: list[Exception] = []
 
@@ -101,7 +101,7 @@ class KeyringStore:
         if self._stuck is None or not self._stuck.is_alive():
             thread.start()
             thread.join(self._seconds)
-            self._stuck = thread  # while it still waits, nobody else has to
+            self._stuck = thread  # while it hangs, other calls fail at once
         if failure:
             raise _translate(failure[0]) from failure[0]
         if not outcome:
@@ -113,10 +113,10 @@ class KeyringStore:
 
 
 def _choose_backend() -> "KeyringBackend":
-    """Return the keyring that the library chose, if it is one of the systems' own.
+    """Return the library's backend if it is one of the operating systems' own.
 
     Raises:
-        ConfigError: it would keep keys in plain text, forget them, or is none at all.
+        ConfigError: it stores plain text, forgets keys, or there is none.
     """
     import keyring
 
@@ -131,7 +131,7 @@ def _choose_backend() -> "KeyringBackend":
     if module.startswith(("keyring.backends.fail", "keyring.backends.null", _CHAINER)):
         raise ConfigError("no OS keyring is available here", hint=_CURE)
     raise ConfigError(
-        f"the keyring backend {module} is refused: it is none of the systems' own",
+        f"the keyring backend {module} is refused: it is not an operating system's own",
         hint=_CURE,
     )
 
@@ -142,7 +142,7 @@ def _translate(error: Exception) -> ConfigError:
     kind = type(error).__name__
     if kind in ("KeyringLocked", "InitError", "EOFError", "PasswordSetError"):
         return ConfigError(
-            "the OS keyring is locked, or nobody can be asked to unlock it", hint=_CURE
+            "the OS keyring is locked and cannot ask to be unlocked", hint=_CURE
         )
     if kind == "NoKeyringError":
         return ConfigError("no OS keyring is available here", hint=_CURE)

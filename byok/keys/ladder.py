@@ -1,9 +1,30 @@
-"""The order in which a key is looked for.
+"""The key ladder: the sources of a key, in the order in which they are tried.
 
-A source that the user named is the only one. Otherwise the first hit of: systemd
-credential, `BYOK_KEY_<NAME>`, the vendor's own variable, the OS keyring, the
-encrypted vault. Stored keys are bound to the origin (scheme, host, port) for which
-they were stored, so that a changed base_url cannot carry a key elsewhere.
+The order is: `api_key_env` or `api_key_cmd`; the systemd credential `byok.NAME`;
+`BYOK_KEY_<NAME>`; the vendor's own variable, such as `OPENAI_API_KEY`; the OS keyring;
+the encrypted vault. A source of the first kind is exclusive: with a fallback, a typo
+would silently send another key, perhaps of another account.
+
+Otherwise explicit sources come before ambient ones, and cheap ones before those that
+may open a dialog. A service manager or shell sets a credential or variable for this
+process, so it overrides a stored key. `BYOK_KEY_<NAME>` can only be meant for byok, so
+it comes before the vendor's variable, which applies to the vendor's own address only:
+`OPENAI_API_KEY` must not be sent to a gateway that imitates OpenAI. For local servers,
+which rarely need a key, `stores=False` leaves keyring and vault out.
+
+Stored keys are named `NAME@scheme://host:port`. If they were named after the upstream
+alone, anybody who can change `base_url` could have the key sent to another host. Now
+such a change finds no key, and the user has to set it again.
+
+A store that fails (locked, damaged, no backend) does not end the search; its reason is
+shown only if no key is found. A named source or a credential that fails does raise,
+because there the intention is clear. Empty values count as not found, so that an empty
+variable in a shell profile does not hide the keyring.
+
+The key command runs without a shell, outside the working folder and without keys in its
+environment, so that a repository can neither replace it nor read from it. Its output is
+limited and never shown. The whole process group is killed at the timeout: a surviving
+child would keep the pipe open and block the reader.
 """
 
 import contextlib
@@ -29,7 +50,11 @@ _COMMAND_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class KeyWanted:
-    """For which upstream a key is looked for, and where the user says it is."""
+    """The upstream that needs a key, and the sources that apply to it.
+
+    `named_env` and `command` are the user's `api_key_env` and `api_key_cmd`;
+    `preset_env` is the vendor's variable, "" if the address is not the vendor's.
+    """
 
     name: str
     base_url: str
@@ -45,7 +70,7 @@ class KeyWanted:
 
     @property
     def entry(self) -> str:
-        """The name under which a stored key is kept."""
+        """The name under which keyring and vault store the key."""
         return f"{self.name}@{self.origin}"
 
     @property
@@ -56,14 +81,14 @@ class KeyWanted:
 
 @dataclass(frozen=True, slots=True)
 class FoundKey:
-    """A key and where it was found; the value is not shown by repr."""
+    """A key and its source; repr does not show the value."""
 
     value: str = field(repr=False)
     source: str
 
 
 class KeyLadder:
-    """Looks for keys; may block for seconds, so callers use a thread."""
+    """Looks for keys in all sources; may block for seconds, so call it in a thread."""
 
     def __init__(
         self,
@@ -77,11 +102,11 @@ class KeyLadder:
         self.vault = vault
 
     def find(self, wanted: KeyWanted, *, stores: bool = True) -> FoundKey:
-        """Return the first key of the ladder; without `stores` only cheap sources.
+        """Return the first key found; without `stores`, skip keyring and vault.
 
         Raises:
-            KeyMissing: none was found; the text names what was tried and the cure.
-            ConfigError: a named source failed, or holds what is no key.
+            KeyMissing: none was found; the message lists what was tried.
+            ConfigError: a named source failed, or its value cannot be a key.
         """
         tried: list[str] = []
         unread: list[str] = []
@@ -141,7 +166,7 @@ def _credential(folder: Path, name: str) -> str:
 
 
 def _program(name: str) -> str:
-    """Return the path of the key program; one in the current folder never counts."""
+    """Return the path of the key program; never one in the current folder."""
     if Path(name).is_absolute():
         return name
     folders = list(map(str, safe_path_entries()))
@@ -149,13 +174,13 @@ def _program(name: str) -> str:
     if found is None or str(Path(found).parent) not in folders:
         raise ConfigError(
             f"api_key_cmd: the program {name} was not found.",
-            hint="Install it, or name it by its whole path.",
+            hint="Install it, or use its absolute path.",
         )
     return found
 
 
 def _environment(wanted: KeyWanted) -> dict[str, str]:
-    """Return the environment without the keys that byok itself would take from it."""
+    """Return the environment without the variables that hold keys."""
     own = {wanted.own_env, wanted.preset_env, wanted.named_env}
     return {
         name: value
@@ -165,13 +190,13 @@ def _environment(wanted: KeyWanted) -> dict[str, str]:
 
 
 def _home() -> Path | None:
-    """Return the user's folder: what a program finds where it runs is the user's."""
+    """Return the home folder, in which the command runs: its files are the user's."""
     home = Path("~").expanduser()
     return home if home.is_dir() else None
 
 
 def _run(wanted: KeyWanted) -> str:
-    """Run the user's key command; its output is bounded and never shown."""
+    """Run the user's key command and return its first line."""
     program, *arguments = wanted.command
     try:
         process = subprocess.Popen(  # noqa: S603 - a list from the user's own settings
@@ -212,7 +237,7 @@ def _run(wanted: KeyWanted) -> str:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End a program and what it started: a child would keep the pipe open."""
+    """Kill a program and its children, which would keep the pipe open."""
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The key of one upstream while the daemon runs: found once, in a thread."""
+"""The key of one upstream while the daemon runs, looked up once in a thread."""
 
 import asyncio
 
@@ -8,10 +8,10 @@ from byok.redact import Redactor
 
 
 class UpstreamKey:
-    """The key of one upstream, looked up once, in a thread.
+    """The key of one upstream, looked up once in a thread.
 
-    A local server seldom wants one: the keyring and the vault, which may ask to be
-    unlocked, are only opened for it after it refused a request.
+    A local server rarely needs a key. The keyring and the vault may prompt the user, so
+    for a local server they are opened only after it rejected a request.
     """
 
     def __init__(
@@ -30,7 +30,11 @@ class UpstreamKey:
         self._lock = asyncio.Lock()
 
     async def get(self) -> str:
-        """Return the key; "" where the upstream works without one."""
+        """Return the key; "" if the upstream needs none.
+
+        Raises:
+            KeyMissing: the upstream needs one and none was found.
+        """
         async with self._lock:
             if self._found is None:
                 self._found = await asyncio.to_thread(self._find)
@@ -38,7 +42,7 @@ class UpstreamKey:
         return self._found.value
 
     def forget(self, *, everywhere: bool = True) -> None:
-        """Look again next time: where it was looked before, or everywhere."""
+        """Look the key up again next time, `everywhere` or in the same places."""
         self._found = None
         self._stores = self._stores or everywhere
 

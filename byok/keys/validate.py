@@ -1,4 +1,4 @@
-"""What counts as a key, and how to name one without showing it."""
+"""Validate keys, and identify them by fingerprint without showing them."""
 
 import hashlib
 
@@ -9,10 +9,10 @@ LONGEST = 512
 
 
 def clean_key(raw: str, *, shortest: int = SHORTEST) -> str:
-    """Return the key without what a paste brings along: spaces, quotes, `Bearer`.
+    """Return a pasted key without spaces, quotes and `Bearer` around it.
 
     Raises:
-        ConfigError: what is left cannot be a key; the value is never part of the text.
+        ConfigError: the rest cannot be a key; the message never contains the value.
     """
     key = raw.strip()
     if len(key) > 1 and key[0] == key[-1] and key[0] in "\"'":
@@ -25,12 +25,12 @@ def clean_key(raw: str, *, shortest: int = SHORTEST) -> str:
         raise ConfigError(f"A key has at most {LONGEST} characters; this has more.")
     if not all("!" <= char <= "~" for char in key):
         raise ConfigError(
-            "A key has only printable ASCII characters and no space; this has others.",
+            "A key has printable ASCII characters only and no spaces; this has others.",
             hint="Copy it again from the provider's page.",
         )
     return key
 
 
 def fingerprint(key: str) -> str:
-    """Return the first 8 hex digits of its SHA-256, enough to tell two keys apart."""
+    """Return the first 8 hex digits of its SHA-256, to tell keys apart."""
     return hashlib.sha256(key.encode()).hexdigest()[:8]

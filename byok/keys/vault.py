@@ -1,4 +1,4 @@
-"""An encrypted file for keys, where there is no keyring; only on request.
+"""An encrypted file for keys, for machines without a keyring; only on request.
 
 AES-256-GCM under a key that scrypt (n=2^17, r=8, p=1) derives from a passphrase. The
 passphrase comes from `BYOK_VAULT_PASSPHRASE`, or from the file that
@@ -38,10 +38,10 @@ class Vault:
         self._derived = (b"", "", b"")  # salt, passphrase, key: scrypt is slow
 
     def get(self, entry: str) -> str | None:
-        """Return the stored key, or None; a missing file holds none.
+        """Return the stored key, or None; a missing file contains no keys.
 
         Raises:
-            ConfigError: the file is damaged, or the passphrase missing or wrong.
+            ConfigError: the file is damaged, or the passphrase is missing or wrong.
         """
         return self._read().get(entry) if self._path.exists() else None
 
@@ -54,7 +54,7 @@ class Vault:
         self._write({**(self._read() if self._path.exists() else {}), entry: key})
 
     def remove(self, entry: str) -> bool:
-        """Forget a key; False when there was none.
+        """Remove a key; False if there was none.
 
         Raises:
             ConfigError: as for get.
@@ -112,7 +112,7 @@ class Vault:
         if name := self._environ.get("BYOK_VAULT_KEY_FILE", ""):
             file = Path(name)
             try:
-                check_private(file, "It must be yours alone, and no link.")
+                check_private(file, "It must belong to you only, and be no link.")
                 phrase = file.read_text(encoding="utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
                 raise ConfigError("BYOK_VAULT_KEY_FILE cannot be read") from error
@@ -138,7 +138,7 @@ def _cipher() -> tuple[type[Exception], Any]:
     except ImportError as error:
         raise ConfigError(
             "The vault needs the package cryptography.",
-            hint="Install it beside byok; where pipx did that: "
+            hint="Install it in byok's environment; with pipx: "
             "pipx inject byokd cryptography",
         ) from error
     return InvalidTag, AESGCM

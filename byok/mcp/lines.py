@@ -1,7 +1,7 @@
-"""JSON-RPC messages, one a line: what cannot be read gets its error, not silence.
+"""JSON-RPC messages, one per line; an unreadable line gets an error response.
 
-The SDK's own transport drops bad lines without an answer, has no limit for a line, and
-reads in a thread that the end of the program waits for.
+The SDK's own transport drops bad lines silently, has no limit for the length of a line,
+and reads in a thread that blocks the end of the program.
 """
 
 import orjson
@@ -19,7 +19,7 @@ MAX_LINE = 4 * 2**20
 
 
 class Lines:
-    """Cuts bytes into lines; of one that is too long, only that is told."""
+    """Splits bytes into lines; a line that is too long is reported, not kept."""
 
     def __init__(self, max_line: int = MAX_LINE) -> None:
         self._max = max_line
@@ -27,7 +27,7 @@ class Lines:
         self._skipping = False
 
     def feed(self, data: bytes) -> list[bytes | None]:
-        """Return the lines that are whole now; None for one that is too long."""
+        """Return the complete lines so far; None for one that is too long."""
         lines: list[bytes | None] = []
         *ended, rest = data.split(b"\n")
         for piece in ended:
@@ -47,7 +47,7 @@ class Lines:
 
 
 def decode(line: bytes | None) -> tuple[JSONRPCMessage | None, JSONRPCError | None]:
-    """Return a message, or the error that answers the line; neither if it is blank."""
+    """Return a message, or the error response to a bad line; neither if it is blank."""
     if line is None:
         return None, _error(INVALID_REQUEST, "The line is too long")
     if not line.strip():
@@ -65,7 +65,7 @@ def decode(line: bytes | None) -> tuple[JSONRPCMessage | None, JSONRPCError | No
         return jsonrpc_message_adapter.validate_python(given, by_name=False), None
     except ValidationError:
         if "method" not in given and ("result" in given or "error" in given):
-            return None, None  # nothing of ours: byok asks clients nothing
+            return None, None  # a response: byok sends clients no requests
         return None, _error(INVALID_REQUEST, "Invalid Request", id)
 
 

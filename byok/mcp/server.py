@@ -1,4 +1,4 @@
-"""Serving one MCP client until it closes its end."""
+"""Serve one MCP client until it closes the connection."""
 
 import asyncio
 import contextlib
@@ -25,10 +25,10 @@ _LOOK_SECONDS = 5.0
 
 
 class AskingClient(Asks, Protocol):
-    """Whoever answers, and has to look who that is from time to time."""
+    """Answers questions, and checks now and then whether a daemon can do so instead."""
 
     async def look(self) -> None:
-        """Open what there is to open, or change over to a daemon that runs now."""
+        """Open the index, or switch to a daemon that runs now."""
 
 
 async def serve(
@@ -36,7 +36,10 @@ async def serve(
     own: Descriptors,
     on_end: Callable[[], None] = lambda: None,
 ) -> None:
-    """Answer until the client closes its end or a signal comes, told to `on_end`."""
+    """Answer until the client closes the connection or a signal arrives.
+
+    `on_end` is called at that moment.
+    """
     async with anyio.create_task_group() as group:
 
         def stop() -> None:
@@ -72,7 +75,7 @@ def _server(asks: Asks) -> Server[dict[str, object]]:
 
 
 async def _keep_up(client: AskingClient) -> None:
-    """Begin to index before the first question; give way to a daemon that starts."""
+    """Start indexing before the first question; hand over to a daemon that starts."""
     told = ""
     while True:
         try:
@@ -85,9 +88,9 @@ async def _keep_up(client: AskingClient) -> None:
 
 
 def end_soon(seconds: float = _END_SECONDS) -> None:
-    """End the process in a moment, whatever still runs: the client is gone.
+    """End the process after `seconds`, whatever still runs: the client is gone.
 
-    What is half written the index repeats at its next start; workers end by themselves.
+    The index repeats unfinished work at its next start; workers end by themselves.
     """
     timer = threading.Timer(seconds, os._exit, (0,))
     timer.daemon = True

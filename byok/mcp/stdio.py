@@ -1,4 +1,4 @@
-"""Standard input and output as the two streams that the SDK's server wants."""
+"""Standard input and output as the two streams that the SDK's server needs."""
 
 import asyncio
 import contextlib
@@ -22,16 +22,16 @@ Outgoing = MemoryObjectSendStream[SessionMessage]
 
 
 class Descriptors(NamedTuple):
-    """Where messages come from and go to."""
+    """The file descriptors that messages are read from and written to."""
 
     source: int
     sink: int
 
 
 def take_over() -> Descriptors:
-    """Keep stdin and stdout for messages alone.
+    """Reserve stdin and stdout for messages.
 
-    What else reads stdin finds it empty; what else is printed goes to stderr.
+    Other code finds stdin empty, and what it prints goes to stderr.
     """
     own = Descriptors(os.dup(0), os.dup(1))
     null = os.open(os.devnull, os.O_RDONLY)
@@ -45,9 +45,10 @@ def take_over() -> Descriptors:
 async def streams(
     own: Descriptors, on_end: Callable[[], None] = lambda: None
 ) -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """Give what is read and where to write, until the block ends.
+    """Give the stream of incoming messages and the stream for outgoing ones.
 
-    The first ends when the client closed either pipe; `on_end` is told at once.
+    The incoming stream ends when the client closes either pipe; `on_end` is called at
+    once.
     """
     into, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, out_of = anyio.create_memory_object_stream[SessionMessage](0)
@@ -91,7 +92,7 @@ async def streams(
 def _read(
     source: int, loop: asyncio.AbstractEventLoop, arrived: "asyncio.Queue[bytes]"
 ) -> None:
-    """Read until the end, which is b"", no faster than the messages are handled."""
+    """Read until the end (b""), no faster than the messages are handled."""
     while True:
         try:
             data = os.read(source, _CHUNK)

@@ -1,4 +1,4 @@
-"""The one tool: `codebase-retrieval`, its description, its arguments, its answer."""
+"""The only tool, `codebase-retrieval`: description, arguments, result."""
 
 import logging
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ TOOL = types.Tool(
 
 
 class Asks(Protocol):
-    """Whoever answers: a client of the daemon, or this process."""
+    """Answers questions about code: a client of the daemon, or this process."""
 
     async def retrieve(self, question: str) -> str:
         """Answer a question about code with excerpts of it."""
@@ -51,7 +51,7 @@ class Asks(Protocol):
 async def call(
     asks: Asks, name: str, arguments: Mapping[str, Any] | None
 ) -> types.CallToolResult:
-    """Run the tool; what goes wrong is a result that the agent can read."""
+    """Run the tool; errors are returned as results that the agent can read."""
     given = dict(arguments or {})
     if wrong := _wrong(name, given):
         return _result(wrong, is_error=True)
@@ -62,19 +62,19 @@ async def call(
         return _result(error.sentence, is_error=True)
     except Exception:
         _log.exception("the tool failed")
-        return _result("Internal error of byok; its stderr says more.", is_error=True)
+        return _result("Internal error in byok; see its stderr.", is_error=True)
 
 
 def _wrong(name: str, given: Mapping[str, Any]) -> str:
-    """Say what is wrong with a call, "" if nothing is."""
+    """Return what is wrong with a call, or ""."""
     if name != NAME:
-        return f"There is no tool {name[:100]!r}; there is {NAME}."
+        return f"Unknown tool {name[:100]!r}; the only one is {NAME}."
     unknown = [key for key in given if key != FIELD]
     if unknown:
         return f"Unknown argument {unknown[0][:100]!r}: the only one is {FIELD}."
     request = given.get(FIELD)
     if not isinstance(request, str) or not request.strip():
-        return f"{FIELD} must be a text that says what to look for."
+        return f"{FIELD} must be a text that describes what to look for."
     if len(request) > LONGEST:
         return f"{FIELD} is longer than {LONGEST:,} characters: ask in a few sentences."
     return ""

@@ -1,1 +1,1 @@
-"""The operating system: byok's files, programs, processes, the module search path."""
+"""The operating system: paths of files, programs, processes, module search path."""

@@ -1,4 +1,4 @@
-"""Where byok keeps its files, and how it writes them.
+"""Where byok stores its files, and how it writes them.
 
 `BYOK_HOME` puts everything under one folder; otherwise platformdirs decides.
 """
@@ -23,7 +23,7 @@ LONGEST_WRITE = 3600.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """The three roots; every file of byok is named here and nowhere else."""
+    """The three root folders and every file below them; no other place names files."""
 
     config_dir: Path
     state_dir: Path
@@ -41,22 +41,22 @@ class Paths:
 
     @property
     def daemon(self) -> Path:
-        """Facts about the running daemon: pid, port, instance, started."""
+        """Facts of the running daemon: pid, port, instance, started."""
         return self.state_dir / "daemon.json"
 
     @property
     def lock(self) -> Path:
-        """Held by the running daemon for its whole life."""
+        """The lock that the running daemon holds."""
         return self.state_dir / "daemon.lock"
 
     @property
     def models(self) -> Path:
-        """What the upstreams listed last."""
+        """The last known model lists of the upstreams."""
         return self.state_dir / "models.json"
 
     @property
     def log(self) -> Path:
-        """The newest log file."""
+        """The current log file."""
         return self.state_dir / "log" / "byok.log"
 
     @property
@@ -66,12 +66,12 @@ class Paths:
 
     @property
     def index(self) -> Path:
-        """The lexical index, which can always be built anew."""
+        """The lexical index, which can always be rebuilt."""
         return self.data_dir / "index"
 
     @property
     def vault(self) -> Path:
-        """The encrypted keys, where the user chose that."""
+        """The encrypted keys, if the user chose to have this file."""
         return self.data_dir / "vault.json"
 
 
@@ -94,16 +94,16 @@ def find_paths(environ: Mapping[str, str] = os.environ) -> Paths:
 
 
 def write_private(path: Path, content: str) -> None:
-    """Replace a file whole, readable by its owner only, and durably."""
+    """Replace a file atomically and durably, readable by its owner only."""
     with _temporary_file(path, content) as temporary:
         temporary.replace(path)
 
 
 def create_private(path: Path, content: str) -> None:
-    """Write a file that is not there yet, like `write_private`.
+    """Write a file like `write_private`, but only if it does not exist.
 
     Raises:
-        FileExistsError: it is there, perhaps since a moment ago.
+        FileExistsError: it exists, perhaps since a moment ago.
     """
     with _temporary_file(path, content) as temporary:
         try:
@@ -116,7 +116,7 @@ def create_private(path: Path, content: str) -> None:
 
 @contextlib.contextmanager
 def _temporary_file(path: Path, content: str) -> Iterator[Path]:
-    """Give a temporary file that survives a power cut, as then does its new name."""
+    """Give a temporary file; its content and its new name survive a power cut."""
     make_private(path.parent)
     sweep(path, older_than=LONGEST_WRITE)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -133,10 +133,10 @@ def _temporary_file(path: Path, content: str) -> Iterator[Path]:
 
 
 def sweep(path: Path, *, older_than: float = 0) -> None:
-    """Remove what a killed `write_private` left of a file, and nothing else.
+    """Remove temporary files that a killed `write_private` left, and nothing else.
 
-    All of it is for the only writer of a file; others name the seconds after which
-    nobody can be writing any more.
+    The only writer of a file removes them all. If others may be writing, `older_than`
+    is the age in seconds after which a write cannot be in progress.
     """
     temporary = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}")
     for left in path.parent.glob(f".{path.name}.*"):
@@ -148,7 +148,7 @@ def sweep(path: Path, *, older_than: float = 0) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a new name last through a power cut, where the system can."""
+    """Make a new file name survive a power cut, if the system supports it."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -159,9 +159,9 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and its parents, that only their owner may enter.
+    """Create a folder and its parents so that only the owner may enter them.
 
-    Folders that are there already keep their access.
+    Existing folders keep their permissions.
     """
     for place in [*reversed(folder.parents), folder]:
         if not place.is_dir():
@@ -170,10 +170,11 @@ def make_private(folder: Path) -> None:
 
 
 def check_private(path: Path, cure: str = "Remove it.") -> None:
-    """Refuse a secret file that others could read or replace; `cure` says what then.
+    """Refuse a secret file that others could read or replace; `cure` is the hint.
 
     Raises:
-        ConfigError: it is no plain file, is somebody else's, or open to others.
+        ConfigError: it is not a plain file, belongs to another user, or is readable by
+            others.
     """
     facts = path.lstat()
     if not path.is_file() or path.is_symlink():

@@ -1,4 +1,4 @@
-"""What a process of byok asks of the system for itself."""
+"""Protect the memory of byok's processes, and end them with their parent."""
 
 import ctypes
 import os
@@ -14,7 +14,7 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 
 
 def keep_secrets_in_memory() -> None:
-    """Allow no core dump, and no other process of this user to read the memory."""
+    """Disable core dumps, and reading of the memory by other processes of this user."""
     if resource is None:
         return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -23,9 +23,9 @@ def keep_secrets_in_memory() -> None:
 
 
 def end_with(parent: int) -> None:
-    """End at once when the process that started this one ends, where Linux runs.
+    """End this process as soon as its parent process ends (Linux only).
 
-    Strictly when its thread does that started it.
+    Strictly speaking: as soon as the thread that started it ends.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""Programs of the system, found and started where no repository has a say."""
+"""Find and start system programs, never those of a repository."""
 
 import os
 import signal
@@ -13,11 +13,10 @@ _ENDING = ".exe" if sys.platform == "win32" else ""
 def safe_path_entries(
     path: str | None = None, never: Iterable[Path] = ()
 ) -> Iterator[Path]:
-    """Give the entries of `path` (the PATH of the environment) that count.
+    """Give the entries of `path` (by default PATH) that may be searched for programs.
 
-    Those that are relative, that are the current folder, or that lie in one of the
-    folders `never` do not: what is there may come from a repository. Nor do those that
-    may not be looked at.
+    Excluded are relative entries, the current folder, folders inside one of `never`,
+    because a repository may control them, and folders that cannot be resolved.
     """
     forbidden = [folder.resolve() for folder in never]
     here = _current_folder()
@@ -54,7 +53,7 @@ def find_program(
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return an environment of PATH and language alone, and what is `extra`."""
+    """Return an environment with only PATH and the locale, and `extra`."""
     kept = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
     if "SYSTEMROOT" in os.environ:  # without it nothing starts on Windows
         kept["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
@@ -62,7 +61,7 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def kill_group(pid: int) -> None:
-    """Kill a process that was started in a session of its own, and its children."""
+    """Kill a process that was started in its own session, and its children."""
     with suppress(ProcessLookupError, PermissionError):
         if sys.platform == "win32":
             os.kill(pid, signal.SIGTERM)

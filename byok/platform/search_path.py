@@ -1,8 +1,8 @@
-"""Where Python looks for modules: never in the folder that byok was started in.
+"""Remove the working folder from Python's module search path.
 
-That may be a repository, whose author would run code as the user: `python -m` looks
-there first, and so does an empty entry of PYTHONPATH. Only what Python has loaded
-already may be imported here.
+The working folder may be a repository, and its author could run code as the user:
+`python -m` and an empty entry of PYTHONPATH make Python look there first. This module
+may import only modules that Python has already loaded.
 """
 
 import os
@@ -15,7 +15,7 @@ _OWN = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 def without_working_folder(path: list[str], own: str = _OWN) -> list[str]:
     """Return a search path without the working folder.
 
-    Unless byok itself is there, or Python.
+    It is kept if byok itself or Python's library is in it.
     """
     try:
         here = os.path.realpath(os.getcwd())
@@ -27,5 +27,5 @@ def without_working_folder(path: list[str], own: str = _OWN) -> list[str]:
 
 
 def leave_out_working_folder() -> None:
-    """Look for modules elsewhere from now on."""
+    """Remove the working folder from the module search path."""
     sys.path[:] = without_working_folder(sys.path)

@@ -113,9 +113,7 @@ async def try_key(services: Services, name: str) -> Json:
         ByokError: it needs no key, or does not take it.
     """
     if name != OFFICIAL and name not in services.upstreams:
-        raise BadRequest(
-            f"There is no upstream {name!r}.", code=NO_UPSTREAM, status=422
-        )
+        raise BadRequest(f"Unknown upstream {name!r}.", code=NO_UPSTREAM, status=422)
     wanted = (
         official_wanted(services.settings)
         if name == OFFICIAL

@@ -58,7 +58,7 @@ def test_waiting_ends_where_it_is_of_no_more_use(
 def test_a_workspace_is_described_with_what_is_left_out() -> None:
     counters = {"ignored": 12, "secret": 1, "too_large": 0, "walk_seconds": 0.5}
     told = describe(space("complete", counters=counters))
-    assert told == ("/w: 1,234 files indexed; left out: 12 ignored, 1 private")
+    assert told == ("/w: 1,234 files indexed; excluded: 12 ignored, 1 private")
     assert describe(space("complete")) == "/w: 1,234 files indexed"
 
 

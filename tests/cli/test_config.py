@@ -45,7 +45,7 @@ def test_check_tells_a_missing_file_from_a_good_one(cli: Cli) -> None:
     )
     write(FULL)
     good = cli("config", "check")
-    assert (good.code, good.out) == (0, f"{find_paths().config}: fine\n")
+    assert (good.code, good.out) == (0, f"{find_paths().config}: valid\n")
 
 
 def test_init_writes_the_example_where_settings_belong_and_never_over_others(
@@ -56,11 +56,11 @@ def test_init_writes_the_example_where_settings_belong_and_never_over_others(
     assert (made.code, made.out) == (0, f"{file}\n")
     assert file.read_text("utf-8") == example()
     assert file.stat().st_mode & 0o077 == 0
-    assert cli("config", "check").out == f"{file}: fine\n"
+    assert cli("config", "check").out == f"{file}: valid\n"
     file.write_text("[server]\nport = 9123\n")
     again = cli("config", "init")
     assert (again.code, again.out) == (78, "")
-    assert f"{file} is there already" in again.err
+    assert f"{file} already exists" in again.err
     assert file.read_text() == "[server]\nport = 9123\n"
 
 
@@ -82,7 +82,7 @@ def test_check_names_what_is_wrong(cli: Cli) -> None:
     write(f'[server]\nprot = "{CANARY}"\n')
     done = cli("config", "check")
     assert (done.code, done.out) == (78, "")
-    assert "server.prot is no known key. Did you mean port?" in done.err
+    assert "unknown key server.prot. Did you mean port?" in done.err
     assert CANARY not in done.err
 
 
@@ -92,7 +92,10 @@ def test_check_warns_of_variables_that_only_look_like_settings(
     monkeypatch.setenv("BYOK_SERVER_PORT", CANARY)
     done = cli("config", "check")
     assert done.code == 0
-    assert "BYOK_SERVER_PORT means nothing to byok. Did you mean BYOK_SE" in done.err
+    assert (
+        "unknown environment variable BYOK_SERVER_PORT. Did you mean BYOK_SE"
+        in done.err
+    )
     assert CANARY not in done.err
 
 
@@ -123,7 +126,7 @@ def test_show_prints_what_is_in_force_without_secrets(
     monkeypatch.setenv("BYOK_CHAT__TEMPERATURE", "0.5")
     done = cli("config", "show")
     assert done.code == 0
-    assert done.err == "byok is not running: this is what the settings say.\n"
+    assert done.err == "byok is not running; this comes from the settings file.\n"
     assert CANARY not in done.out
     shown = json.loads(done.out)
     assert shown["server"]["port"] == 9123

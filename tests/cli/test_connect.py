@@ -44,7 +44,7 @@ async def test_no_client_is_pointed_at_what_does_not_prove_to_be_the_daemon() ->
         rows.honest = False
         done = await asyncio.to_thread(run_byok, "connect", "cli")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "does not prove to be the daemon" in done.stderr
+    assert "the daemon does not answer" in done.stderr
 
 
 def test_the_port_of_the_settings_is_the_usual_port(cli: Cli) -> None:

@@ -66,7 +66,7 @@ async def test_what_does_not_prove_to_be_the_daemon_is_told_nothing(
         done = await asyncio.to_thread(run_byok, command)
         assert (rows.asked, rows.tokens) == ([], [])
     assert (done.returncode, done.stdout) == (1, "")
-    assert "does not prove to be the daemon" in done.stderr
+    assert "the daemon does not answer" in done.stderr
 
 
 def test_restart_keeps_the_options_and_the_place_of_the_daemon() -> None:
@@ -104,10 +104,10 @@ def test_reload_puts_settings_in_force_and_names_what_needs_a_restart() -> None:
             0,
             f"byok uses the settings of {file}.\n",
         )
-        assert done.stderr == "These count after `byok restart`: limits.streams\n"
+        assert done.stderr == "These need a restart (byok restart): limits.streams\n"
         shown = run_byok("status").stdout
         assert "model: byok:demo:new\n" in shown
-        assert "changed since the start: byok restart (for limits.streams)" in shown
+        assert "need a restart (byok restart): limits.streams" in shown
         run_byok("restart", seconds=60)
         assert status()["settings"]["restart"] == []
 
@@ -117,8 +117,8 @@ def test_settings_that_are_wrong_leave_the_old_ones_and_are_told() -> None:
         write('[routing]\ndefault = "byok:gone:m"\n')
         done = run_byok("reload")
         assert (done.returncode, done.stdout) == (78, "")
-        assert "names no configured upstream" in done.stderr
-        assert "those from before are in force" in run_byok("status").stdout
+        assert "names an upstream that is not configured" in done.stderr
+        assert "the previous ones are still in use" in run_byok("status").stdout
         assert _answers(), "it goes on"
 
 

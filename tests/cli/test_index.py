@@ -28,7 +28,7 @@ def check_index(cli: Cli, project: Path, *, daemon: bool) -> None:
     added = cli("index", "add", project)
     assert added.code == 0
     assert added.out.startswith(
-        f"{project}: 4 files indexed; left out: 1 ignored, 2 private"
+        f"{project}: 4 files indexed; excluded: 1 ignored, 2 private"
     )
     assert "\x1b" not in added.out + added.err
     assert ("byok is not running" in added.err) is not daemon
@@ -59,7 +59,7 @@ def check_index(cli: Cli, project: Path, *, daemon: bool) -> None:
 
     assert "4 files indexed" in cli("index", "rebuild").out
     removed = cli("index", "remove", project)
-    assert (removed.code, "is forgotten" in removed.out) == (0, True)
+    assert (removed.code, "Removed " in removed.out) == (0, True)
     again = cli("index", "remove", project)
     assert again.code == 1
     assert again.err.startswith(f"byok: {project} is no workspace.\n  `byok index")
@@ -179,8 +179,8 @@ class Busy:
 @pytest.mark.parametrize(
     ("daemon", "told"),
     [
-        (True, "The daemon goes on indexing (byok index status).\n"),
-        (False, "Indexing stops here; byok serve goes on with it.\n"),
+        (True, "The daemon continues indexing (byok index status).\n"),
+        (False, "Indexing stops now; byok serve continues it.\n"),
     ],
 )
 async def test_who_interrupts_the_waiting_learns_what_goes_on(

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_a_key_is_stored_listed_and_removed(cli: Cli) -> None:
     assert (removed.code, removed.err) == (0, "")
     again = cli("keys", "remove", "openai", "--store", "vault")
     assert (again.code, again.out) == (1, "")
-    assert "There is no key of openai" in again.err
+    assert "There is no key for openai" in again.err
     assert not any(KEY in f"{d.out}{d.err}" for d in (done, listed, removed, again))
 
 
@@ -63,7 +64,7 @@ def test_a_vault_that_cannot_be_opened_is_no_lack_of_keys(
     monkeypatch.setenv("BYOK_VAULT_PASSPHRASE", passphrase)
     done = cli("keys", "list")
     assert done.code == 0
-    assert f"keys could not be read from the vault ({told})\n" in done.err
+    assert f"cannot read keys from the vault ({told})\n" in done.err
     removing = cli("keys", "remove", "openai", "--store", "vault")
     assert (removing.code, told in removing.err) == (78, True)
 
@@ -89,7 +90,7 @@ async def test_the_running_daemon_is_asked_for_its_keys(fake: FakeUpstream) -> N
     listed, tried, err = await asyncio.to_thread(both)
     row = {"upstream": "fake", "source": "BYOK_KEY_FAKE"}
     assert json.loads(listed) == [{**row, "fingerprint": fingerprint(KEY)}]
-    assert tried.startswith("fake listed 1 model(s) for the key of http://127.0.0.1:")
+    assert re.match(r"fake \(http://127.0.0.1:\d+\) listed 1 model", tried)
     assert "any key" in err
     assert fake.list_headers[-1]["Authorization"] == f"Bearer {KEY}"
 
@@ -165,7 +166,7 @@ async def test_a_key_is_tried_at_the_upstream(
     done = await asyncio.to_thread(run_byok, "keys", "test", "fake")
     assert done.returncode == 0
     origin = fake.url.removesuffix("/v1")
-    assert done.stdout == f"fake listed 1 model(s) for the key of {origin}.\n"
+    assert done.stdout == f"fake ({origin}) listed 1 model(s) with this key.\n"
     assert fake.list_headers[0]["Authorization"] == f"Bearer {KEY}"
 
 
@@ -227,7 +228,7 @@ def test_a_token_without_an_address_is_refused(cli: Cli, command: str) -> None:
 @pytest.mark.parametrize(
     ("token", "code", "told"),
     [
-        (TOKEN, 0, "The official service took the token for http://127.0.0.1:"),
+        (TOKEN, 0, "The official service at http://127.0.0.1:"),
         (f"{TOKEN}x", 1, "official: it answered 401."),
         ("", 78, "byok keys set official"),
     ],

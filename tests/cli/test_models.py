@@ -9,7 +9,7 @@ from tests.fakes.commands import Cli
 from tests.fakes.program import run_byok, serving
 from tests.fakes.upstream import FakeUpstream
 
-NOT_RUNNING = "byok is not running: this is what the settings say.\n"
+NOT_RUNNING = "byok is not running; this comes from the settings file.\n"
 
 
 async def test_the_running_daemon_is_asked_and_not_the_settings(

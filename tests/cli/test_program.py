@@ -12,37 +12,37 @@ from tests.fakes.commands import Cli
 # What a person must be able to read in a command's help.
 HELP = {
     "": "Start with: byok serve --upstream ollama",
-    "serve": "first local server that answers",
+    "serve": "first local server that responds",
     "token": "rotate",
     "token show": "nothing else",
     "token rotate": "old one stops working",
     "keys": "set",
     "keys set": "read from standard input",
-    "keys list": "where its key comes from",
-    "keys test": "with the key",
-    "keys remove": "Forget",
+    "keys list": "where the key of each upstream comes from",
+    "keys test": "model list with it",
+    "keys remove": "Remove a stored key",
     "stop": "wait until it has ended",
     "restart": "with the options it was started with",
-    "reload": "read its settings and keys anew",
-    "models": "which model is the default",
+    "reload": "read its settings and keys again",
+    "models": "the default model",
     "connect": "vscode|jetbrains|cli|sdk",
     "config": "show",
-    "config path": "where the settings file is",
-    "config init": "Write the settings file",
-    "config example": "every setting there is",
+    "config path": "path of the settings file",
+    "config init": "Create the settings file",
+    "config example": "every setting with its default",
     "config check": "without starting",
     "config show": "without secrets",
     "version": "version",
-    "status": "with 3 if it does not",
+    "status": "3 if not",
     "index": "index --estimate DIR",
-    "index status": "Say which folders are indexed",
-    "index add": "follow it from now on",
-    "index remove": "forget what is indexed",
-    "index rebuild": "Index everything anew",
-    "index why": "which rule leaves it out",
-    "index estimate": "without building anything",
-    "search": "workspace that this folder is in",
-    "mcp": "on standard input and output",
+    "index status": "Show the indexed folders",
+    "index add": "up to date from now on",
+    "index remove": "remove it from the index",
+    "index rebuild": "Rebuild the whole index",
+    "index why": "which rule excludes it",
+    "index estimate": "builds nothing",
+    "search": "contains the current folder",
+    "mcp": "over standard input and output",
 }
 
 
@@ -136,9 +136,9 @@ def test_an_unknown_upstream_is_told_with_those_that_are_known(
     done = cli(*arguments, stdin="sk-abcdefgh\n")
     assert (done.code, done.out) == (78, "")
     message, hint = done.err.splitlines()
-    assert message == "byok: There is no upstream 'olama'."
+    assert message == "byok: Unknown upstream 'olama'."
     assert "ollama" in hint
-    assert "or give a URL" in hint
+    assert "or a URL" in hint
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_with_a_daemon_the_workspace_around_is_searched(
         everywhere = cli("search", QUESTION, "--all")
     assert "Path: sub/own.py" in elsewhere.out
     assert "bakery" not in elsewhere.out
-    assert f"byok now follows {other}" in elsewhere.err
+    assert f"byok now indexes {other}" in elsewhere.err
     assert "Path: bakery/bakery/oven.py" in everywhere.out
     assert "Path: other/sub/own.py" in everywhere.out
 
@@ -80,7 +80,7 @@ def test_named_folders_are_searched_and_the_daemon_keeps_them(
     with serving("--upstream", "demo", "--port", "0"):
         done = cli("search", QUESTION, "-w", project)
         assert "Path: bakery/oven.py" in done.out
-        assert f"byok now follows {project}" in done.err
+        assert f"byok now indexes {project}" in done.err
         assert cli("search", QUESTION, "-w", project).err == ""
         [space] = json.loads(cli("index", "status", "--json").out)["workspaces"]
     assert space["root"] == str(project)
@@ -93,7 +93,8 @@ async def test_where_indexing_failed_the_search_goes_on_and_says_why(
     assert (await wait_until_searchable(broken, ["/zoo"])).workspaces == ()
     told = " ".join(capsys.readouterr().err.split())
     assert told == (
-        "Indexing failed: The disk is full. Without a whole index, ripgrep searches."
+        "Indexing failed: The disk is full. "
+        "The index is incomplete, so ripgrep searches instead."
     )
 
 
@@ -148,7 +149,7 @@ def test_a_workspace_without_files_is_told(cli: Cli, tmp_path: Path) -> None:
     empty.mkdir()
     done = cli("search", QUESTION, "-w", empty)
     assert done.code == 0
-    assert f"{empty}: there is no file to search" in done.err
+    assert f"{empty}: no file to search" in done.err
 
 
 def test_where_no_project_can_be_the_message_names_what_can_be_searched(

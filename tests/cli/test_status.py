@@ -64,8 +64,8 @@ async def test_settings_that_are_not_in_force_are_told() -> None:
         rows.answers["/byok/daemon"] = {**DAEMON, "settings": told}
         done = await asyncio.to_thread(run_byok, "status")
     assert "settings" not in fine.stdout
-    assert "settings: those from before are in force. f is wrong.\n" in done.stdout
-    assert "changed since the start: byok restart (for server.port)\n" in done.stdout
+    assert "settings: the previous ones are still in use. f is wrong.\n" in done.stdout
+    assert "need a restart (byok restart): server.port\n" in done.stdout
 
 
 async def test_what_holds_the_lock_and_proves_nothing_is_not_called_stopped() -> None:
@@ -73,7 +73,7 @@ async def test_what_holds_the_lock_and_proves_nothing_is_not_called_stopped() ->
         rows.honest = False
         done = await asyncio.to_thread(run_byok, "status")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "does not prove to be the daemon" in done.stderr
+    assert "the daemon does not answer" in done.stderr
 
 
 async def test_the_official_service_and_its_troubles_are_told() -> None:
@@ -91,6 +91,6 @@ async def test_the_official_service_and_its_troubles_are_told() -> None:
         done = await asyncio.to_thread(run_byok, "status")
         rows.answers["/byok/official"] = {**told, "groups": {}, "troubles": {}}
         unused = await asyncio.to_thread(run_byok, "status")
-    lines = "official service: https://h.example, asked for chat, edit\n"
+    lines = "official service: https://h.example, used for chat, edit\n"
     assert lines + "  chat: it answered 402.\n" in done.stdout
-    assert "official service: https://h.example, not asked\n" in unused.stdout
+    assert "official service: https://h.example, not used\n" in unused.stdout

@@ -26,7 +26,7 @@ def test_a_rotated_token_replaces_the_old_one(cli: Cli) -> None:
     assert rotated.code == 0
     assert rotated.out != old
     assert re.fullmatch(r"\S+\n", rotated.out)
-    assert "no longer works" in rotated.err
+    assert "no longer valid" in rotated.err
     assert cli("token").out == rotated.out
 
 

@@ -40,7 +40,7 @@ def test_the_options_of_serve_count(tmp_path: Path) -> None:
     check_settings(Settings(**BOX), "ollama", "m")
     with pytest.raises(ConfigError, match="'byok:demo:echo'"):
         check_settings(Settings(**BOX), "ollama", "byok:demo:echo")
-    with pytest.raises(ConfigError, match="no upstream 'olama'"):
+    with pytest.raises(ConfigError, match="Unknown upstream 'olama'"):
         check_settings(Settings(), "olama")
 
 

@@ -139,11 +139,11 @@ def test_windows_line_ends_are_fine(write: Write) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        pytest.param(b"\0" * 10_000_000, "larger than", id="10 MB of zeros"),
+        pytest.param(b"\0" * 10_000_000, "too large", id="10 MB of zeros"),
         pytest.param(f"a = '{CANARY}\0'", "line 1", id="NUL in a string"),
         pytest.param(f"# {CANARY}\0", "line 1", id="NUL in a comment"),
-        pytest.param(f"[{'a.' * 100_000}a]", "larger than", id="1e5 nested tables"),
-        pytest.param(f"[{'a.' * 10_000}a]", "no known key", id="1e4 nested tables"),
+        pytest.param(f"[{'a.' * 100_000}a]", "too large", id="1e5 nested tables"),
+        pytest.param(f"[{'a.' * 10_000}a]", "unknown key", id="1e4 nested tables"),
         pytest.param(f"a = {'{a=' * 20_000}", "nested too deeply", id="inline tables"),
         pytest.param(f"a = {'[' * 60_000}", "nested too deeply", id="nested arrays"),
         pytest.param(f"a = {'9' * 5000}", "too long", id="endless number"),
@@ -152,7 +152,7 @@ def test_windows_line_ends_are_fine(write: Write) -> None:
         pytest.param(f"\ufeff# {CANARY}\r\na = 1\r\n", "line 1", id="CRLF and BOM"),
         pytest.param(f"port = {CANARY}", "line 1", id="no quotes"),
         pytest.param(f'port = "{CANARY}\n', "line 1", id="open string"),
-        pytest.param(f"# {CANARY} \xe9".encode("latin-1"), "not UTF-8", id="Latin-1"),
+        pytest.param(f"# {CANARY} \xe9".encode("latin-1"), "valid UTF-8", id="Latin-1"),
     ],
 )
 @pytest.mark.case("B97")
@@ -176,8 +176,8 @@ SECTION = '[upstreams.box]\nbase_url = "https://host"\n'
         ("[server]\nport = 80", "server.port", "from 1024 to 65535"),
         ("[server]\nport = 65536", "server.port", "from 1024 to 65535"),
         ('[server]\nport = "abc"', "server.port", "valid integer"),
-        ('[server]\nhost = "0.0.0.0"', "server.host", "no known key"),
-        ('[server]\nhost = "::"', "server.host", "no known key"),
+        ('[server]\nhost = "0.0.0.0"', "server.host", "unknown key"),
+        ('[server]\nhost = "::"', "server.host", "unknown key"),
         (f'[server]\nprot = "{CANARY}"', "server.prot", "Did you mean port?"),
         ("[routing.official]\nmodle = 1", "official.modle", "Did you mean models?"),
         (f'[routing.models]\nedti = "{CANARY}"', "models.edti", "Did you mean edit?"),
@@ -198,7 +198,7 @@ SECTION = '[upstreams.box]\nbase_url = "https://host"\n'
         (
             f'[upstreams.box]\nbase_url = "https://me:{CANARY}@host"',
             "upstreams.box.base_url",
-            "no user, password",
+            "not contain a user, password",
         ),
         (
             f'[upstreams.box]\nbase_url = "http://{CANARY}.example"',
@@ -290,7 +290,7 @@ def test_a_variable_written_as_a_setting_that_fits_none_is_refused(
 ) -> None:
     monkeypatch.setenv(name, CANARY)
     error = failure(tmp_path / "config.toml")
-    assert str(error) == f"The environment variable {name} fits no setting.{guess}"
+    assert str(error) == f"Unknown environment variable {name}.{guess}"
     assert "BYOK_SERVER__PORT" in error.hint
 
 
@@ -312,8 +312,8 @@ def test_a_foreign_variable_is_named_with_the_nearest_and_hinders_nothing(
     monkeypatch.setenv(name, CANARY)
     assert load_settings(tmp_path / "config.toml") == Settings()
     [told] = foreign_variables()
-    assert told.startswith(f"The environment variable {name} means nothing to byok.")
-    assert told.endswith(f"Did you mean {near}?" if near else "byok.")
+    assert told.startswith(f"Ignoring the unknown environment variable {name}.")
+    assert told.endswith(f"Did you mean {near}?" if near else f"variable {name}.")
 
 
 def test_byoks_own_variables_are_not_foreign() -> None:
@@ -340,10 +340,10 @@ def test_variables_that_are_no_settings_are_left_alone(
     [
         ("BYOK_SERVER__PORT", "valid integer"),
         ("BYOK_SERVER__PROT", "Did you mean port?"),
-        ("BYOK_SERVER__HOST", "no known key"),
+        ("BYOK_SERVER__HOST", "unknown key"),
         ("BYOK_CHAT__TEMPERATURE", "valid number"),
         ("BYOK_UPSTREAMS__BOX", "valid dictionary"),
-        ("BYOK_UPSTREAMS__BOX__API_KEY", "no known key"),
+        ("BYOK_UPSTREAMS__BOX__API_KEY", "unknown key"),
     ],
 )
 def test_a_wrong_variable_is_blamed_and_not_the_file(
@@ -381,7 +381,7 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(write: Write, port: str) -> 
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        pytest.param("[" + "a." * 100_000 + "a]", "larger than", id="nested tables"),
+        pytest.param("[" + "a." * 100_000 + "a]", "too large", id="nested tables"),
         pytest.param(f'[server]\nport = "{CANARY}"', "server.port", id="wrong type"),
         pytest.param(f'a = 1\na = "{CANARY}"\n', "line 2", id="duplicate key"),
         pytest.param('[server]\nhost = "0.0.0.0"', "server.host", id="host"),

@@ -94,5 +94,5 @@ def test_settings_cannot_be_changed_afterwards() -> None:
 
 
 def test_an_upstream_cannot_be_called_like_the_official_service() -> None:
-    with pytest.raises(ValidationError, match=r"belongs under \[routing.official\]"):
+    with pytest.raises(ValidationError, match=r"address under \[routing.official\]"):
         Settings(upstreams={"official": {"base_url": HOST}})

@@ -165,9 +165,9 @@ def test_an_odd_upstream_name_is_refused(name: str) -> None:
 
 def test_a_way_to_fill_gaps_is_one_of_a_few() -> None:
     for way in ("auto", "infill", "suffix", "fim", "template", "chat"):
-        assert values.fill_way(way) == way
+        assert values.fim_mode(way) == way
     with pytest.raises(ValueError, match="must be one of: auto, infill") as caught:
-        values.fill_way(CANARY)
+        values.fim_mode(CANARY)
     assert CANARY not in str(caught.value)
 
 

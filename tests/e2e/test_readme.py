@@ -78,7 +78,7 @@ COMMANDS = {
     "byok index status": Run("complete", first=ADD),
     "byok index why src/x.py": Run("src/x.py: indexed", first=ADD),
     "byok index why PATH": Run("oven.py: indexed", first=ADD),
-    "byok index remove DIR": Run("is forgotten", first=ADD),
+    "byok index remove DIR": Run("Removed ", first=ADD),
     "byok index rebuild": Run("no workspace"),
     'byok search "where are tool call arguments repaired"': Run("Path: "),
     "byok mcp -w DIR": Run(""),

@@ -121,7 +121,7 @@ def test_of_a_chain_only_the_systems_own_backend_is_used() -> None:
 
 @pytest.mark.case("F38")
 def test_a_backend_that_forgets_is_caught_by_reading_back() -> None:
-    with pytest.raises(ConfigError, match="did not keep the key") as caught:
+    with pytest.raises(ConfigError, match="did not store the key") as caught:
         store_of(FakeRing(forgets=True)).set(ENTRY, KEY)
     assert KEY not in caught.value.sentence
 

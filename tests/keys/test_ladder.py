@@ -176,7 +176,7 @@ def test_a_program_in_the_current_folder_is_no_key_command(
     monkeypatch.setenv("PATH", os.pathsep.join([".", "", str(here), os.defpath]))
     with pytest.raises(ConfigError, match="was not found") as caught:
         of_command(name)
-    assert "whole path" in caught.value.hint
+    assert "absolute path" in caught.value.hint
     assert of_command(str(program)) == "sk-planted"
 
 

@@ -173,7 +173,7 @@ async def test_a_key_is_set_listed_used_and_removed(
     assert KEY not in done.stdout
 
     done = await asyncio.to_thread(run_byok, "keys", "test", "fake")
-    assert (done.returncode, done.stdout[:6]) == (0, "fake l")
+    assert (done.returncode, done.stdout[:6]) == (0, "fake (")
     assert fake.list_headers[-1]["Authorization"] == f"Bearer {KEY}"
 
     done = await asyncio.to_thread(run_byok, "keys", "remove", "fake")

@@ -71,7 +71,7 @@ async def test_wrong_arguments_are_a_result_that_says_what_is_wrong(
 async def test_another_tool_is_unknown() -> None:
     result = await call(Asks(""), "rm", {})
     assert result.is_error
-    assert "There is no tool 'rm'" in text_of(result)
+    assert "Unknown tool 'rm'" in text_of(result)
 
 
 @pytest.mark.parametrize(
