@@ -72,22 +72,14 @@ class _LogFile(RotatingFileHandler):
 
 def set_up_logging(level: str, file: Path | None, redactor: Redactor) -> None:
     """Send every record to stderr, and to `file` where it can be written."""
-    formatter = RedactingFormatter(redactor)
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
     problem = ""
     if file is not None:
         try:
-            make_private(file.parent)
-            if file.exists() and not file.is_file():  # a FIFO would hold the start up
-                raise FileExistsError(errno.EEXIST, f"{file} is no plain file")
-            handlers.append(
-                _LogFile(
-                    file, maxBytes=_FILE_BYTES, backupCount=_FILES - 1, encoding="utf-8"
-                )
-            )
-            file.chmod(0o600)
+            handlers.append(_open_file(file))
         except OSError as error:
             problem = f"no log file: {error.strerror}"
+    formatter = RedactingFormatter(redactor)
     for handler in handlers:
         handler.setFormatter(formatter)
     # What cannot be written would be shown with its arguments, secrets and all.
@@ -102,6 +94,17 @@ def set_up_logging(level: str, file: Path | None, redactor: Redactor) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
     if problem:
         logging.getLogger(__name__).warning(problem)
+
+
+def _open_file(file: Path) -> _LogFile:
+    make_private(file.parent)
+    if file.exists() and not file.is_file():  # a FIFO would block the start
+        raise FileExistsError(errno.EEXIST, f"{file} is no plain file")
+    handler = _LogFile(
+        file, maxBytes=_FILE_BYTES, backupCount=_FILES - 1, encoding="utf-8"
+    )
+    file.chmod(0o600)
+    return handler
 
 
 def set_level(level: str) -> None:

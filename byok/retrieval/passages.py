@@ -199,6 +199,19 @@ class _Attachments(NamedTuple):
     unknown: list[bytes]
     notes: list[str]
 
+    def add(
+        self, name: bytes, entry: Entry, lines: list[str] | SkipReason | None
+    ) -> None:
+        """Add a file, or say why it cannot be shown."""
+        if lines is None:
+            self.unknown.append(name)
+        elif isinstance(lines, SkipReason):
+            path = entry.path or "A file"
+            why = f"is attached too, but not shown: {lines.explanation}."
+            self.notes.append(f"{path} {why}")
+        else:
+            self.files.append(Attached(entry.blob_id, entry.path, lines))
+
 
 def _attachments(files: _Files, names: Sequence[bytes], most: int) -> _Attachments:
     """Look up what the user attached; each file counts once."""
@@ -220,15 +233,7 @@ def _attachments(files: _Files, names: Sequence[bytes], most: int) -> _Attachmen
             lines, reason = files.lines(entry), known[name].reason
             if lines is None and reason is not None:
                 lines = SkipReason(reason)
-            if lines is None:
-                found.unknown.append(name)
-            elif isinstance(lines, SkipReason):
-                found.notes.append(
-                    f"{entry.path or 'A file'} is attached too, but not shown: "
-                    f"{lines.explanation}."
-                )
-            else:
-                found.files.append(Attached(entry.blob_id, entry.path, lines))
+            found.add(name, entry, lines)
     if beyond:
         found.notes.append(f"{beyond} more files are attached, but there is no room.")
     return found

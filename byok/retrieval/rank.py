@@ -97,43 +97,72 @@ def rank(
     `by_blob` and `by_path` look up files of the view; what they do not know is left
     out. History can bring in files whose text does not match.
     """
-    found = _chunks_by_file(chunks, by_blob)
-    files = {path: entry for path, (entry, _) in found.items()}
-    text = {path: _sum(scored) for path, (_, scored) in found.items()}
-    name_worth = _NAME_WEIGHT * max(text.values(), default=0.0)
-    said = signals.text_scores(query.terms) if signals else {}
-    _look_up(_highest(said, _BY_HISTORY), files, by_path)
-
-    def reasons_for(path: str, gain: float = 0.0) -> Reasons:
-        return Reasons(
-            text.get(path, 0.0),
-            name_worth * _name_share(path, query.parts) if path in text else 0.0,
-            said.get(path, 0.0),
-            kind_factor(files[path].kind, query.names),
-            gain,
-        )
-
-    reasons = {path: reasons_for(path) for path in files}
+    ranking = _Ranking(_chunks_by_file(chunks, by_blob), query, by_path)
     if signals:
-        own = {path: _score(why) for path, why in reasons.items()}
-        gains = signals.cochange(_highest(own, _CHANGE_FROM))
-        _look_up(_highest(gains, _BY_HISTORY), files, by_path)
-        for path, gain in gains.items():
-            if path in files:
-                reasons[path] = reasons_for(path, gain)
-    best = _highest({path: _score(why) for path, why in reasons.items()}, limit)
-    return [
-        RankedFile(
-            files[path].blob_id,
-            path,
-            files[path].kind,
-            score,
-            tuple(found[path][1]) if path in found else (),
-            reasons[path],
+        ranking.add_history(signals)
+    return ranking.best(limit)
+
+
+class _Ranking:
+    """The files that are ranked, and what each one's score is made of."""
+
+    def __init__(
+        self,
+        found: Mapping[str, tuple[FileEntry, list[ChunkScore]]],
+        query: Query,
+        by_path: Callable[[str], FileEntry | None],
+    ) -> None:
+        self._query = query
+        self._by_path = by_path
+        self._files = {path: entry for path, (entry, _) in found.items()}
+        self._chunks = {path: tuple(scored) for path, (_, scored) in found.items()}
+        self._text = {path: _sum(scored) for path, (_, scored) in found.items()}
+        self._name_worth = _NAME_WEIGHT * max(self._text.values(), default=0.0)
+        self._messages: Mapping[str, float] = {}
+        self._gains: Mapping[str, float] = {}
+
+    def add_history(self, signals: FileSignals) -> None:
+        """Add what commits say, and the files that only they bring in."""
+        self._messages = signals.text_scores(self._query.terms)
+        self._look_up(_highest(self._messages, _BY_HISTORY))
+        self._gains = signals.cochange(_highest(self._scores(), _CHANGE_FROM))
+        self._look_up(_highest(self._gains, _BY_HISTORY))
+
+    def best(self, limit: int) -> list[RankedFile]:
+        """Return the files with the highest scores above 0."""
+        return [
+            RankedFile(
+                self._files[path].blob_id,
+                path,
+                self._files[path].kind,
+                score,
+                self._chunks.get(path, ()),
+                self._reasons(path),
+            )
+            for path, score in _highest(self._scores(), limit).items()
+            if score > 0
+        ]
+
+    def _look_up(self, paths: Iterable[str]) -> None:
+        """Take in files of the view whose text does not match."""
+        for path in paths:
+            if path not in self._files and (entry := self._by_path(path)) is not None:
+                self._files[path] = entry
+
+    def _scores(self) -> dict[str, float]:
+        return {path: _score(self._reasons(path)) for path in self._files}
+
+    def _reasons(self, path: str) -> Reasons:
+        name = 0.0
+        if path in self._text:
+            name = self._name_worth * _name_share(path, self._query.parts)
+        return Reasons(
+            self._text.get(path, 0.0),
+            name,
+            self._messages.get(path, 0.0),
+            kind_factor(self._files[path].kind, self._query.names),
+            self._gains.get(path, 0.0),
         )
-        for path, score in best.items()
-        if score > 0
-    ]
 
 
 def _chunks_by_file(
@@ -167,16 +196,6 @@ def _name_share(path: str, parts: frozenset[str]) -> float:
 def _words_of_name(name: str) -> frozenset[str]:
     stem = (name.rpartition(".")[0] or name).replace("-", " ").replace(".", " ")
     return frozenset(term for term in terms(stem) if not term.startswith(COMPOUND))
-
-
-def _look_up(
-    paths: Iterable[str],
-    files: dict[str, FileEntry],
-    by_path: Callable[[str], FileEntry | None],
-) -> None:
-    for path in paths:
-        if path not in files and (entry := by_path(path)) is not None:
-            files[path] = entry
 
 
 def _score(reasons: Reasons) -> float:

@@ -68,6 +68,22 @@ def render(
     notes_text = _list_rows("\n", (f"{note}\n" for note in said), limit // 3)
     others_text = _others(packed.others, limit // 4)
     room = limit - len(heading) - len(others_text) - len(notes_text)
+    blocks, left = _fill(contents, room)
+    start = heading if blocks else ""
+    code = "".join(found.text for found in blocks)
+    if left:
+        room = limit - len(start) - len(code) - len(notes_text)
+        others_text = _others([*left, *packed.others], room)
+    if not blocks and not others_text:
+        start = _TOO_SHORT if left else _NOTHING
+    text = start + code + others_text + notes_text
+    return RenderedAnswer(text[: max(0, limit)], tuple(found.shown for found in blocks))
+
+
+def _fill(
+    contents: Iterable[tuple[PackedFile, Sequence[str] | None]], room: int
+) -> tuple[list[FileBlock], list[str]]:
+    """Write files until the room is used up; return the paths of the others, too."""
     blocks: list[FileBlock] = []
     left: list[str] = []
     full = False
@@ -81,15 +97,7 @@ def render(
             blocks.append(found)
         elif full:
             left.append(file.path)
-    start = heading if blocks else ""
-    code = "".join(found.text for found in blocks)
-    if left:
-        room = limit - len(start) - len(code) - len(notes_text)
-        others_text = _others([*left, *packed.others], room)
-    if not blocks and not others_text:
-        start = _TOO_SHORT if left else _NOTHING
-    text = start + code + others_text + notes_text
-    return RenderedAnswer(text[: max(0, limit)], tuple(found.shown for found in blocks))
+    return blocks, left
 
 
 def block(

@@ -153,18 +153,8 @@ class Ripgrep:
 
     async def _run(self, run: "_Run", root: Path, seconds: float) -> str | None:
         """Search for one word; return what went wrong, if anything."""
-        assert self._program is not None  # noqa: S101 - `search` looked
-        command = [self._program, *_ARGUMENTS, "-e", run.token, "--", "./"]
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                cwd=root,
-                env=clean_environment(),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            process = await self._start(run.token, root)
         except (OSError, ValueError):
             there = await asyncio.to_thread(root.is_dir)
             return UNAVAILABLE if there else _GONE
@@ -183,6 +173,18 @@ class Ripgrep:
         if process.returncode in (0, 1) or run.understood:
             return None
         return f"rg failed (exit {process.returncode}), so its results are incomplete."
+
+    async def _start(self, token: str, root: Path) -> asyncio.subprocess.Process:
+        assert self._program is not None  # noqa: S101 - `search` looked
+        return await asyncio.create_subprocess_exec(
+            *(self._program, *_ARGUMENTS, "-e", token, "--", "./"),
+            cwd=root,
+            env=clean_environment(),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     async def _read(self, process: asyncio.subprocess.Process, run: "_Run") -> bool:
         """Feed the output to `run`; whether that was all of it."""
