@@ -1,8 +1,8 @@
-"""Prove that whoever listens on the port is the daemon of this user.
+"""Prove that the process on the port is the daemon of this user.
 
 Another program could take the port first and collect tokens and prompts. So a process
-that means to send the token asks for a proof before: only a holder of the token can
-compute it, and it names the port, so that it cannot be had from elsewhere.
+asks for a proof before it sends the token: an HMAC that only a holder of the token can
+compute. It covers the port, so that it cannot be relayed from another daemon.
 """
 
 import hmac
@@ -34,7 +34,7 @@ def answer(body: "Json", token: str, port: int, instance: str) -> "Json":
     """Answer a challenge `{"nonce": 16 to 128 ASCII characters}`.
 
     Raises:
-        BadRequest: 422, there is no such nonce.
+        BadRequest: 422, the nonce is missing or has another form.
     """
     nonce = body.get("nonce")
     if (
@@ -51,7 +51,7 @@ def answer(body: "Json", token: str, port: int, instance: str) -> "Json":
 
 
 def holds(daemon: Instance, token: str) -> bool:
-    """Ask the daemon for the proof; False if anybody else, or nobody, is there."""
+    """Ask the daemon for the proof; False if it is wrong or nobody answers."""
     nonce = secrets.token_hex(16)
     connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=_SECONDS)
     try:

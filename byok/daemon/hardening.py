@@ -1,4 +1,4 @@
-"""How many connections the system allows."""
+"""Limit connections to what the limit of open files allows."""
 
 import logging
 
@@ -16,10 +16,10 @@ _OWN_FILES = 64  # for everything that is no connection
 
 
 def room_for_connections(wanted: int) -> int:
-    """Raise the limit of open files, and return how many connections fit below it.
+    """Raise the soft limit of open files, and return how many connections fit in it.
 
-    Each may need a second one, to an upstream. A loop that runs out of descriptors
-    would spin and write a line for every attempt.
+    Each may need a second one, to an upstream. An event loop that runs out of file
+    descriptors would spin and log every attempt.
 
     Raises:
         CannotStart: the hard limit leaves no room to work in.

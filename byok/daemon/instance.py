@@ -1,4 +1,4 @@
-"""One daemon at a time, and where it is."""
+"""Allow one daemon per user, and record its process and port."""
 
 import os
 import time
@@ -12,13 +12,13 @@ from filelock import FileLock, Timeout
 from byok.errors import CannotStart
 from byok.platform.paths import LONGEST_WRITE, Paths, make_private, sweep, write_private
 
-# Another command may hold the lock for a moment, only to look who has it.
+# Another command may hold the lock for a moment, to see whether a daemon has it.
 _LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A running daemon; `instance` is a random word, `started` seconds since 1970."""
+    """A running daemon; `instance` is a random id, `started` seconds since 1970."""
 
     pid: int
     port: int
@@ -27,7 +27,7 @@ class Instance:
 
 
 def is_held(paths: Paths) -> bool:
-    """Tell whether a daemon runs, or is just starting."""
+    """Tell whether a daemon holds the lock: it runs, or is just starting."""
     make_private(paths.state_dir)
     try:
         with _lock(paths).acquire(timeout=0):
@@ -37,13 +37,13 @@ def is_held(paths: Paths) -> bool:
 
 
 def running(paths: Paths) -> Instance | None:
-    """Return the daemon that holds the lock, or None."""
+    """Return the record of the running daemon, or None."""
     return _read_record(paths) if is_held(paths) else None
 
 
 @contextmanager
 def only_instance(paths: Paths) -> Iterator[None]:
-    """Hold the lock; the system frees it even after a crash.
+    """Hold the lock of the daemon; the system frees it even after a crash.
 
     Raises:
         CannotStart: another daemon holds it.
@@ -74,7 +74,7 @@ def only_instance(paths: Paths) -> Iterator[None]:
 
 
 def record(paths: Paths, port: int, instance: str) -> Instance:
-    """Write down where this daemon listens."""
+    """Record where this daemon listens."""
     own = Instance(os.getpid(), port, instance, time.time())
     write_private(paths.daemon, orjson.dumps(asdict(own)).decode())
     return own

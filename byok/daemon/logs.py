@@ -1,4 +1,4 @@
-"""Logging: one redacted line an event, to stderr and to a file that turns over."""
+"""Set up logging: redacted lines to stderr and to a rotating file."""
 
 import errno
 import logging
@@ -27,7 +27,7 @@ class RedactingFormatter(logging.Formatter):
         self._second, self._time = -1, ""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write one record without secrets and without control characters."""
+        """Format one record without secrets and without control characters."""
         last = self._last  # every handler asks for the same record in turn
         if last is None or last[0] is not record:
             text = self._redactor(super().format(record))
@@ -39,7 +39,7 @@ class RedactingFormatter(logging.Formatter):
         return last[1]
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
-        """Write the time; many records share their second."""
+        """Format the time; records of the same second share most of it."""
         if (second := int(record.created)) != self._second:
             self._time = time.strftime(self.default_time_format, self.converter(second))
             self._second = second
@@ -47,9 +47,9 @@ class RedactingFormatter(logging.Formatter):
 
 
 class _LogFile(RotatingFileHandler):
-    """A file that turns over by its size, and begins anew where it was deleted.
+    """A log file that rotates by size, and is created again if it was deleted.
 
-    It is looked at once a record, by its path; the base class would do so four times.
+    Its size is read once per record; the base class would do so four times.
     """
 
     _size = 0
@@ -82,9 +82,9 @@ def set_up_logging(level: str, file: Path | None, redactor: Redactor) -> None:
     formatter = RedactingFormatter(redactor)
     for handler in handlers:
         handler.setFormatter(formatter)
-    # What cannot be written would be shown with its arguments, secrets and all.
+    # Otherwise a record that cannot be written is printed with its raw arguments.
     logging.raiseExceptions = False
-    # Facts about a record that no line shows; finding them takes time.
+    # Fields that the format does not show; collecting them takes time.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging._srcfile = None
     root = logging.getLogger()

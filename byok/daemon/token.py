@@ -1,4 +1,4 @@
-"""The client token: made once, kept in a private file, compared in constant time."""
+"""Create, rotate and check the client token."""
 
 import hmac
 import logging
@@ -16,7 +16,7 @@ _SHORTEST = 16
 
 
 def read_token(path: Path) -> str:
-    """Return the token; the first call makes one.
+    """Return the token; create one if there is none.
 
     Raises:
         ConfigError: the file is not private, not plain, or holds no token.
@@ -32,14 +32,14 @@ def read_token(path: Path) -> str:
 
 
 def rotate_token(path: Path) -> str:
-    """Replace the token; a running daemon takes the new one at once."""
+    """Replace the token; a running daemon accepts the new one at once."""
     token = _new_token()
     write_private(path, token + "\n")
     return token
 
 
 def _new_token() -> str:
-    """Make a token that a command line does not take for an option."""
+    """Return a token that does not begin like a command-line option."""
     while not (token := secrets.token_urlsafe(_BYTES))[0].isalnum():
         pass
     return token
@@ -56,9 +56,9 @@ def _existing(path: Path) -> str:
 
 
 class TokenCheck:
-    """Compares what a client sends with the token; notices a rotated file.
+    """Checks Authorization headers; reads the token file again when it changes.
 
-    Each token that counts is told to `on_token`, so that it can be kept out of logs.
+    Each valid token is passed to `on_token`, so that logs can be redacted.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class TokenCheck:
 
     @property
     def token(self) -> str:
-        """The token that counts now; the last one where the file is gone."""
+        """The valid token; the last one if the file is gone."""
         try:
             stamp = _stamp(self._path)
         except OSError:

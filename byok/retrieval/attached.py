@@ -1,8 +1,8 @@
-"""The files that a user attached to a question.
+"""Write the files that a user attached to a question, within a length limit.
 
-They are shown whole if they fit. Else they share the room equally, and what a small
-file leaves goes to the larger ones; of those the parts are shown that the question is
-about, and as much of the start as there is room for.
+They are shown whole if they fit. Otherwise they share the room equally, and what a
+small file does not use goes to the larger ones. Of a file that is cut, the sections
+that the question is about are shown, and as much of its start as fits.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,12 +27,12 @@ _NO_ROOM = "attached too, but there is no room for it."
 _LEAST = 1000
 _NOTES_SHARE = 4
 
-# What to show of a blob in so many characters; nothing means its start.
+# Which sections of a blob to show in so many characters; none means its start.
 Parts: TypeAlias = Callable[[int, int], Sequence[Section]]
 
 
 class Attached(NamedTuple):
-    """A file to show; its lines are not kept twice."""
+    """An attached file: the id of its content, its path and its lines."""
 
     blob_id: int
     path: str
@@ -40,7 +40,7 @@ class Attached(NamedTuple):
 
 
 def most_attached(limit: int) -> int:
-    """Return of how many files something can be shown."""
+    """Return how many attached files an answer of `limit` characters can show."""
     return max(1, limit // _LEAST)
 
 
@@ -50,7 +50,7 @@ def render_attached(
     notes: Iterable[str] = (),
     parts: Parts = lambda blob_id, room: (),
 ) -> RenderedAnswer:
-    """Write files, and notes about others, in at most `limit` characters."""
+    """Write the files, and notes about others, in at most `limit` characters."""
     said = _write_notes(notes, limit // _NOTES_SHARE)
     room = max(0, limit - len(_HEADING) - len(said))
     blocks = [_start(file, room) for file in files]
@@ -70,7 +70,7 @@ def render_attached(
 
 
 def _write_notes(notes: Iterable[str], room: int) -> str:
-    """Write as many notes as there is room for."""
+    """Write as many notes as fit, each as a line in parentheses."""
     text = ""
     for note in notes:
         line = f"({escape(note)})\n"
@@ -80,9 +80,9 @@ def _write_notes(notes: Iterable[str], room: int) -> str:
 
 
 def _parts(file: Attached, room: int, parts: Parts) -> FileBlock | None:
-    """Write those parts of a file that the question is about, if any are known.
+    """Write the sections of a file that the question is about; None if there are none.
 
-    What they leave is filled with the start, where imports and comments are.
+    The remaining room is filled with the start, where imports and comments are.
     """
     room -= len(GAP_LINE)
     sections = tuple(parts(file.blob_id, room))
@@ -102,7 +102,7 @@ def _sections(file: Attached, sections: tuple[Section, ...], room: int) -> FileB
 
 
 def _start(file: Attached, room: int) -> FileBlock:
-    """Write a file from its first line on."""
+    """Write a file from its first line, whole or cut."""
     if not file.lines:
         nothing = PackedFile(file.blob_id, file.path, ())
         text = PATH_LINE.format(escape(file.path)) + _EMPTY
@@ -115,7 +115,7 @@ def _start(file: Attached, room: int) -> FileBlock:
 
 
 def _mark_cut(found: FileBlock, file: Attached) -> FileBlock:
-    """Mark that a file goes on below what is shown of it."""
+    """Add the gap line if the file continues below what is shown."""
     text, shown = found.text, found.shown.sections
     below = text and shown[-1].last < len(file.lines) - 1
     if below and not text.endswith("\n" + GAP_LINE):
@@ -124,7 +124,7 @@ def _mark_cut(found: FileBlock, file: Attached) -> FileBlock:
 
 
 def _lines_within(lines: Sequence[str], room: int) -> int:
-    """Return how many lines are enough to fill the room: a file may have a million."""
+    """Return how many lines fill the room; a file may have a million."""
     for count, line in enumerate(lines, 1):
         room -= min(len(line), LONGEST_LINE) + NUMBER_WIDTH + 1
         if room < 0:

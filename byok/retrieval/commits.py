@@ -1,4 +1,4 @@
-"""Answering from the commits of a workspace: which ones speak of what is asked."""
+"""Find and write the commits of a workspace that match a question."""
 
 import math
 from collections import Counter
@@ -20,9 +20,9 @@ _LAST_SECOND = 253_402_300_799  # of the year 9999; git takes later ones
 def rank_commits(
     commits: Sequence[Commit], query: Mapping[str, float], limit: int = _MOST
 ) -> list[Commit]:
-    """Return the commits whose message and files fit best, newest first among equals.
+    """Return the commits whose message and paths match best; newest first among equals.
 
-    The terms of the message and of the paths count by their rarity, once each.
+    Each query term counts once per commit, by its inverse document frequency.
     """
     told = [_commit_terms(commit) & query.keys() for commit in commits]
     seen = Counter(term for found in told for term in found)
@@ -44,7 +44,7 @@ def _commit_terms(commit: Commit) -> set[str]:
 
 
 def render_commits(commits: Sequence[Commit], limit: int) -> str:
-    """Write commits, each with its date, subject and files, at most `limit` long."""
+    """Write commits with date, subject and files, in at most `limit` characters."""
     text = _HEADING if commits else _NOTHING
     for commit in commits:
         seconds = min(max(0, commit.time), _LAST_SECOND)

@@ -1,7 +1,7 @@
-"""What the history of a workspace says about its files.
+"""Score files by the commit history: messages that match, and files changed together.
 
-Two signals, as measured for docs/RETRIEVAL.md: the messages of the commits that touched
-a file are a text about it, and files that change together belong together.
+Both were measured (docs/RETRIEVAL.md): the messages of the commits that touched a file
+describe it, and files that change in the same commits belong together.
 """
 
 import math
@@ -22,7 +22,7 @@ _MOST_COMMITS = 200
 
 
 class Signals:
-    """The commits of a history, for the files of one view; it never changes.
+    """An immutable index of a commit history, for the files of one view.
 
     3,000 commits take about a quarter of a second to read and a few MB to keep.
     """
@@ -74,14 +74,14 @@ class Signals:
         return number
 
     def _say(self, message: str, commit: int) -> int:
-        """Enter the terms of a message; return how many it has."""
+        """Index the terms of a message; return how many there are."""
         said = set(terms(message)) - STOP_WORDS - TASK_WORDS
         for term in said:
             self._postings.setdefault(term, array("I")).append(commit)
         return len(said)
 
     def text_scores(self, query: Mapping[str, float]) -> dict[str, float]:
-        """Return BM25 of the messages that touched each file, for weighted terms."""
+        """Return each file's BM25 score for the messages of its commits."""
         scores: dict[int, float] = defaultdict(float)
         for term, weight in query.items():
             counts: dict[int, float] = defaultdict(float)
@@ -98,9 +98,10 @@ class Signals:
         return math.log(1 + (self._size - files + 0.5) / (files + 0.5))
 
     def cochange(self, top: Mapping[str, float]) -> dict[str, float]:
-        """Return what files gain from scored files that they changed with.
+        """Return what files gain from scored files that were changed with them.
 
-        Each scored file passes on a tenth of its score, shared by its companions.
+        Each scored file passes on a tenth of its score, split among the files of its
+        commits.
         """
         gains: dict[int, float] = defaultdict(float)
         for path, score in top.items():
@@ -124,14 +125,14 @@ class Signals:
 
 
 class JoinedSignals:
-    """The signals of several workspaces, whose paths begin with a prefix each."""
+    """The history signals of several workspaces, each with a prefix of its paths."""
 
     def __init__(self, parts: Mapping[str, Signals]) -> None:
-        """Join signals by prefix: "" alone, or a folder's name with its slash."""
+        """Take signals by prefix: "" for a single workspace, else `label/`."""
         self._parts = parts
 
     def text_scores(self, query: Mapping[str, float]) -> dict[str, float]:
-        """Return what `Signals.text_scores` does, for whole paths."""
+        """Return `Signals.text_scores` of all workspaces, by prefixed path."""
         return {
             prefix + path: score
             for prefix, signals in self._parts.items()
@@ -139,7 +140,7 @@ class JoinedSignals:
         }
 
     def cochange(self, top: Mapping[str, float]) -> dict[str, float]:
-        """Return what `Signals.cochange` does, for whole paths."""
+        """Return `Signals.cochange` of all workspaces, by prefixed path."""
         found = {}
         for prefix, signals in self._parts.items():
             own = {

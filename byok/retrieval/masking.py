@@ -1,7 +1,8 @@
-"""Secrets in shown lines are masked; ordinary code that speaks of them is not.
+"""Mask secrets in the lines that are shown to a model.
 
-The shapes of known keys are those of `byok.redact`, which may hide too much in a log.
-Here code must stay readable, so a match has to look like a value, not like a name.
+The key formats are those of `byok.redact`, which may hide too much in a log. Here code
+must stay readable, because an agent writes back what it is shown. So a match must look
+like a value and not like a name.
 """
 
 import re
@@ -79,10 +80,10 @@ def mask(line: str, *, path: str = "") -> str:
 def mask_lines(
     lines: Sequence[str], first: int = 0, last: int | None = None, *, path: str = ""
 ) -> list[str]:
-    """Return the lines from `first` to `last`, both inclusive, with secrets masked.
+    """Return the lines `first` to `last` (inclusive, from 0) with secrets masked.
 
-    A private key spans lines, so those before `first` are looked at too. Each is cut at
-    4,096 characters: nobody is shown more of a line.
+    A private key spans lines, so up to 400 lines before `first` are examined, too. Each
+    returned line is cut at 4,096 characters, more than any answer shows.
     """
     end = len(lines) if last is None else min(last + 1, len(lines))
     before = max(0, first - _LONGEST_KEY)
@@ -104,7 +105,7 @@ def mask_lines(
 
 @lru_cache(maxsize=4096)
 def _has_unquoted(path: str) -> bool:
-    """Tell whether a file of this name has values without quotes."""
+    """Tell whether files of this type write values without quotes."""
     name = path.rpartition("/")[2].lower()
     return (name.rpartition(".")[2] if "." in name else "") in _UNQUOTED
 
@@ -112,7 +113,7 @@ def _has_unquoted(path: str) -> bool:
 def _mask_line(
     line: str, hints: Sequence[str], words: Sequence[str], unquoted: bool
 ) -> str:
-    """Mask a line that may hold what the hints and words announce."""
+    """Mask a line where it contains one of the hints or words."""
     for hint in hints:
         if hint in line:
             line = PATTERNS.sub(_mask_known_format, line)
@@ -130,7 +131,7 @@ def _mask_line(
 
 
 def _key_lines(lines: Sequence[str], start: int, end: int) -> set[int]:
-    """Return which lines are the body of a private key."""
+    """Return the numbers of the lines that are the body of a private key."""
     found: set[int] = set()
     number = start
     while number < end:

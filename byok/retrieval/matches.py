@@ -1,6 +1,6 @@
-"""Lines with words of a request, as ranked files: what search without an index has.
+"""Rank files by the lines that a text search found.
 
-A file counts by the rarity of the words that it has, and by its kind.
+A file scores by the rarity of the words it contains, times the factor of its kind.
 """
 
 import math
@@ -26,14 +26,14 @@ _LONGEST_GROUP = 30
 
 
 class LineMatch(NamedTuple):
-    """A line with a word of the request; `number` from 0, cut at 400 characters."""
+    """A matching line, cut at 400 characters; `number` counts from 0."""
 
     number: int
     text: str
 
 
 class FileMatches(NamedTuple):
-    """A file with words of the request; `lines` in order."""
+    """A file with matching lines, in order."""
 
     path: str
     kind: Kind
@@ -43,13 +43,13 @@ class FileMatches(NamedTuple):
 
 @dataclass
 class MatchCollector:
-    """What was found so far.
+    """Collects matching lines while a search runs.
 
     Attributes:
-        lines: path to number to text, at most 40 a file.
-        counts: word to path to how many of its lines have the word.
-        searched: how many files there are, as far as known.
-        common: words of which only some files were seen.
+        lines: text by path and line number, at most 40 lines a file.
+        counts: number of matching lines by word and path.
+        searched: number of files searched, as far as known.
+        common: words whose search was stopped early because they match everywhere.
     """
 
     lines: dict[str, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
@@ -58,7 +58,7 @@ class MatchCollector:
     common: set[str] = field(default_factory=set)
 
     def add(self, token: str, path: str, number: int, text: str) -> None:
-        """Enter a line with a word."""
+        """Add a line that contains a word."""
         lines = self.lines[path]
         if number in lines or len(lines) < LINES_A_FILE:
             lines[number] = text[:LONGEST_LINE]
@@ -69,7 +69,7 @@ class MatchCollector:
 def by_rarity(
     found: MatchCollector, names: frozenset[Kind] = frozenset()
 ) -> tuple[FileMatches, ...]:
-    """Rank by the rarity of the words, times the factor of the file's kind."""
+    """Rank files by the rarity of their words, times the factor of the kind."""
     total = max([found.searched, *map(len, found.counts.values())], default=0)
     scores: dict[str, float] = defaultdict(float)
     for token, counts in found.counts.items():
@@ -91,10 +91,10 @@ def by_rarity(
 def as_ranked(
     files: Iterable[FileMatches], prefix: str = ""
 ) -> tuple[list[RankedFile], dict[int, list[Span]]]:
-    """Return matches as ranked files with spans, for packing.
+    """Return matches as ranked files and their spans, ready for `pack`.
 
-    Lines near each other are one chunk, worth as many as match. The place of a file
-    stands for its blob.
+    Lines near each other form one chunk, whose score is the number of matches. The
+    position of a file stands for its blob id.
     """
     ranked: list[RankedFile] = []
     spans: dict[int, list[Span]] = {}
@@ -114,7 +114,7 @@ def as_ranked(
 
 
 def _groups(lines: Iterable[LineMatch]) -> list[tuple[Span, int]]:
-    """Join lines whose surroundings touch; a group's worth is its number of lines."""
+    """Join lines whose context overlaps; give each group and its number of matches."""
     found: list[tuple[Span, int]] = []
     for number, text in lines:
         first, last = max(0, number - _CONTEXT), number + _CONTEXT

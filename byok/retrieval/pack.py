@@ -1,11 +1,11 @@
-"""Which lines of which files go into an answer of a given length.
+"""Choose which lines of which files go into an answer of a given length.
 
-Greedy: the chunk worth most next, as long as there is room. A chunk is worth
+Greedy: take the chunk of the highest value next, as long as there is room. Its value is
 
-    (file / best file)^3 x (chunk / best of its file) x 0.9^(already taken of the file)
+    (file / best file)^3 x (chunk / best of its file) x 0.9^(chunks taken of the file)
 
-so that the first file is shown at length and a good second one still gets in. Measured
-against quotas for each file (docs/RETRIEVAL.md).
+so that the first file is shown at length and a good second one still gets in. This was
+measured against a quota for each file (docs/RETRIEVAL.md).
 """
 
 import heapq
@@ -31,14 +31,14 @@ _MERGED_GAP = 3
 
 
 class Section(NamedTuple):
-    """Lines of a file, both inclusive, counted from 0."""
+    """A range of lines of a file, both inclusive, counted from 0."""
 
     first: int
     last: int
 
 
 class PackedFile(NamedTuple):
-    """What is shown of a file: sections in order, far enough apart to be told apart."""
+    """What is shown of a file: its sections in order, at least four lines apart."""
 
     blob_id: int
     path: str
@@ -46,7 +46,7 @@ class PackedFile(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """What an answer holds: files with code, and paths that are only named."""
+    """The content of an answer: files with sections, and paths that are only listed."""
 
     files: tuple[PackedFile, ...]
     others: tuple[str, ...]
@@ -59,9 +59,9 @@ def pack(
 ) -> Packed:
     """Choose chunks for an answer of `limit` characters.
 
-    `spans_of` gives the spans of a blob, which the ordinals of chunks count. The first
-    chunk is taken whether it fits or not. A file that only its history brought in is
-    worth its first span.
+    `spans_of` returns the spans of a blob; the ordinal of a chunk is an index into
+    them. The first chunk is taken even if it does not fit. A file that was found by its
+    history alone contributes its first span.
     """
     taken: dict[int, list[Span]] = defaultdict(list)
     room = limit * _SHARE
@@ -85,7 +85,7 @@ def pack(
 def _by_worth(
     ranked: Sequence[RankedFile], spans_of: Callable[[int], Sequence[Span]]
 ) -> Iterable[tuple[int, Span]]:
-    """Yield the place of a file and one of its spans, the most worth first."""
+    """Yield the position of a file and one of its spans, the highest value first."""
     heap: list[tuple[float, int, int]] = []
     for place, file in enumerate(ranked):
         heapq.heappush(
@@ -115,7 +115,7 @@ def _cost(span: Span) -> int:
 
 
 def merge_spans(spans: Iterable[Section | Span]) -> tuple[Section, ...]:
-    """Return spans in order; those a few lines apart become one."""
+    """Return the spans in order; those at most three lines apart become one."""
     found: list[Section] = []
     for span in sorted(spans):
         if found and span.first - found[-1].last - 1 <= _MERGED_GAP:

@@ -1,7 +1,7 @@
-"""Code for a chat: what the user attached to it, and what its question finds.
+"""Find the code that goes into a chat: attached files, and matches of the question.
 
-The client is told which characters of its files the model was shown, and which of the
-blobs it named are unknown here.
+The result also says which characters of the client's files the model is shown, and
+which of the blobs that the client named are unknown here.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ _Ranked: TypeAlias = tuple[list[RankedFile], Mapping[int, Entry]]
 
 
 class PassageFinder:
-    """Finds the code that goes into a chat."""
+    """Finds code for a chat; see `find`."""
 
     def __init__(
         self,
@@ -58,12 +58,12 @@ class PassageFinder:
         self._seconds = seconds
 
     async def find(self, wanted: CodeQuestion, length: int) -> CodeContextBlock:
-        """Return passages of at most `length` characters; attached files come first.
+        """Return code of at most `length` characters; attached files come first.
 
-        Only the index is asked: ripgrep would take longer than a chat can wait.
+        Only the index is searched: ripgrep takes longer than a chat should wait.
 
         Raises:
-            NotReady: this machine is too busy.
+            NotReady: it took longer than the seconds that a chat may wait.
         """
         try:
             async with asyncio.timeout(self._seconds):
@@ -106,7 +106,7 @@ class PassageFinder:
         shown: Iterable[PackedFile],
         room: int,
     ) -> RenderedAnswer:
-        """Write what the question finds in a set, without what is shown already."""
+        """Write what the question finds, without the files that are shown already."""
         if query.terms.keys() <= STOP_WORDS:
             return _NOTHING
         ranked, entries = self._rank_by_index(query, scope)
@@ -123,7 +123,7 @@ class PassageFinder:
         return answer if answer.shown else _NOTHING
 
     def _rank_by_index(self, query: Query, scope: Scope) -> _Ranked:
-        """Rank files by the index, where that is wanted and whole."""
+        """Rank files by the index; nothing if the index is off or failed."""
         if self._mode is not SearchMode.RIPGREP:
             try:
                 return self._ranker.rank(query, scope)
@@ -133,10 +133,10 @@ class PassageFinder:
 
 
 class _Parts:
-    """The parts of attached files that a question is about.
+    """The sections of attached files that a question is about.
 
-    They are looked up when the first file does not fit. A question about no thing, such
-    as "Explain this file", is about none of them.
+    They are ranked when the first file does not fit. A question without a search term,
+    such as "Explain this file", selects none.
     """
 
     def __init__(
@@ -163,14 +163,14 @@ class _Parts:
 
 
 class _Files:
-    """The files that an answer looks at, each as it was read."""
+    """Reads the files of an answer, and keeps each as it was read."""
 
     def __init__(self, contents: Contents) -> None:
         self.contents = contents
         self._read: dict[int, bytes] = {}
 
     def lines(self, entry: Entry) -> list[str] | SkipReason | None:
-        """Return lines, the reason why there are none, or None: the content is gone."""
+        """Return the lines, the reason they are not shown, or None: it is gone."""
         if self.contents.is_private(entry):
             return SkipReason.SECRET
         content = self.contents.content_of(entry)
@@ -182,7 +182,10 @@ class _Files:
     def chunks(
         self, shown: Sequence[PackedFile], said: Iterable[bytes]
     ) -> Iterator[FileChunk]:
-        """Say where in the client's files it stands; `said` are names of theirs."""
+        """Give the shown character ranges, by blob names that the client used.
+
+        `said` are the names in its request.
+        """
         names = self.contents.names_of([file.blob_id for file in shown], said)
         for file in shown:
             if file.blob_id in names:
@@ -193,7 +196,7 @@ class _Files:
 
 
 class _Attachments(NamedTuple):
-    """The attached files to show, names unknown here, and notes on the rest."""
+    """The attached files to show, the unknown blob names, and notes on the rest."""
 
     files: list[Attached]
     unknown: list[bytes]
@@ -214,7 +217,7 @@ class _Attachments(NamedTuple):
 
 
 def _attachments(files: _Files, names: Sequence[bytes], most: int) -> _Attachments:
-    """Look up what the user attached; each file counts once."""
+    """Read the files that the user attached, at most `most`; each counts once."""
     found = _Attachments([], [], [])
     known = files.contents.find_entries(names)
     here = {entry.id for entry in known.values() if entry.state != NAMED}

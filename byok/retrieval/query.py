@@ -1,4 +1,4 @@
-"""What is asked: words of a request become weighted terms, as in the index."""
+"""Parse a question into weighted search terms, in the form that the index uses."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ def _stems(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in text.split())
 
 
-# Words that say nothing about code; single letters are no terms anyway.
+# Words that say nothing about code; single letters are not indexed anyway.
 STOP_WORDS = _stems(
     "an and are as at be been being but by can could did do does doing done for from "
     "had has have having how if in into is it its me my of on onto or our shall should "
@@ -24,7 +24,7 @@ STOP_WORDS = _stems(
     "were what when where whether which while who whom whose why will with would you "
     "your please"
 )
-# Words about the asking rather than the thing; they count half.
+# Words about the task rather than the code; they count half.
 TASK_WORDS = _stems(
     "about add added adding adds after all allow also another any because before "
     "between change changed changes class code codebase correctly current currently "
@@ -60,12 +60,12 @@ _NAMED = (
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A request as terms.
+    """A parsed question.
 
     Attributes:
-        terms: term to weight, in the order of the request; at most 64.
+        terms: weight by term, in the order of the question; at most 64.
         parts: the terms that are words, not whole identifiers.
-        names: the kinds of files that the request speaks of.
+        names: the kinds of files that the question mentions.
     """
 
     terms: Mapping[str, float]
@@ -74,7 +74,7 @@ class Query:
 
 
 def parse(text: str) -> Query:
-    """Read a request of any length and kind; what is no word adds nothing."""
+    """Parse a question; of more than 10,000 characters the rest is ignored."""
     said = words(text[:_LONGEST])
     weights: dict[str, float] = {}
     stopped: dict[str, float] = {}
@@ -104,7 +104,7 @@ def _terms(word: str) -> Iterator[str]:
 
 
 def _best(weights: dict[str, float]) -> dict[str, float]:
-    """Keep the terms that say most: first whole names, then words, then task words."""
+    """Keep 64 terms: whole identifiers first, then words, then task words."""
     if len(weights) <= _MOST_TERMS:
         return weights
     ordered = sorted(

@@ -1,12 +1,13 @@
-"""Chunk scores to ranked files.
+"""Rank files by the scores of their chunks, their names, kinds and history.
 
-    file = sum of its five best chunks, halving          what its text says
-         + .1 of the best file x share of its name asked for
-         + BM25 of its commit messages                   what was said of it
-    x kind factor                                        tests, documents below code
-    + what it gains from files that it changes with
+    score = ( sum of the five best chunks, each counting half of the one before
+            + 0.1 x best sum of all files x share of the file name's words in the query
+            + BM25 of the messages of its commits )
+          x factor of its kind (tests and documents below code)
+          + gain from files that were changed in the same commits
 
-Form and weights are measured (docs/RETRIEVAL.md); the kind factor matters most.
+The formula and its weights were measured (docs/RETRIEVAL.md). The factor of the kind
+matters most: without it, tests and documents crowd out the code that they talk about.
 """
 
 import heapq
@@ -38,17 +39,17 @@ _MOST_FILES = 100
 
 
 class FileSignals(Protocol):
-    """What the history of files says (`signals.JoinedSignals`)."""
+    """Scores from the commit history (`history_signals.JoinedSignals`)."""
 
     def text_scores(self, query: Mapping[str, float]) -> dict[str, float]:
-        """Return how well the messages about each file fit weighted terms."""
+        """Return how well the commit messages of each file match weighted terms."""
 
     def cochange(self, top: Mapping[str, float]) -> dict[str, float]:
-        """Return what files gain from scored files that they changed with."""
+        """Return what files gain from scored files that were changed with them."""
 
 
 class FileEntry(NamedTuple):
-    """A file of the view; `blob_id` names the version that the index knows."""
+    """A file of the view; `blob_id` is the indexed version of its content."""
 
     blob_id: int
     path: str
@@ -56,7 +57,7 @@ class FileEntry(NamedTuple):
 
 
 class Reasons(NamedTuple):
-    """How a score came about: `(text + name + history) x kind + cochange`."""
+    """The parts of a score: `(text + name + history) x kind + cochange`."""
 
     text: float
     name: float
@@ -67,7 +68,7 @@ class Reasons(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RankedFile:
-    """A file of the answer; `chunks` that match, the best first, perhaps none."""
+    """A ranked file, with its matching chunks, best first; there may be none."""
 
     blob_id: int
     path: str
@@ -78,7 +79,7 @@ class RankedFile:
 
 
 def kind_factor(kind: Kind, names: frozenset[Kind] = frozenset()) -> float:
-    """Return what a file's score is worth; files asked for by kind are lifted."""
+    """Return the factor of a kind; at least 0.6 if the query `names` that kind."""
     factor = _FACTORS[kind]
     return max(factor, _ASKED_FOR) if kind in names else factor
 
@@ -92,10 +93,10 @@ def rank(
     *,
     limit: int = _MOST_FILES,
 ) -> list[RankedFile]:
-    """Rank the files of a view, the best first; equal scores stand by path.
+    """Rank the files of a view, best first; equal scores in the order of paths.
 
-    `by_blob` and `by_path` look up files of the view; what they do not know is left
-    out. History can bring in files whose text does not match.
+    `by_blob` and `by_path` look up files of the view and return None for others, which
+    are left out. The history can add files whose text does not match.
     """
     ranking = _Ranking(_chunks_by_file(chunks, by_blob), query, by_path)
     if signals:
@@ -104,7 +105,7 @@ def rank(
 
 
 class _Ranking:
-    """The files that are ranked, and what each one's score is made of."""
+    """The files to rank, and the parts of their scores."""
 
     def __init__(
         self,
@@ -122,7 +123,7 @@ class _Ranking:
         self._gains: Mapping[str, float] = {}
 
     def add_history(self, signals: FileSignals) -> None:
-        """Add what commits say, and the files that only they bring in."""
+        """Add the scores of the commit history, and files that match by it alone."""
         self._messages = signals.text_scores(self._query.terms)
         self._look_up(_highest(self._messages, _BY_HISTORY))
         self._gains = signals.cochange(_highest(self._scores(), _CHANGE_FROM))
@@ -144,7 +145,7 @@ class _Ranking:
         ]
 
     def _look_up(self, paths: Iterable[str]) -> None:
-        """Take in files of the view whose text does not match."""
+        """Add files of the view whose text does not match."""
         for path in paths:
             if path not in self._files and (entry := self._by_path(path)) is not None:
                 self._files[path] = entry
@@ -168,7 +169,7 @@ class _Ranking:
 def _chunks_by_file(
     chunks: Iterable[ChunkScore], by_blob: Callable[[int], FileEntry | None]
 ) -> dict[str, tuple[FileEntry, list[ChunkScore]]]:
-    """Gather the chunks of each file, the best first."""
+    """Group the chunks by file, best first."""
     of_blob: dict[int, list[ChunkScore]] = defaultdict(list)
     for chunk in chunks:
         of_blob[chunk.blob_id].append(chunk)
@@ -187,7 +188,7 @@ def _sum(scored: list[ChunkScore]) -> float:
 
 
 def _name_share(path: str, parts: frozenset[str]) -> float:
-    """Return which share of the words of a file's name the query has."""
+    """Return the share of a file name's words that the query contains."""
     own = _words_of_name(path.rpartition("/")[2])
     return len(own & parts) / len(own) if own else 0.0
 

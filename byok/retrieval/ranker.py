@@ -1,4 +1,4 @@
-"""Ranks the files of a scope: the index, the paths and the histories together."""
+"""Rank the files of a scope by the index, their paths and the commit history."""
 
 from collections.abc import Iterable, Mapping
 
@@ -14,24 +14,24 @@ _FEW = 50
 
 
 class Ranker:
-    """What the ways of answering share; it keeps what the histories say."""
+    """Ranks files by the index; keeps the history signals of each workspace."""
 
     def __init__(self, engine: ContextEngine) -> None:
         self._engine = engine
         self._signals: dict[int, tuple[str, Signals]] = {}
 
     async def wait_until_indexed(self, seconds: float) -> None:
-        """Let a few files that were just saved be indexed first."""
+        """Wait at most `seconds` while fewer than 50 files are being indexed."""
         if 0 < self._engine.indexer.open_tasks < _FEW:
             await self._engine.uploads.wait_until_indexed(seconds)
 
     def rank(
         self, query: Query, scope: Scope
     ) -> tuple[list[RankedFile], Mapping[int, Entry]]:
-        """Rank the files of a scope; returns the entries of all that were found.
+        """Return the ranked files of a scope, and index entries by blob id.
 
         Raises:
-            IndexFailed: it cannot be searched.
+            IndexFailed: the index cannot be searched.
         """
         engine = self._engine
         hits = engine.store.index.search(query.terms, scope.view)
@@ -50,7 +50,7 @@ class Ranker:
         return rank(hits, by_blob, query, self._signals_of(scope), by_path), entries
 
     def _signals_of(self, scope: Scope) -> JoinedSignals:
-        """Return what the histories say; read anew only when a commit came in."""
+        """Return the history signals; built again only after a new commit."""
         parts: dict[str, Signals] = {}
         for space in scope.workspaces:
             history = self._engine.history_of(space)
@@ -65,7 +65,7 @@ class Ranker:
 
 
 class _Entries(dict[int, Entry]):
-    """The entries of blobs; those that history brings in are read when needed."""
+    """Index entries by blob id; those not found by text are read on first use."""
 
     def __init__(self, contents: Contents, blob_ids: Iterable[int]) -> None:
         super().__init__(contents.entries(blob_ids))

@@ -1,4 +1,4 @@
-"""The text of an answer, in the layout that models and clients are used to.
+"""Write the text of an answer, in the layout that models and clients are used to.
 
     The following code sections were retrieved:
     Path: src/login.py
@@ -6,8 +6,8 @@
     ...
         41<tab>def login(name: str) -> Session:
 
-Below come paths that are only named, and notes. What is shown comes from files, so it
-is escaped, masked, and can never look like one of our own lines.
+Paths that are only listed, and notes, come below. What is shown comes from files, so it
+is escaped and masked, and cannot imitate a line that byok writes itself.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -34,14 +34,14 @@ _WORTH_CUTTING = 5
 
 
 class RenderedAnswer(NamedTuple):
-    """The text, and what it shows of which files, in its order."""
+    """The text, and the sections it shows, in order."""
 
     text: str
     shown: tuple[PackedFile, ...]
 
 
 class FileBlock(NamedTuple):
-    """What fits of a file: its text, "" for none of it, and which sections that is."""
+    """The text of a file, "" if nothing fits, and the sections that it shows."""
 
     text: str
     shown: PackedFile
@@ -58,9 +58,9 @@ def render(
 ) -> RenderedAnswer:
     """Write the answer, at most `limit` characters.
 
-    `lines_of` gives the lines of a file as they are now, None where it can no longer be
-    shown; a note then says so. Code is cut before paths and notes are, at line ends; a
-    file of which nothing fits is named.
+    `lines_of` returns the current lines of a file, or None if it can no longer be
+    shown; a note says so. Code is cut at line ends, before paths and notes are cut. A
+    file of which nothing fits is listed by its path.
     """
     contents = [(file, lines_of(file)) for file in packed.files]
     gone = [file.path for file, lines in contents if lines is None]
@@ -83,7 +83,7 @@ def render(
 def _fill(
     contents: Iterable[tuple[PackedFile, Sequence[str] | None]], room: int
 ) -> tuple[list[FileBlock], list[str]]:
-    """Write files until the room is used up; return the paths of the others, too."""
+    """Write files until the room is used up; return also the paths of the others."""
     blocks: list[FileBlock] = []
     left: list[str] = []
     full = False
@@ -103,7 +103,7 @@ def _fill(
 def block(
     file: PackedFile, lines: Sequence[str], room: int, least: int = _WORTH_CUTTING
 ) -> FileBlock:
-    """Write what fits of a file; of a section that does not, `least` lines or none."""
+    """Write the sections of a file that fit; cut one to at least `least` lines."""
     text = PATH_LINE.format(escape(file.path))
     shown: list[Section] = []
     whole = True
@@ -151,7 +151,7 @@ def _others(paths: Iterable[str], room: int) -> str:
 
 
 def _list_rows(heading: str, rows: Iterable[str], room: int) -> str:
-    """Return a heading and the rows that fit below it, or nothing."""
+    """Return the heading and the rows that fit below it; "" if none fits."""
     text = heading
     for row in rows:
         row = escape(row[:-1]) + "\n"

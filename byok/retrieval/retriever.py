@@ -1,4 +1,4 @@
-"""Answering a request for code: which scope, which way of searching, what text."""
+"""Answer a retrieval request: select the scope, search it, and write the text."""
 
 import asyncio
 import logging
@@ -39,7 +39,7 @@ _NO_QUESTION = "missing information_request/query: say what to look for.\n"
 
 
 class Retriever:
-    """Searches by the index, and with ripgrep where that is not finished."""
+    """Searches with the index, and with ripgrep while the index is being built."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Retriever:
         self.ranker = Ranker(engine)
 
     async def answer(self, request: RetrievalRequest) -> Retrieval:
-        """Answer in the layout of the client's tool; never fails for lack of hits."""
+        """Answer in the layout of the client's tool; no match is an answer, too."""
         started = time.monotonic()
         length = request.length
         await self.ranker.wait_until_indexed(_SETTLE_SECONDS)
@@ -84,9 +84,10 @@ class Retriever:
     async def search(
         self, text: str, limit: int = 20, roots: Sequence[str] = ()
     ) -> dict[str, Any]:
-        """Return the best files with their scores, reasons and lines, as plain data.
+        """Return `{"hits": [...], "notes": [...]}` for `byok search`.
 
-        This asks the index alone; `notes` say what that does not know.
+        A hit has path, score, kind, the parts of its score and line ranges. Only the
+        index is searched; the notes say what it lacks.
         """
         await self.ranker.wait_until_indexed(_SETTLE_SECONDS)
         scope = await scope_of(self._engine, BlobNames(), roots, text)
@@ -132,7 +133,7 @@ class Retriever:
         return render(packed, lines_of, length, notes).text
 
     def _all_of_few(self, scope: Scope) -> tuple[str, ...]:
-        """Name all files of a small scope, code first: better than "no matches"."""
+        """List all files of a small scope, code first: better than "no matches"."""
         if len(scope.view.ids) > _SMALL:
             return ()
         paths = [
@@ -194,7 +195,7 @@ def _progress_note(space: Workspace) -> str:
 
 
 def _is_open(space: Workspace, spaces: Sequence[Workspace], path: str) -> bool:
-    """Tell whether a file may be shown, and no workspace around shows it already."""
+    """Tell whether a file may be shown and no outer workspace shows it already."""
     return space.rules.reason(path) is None and not any(
         outer.rules.reason(prefix + path) is None
         for outer, prefix in around(space, spaces)
@@ -204,7 +205,7 @@ def _is_open(space: Workspace, spaces: Sequence[Workspace], path: str) -> bool:
 def _elsewhere(
     packed: Packed, entries: Mapping[int, Entry], scope: Scope
 ) -> Iterator[str]:
-    """Say of which shown files other workspaces hold the same."""
+    """Give a note for each shown file that other workspaces hold, too."""
     for file in packed.files:
         first, *others = scope.paths_of(entries[file.blob_id]) or [file.path]
         for other in others:

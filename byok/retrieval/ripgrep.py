@@ -1,8 +1,8 @@
-"""Search without an index: ripgrep, run so that no word and no file can steer it.
+"""Search without an index: run ripgrep once for each word of a question.
 
-Each word of the request is one run with fixed arguments; files are then ranked by how
-rare the words are that they have, and by their kind. Much weaker than the index: it
-answers while there is none.
+The arguments are fixed, so that neither a word nor a file can pass an option. Files are
+ranked by the rarity of the words that they contain, and by their kind. This is much
+weaker than the index, and answers while there is none.
 """
 
 import asyncio
@@ -64,17 +64,17 @@ _GONE = "The folder of the workspace is gone."
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What was found, the best first; `notes` say what was not searched, and why."""
+    """The files found, best first; `notes` say what was not searched, and why."""
 
     files: tuple[FileMatches, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def tokens_of(text: str) -> list[str]:
-    """Return what is searched for: at most eight words, else the text's start.
+    """Return what to search for: at most eight words, else the start of the text.
 
-    Words that say most come first; stop words only stand in for nothing at all. Of
-    phrases without spaces their pairs of characters are searched for.
+    Task words come last, and stop words are used only if there is nothing else. Text
+    without spaces (Chinese, Japanese, Korean) is searched by pairs of characters.
     """
     said: dict[str, str] = {}
     for found in _WORD.findall(text[:_LONGEST_QUERY]):
@@ -93,7 +93,7 @@ def tokens_of(text: str) -> list[str]:
 
 
 class Ripgrep:
-    """ripgrep at a place that was found once; None where there is none."""
+    """Runs ripgrep; `program` is its path, None if it is not installed."""
 
     def __init__(
         self,
@@ -117,9 +117,9 @@ class Ripgrep:
         *,
         prefix: str = "",
     ) -> str:
-        """Search, and write what was found as the index would, in `limit` characters.
+        """Search like `search`, and write an answer of at most `limit` characters.
 
-        Paths get the prefix. Takes what `search` takes.
+        Paths are written with the prefix.
         """
         found = await self.search(root, text, allowed)
         return await asyncio.to_thread(_write_answer, root, found, limit, prefix)
@@ -127,10 +127,11 @@ class Ripgrep:
     async def search(
         self, root: Path, text: str, allowed: Callable[[str], bool]
     ) -> Search:
-        """Search the files below `root` for the words of a request.
+        """Search the files below `root` for the words of a question.
 
-        `allowed` says of a path whether its lines may be shown. Never fails: what goes
-        wrong is a note, beside what was found before. Cancelling kills the process.
+        `allowed` tells for a path whether its lines may be shown. A failure does not
+        raise: it becomes a note beside what was found before. Cancelling kills the
+        process.
         """
         if self._program is None:
             return Search(notes=(UNAVAILABLE,))
@@ -152,7 +153,7 @@ class Ripgrep:
         return Search(by_rarity(found, names), tuple(troubles))
 
     async def _run(self, run: "_Run", root: Path, seconds: float) -> str | None:
-        """Search for one word; return what went wrong, if anything."""
+        """Search for one word; return a note if something went wrong."""
         try:
             process = await self._start(run.token, root)
         except (OSError, ValueError):
@@ -187,7 +188,7 @@ class Ripgrep:
         )
 
     async def _read(self, process: asyncio.subprocess.Process, run: "_Run") -> bool:
-        """Feed the output to `run`; whether that was all of it."""
+        """Feed the output to `run`; False if it was cut at the limit."""
         assert process.stdout is not None  # noqa: S101 - asked for above
         room = self._most_bytes
         rest = b""
@@ -203,7 +204,7 @@ class Ripgrep:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill what still runs, with its children, and see it gone, even when cancelled."""
+    """Kill the process group if it still runs, and wait for its end."""
     if process.returncode is None:
         kill_group(process.pid)
     assert process.stdout is not None  # noqa: S101 - asked for above
@@ -238,7 +239,7 @@ def _late(seconds: float) -> str:
 
 
 class _Run:
-    """Reads the output of one run of `rg --json`; what is no message is passed over."""
+    """Reads the output of one run of `rg --json`; skips lines that are no message."""
 
     def __init__(
         self, token: str, found: MatchCollector, allowed: Callable[[str], bool]
@@ -276,7 +277,7 @@ class _Run:
 
 
 def _text(value: dict[str, str]) -> str:
-    """Read what rg gives as text, or as base64 where it is no UTF-8."""
+    """Decode a text of rg, which is base64 where it is not UTF-8."""
     if "text" in value:
         return value["text"]
     try:

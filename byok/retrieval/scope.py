@@ -1,8 +1,8 @@
-"""What a question is about: the blobs that a client names, else one workspace.
+"""Select what a question is searched in: the blobs of its client, or a workspace.
 
-Code of one project never answers in another. So a question that names neither blobs nor
-workspaces is about those whose path it mentions, or that its client has open, or about
-the only one there is.
+Code of one project must never appear in another. So a question that names neither
+blobs nor workspaces is searched in those whose path it mentions, else in those that its
+client has open, else in the only one there is.
 """
 
 import os
@@ -31,10 +31,10 @@ _OTHERS = (
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The blobs in view, and the workspaces that hold them.
+    """The blobs to search, and the workspaces that they belong to.
 
-    `notes` say what is missing, in sentences; `named` that the client named blobs.
-    Where there are several workspaces, paths begin with a label of theirs.
+    `notes` are sentences about what is missing; `named` means that the client named
+    blobs. With several workspaces, each path begins with the label of its workspace.
     """
 
     view: View
@@ -45,7 +45,7 @@ class Scope:
     named: bool = False
 
     def prefix_of(self, space: Workspace) -> str:
-        """Return what stands before the paths of a workspace."""
+        """Return the prefix of a workspace's paths, "" if it is the only one."""
         return f"{space.label}/" if len(self.workspaces) > 1 else ""
 
     def path_of(self, entry: Entry) -> str:
@@ -57,7 +57,7 @@ class Scope:
         return [self.prefix_of(space) + entry.path for space in self.spaces_of(entry)]
 
     def spaces_of(self, entry: Entry) -> list[Workspace]:
-        """Return the workspaces that a blob is a file of."""
+        """Return the workspaces in which a blob is a current file."""
         return [
             space
             for space in self.workspaces
@@ -69,7 +69,7 @@ class Scope:
         ]
 
     def blob_of(self, path: str) -> int | None:
-        """Return the blob in view that answers show under a path."""
+        """Return the blob in view that has this path in answers."""
         for space in self.workspaces:
             prefix = self.prefix_of(space)
             if path.startswith(prefix):
@@ -86,9 +86,9 @@ async def scope_of(
     question: str = "",
     folders: Sequence[str] = (),
 ) -> Scope:
-    """Return what a request is about; `roots` are the workspaces that it names.
+    """Select the scope of a request.
 
-    `folders` are those that its client has open.
+    `roots` are the workspaces that it names, `folders` those that its client has open.
     """
     if not blobs.is_empty:
         return await _resolve_blobs(engine, blobs)
@@ -111,7 +111,7 @@ async def scope_of(
 def _about(
     known: Sequence[Workspace], question: str, folders: Sequence[str]
 ) -> list[Workspace]:
-    """Return the workspaces that a question is about which names none as such."""
+    """Return the workspaces that a question is about if it names none of them."""
     mentioned = [space for space in known if _mentions(question, space)]
     if mentioned:
         return mentioned
@@ -127,7 +127,7 @@ def _overlap(one: Path, other: Path) -> bool:
 
 
 def _are_one(spaces: Sequence[Workspace]) -> bool:
-    """Tell whether one workspace holds all others."""
+    """Tell whether one workspace contains all others."""
     return not spaces or any(
         all(space.root.is_relative_to(outer.root) for space in spaces)
         for outer in spaces
@@ -135,13 +135,13 @@ def _are_one(spaces: Sequence[Workspace]) -> bool:
 
 
 def _mentions(question: str, space: Workspace) -> bool:
-    """Tell whether a question names a workspace, or something in it, by its path."""
+    """Tell whether a question contains the path of a workspace or of a file in it."""
     root = re.escape(str(space.root))
     return re.search(rf"(?<![\w./-]){root}(?![\w-]|\.\w)", question) is not None
 
 
 def without_roots(question: str, scope: Scope) -> str:
-    """Return a question without what only says in which workspace to look."""
+    """Return a question without the paths of workspaces, which are not search terms."""
     for space in scope.workspaces:
         question = question.replace(str(space.root), " ")
     return question
@@ -150,7 +150,7 @@ def without_roots(question: str, scope: Scope) -> str:
 def around(
     space: Workspace, spaces: Iterable[Workspace]
 ) -> list[tuple[Workspace, str]]:
-    """Return the workspaces around one, and what its paths begin with there."""
+    """Return the workspaces that contain one, each with the path prefix in it."""
     return [
         (outer, f"{space.root.relative_to(outer.root).as_posix()}/")
         for outer in spaces
@@ -159,7 +159,7 @@ def around(
 
 
 def _own_ids(space: Workspace, spaces: Sequence[Workspace]) -> frozenset[int]:
-    """Return the blobs of the files that no workspace around this one has."""
+    """Return the blobs of the files that no outer workspace has."""
     outer = around(space, spaces)
     if not outer:
         return space.ids()
@@ -201,14 +201,14 @@ async def _resolve_blobs(engine: ContextEngine, blobs: BlobNames) -> Scope:
 
 
 def is_usable(space: Workspace) -> bool:
-    """Tell whether the index answers: complete, or so once and still mostly right."""
+    """Tell whether the index can answer: complete, or mostly up to date."""
     if space.phase is Phase.COMPLETE:
         return True
     return space.built and 2 * space.waiting < space.file_count
 
 
 def behind(scope: Scope) -> Iterator[str]:
-    """Say of which workspaces the index is not up to date."""
+    """Give a note for each workspace whose index is not up to date."""
     for space in scope.workspaces:
         if space.phase is Phase.INDEXING and space.waiting > 0 and not scope.named:
             yield (
@@ -218,7 +218,7 @@ def behind(scope: Scope) -> Iterator[str]:
 
 
 def nothing_to_search(scope: Scope) -> str:
-    """Say that there is no code, and how to declare some."""
+    """Return the answer for a scope without code, and how to add some."""
     if scope.notes:
         return "\n".join(["No code was found.", *scope.notes])
     return (

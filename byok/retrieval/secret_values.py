@@ -1,7 +1,7 @@
-"""Whether a value beside a telling name is a secret or ordinary code.
+"""Decide whether a value next to a name like `password` is a secret or ordinary code.
 
 `password: 'required|min:8'`, `token: 'color.primary.500'` and `pwd == '/home/u/p2'` are
-code; an agent that is shown `[redacted]` there writes it back.
+code. An agent that is shown `[redacted]` there would write that back.
 """
 
 import re
@@ -35,12 +35,12 @@ _WORDLIKE = 0.3  # changes of case a character, at most, in joinedWords
 
 
 def is_template(value: str) -> bool:
-    """Tell whether something else is put in its place later."""
+    """Tell whether the value is a placeholder, such as `${NAME}` or `<your key>`."""
     return _TEMPLATE.search(value) is not None
 
 
 def is_password(value: str) -> bool:
-    """Tell whether people might have chosen it, rather than named something so."""
+    """Tell whether a value looks like a chosen password, and not like a name."""
     if not (_DIGIT.search(value) or _UNUSUAL.search(value)) or _is_code(value):
         return False
     # a name with dots or slashes: errors.password.min8, kv/data/app1
@@ -49,14 +49,14 @@ def is_password(value: str) -> bool:
 
 
 def is_bare_password(value: str) -> bool:
-    """Tell the same of a value without quotes, which may be a name as well."""
+    """Tell whether a value without quotes looks like a chosen password."""
     value = value.rstrip(",;")
     named = _OWN_NAME.fullmatch(value) or _METHOD.fullmatch(value)
     return not (named or is_template(value)) and is_password(value)
 
 
 def is_random(value: str) -> bool:
-    """Tell whether a machine might have made it."""
+    """Tell whether a value looks like a generated key."""
     if len(value) < _SHORTEST_RANDOM or not _LETTER.search(value) or _is_code(value):
         return False
     if looks_made(value):
@@ -65,14 +65,14 @@ def is_random(value: str) -> bool:
 
 
 def looks_made(value: str) -> bool:
-    """Tell whether its letters are in no order that words have."""
+    """Tell whether a value changes case or digits more often than words do."""
     if _AWS_SECRET.fullmatch(value) and value.upper() != value != value.lower():
         return True
     return len(_CHANGE.findall(value)) > _WORDLIKE * len(value)
 
 
 def _is_code(value: str) -> bool:
-    """Tell whether it is a path, a rule, a selector, an expression, or a text."""
+    """Tell whether a value is a path, a rule, a selector, an expression or a text."""
     if "|" in value and all(map(_RULES.fullmatch, value.split("|"))):
         return True
     if _PATH.match(value) and not any(map(looks_made, _SIDES.split(value))):
@@ -88,7 +88,7 @@ def _is_code(value: str) -> bool:
 
 
 def _is_words(value: str) -> bool:
-    """Tell whether all its pieces are words, numbers, or words with a number behind."""
+    """Tell whether a value consists of words and numbers between separators."""
     return all(
         _PIECE.fullmatch(piece) and not looks_made(piece.rstrip("0123456789"))
         for piece in _SIDES.split(value)

@@ -1,4 +1,4 @@
-"""Answers without an index, where another process has it open."""
+"""Answer with ripgrep where another process has the index open."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,14 +15,14 @@ _WHY = (
 
 
 class TextSearch:
-    """Searches folders with ripgrep, by the rules that hold for workspaces."""
+    """Searches folders with ripgrep, by the ignore rules of workspaces."""
 
     def __init__(self, ripgrep: Ripgrep, rules_of: Callable[[Path], Rules]) -> None:
         self._ripgrep = ripgrep
         self._rules_of = rules_of
 
     async def answer(self, question: str, roots: Sequence[Path]) -> str:
-        """Return the text of an answer about some folders."""
+        """Return the answer to a question about these folders."""
         share = (DEFAULT_LENGTH - len(_WHY)) // len(roots)
         answers = [
             await self._ripgrep.answer(

@@ -1,1 +1,1 @@
-"""Settings become everything that runs."""
+"""Build everything that runs from the settings."""

@@ -1,4 +1,4 @@
-"""Settings become an open code context."""
+"""Open the code index as the settings say."""
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 async def open_context(
     settings: Settings, paths: Paths, roots: Iterable[Path] = ()
 ) -> AsyncIterator[CodeContext]:
-    """Open what byok knows of code, and follow the declared folders.
+    """Open the code index, and follow the configured workspaces and `roots`.
 
     Raises:
-        CannotStart, IndexInUse: its files cannot be used.
+        CannotStart: the database is damaged, or of a later version.
+        IndexInUse: another process has the index open.
     """
     options = _options(settings, paths, roots)
     mode = settings.retrieval.mode
@@ -36,7 +37,7 @@ async def open_context(
 def text_search(
     settings: Settings, paths: Paths, roots: Iterable[Path] = ()
 ) -> "TextSearch":
-    """Return what answers where another process has the index open."""
+    """Return a search with ripgrep, for when another process has the index open."""
     from byok.index.files.roots import rules_of
     from byok.platform.programs import find_program
     from byok.retrieval.ripgrep import Ripgrep

@@ -1,4 +1,4 @@
-"""One section of the settings becomes one upstream."""
+"""Build one upstream from its section of the settings."""
 
 from byok.config import Settings, UpstreamSettings
 from byok.config.values import AUTO
@@ -24,20 +24,20 @@ _LOCAL_PAUSE, _REMOTE_PAUSE = 3.0, 30.0  # seconds an upstream is not asked once
 
 
 def base_url_of(settings: UpstreamSettings) -> str:
-    """Return where an upstream is; "" for the demo."""
+    """Return the base URL of an upstream, "" for the demo."""
     preset = PRESETS.get(settings.type)
     return settings.base_url or (preset.base_url if preset else "")
 
 
 def models_of(section: UpstreamSettings) -> tuple[tuple[str, ...], str]:
-    """Return the models listed by hand, and the upstream's default."""
+    """Return the models listed in the settings, and the upstream's default model."""
     if section.type == DEMO:
         return (DEMO_MODEL,), DEMO_MODEL
     return tuple(section.models), section.model
 
 
 def spec_of(name: str, settings: UpstreamSettings, common: Settings) -> UpstreamSpec:
-    """Say what an upstream is, by its section and by what is common to all."""
+    """Combine a section with the settings that are common to all upstreams."""
     chat, network, way = common.chat, common.network, common.completion.way
     base_url = base_url_of(settings)
     quirks = quirks_of(settings.type, base_url)
@@ -71,7 +71,7 @@ def make_upstream(
     key: UpstreamKey,
     summarise: Summarise,
 ) -> Upstream:
-    """Turn one section of the settings into an upstream."""
+    """Build the upstream of one section."""
     if settings.type == DEMO:
         return DemoUpstream(name)
     spec = spec_of(name, settings, common)
@@ -84,7 +84,7 @@ def make_upstream(
 def make_official(
     settings: Settings, transports: Transports, key: UpstreamKey, redactor: Redactor
 ) -> OfficialService:
-    """Return the official service; without an address nothing is sent to it."""
+    """Build the official service; without an address nothing is sent to it."""
     url, network = settings.routing.official.base_url, settings.network
     proxy = "" if is_loopback(url) else network.proxy
     route = Route(proxy, network.ca_file)
