@@ -188,7 +188,7 @@ class ContextEngine:
                 await sync.run()
             except Exception as error:
                 # Whatever it is: the daemon lives, the status says it.
-                sync.workspace.trouble = f"not in step: {error}"
+                sync.workspace.status.report_failure(error)
                 _log.exception("%s is not in step", sync.workspace.root)
             await asyncio.sleep(self.options.poll_seconds)
 
@@ -278,7 +278,9 @@ class ContextEngine:
         """What the index as a whole is doing."""
         if self.indexer.error:
             return State.ERROR
-        busy = any(w.phase in (Phase.SCANNING, Phase.INDEXING) for w in self.workspaces)
+        busy = any(
+            w.status.phase in (Phase.SCANNING, Phase.INDEXING) for w in self.workspaces
+        )
         if busy or self.indexer.open_tasks:
             return State.INDEXING
         return State.INDEXED if self.store.index.chunks else State.STANDBY

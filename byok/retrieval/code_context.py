@@ -227,6 +227,6 @@ class CodeContext:
 def _status_of(workspace: "Workspace") -> WorkspaceStatus:
     return WorkspaceStatus(
         **asdict(workspace.progress),
-        note=workspace.note,
+        note=workspace.status.note,
         counters=asdict(workspace.counters),
     )

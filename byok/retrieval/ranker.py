@@ -54,7 +54,7 @@ class Ranker:
         parts: dict[str, Signals] = {}
         for space in scope.workspaces:
             history = self._engine.history_of(space)
-            if history is None or not space.built:
+            if history is None or not space.status.was_complete:
                 continue  # with half of the files it would be kept for the whole
             known = self._signals.get(space.id)
             if known is None or known[0] != history.head:

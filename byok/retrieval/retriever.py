@@ -186,7 +186,7 @@ class Retriever:
 
 def _being_built(spaces: Iterable[Workspace]) -> list[Workspace]:
     building = (Phase.SCANNING, Phase.INDEXING)
-    return [w for w in spaces if not is_usable(w) and w.phase in building]
+    return [w for w in spaces if not is_usable(w) and w.status.phase in building]
 
 
 def _progress_note(space: Workspace) -> str:

@@ -104,7 +104,7 @@ async def scope_of(
     view = total_view(spaces, engine.store.index.chunks)
     own = {space.id: _own_ids(space, spaces) for space in spaces}
     shown = [space for space in spaces if own[space.id] or not space.ids()]
-    notes = [f"{w.root.name}: {w.note}." for w in shown if w.note]
+    notes = [f"{w.root.name}: {w.status.note}." for w in shown if w.status.note]
     return Scope(view._replace(ids=frozenset().union(*own.values())), shown, notes)
 
 
@@ -202,17 +202,19 @@ async def _resolve_blobs(engine: ContextEngine, blobs: BlobNames) -> Scope:
 
 def is_usable(space: Workspace) -> bool:
     """Tell whether the index can answer: complete, or mostly up to date."""
-    if space.phase is Phase.COMPLETE:
+    if space.status.phase is Phase.COMPLETE:
         return True
-    return space.built and 2 * space.waiting < space.file_count
+    return space.status.was_complete and 2 * space.status.waiting < space.file_count
 
 
 def behind(scope: Scope) -> Iterator[str]:
     """Give a note for each workspace whose index is not up to date."""
     for space in scope.workspaces:
-        if space.phase is Phase.INDEXING and space.waiting > 0 and not scope.named:
+        status = space.status
+        indexing = status.phase is Phase.INDEXING and status.waiting > 0
+        if indexing and not scope.named:
             yield (
-                f"{space.waiting} changed files were not searched: they are being "
+                f"{status.waiting} changed files were not searched: they are being "
                 "indexed."
             )
 

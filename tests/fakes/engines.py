@@ -111,6 +111,6 @@ async def complete(made: ContextEngine) -> None:
     await until(
         lambda: (
             not made.indexer.open_tasks
-            and all(space.phase is Phase.COMPLETE for space in made.workspaces)
+            and all(space.status.phase is Phase.COMPLETE for space in made.workspaces)
         )
     )

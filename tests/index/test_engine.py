@@ -198,7 +198,7 @@ async def test_while_it_is_built_anew_the_index_answers(
         view = total_view([space], made.store.index.chunks)
         workers.gate.clear()
         assert await made.rebuild() == 2
-        assert (space.phase, made.state) == (Phase.COMPLETE, State.INDEXING)
+        assert (space.status.phase, made.state) == (Phase.COMPLETE, State.INDEXING)
         assert [hit.blob_id for hit in made.store.index.search({"zzz": 1}, view)]
         (root / "a.py").write_text("def panther(): pass\n")
         workers.gate.set()
@@ -444,11 +444,11 @@ async def test_a_vanished_folder_comes_back(tmp_path: Path, root: Path) -> None:
         await complete(made)
         [space] = made.workspaces
         root.rename(tmp_path / "away")
-        await until(lambda: "its folder is gone" in space.note)
-        assert space.phase is Phase.COMPLETE
+        await until(lambda: "its folder is gone" in space.status.note)
+        assert space.status.phase is Phase.COMPLETE
         (tmp_path / "away" / "new.py").write_text("lynx")
         (tmp_path / "away").rename(root)
-        await until(lambda: found(made, "new.py") == "lynx" and not space.note)
+        await until(lambda: found(made, "new.py") == "lynx" and not space.status.note)
 
 
 @pytest.mark.case("F23")

@@ -53,7 +53,7 @@ async def test_a_few_files_just_saved_are_waited_for_and_no_longer(
         workers.gate.clear()
         (root / "lion.py").write_text("tiger")
         [space] = made.workspaces
-        await until(lambda: space.phase is Phase.INDEXING)
+        await until(lambda: space.status.phase is Phase.INDEXING)
         ranker = Ranker(made)
         await ranker.wait_until_indexed(0.01)  # it ends, though nothing was indexed
         assert made.indexer.open_tasks

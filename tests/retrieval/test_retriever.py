@@ -239,7 +239,7 @@ async def test_a_few_changes_do_not_throw_the_index_away(
         workers.gate.clear()
         (root / "tiger.py").write_text("def feed_tiger(): return 'fish'\n")
         [space] = asker.engine.workspaces
-        await until(lambda: space.phase is Phase.INDEXING)
+        await until(lambda: space.status.phase is Phase.INDEXING)
         text = await asker.text("lion")
     assert "Path: lion.py" in text
     assert "1 changed files were not searched: they are being indexed." in text
@@ -260,7 +260,7 @@ async def test_a_workspace_too_large_for_the_index_is_searched_by_ripgrep(
 ) -> None:
     async with engine(tmp_path / "e", root, max_files=2) as made:
         asker = Asker(made, SearchMode.AUTO, RG)
-        await until(lambda: made.workspaces[0].phase is Phase.TOO_LARGE)
+        await until(lambda: made.workspaces[0].status.phase is Phase.TOO_LARGE)
         text = await asker.text("lion")
         found = await asker.retriever.search("lion")
     assert "Path: lion.py" in text

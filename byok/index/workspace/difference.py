@@ -7,7 +7,6 @@ from typing import NamedTuple
 from byok.index.files.ignore import IGNORE_FILES
 from byok.index.files.reading import Folder
 from byok.index.files.scan import WHOLE, is_below, is_folder_at
-from byok.index.files.steering import steering_of
 from byok.index.store.store import Store
 from byok.index.types import FileFacts, WorkspaceTask
 from byok.index.workspace.watch import Watcher
@@ -42,8 +41,7 @@ class Disk:
         for top in tops:
             workspace.rules.forget(top)
         if tops == WHOLE:
-            workspace.steering = steering_of(workspace.root)
-            for folder in workspace.steering.folders:
+            for folder in workspace.read_steering().folders:
                 enter(folder)
         known = self._indexed_files(tops)
         compared = workspace.compare(

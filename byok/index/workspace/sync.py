@@ -25,7 +25,6 @@ _OLD, _OLD_UNWATCHED = 60.0, 2.0  # seconds since a comparison, for a question
 # Of the time since the last comparison, the next one takes at most this share.
 _SHARE, _SHARE_TOO_LARGE = 20, 3
 _PATIENCE = 0.5  # seconds that a question waits for what is read anew
-_GONE = "its folder is gone"
 
 
 class Synchroniser:
@@ -56,7 +55,7 @@ class Synchroniser:
         self._settle_seconds = settle_seconds
         self._watcher = Watcher(
             workspace.root, partial(is_wanted, workspace),
-            tell=partial(setattr, workspace, "unwatched"),
+            tell=workspace.status.report_watching,
             poll_seconds=poll_seconds, watches=watches,
         )  # fmt: skip
         self._disk = Disk(workspace, store, self._watcher)
@@ -66,6 +65,7 @@ class Synchroniser:
         self._clock: asyncio.TimerHandle | None = None
         self._compared, self._took = 0.0, 0.0  # when, and for how long
         self._failed = False  # the last second look
+        self._closed = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
 
@@ -89,7 +89,7 @@ class Synchroniser:
     async def scan(self) -> None:
         """Walk the folder and queue what changed."""
         async with self._one_at_a_time:
-            self._enter(Phase.SCANNING)
+            self.workspace.status.begin_scan()
             await self._compare(WHOLE)
 
     async def refresh(self, paths: Iterable[str]) -> None:
@@ -97,7 +97,7 @@ class Synchroniser:
         changed = frozenset(paths)
         if not self.workspace.steering.rules.isdisjoint(changed):
             await self.scan()
-        elif self.workspace.phase is Phase.TOO_LARGE:
+        elif self.workspace.status.phase is Phase.TOO_LARGE:
             self._compare_after(0, share=_SHARE_TOO_LARGE)  # it may be over
         else:
             async with self._one_at_a_time:
@@ -121,32 +121,27 @@ class Synchroniser:
 
     async def _compare(self, tops: Collection[str]) -> None:
         """Walk some folders, drop what is gone and queue what changed."""
-        workspace = self.workspace
+        workspace, status = self.workspace, self.workspace.status
         began = self._loop.time()
         waited = {task.path for task in self._indexer.drop(workspace.id, tops)}
-        workspace.waiting = self._indexer.open_of(workspace.id)
+        status.set_waiting(self._indexer.open_of(workspace.id))
         try:
             found = await asyncio.to_thread(
                 self._disk.compare, tops, limit=self._max_files
             )
         except TooManyFiles:
-            workspace.built = False
-            workspace.trouble = (
-                f"more than {self._max_files:,} files: ripgrep answers instead"
-            )
-            self._enter(Phase.TOO_LARGE)
+            status.give_up(self._max_files)
             return
         except Unreadable:
             # What is known is kept: a disk may be mounted again.
-            workspace.trouble = _GONE
-            self._enter(Phase.COMPLETE)
+            status.lose_folder()
             return
         finally:
             if "" in tops:
                 self._compared = self._loop.time()
                 self._took = self._compared - began
                 self._compare_after(self._compare_seconds)
-        workspace.trouble = ""
+        status.clear_trouble()
         self._look_again(waited.difference(task.path for task in found.changed))
         await self._drop(found.gone)
         self._queue(found.changed)
@@ -155,7 +150,7 @@ class Synchroniser:
         """Compare everything so long after the last time, for a share of the time."""
         if self._clock is not None:
             self._clock.cancel()
-        if not self.workspace.stopped:
+        if not self._closed:
             when = self._compared + max(seconds, share * self._took)
             self._clock = self._loop.call_at(
                 when, lambda: self._start(self._compare_all())
@@ -164,7 +159,7 @@ class Synchroniser:
     async def _compare_all(self) -> None:
         """Find what no event told of; what is being indexed is found by that."""
         async with self._one_at_a_time:
-            if self.workspace.phase is Phase.INDEXING:
+            if self.workspace.status.phase is Phase.INDEXING:
                 self._compared = self._loop.time()
                 self._compare_after(self._compare_seconds)
             else:
@@ -190,7 +185,7 @@ class Synchroniser:
         """Tell whether a question wants a new comparison."""
         if not self._compared or self._one_at_a_time.locked():
             return False
-        old = _OLD_UNWATCHED if self.workspace.unwatched else _OLD
+        old = _OLD_UNWATCHED if self.workspace.status.unwatched else _OLD
         return self._loop.time() - self._compared > max(old, _SHARE * self._took)
 
     async def _drop(self, paths: list[str]) -> None:
@@ -208,38 +203,30 @@ class Synchroniser:
     def _queue(self, tasks: Iterable[WorkspaceTask], *, first: bool = False) -> None:
         workspace = self.workspace
         new = list(tasks)
-        if not workspace.waiting:
-            workspace.queued = 0
-        workspace.queued += len(new)
-        workspace.waiting += len(new)
+        workspace.status.add_queued(len(new))
         self._indexer.put(new, first=first)
         if self._indexer.open_of(workspace.id):
-            self._enter(Phase.INDEXING)
+            workspace.status.begin_indexing()
         else:
-            self._complete()
+            self.workspace.status.complete()
 
     def note_written(self, path: str, *, settled: bool) -> None:
         """Note that a file was written; called in the loop."""
-        self.workspace.waiting = max(0, self.workspace.waiting - 1)
+        self.workspace.status.finish_one()
         if not settled:
             self._look_again([path])
 
     def searchable(self) -> None:
         """Note that everything written so far is found; called in the loop."""
-        workspace = self.workspace
-        open_tasks = self._indexer.open_of(workspace.id)
-        if workspace.phase is Phase.INDEXING and not open_tasks:
-            self._complete()
-
-    def _complete(self) -> None:
-        self.workspace.waiting = 0
-        self.workspace.built = True
-        self._enter(Phase.COMPLETE)
+        status = self.workspace.status
+        open_tasks = self._indexer.open_of(self.workspace.id)
+        if status.phase is Phase.INDEXING and not open_tasks:
+            status.complete()
 
     def _look_again(self, paths: Iterable[str]) -> None:
         """Look at paths once more in a while, when what they are is settled."""
         self._unsettled.update(paths)
-        if self._unsettled and self._timer is None and not self.workspace.stopped:
+        if self._unsettled and self._timer is None and not self._closed:
             self._timer = self._loop.call_later(self._settle_seconds, self._recheck)
 
     def _recheck(self) -> None:
@@ -261,20 +248,15 @@ class Synchroniser:
         """Say what failed, and look at everything, as the engine does with `run`."""
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            self.workspace.trouble = f"not in step: {error}"
+            self.workspace.status.report_failure(error)
             _log.error("%s is not in step", self.workspace.root, exc_info=error)
             self._failed = True
             self._look_again(paths or ("",))
 
-    def _enter(self, phase: Phase) -> None:
-        workspace = self.workspace
-        if workspace.phase is not phase or phase is Phase.SCANNING:
-            workspace.phase = phase
-            _log.info("%s: %s", workspace.root, phase)
-
     def close(self) -> None:
         """Stop the timers, and a walk that is under way."""
-        self.workspace.stopped = True
+        self._closed = True
+        self.workspace.stop()
         for timer in (self._timer, self._clock):
             if timer is not None:
                 timer.cancel()

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from byok.index.files.ignore import IGNORE_FILES, Rules
 from byok.index.files.scan import WHOLE, Counters, is_below, is_text, walk
-from byok.index.files.steering import Steering
+from byok.index.files.steering import Steering, steering_of
 from byok.index.store.batches import Written
 from byok.index.store.lexical import View
 from byok.index.types import FileFacts, FoundFile, Phase, SkipReason
+from byok.index.workspace.status import WorkspaceStatus
 
 # Whatever changes within this time after a file was read may have the same time stamp.
 _SETTLES_NS = 2_000_000_000
@@ -56,14 +57,9 @@ class Workspace:
         self.label = root.name
         self.rules = rules
         self.counters = Counters()
-        self.phase = Phase.SCANNING
-        self.built = False  # whether it was complete once, so that answers may use it
-        self.trouble = ""
-        self.unwatched = ""
-        self.stopped = False
+        self.status = WorkspaceStatus(root)
         self.steering = Steering()
-        self.waiting = 0
-        self.queued = 0
+        self._stopped = False
         self._members: dict[str, int] = {}
         self._others: set[str] = set()  # found, and without a version so far
         self._lock = threading.Lock()
@@ -104,7 +100,7 @@ class Workspace:
                     changed.append(entry.path)
             if len(found) > limit:
                 raise TooManyFiles
-            if self.stopped:
+            if self._stopped:
                 raise Stopped
         if tops == WHOLE:
             self.counters = counters
@@ -189,20 +185,25 @@ class Workspace:
             return f"w{self.id}.{self._version}", ids
 
     @property
-    def note(self) -> str:
-        """Say what users should know of it, "" if nothing."""
-        return "; ".join(filter(None, (self.trouble, self.unwatched)))
-
-    @property
     def progress(self) -> Progress:
-        """Say how far it is."""
-        done = self.queued - self.waiting
-        share = 100.0 * done / self.queued if self.queued else 100.0
-        if self.phase is Phase.SCANNING and not self.built:
-            share = 0.0
+        """How far it is, for users."""
+        status = self.status
         return Progress(
-            str(self.root), self.phase, round(share, 1), self.file_count, done
+            str(self.root),
+            status.phase,
+            status.percentage,
+            self.file_count,
+            status.done,
         )
+
+    def read_steering(self) -> Steering:
+        """Look again which files decide what is read, and return them."""
+        self.steering = steering_of(self.root)
+        return self.steering
+
+    def stop(self) -> None:
+        """Break off a walk that is under way."""
+        self._stopped = True
 
 
 def is_unsettled(facts: FileFacts, now_ns: int | None = None) -> bool:

@@ -71,7 +71,8 @@ class Bench:
     async def idle(self) -> None:
         await until(
             lambda: (
-                not self.indexer.open_tasks and self.workspace.phase is Phase.COMPLETE
+                not self.indexer.open_tasks
+                and self.workspace.status.phase is Phase.COMPLETE
             )
         )
 
@@ -119,7 +120,7 @@ async def running(bench: Bench) -> AsyncIterator[None]:
 def phases(log: pytest.LogCaptureFixture) -> list[str]:
     """Return the phases that the log tells of, in order."""
     told = [
-        r.getMessage() for r in log.records if r.name == "byok.index.workspace.sync"
+        r.getMessage() for r in log.records if r.name == "byok.index.workspace.status"
     ]
     return [text.rpartition(" ")[2] for text in told]
 
@@ -139,7 +140,7 @@ async def test_progress_stays_between_0_and_100_and_ends_at_100(bench: Bench) ->
     written(bench.workspace.root, {f"f{n}.py": f"{n}" for n in range(90)})
     await bench.sync.scan()
     shares = []
-    while bench.workspace.phase is not Phase.COMPLETE:
+    while bench.workspace.status.phase is not Phase.COMPLETE:
         shares.append(bench.workspace.progress.percentage)
         await asyncio.sleep(0)
     assert all(0 <= share <= 100 for share in shares)
@@ -161,7 +162,7 @@ async def test_a_second_scan_reads_nothing(bench: Bench) -> None:
 async def test_an_empty_folder_is_complete(tmp_path: Path) -> None:
     async with opened(project(tmp_path / "p")) as bench:
         await bench.sync.scan()
-        assert bench.workspace.phase is Phase.COMPLETE
+        assert bench.workspace.status.phase is Phase.COMPLETE
         assert bench.workspace.progress.percentage == 100
 
 
@@ -219,14 +220,16 @@ async def test_an_ignored_file_is_not_refreshed(bench: Bench) -> None:
 async def test_more_files_than_allowed_are_left_to_ripgrep(root: Path) -> None:
     async with opened(root, max_files=1) as bench:
         await bench.sync.scan()
-        assert bench.workspace.phase is Phase.TOO_LARGE
-        assert bench.workspace.note == "more than 1 files: ripgrep answers instead"
-        assert not bench.workspace.built
+        assert bench.workspace.status.phase is Phase.TOO_LARGE
+        assert (
+            bench.workspace.status.note == "more than 1 files: ripgrep answers instead"
+        )
+        assert not bench.workspace.status.was_complete
         written(root, {".gitignore": "src/\n.gitignore\n"})
         bench.workspace.rules.forget_all()
         await bench.sync.scan()
         await bench.idle()
-        assert (bench.paths, bench.workspace.note) == (["a.py"], "")
+        assert (bench.paths, bench.workspace.status.note) == (["a.py"], "")
 
 
 async def test_a_folder_that_vanishes_keeps_what_is_known_and_says_so(
@@ -237,12 +240,12 @@ async def test_a_folder_that_vanishes_keeps_what_is_known_and_says_so(
     await bench.idle()
     root.rename(root.with_name("away"))
     await bench.sync.scan()
-    assert bench.workspace.note == "its folder is gone"
-    assert bench.workspace.phase is Phase.COMPLETE
+    assert bench.workspace.status.note == "its folder is gone"
+    assert bench.workspace.status.phase is Phase.COMPLETE
     root.with_name("away").rename(root)
     await bench.sync.scan()
     await bench.idle()
-    assert (bench.workspace.note, bench.paths) == ("", ["a.py", "src/b.py"])
+    assert (bench.workspace.status.note, bench.paths) == ("", ["a.py", "src/b.py"])
 
 
 @pytest.mark.case("F23")
@@ -366,9 +369,9 @@ async def test_a_second_look_that_fails_is_told_and_repeated(
     hold.execute("BEGIN IMMEDIATE")
     (root / gone).unlink()
     bench.sync._look_again([path])
-    await until(lambda: "not in step" in bench.workspace.note)
+    await until(lambda: "not in step" in bench.workspace.status.note)
     hold.close()
-    await until(lambda: bench.paths == [left] and not bench.workspace.note)
+    await until(lambda: bench.paths == [left] and not bench.workspace.status.note)
     await bench.idle()
 
 
@@ -381,9 +384,11 @@ async def test_a_change_that_cannot_be_noted_is_noted_later(root: Path) -> None:
         hold.execute("BEGIN IMMEDIATE")
         (root / "a.py").unlink()
         events.told("a.py")
-        await until(lambda: "not in step" in bench.workspace.note)
+        await until(lambda: "not in step" in bench.workspace.status.note)
         hold.close()
-        await until(lambda: bench.paths == ["src/b.py"] and not bench.workspace.note)
+        await until(
+            lambda: bench.paths == ["src/b.py"] and not bench.workspace.status.note
+        )
         (root / "src" / "b.py").unlink()
         events.told("src/b.py")
         await until(lambda: bench.paths == [])
@@ -411,7 +416,9 @@ async def test_without_events_a_clock_looks_and_the_note_says_so(root: Path) -> 
     events.error = OSError(errno.ENOSPC, "no more watches")
     async with opened(root, watches=events, poll_seconds=0.02) as bench:
         run = asyncio.ensure_future(bench.sync.run())
-        await until(lambda: bench.workspace.note == "changes are looked for every 0 s")
+        await until(
+            lambda: bench.workspace.status.note == "changes are looked for every 0 s"
+        )
         (root / "a.py").unlink()
         await until(lambda: bench.paths == ["src/b.py"])
         (root / "new.py").write_text("new")
@@ -423,17 +430,17 @@ async def test_without_events_a_clock_looks_and_the_note_says_so(root: Path) -> 
 async def test_closing_breaks_off_a_scan(tmp_path: Path, root: Path) -> None:
     async with engine(tmp_path / "e", root) as made:
         [space] = made.workspaces
-    assert space.stopped
+    assert space._stopped
 
 
 async def test_too_large_ends_when_files_are_gone(root: Path) -> None:
     async with opened(root, max_files=1) as bench, running(bench):
-        await until(lambda: bench.workspace.phase is Phase.TOO_LARGE)
+        await until(lambda: bench.workspace.status.phase is Phase.TOO_LARGE)
         (root / "a.py").unlink()
         await bench.idle()
-        assert (bench.paths, bench.workspace.note) == (["src/b.py"], "")
+        assert (bench.paths, bench.workspace.status.note) == (["src/b.py"], "")
         written(root, {"c.py": "new"})
-        await until(lambda: bench.workspace.phase is Phase.TOO_LARGE)
+        await until(lambda: bench.workspace.status.phase is Phase.TOO_LARGE)
 
 
 async def test_files_that_come_and_go_are_counted_at_once(bench: Bench) -> None:
@@ -491,7 +498,7 @@ async def test_without_events_a_question_compares_sooner(root: Path) -> None:
         await bench.idle()
         (root / "a.py").unlink()
         bench.sync._compared -= 3
-        bench.workspace.unwatched = "changes are looked for every 60 s"
+        bench.workspace.status.report_watching("changes are looked for every 60 s")
         await bench.sync.look()
         assert bench.paths == ["src/b.py"]
 

@@ -9,6 +9,7 @@ from byok.index.files.reading import Unreadable
 from byok.index.files.steering import Steering
 from byok.index.types import FileFacts, Phase
 from byok.index.workspace.workspace import (
+    Progress,
     Stopped,
     TooManyFiles,
     Workspace,
@@ -77,7 +78,7 @@ def test_as_many_files_as_allowed_are_fine_and_one_more_is_too_many(
 
 
 def test_a_walk_can_be_broken_off(space: Workspace) -> None:
-    space.stopped = True
+    space.stop()
     with pytest.raises(Stopped):
         space.compare({}, limit=10)
 
@@ -122,35 +123,12 @@ def test_several_workspaces_are_one_view(tmp_path: Path) -> None:
     assert total_view([], 7).ids == frozenset()
 
 
-@pytest.mark.parametrize(
-    ("phase", "queued", "waiting", "built", "percentage"),
-    [
-        (Phase.SCANNING, 0, 0, False, 0.0),
-        (Phase.SCANNING, 0, 0, True, 100.0),
-        (Phase.INDEXING, 4, 4, False, 0.0),
-        (Phase.INDEXING, 4, 1, False, 75.0),
-        (Phase.COMPLETE, 4, 0, True, 100.0),
-        (Phase.COMPLETE, 0, 0, True, 100.0),
-    ],
-)
-def test_progress_is_the_share_that_was_read(
-    space: Workspace,
-    phase: Phase,
-    queued: int,
-    waiting: int,
-    built: bool,
-    percentage: float,
-) -> None:
-    space.phase, space.queued, space.waiting = phase, queued, waiting
-    space.built = built
-    assert space.progress.percentage == percentage
-    assert space.progress.files_processed == queued - waiting
-
-
-def test_the_note_says_everything_that_is_wrong(space: Workspace) -> None:
-    assert space.note == ""
-    space.trouble, space.unwatched = "its folder is gone", "it is not watched"
-    assert space.note == "its folder is gone; it is not watched"
+def test_progress_tells_files_and_share(space: Workspace) -> None:
+    space.load({"a.py": 1, "b.bin": None})
+    space.status.add_queued(2)
+    space.status.begin_indexing()
+    space.status.finish_one()
+    assert space.progress == Progress(str(space.root), Phase.INDEXING, 50.0, 2, 1)
 
 
 @pytest.mark.parametrize(
