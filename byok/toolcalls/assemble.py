@@ -1,11 +1,23 @@
-"""Gather the fragments of tool calls; give whole calls when the turn is over.
+"""Assemble complete tool calls from the fragments of a stream.
 
-A fragment belongs to the call with its id, else with its index, else to the call
-opened last. A new id at an old index is a new call if it brings a name. Names and
-ids that are empty or repeated change nothing; pieces of an offered name are joined.
-No call leaves before the upstream said that it finished, none at all when it stopped
-at its output limit, and none whose arguments are not a whole JSON object: a Notice
-tells the user instead. What has neither a name nor arguments is no call.
+Calls wait for the end of the answer, because a client runs a tool as soon as it sees
+the call. A cut stream may end on valid JSON by chance, and half a command is worse than
+none. So no call leaves before the upstream reported the end, and none at all if it
+stopped at the output limit: a Notice tells the user. Only the place of a call is told
+early (ToolCallPlace), as several providers want the history back in its exact order.
+
+Matching fragments to calls needs rules, because compatible servers disagree: recorded
+streams repeat name and id in every delta, send ids that are empty or null after the
+first one, count indexes from 1, leave them out or repeat them, and send several whole
+calls in one delta. A fragment belongs to the call with its id, else to the one with its
+index, else to the last one. A new id at a known index opens a new call only if it
+brings a name. Widely used decoders concatenate repeated names (`viewview`); here names
+are joined only while the result begins the name of an offered tool.
+
+What breaks if this changes: joining by index alone merges parallel calls of servers
+that repeat an index; joining by id alone loses the fragments without one; passing calls
+on early runs half commands; without `_MOST_LOOKS` an answer with many closing braces
+costs quadratic time. Every rule has its test in tests/toolcalls/test_assemble.py.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,6 +36,11 @@ from byok.events import (
 )
 from byok.toolcalls.memory import is_memory_tool, memory_supply
 from byok.toolcalls.mode import RepairMode
+from byok.toolcalls.notices import (
+    incomplete_notice,
+    invalid_notice,
+    too_many_notice,
+)
 from byok.toolcalls.repair import Repair, Unrepairable, repair_arguments
 from byok.wire.json_body import is_object
 from byok.wire.surrogates import join_surrogates
@@ -55,9 +72,10 @@ class _OpenCall:
 
 @dataclass(frozen=True, slots=True)
 class BrokenCall:
-    """A call that came whole, but whose arguments are no JSON.
+    """A call that arrived completely, but whose arguments are not valid JSON.
 
-    `call` holds them as they came; `at` is the character from which on they are broken.
+    `call` holds the arguments as they came; `at` is the index of the first wrong
+    character.
     """
 
     call: ToolCall
@@ -66,12 +84,13 @@ class BrokenCall:
 
 
 class ToolCallAssembler:
-    """Stage[StreamEvent, StreamEvent]: every other event passes through.
+    """Stage[StreamEvent, StreamEvent] from ToolCallDelta to ToolCall events.
 
-    `new_id` makes an id for a call that has none, or one that `taken` holds already;
-    `on_provider_data` gets each call with such data, with its final id.
-    After the Finish, `broken` holds the calls that came whole but are no JSON, and
-    `others` counts those that were passed on or cut.
+    All other events pass through. `new_id` makes an id for a call without one, or with
+    one that is in `taken`. `on_provider_data` is called with each call that carries
+    provider data, after its id is final. After the Finish event, `broken` holds the
+    complete calls with invalid JSON, and `others` counts the calls that were passed on
+    or cut.
     """
 
     def __init__(
@@ -99,7 +118,7 @@ class ToolCallAssembler:
         self.broken: list[BrokenCall] = []
 
     def feed(self, event: StreamEvent, /) -> Iterable[StreamEvent]:
-        """Take a fragment in, or pass another event on."""
+        """Collect a fragment, or pass another event on."""
         if isinstance(event, ToolCallDelta):
             self._gather(event)
             return ()
@@ -110,9 +129,10 @@ class ToolCallAssembler:
         return (event,)
 
     def place_calls(self, event: TextDelta | ThinkingDelta) -> list[ToolCallPlace]:
-        """Return the places of calls that have begun before this event.
+        """Return the places of the calls that began before this event, each once.
 
-        They are given once. White space that follows a call is no text.
+        White space does not count as an event: many models send a line break after a
+        call.
         """
         if not event.text.strip() and not getattr(event, "provider_data", None):
             return []
@@ -123,12 +143,12 @@ class ToolCallAssembler:
         return [ToolCallPlace(call.place_id) for call in begun]
 
     def flush(self) -> Iterator[StreamEvent]:
-        """Tell of the calls that the stream never finished."""
+        """Report the calls that the stream did not finish."""
         if calls := self._take_calls():
-            yield _cut([call.name for call in calls])
+            yield incomplete_notice(call.name for call in calls)
 
     def _take_calls(self) -> list[_OpenCall]:
-        """Take the calls; gateways send empty ones beside an ordinary answer."""
+        """Take the collected calls, without the empty ones that some gateways send."""
         calls, self._calls, self.unplaced = self._calls, [], []
         return [call for call in calls if not call.is_empty]
 
@@ -175,7 +195,7 @@ class ToolCallAssembler:
         return self._open_call(self._calls, delta)
 
     def _is_piece(self, call: _OpenCall, name: str) -> bool:
-        """Tell whether a name goes on that of a call without arguments yet."""
+        """Tell whether a name continues that of a call that has no arguments yet."""
         if not name or not call.name or call.pieces or call.name == name:
             return False
         if call.name in self._schemas and name in self._schemas:
@@ -185,7 +205,7 @@ class ToolCallAssembler:
     def _open_call(
         self, calls: list[_OpenCall], delta: ToolCallDelta
     ) -> _OpenCall | None:
-        """Find the call that a fragment without an id goes on with, or none."""
+        """Find the call that a fragment without an id continues; None if it is new."""
         if not calls:
             return None
         last = calls[-1]
@@ -203,7 +223,7 @@ class ToolCallAssembler:
 
     @staticmethod
     def _is_repeat(call: _OpenCall, delta: ToolCallDelta) -> bool:
-        """Tell a whole call that was sent twice (the same id, name and arguments)."""
+        """Tell whether a complete call was sent twice: same id, name and arguments."""
         return bool(
             delta.id
             and delta.id == call.id
@@ -216,21 +236,17 @@ class ToolCallAssembler:
     def _close(self, finish: Finish) -> Iterator[StreamEvent]:
         calls = self._take_calls()
         if calls and finish.reason is FinishReason.LENGTH:
-            yield _cut([call.name for call in calls])
+            yield incomplete_notice(call.name for call in calls)
             return
         for call in calls:
             yield self._whole(call)
         self.others = len(calls) - len(self.broken)
         if self._too_many:
-            yield Notice(
-                f"The model asked for more than {MAX_CALLS} tool calls at once; "
-                "only the first ones were passed on.",
-                "too_many_tool_calls",
-            )
+            yield too_many_notice(MAX_CALLS)
 
     def _whole(self, call: _OpenCall) -> ToolCall | Notice:
         if not call.name or call.size > MAX_ARGUMENT_CHARS:
-            return _cut([call.name])
+            return incomplete_notice([call.name])
         schema = self._schemas.get(call.name)
         before = call.text
         try:
@@ -242,10 +258,10 @@ class ToolCallAssembler:
             )
         except Unrepairable as error:
             if error.cut:
-                return _cut([call.name])
+                return incomplete_notice([call.name])
             raw = self._close_call(call, before)
             self.broken.append(BrokenCall(raw, str(error), error.at))
-            return _no_json(call.name)
+            return invalid_notice(call.name)
         if rules:
             rule = "; ".join(dict.fromkeys(rules))
             self._on_repair(Repair(call.name, before, arguments, rule))
@@ -266,23 +282,6 @@ class ToolCallAssembler:
 
 
 def _another(call: _OpenCall, delta: ToolCallDelta) -> bool:
-    """Tell a second call that carries the first one's id, by its index and name."""
+    """Tell whether a fragment opens a second call with the id of the first one."""
     moved = delta.index is not None and call.index not in (None, delta.index)
     return moved and bool(delta.name)
-
-
-def _no_json(name: str) -> Notice:
-    return Notice(
-        f"The model's call of {name[:64]} was not passed on, because its arguments are "
-        "no valid JSON; ask it to try again.",
-        "tool_call_invalid",
-    )
-
-
-def _cut(names: list[str]) -> Notice:
-    tools = ", ".join(dict.fromkeys(name[:64] or "a tool" for name in names))
-    return Notice(
-        f"The model's call of {tools} came incomplete and was not passed on; "
-        "ask it to try again.",
-        "tool_call_incomplete",
-    )
