@@ -1,4 +1,4 @@
-"""What goes up: one conversation, in no vendor's words."""
+"""The request side of the vocabulary: one conversation, independent of any vendor."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,10 +10,10 @@ Json: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The source of provider data: the dialect, the upstream's name, the model there.
+    """Where provider data comes from: dialect, name of the upstream, name of the model.
 
-    Providers accept such data from themselves only, and some bind it to one model, so
-    all three must be the same.
+    Providers accept such data only from themselves, and some only for the same model.
+    So data goes back only where all three are equal.
     """
 
     dialect: str
@@ -26,22 +26,23 @@ NO_ORIGIN = Origin("", "", "")
 
 @dataclass(frozen=True, slots=True)
 class ProviderData:
-    """Opaque data that a provider wants back unchanged with the part it came with.
+    """Opaque data that a provider wants back, unchanged, with the part it came with.
 
-    Signatures of thoughts and tool calls, encrypted reasoning, ids of items. Only the
-    dialect of its origin can read `data`; nothing else may look into it or change it.
+    Examples: signatures of thinking blocks and tool calls, encrypted reasoning, item
+    ids. Only the dialect of its origin understands `data`; nothing else may read or
+    change it.
     """
 
     origin: Origin
     data: Json = field(hash=False)
 
     def data_for(self, origin: Origin) -> Json:
-        """Return the data if it came from this very origin, else {}."""
+        """Return the data if `origin` is exactly where it came from, else {}."""
         return self.data if self.origin == origin else {}
 
 
 class Role(StrEnum):
-    """Who speaks a message."""
+    """The author of a message."""
 
     SYSTEM = "system"
     USER = "user"
@@ -58,12 +59,12 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True)
 class ContextPart(TextPart):
-    """Code that byok found for a question: the first to go where room is short."""
+    """Code that byok retrieved for a question; dropped first if room is short."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImagePart:
-    """A picture: its media type (`image/png`) and its bytes in base64."""
+    """An image: its media type (such as `image/png`) and its bytes in base64."""
 
     media_type: str
     data: str
@@ -71,9 +72,9 @@ class ImagePart:
 
 @dataclass(frozen=True, slots=True)
 class ThinkingPart:
-    """One block of a model's reasoning; few upstreams want it back.
+    """One block of a model's reasoning. Few upstreams want it back.
 
-    The text may be empty where `provider_data` holds the reasoning in encrypted form.
+    The text may be empty if `provider_data` holds the reasoning in encrypted form.
     """
 
     text: str
@@ -82,7 +83,7 @@ class ThinkingPart:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool the model asks to run; `arguments` is the JSON text of an object."""
+    """A tool call of the model; `arguments` is the JSON text of an object."""
 
     id: str
     name: str
@@ -94,8 +95,8 @@ class ToolCall:
 class ToolResult:
     """The output of a tool.
 
-    `content` may be empty. Where it stands for pictures it says `[image 1 below]`, and
-    so on, in the order of `images`.
+    `content` may be empty. It refers to the images by number, in their order: `[image 1
+    below]`.
     """
 
     call_id: str
@@ -110,11 +111,11 @@ Part: TypeAlias = TextPart | ImagePart | ThinkingPart | ToolCall | ToolResult
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn. A message of role TOOL holds exactly one ToolResult.
+    """One turn. A message with the role TOOL holds exactly one ToolResult.
 
-    The parts of an assistant's message are its blocks in the order in which the model
-    wrote them: thoughts, text and tool calls may alternate. The texts of one message
-    are pieces of one text, and are joined without anything between them.
+    The parts of an assistant message are its blocks, in the order in which the model
+    wrote them: thinking, text and tool calls may alternate. All texts of one message
+    are pieces of one text; join them without a separator.
     """
 
     role: Role
@@ -123,9 +124,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """A tool the model may call; `parameters` is a JSON Schema of an object.
+    """A tool that the model may call; `parameters` is a JSON Schema of type object.
 
-    The MCP names say where the client must send the call; empty for its own tools.
+    The MCP names tell the client which server and tool to call; they are empty for the
+    client's own tools.
     """
 
     name: str
@@ -137,7 +139,7 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Request parameters; None leaves the upstream's own default."""
+    """Sampling parameters; None means the upstream's own default."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -146,9 +148,9 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class FimRequest:
-    """What stands around a gap in a file; lines end in LF.
+    """A fill-in-the-middle request: the code before and after the gap, with LF.
 
-    Where it is `one_line`, nothing after a line break is of use.
+    With `one_line`, nothing after the first line break of the completion is used.
     """
 
     prefix: str
@@ -158,15 +160,20 @@ class FimRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """Everything needed to ask a model for one turn.
+    """Everything that is needed to ask a model for one turn.
 
-    No messages means that there is nothing to answer. `own_words` are the user's newest
-    ones, without any context around them; `question` those that came with this very
-    request, "" if it only goes on with tool results. `silent` marks a background
-    job of the client, `agent` a model that acts by itself; an answer that is taken
-    `verbatim` becomes the user's code or words as it is; the two `client_` flags say
-    what its reader can digest. With `fim` the messages ask for what belongs into a
-    gap: an upstream that can fill gaps gets that instead of them.
+    Attributes:
+        messages: the conversation; empty if there is nothing to answer.
+        tools: the tools that the model may call.
+        own_words: the user's newest words, without any context.
+        question: the user's words in this request; "" if it only brings tool results.
+        silent: a background job of the client that no user sees.
+        agent: the model works on its own, with tools.
+        verbatim: the answer becomes code or text of the user exactly as it is.
+        client_parallel_tools: the client accepts several tool calls in one turn.
+        client_tool_use_start: the client accepts a node that announces a tool call.
+        sampling: the user's sampling parameters.
+        fim: a gap to fill; an upstream that can do so gets it instead of the messages.
     """
 
     messages: tuple[Message, ...]

@@ -1,4 +1,4 @@
-"""What comes down: one model turn, piece by piece, in no vendor's words."""
+"""The answer side of the vocabulary: one model turn as a stream of events."""
 
 from dataclasses import astuple, dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ from byok.chat import ProviderData, ToolCall
 
 
 class FinishReason(StrEnum):
-    """Why the model stopped."""
+    """The reason why the model stopped."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -18,17 +18,17 @@ class FinishReason(StrEnum):
 
 @dataclass(slots=True)
 class TextDelta:
-    """More visible text."""
+    """The next piece of the visible text."""
 
     text: str
 
 
 @dataclass(slots=True)
 class ThinkingDelta:
-    """More of the model's reasoning.
+    """The next piece of the model's reasoning.
 
-    `provider_data` comes with the last piece of a block of reasoning, or without any
-    text: it ends the block.
+    `provider_data` comes with the last piece of a reasoning block, perhaps without
+    text, and ends the block.
     """
 
     text: str
@@ -37,7 +37,7 @@ class ThinkingDelta:
 
 @dataclass(slots=True)
 class ToolCallDelta:
-    """A fragment of a tool call; `index` is None where the upstream sent none."""
+    """A fragment of a tool call; `index` is None if the upstream sent none."""
 
     index: int | None = None
     id: str = ""
@@ -48,10 +48,10 @@ class ToolCallDelta:
 
 @dataclass(slots=True)
 class ToolCallPlace:
-    """The place of a tool call that comes later, because it is not whole yet.
+    """Marks where a tool call belongs; the complete ToolCall event follows later.
 
-    It precedes text or thoughts that follow a call; calls without such an event follow
-    everything else. A call that turns out to be broken never comes.
+    It is sent before text or thinking that follows a call. A call without this event
+    belongs at the end. If the call turns out to be broken, no ToolCall event follows.
     """
 
     call_id: str
@@ -59,7 +59,7 @@ class ToolCallPlace:
 
 @dataclass(slots=True)
 class Usage:
-    """Tokens counted by the upstream; `input_tokens` includes the cached part."""
+    """Token counts reported by the upstream; `input_tokens` includes cached tokens."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -67,7 +67,7 @@ class Usage:
     cache_creation_tokens: int = 0
 
     def plus(self, other: "Usage | None") -> "Usage":
-        """Return the sum."""
+        """Return the sum of both counts."""
         if other is None:
             return self
         return Usage(*map(sum, zip(astuple(self), astuple(other), strict=True)))
@@ -75,16 +75,17 @@ class Usage:
 
 @dataclass(slots=True)
 class Finish:
-    """The turn is over, by the upstream's own word."""
+    """The upstream reported the end of the turn."""
 
     reason: FinishReason
 
 
 @dataclass(slots=True)
 class Notice:
-    """One sentence that byok owes the user about this turn.
+    """A sentence for the user about this turn.
 
-    `code` names what failed; without one the sentence is for information only.
+    `code` is the error code of a failure; without one, the sentence is only
+    information.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""A Stage turns a stream of one thing into a stream of another, without I/O."""
+"""Stages: transform a stream of items into a stream of other items, without I/O."""
 
 from collections.abc import Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
@@ -11,26 +11,26 @@ Out_co = TypeVar("Out_co", covariant=True)
 
 
 class Stage(Protocol[In_contra, Out_co]):
-    """Feed it items as they arrive; flush it once when there are no more."""
+    """A step of a pipeline: feed it items as they arrive, flush it once at the end."""
 
     def feed(self, item: In_contra, /) -> Iterable[Out_co]:
-        """Accept one item and give whatever is now complete."""
+        """Take one item and return everything that is complete now."""
         ...
 
     def flush(self) -> Iterable[Out_co]:
-        """Give whatever was still being held back."""
+        """Return everything that was held back."""
         ...
 
 
 class chain(Generic[In, Mid, Out]):
-    """Two stages as one."""
+    """Two stages in a row, as one stage."""
 
     def __init__(self, first: Stage[In, Mid], second: Stage[Mid, Out]) -> None:
         self._first = first
         self._second = second
 
     def feed(self, item: In, /) -> Iterable[Out]:
-        """Feed the first stage, and the second with what it gives."""
+        """Feed the first stage, and the second one with its output."""
         out: list[Out] = []
         try:
             for mid in self._first.feed(item):
@@ -40,20 +40,20 @@ class chain(Generic[In, Mid, Out]):
         return out
 
     def flush(self) -> Iterator[Out]:
-        """Flush the first into the second, then the second."""
+        """Flush the first stage into the second one, then flush the second one."""
         for mid in self._first.flush():
             yield from self._second.feed(mid)
         yield from self._second.flush()
 
 
 def then_raise(items: Iterable[Out], error: Exception) -> Iterator[Out]:
-    """Give what was ready before a failure, and fail only after it."""
+    """Return the items that were complete before a failure, then raise it."""
     yield from items
     raise error
 
 
 def drain(stage: Stage[In, Out], items: Iterable[In]) -> Iterator[Out]:
-    """Run a whole stage over items already at hand."""
+    """Feed all items to a stage, flush it, and return its output."""
     for item in items:
         yield from stage.feed(item)
     yield from stage.flush()

@@ -1,1 +1,1 @@
-"""Fragments become whole, honest tool calls."""
+"""Tool calls: assemble fragments, repair arguments, remember provider data."""

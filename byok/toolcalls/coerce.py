@@ -1,8 +1,8 @@
-"""Bring a parsed value to the types of its JSON Schema, where nothing is lost.
+"""Convert parsed arguments to the types of their JSON Schema, without losing anything.
 
-Only `type`, `properties`, `items`, `required`, `default` and `enum` are read;
-references are not followed and patterns never executed, so a hostile schema costs
-no more than a walk over the value.
+Only `type`, `properties`, `items`, `required`, `default` and `enum` are read.
+References are not followed and patterns are not executed, so a hostile schema costs no
+more than one walk over the value.
 """
 
 import copy
@@ -23,7 +23,7 @@ _LARGEST_EXACT = 2**53
 def coerce(
     value: Any, schema: Json, rules: list[str], *, path: str = "", depth: int = 0
 ) -> Any:
-    """Return the value with lossless coercions; each adds a line to `rules`."""
+    """Return the value with lossless conversions; each adds a line to `rules`."""
     if depth > _MAX_DEPTH or not isinstance(schema, Mapping):
         return value
     wanted = _types(schema)
@@ -56,9 +56,10 @@ def coerce(
 def fill_missing(
     value: dict[str, Any], schema: Json, rules: list[str], *, invent: bool = False
 ) -> dict[str, Any]:
-    """Add declared defaults of absent required properties.
+    """Add the declared defaults of required properties that are missing.
 
-    With `invent`, a required property without a default gets its type's empty value.
+    With `invent`, a required property without a default gets the empty value of its
+    type.
     """
     properties = _mapping(schema.get("properties"))
     added: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What a model is told of its tool calls whose arguments are no JSON."""
+"""Ask a model again for tool calls whose arguments were not valid JSON."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -23,10 +23,11 @@ _AROUND = 80  # characters shown on either side of the place
 def correction_request(
     chat: ChatRequest, said: Sequence[Part], broken: Sequence[BrokenCall]
 ) -> ChatRequest | None:
-    """Ask for the calls anew: the answer so far, and what is wrong as its results.
+    """Return a request that shows the model its answer and what was wrong with it.
 
-    None where a call is of a tool that was not offered: upstreams refuse such history.
-    Strict ones refuse broken arguments too, so the calls are shown with none.
+    The broken calls are shown with empty arguments, because strict upstreams refuse
+    invalid ones. Returns None if there is no broken call, or one of a tool that was not
+    offered: upstreams refuse such a history.
     """
     offered = {tool.name for tool in chat.tools}
     if not broken or any(one.call.name not in offered for one in broken):
@@ -38,7 +39,7 @@ def correction_request(
 
 
 def answer_parts(pieces: Iterable[str | ThinkingDelta]) -> list[Part]:
-    """Join the pieces of an answer, its text as strings, to blocks in their order."""
+    """Join the pieces of an answer to blocks, in their order; text comes as strings."""
     parts: list[Part] = []
     for is_text, group in groupby(pieces, lambda piece: isinstance(piece, str)):
         held: list[str] = []
@@ -72,9 +73,9 @@ def _result(call: ToolCall, broken: BrokenCall) -> ToolResult:
 
 
 class Unsaid:
-    """Takes the text of a second answer, and gives what the first did not say.
+    """Removes from a second answer the text that the first one already showed.
 
-    Models often begin anew with the words that they had said before their call.
+    Models often begin again with the words that preceded the broken call.
     """
 
     def __init__(self, said: str) -> None:
@@ -84,7 +85,7 @@ class Unsaid:
         self._over = not self._said
 
     def feed(self, text: str) -> str:
-        """Give what is new, "" as long as that is unknown."""
+        """Return the new text; "" as long as it may still be a repetition."""
         if self._over:
             return text
         self._held += text

@@ -1,8 +1,8 @@
-"""Absent text fields of memory tools are taken from the user's own words.
+"""Fill missing text fields of memory tools with the user's own words.
 
-A memory tool is one whose name says so. Its three usual required fields (a title,
-a content, a context) repeat what the user has just said, so they can be derived
-instead of failing the call; nothing else is ever supplied.
+A memory tool has "memory" or "remember" in its name. Its usual required fields (title,
+content, context) repeat what the user just said, so they can be derived instead of
+failing the call. No other field is ever filled in.
 """
 
 from collections.abc import Mapping
@@ -19,13 +19,13 @@ _TITLE_LENGTH = 80
 
 
 def is_memory_tool(name: str) -> bool:
-    """Tell a memory tool by its name."""
+    """Tell by its name whether a tool stores memories."""
     lowered = name.lower()
     return "memory" in lowered or "remember" in lowered
 
 
 def memory_supply(user_text: str) -> Supply:
-    """Return a source for the missing fields, drawn from the user's last words."""
+    """Return a function that derives missing fields from the user's last words."""
     said = " ".join(user_text.split())
 
     def supply(arguments: Mapping[str, Any], schema: Json) -> Mapping[str, Any]:

@@ -1,10 +1,10 @@
-"""How far the repair of tool calls may go; a setting of the user."""
+"""The setting `tools.repair`: how far tool calls are repaired."""
 
 from enum import StrEnum
 
 
 class RepairMode(StrEnum):
-    """How far repair may go; FILL invents type defaults, at the user's request."""
+    """How far repair may go: not at all, where it is certain, or with empty values."""
 
     OFF = "off"
     LOSSLESS = "lossless"

@@ -1,8 +1,8 @@
-"""Memory of the provider data of tool calls, for which clients have no place.
+"""Memory for the provider data of tool calls, which no client keeps.
 
-A client keeps a call's id, name and arguments, and drops everything else. So the data
-is kept here by upstream, model and call id, and put beside the call when its history
-comes back. It is lost when the daemon ends; a dialect must be able to do without.
+A client stores a call's id, name and arguments and drops everything else. So the data
+is kept here by upstream, model and call id, and added again when the call comes back in
+the history. It is lost when the daemon ends; a dialect must work without it.
 """
 
 from collections import OrderedDict
@@ -19,7 +19,7 @@ _Key: TypeAlias = tuple[str, str, str]  # upstream, model, call id
 
 
 class ProviderDataMemory:
-    """The provider data of tool calls; what was not used for longest goes first."""
+    """The provider data of recent tool calls; the least recently used goes first."""
 
     def __init__(self, room: int = _ROOM) -> None:
         self._room = room
@@ -27,7 +27,7 @@ class ProviderDataMemory:
         self._kept: OrderedDict[_Key, tuple[ProviderData, int]] = OrderedDict()
 
     def keep(self, call: ToolCall) -> None:
-        """Keep what came with a call."""
+        """Store the provider data of a call, if it has any."""
         if not (kept := call.provider_data):
             return
         key = (kept.origin.upstream, kept.origin.model, call.id)
@@ -40,7 +40,7 @@ class ProviderDataMemory:
             self._size -= self._kept.popitem(last=False)[1][1]
 
     def restore(self, upstream: str, model: str, chat: ChatRequest) -> ChatRequest:
-        """Return a conversation with what this upstream's model sent with its calls."""
+        """Return the conversation with the data that this upstream's model sent."""
         if not self._kept:
             return chat
         messages = (self._message(upstream, model, m) for m in chat.messages)

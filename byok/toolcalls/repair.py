@@ -1,9 +1,27 @@
-"""Repair a model's tool arguments without inventing anything.
+"""Repair the arguments of a tool call, and never guess.
 
-Every value of the result stands in the model's own text or is a default that the
-tool's schema declares. What parses is passed on unchanged except for lossless
-coercions to the schema's types ("5" where an integer is wanted); then the model's
-own string is kept, byte for byte. What was cut is refused: see `lenient_json`.
+Why so strict: arguments are commands that run and files that are written. A wrong guess
+does damage that nobody sees; a refused call costs one more request. So every value of
+the result stands in the model's own text, or is a default that the tool's schema
+declares. Text that parses is passed on byte for byte, except for lossless conversions
+to the types of the schema ("5" where an integer is wanted).
+
+Repaired, because there is only one meaning: code fences and words around the object,
+JSON inside a JSON string, Python quotes and literals, trailing commas, the same object
+twice, `{}` before the real arguments, brackets closed once too often after the object,
+missing required fields with a declared default.
+
+Refused: whatever is cut. A missing last brace looks just like a cut stream, and the
+rest of the command is unknown. Also refused: a backslash before a character that JSON
+does not escape. It may belong to a regular expression, a Windows path or doubled
+escaping, and each wants another reading. Earlier versions read Python escapes in double
+quotes as well; that changed shell commands and files. The model is asked again instead
+(`correction.py`).
+
+What breaks if this changes: a wider repair acts on text that the model did not write. A
+narrower one drops calls that agents need, since local models often send fences and
+Python literals. Integers beyond 64 bits must not pass through orjson, which rounds
+them. The parser with its own rules is `wire/lenient_json.py`.
 """
 
 import re
@@ -26,7 +44,7 @@ _DECODED_TWICE = 3
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What was repaired in one call, for the log."""
+    """One repaired call, for the log."""
 
     tool: str
     before: str
@@ -39,9 +57,9 @@ Supply: TypeAlias = Callable[[Mapping[str, Any], Json], Mapping[str, Any]]
 
 
 class Unrepairable(ValueError):
-    """The arguments are cut, or no JSON object; the call must not be passed on.
+    """The arguments are cut or not a JSON object; the call must not be passed on.
 
-    What is not `cut` is broken from the character `at` on.
+    If they are not `cut`, `at` is the index of the first wrong character.
     """
 
     def __init__(self, message: str, at: int = 0, *, cut: bool = False) -> None:
@@ -59,10 +77,10 @@ def repair_arguments(
 ) -> tuple[str, list[str]]:
     """Return the JSON text of an object, and the rules that were applied.
 
-    `schema` is None for a tool that was not offered: then only syntax is repaired.
+    With `schema` None (the tool was not offered) only the syntax is repaired.
 
     Raises:
-        Unrepairable: the text is cut, or it is no JSON object.
+        Unrepairable: the text is cut, or is not a JSON object.
     """
     try:
         value, rules = _read(raw)
@@ -90,7 +108,7 @@ def _require_json(raw: str) -> str:
 
 
 def _read(raw: str) -> tuple[dict[str, Any], list[str]]:
-    """Read the text as an object, strictly first, then with every liberty."""
+    """Read the text as an object: as strict JSON, or else with every known liberty."""
     rules: list[str] = []
     text = raw
     for _ in range(_DECODED_TWICE):
@@ -117,12 +135,12 @@ def _parse(text: str) -> Any:
 
 
 def _strictly(text: str) -> tuple[Any, list[str]]:
-    """Read JSON; orjson would round integers beyond 64 bits, so these go elsewhere."""
+    """Parse JSON, without orjson if it has integers beyond 64 bits, which it rounds."""
     return parse_lenient(text) if _LONG_NUMBER.search(text) else (_parse(text), [])
 
 
 def _loosely(text: str) -> tuple[Any, list[str]]:
-    """Try each reading of the text; the first that is a whole value counts."""
+    """Try each possible reading of the text; the first complete value counts."""
     failures: list[BrokenJson] = []
     for candidate, liberty in _candidates(text):
         try:
@@ -137,7 +155,7 @@ def _loosely(text: str) -> tuple[Any, list[str]]:
 
 
 def _one(values: list[Any]) -> tuple[Any, list[str]]:
-    """Return the one value that several in a row mean.
+    """Return the single value that several values in a row stand for.
 
     Gateways send `{}` before the arguments, or the arguments twice.
     """
@@ -157,7 +175,7 @@ def _one(values: list[Any]) -> tuple[Any, list[str]]:
 
 
 def _candidates(text: str) -> list[tuple[str, list[str]]]:
-    """List the text, the text inside its fence, and the text from { to }."""
+    """List the possible readings: the text, its fenced part, from first { to last }."""
     out: list[tuple[str, list[str]]] = [(text, [])]
     if (fenced := _inside_fence(text)) is not None:
         out.append((fenced, ["code fence"]))
@@ -168,7 +186,7 @@ def _candidates(text: str) -> list[tuple[str, list[str]]]:
 
 
 def _inside_fence(text: str) -> str | None:
-    """Return what stands inside the first fence, if nothing like JSON is outside."""
+    """Return the content of the first code fence, unless JSON stands outside of it."""
     start = text.find(_FENCE)
     line_end = text.find("\n", start)
     end = text.find(_FENCE, line_end)

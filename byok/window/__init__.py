@@ -1,1 +1,1 @@
-"""Keeping a long conversation within a model's window; pure."""
+"""Fit a long conversation into a model's context window; pure."""

@@ -1,8 +1,25 @@
-"""The plan by which a conversation that is too long becomes one that fits.
+"""Plan how a conversation that is too long is made to fit.
 
-The oldest results are shortened first, then the oldest steps are left out behind a
-summary. It goes down to a low-water mark, so that cuts are rare: each one costs the
-upstream's prompt cache.
+Why in two steps: most of a long agent conversation is tool output that the model has
+used already. So the middles of old results go first; the user's words and the calls
+stay. Only if that is not enough, the oldest steps are replaced by a summary. The user's
+last request follows it word for word, because a summary loses just the detail that the
+task depends on.
+
+Why down to a low-water mark (60 % of the room): a change at the beginning of a prompt
+invalidates the upstream's prompt cache, and the whole prompt is paid in full again.
+Cutting just as much as needed would do so in every turn. With the mark cuts are rare,
+and between two cuts the beginning is the same byte for byte (`memory.py`).
+
+Never touched: the last step, the user's last words if not too much followed them
+(`cutting.newest_from`), and the pairing of calls and results: a cut lies only before an
+assistant message. The exception is a newest result that alone exceeds the room: it is
+capped, or nothing could be sent at all.
+
+What breaks if this changes: every strict upstream refuses a call without its result. A
+plan that depends on anything but the messages and the room (a clock, a count of turns)
+gives the next turn another prefix. Weights are bytes, not tokens (`estimate.py`); the
+ratio is learned per model (`limits.py`).
 """
 
 from collections.abc import Sequence
@@ -23,11 +40,15 @@ _SHORTEST_RESULT = 200
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What becomes of a conversation without its system message.
+    """The planned outcome for a conversation without its system message.
 
-    Of `messages` those before `cut` are to be replaced by a summary that is at most
-    `longest` characters long, followed by `task`; `length` is where what changed
-    ends. `weight` is that of the outcome.
+    Attributes:
+        messages: all messages, with the shortened ones in their place.
+        cut: the messages before this index are replaced by a summary and `task`.
+        length: the index behind the last changed message.
+        task: the user's last request among the messages that are left out.
+        longest: how long the summary may be, in characters.
+        weight: the weight of the outcome, in bytes.
     """
 
     messages: tuple[Message, ...]
@@ -38,7 +59,7 @@ class Plan:
     weight: int
 
     def front(self, summary: str, length: int) -> tuple[Message, ...]:
-        """Return what stands for the first `length` messages from now on."""
+        """Return the messages that replace the first `length` ones from now on."""
         kept = self.messages[self.cut : length]
         return (summary_message(summary, self.task), *kept) if self.cut else kept
 
@@ -46,9 +67,9 @@ class Plan:
 def plan(
     body: Sequence[Message], room: int, weigh: Weigh, own_words: str = ""
 ) -> Plan | None:
-    """Plan how a conversation comes down to its low-water mark.
+    """Plan how to reduce a conversation to its low-water mark; `room` is in bytes.
 
-    None where nothing can be done: nobody has answered yet, or nothing is old.
+    Returns None if nothing can be done: nobody has answered yet, or nothing is old.
     """
     if not (points := cut_points(body)):
         return None
@@ -78,7 +99,7 @@ def plan(
 
 @dataclass(frozen=True, slots=True)
 class _Front:
-    """What comes in place of the messages before `cut`; its weight with a summary."""
+    """What replaces the messages before `cut`; `weight` allows for the summary."""
 
     cut: int
     task: tuple[Part, ...]
@@ -94,7 +115,7 @@ def _leave_out(
     room: int,
     own_words: str,
 ) -> _Front:
-    """Find the first of these points behind which the rest fits, with its front."""
+    """Find the first cut point after which the rest fits, and the new beginning."""
     front, low = _NO_FRONT, int(room * LOW_WATER)
     added = _longest_summary(room)
     for _ in range(2):  # how heavy the task is depends on where the cut lies
@@ -112,7 +133,7 @@ def _longest_summary(room: int) -> int:
 
 
 class _Draft:
-    """Messages that are being made lighter."""
+    """A conversation that is being reduced, with the weight of each message."""
 
     def __init__(self, body: Sequence[Message], weigh: Weigh) -> None:
         self.weigh = weigh
@@ -122,9 +143,9 @@ class _Draft:
         self.changed = 0  # behind the last message that was
 
     def shorten(self, stop: int, low: int) -> None:
-        """Shorten what is old, the oldest first, until the rest is light enough.
+        """Shorten old messages, the oldest first, until the total is at most `low`.
 
-        The last question is not old: it is what all that follows is about.
+        The last question is kept: everything after it refers to it.
         """
         question = question_before(self.messages, stop)
         for head, tail in LEVELS:
@@ -136,7 +157,7 @@ class _Draft:
                 self.put(place, shorten(self.messages[place], head, tail))
 
     def put(self, place: int, message: Message) -> None:
-        """Put a lighter message into its place."""
+        """Replace a message by a lighter one."""
         if message is self.messages[place]:
             return
         weight = self.weigh(message)
@@ -148,7 +169,7 @@ class _Draft:
         return sum(self.weights[start:stop])
 
     def cut(self, points: Sequence[int], room: int) -> int:
-        """Return the first point behind which everything fits, else the last one."""
+        """Return the first point after which everything fits, else the last point."""
         behind = self.weight(points[0])
         for point, following in zip(points, [*points[1:], points[-1]], strict=True):
             if behind <= room:
@@ -157,7 +178,7 @@ class _Draft:
         return points[-1]
 
     def cap_results(self, start: int, room: int) -> None:
-        """Cut the newest results so that they fit: without that nothing would."""
+        """Cap the newest results; without that the conversation could not fit."""
         places = [
             n
             for n in range(start, len(self.messages))
@@ -173,7 +194,7 @@ class _Draft:
     def _cut_result(self, place: int, cap: int) -> Message:
         """Cut the result at a place to about `cap` bytes.
 
-        Its pictures stay as long as they alone are not too much.
+        Its images are kept if they take at most half of that.
         """
         message, weight = self.messages[place], self.weights[place]
         pictures = weigh_pictures(message)
@@ -190,7 +211,7 @@ def _without(part: Part) -> Part:
 
 
 def _cut(part: Part, share: float) -> Part:
-    """Keep a share of a result's text."""
+    """Keep a share (0 to 1) of a result's text."""
     if not isinstance(part, ToolResult):
         return part
     content = truncate_middle(part.content, int(len(part.content) * share))

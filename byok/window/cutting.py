@@ -1,7 +1,7 @@
-"""Where a conversation may be cut, and what must outlive a cut.
+"""Where a conversation may be cut, and what must survive a cut.
 
-A cut lies before a message of the assistant: results stay beside their calls, and what
-goes in front of it may be a message of the user, as every upstream wants it.
+A cut lies before an assistant message. So results stay with their calls, and the
+message that is put in front can be a user message, which every upstream accepts.
 """
 
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ _LAST_WORDS = 0.5  # or more, to reach back to the user's last words
 
 
 def cut_points(body: Sequence[Message]) -> list[int]:
-    """Return the places before which everything may be left out."""
+    """Return the indexes before which everything may be left out."""
     return [n for n, m in enumerate(body) if n and m.role is Role.ASSISTANT]
 
 
 def newest_from(
     body: Sequence[Message], points: Sequence[int], weights: Sequence[int], room: int
 ) -> int:
-    """Return the cut point behind which nothing is touched.
+    """Return the cut point after which nothing is changed.
 
-    Behind it lie the last step in any case, and the user's last words where what
-    followed them is not too much.
+    The last step always lies after it, and the user's last words too unless too much
+    followed them.
     """
     behind = list(accumulate(reversed(weights), initial=0))[::-1]
     start = next((p for p in points if behind[p] <= room * _NEWEST), points[-1])
@@ -38,12 +38,12 @@ def newest_from(
 
 
 def question_before(body: Sequence[Message], stop: int) -> int:
-    """Return the place of the last question before a place, -1 without one."""
+    """Return the index of the last question before `stop`, or -1."""
     return next((n for n in reversed(range(stop)) if is_question(body, n)), -1)
 
 
 def is_question(body: Sequence[Message], place: int) -> bool:
-    """Tell a user's message that does not just accompany the results of tools."""
+    """Tell whether a user message is a question, not just text beside tool results."""
     if body[place].role is not Role.USER:
         return False
     return place == 0 or body[place - 1].role is not Role.TOOL
@@ -52,10 +52,10 @@ def is_question(body: Sequence[Message], place: int) -> bool:
 def task_of(
     dropped: Sequence[Message], own_words: str, longest: int
 ) -> tuple[Part, ...]:
-    """Return the user's last request among what is left out, word for word.
+    """Return the user's last request among the dropped messages, word for word.
 
-    `own_words` are found also where they came along with the results of tools. Only
-    what is huge is cut, in the middle; pictures stay where there is room for them.
+    Words of the user that came along with tool results are found by `own_words`. Only
+    very long texts are cut, in the middle; images are kept if there is room.
     """
     start = max(question_before(dropped, len(dropped)), 0)
     parts = list(without_summary(dropped[start])) if dropped else []

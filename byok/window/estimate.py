@@ -1,6 +1,7 @@
-"""How heavy a conversation is: in bytes, of which a model's token has three or four.
+"""Estimate the size of a conversation, in bytes.
 
-Bytes and not characters: a Chinese character is a token of its own, and three bytes.
+Bytes, because three or four of them make a token in most texts, and characters do not:
+a Chinese character is about one token and has three bytes.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,9 +26,9 @@ Weigh: TypeAlias = Callable[[Message], int]
 
 
 def weigh(message: Message) -> int:
-    """Return the weight of a message for an upstream that wants reasoning back.
+    """Return the weight of a message for an upstream that gets reasoning back.
 
-    It gets the reasoning that led to tool calls only.
+    Reasoning counts only beside tool calls; no upstream gets it anywhere else.
     """
     said = weigh_said(message)
     if not any(isinstance(part, ToolCall) for part in message.parts):
@@ -37,7 +38,7 @@ def weigh(message: Message) -> int:
 
 
 def weigh_said(message: Message) -> int:
-    """Return the weight of a message without its reasoning, which few upstreams get."""
+    """Return the weight of a message without its reasoning."""
     total = _MESSAGE
     for part in message.parts:
         match part:
@@ -56,13 +57,13 @@ def weigh_said(message: Message) -> int:
 
 
 def weigh_pictures(message: Message) -> int:
-    """Return what the pictures of tool results weigh in a message."""
+    """Return the weight of the images in a message's tool results."""
     results = (part for part in message.parts if isinstance(part, ToolResult))
     return PICTURE * sum(len(result.images) for result in results)
 
 
 def weigh_tools(tools: Iterable[ToolDefinition]) -> int:
-    """Return the weight of the tools that are offered: they are read like a text."""
+    """Return the weight of the tool definitions, which are part of the prompt."""
     return sum(
         _MESSAGE
         + _bytes(t.name)
@@ -73,7 +74,7 @@ def weigh_tools(tools: Iterable[ToolDefinition]) -> int:
 
 
 def has_pictures(messages: Iterable[Message]) -> bool:
-    """Tell whether any picture is among the messages."""
+    """Tell whether the messages contain any image."""
     return any(
         isinstance(part, ImagePart) or (isinstance(part, ToolResult) and part.images)
         for message in messages

@@ -1,8 +1,8 @@
-"""What is known of one model's window, and how it is learned.
+"""The size of one model's context window, as far as it is known or learned.
 
-Three sources tell how many tokens fit: the user, the server, and refusals. The last
-are never wrong, but not every upstream names a number in them. How many bytes a
-token has is learned from the counts of answers.
+There are three sources: the user's setting, the server, and refusals. Refusals are
+always right, but not every upstream names a number in them. The ratio of bytes to
+tokens is learned from the token counts of answers.
 """
 
 from dataclasses import dataclass
@@ -21,11 +21,14 @@ _GROWTH = 1.25  # of a guess that a prompt of half of it did not disprove
 
 @dataclass(slots=True)
 class WindowLimits:
-    """One model's window in tokens, and its bytes a token.
+    """The context window of one model in tokens, and its ratio of bytes to tokens.
 
-    `configured` is the user's word, `learned` what a refusal taught; 0 is unknown.
-    `answer` are tokens that refusals showed to be kept for answers. Where `guessed`, no
-    refusal named the window: it is tried out upwards again as answers come.
+    Attributes:
+        configured: the user's setting, 0 if there is none.
+        learned: what a refusal taught, 0 if nothing.
+        ratio: bytes per token.
+        answer: tokens that refusals showed to be reserved for answers.
+        guessed: the refusal named no number; the window grows again as answers succeed.
     """
 
     configured: int = 0
@@ -35,22 +38,23 @@ class WindowLimits:
     guessed: bool = False
 
     def window(self, told: int = 0) -> int:
-        """Return the window, 0 where unknown; `told` is what the server says."""
+        """Return the window in tokens, 0 if unknown; `told` is the server's figure."""
         if self.configured and self.learned:
             return min(self.configured, self.learned)
         return self.configured or self.learned or told
 
     def room(self, told: int = 0, max_tokens: int | None = None) -> int:
-        """Return how heavy a prompt may be, in bytes; 0 where that is unknown."""
+        """Return the maximum weight of a prompt in bytes, 0 if unknown."""
         window = self.window(told)
         answer = max(max_tokens or min(_ANSWER, window // 8), self.answer)
         tokens = window - min(answer, window // 2)
         return int(tokens * _MARGIN * self.ratio)
 
     def learn_from_count(self, weight: int, tokens: int) -> bool:
-        """Learn from a count; False where it cannot be the count of this prompt.
+        """Learn from a token count; return False if it cannot belong to this prompt.
 
-        The ratio falls at once and rises slowly: too small a one only costs room.
+        The ratio falls at once and rises slowly, since a ratio that is too small only
+        wastes some room.
         """
         if self.guessed and 2 * weight >= self.learned * self.ratio:
             self.learned = int(self.learned * _GROWTH)
@@ -68,7 +72,7 @@ class WindowLimits:
     def learn_from_refusal(
         self, weight: int, window: int | None, counted: int | None
     ) -> None:
-        """Learn from a refusal: the window and the count that it names, if any."""
+        """Learn from a refusal, and from the window and count that it may name."""
         self.guessed = not window
         if counted:
             self.ratio = min(max(weight / counted, _FEWEST), _MOST)

@@ -1,7 +1,7 @@
-"""What was made of long conversations, so that their prefix stays the same.
+"""Remember compactions, so that the next turn sends the same prefix.
 
-A compaction is found again by the digest of what it replaced: whoever edits an old
-message, or begins another conversation, finds none and is right.
+A compaction is found by the digest of the messages that it replaced. After an edit of
+an old message, or in another conversation, the digest differs and none is found.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _ENTRY = 200  # bytes of a part without its text
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What stands for the first `length` messages, the system message not counted."""
+    """The replacement of the first `length` messages (without the system message)."""
 
     length: int
     messages: tuple[Message, ...]
@@ -36,7 +36,7 @@ class Compaction:
         return (*self.messages, *body[self.length :])
 
     def further(self, made: Plan, summary: str) -> "Compaction":
-        """Return the compaction that a plan for the outcome of this one leads to."""
+        """Return the compaction that results from a further plan on top of this one."""
         length = max(made.length, len(self.messages))
         return Compaction(
             length - len(self.messages) + self.length, made.front(summary, length)
@@ -44,10 +44,10 @@ class Compaction:
 
 
 class Compactions:
-    """The compactions made lately; those that were not used for longest go first.
+    """The most recently used compactions, up to a number of bytes.
 
-    Digests are the caller's to make (`digests`): those of a long conversation take
-    their time.
+    The caller makes the digests (`digests`), because those of a long conversation take
+    time.
     """
 
     def __init__(self, room: int = _ROOM) -> None:
@@ -57,15 +57,15 @@ class Compactions:
         )
 
     def knows(self, model: str) -> bool:
-        """Tell whether anything was kept for a model."""
+        """Tell whether there is any compaction for a model."""
         return any(name == model for name, _ in self._kept)
 
     def lengths(self, model: str) -> set[int]:
-        """Return the lengths of beginnings for which anything was kept."""
+        """Return the lengths of the beginnings that have a compaction."""
         return {c.length for (name, _), (c, _) in self._kept.items() if name == model}
 
     def find(self, model: str, digests: Sequence[bytes]) -> Compaction | None:
-        """Return the compaction of the last of these beginnings that has one."""
+        """Return the compaction of the longest of these beginnings that has one."""
         keys = ((model, digest) for digest in reversed(digests))
         found = next((key for key in keys if key in self._kept), None)
         if found is None:
@@ -74,7 +74,7 @@ class Compactions:
         return self._kept[found][0]
 
     def keep(self, model: str, digest: bytes, compaction: Compaction) -> None:
-        """Keep what was made of the beginning with this digest."""
+        """Store the compaction of the beginning with this digest."""
         self._kept[model, digest] = (compaction, _size(compaction.messages))
         self._kept.move_to_end((model, digest))
         total = sum(weight for _, weight in self._kept.values())
@@ -84,13 +84,13 @@ class Compactions:
 
 
 def _size(messages: Iterable[Message]) -> int:
-    """Return about how many bytes messages take; a picture may take millions."""
+    """Return about how many bytes messages take; an image may take millions."""
     parts = [part for message in messages for part in message.parts]
     return _ENTRY + sum(_ENTRY + sum(map(len, _texts(part))) for part in parts)
 
 
 def digests(body: Sequence[Message], lengths: Iterable[int]) -> list[bytes]:
-    """Return the digests of beginnings of these lengths, the shortest first."""
+    """Return the digests of the beginnings with these lengths, the shortest first."""
     return list(_digests(body, lengths))
 
 
@@ -111,7 +111,7 @@ def _digests(body: Sequence[Message], lengths: Iterable[int]) -> Iterator[bytes]
 
 
 def _texts(part: Part) -> tuple[str, ...]:
-    """Return everything that a part consists of, and what it is."""
+    """Return the kind of a part and all its text, for digests."""
     match part:
         case TextPart(text=text):
             return ("text", text)

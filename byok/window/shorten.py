@@ -1,4 +1,4 @@
-"""Less of what is least needed: added code, the middle of old results, pictures."""
+"""Shorten what is needed least: retrieved code, middles of old results, images."""
 
 import sys
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ _WORTH_SHOWING = 1000  # bytes of code
 
 
 def shorten(message: Message, head: int, tail: int) -> Message:
-    """Shorten a tool's result, and take the pictures out of it or a user's message.
+    """Shorten a tool result, or remove the images of a user message or a result.
 
-    What has nothing to give is returned as it is.
+    A message with nothing to shorten is returned as the same object.
     """
     if message.role not in (Role.TOOL, Role.USER):
         return message
@@ -44,7 +44,7 @@ def _shorter(part: Part, head: int, tail: int) -> Part:
 
 
 def without_pictures(result: ToolResult) -> ToolResult:
-    """Return a result with a line of text in place of its pictures."""
+    """Return a result with a line of text instead of its images."""
     if not result.images:
         return result
     content = f"{result.content}\n{NO_PICTURE.text}"
@@ -52,9 +52,9 @@ def without_pictures(result: ToolResult) -> ToolResult:
 
 
 def less_context(messages: Sequence[Message], excess: int) -> tuple[Message, ...]:
-    """Take bytes off the code that byok added to the last message, from its end.
+    """Remove about `excess` bytes of retrieved code from the last message.
 
-    What it found best stands first; a small rest of it is left out as well.
+    The end goes first, because the best matches stand first. A small rest goes as well.
     """
     if not messages:
         return ()
@@ -73,5 +73,5 @@ def less_context(messages: Sequence[Message], excess: int) -> tuple[Message, ...
 
 
 def without_context(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return a conversation without any code that byok added to its last message."""
+    """Return a conversation without any retrieved code in its last message."""
     return less_context(messages, sys.maxsize)

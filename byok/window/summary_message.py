@@ -1,4 +1,4 @@
-"""The message that stands for what was left out of a conversation."""
+"""The message that replaces the beginning of a conversation."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ _TASK = "[The user's request then, word for word:]"
 
 
 def summary_message(summary: str, task: Sequence[Part]) -> Message:
-    """Write a summary as the user's message, followed by the request at that time."""
+    """Return a user message with the summary and the user's request at that time."""
     text = f"{_SUMMARY}\n{summary.strip()}"
     if task:
         text += f"\n\n{_TASK}"
@@ -17,7 +17,7 @@ def summary_message(summary: str, task: Sequence[Part]) -> Message:
 
 
 def summary_of(message: Message) -> str:
-    """Return the summary that such a message holds, "" for any other one."""
+    """Return the summary in such a message, "" for any other message."""
     first = message.parts[0] if message.parts else None
     if message.role is not Role.USER or not isinstance(first, TextPart):
         return ""
@@ -27,5 +27,5 @@ def summary_of(message: Message) -> str:
 
 
 def without_summary(message: Message) -> tuple[Part, ...]:
-    """Return the parts of a message that are the user's own."""
+    """Return the parts of a message that the user wrote."""
     return message.parts[1:] if summary_of(message) else message.parts

@@ -1,4 +1,4 @@
-"""A conversation as plain text: for a model to summarise, or to do without one."""
+"""Render a conversation as plain text, as the input or the substitute of a summary."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,9 +26,9 @@ _WORD = 7  # characters
 
 
 def transcript(messages: Iterable[Message], longest: int) -> str:
-    """Write down who said and did what, in at most `longest` characters.
+    """Return who said and did what, in at most `longest` characters.
 
-    Where even short entries are too many, those of the middle are left out.
+    If even short entries are too many, those in the middle are left out.
     """
     entries = [entry for m in messages for entry in _entries(m)]
     most = max(longest // _SHORTEST_ENTRY, 4)
@@ -40,7 +40,7 @@ def transcript(messages: Iterable[Message], longest: int) -> str:
 
 
 def instruction(longest: int) -> str:
-    """Return what a model that summarises is told."""
+    """Return the system prompt for the model that writes the summary."""
     return (
         "You will read the earlier part of a conversation between a user and a coding "
         "assistant. Write the summary with which the assistant can go on working when "
@@ -52,7 +52,7 @@ def instruction(longest: int) -> str:
 
 
 def outline(messages: Sequence[Message], longest: int) -> str:
-    """Tell without a model what happened: what the user said, which tools ran."""
+    """Return a summary made without a model: the user's words, the tools that ran."""
     earlier = [summary for m in messages if (summary := summary_of(m))]
     said = [f"- {line}" for m in messages if (line := _line(m))]
     calls = Counter(
@@ -70,7 +70,7 @@ def outline(messages: Sequence[Message], longest: int) -> str:
 
 
 def _line(message: Message) -> str:
-    """Return what a user said as one short line."""
+    """Return what the user said as one short line."""
     if message.role is not Role.USER:
         return ""
     texts = (p.text for p in without_summary(message) if isinstance(p, TextPart))

@@ -1,1 +1,1 @@
-"""Frames: bytes to events and back."""
+"""Formats on the wire: JSON, NDJSON, server-sent events, compression."""

@@ -1,7 +1,7 @@
-"""Undo a compression that nobody asked for, within bounds.
+"""Decompress answers that are compressed although byok did not ask for it.
 
-byok asks for identity; some gateways compress all the same. A hostile answer could
-expand a thousandfold, so both one read and the whole are capped.
+byok asks for identity; some gateways compress anyway. A hostile answer could expand a
+thousandfold, so both one read and the whole answer are limited.
 """
 
 import zlib
@@ -19,7 +19,7 @@ class Inflate:
     """Stage[bytes, bytes] for gzip and deflate; identity passes through.
 
     Raises:
-        UpstreamGarbled: another coding, damaged data, or more than the caps.
+        UpstreamGarbled: another coding, damaged data, or more data than the limits.
     """
 
     def __init__(self, coding: str) -> None:
@@ -35,7 +35,7 @@ class Inflate:
         self._total = 0
 
     def feed(self, data: bytes, /) -> Iterator[bytes]:
-        """Give the plain bytes of one read."""
+        """Return the decompressed bytes of one read."""
         if self._decoder is None:
             yield data
             return
@@ -63,11 +63,11 @@ class Inflate:
         return zlib.decompressobj(self._window)
 
     def flush(self) -> Iterator[bytes]:
-        """Give nothing more; what was cut shows as an unfinished answer."""
+        """Return nothing; a truncated answer shows as unfinished in the next stage."""
         yield from ()
 
 
 def with_inflate(coding: str, stage: Stage[bytes, Out]) -> Stage[bytes, Out]:
-    """Put Inflate before a stage, where there is something to undo."""
+    """Put Inflate before a stage if the answer is compressed."""
     plain = coding.strip().lower() in ("", "identity")
     return stage if plain else chain(Inflate(coding), stage)

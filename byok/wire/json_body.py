@@ -1,8 +1,8 @@
-"""Read a JSON document that came over the wire, within bounds.
+"""Parse and write JSON documents, within limits.
 
-orjson reads nearly all of them. What it refuses is read once more by the standard
-library, only to accept lone surrogates: JavaScript clients cut emoji in halves, and
-a refusal would kill that conversation for good.
+orjson reads nearly all of them. What it refuses is parsed again by the standard
+library, only to accept lone surrogates: JavaScript clients cut emoji in half, and a
+refusal would make that conversation unusable for good.
 """
 
 import json
@@ -23,11 +23,11 @@ _LARGE, _TIMES = 2**20, 4
 def parse_json(raw: bytes, *, keep_halves: bool = False) -> Any:
     """Parse any JSON document.
 
-    Lone surrogates become U+FFFD unless `keep_halves`: the other half of an emoji may
-    come in the next event of a stream.
+    Lone surrogates become U+FFFD unless `keep_halves` is set: the other half of an
+    emoji may come in the next event of a stream.
 
     Raises:
-        ValueError: it is no JSON, or nested too deeply to read at all.
+        ValueError: it is not JSON, or nested too deeply to be read at all.
     """
     try:
         return orjson.loads(raw)
@@ -37,7 +37,7 @@ def parse_json(raw: bytes, *, keep_halves: bool = False) -> Any:
 
 
 def is_object(text: str) -> bool:
-    """Tell a JSON object, also one whose numbers are too large for a float."""
+    """Tell whether a text is a JSON object, also one with numbers beyond a float."""
     raw = text.encode("utf-8", "surrogatepass")
     try:
         return isinstance(orjson.loads(raw), dict)
@@ -53,7 +53,7 @@ def parse_body(raw: bytes) -> dict[str, Any]:
     """Parse a request body; an empty one counts as `{}`.
 
     Raises:
-        BadRequest: 400 no JSON, 413 too many objects, 422 too deep or no object.
+        BadRequest: 400 not JSON, 413 too many objects, 422 too deep or not an object.
     """
     if not raw.strip():
         return {}
@@ -83,7 +83,7 @@ def parse_body(raw: bytes) -> dict[str, Any]:
 
 
 def _too_many(raw: bytes) -> bool:
-    """Count roughly: what takes orjson seconds, while nothing else can run."""
+    """Estimate whether orjson would take seconds, in which nothing else can run."""
     if len(raw) < 2 * MAX_OBJECTS:  # an object takes two bytes at least
         return False
     counts = (raw.count(b"{"), raw.count(b"],"), raw.count(b'":') // 4)
@@ -91,9 +91,9 @@ def _too_many(raw: bytes) -> bool:
 
 
 def write_json(value: Any) -> bytes:
-    """Write any value that parse_json gave.
+    """Serialise any value that parse_json returned.
 
-    orjson writes no integer above 64 bits, and no lone surrogate; the standard
+    orjson writes neither integers beyond 64 bits nor lone surrogates; the standard
     library writes both.
     """
     try:
@@ -128,7 +128,7 @@ def _refuse(name: str) -> None:
 
 
 def _repair_strings(value: Any) -> Any:
-    """Clean every string; iterative, because the depth is not checked yet."""
+    """Replace lone surrogates in all strings; iterative, as any depth may come."""
     if isinstance(value, str):
         return join_surrogates(value)
     todo = [value]

@@ -1,8 +1,8 @@
-"""Lines of JSON: bytes in, values out (one JSON value a line, LF or CRLF at its end).
+"""Read JSON Lines: bytes in, values out (one JSON value per line, LF or CRLF).
 
-Two things that real servers do are read as well: the end of the answer ends the last
-line, and an answer that is one indented document is a single value. A web page is
-refused. The work is linear in the number of bytes however they are sliced.
+Two deviations of real servers are accepted: the last line may lack its line end, and
+one indented document counts as a single value. An HTML page is refused. The work is
+linear in the number of bytes, however they are sliced.
 """
 
 from collections.abc import Iterable
@@ -18,10 +18,10 @@ MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 
 
 class JsonLines:
-    """Stage[bytes, Any] that gives the value of each line.
+    """Stage[bytes, Any] that returns the value of each line.
 
-    Half an emoji stays half: the other half may come in the next line. Feeding raises
-    UpstreamGarbled for a line that is no JSON or larger than MAX_LINE_BYTES.
+    Lone surrogates are kept: the other half may come in the next line. Feeding raises
+    UpstreamGarbled for a line that is not JSON or larger than MAX_LINE_BYTES.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class JsonLines:
         self._is_document = False  # the first line only begins a value
 
     def feed(self, chunk: bytes, /) -> Iterable[Any]:
-        """Accept any slice of the answer; values before a failure are given first."""
+        """Take any slice of the answer; values before a failure are returned first."""
         values: list[Any] = []
         try:
             first, *rest = chunk.split(b"\n")

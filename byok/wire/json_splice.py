@@ -1,4 +1,4 @@
-"""Change one string of a JSON object and leave every other byte as it is."""
+"""Change one string in a JSON object and leave every other byte as it is."""
 
 import re
 from typing import Any
@@ -12,8 +12,8 @@ _COLON = re.compile(rb"\s*:\s*")
 def with_string(raw: bytes, body: dict[str, Any], key: str, value: str) -> bytes:
     """Return `raw` with `value` at a key of its top level.
 
-    `body` is what `raw` was parsed to. Where the key is missing it comes first; where
-    it holds something else than a string, the whole object is written anew.
+    `body` is the parsed form of `raw`. A missing key is added in front; if the value
+    there is not a string, the whole object is serialised again.
     """
     written = write_json(value)
     if key not in body:
@@ -33,7 +33,7 @@ def _insert(raw: bytes, member: bytes) -> bytes:
 
 
 def _span(raw: bytes, key: str) -> tuple[int, int] | None:
-    """Find where the string at a key stands; of several equal keys the last counts."""
+    """Find the string at a key; of duplicate keys the last one counts."""
     found: tuple[int, int] | None = None
     wanted = False
     depth = 0

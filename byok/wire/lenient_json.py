@@ -1,15 +1,17 @@
 """Read the JSON that models write, without guessing.
 
-Accepted beyond RFC 8259, because the meaning stays certain: single quotes, with
-Python's escapes inside them, and Python's literals, raw control characters inside
-strings, a trailing comma, a bracket left out inside a value whose outer bracket is
-there, and closing brackets after a value that is whole.
-Refused, because the text may have been cut: anything still open at the end. A
-dropped last brace cannot be told from a cut stream, and acting on half a command
-is worse than asking the model again.
-Refused, because it may mean two things: a backslash before a character that JSON
-does not escape. In a shell command or a regular expression it has to stay, in an
-escape too many it has to go.
+Accepted beyond RFC 8259, because the meaning is certain: single quotes (with Python
+escapes inside them), Python literals, raw control characters in strings, trailing
+commas, a missing bracket inside a value whose outer bracket is there, and closing
+brackets after a complete value.
+
+Refused, because the text may have been cut: anything that is still open at the end. A
+forgotten last brace looks just like a cut stream, and acting on half a command is worse
+than asking the model again.
+
+Refused, because it is ambiguous: a backslash before a character that JSON does not
+escape. In a shell command or a regular expression it must stay; in doubled escaping it
+must go.
 """
 
 import re
@@ -42,7 +44,7 @@ _PART = re.compile(r"[-+.\w\\]*\Z")  # of a word, a number or an escape
 
 
 class BrokenJson(ValueError):
-    """The text is no value: from the character `at` on, or because it was `cut`."""
+    """The text is not a value: wrong from the character `at` on, or `cut`."""
 
     def __init__(self, message: str, at: int = 0, *, cut: bool = False) -> None:
         super().__init__(message)
@@ -51,7 +53,7 @@ class BrokenJson(ValueError):
 
 
 class Lenient:
-    """One reading of one text; `rules` names the liberties that were needed."""
+    """A parser for one text; `rules` names the liberties that were needed."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -71,7 +73,7 @@ class Lenient:
         return value
 
     def run(self) -> list[Any]:
-        """Read the whole text as values in a row, one at least.
+        """Read the whole text as one or more values in a row.
 
         Raises:
             BrokenJson: it is something else, or it was cut.
@@ -127,7 +129,7 @@ class Lenient:
         return out
 
     def _open_bracket(self, closer: str) -> None:
-        """Pass the opening bracket, and a comma that is all there is inside."""
+        """Skip the opening bracket, and a comma if nothing else is inside."""
         self._at += 1
         start = self._at
         if self._peek() == ",":
@@ -138,7 +140,7 @@ class Lenient:
                 self._at = start
 
     def _comma(self, closer: str) -> bool:
-        """Pass what follows a member; False when the container ends here unclosed."""
+        """Skip what follows a member; False if the container ends here unclosed."""
         match self._peek():
             case ",":
                 self._at += 1
@@ -234,7 +236,7 @@ class Lenient:
             self.rules.append(rule)
 
     def _syntax_error(self, message: str) -> BrokenJson:
-        """Return the error for what stands here; at the end it was cut."""
+        """Return the error for this position; at the end of the text it means "cut"."""
         cut = self._at > 0 and _PART.match(self._text, self._at) is not None
         return BrokenJson(message, self._at, cut=cut)
 
@@ -246,17 +248,17 @@ def parse_lenient(text: str) -> tuple[Any, list[str]]:
     """Return the value and the names of the liberties taken.
 
     Raises:
-        BrokenJson: the text is no value, or it was cut.
+        BrokenJson: the text is not a value, or it was cut.
     """
     reader = Lenient(text)
     return reader.document(), reader.rules
 
 
 def parse_run(text: str) -> tuple[list[Any], list[str]]:
-    """Return the values that stand in a row, and the names of the liberties taken.
+    """Return several values in a row, and the names of the liberties taken.
 
     Raises:
-        BrokenJson: the text is no value, or it was cut.
+        BrokenJson: the text is not a value, or it was cut.
     """
     reader = Lenient(text)
     return reader.run(), reader.rules

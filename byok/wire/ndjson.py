@@ -1,4 +1,4 @@
-"""Newline-delimited JSON, as the clients read it (one object a line, LF at the end)."""
+"""Write NDJSON, as the clients read it: one object per line, LF after each."""
 
 from typing import TYPE_CHECKING
 
@@ -20,9 +20,9 @@ _CUTTERS = (
 
 
 def encode_line(value: "Json") -> bytes:
-    """Write one object as one line.
+    """Serialise one object as one line.
 
-    A lone surrogate, which UTF-8 cannot carry, becomes U+FFFD.
+    A lone surrogate, which UTF-8 cannot encode, becomes U+FFFD.
     """
     try:
         line = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)

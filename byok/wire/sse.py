@@ -1,10 +1,10 @@
-"""Server-sent events: bytes in, events out (WHATWG HTML, section 9.2.6).
+"""Read server-sent events: bytes in, events out (WHATWG HTML, section 9.2.6).
 
 Lines end in LF, CRLF or CR and nowhere else; an event may have several data lines.
-Three things that real servers do are read as well: an answer that is one JSON
-document although a stream was asked for is a single event, the end of the stream
-ends the last event, and a field named `error` is an error event. A web page is
-refused. The work is linear in the number of bytes however they are sliced.
+Three deviations of real servers are accepted: one JSON document instead of a stream
+counts as a single event, the end of the stream ends the last event, and a field named
+`error` is an error event. An HTML page is refused. The work is linear in the number of
+bytes, however they are sliced.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 
 @dataclass(slots=True)
 class ServerSentEvent:
-    """One event; `event` is empty when the stream did not name it."""
+    """One event; `event` is empty if the stream did not name it."""
 
     data: bytes
     event: str = ""
@@ -41,7 +41,7 @@ class SSEDecoder:
         self._ready: list[ServerSentEvent] = []
 
     def feed(self, chunk: bytes, /) -> list[ServerSentEvent]:
-        """Accept any slice of the answer."""
+        """Take any slice of the answer."""
         if self._between and (events := _whole_events(chunk)):
             return events  # as nearly every slice of a model that types
         if self._head is not None:
@@ -68,7 +68,7 @@ class SSEDecoder:
         return ready
 
     def _sniff(self, chunk: bytes) -> bytes:
-        """Tell a stream from a JSON document by the first byte that says so."""
+        """Tell a stream from a JSON document by the first byte that decides it."""
         head = (self._head or b"") + chunk
         start = head.removeprefix(_BOM).lstrip(_BLANK)
         if not start or _BOM.startswith(head):
@@ -90,7 +90,7 @@ class SSEDecoder:
         return head
 
     def _stream(self, chunk: bytes) -> None:
-        """Read a slice; the whole events in its middle the short way."""
+        """Read a slice; complete events in its middle take the fast path."""
         if _CR in chunk or self._after_cr or len(chunk) > MAX_EVENT_BYTES:
             self._lines(self._normalise(chunk))
             return
@@ -105,7 +105,7 @@ class SSEDecoder:
             self._lines(chunk)
 
     def _normalise(self, chunk: bytes) -> bytes:
-        """Make every line end LF; a CR at the end of a slice may start a CRLF."""
+        """Convert all line ends to LF; a CR at the end of a slice may begin a CRLF."""
         if self._after_cr:
             chunk = chunk.removeprefix(b"\n")
         self._after_cr = chunk[-1:] == b"\r"
@@ -168,7 +168,7 @@ class SSEDecoder:
 
 
 def _whole_events(chunk: bytes) -> list[ServerSentEvent]:
-    """Read events of one data line each; anything else gives nothing here."""
+    """Fast path for events of one data line each; nothing for any other input."""
     if not (chunk.startswith(b"data: ") and chunk.endswith(b"\n\n")) or _CR in chunk:
         return []
     if chunk.find(b"\n") == len(chunk) - 2:

@@ -1,10 +1,10 @@
-"""UTF-16 halves: JavaScript writes an emoji as two code units and may cut between."""
+"""Lone surrogates: JavaScript strings are UTF-16, and may be cut inside an emoji."""
 
 _HIGH = range(0xD800, 0xDC00)
 
 
 def join_surrogates(text: str) -> str:
-    """Join surrogate pairs and replace lone halves by U+FFFD."""
+    """Join surrogate pairs and replace lone surrogates by U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -13,7 +13,7 @@ def join_surrogates(text: str) -> str:
 
 
 class SurrogateBuffer:
-    """Holds a trailing high half back until the next piece brings the low one."""
+    """Holds a trailing high surrogate until the next piece brings the low one."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -29,6 +29,6 @@ class SurrogateBuffer:
         return join_surrogates(text)
 
     def flush(self) -> str:
-        """Return what was held: a half without its other half is U+FFFD."""
+        """Return what was held: a high surrogate alone becomes U+FFFD."""
         held, self._held = self._held, ""
         return join_surrogates(held)
