@@ -204,7 +204,7 @@ B = '{"b":2}'
         ),
     ],
 )
-def test_fragments_find_their_call(
+def test_tool_call_fragments_find_their_call(
     deltas: list[Delta], expected: list[tuple[str, str, str]]
 ) -> None:
     assert calls(*deltas) == expected
@@ -261,7 +261,7 @@ def expected_calls(turn: list[Any], form: tuple[bool, ...]) -> list[ToolCall]:
 @settings(max_examples=30)
 @given(turn=TURNS, named=st.booleans(), order=st.randoms(use_true_random=False))
 @example([("f", "{}", [2, 2])], True, Random(0))
-def test_interleaved_calls_are_whole_whatever_the_slicing(
+def test_interleaved_tool_calls_are_whole_whatever_the_slicing(
     form: tuple[bool, ...], turn: list[Any], named: bool, order: Any
 ) -> None:
     wanted = expected_calls(turn, form)
@@ -282,7 +282,7 @@ def test_interleaved_calls_are_whole_whatever_the_slicing(
 )
 @settings(max_examples=25)
 @given(turn=TURNS)
-def test_calls_one_after_the_other_are_whole_whatever_the_slicing(
+def test_consecutive_tool_calls_are_whole_whatever_the_slicing(
     form: tuple[bool, ...], turn: list[Any]
 ) -> None:
     wanted = expected_calls(turn, form)
@@ -306,7 +306,7 @@ DELTAS = st.builds(
 @settings(max_examples=150)
 @given(st.lists(DELTAS, max_size=8), st.sampled_from(FinishReason))
 @pytest.mark.case("F04")
-def test_no_call_leaves_before_finish_and_none_after_a_length_stop(
+def test_tool_calls_wait_for_finish_and_are_dropped_after_finish_length(
     deltas: list[Delta], reason: FinishReason
 ) -> None:
     stage = assembler()
@@ -356,7 +356,7 @@ def notice(events: list[StreamEvent]) -> Notice:
     ],
 )
 @pytest.mark.case("F04")
-def test_a_call_that_is_not_whole_becomes_a_notice(
+def test_an_incomplete_tool_call_becomes_a_notice(
     events: list[StreamEvent], names: list[str]
 ) -> None:
     told = notice(run(events))
@@ -366,7 +366,7 @@ def test_a_call_that_is_not_whole_becomes_a_notice(
 
 @pytest.mark.parametrize("mode", RepairMode)
 @pytest.mark.parametrize("raw", [r'{"a": "\d"}', "[1]", "ls -l", '{"a": 1}{"a": 2}'])
-def test_a_whole_call_that_is_no_json_is_not_called_incomplete(
+def test_a_complete_tool_call_with_invalid_json_is_not_called_incomplete(
     raw: str, mode: RepairMode
 ) -> None:
     stage = assembler(mode=mode)
@@ -379,7 +379,7 @@ def test_a_whole_call_that_is_no_json_is_not_called_incomplete(
     assert stage.others == 0
 
 
-def test_a_broken_call_says_where_it_broke() -> None:
+def test_a_broken_tool_call_names_the_position_of_the_error() -> None:
     stage = assembler()
     broken_one = Delta(1, "x", "f", r'{"a": "b\s"}')
     events: list[StreamEvent] = [Delta(0, "x", "f", A), broken_one, DONE]
@@ -391,14 +391,14 @@ def test_a_broken_call_says_where_it_broke() -> None:
 
 
 @pytest.mark.parametrize("finish", [DONE, Finish(FinishReason.LENGTH)])
-def test_empty_calls_beside_an_answer_are_no_alarm(finish: Finish) -> None:
+def test_empty_tool_calls_beside_an_answer_raise_no_notice(finish: Finish) -> None:
     empty = [Delta(0, "", "", ""), Delta(1, "call_1", "", ""), Delta(None, "", "", " ")]
     events: list[StreamEvent] = [TextDelta("Hello"), *empty, finish]
     assert run(events) == [TextDelta("Hello"), finish]
     assert run(empty) == []
 
 
-def test_pieces_of_two_offered_names_stay_two_calls() -> None:
+def test_parts_of_two_offered_tool_names_stay_two_tool_calls() -> None:
     tools = [ToolDefinition(name, "", {}) for name in ("read", "file", "readfile")]
     stage = ToolCallAssembler(tools, new_id=lambda: "new")
     events: list[StreamEvent] = [Delta(0, "x", "read"), Delta(0, "", "file"), DONE]
@@ -406,7 +406,7 @@ def test_pieces_of_two_offered_names_stay_two_calls() -> None:
     assert [e.name for e in out if isinstance(e, ToolCall)] == ["read", "file"]
 
 
-def test_a_whole_call_passes_beside_one_that_is_cut() -> None:
+def test_a_complete_tool_call_passes_beside_an_incomplete_one() -> None:
     out = run([Delta(0, "x", "f", A), Delta(1, "y", "g", '{"b'), DONE])
     assert out[0] == ToolCall("x", "f", A)
     assert isinstance(out[1], Notice)
@@ -414,7 +414,7 @@ def test_a_whole_call_passes_beside_one_that_is_cut() -> None:
     assert out[2:] == [DONE]
 
 
-def test_other_events_pass_at_once_and_in_order() -> None:
+def test_events_other_than_tool_calls_pass_at_once_and_in_order() -> None:
     events: list[StreamEvent] = [TextDelta("a"), Usage(1, 2), Notice("n", "c"), DONE]
     assert run(events) == events
     stage = assembler()
@@ -431,7 +431,9 @@ def test_other_events_pass_at_once_and_in_order() -> None:
         ThinkingDelta("", ProviderData(Origin("d", "u", "m"), {"a": 1})),
     ],
 )
-def test_the_place_of_a_call_is_told_before_what_follows_it(event: StreamEvent) -> None:
+def test_a_tool_call_position_is_sent_before_what_follows_it(
+    event: StreamEvent,
+) -> None:
     stage = assembler(taken=["x"])
     assert list(stage.feed(Delta(0, "x", "f", A))) == []
     assert list(stage.feed(event)) == [ToolCallPlace("new1"), event]
@@ -440,7 +442,7 @@ def test_the_place_of_a_call_is_told_before_what_follows_it(event: StreamEvent) 
 
 
 @pytest.mark.parametrize("event", [TextDelta(" \n"), ThinkingDelta("")])
-def test_white_space_does_not_follow_a_call(event: StreamEvent) -> None:
+def test_white_space_after_a_tool_call_is_dropped(event: StreamEvent) -> None:
     assert run([Delta(0, "x", "f", A), event, DONE]) == [
         event,
         ToolCall("x", "f", A),
@@ -448,7 +450,7 @@ def test_white_space_does_not_follow_a_call(event: StreamEvent) -> None:
     ]
 
 
-def test_an_empty_call_beside_an_answer_has_no_place() -> None:
+def test_an_empty_tool_call_beside_an_answer_has_no_position() -> None:
     said: list[StreamEvent] = [Delta(0), TextDelta("a"), Delta(0), TextDelta("b"), DONE]
     assert run(said) == [TextDelta("a"), TextDelta("b"), DONE]
 
@@ -457,7 +459,7 @@ STEPS = st.lists(st.sampled_from(["text", "thought", "call", "more"]), max_size=
 
 
 @given(STEPS)
-def test_calls_and_text_keep_their_order(steps: list[str]) -> None:
+def test_tool_calls_and_text_keep_their_order(steps: list[str]) -> None:
     """Put each call into its place; what comes out is in the order of what went in."""
     events: list[StreamEvent] = []
     expected: list[str] = []
@@ -489,13 +491,13 @@ def test_calls_and_text_keep_their_order(steps: list[str]) -> None:
     assert found == expected
 
 
-def test_ids_are_made_where_they_miss_or_are_taken() -> None:
+def test_tool_call_ids_are_made_where_missing_or_taken() -> None:
     deltas = [Delta(0, "x", "f"), Delta(1, "", "f"), Delta(2, "y", "f")]
     assert [c[0] for c in calls(*deltas, taken=["x", "new1"])] == ["new2", "new3", "y"]
 
 
 @pytest.mark.case("F08")
-def test_provider_data_is_told_with_the_final_id_of_its_call() -> None:
+def test_provider_data_has_the_final_id_of_its_tool_call() -> None:
     kept: list[ToolCall] = []
     signed = ProviderData(Origin("d", "u", "m"), {"signature": "CiQ=="})
     deltas = [Delta(0, "x", "f"), Delta(0, "x", "f", A, signed), Delta(1, "y", "g", B)]
@@ -504,7 +506,7 @@ def test_provider_data_is_told_with_the_final_id_of_its_call() -> None:
     assert found == [*kept, ToolCall("y", "g", B), DONE]
 
 
-def test_there_is_a_limit_of_calls_in_one_turn() -> None:
+def test_tool_calls_per_turn_are_limited() -> None:
     deltas = [Delta(n, f"i{n}", "f") for n in range(MAX_CALLS + 2)]
     assert len(calls(*deltas[:MAX_CALLS])) == MAX_CALLS
     *found, told, finish = run([*deltas, DONE])
@@ -522,11 +524,11 @@ def test_only_offered_tools_are_coerced() -> None:
     assert calls(Delta(0, "x", "other", text)) == [("x", "other", text)]
 
 
-def test_a_missing_required_value_is_the_clients_to_report() -> None:
+def test_a_missing_required_argument_is_left_to_the_client() -> None:
     assert calls(Delta(0, "x", "view", '{"line":5}')) == [("x", "view", '{"line":5}')]
 
 
-def test_modes_reach_the_repair() -> None:
+def test_repair_modes_reach_tool_call_repair() -> None:
     cut_short = Delta(0, "x", "view", "{'line':5}")
     fill = calls(cut_short, mode=RepairMode.FILL)
     assert fill == [("x", "view", '{"line":5,"path":""}')]
@@ -534,14 +536,14 @@ def test_modes_reach_the_repair() -> None:
 
 
 @pytest.mark.parametrize("mode", [RepairMode.LOSSLESS, RepairMode.FILL])
-def test_a_memory_tool_gets_the_users_words(mode: RepairMode) -> None:
+def test_a_memory_tool_call_gets_the_users_words(mode: RepairMode) -> None:
     ((_, _, text),) = calls(Delta(0, "x", "remember"), user_text="Tabs!", mode=mode)
     assert json.loads(text)["memory"].startswith("Tabs!\n")
     ((_, _, other),) = calls(Delta(0, "x", "view"), user_text="Tabs!")
     assert other == "{}"
 
 
-def test_every_repair_is_told() -> None:
+def test_every_tool_call_repair_is_recorded() -> None:
     told: list[Repair] = []
     text = "{'path':'a','line':'5'}"
     fixed = '{"path":"a","line":5}'
@@ -555,7 +557,7 @@ def test_every_repair_is_told() -> None:
 @pytest.mark.parametrize(
     "fields", [{"name": "f"}, {"index": 0, "name": "f"}, {"id": "x"}]
 )
-def test_the_time_is_linear_in_the_number_of_fragments(
+def test_tool_call_assembly_is_linear_in_the_number_of_fragments(
     piece: str, fields: dict[str, Any]
 ) -> None:
     delta = Delta(**fields, arguments=piece)

@@ -64,7 +64,7 @@ SAME: Any = object()
         ([{"type": "integer"}], "5", SAME),
     ],
 )
-def test_a_value_takes_its_type(kind: Any, value: Any, wanted: Any) -> None:
+def test_an_argument_is_coerced_to_its_type(kind: Any, value: Any, wanted: Any) -> None:
     rules: list[str] = []
     result = coerce({"v": value}, {"properties": {"v": {"type": kind}}}, rules)["v"]
     expected = value if wanted is SAME else wanted
@@ -130,7 +130,7 @@ def test_a_value_takes_its_type(kind: Any, value: Any, wanted: Any) -> None:
         ),
     ],
 )
-def test_a_schema_is_walked(
+def test_coercion_walks_the_schema(
     schema: Json, value: Any, result: Any, rules: list[str]
 ) -> None:
     noted: list[str] = []
@@ -138,7 +138,7 @@ def test_a_schema_is_walked(
     assert noted == rules
 
 
-def test_a_schema_is_not_walked_for_ever() -> None:
+def test_coercion_stops_in_an_endless_schema() -> None:
     schema: dict[str, Any] = {"type": "integer"}
     value: Any = "5"
     for _ in range(200):
@@ -171,7 +171,7 @@ FIELDS: Json = {
         ),
     ],
 )
-def test_missing_values_are_added(
+def test_coercion_adds_missing_defaults(
     value: dict[str, Any], invent: bool, added: dict[str, Any]
 ) -> None:
     rules: list[str] = []
@@ -190,5 +190,5 @@ def test_an_optional_default_is_not_added() -> None:
 
 
 @pytest.mark.parametrize("required", [None, "path", 5, {"path": True}, [], [5, None]])
-def test_an_odd_list_of_required_names_requires_nothing(required: Any) -> None:
+def test_an_invalid_required_list_requires_nothing(required: Any) -> None:
     assert missing_required({}, {"required": required}) == []

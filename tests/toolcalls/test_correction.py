@@ -32,7 +32,7 @@ SIGNED = ProviderData(Origin("d", "u", "m"), {"sign": 1})
 BROKEN = BrokenCall(ToolCall("c1", "grep", RAW), "a broken escape", RAW.index("\\"))
 
 
-def test_the_call_goes_back_without_arguments_and_the_error_as_its_result() -> None:
+def test_correction_returns_the_tool_call_without_arguments_and_its_error() -> None:
     chat = correction_request(CHAT, [TextPart("I look.")], [BROKEN])
     assert chat is not None
     asked, answer, result = chat.messages
@@ -49,7 +49,7 @@ def test_the_call_goes_back_without_arguments_and_the_error_as_its_result() -> N
     assert (chat.tools, chat.own_words) == (CHAT.tools, CHAT.own_words)
 
 
-def test_each_broken_call_has_its_result_and_thoughts_come_first() -> None:
+def test_correction_answers_each_broken_tool_call_after_the_thinking() -> None:
     second = BrokenCall(ToolCall("c2", "grep", "[1]", SIGNED), "no object", 0)
     chat = correction_request(CHAT, [ThinkingPart("Hm.")], [BROKEN, second])
     assert chat is not None
@@ -62,7 +62,7 @@ def test_each_broken_call_has_its_result_and_thoughts_come_first() -> None:
     assert [r.call_id for r in results if isinstance(r, ToolResult)] == ["c1", "c2"]
 
 
-def test_only_the_place_of_a_long_text_is_quoted() -> None:
+def test_correction_quotes_only_the_position_in_long_arguments() -> None:
     raw = json.dumps({"content": "x" * 5000})[:-1] + r", \d" + "y" * 5000
     broken = BrokenCall(ToolCall("c", "grep", raw), "no", raw.index("\\"))
     chat = correction_request(CHAT, [], [broken])
@@ -99,14 +99,14 @@ def test_only_the_place_of_a_long_text_is_quoted() -> None:
         pytest.param([" \n", ThinkingDelta("")], [], id="blank"),
     ],
 )
-def test_the_pieces_of_an_answer_become_its_blocks(
+def test_correction_turns_deltas_into_the_blocks_of_a_message(
     pieces: list[str | ThinkingDelta], parts: list[Part]
 ) -> None:
     assert answer_parts(pieces) == parts
 
 
 @pytest.mark.parametrize("tools", [(), (ToolDefinition("view", "", {}),)])
-def test_a_tool_that_was_not_offered_is_not_spoken_of(
+def test_correction_does_not_mention_a_tool_that_was_not_offered(
     tools: tuple[ToolDefinition, ...],
 ) -> None:
     assert correction_request(ChatRequest((ASKED,), tools), [], [BROKEN]) is None
@@ -127,14 +127,14 @@ def test_a_tool_that_was_not_offered_is_not_spoken_of(
         (" \n", "So:", "So:"),
     ],
 )
-def test_what_was_said_is_not_said_again(said: str, answer: str, new: str) -> None:
+def test_a_repeated_text_is_not_shown_again(said: str, answer: str, new: str) -> None:
     unsaid = Unsaid(said)
     assert "".join(map(unsaid.feed, answer)) == new
     assert Unsaid(said).feed(answer) == new
 
 
 @given(st.text("ab \n", max_size=6), st.text("ab \n", max_size=12), CUTS)
-def test_where_the_second_answer_is_cut_makes_no_difference(
+def test_a_repeated_text_is_recognised_however_the_answer_is_sliced(
     said: str, answer: str, places: list[int]
 ) -> None:
     unsaid = Unsaid(said)

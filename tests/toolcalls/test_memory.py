@@ -33,12 +33,12 @@ def requiring(*names: str, **kinds: Any) -> Json:
 
 
 @pytest.mark.parametrize("name", ["title", "name", "summary"])
-def test_a_title_is_the_first_80_characters(name: str) -> None:
+def test_a_memory_title_is_the_first_80_characters(name: str) -> None:
     assert memory_supply(SAID)({}, requiring(name)) == {name: FLAT[:80]}
 
 
 @pytest.mark.parametrize("name", ["memory", "content", "text"])
-def test_a_content_is_all_of_it_and_when_to_use_it(name: str) -> None:
+def test_a_memory_content_is_all_of_it_and_when_to_use_it(name: str) -> None:
     content = memory_supply(SAID)({}, requiring(name))[name]
     said, _, when = content.partition("\n")
     assert said == FLAT
@@ -46,7 +46,7 @@ def test_a_content_is_all_of_it_and_when_to_use_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["context", "scenario"])
-def test_a_context_holds_the_users_words(name: str) -> None:
+def test_a_memory_context_holds_the_users_words(name: str) -> None:
     assert FLAT[:80] in memory_supply(SAID)({}, requiring(name))[name]
 
 
@@ -61,7 +61,9 @@ def test_a_context_holds_the_users_words(name: str) -> None:
         pytest.param({}, requiring("text", text=["object", "null"]), id="no text type"),
     ],
 )
-def test_nothing_else_is_supplied(arguments: dict[str, Any], schema: Json) -> None:
+def test_other_tools_get_no_memory_fields(
+    arguments: dict[str, Any], schema: Json
+) -> None:
     assert memory_supply(SAID)(arguments, schema) == {}
 
 
@@ -76,9 +78,9 @@ def test_nothing_else_is_supplied(arguments: dict[str, Any], schema: Json) -> No
         pytest.param({"properties": [], "required": ["title"]}, id="odd properties"),
     ],
 )
-def test_a_field_that_may_be_text_is_supplied(schema: Json) -> None:
+def test_a_memory_field_that_may_be_text_is_supplied(schema: Json) -> None:
     assert memory_supply("Hi")({}, schema) == {"title": "Hi"}
 
 
-def test_silence_supplies_nothing() -> None:
+def test_an_empty_message_supplies_no_memory() -> None:
     assert memory_supply(" \n")({}, requiring("title", "content")) == {}

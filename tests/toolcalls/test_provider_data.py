@@ -52,7 +52,7 @@ ORIGINS = st.builds(Origin, NAMES, NAMES, NAMES)
 
 
 @given(st.lists(st.tuples(ORIGINS, NAMES), max_size=12), ORIGINS)
-def test_another_origin_or_call_gets_nothing(
+def test_provider_data_of_another_origin_or_call_is_not_returned(
     kept: list[tuple[Origin, str]], asking: Origin
 ) -> None:
     memory = ProviderDataMemory()
@@ -88,7 +88,7 @@ def test_the_newest_provider_data_counts() -> None:
     assert restored(memory, CALL) == chat(newer)
 
 
-def test_what_was_not_used_for_longest_goes_first() -> None:
+def test_provider_data_evicts_the_least_recently_used() -> None:
     memory = ProviderDataMemory(room=3000)
     bare = [ToolCall(f"c{n}", "read", "{}") for n in range(4)]
     calls = [signed(c, {"x": str(n) * 500}) for n, c in enumerate(bare)]
@@ -100,7 +100,7 @@ def test_what_was_not_used_for_longest_goes_first() -> None:
     assert restored(memory, *bare) == expected
 
 
-def test_the_room_is_kept_whatever_comes() -> None:
+def test_provider_data_stays_within_its_limit() -> None:
     memory = ProviderDataMemory(room=10_000)
     memory.keep(signed(CALL, {"extra_content": "x" * 20_000}))
     assert restored(memory, CALL) == chat(CALL)

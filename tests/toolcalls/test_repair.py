@@ -52,7 +52,9 @@ VIEW: Json = {
     ],
 )
 @pytest.mark.parametrize("mode", list(RepairMode))
-def test_what_parses_stays_the_models_own_string(raw: str, mode: RepairMode) -> None:
+def test_repair_keeps_valid_arguments_as_the_model_wrote_them(
+    raw: str, mode: RepairMode
+) -> None:
     assert repair_arguments(raw, None, mode=mode) == (raw, [])
     assert repair_arguments(raw, {"type": "object"}, mode=mode) == (raw, [])
 
@@ -180,7 +182,9 @@ def test_syntax_is_repaired_and_the_rule_named(
     ],
 )
 @pytest.mark.parametrize("mode", list(RepairMode))
-def test_what_is_cut_or_no_object_is_refused(raw: str, mode: RepairMode) -> None:
+def test_repair_refuses_truncated_arguments_and_non_objects(
+    raw: str, mode: RepairMode
+) -> None:
     with pytest.raises(Unrepairable):
         repair_arguments(raw, VIEW, mode=mode)
 
@@ -232,7 +236,7 @@ def test_the_schema_repairs_types_and_defaults(
     assert repair_arguments(raw, VIEW) == (repaired, rules)
 
 
-def test_what_cannot_be_written_anew_is_passed_on_without_its_defaults() -> None:
+def test_repair_passes_on_without_defaults_what_cannot_be_serialised() -> None:
     raw = '{"path": "a", "line": 1e400}'
     assert repair_arguments(raw, VIEW) == (raw, [])
 
@@ -251,21 +255,21 @@ def test_what_cannot_be_written_anew_is_passed_on_without_its_defaults() -> None
         ("cat a.py", False),
     ],
 )
-def test_cut_arguments_are_told_from_broken_ones(raw: str, cut: bool) -> None:
+def test_repair_tells_truncated_arguments_from_broken_ones(raw: str, cut: bool) -> None:
     for mode in RepairMode:
         with pytest.raises(Unrepairable) as caught:
             repair_arguments(raw, VIEW, mode=mode)
         assert caught.value.cut is cut
 
 
-def test_a_default_is_brought_to_its_type_at_once() -> None:
+def test_repair_coerces_a_default_to_its_type() -> None:
     schema = {**VIEW, "required": ["depth"]}
     fixed, rules = repair_arguments("{}", schema)
     assert fixed == '{"depth":5}'
     assert rules == ["depth: schema default", "depth: type made integer"]
 
 
-def test_fill_invents_empty_values_of_required_fields_only() -> None:
+def test_repair_mode_fill_adds_empty_values_of_required_fields_only() -> None:
     schema = {**VIEW, "required": ["path", "line", "mode", "unknown"]}
     fixed, rules = repair_arguments("{}", schema, mode=RepairMode.FILL)
     assert fixed == '{"mode":"text","path":"","line":0}'
@@ -276,7 +280,7 @@ def test_fill_invents_empty_values_of_required_fields_only() -> None:
     ]
 
 
-def test_fill_does_not_invent_what_the_conversation_supplies() -> None:
+def test_repair_mode_fill_leaves_out_what_the_conversation_supplies() -> None:
     def supply(arguments: Mapping[str, Any], schema: Json) -> Mapping[str, Any]:
         del schema
         return {"path": "said"} if "path" not in arguments else {}
@@ -316,7 +320,7 @@ def uncertain(write: Any, text: str) -> bool:
 
 @settings(max_examples=150)
 @given(OBJECTS, SCHEMAS)
-def test_a_value_changes_only_to_its_type_and_only_defaults_are_added(
+def test_repair_only_coerces_types_and_adds_defaults(
     value: dict[str, Any], schema: dict[str, Any]
 ) -> None:
     text = json.dumps(value)
@@ -347,7 +351,7 @@ def test_repairing_the_result_changes_nothing(
 
 @settings(max_examples=150)
 @given(OBJECTS, WRITTEN)
-def test_however_it_was_written_the_value_is_the_same(
+def test_repair_gives_the_same_value_however_it_was_written(
     value: dict[str, Any], write: Any
 ) -> None:
     text = write(value)
@@ -362,7 +366,7 @@ def test_however_it_was_written_the_value_is_the_same(
 
 @settings(max_examples=40)
 @given(OBJECTS, SCHEMAS, WRITTEN)
-def test_a_strict_prefix_is_refused_or_means_the_same(
+def test_repair_refuses_a_strict_prefix_or_keeps_its_meaning(
     value: dict[str, Any], schema: dict[str, Any], write: Any
 ) -> None:
     text = write(value)
@@ -409,7 +413,7 @@ SLOPPY = st.recursive(
     st.none() | SCHEMAS,
     st.sampled_from(RepairMode),
 )
-def test_no_text_does_more_than_be_refused_and_nothing_is_invented(
+def test_repair_never_invents_values_and_raises_only_its_own_error(
     text: str,
     scraps: list[tuple[int, str]],
     schema: dict[str, Any] | None,

@@ -39,28 +39,30 @@ def fail(breaker: Breaker, times: int = FAILURES) -> None:
         breaker.record_failure(DOWN)
 
 
-def test_it_opens_at_the_fifth_failure(breaker: Breaker) -> None:
+def test_circuit_breaker_opens_at_the_fifth_failure(breaker: Breaker) -> None:
     fail(breaker, FAILURES - 1)
     assert not is_open(breaker.check)
     breaker.record_failure(DOWN)
     assert is_open(breaker.check)
 
 
-def test_failures_that_lie_apart_do_not_count(breaker: Breaker, clock: Clock) -> None:
+def test_circuit_breaker_ignores_failures_that_lie_apart(
+    breaker: Breaker, clock: Clock
+) -> None:
     fail(breaker, FAILURES - 1)
     clock.now += WINDOW_SECONDS + 0.1
     breaker.record_failure(DOWN)
     assert not is_open(breaker.check)
 
 
-def test_one_answer_forgives_all(breaker: Breaker) -> None:
+def test_circuit_breaker_resets_its_count_at_one_success(breaker: Breaker) -> None:
     fail(breaker, FAILURES - 1)
     breaker.record_success()
     breaker.record_failure(DOWN)
     assert not is_open(breaker.check)
 
 
-def test_after_the_pause_one_request_is_let_through(
+def test_circuit_breaker_lets_one_probe_through_after_the_pause(
     breaker: Breaker, clock: Clock
 ) -> None:
     fail(breaker)
@@ -71,7 +73,9 @@ def test_after_the_pause_one_request_is_let_through(
     assert is_open(breaker.check)
 
 
-def test_its_failure_opens_it_again(breaker: Breaker, clock: Clock) -> None:
+def test_circuit_breaker_opens_again_if_the_probe_fails(
+    breaker: Breaker, clock: Clock
+) -> None:
     fail(breaker)
     clock.now += 30
     breaker.check()
@@ -83,7 +87,9 @@ def test_its_failure_opens_it_again(breaker: Breaker, clock: Clock) -> None:
     assert not is_open(breaker.check)
 
 
-def test_its_success_closes_it(breaker: Breaker, clock: Clock) -> None:
+def test_circuit_breaker_closes_if_the_probe_succeeds(
+    breaker: Breaker, clock: Clock
+) -> None:
     fail(breaker)
     clock.now += 30
     breaker.check()
@@ -92,7 +98,7 @@ def test_its_success_closes_it(breaker: Breaker, clock: Clock) -> None:
     assert not is_open(breaker.check)
 
 
-def test_a_probe_that_vanished_does_not_keep_it_open(
+def test_circuit_breaker_survives_a_probe_that_vanished(
     breaker: Breaker, clock: Clock
 ) -> None:
     fail(breaker)
@@ -102,7 +108,7 @@ def test_a_probe_that_vanished_does_not_keep_it_open(
     assert not is_open(breaker.check)
 
 
-async def test_a_request_that_was_given_up_decides_nothing(
+async def test_circuit_breaker_does_not_count_a_cancelled_request(
     breaker: Breaker, clock: Clock
 ) -> None:
     fail(breaker)
@@ -115,7 +121,7 @@ async def test_a_request_that_was_given_up_decides_nothing(
 
 
 @pytest.mark.parametrize("fails", [True, False])
-async def test_the_fate_of_an_attempt_decides(
+async def test_circuit_breaker_counts_attempts_by_their_outcome(
     breaker: Breaker, clock: Clock, *, fails: bool
 ) -> None:
     fail(breaker)
@@ -128,14 +134,16 @@ async def test_the_fate_of_an_attempt_decides(
     assert is_open(breaker.check) == fails
 
 
-async def test_attempts_of_one_that_is_well_leave_it_so(breaker: Breaker) -> None:
+async def test_circuit_breaker_stays_closed_while_attempts_succeed(
+    breaker: Breaker,
+) -> None:
     with pytest.raises(ValueError):
         async with breaker.attempt():
             raise ValueError
     assert not is_open(breaker.check)
 
 
-def test_the_sentence_names_the_cause_its_cure_and_the_wait(
+def test_circuit_breaker_error_names_the_cause_the_hint_and_the_wait(
     breaker: Breaker, clock: Clock
 ) -> None:
     fail(breaker)
@@ -146,7 +154,7 @@ def test_the_sentence_names_the_cause_its_cure_and_the_wait(
 
 
 @pytest.mark.parametrize("left", [1.9, 0.01])
-async def test_a_short_rest_is_waited_for(
+async def test_circuit_breaker_waits_for_a_short_pause(
     breaker: Breaker, clock: Clock, left: float
 ) -> None:
     fail(breaker)
@@ -157,7 +165,9 @@ async def test_a_short_rest_is_waited_for(
     assert not is_open(breaker.check)
 
 
-async def test_a_long_rest_is_told_at_once(breaker: Breaker, clock: Clock) -> None:
+async def test_circuit_breaker_reports_a_long_pause_at_once(
+    breaker: Breaker, clock: Clock
+) -> None:
     fail(breaker)
     clock.now += 27.9
     with pytest.raises(NotReady, match=r" in 3 s\."):

@@ -25,7 +25,9 @@ async def refreshed(catalog: Catalog) -> None:
     await catalog.settle(5)
 
 
-async def test_a_list_is_fetched_behind_and_reading_never_waits(file: Path) -> None:
+async def test_catalog_refreshes_in_the_background_and_reading_never_waits(
+    file: Path,
+) -> None:
     lister = Lister("a", "m1", "m2")
     lister.open.clear()
     catalog = Catalog([CatalogEntry(lister)], file)
@@ -38,7 +40,7 @@ async def test_a_list_is_fetched_behind_and_reading_never_waits(file: Path) -> N
     assert catalog.failure_of("a") == ""
 
 
-async def test_only_an_old_list_is_fetched_again(file: Path) -> None:
+async def test_catalog_refreshes_only_an_old_model_list(file: Path) -> None:
     lister, clock = Lister("a", "m1"), Clock(0.0)
     catalog = Catalog([CatalogEntry(lister)], file, clock=clock)
     await refreshed(catalog)
@@ -52,7 +54,7 @@ async def test_only_an_old_list_is_fetched_again(file: Path) -> None:
     assert catalog.models_of("a") == ["m2"]
 
 
-async def test_a_list_is_fetched_only_once_at_a_time(file: Path) -> None:
+async def test_catalog_fetches_a_model_list_once_at_a_time(file: Path) -> None:
     lister = Lister("a", "m1")
     lister.open.clear()
     catalog = Catalog([CatalogEntry(lister)], file)
@@ -69,7 +71,7 @@ async def test_a_list_is_fetched_only_once_at_a_time(file: Path) -> None:
     [UpstreamUnreachable("a: silent.", hint="Start it."), KeyMissing("a: no key.")],
     ids=["unreachable", "no key"],
 )
-async def test_a_failure_is_kept_and_told_and_the_old_list_stays(
+async def test_catalog_keeps_the_old_model_list_and_the_failure(
     file: Path, failure: ByokError, caplog: pytest.LogCaptureFixture
 ) -> None:
     lister, clock = Lister("a", "m1"), Clock(0.0)
@@ -87,7 +89,9 @@ async def test_a_failure_is_kept_and_told_and_the_old_list_stays(
     assert catalog.failure_of("a") == ""
 
 
-async def test_one_failure_does_not_touch_another_list(file: Path) -> None:
+async def test_catalog_failure_of_one_upstream_leaves_other_lists_alone(
+    file: Path,
+) -> None:
     good, bad = Lister("good", "m"), Lister("bad")
     bad.failure = UpstreamUnreachable("No.")
     catalog = Catalog([CatalogEntry(bad), CatalogEntry(good)], file)
@@ -95,7 +99,7 @@ async def test_one_failure_does_not_touch_another_list(file: Path) -> None:
     assert catalog.list_models() == [ListedModel("good", "m")]
 
 
-async def test_a_fresh_start_knows_the_lists_of_the_last_run(file: Path) -> None:
+async def test_catalog_is_restored_from_its_file_after_a_restart(file: Path) -> None:
     lister = Lister("a", "m1")
     await refreshed(Catalog([CatalogEntry(lister)], file))
     assert file.stat().st_mode & 0o077 == 0
@@ -116,7 +120,7 @@ async def test_a_fresh_start_knows_the_lists_of_the_last_run(file: Path) -> None
         pytest.param(b'{"z": ["m1"]}', [], id="of another upstream"),
     ],
 )
-def test_a_damaged_file_is_a_cache_that_is_lost(
+def test_catalog_ignores_a_damaged_file(
     file: Path, content: bytes, models: list[str]
 ) -> None:
     file.parent.mkdir()
@@ -125,7 +129,7 @@ def test_a_damaged_file_is_a_cache_that_is_lost(
     assert catalog.models_of("a") == models
 
 
-async def test_a_file_that_cannot_be_written_is_only_told(
+async def test_catalog_reports_a_file_that_cannot_be_written(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     blocked = tmp_path / "file"
@@ -137,7 +141,7 @@ async def test_a_file_that_cannot_be_written_is_only_told(
     assert "cannot be kept" in caplog.text
 
 
-async def test_a_failed_fetch_does_not_empty_the_file(file: Path) -> None:
+async def test_catalog_file_is_not_emptied_by_a_failed_fetch(file: Path) -> None:
     await refreshed(Catalog([CatalogEntry(Lister("a", "m1"))], file))
     bad = Lister("a")
     bad.failure = UpstreamUnreachable("No.")
@@ -146,7 +150,7 @@ async def test_a_failed_fetch_does_not_empty_the_file(file: Path) -> None:
     assert json.loads(file.read_bytes()) == {"a": ["m1"], "b": ["m2"]}
 
 
-async def test_closing_stops_fetching(file: Path) -> None:
+async def test_catalog_stops_fetching_when_closed(file: Path) -> None:
     lister = Lister("a", "m1")
     lister.open.clear()
     catalog = Catalog([CatalogEntry(lister)], file)
@@ -158,7 +162,7 @@ async def test_closing_stops_fetching(file: Path) -> None:
     assert catalog.models_of("a") == []
 
 
-async def test_an_endless_list_is_cut(file: Path) -> None:
+async def test_catalog_cuts_an_endless_model_list(file: Path) -> None:
     lister = Lister("a", *(f"m{n}" for n in range(1000)))
     catalog = Catalog([CatalogEntry(lister)], file)
     await refreshed(catalog)
@@ -185,7 +189,7 @@ async def test_an_endless_list_is_cut(file: Path) -> None:
         pytest.param("bge-m3", (), ("m",), ["bge-m3", "m"], "bge-m3", id="even then"),
     ],
 )
-async def test_the_models_and_the_default_of_an_upstream(
+async def test_catalog_gives_the_models_and_the_default_of_an_upstream(
     file: Path,
     chosen: str,
     by_hand: tuple[str, ...],
@@ -200,7 +204,7 @@ async def test_the_models_and_the_default_of_an_upstream(
     assert catalog.list_models() == [ListedModel("a", model) for model in models]
 
 
-async def test_lists_belong_to_an_address_and_others_are_kept(tmp_path: Path) -> None:
+async def test_catalog_keeps_model_lists_by_address(tmp_path: Path) -> None:
     file = tmp_path / "models.json"
 
     def entry(address: str, *models: str) -> CatalogEntry:

@@ -42,7 +42,7 @@ RST = Script(before_head=True)
 RST_AFTER_HEAD = Script([], end="reset")
 
 
-async def test_an_answer_comes_as_events(fake: FakeUpstream, asker: Asker) -> None:
+async def test_an_answer_streams_as_events(fake: FakeUpstream, asker: Asker) -> None:
     assert await asker.ask() == HI
     assert asker.upstream.name == "fake"
     (request,), (headers,) = fake.requests, fake.headers
@@ -53,13 +53,15 @@ async def test_an_answer_comes_as_events(fake: FakeUpstream, asker: Asker) -> No
     assert "Authorization" not in headers
 
 
-async def test_a_whole_answer_gives_the_same(fake: FakeUpstream, asker: Asker) -> None:
+async def test_an_answer_without_streaming_gives_the_same_events(
+    fake: FakeUpstream, asker: Asker
+) -> None:
     body = {"choices": [{"message": {"content": "Hi."}, "finish_reason": "stop"}]}
     fake.play(Script([json.dumps(body).encode()], headers={}))
     assert await asker.ask() == HI
 
 
-async def test_the_users_headers_and_fields_are_sent(
+async def test_extra_headers_and_extra_body_are_sent(
     fake: FakeUpstream, transports: Transports
 ) -> None:
     asker = Asker(transports, fake.url, headers={"X-Team": "a"}, extra_body={"seed": 7})
@@ -82,7 +84,7 @@ async def test_the_users_headers_and_fields_are_sent(
         pytest.param([RST, refusal(529), OK], 3, id="RST and 529"),
     ],
 )
-async def test_a_failure_before_the_first_event_is_repeated(
+async def test_retry_after_a_failure_before_the_first_event(
     fake: FakeUpstream, asker: Asker, scripts: list[Script], requests: int
 ) -> None:
     fake.play(*scripts)
@@ -109,7 +111,7 @@ async def test_a_failure_before_the_first_event_is_repeated(
     ],
 )
 @pytest.mark.case("F09")
-async def test_repetitions_end(
+async def test_retry_ends_after_the_last_attempt(
     fake: FakeUpstream, asker: Asker, script: Script, requests: int, code: str
 ) -> None:
     fake.play(script)
@@ -118,9 +120,7 @@ async def test_repetitions_end(
     assert len(fake.requests) == requests
 
 
-async def test_nothing_is_repeated_after_an_event(
-    fake: FakeUpstream, asker: Asker
-) -> None:
+async def test_no_retry_after_the_first_event(fake: FakeUpstream, asker: Asker) -> None:
     fake.play(Script([delta(content="One")], end="reset"), OK)
     events, error = await asker.fail()
     assert events == [TextDelta("One")]
@@ -129,7 +129,7 @@ async def test_nothing_is_repeated_after_an_event(
 
 
 @pytest.mark.case("F01")
-async def test_nobody_listening_is_tried_three_times(transports: Transports) -> None:
+async def test_a_refused_connection_is_retried_twice(transports: Transports) -> None:
     asker = Asker(transports, dead_url())
     _, error = await asker.fail()
     assert isinstance(error, UpstreamUnreachable)
@@ -141,7 +141,7 @@ async def test_nobody_listening_is_tried_three_times(transports: Transports) -> 
     "before", [[], [delta(content="One")]], ids=["at once", "in the middle"]
 )
 @pytest.mark.case("F05")
-async def test_silence_is_never_repeated(
+async def test_no_retry_after_a_timeout(
     fake: FakeUpstream, transports: Transports, before: list[bytes]
 ) -> None:
     fake.play(Script(before, end="hang"), OK)
@@ -166,7 +166,7 @@ async def test_retry_after_is_honoured(
 
 
 @pytest.mark.case("F09")
-async def test_a_longer_retry_after_is_passed_on(
+async def test_a_long_retry_after_is_passed_on(
     fake: FakeUpstream, asker: Asker
 ) -> None:
     fake.play(refusal(429, headers={"Retry-After": "3600"}), OK)
@@ -190,7 +190,7 @@ async def test_a_refused_parameter_is_dropped_once_and_remembered(
     assert asker.slept == []
 
 
-async def test_what_is_remembered_is_for_one_model(
+async def test_a_remedy_is_remembered_for_one_model(
     fake: FakeUpstream, asker: Asker
 ) -> None:
     fake.play(refusal(400, "temperature is not supported"), OK)
@@ -200,7 +200,7 @@ async def test_what_is_remembered_is_for_one_model(
     assert ["temperature" in body for body in fake.requests] == [True, False, True]
 
 
-async def test_several_parameters_go_one_after_the_other(
+async def test_several_refused_parameters_are_dropped_one_after_the_other(
     fake: FakeUpstream, asker: Asker
 ) -> None:
     names = ["temperature", "stream_options", "tool_choice", "parallel_tool_calls"]
@@ -217,7 +217,7 @@ async def test_several_parameters_go_one_after_the_other(
     assert not fake.requests[-1].keys() & set(names)
 
 
-async def test_the_output_cap_changes_its_name(
+async def test_a_refused_max_tokens_is_renamed(
     fake: FakeUpstream, asker: Asker
 ) -> None:
     message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens'."
@@ -228,14 +228,16 @@ async def test_the_output_cap_changes_its_name(
 
 
 @pytest.mark.case("F09")
-async def test_a_refusal_that_goes_on_ends(fake: FakeUpstream, asker: Asker) -> None:
+async def test_a_refusal_that_no_remedy_helps_is_passed_on(
+    fake: FakeUpstream, asker: Asker
+) -> None:
     fake.play(refusal(400, "max_tokens or max_completion_tokens or temperature"))
     error = await asker.refused()
     assert error.upstream_status == 400
     assert len(fake.requests) == 4
 
 
-async def test_an_endless_answer_ends_at_a_limit(
+async def test_an_endless_answer_ends_at_the_size_limit(
     fake: FakeUpstream, asker: Asker
 ) -> None:
     piece = delta(content="x" * 2**19)
@@ -250,7 +252,7 @@ async def test_an_endless_answer_ends_at_a_limit(
 # Keys
 
 
-async def test_the_key_is_sent_as_a_bearer_token(
+async def test_an_api_key_is_sent_as_a_bearer_token(
     fake: FakeUpstream, asker: Asker
 ) -> None:
     asker.key.key = "sk-1"
@@ -259,7 +261,7 @@ async def test_the_key_is_sent_as_a_bearer_token(
 
 
 @pytest.mark.parametrize(("status", "forgotten"), [(401, 1), (403, 0), (500, 0)])
-async def test_a_key_is_looked_up_anew_only_after_a_401(
+async def test_an_api_key_is_looked_up_anew_only_after_a_401(
     fake: FakeUpstream, asker: Asker, status: int, forgotten: int
 ) -> None:
     asker.key.key = "sk-1"
@@ -270,7 +272,9 @@ async def test_a_key_is_looked_up_anew_only_after_a_401(
     assert "sk-1" not in error.sentence
 
 
-async def test_without_a_key_nothing_is_sent(fake: FakeUpstream, asker: Asker) -> None:
+async def test_without_an_api_key_nothing_is_sent(
+    fake: FakeUpstream, asker: Asker
+) -> None:
     asker.key.key = "missing"
     with pytest.raises(KeyMissing):
         await asker.ask()
@@ -298,7 +302,7 @@ async def test_a_redirect_is_refused_and_not_followed(
 
 @pytest.mark.parametrize("pieces", [1, 1000])
 @pytest.mark.case("F10")
-async def test_gzip_is_undone_although_identity_was_asked(
+async def test_a_gzip_answer_is_decoded_although_identity_was_asked(
     fake: FakeUpstream, asker: Asker, pieces: int
 ) -> None:
     packed = gzip.compress(b"".join(answer("Hi.")))
@@ -331,7 +335,7 @@ async def test_gzip_is_undone_although_identity_was_asked(
         ),
     ],
 )
-async def test_an_answer_that_is_none_fails(
+async def test_an_invalid_answer_is_an_error(
     fake: FakeUpstream,
     asker: Asker,
     pieces: list[bytes],
@@ -368,7 +372,7 @@ async def test_an_odd_refusal_becomes_a_short_sentence(
 
 
 @pytest.mark.case("F10")
-async def test_a_compressed_refusal_is_read(fake: FakeUpstream, asker: Asker) -> None:
+async def test_a_gzip_refusal_is_read(fake: FakeUpstream, asker: Asker) -> None:
     packed = gzip.compress(b'{"error": {"message": "Too shy"}}')
     fake.play(Script([packed], 400, {"Content-Encoding": "gzip"}))
     assert "Too shy" in str(await asker.refused())
@@ -405,7 +409,7 @@ async def test_a_stream_that_ends_early_is_an_error(
     ids=["after [DONE]", "after finish_reason"],
 )
 @pytest.mark.parametrize("end", ["reset", "hang"])
-async def test_what_happens_after_the_end_is_no_failure(
+async def test_a_failure_after_the_end_of_the_stream_is_ignored(
     fake: FakeUpstream,
     transports: Transports,
     pieces: list[bytes],
@@ -419,7 +423,7 @@ async def test_what_happens_after_the_end_is_no_failure(
 # Hanging up
 
 
-async def test_closing_the_generator_hangs_up(fake: FakeUpstream, asker: Asker) -> None:
+async def test_closing_the_stream_disconnects(fake: FakeUpstream, asker: Asker) -> None:
     fake.play(Script([delta(content="One")], end="hang"))
     stream = asker.upstream.stream(CHAT, "m")
     assert await anext(stream) == [TextDelta("One")]
@@ -430,7 +434,7 @@ async def test_closing_the_generator_hangs_up(fake: FakeUpstream, asker: Asker) 
 @pytest.mark.parametrize(
     "pieces", [[], [delta(content="One")]], ids=["before", "after the first event"]
 )
-async def test_a_cancelled_reader_hangs_up(
+async def test_cancelling_the_reader_disconnects(
     fake: FakeUpstream, asker: Asker, pieces: list[bytes]
 ) -> None:
     fake.play(Script(pieces, end="hang"))
@@ -466,7 +470,7 @@ async def test_models_are_listed(fake: FakeUpstream, asker: Asker) -> None:
     assert fake.list_headers[0]["Authorization"] == "Bearer sk-1"
 
 
-async def test_a_list_may_tell_windows() -> None:
+async def test_a_model_list_may_hold_context_windows() -> None:
     rows = b'{"data": [{"id": "a", "context_length": 32768}, {"id": "b"}]}'
     upstream = Asker(canned(200, rows), "http://fake.test/v1").upstream
     assert await upstream.windows.of("a") == 0
@@ -484,19 +488,21 @@ async def test_a_list_may_tell_windows() -> None:
         pytest.param(200, b"[" * (17 * 2**20), "upstream_garbled", id="far too much"),
     ],
 )
-async def test_a_list_that_is_none_fails(status: int, body: bytes, code: str) -> None:
+async def test_an_invalid_model_list_is_an_error(
+    status: int, body: bytes, code: str
+) -> None:
     asker = Asker(canned(status, body), "http://fake.test/v1")
     with pytest.raises(UpstreamError, match=r"^fake: ") as caught:
         await asker.upstream.models()
     assert caught.value.code == code
 
 
-async def test_a_list_of_other_things_is_empty() -> None:
+async def test_a_model_list_without_model_ids_is_empty() -> None:
     asker = Asker(canned(200, b'{"data": 7}'), "http://fake.test/v1")
     assert await asker.upstream.models() == []
 
 
-async def test_an_address_that_is_none_fails(transports: Transports) -> None:
+async def test_an_invalid_base_url_is_an_error(transports: Transports) -> None:
     asker = Asker(transports, "http://[bad/v1")
     _, error = await asker.fail()
     assert isinstance(error, UpstreamUnreachable | UpstreamGarbled)

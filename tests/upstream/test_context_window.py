@@ -115,7 +115,7 @@ async def test_without_a_known_window_everything_passes() -> None:
     assert bench.model.asked[0][1] == "m"
 
 
-async def test_what_fits_is_passed_on_as_it_is() -> None:
+async def test_context_window_passes_on_what_fits_unchanged() -> None:
     bench = Bench(Scripted(), Window(32 * K))
     for steps in (0, 1, 40):
         request = chat(steps)
@@ -134,7 +134,7 @@ async def test_nobody_is_asked_for_a_window_that_is_not_needed() -> None:
     await Bench(Scripted(), Window(configured=32 * K, told=asked)).ask(chat(20))
 
 
-async def test_a_long_conversation_holds_up_nobody_else(
+async def test_context_window_planning_does_not_block_other_requests(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     threads: list[int] = []
@@ -149,7 +149,7 @@ async def test_a_long_conversation_holds_up_nobody_else(
         assert (threads.pop() == threading.get_ident()) is here
 
 
-async def test_the_rest_of_the_upstream_is_the_inner_one() -> None:
+async def test_context_window_delegates_the_rest_to_the_inner_upstream() -> None:
     bench = Bench(Scripted())
     assert bench.upstream.name == "box"
     assert await bench.upstream.models() == ["m"]
@@ -181,7 +181,7 @@ async def test_a_window_that_is_known_is_never_exceeded(window: Window) -> None:
     assert model.refused == 0
 
 
-async def test_from_turn_to_turn_the_prefix_stays_but_for_rare_cuts() -> None:
+async def test_context_window_keeps_the_prefix_stable_from_turn_to_turn() -> None:
     model = Model(8 * K)
     bench = Bench(model, Window(8 * K))
     for steps in range(100, 160):
@@ -200,7 +200,7 @@ def saving(number: int) -> tuple[Message, ...]:
 
 
 @pytest.mark.parametrize("reading", [True, False], ids=["results", "calls"])
-async def test_what_was_shortened_once_never_grows_again(reading: bool) -> None:
+async def test_context_window_never_restores_what_was_shortened(reading: bool) -> None:
     model = Model(32 * K)
     bench = Bench(model, Window(32 * K))
     messages = [SYSTEM, *agent(200, 2000)]
@@ -216,7 +216,7 @@ async def test_what_was_shortened_once_never_grows_again(reading: bool) -> None:
     assert bench.dropped, "the steps were not only shortened"
 
 
-async def test_a_second_summary_is_made_of_the_first() -> None:
+async def test_context_window_summarises_the_first_summary_again() -> None:
     bench = Bench(Model(8 * K), Window(8 * K))
     for steps in range(100, 160):
         await bench.ask(chat(steps))
@@ -224,7 +224,7 @@ async def test_a_second_summary_is_made_of_the_first() -> None:
     assert summary_of(bench.dropped[1][0]) == "Summary 1."
 
 
-async def test_the_same_request_again_needs_no_new_plan() -> None:
+async def test_context_window_reuses_the_plan_of_the_same_request() -> None:
     model = Model(8 * K)
     bench = Bench(model, Window(8 * K))
     await bench.ask(chat(100))
@@ -249,7 +249,7 @@ def code_in(request: ChatRequest) -> int:
     return sum(len(p.text) for p in parts if isinstance(p, ContextPart))
 
 
-async def test_code_that_byok_added_has_the_room_that_is_left() -> None:
+async def test_context_window_gives_added_code_the_room_that_is_left() -> None:
     bench = Bench(Model(10 * K), Window(10 * K))
     await bench.ask(asking(5, 60 * K))
     [sent] = bench.model.chats
@@ -257,7 +257,7 @@ async def test_code_that_byok_added_has_the_room_that_is_left() -> None:
     assert K < code_in(sent) < 20 * K
 
 
-async def test_a_compacted_conversation_has_room_for_added_code_again() -> None:
+async def test_context_window_has_room_for_added_code_after_compaction() -> None:
     bench = Bench(Model(10 * K), Window(10 * K))
     await bench.ask(asking(60, 20 * K))
     [sent] = bench.model.chats
@@ -266,7 +266,7 @@ async def test_a_compacted_conversation_has_room_for_added_code_again() -> None:
     assert sent.messages[-1].parts[-1] == TextPart("Why?")
 
 
-async def test_another_history_gets_no_others_summary() -> None:
+async def test_context_window_summary_belongs_to_its_own_history() -> None:
     model = Model(8 * K)
     bench = Bench(model, Window(8 * K))
     await bench.ask(chat(100))
@@ -277,7 +277,7 @@ async def test_another_history_gets_no_others_summary() -> None:
     assert "Port it." not in str(model.taken[-1].messages)
 
 
-async def test_a_changed_system_message_is_sent_and_moves_nothing_else() -> None:
+async def test_context_window_sends_a_changed_system_message() -> None:
     model = Model(8 * K)
     bench = Bench(model, Window(8 * K))
     request = chat(100)
@@ -289,7 +289,7 @@ async def test_a_changed_system_message_is_sent_and_moves_nothing_else() -> None
     assert len(bench.dropped) == 1
 
 
-async def test_learning_does_not_move_what_was_compacted() -> None:
+async def test_context_window_learning_does_not_move_a_compaction() -> None:
     """A ratio that grows would let the whole history through for a turn or two."""
     model = Model(8 * K)
     bench = Bench(model, Window(8 * K))
@@ -306,7 +306,7 @@ async def test_learning_does_not_move_what_was_compacted() -> None:
     assert model.chats[-1].messages == fresh.messages, "all of that fits by now"
 
 
-async def test_tools_take_room_too() -> None:
+async def test_context_window_counts_tool_definitions() -> None:
     model = Model(8 * K)
     bench = Bench(model, Window(8 * K))
     big = ToolDefinition("big", "x" * 10 * K, {"type": "object"})
@@ -316,7 +316,7 @@ async def test_tools_take_room_too() -> None:
     assert weight(model.taken[-1]) < weight(request)
 
 
-async def test_a_longer_answer_leaves_less_for_the_prompt() -> None:
+async def test_context_window_reserves_room_for_a_longer_answer() -> None:
     model = Model(8 * K)
     bench = Bench(model, Window(8 * K))
     await bench.ask(chat(9, sampling=Sampling(max_tokens=500)))
@@ -325,7 +325,7 @@ async def test_a_longer_answer_leaves_less_for_the_prompt() -> None:
     assert model.chats[-1].messages != chat(9).messages
 
 
-async def test_thoughts_count_only_where_they_are_sent() -> None:
+async def test_context_window_counts_thinking_only_where_it_is_sent() -> None:
     messages = tuple(
         Message(m.role, (ThinkingPart("Hm. " * 400), *m.parts))
         if m.role is Role.ASSISTANT else m
@@ -351,7 +351,7 @@ async def test_a_refusal_teaches_the_window_and_is_answered_at_once() -> None:
     assert model.refused == 1
 
 
-async def test_without_a_number_it_is_tried_with_less_and_less() -> None:
+async def test_context_window_unknown_sends_less_with_each_refusal() -> None:
     model = Model(16 * K, names=False, counts=False)
     bench = Bench(model)
     await bench.ask(chat(90))
@@ -371,7 +371,7 @@ async def test_a_refusal_in_spite_of_the_users_window_is_believed() -> None:
     assert model.refused == 1
 
 
-async def test_a_refusal_that_repeats_itself_is_passed_on() -> None:
+async def test_context_window_passes_on_a_refusal_that_repeats_itself() -> None:
     def no(request: ChatRequest) -> Answer:
         raise too_long(8 * K)
 
@@ -400,7 +400,7 @@ def _raise(error: UpstreamError) -> Answer:
     ids=["one question", "the system message", "the newest words"],
 )
 @pytest.mark.parametrize("configured", [0, 8 * K])
-async def test_what_cannot_be_made_to_fit_is_refused_by_the_upstream_itself(
+async def test_context_window_leaves_the_refusal_of_an_uncuttable_request(
     messages: tuple[Message, ...], configured: int
 ) -> None:
     bench = Bench(Model(8 * K), Window(configured))
@@ -423,7 +423,7 @@ async def test_a_last_result_larger_than_the_window_is_cut() -> None:
 
 
 @pytest.mark.parametrize("kind", [RefusalKind.RATE_LIMIT, RefusalKind.UNKNOWN])
-async def test_other_refusals_are_not_ours(kind: RefusalKind) -> None:
+async def test_context_window_ignores_other_refusals(kind: RefusalKind) -> None:
     refusal = UpstreamRefused("No.", kind=kind)
     bench = Bench(Scripted(lambda request: _raise(refusal)))
     with pytest.raises(UpstreamRefused) as caught:
@@ -440,7 +440,7 @@ async def test_other_refusals_are_not_ours(kind: RefusalKind) -> None:
         (100, UpstreamGarbled, False),
     ],
 )
-async def test_an_empty_answer_may_mean_that_the_question_was_too_long(
+async def test_context_window_treats_an_empty_answer_as_a_possible_overflow(
     steps: int, kind: type[UpstreamGarbled], told: bool
 ) -> None:
     empty = kind("It was empty.")
@@ -451,7 +451,7 @@ async def test_an_empty_answer_may_mean_that_the_question_was_too_long(
     assert len(bench.model.chats) == 1
 
 
-async def test_nothing_is_asked_again_once_something_was_seen() -> None:
+async def test_context_window_never_retries_after_output_was_seen() -> None:
     class Breaking(Scripted):
         async def stream(self, chat, model):  # type: ignore[no-untyped-def]
             self.asked.append((chat, model))
@@ -467,7 +467,7 @@ async def test_nothing_is_asked_again_once_something_was_seen() -> None:
     assert len(bench.model.chats) == 1
 
 
-async def test_an_answer_that_had_no_room_is_a_refusal() -> None:
+async def test_context_window_treats_an_answer_without_room_as_a_refusal() -> None:
     full: Answer = [[Usage(8 * K, 0), Finish(FinishReason.LENGTH)]]
     bench = Bench(Scripted())
     bench.model.answer = lambda request: full if len(bench.model.asked) == 1 else said()
@@ -485,7 +485,7 @@ async def test_an_answer_that_had_no_room_is_a_refusal() -> None:
         [[TextDelta("Fi")], [Usage(8 * K, 0), Finish(FinishReason.LENGTH)]],
     ],
 )
-async def test_other_short_answers_are_answers(answer: Answer) -> None:
+async def test_context_window_accepts_other_short_answers(answer: Answer) -> None:
     bench = Bench(Scripted(lambda request: answer))
     events = await bench.ask(chat(100))
     assert events == [event for batch in answer for event in batch]
@@ -495,7 +495,7 @@ async def test_other_short_answers_are_answers(answer: Answer) -> None:
 @pytest.mark.parametrize(
     ("counted", "caps"), [(8000, [1000, 192]), (8150, [1000]), (9000, [1000])]
 )
-async def test_an_answer_gets_the_room_beside_what_cannot_be_cut(
+async def test_context_window_fits_the_answer_beside_what_cannot_be_cut(
     counted: int, caps: list[int]
 ) -> None:
     def answer(request: ChatRequest) -> Answer:
@@ -521,7 +521,7 @@ def notices(events: list[StreamEvent]) -> list[str]:
     return [event.text for event in events if isinstance(event, Notice)]
 
 
-async def test_a_cut_by_guess_is_told_in_the_answer_that_it_cost() -> None:
+async def test_context_window_guess_is_reported_in_the_answer() -> None:
     bench = Bench(Model(8 * K, names=False, counts=False))
     (told,) = notices(await bench.ask(chat(100)))
     assert "by guess" in told
@@ -529,13 +529,13 @@ async def test_a_cut_by_guess_is_told_in_the_answer_that_it_cost() -> None:
     assert notices(await bench.ask(chat(101))) == []
 
 
-async def test_a_cut_that_the_upstream_measured_is_not_told() -> None:
+async def test_context_window_cut_by_the_upstreams_numbers_is_not_reported() -> None:
     bench = Bench(Model(8 * K))
     assert notices(await bench.ask(chat(100))) == []
     assert bench.model.chats[-1].messages != chat(100).messages
 
 
-async def test_a_notice_does_not_hide_that_there_was_no_room() -> None:
+async def test_context_window_notice_does_not_hide_an_overflow() -> None:
     answer: Answer = [[Notice("So."), Usage(8 * K), Finish(FinishReason.LENGTH)]]
     bench = Bench(Scripted(lambda request: answer))
     with pytest.raises(UpstreamRefused, match="no room"):
@@ -545,7 +545,7 @@ async def test_a_notice_does_not_hide_that_there_was_no_room() -> None:
 # --- counts ---
 
 
-async def test_counts_teach_how_much_fits() -> None:
+async def test_context_window_learns_from_token_counts() -> None:
     """With two bytes a token the usual guess would let far too much through."""
     model = Scripted(lambda request: said(tokens=weight(request) // 2))
     bench = Bench(model, Window(8 * K))
@@ -554,7 +554,7 @@ async def test_counts_teach_how_much_fits() -> None:
     assert max(weight(request) for request in model.chats) / 2 < 8 * K
 
 
-async def test_pictures_teach_nothing() -> None:
+async def test_context_window_learns_nothing_from_images() -> None:
     model = Scripted(lambda request: said(tokens=60 * K))
     bench = Bench(model, Window(64 * K))
     picture = Message(Role.USER, (TextPart("Look."), PNG))
@@ -564,7 +564,9 @@ async def test_pictures_teach_nothing() -> None:
     assert model.chats[-1] is request
 
 
-async def test_gaps_teach_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_context_window_learns_nothing_from_fim(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """Another prompt is counted for them than that of the messages."""
     model = Scripted(lambda request: said(tokens=60 * K if request.fim else 10))
     bench = Bench(model, Window(64 * K))
@@ -577,7 +579,7 @@ async def test_gaps_teach_nothing(caplog: pytest.LogCaptureFixture) -> None:
     assert "context_window" not in caplog.text
 
 
-async def test_a_prompt_that_was_cut_in_silence_is_told_once(
+async def test_context_window_reports_silent_truncation_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     bench = Bench(Scripted(lambda request: said(tokens=2048)))
@@ -592,7 +594,7 @@ async def test_a_prompt_that_was_cut_in_silence_is_told_once(
 # --- its behaviour as an upstream ---
 
 
-async def test_closing_it_hangs_up() -> None:
+async def test_context_window_disconnects_when_closed() -> None:
     bench = Bench(Scripted())
     async with aclosing(bench.upstream.stream(chat(1), "m")) as batches:
         async for _ in batches:
@@ -600,7 +602,7 @@ async def test_closing_it_hangs_up() -> None:
     assert bench.model.closed == 1
 
 
-async def test_a_large_request_is_let_go_once_the_answer_begins() -> None:
+async def test_context_window_frees_a_large_request_once_the_answer_begins() -> None:
     import gc
     import weakref
 
@@ -621,7 +623,7 @@ async def test_a_large_request_is_let_go_once_the_answer_begins() -> None:
         assert seen() is None
 
 
-async def test_a_summariser_that_asks_a_fitted_upstream_does_not_ask_for_ever() -> None:
+async def test_context_window_summariser_does_not_recurse() -> None:
     async def nobody(model: str) -> Destination:
         raise AssertionError(model)
 
@@ -634,7 +636,7 @@ async def test_a_summariser_that_asks_a_fitted_upstream_does_not_ask_for_ever() 
     assert summary_of(model.taken[-1].messages[1]) == "Fine."
 
 
-async def test_the_models_of_an_upstream_are_told_apart() -> None:
+async def test_context_windows_of_models_are_kept_apart() -> None:
     bench = Bench(Model(8 * K))
     await bench.ask(chat(100))
     assert len(bench.model.chats) == 2

@@ -52,7 +52,7 @@ def called(events: list[StreamEvent]) -> tuple[str, str]:
     return name, "".join(delta.arguments for delta in deltas)
 
 
-async def test_it_echoes_and_says_that_it_is_no_model() -> None:
+async def test_demo_echoes_and_says_that_it_is_no_model() -> None:
     events = await ask(user("old words", "What is\n  up?"))
     assert "no model" in said(events)
     assert said(events).endswith("What is\n  up?")
@@ -71,7 +71,7 @@ async def test_it_echoes_and_says_that_it_is_no_model() -> None:
         ('a.b: {"path": "a.py", "n": {"x": 1}}', "a.b"),
     ],
 )
-async def test_it_calls_the_tool_that_the_question_names(
+async def test_demo_calls_the_tool_that_the_question_names(
     question: str, call: str
 ) -> None:
     events = await ask(user(question))
@@ -82,20 +82,20 @@ async def test_it_calls_the_tool_that_the_question_names(
     assert events[-1] == Finish(FinishReason.TOOL_CALLS)
 
 
-async def test_without_an_object_the_arguments_are_empty() -> None:
+async def test_demo_calls_a_tool_without_arguments() -> None:
     assert called(await ask(user("Just view."))) == ("view", "{}")
 
 
 @pytest.mark.parametrize("question", ["review it", "views", "preview-view-x", "axb"])
-async def test_a_part_of_a_word_names_no_tool(question: str) -> None:
+async def test_demo_ignores_a_tool_name_inside_a_word(question: str) -> None:
     assert called(await ask(user(question))) == ("", "")
 
 
-async def test_a_tool_that_is_not_offered_is_not_called() -> None:
+async def test_demo_does_not_call_a_tool_that_is_not_offered() -> None:
     assert called(await ask(user("view it"), tools=False)) == ("", "")
 
 
-async def test_it_repeats_what_a_tool_answered() -> None:
+async def test_demo_repeats_a_tool_result() -> None:
     result = Message(Role.TOOL, (ToolResult("c", "view", "42 lines, view them"),))
     events = await ask(user("view it"), result)
     assert "42 lines" in said(events)
@@ -103,26 +103,26 @@ async def test_it_repeats_what_a_tool_answered() -> None:
     assert called(events) == ("", "")
 
 
-async def test_it_answers_a_picture_and_a_long_question() -> None:
+async def test_demo_answers_an_image_and_a_long_question() -> None:
     picture = Message(Role.USER, (ImagePart("image/png", "AAAA"),))
     assert "no model" in said(await ask(picture))
     assert len(said(await ask(user("x" * 100_000)))) < 3000
 
 
-async def test_it_has_a_name_and_one_model() -> None:
+async def test_demo_has_a_name_and_one_model() -> None:
     demo = DemoUpstream("mine")
     assert demo.name == "mine"
     assert await demo.models() == [MODEL]
 
 
-async def test_it_writes_nothing_that_is_taken_as_it_is() -> None:
+async def test_demo_refuses_verbatim_requests() -> None:
     chat = ChatRequest((user("x"),), verbatim=True)
     with pytest.raises(UpstreamError, match="no model"):
         async for _ in DemoUpstream(pause=0).stream(chat, MODEL):
             pass
 
 
-async def test_the_question_is_found_although_the_state_of_the_editor_follows() -> None:
+async def test_demo_finds_the_question_before_the_editor_state() -> None:
     state = "[workspace]\nroot: /src/view"
     edits = "[recent edits by the user]\na.py\n  1: view → view"
     name, arguments = called(await ask(user('view {"a": 1}', state, edits)))
@@ -131,7 +131,7 @@ async def test_the_question_is_found_although_the_state_of_the_editor_follows() 
     assert "root: /src" in said(await ask(user("[workspace]\nroot: /src")))
 
 
-async def test_another_endpoint_of_openai_is_not_served() -> None:
+async def test_demo_refuses_other_openai_endpoints() -> None:
     with pytest.raises(BadRequest, match="but no /embeddings"):
         async with DemoUpstream().forward("embeddings", b"{}"):
             pass

@@ -27,7 +27,7 @@ def user(*parts: str) -> dict[str, Any]:
     return {"role": "user", "content": content}
 
 
-async def test_the_last_words_of_the_user_are_repeated() -> None:
+async def test_demo_openai_repeats_the_last_user_message() -> None:
     asked = {"model": "m", "messages": [user("old"), user("[workspace]", "Hello!")]}
     told = json.loads(await ask(asked))
     choice = told["choices"][0]
@@ -36,20 +36,20 @@ async def test_the_last_words_of_the_user_are_repeated() -> None:
     assert told["usage"]["total_tokens"] > 0
 
 
-async def test_what_a_tool_answered_is_repeated() -> None:
+async def test_demo_openai_repeats_a_tool_result() -> None:
     result = {"role": "tool", "tool_call_id": "c", "content": "42 lines"}
     told = json.loads(await ask({"messages": [user("view"), result], "tools": [VIEW]}))
     assert "42 lines" in told["choices"][0]["message"]["content"]
 
 
 @pytest.mark.parametrize("body", [{}, [], {"messages": []}, {"messages": "x"}], ids=str)
-async def test_a_chat_without_messages_is_refused(body: Any) -> None:
+async def test_demo_openai_refuses_a_chat_without_messages(body: Any) -> None:
     with pytest.raises(BadRequest, match="needs messages"):
         await ask(body)
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_the_official_client_is_answered_and_its_tool_is_called(
+async def test_demo_openai_answers_the_official_client_and_calls_its_tool(
     stream: bool,
 ) -> None:
     async with running(upstream="demo") as editor:

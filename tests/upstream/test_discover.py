@@ -9,7 +9,7 @@ from tests.fakes.lister import Canned
 from tests.fakes.upstream import FakeUpstream, dead_url
 
 
-async def test_those_that_answer_are_named_in_order(fake: FakeUpstream) -> None:
+async def test_discover_names_servers_that_answer_in_order(fake: FakeUpstream) -> None:
     transports = Transports()
     async with FakeUpstream() as other:
         candidates = {"b": other.url, "dead": dead_url(), "a": fake.url}
@@ -17,7 +17,7 @@ async def test_those_that_answer_are_named_in_order(fake: FakeUpstream) -> None:
         await transports.close()
 
 
-async def test_one_that_is_slow_is_left_out(fake: FakeUpstream) -> None:
+async def test_discover_leaves_out_a_slow_server(fake: FakeUpstream) -> None:
     transports = Transports()
     fake.models_delay = 60
     assert await answering(transports, {"slow": fake.url}, seconds=0.05) == []
@@ -36,7 +36,7 @@ async def test_one_that_is_slow_is_left_out(fake: FakeUpstream) -> None:
         pytest.param(500, b"{}", False, id="an error"),
     ],
 )
-async def test_only_a_list_of_models_counts(
+async def test_discover_counts_only_a_list_of_models(
     status: int, body: bytes, found: bool
 ) -> None:
     asked: list[str] = []
@@ -50,7 +50,7 @@ async def test_only_a_list_of_models_counts(
     assert asked == ["http://127.0.0.1:1/v1/models"]
 
 
-async def test_without_candidates_nobody_answers() -> None:
+async def test_discover_without_candidates_finds_nothing() -> None:
     transports = Transports()
     assert await answering(transports, {}) == []
     await transports.close()

@@ -183,7 +183,7 @@ def test_each_failure_of_a_connection_is_told_apart(
         (HOST, {}, ""),
     ],
 )
-def test_a_proxy_of_the_environment_is_named_as_not_used(
+def test_a_connection_failure_mentions_an_ignored_environment_proxy(
     url: str, environ: dict[str, str], named: str
 ) -> None:
     error = caused(httpx.ConnectTimeout("x"), no_name(KEY))
@@ -197,7 +197,7 @@ def test_a_proxy_of_the_environment_is_named_as_not_used(
     assert "http://p:1" not in hint
 
 
-def test_a_name_that_is_not_ascii_is_still_the_upstreams() -> None:
+def test_a_connection_failure_keeps_a_host_name_beyond_ascii() -> None:
     cause = no_name(KEY._replace(host="xn--mller-kva.test"))
     error = caused(httpx.ConnectTimeout("x"), cause)
     with (
@@ -213,18 +213,18 @@ def test_a_name_that_is_not_ascii_is_still_the_upstreams() -> None:
     ("cause", "refused"),
     [(connector(errno.ECONNREFUSED), True), (no_name(KEY), False)],
 )
-def test_only_a_refused_connection_is_refused(
+def test_only_a_refused_connection_is_called_refused(
     cause: Exception, *, refused: bool
 ) -> None:
     assert is_refused(caused(httpx.ConnectTimeout("x"), cause)) is refused
 
 
-def test_an_address_that_is_none_is_told() -> None:
+def test_an_invalid_url_is_reported() -> None:
     with pytest.raises(UpstreamUnreachable, match="no address"), translate_errors(URL):
         raise httpx.InvalidURL("x")
 
 
-def test_what_is_not_the_transports_passes_through() -> None:
+def test_an_error_outside_the_transport_is_not_translated() -> None:
     with pytest.raises(KeyError), translate_errors(URL):
         raise KeyError("bug")
 
@@ -242,7 +242,7 @@ def test_what_is_not_the_transports_passes_through() -> None:
         (400, "Bad input", "responses", False),
     ],
 )
-def test_a_path_that_an_upstream_lacks_is_told_from_a_model(
+def test_a_missing_path_404_is_told_from_a_missing_model_404(
     status: int, said: str, path: str, *, missing: bool
 ) -> None:
     error = refusal_of({"error": {"message": said}}, status)
@@ -252,5 +252,5 @@ def test_a_path_that_an_upstream_lacks_is_told_from_a_model(
     assert ("/v1/chat/completions" in hint) is (missing and path == "responses")
 
 
-def test_what_never_answered_lacks_no_path() -> None:
+def test_a_connection_failure_is_no_missing_path() -> None:
     assert missing_path_hint(UpstreamUnreachable("nothing answers"), "responses") == ""

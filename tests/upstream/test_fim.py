@@ -59,19 +59,19 @@ class Asked:
         return "".join(e.text for e in events if isinstance(e, TextDelta))
 
 
-async def test_the_best_way_is_taken(fake: FakeUpstream) -> None:
+async def test_fim_takes_the_best_dialect(fake: FakeUpstream) -> None:
     fake.play(infilled("x"))
     assert await Asked(fake).ask() == "x"
     assert fake.paths == ["/infill"]
 
 
-async def test_a_chat_without_a_gap_is_a_chat(fake: FakeUpstream) -> None:
+async def test_fim_leaves_chat_requests_alone(fake: FakeUpstream) -> None:
     assert await Asked(fake).ask(chat=ChatRequest(CHAT.messages)) == "Hi."
     assert fake.paths == ["chat/completions"]
 
 
 @pytest.mark.parametrize("status", [400, 404, 405, 422, 501])
-async def test_a_way_that_is_not_served_gives_way_to_the_next(
+async def test_fim_tries_the_next_dialect_when_one_is_missing(
     fake: FakeUpstream, status: int
 ) -> None:
     fake.play(refusal(status), refusal(status), answer("by chat"))
@@ -98,14 +98,14 @@ async def test_a_way_that_is_not_served_gives_way_to_the_next(
         pytest.param(405, "Method Not Allowed", id="a path for something else"),
     ],
 )
-async def test_servers_say_it_in_their_own_words(
+async def test_fim_recognises_a_missing_dialect_by_the_servers_words(
     fake: FakeUpstream, status: int, message: str
 ) -> None:
     fake.play(refusal(status, message), answer("by chat"))
     assert await Asked(fake, FimMode.SUFFIX, FimMode.CHAT).ask() == "by chat"
 
 
-async def test_each_model_has_ways_of_its_own(fake: FakeUpstream) -> None:
+async def test_fim_dialects_are_remembered_per_model(fake: FakeUpstream) -> None:
     fake.play(refusal(501), text("raw"), infilled("x"))
     asked = Asked(fake, *ALL[:2], FimMode.CHAT)
     assert await asked.ask("qwen2.5-coder") == "raw"
@@ -114,7 +114,7 @@ async def test_each_model_has_ways_of_its_own(fake: FakeUpstream) -> None:
     assert fake.paths == ["/infill", "completions", "/infill"]
 
 
-async def test_a_way_that_is_gone_is_looked_for_anew(fake: FakeUpstream) -> None:
+async def test_fim_dialect_that_is_gone_is_searched_again(fake: FakeUpstream) -> None:
     fake.play(refusal(501), answer("by chat"), refusal(404), infilled("x"))
     asked = Asked(fake, FimMode.INFILL, FimMode.CHAT)
     assert await asked.ask() == "by chat"
@@ -139,7 +139,7 @@ async def test_a_way_that_is_gone_is_looked_for_anew(fake: FakeUpstream) -> None
         ),
     ],
 )
-async def test_any_other_failure_is_the_answer(
+async def test_fim_passes_on_any_other_failure(
     fake: FakeUpstream, script: Script
 ) -> None:
     fake.play(script)
@@ -148,13 +148,15 @@ async def test_any_other_failure_is_the_answer(
     assert fake.paths == ["/infill"]
 
 
-async def test_an_empty_answer_is_one(fake: FakeUpstream) -> None:
+async def test_fim_accepts_an_empty_answer(fake: FakeUpstream) -> None:
     fake.play(infilled(""))
     assert await Asked(fake).ask() == ""
     assert fake.paths == ["/infill"]
 
 
-async def test_a_single_way_is_tried_alone(fake: FakeUpstream) -> None:
+async def test_fim_with_one_configured_dialect_tries_no_other(
+    fake: FakeUpstream,
+) -> None:
     fake.play(refusal(501))
     with pytest.raises(UpstreamError, match=r"prefix token is missing"):
         await Asked(fake, FimMode.INFILL).ask()
@@ -163,7 +165,7 @@ async def test_a_single_way_is_tried_alone(fake: FakeUpstream) -> None:
     assert fake.paths == ["/infill"]
 
 
-async def test_a_field_that_is_refused_by_name_is_left_out(fake: FakeUpstream) -> None:
+async def test_fim_drops_a_refused_field(fake: FakeUpstream) -> None:
     fake.play(refusal(400, "temperature is unknown"), infilled("x"))
     body: dict[str, Any] = {"temperature": 1}
     asked = Asked(fake)
@@ -176,7 +178,7 @@ async def test_a_field_that_is_refused_by_name_is_left_out(fake: FakeUpstream) -
     assert ["temperature" in sent for sent in fake.requests] == [True, False]
 
 
-async def test_what_a_server_lacks_is_told_once(
+async def test_fim_reports_a_missing_capability_once(
     fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
     fake.play(refusal(501), answer("a"), refusal(501), answer("b"))

@@ -40,13 +40,13 @@ class Broken:
         yield TextDelta("rest")
 
 
-def test_events_before_a_failure_are_kept() -> None:
+def test_http_body_keeps_events_before_a_failure() -> None:
     batch, failure = feed_read(Broken(), b"text")
     assert batch == [TextDelta("text")]
     assert isinstance(failure, UpstreamGarbled)
 
 
-def test_no_data_is_the_end() -> None:
+def test_http_body_without_data_ends() -> None:
     assert feed_read(Broken(), b"") == ([TextDelta("rest")], None)
 
 
@@ -63,7 +63,7 @@ LOST = UpstreamUnreachable("gone")
         pytest.param(None, EMPTY, "upstream_empty", id="others stay what they are"),
     ],
 )
-def test_the_end_is_told_by_its_cause(
+def test_http_body_reports_the_cause_of_its_end(
     lost: UpstreamError | None, failure: UpstreamError, code: str
 ) -> None:
     assert at_end(lost, failure).code == code
@@ -77,7 +77,7 @@ async def body(*pieces: bytes, error: Exception | None = None) -> AsyncIterator[
 
 
 @pytest.mark.parametrize("error", [None, aiohttp.ClientPayloadError("reset")])
-async def test_draining_ends_with_the_answer_or_its_connection(
+async def test_http_body_drain_ends_with_the_answer_or_its_connection(
     error: Exception | None,
 ) -> None:
     left = body(b"\n", error=error)
@@ -93,7 +93,7 @@ async def test_a_body_is_read_to_its_limit_or_refused() -> None:
         await read_limited(response, 12)
 
 
-def test_an_answer_that_is_passed_on_says_how_to_read_it_and_no_more() -> None:
+def test_http_body_passed_on_keeps_only_content_headers() -> None:
     headers = {"CONTENT-TYPE": "a/b", "Content-Encoding": "br", "Set-Cookie": "c=d"}
     given = describing_headers(httpx.Response(200, headers=headers))
     assert given == {"content-type": "a/b", "content-encoding": "br"}
@@ -109,7 +109,7 @@ def test_an_answer_that_is_passed_on_says_how_to_read_it_and_no_more() -> None:
     ],
     ids=["whole", "broken", "silent"],
 )
-async def test_reads_come_as_they_are_until_the_answer_breaks(
+async def test_http_body_reads_come_as_they_are_until_the_answer_breaks(
     fake: FakeUpstream, script: Script, told: str
 ) -> None:
     fake.play(script)
@@ -134,7 +134,7 @@ async def _reads(*pieces: bytes) -> AsyncIterator[bytes]:
         yield piece
 
 
-async def test_reads_are_joined_up_to_a_limit() -> None:
+async def test_http_body_joins_reads_up_to_a_limit() -> None:
     assert await read_to_end(_reads(), 0) == b""
     assert await read_to_end(_reads(b"ab", b"cd"), 4) == b"abcd"
     with pytest.raises(UpstreamGarbled, match="too large"):

@@ -47,7 +47,7 @@ class Line:
         return response.status_code
 
 
-async def test_content_makes_it_a_post(
+async def test_http_call_with_content_is_a_post(
     fake: FakeUpstream, transports: Transports
 ) -> None:
     line = Line(transports, fake.url)
@@ -58,7 +58,7 @@ async def test_content_makes_it_a_post(
 
 
 @pytest.mark.parametrize("status", [201, 302, 404, 500])
-async def test_any_status_is_given(
+async def test_http_call_returns_any_status(
     fake: FakeUpstream, transports: Transports, status: int
 ) -> None:
     fake.play(Script([], status, {"Location": f"{fake.url}/elsewhere"}))
@@ -66,14 +66,14 @@ async def test_any_status_is_given(
     assert fake.paths == ["x"], "no redirect is followed"
 
 
-def test_a_redirect_has_its_error() -> None:
+def test_http_call_redirect_is_an_error() -> None:
     error = redirect_error(307)
     assert (error.code, error.upstream_status) == ("upstream_redirect", 307)
     assert error.hint
 
 
 @pytest.mark.case("F05")
-async def test_a_head_that_does_not_come_is_given_up(
+async def test_http_call_times_out_without_a_response_head(
     fake: FakeUpstream, transports: Transports
 ) -> None:
     fake.models_delay = 5.0
@@ -82,7 +82,7 @@ async def test_a_head_that_does_not_come_is_given_up(
     assert caught.value.code == "upstream_timeout"
 
 
-async def test_a_server_that_is_down_is_left_alone_and_tried_again(
+async def test_http_call_circuit_breaker_opens_and_lets_a_probe_through(
     transports: Transports,
 ) -> None:
     route = Route(proxy=dead_url().removesuffix("/v1"))
@@ -97,7 +97,7 @@ async def test_a_server_that_is_down_is_left_alone_and_tried_again(
         await line.call()
 
 
-async def test_a_local_server_that_is_not_running_is_asked_each_time(
+async def test_http_call_circuit_breaker_spares_a_local_server_that_is_down(
     transports: Transports,
 ) -> None:
     line = Line(transports, dead_url())
@@ -107,7 +107,7 @@ async def test_a_local_server_that_is_not_running_is_asked_each_time(
         assert caught.value.hint.startswith("Is it running")
 
 
-async def test_a_refusal_is_no_reason_to_leave_it_alone(
+async def test_http_call_circuit_breaker_ignores_refusals(
     fake: FakeUpstream, transports: Transports
 ) -> None:
     fake.play(Script([b"{}"], status=500))
@@ -124,7 +124,7 @@ class Changing(Key):
         self.key = "sk-2"
 
 
-async def test_a_key_that_was_changed_is_tried_at_once(
+async def test_http_call_tries_a_changed_api_key_at_once(
     fake: FakeUpstream, transports: Transports
 ) -> None:
     fake.play(Script([b"{}"], status=401), Script([b"{}"]))
@@ -135,7 +135,7 @@ async def test_a_key_that_was_changed_is_tried_at_once(
     assert key.forgotten == 1
 
 
-async def test_the_same_key_is_not_tried_twice(
+async def test_http_call_does_not_try_the_same_api_key_twice(
     fake: FakeUpstream, transports: Transports
 ) -> None:
     fake.play(Script([b"{}"], status=401))
@@ -143,7 +143,9 @@ async def test_the_same_key_is_not_tried_twice(
     assert len(fake.requests) == 1
 
 
-async def test_leaving_hangs_up(fake: FakeUpstream, transports: Transports) -> None:
+async def test_http_call_disconnects_when_left(
+    fake: FakeUpstream, transports: Transports
+) -> None:
     fake.play(Script([b"data: x\n\n"], end="hang"))
     assert await Line(transports, fake.url).call() == 200
     await asyncio.wait_for(fake.hung_up.wait(), 5)

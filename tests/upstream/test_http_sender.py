@@ -39,7 +39,7 @@ async def refused(asked: Sender, path: str = "chat/completions") -> UpstreamErro
     return caught.value
 
 
-async def test_a_post_has_a_type_and_a_get_has_none(
+async def test_http_sender_sets_a_content_type_on_post_only(
     fake: FakeUpstream, transports: Transports
 ) -> None:
     asked = sender(transports, fake.url)
@@ -60,7 +60,7 @@ async def test_a_post_has_a_type_and_a_get_has_none(
     assert "Content-Type" not in fake.list_headers[0]
 
 
-async def test_a_refusal_whose_text_does_not_come_is_told_by_its_status(
+async def test_http_sender_reports_a_refusal_without_body_by_its_status(
     fake: FakeUpstream, transports: Transports
 ) -> None:
     fake.play(Script([b'{"error":'], status=503, end="hang"))
@@ -71,7 +71,7 @@ async def test_a_refusal_whose_text_does_not_come_is_told_by_its_status(
     assert "no reason given" in str(error)
 
 
-async def test_a_query_is_added_to_every_address(
+async def test_http_sender_adds_the_query_to_every_url(
     fake: FakeUpstream, transports: Transports
 ) -> None:
     asked = sender(transports, fake.url, query={"api-version": "2024-10-21", "a": "&"})
@@ -82,7 +82,7 @@ async def test_a_query_is_added_to_every_address(
     assert fake.queries == ["api-version=2024-10-21&a=%26"] * 2
 
 
-def test_a_path_beside_the_api_keeps_the_servers_own_base() -> None:
+def test_http_sender_keeps_the_base_of_a_path_beside_the_api() -> None:
     for base, beside in (
         ("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/infill"),
         ("https://host/llama/v1", "https://host/llama/infill"),

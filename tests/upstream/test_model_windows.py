@@ -40,7 +40,7 @@ async def test_a_model_that_is_not_loaded_yet_is_asked_for_again() -> None:
 
 
 @pytest.mark.parametrize("answer", [(404, "no"), (200, "<p>"), (200, "[" * 9999)])
-async def test_a_server_that_does_not_tell_is_not_asked_each_time(
+async def test_a_server_without_model_windows_is_not_asked_each_time(
     answer: tuple[int, str],
 ) -> None:
     server = Loaded(answer)

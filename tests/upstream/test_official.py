@@ -59,7 +59,9 @@ async def asker(official: FakeOfficial) -> AsyncIterator[Asker]:
     await transports.close()
 
 
-async def test_an_answer_comes_as_it_is(official: FakeOfficial, asker: Asker) -> None:
+async def test_official_answer_passes_unchanged(
+    official: FakeOfficial, asker: Asker
+) -> None:
     packed = {"Content-Encoding": "gzip", "X-Other": "1", **JSON}
     official.expect("/chat", b"{}", Script([b"\x1f", b"\x8b"], 203, packed))
     status, headers, raw = await asker.ask()
@@ -67,7 +69,7 @@ async def test_an_answer_comes_as_it_is(official: FakeOfficial, asker: Asker) ->
     assert headers == {"content-type": JSON["Content-Type"], "content-encoding": "gzip"}
 
 
-async def test_without_a_client_of_its_own_byok_names_itself(
+async def test_official_request_without_a_client_names_byok(
     official: FakeOfficial, asker: Asker
 ) -> None:
     official.expect("/chat")
@@ -81,7 +83,7 @@ async def test_without_a_client_of_its_own_byok_names_itself(
 @pytest.mark.parametrize(
     "value", ["a secret 123456789 in it", "h\xe9", "a\udc80", "a\tb"]
 )
-async def test_a_header_that_is_odd_or_holds_a_secret_is_left_out(
+async def test_official_request_leaves_out_odd_and_secret_headers(
     official: FakeOfficial, asker: Asker, value: str
 ) -> None:
     asker.redactor.add("123456789")
@@ -92,14 +94,14 @@ async def test_a_header_that_is_odd_or_holds_a_secret_is_left_out(
     assert headers["x-mode"] == "sdk"
 
 
-async def test_an_empty_answer_is_an_answer(
+async def test_official_empty_answer_is_an_answer(
     official: FakeOfficial, asker: Asker
 ) -> None:
     official.expect("/chat", b"{}", Script([], headers=NDJSON))
     assert (await asker.ask())[2] == b""
 
 
-async def test_without_a_token_nothing_is_sent(
+async def test_official_request_without_a_token_is_not_sent(
     official: FakeOfficial, asker: Asker
 ) -> None:
     asker.key.key = ""
@@ -110,7 +112,7 @@ async def test_without_a_token_nothing_is_sent(
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 429, 500, 503])
-async def test_a_refusal_is_an_error_without_its_words(
+async def test_official_refusal_is_an_error_without_its_words(
     official: FakeOfficial, asker: Asker, status: int
 ) -> None:
     official.expect("/chat", b"{}", whole(b'{"error": "words"}', status))
@@ -122,7 +124,7 @@ async def test_a_refusal_is_an_error_without_its_words(
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-async def test_a_redirect_is_an_error(
+async def test_official_redirect_is_an_error(
     official: FakeOfficial, asker: Asker, status: int
 ) -> None:
     elsewhere = whole(b"", status, Location="/base/other")
@@ -133,7 +135,9 @@ async def test_a_redirect_is_an_error(
     assert official.paths == ["/chat"]
 
 
-async def test_a_web_page_is_no_answer(official: FakeOfficial, asker: Asker) -> None:
+async def test_official_web_page_is_no_answer(
+    official: FakeOfficial, asker: Asker
+) -> None:
     page = Script([b"<html>"], headers={"Content-Type": "text/html; charset=utf-8"})
     official.expect("/chat", b"{}", page)
     with pytest.raises(UpstreamGarbled, match="a web page"):
@@ -146,7 +150,7 @@ async def failure(asker: Asker, seconds: float = 5.0) -> ByokError:
     return caught.value
 
 
-async def test_the_first_byte_has_its_time(
+async def test_official_first_byte_timeout(
     official: FakeOfficial, asker: Asker
 ) -> None:
     official.expect("/chat", silent=True)
@@ -157,14 +161,14 @@ async def test_the_first_byte_has_its_time(
     await asyncio.wait_for(official.hung_up.wait(), 5)
 
 
-async def test_later_bytes_have_theirs(official: FakeOfficial, asker: Asker) -> None:
+async def test_official_idle_timeout(official: FakeOfficial, asker: Asker) -> None:
     official.expect("/chat", b"{}", Script([b"x"], headers=NDJSON, end="hang"))
     error = await failure(asker, 0.2)
     assert isinstance(error, UpstreamUnreachable)
     assert "fell silent in the middle" in str(error)
 
 
-async def test_an_answer_that_breaks_is_an_error(
+async def test_official_answer_that_breaks_is_an_error(
     official: FakeOfficial, asker: Asker
 ) -> None:
     for pieces in ([], [b"x"]):
@@ -172,6 +176,8 @@ async def test_an_answer_that_breaks_is_an_error(
         assert (await failure(asker)).code == "upstream_cut"
 
 
-async def test_nobody_there_is_an_error(official: FakeOfficial, asker: Asker) -> None:
+async def test_official_service_that_is_down_is_an_error(
+    official: FakeOfficial, asker: Asker
+) -> None:
     await official.down()
     assert (await failure(asker)).code == "upstream_connect"

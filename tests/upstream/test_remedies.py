@@ -40,7 +40,7 @@ def asker(fake: FakeUpstream, transports: Transports) -> Asker:
 NO_TOOLS = refusal(400, "gemma does not support tools")
 
 
-async def test_a_refused_tool_is_left_out_once_told_and_remembered(
+async def test_remedy_for_a_refused_tool_is_reported_once_and_remembered(
     fake: FakeUpstream, asker: Asker
 ) -> None:
     fake.play(refusal(400, "Invalid schema for function 'b'"), OK)
@@ -52,7 +52,7 @@ async def test_a_refused_tool_is_left_out_once_told_and_remembered(
     assert asker.slept == []
 
 
-async def test_a_tool_that_was_left_out_in_vain_is_offered_again(
+async def test_remedy_that_did_not_help_is_undone(
     fake: FakeUpstream, asker: Asker
 ) -> None:
     refused = refusal(400, "Invalid schema: 'a' is no type")
@@ -63,7 +63,7 @@ async def test_a_tool_that_was_left_out_in_vain_is_offered_again(
     assert offered(fake) == [["a", "b"], ["b"], ["a", "b"]]
 
 
-async def test_a_model_without_tools_answers_without_them(
+async def test_remedy_for_a_model_without_tools(
     fake: FakeUpstream, asker: Asker
 ) -> None:
     fake.play(NO_TOOLS, OK)
@@ -74,7 +74,7 @@ async def test_a_model_without_tools_answers_without_them(
     assert offered(fake) == [["a"], []]
 
 
-async def test_llama_cpp_without_jinja_answers_too(
+async def test_remedy_for_llama_cpp_without_jinja(
     fake: FakeUpstream, asker: Asker
 ) -> None:
     fake.play(refusal(500, "tools param requires --jinja flag"), OK)
@@ -82,7 +82,7 @@ async def test_llama_cpp_without_jinja_answers_too(
     assert isinstance(notice, Notice) and "Start llama-server" in notice.text
 
 
-async def test_a_text_model_answers_beside_a_picture(
+async def test_remedy_for_a_text_model_that_gets_an_image(
     fake: FakeUpstream, asker: Asker
 ) -> None:
     fake.play(refusal(400, "image input is not supported"), OK)
@@ -93,7 +93,7 @@ async def test_a_text_model_answers_beside_a_picture(
     assert "image_url" not in str(fake.requests[1])
 
 
-async def test_more_tools_than_a_vendor_takes_are_never_sent(
+async def test_remedy_for_too_many_tools_is_applied_before_the_first_request(
     fake: FakeUpstream, transports: Transports
 ) -> None:
     asker = Asker(transports, fake.url, quirks=QUIRKS["openai"])
@@ -102,7 +102,7 @@ async def test_more_tools_than_a_vendor_takes_are_never_sent(
     assert [len(names) for names in offered(fake)] == [128]
 
 
-def test_a_request_under_way_is_changed_though_another_found_the_remedy() -> None:
+def test_remedy_found_by_another_request_still_changes_this_one() -> None:
     spec = UpstreamSpec("fake", "http://127.0.0.1:1", OpenAIChat())
     remedies = Remedies(spec)
     one, other = (remedies.of(spec.dialect, "m", agent=False) for _ in range(2))
@@ -117,7 +117,7 @@ def test_a_request_under_way_is_changed_though_another_found_the_remedy() -> Non
     }
 
 
-async def test_a_model_that_refuses_every_tool_is_not_asked_for_ever(
+async def test_remedies_end_at_a_model_that_refuses_every_tool(
     fake: FakeUpstream, asker: Asker
 ) -> None:
     names = [f"t{n}" for n in range(30)]

@@ -46,12 +46,12 @@ def refused(
     ],
 )
 @pytest.mark.case("F09")
-def test_a_failure_is_repeated_so_often(error: UpstreamError, times: int) -> None:
+def test_retry_count_depends_on_the_failure(error: UpstreamError, times: int) -> None:
     waits = [POLICY.wait(error, attempt, 0.5) for attempt in range(1, 5)]
     assert [wait is not None for wait in waits] == [n < times for n in range(4)]
 
 
-def test_the_wait_doubles_up_to_a_limit_and_is_jittered() -> None:
+def test_retry_delay_doubles_up_to_a_limit_with_jitter() -> None:
     policy = RetryPolicy(tries=9, first_wait=0.5, longest_backoff=3.0)
     error = refused(503)
     assert [policy.wait(error, n, 1.0) for n in range(1, 6)] == [0.5, 1, 2, 3, 3]
@@ -63,7 +63,7 @@ def test_the_wait_doubles_up_to_a_limit_and_is_jittered() -> None:
     ("asked", "wait"), [(0.0, 0.0), (7.0, 7.0), (30.0, 30.0), (30.1, None)]
 )
 @pytest.mark.case("F09")
-def test_the_asked_wait_is_kept_or_passed_on(asked: float, wait: float | None) -> None:
+def test_retry_after_is_kept_or_passed_on(asked: float, wait: float | None) -> None:
     assert POLICY.wait(refused(429, asked), 1, 0.5) == wait
     assert POLICY.wait(refused(429, asked), 3, 0.5) is None
 
@@ -98,10 +98,10 @@ def test_retry_after_is_read(value: str, seconds: float | None) -> None:
     ("milliseconds", "seconds"),
     [("1500", 1.5), ("250.5", 0.2505), ("soon", 7.0), ("", 7.0)],
 )
-def test_milliseconds_say_it_more_exactly(milliseconds: str, seconds: float) -> None:
+def test_retry_after_ms_is_more_exact(milliseconds: str, seconds: float) -> None:
     headers = {"retry-after-ms": milliseconds, "retry-after": "7"}
     assert retry_after(headers, NOW) == seconds
 
 
-def test_who_asks_for_no_wait_is_told_apart() -> None:
+def test_retry_after_is_none_without_a_header() -> None:
     assert retry_after({}, NOW) is None

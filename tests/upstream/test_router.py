@@ -58,7 +58,7 @@ class House:
         pytest.param("http://evil/x", ("one", "top"), id="an address"),
     ],
 )
-async def test_an_id_is_routed(
+async def test_router_routes_a_model_id(
     tmp_path: Path, model_id: str, choice: tuple[str, str]
 ) -> None:
     house = House(tmp_path, model="top")
@@ -67,7 +67,7 @@ async def test_an_id_is_routed(
 
 
 @pytest.mark.parametrize("way", ["choose", "choose_listed"])
-async def test_a_model_of_an_upstream_that_is_not_configured_goes_nowhere_else(
+async def test_router_refuses_a_model_of_an_unconfigured_upstream(
     tmp_path: Path, way: str
 ) -> None:
     house = House(tmp_path, model="top")
@@ -83,7 +83,7 @@ async def test_a_model_of_an_upstream_that_is_not_configured_goes_nowhere_else(
     assert house.first.asked + house.second.asked == 0
 
 
-async def test_a_model_that_answers_instead_of_the_one_asked_for_says_so(
+async def test_router_reports_a_substituted_model(
     tmp_path: Path,
 ) -> None:
     house = House(tmp_path, model="top")
@@ -105,28 +105,28 @@ async def test_a_model_that_answers_instead_of_the_one_asked_for_says_so(
         pytest.param("", "", ("one", PLACEHOLDER), id="nothing is known yet"),
     ],
 )
-async def test_the_default_is_found(
+async def test_router_finds_the_default_model(
     tmp_path: Path, default: str, model: str, expected: tuple[str, str]
 ) -> None:
     house = House(tmp_path, default, model=model)
     assert house.router.default() == ListedModel(*expected)
 
 
-async def test_the_default_is_what_the_first_upstream_lists(tmp_path: Path) -> None:
+async def test_router_default_is_the_first_listed_model(tmp_path: Path) -> None:
     house = House(tmp_path)
     house.catalog.refresh()
     await house.catalog.settle(5)
     assert house.router.default() == ListedModel("one", "m1")
 
 
-async def test_a_placeholder_becomes_what_the_upstream_has(tmp_path: Path) -> None:
+async def test_router_resolves_a_placeholder_model(tmp_path: Path) -> None:
     house = House(tmp_path)
     assert await house.choose("") == ("one", "m1")
     assert await house.choose(f"byok:one:{PLACEHOLDER}") == ("one", "m1")
     assert house.first.asked == 1
 
 
-async def test_a_placeholder_stays_where_the_upstream_does_not_tell(
+async def test_router_keeps_a_placeholder_without_a_model_list(
     tmp_path: Path,
 ) -> None:
     house = House(tmp_path)
@@ -134,7 +134,7 @@ async def test_a_placeholder_stays_where_the_upstream_does_not_tell(
     assert await house.choose("") == ("one", PLACEHOLDER)
 
 
-async def test_a_model_that_is_really_called_so_is_used(tmp_path: Path) -> None:
+async def test_router_accepts_a_model_with_a_placeholders_name(tmp_path: Path) -> None:
     house = House(tmp_path)
     house.first.listed = ["other", PLACEHOLDER]
     house.catalog.refresh()
@@ -142,7 +142,7 @@ async def test_a_model_that_is_really_called_so_is_used(tmp_path: Path) -> None:
     assert await house.choose(f"byok:one:{PLACEHOLDER}") == ("one", PLACEHOLDER)
 
 
-async def test_an_unknown_id_is_told_once(
+async def test_router_reports_an_unknown_model_id_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     house = House(tmp_path, model="top")
@@ -155,7 +155,7 @@ async def test_an_unknown_id_is_told_once(
     assert "\n" not in told[0]
 
 
-async def test_a_bare_default_waits_for_the_lists_that_tell_whose_it_is(
+async def test_router_waits_for_model_lists_to_place_a_bare_default(
     tmp_path: Path,
 ) -> None:
     house = House(tmp_path, "m3")

@@ -54,7 +54,7 @@ def words(chat: ChatRequest) -> str:
     return part.text
 
 
-async def test_the_conversations_own_model_writes_it() -> None:
+async def test_summary_is_written_by_the_conversations_own_model() -> None:
     bench = Bench()
     assert await bench.ask() == "The lexer is done."
     [(chat, model)] = bench.own.asked
@@ -74,7 +74,7 @@ async def test_the_users_model_for_summaries_writes_it_where_one_is_set() -> Non
     assert bench.own.asked == []
 
 
-async def test_the_same_messages_are_paid_for_once() -> None:
+async def test_summary_of_the_same_messages_is_requested_once() -> None:
     bench = Bench()
     assert await bench.ask() == await bench.ask()
     assert len(bench.own.asked) == 1
@@ -88,14 +88,14 @@ async def test_the_same_messages_are_paid_for_once() -> None:
     assert len(bench.own.asked) == 76
 
 
-async def test_what_is_sent_fits_the_window_and_what_comes_fits_the_plan() -> None:
+async def test_summary_request_fits_the_window_and_its_answer_fits_the_plan() -> None:
     bench = Bench(lambda chat: said("so " * 9000))
     summary = await bench.ask(room=10_000, longest=500, steps=300)
     assert len(words(bench.own.chats[0])) <= 7_500
     assert 400 < len(summary) <= 500
 
 
-async def test_a_writer_with_a_smaller_window_is_asked_for_less() -> None:
+async def test_summary_model_with_a_smaller_window_gets_less() -> None:
     def answer(chat: ChatRequest) -> Answer:
         if len(words(chat)) > 9_000:
             raise too_long(4_096)
@@ -108,7 +108,7 @@ async def test_a_writer_with_a_smaller_window_is_asked_for_less() -> None:
     assert sizes[1] <= 2 * 4_096
 
 
-async def test_without_numbers_it_is_asked_for_half_and_not_for_ever() -> None:
+async def test_summary_without_window_numbers_is_halved_and_given_up() -> None:
     def answer(chat: ChatRequest) -> Answer:
         raise too_long()
 
@@ -136,7 +136,7 @@ def keyless(chat: ChatRequest) -> Answer:
     [refused, unreachable, keyless, lambda chat: said(" \n"), lambda chat: []],
     ids=["refused", "unreachable", "no key", "blank", "nothing"],
 )
-async def test_without_a_summary_a_plain_list_stands_in(
+async def test_summary_falls_back_to_a_plain_list(
     answer: Callable[[ChatRequest], Answer], caplog: pytest.LogCaptureFixture
 ) -> None:
     bench = Bench(answer)
@@ -146,7 +146,7 @@ async def test_without_a_summary_a_plain_list_stands_in(
     assert "Port it" not in record.getMessage()
 
 
-async def test_after_a_failure_the_model_is_not_asked_for_a_while(
+async def test_summary_model_is_not_asked_again_soon_after_a_failure(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     bench = Bench(refused)
@@ -160,7 +160,7 @@ async def test_after_a_failure_the_model_is_not_asked_for_a_while(
     assert await bench.ask(steps=7) == "Back."
 
 
-async def test_a_failure_of_one_model_says_nothing_of_others(
+async def test_summary_failure_of_one_model_does_not_affect_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     bench = Bench(refused)
@@ -172,7 +172,7 @@ async def test_a_failure_of_one_model_says_nothing_of_others(
     assert f"byok:{bench.own.name}:large is not asked" in record.getMessage()
 
 
-async def test_a_writer_that_takes_too_long_is_hung_up_on() -> None:
+async def test_summary_that_takes_too_long_is_cancelled() -> None:
     bench = Bench(seconds=0.02)
 
     class Silent(Scripted):

@@ -45,7 +45,7 @@ async def watched(
     ],
 )
 @pytest.mark.case("F06")
-async def test_what_is_exceeded_is_said(
+async def test_a_timeout_error_names_the_limit(
     patience: Timeouts, told: bool | None, why: str
 ) -> None:
     failure = await watched(patience, told=told)
@@ -53,7 +53,7 @@ async def test_what_is_exceeded_is_said(
     assert bool(failure) is bool(why)
 
 
-async def test_from_the_first_event_on_the_limit_of_silence_counts() -> None:
+async def test_idle_timeout_counts_from_the_first_event() -> None:
     aborted = asyncio.Event()
     with Watch(Timeouts(first_byte=LONG, idle=0.05), aborted.set) as watch:
         watch.note_bytes(told=False)
@@ -62,7 +62,7 @@ async def test_from_the_first_event_on_the_limit_of_silence_counts() -> None:
     assert "silent in the middle" in str(watch.failure)
 
 
-async def test_until_the_first_event_an_answer_may_take_as_long_as_its_head() -> None:
+async def test_first_byte_timeout_counts_until_the_first_event() -> None:
     aborted = asyncio.Event()
     with Watch(Timeouts(first_byte=0.1, idle=0.01), aborted.set) as watch:
         watch.note_bytes(told=False)
@@ -70,7 +70,7 @@ async def test_until_the_first_event_an_answer_may_take_as_long_as_its_head() ->
     assert "did not begin to answer" in str(watch.failure)
 
 
-async def test_nothing_fires_after_the_end() -> None:
+async def test_no_timeout_fires_after_the_end() -> None:
     aborted: list[None] = []
     with Watch(Timeouts(idle=0.02), lambda: aborted.append(None)):
         pass
@@ -78,7 +78,7 @@ async def test_nothing_fires_after_the_end() -> None:
     assert aborted == []
 
 
-def test_the_users_own_silence_stretches_what_is_shorter() -> None:
+def test_a_configured_idle_timeout_raises_shorter_limits() -> None:
     own = REMOTE.with_idle(700)
     assert (own.first_byte, own.idle, own.comments_only, own.total) == (
         700,
@@ -90,7 +90,7 @@ def test_the_users_own_silence_stretches_what_is_shorter() -> None:
     assert (own.first_byte, own.idle, own.comments_only, own.total) == (5, 5, 600, 1800)
 
 
-def test_local_models_are_given_more_time() -> None:
+def test_timeouts_of_local_models_are_longer() -> None:
     assert LOCAL.first_byte > REMOTE.first_byte
     assert LOCAL.idle > REMOTE.idle
     assert LOCAL.total > REMOTE.total

@@ -101,7 +101,7 @@ async def test_a_call_that_is_no_json_is_asked_for_again_in_the_same_turn() -> N
     assert r"\w+" in result.content
 
 
-async def test_the_end_of_a_good_answer_comes_with_its_last_read() -> None:
+async def test_a_good_answer_ends_without_a_tool_call_retry() -> None:
     words: list[StreamEvent] = [TextDelta("Hi."), Usage(1, 1), STOP]
     assert await Play([words]).turn() == [words]
     call = calling(GOOD, text="I search.")
@@ -111,7 +111,7 @@ async def test_the_end_of_a_good_answer_comes_with_its_last_read() -> None:
     ]
 
 
-async def test_words_that_the_second_answer_repeats_are_not_shown_again() -> None:
+async def test_a_tool_call_retry_does_not_repeat_text() -> None:
     play = Play(calling(BROKEN, text="I search."), calling(GOOD, text="I search."))
     texts = [e for batch in await play.turn() for e in batch if type(e) is TextDelta]
     assert texts == [TextDelta("I search.")]
@@ -155,7 +155,7 @@ async def test_a_second_broken_call_is_told_to_the_user() -> None:
 
 
 @pytest.mark.parametrize("again", [0, 1, 3])
-async def test_how_often_a_model_is_asked_is_bounded(again: int) -> None:
+async def test_tool_call_retries_are_limited(again: int) -> None:
     play = Play(*(calling(BROKEN, text=letter) for letter in "abcd"[: again + 1]))
     out = await play.turn(again=again)
     texts = [e.text for batch in out for e in batch if isinstance(e, TextDelta)]
@@ -185,7 +185,7 @@ async def test_beside_a_whole_call_nothing_is_asked_again() -> None:
         ),
     ],
 )
-async def test_what_was_cut_is_not_asked_for_again(answer: Answer) -> None:
+async def test_an_incomplete_tool_call_is_not_retried(answer: Answer) -> None:
     [*_, end] = await Play(answer).turn()
     assert any(isinstance(event, Notice) for event in end)
 
@@ -197,7 +197,7 @@ async def test_nothing_is_asked_again_where_the_tool_was_not_offered() -> None:
         assert isinstance(end[1], Notice)
 
 
-async def test_a_second_request_that_fails_leaves_the_first_answer(
+async def test_a_failed_tool_call_retry_leaves_the_first_answer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "byok.upstream.tool_call_retry")
@@ -213,7 +213,7 @@ async def test_a_second_request_that_fails_leaves_the_first_answer(
     assert "PROMPT" not in caplog.text
 
 
-async def test_a_second_answer_that_breaks_off_is_an_error() -> None:
+async def test_a_tool_call_retry_that_breaks_off_is_an_error() -> None:
     class Breaking(Play):
         def _next(self, chat: ChatRequest) -> Answer:
             answer = super()._next(chat)

@@ -27,7 +27,7 @@ async def test_a_route_keeps_its_transport(transports: Transports) -> None:
     assert transports.by(Route(proxy="http://127.0.0.1:1")) is not plain
 
 
-async def test_closing_closes_every_connection(fake: FakeUpstream) -> None:
+async def test_closing_transports_closes_every_connection(fake: FakeUpstream) -> None:
     transports = Transports()
     await get(transports, Route(), f"{fake.url}/models")
     before = transports.by(Route())
@@ -41,14 +41,12 @@ async def test_closing_closes_every_connection(fake: FakeUpstream) -> None:
 @pytest.mark.parametrize(
     "proxy", ["not a proxy", "ftp://127.0.0.1:1", "127.0.0.1:8080", "http://"]
 )
-async def test_a_proxy_that_is_none_is_refused(
-    transports: Transports, proxy: str
-) -> None:
+async def test_an_invalid_proxy_is_refused(transports: Transports, proxy: str) -> None:
     with pytest.raises(ConfigError, match="proxy"):
         transports.by(Route(proxy=proxy))
 
 
-async def test_a_file_of_authorities_that_is_none_is_refused(
+async def test_an_invalid_ca_file_is_refused(
     transports: Transports, tmp_path: Path
 ) -> None:
     junk = tmp_path / "junk.pem"
@@ -59,7 +57,7 @@ async def test_a_file_of_authorities_that_is_none_is_refused(
 
 
 @pytest.mark.case("F44")
-async def test_the_proxies_of_the_environment_are_ignored(
+async def test_proxies_of_the_environment_are_ignored(
     fake: FakeUpstream, transports: Transports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
@@ -91,7 +89,7 @@ async def test_a_redirect_is_not_followed_and_a_cookie_not_kept(
     assert fake.list_headers == []
 
 
-async def test_an_aborted_body_fails_whoever_reads_it(
+async def test_an_aborted_body_fails_its_reader(
     fake: FakeUpstream, transports: Transports
 ) -> None:
     fake.play(Script([b"first"], end="hang"))
@@ -121,7 +119,7 @@ async def test_an_aborted_body_leaves_nothing_in_the_library(
     assert shared.__traceback__ is before
 
 
-async def test_a_name_for_a_link_local_address_is_not_asked(
+async def test_a_host_name_of_a_link_local_address_is_refused(
     transports: Transports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def found(*_: object, **__: object) -> list[tuple[object, ...]]:

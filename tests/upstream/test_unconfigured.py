@@ -6,9 +6,9 @@ from byok.upstream.unconfigured import UnconfiguredUpstream
 
 
 @pytest.mark.parametrize("name", ["x" * 33, "sk-Secret", "a b", ""])
-def test_what_no_upstream_can_be_called_is_not_repeated(name: str) -> None:
+def test_unconfigured_upstream_hides_an_invalid_name(name: str) -> None:
     assert UnconfiguredUpstream(name).name == "unknown"
 
 
-async def test_it_has_no_models() -> None:
+async def test_unconfigured_upstream_has_no_models() -> None:
     assert await UnconfiguredUpstream("gone").models() == []

@@ -52,9 +52,7 @@ def newest(body: tuple[Message, ...], room: int) -> int:
 
 @settings(max_examples=100)
 @given(histories(), ROOMS)
-def test_what_comes_out_is_legal_and_lighter(
-    body: tuple[Message, ...], room: int
-) -> None:
+def test_compaction_is_legal_and_lighter(body: tuple[Message, ...], room: int) -> None:
     assert rules_broken_by(body) == []
     if made := plan(body, room, weigh):
         now = outcome(made, body)
@@ -66,7 +64,7 @@ def test_what_comes_out_is_legal_and_lighter(
 
 @settings(max_examples=100)
 @given(histories(), ROOMS)
-def test_nothing_new_is_touched_unless_nothing_else_helps(
+def test_compaction_touches_new_messages_last(
     body: tuple[Message, ...], room: int
 ) -> None:
     if made := plan(body, room, weigh):
@@ -83,7 +81,7 @@ def test_nothing_new_is_touched_unless_nothing_else_helps(
 
 @settings(max_examples=100)
 @given(histories(), ROOMS)
-def test_results_are_only_ever_shortened_in_the_middle(
+def test_compaction_shortens_tool_results_only_in_the_middle(
     body: tuple[Message, ...], room: int
 ) -> None:
     if made := plan(body, room, weigh):
@@ -99,7 +97,7 @@ def test_results_are_only_ever_shortened_in_the_middle(
 
 @settings(max_examples=100)
 @given(histories(), histories(), ROOMS, st.lists(ROOMS, max_size=3))
-def test_later_turns_begin_with_the_same_bytes(
+def test_compaction_keeps_the_prefix_of_later_turns(
     body: tuple[Message, ...],
     more: tuple[Message, ...],
     room: int,
@@ -127,7 +125,7 @@ def test_later_turns_begin_with_the_same_bytes(
 
 @settings(max_examples=100)
 @given(histories(), ROOMS)
-def test_the_last_question_is_always_there(
+def test_compaction_always_keeps_the_last_question(
     body: tuple[Message, ...], room: int
 ) -> None:
     """The one that the newest messages work on; only what is huge is cut."""
@@ -152,16 +150,16 @@ def test_the_last_question_is_always_there(
 # --- in which order ---
 
 
-def test_what_is_light_enough_loses_nothing() -> None:
+def test_compaction_leaves_a_light_conversation_alone() -> None:
     body = agent(10, 100)
     assert plan(body, 100_000, weigh) is None
 
 
-def test_a_single_question_cannot_become_shorter() -> None:
+def test_compaction_cannot_shorten_a_single_question() -> None:
     assert plan((user("x" * 9000),), 1000, weigh) is None
 
 
-def test_the_oldest_results_are_shortened_first_and_no_more_than_needed() -> None:
+def test_compaction_shortens_the_oldest_results_first_and_as_little_as_needed() -> None:
     body = agent(20, 5000)
     room = 130_000
     made = planned(body, room)
@@ -175,7 +173,7 @@ def test_the_oldest_results_are_shortened_first_and_no_more_than_needed() -> Non
     assert made.length == 1 + 2 * sum(size < 5000 for size in sizes)
 
 
-def test_they_are_shortened_once_more_before_anything_is_left_out() -> None:
+def test_compaction_shortens_twice_before_it_leaves_anything_out() -> None:
     body = agent(20, 5000)
     made = planned(body, 60_000)
     assert made.cut == 0
@@ -183,7 +181,7 @@ def test_they_are_shortened_once_more_before_anything_is_left_out() -> None:
     assert min(sizes) < 500 < 1900 < max(sizes)
 
 
-def test_whole_steps_go_behind_a_summary() -> None:
+def test_compaction_replaces_whole_steps_by_a_summary() -> None:
     body = agent(200, 5000, task="Port it, and never touch vendor/.")
     room = 40_000
     made = planned(body, room)
@@ -195,7 +193,7 @@ def test_whole_steps_go_behind_a_summary() -> None:
     assert now[-2:] == body[-2:]
 
 
-def test_old_pictures_go_before_any_step_does() -> None:
+def test_compaction_drops_old_images_before_any_step() -> None:
     shot = Message(Role.USER, (TextPart("Image 1:"), PNG))
     steps = [m for n in range(9) for m in (*step(n, "ok"), shot)]
     made = planned((user("Click."), *steps), 40_000)
@@ -205,7 +203,7 @@ def test_old_pictures_go_before_any_step_does() -> None:
     assert pictures[-1] == len(made.messages) - 1
 
 
-def test_a_picture_of_the_last_question_stays_with_it() -> None:
+def test_compaction_keeps_an_image_of_the_last_question() -> None:
     asked = Message(Role.USER, (TextPart("Make it look so."), PNG))
     old = (asked, Message(Role.ASSISTANT, (TextPart("Done."),)))
     body = (*old, asked, *agent(200, 5000)[1:])
@@ -216,7 +214,7 @@ def test_a_picture_of_the_last_question_stays_with_it() -> None:
         assert [PNG in m.parts for m in now].count(True) == 1
 
 
-def test_thoughts_stay_beside_their_calls() -> None:
+def test_compaction_keeps_thinking_beside_its_tool_calls() -> None:
     """Some upstreams refuse a call without them."""
     body = agent(20, 5000)
     thinking = tuple(
@@ -232,7 +230,7 @@ def test_thoughts_stay_beside_their_calls() -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 2, 30])
-def test_one_last_result_larger_than_the_window_is_cut(steps: int) -> None:
+def test_compaction_cuts_one_last_result_larger_than_the_window(steps: int) -> None:
     head = agent(steps - 1, 3000)
     body = (*head, *step(99, "begins " + "x" * 500_000 + " reference id: 77"))
     room = 40_000
@@ -246,7 +244,7 @@ def test_one_last_result_larger_than_the_window_is_cut(steps: int) -> None:
     assert made.length == len(body)
 
 
-def test_of_several_new_results_only_large_ones_are_cut() -> None:
+def test_compaction_cuts_only_the_large_of_several_new_results() -> None:
     calls = tuple(ToolCall(f"c{n}", "view", "{}") for n in range(3))
     sizes = (100, 90_000, 50_000)
     found = [
@@ -261,7 +259,7 @@ def test_of_several_new_results_only_large_ones_are_cut() -> None:
     assert made.weight <= 24_100
 
 
-def test_however_many_there_are_each_result_keeps_its_ends() -> None:
+def test_compaction_keeps_the_ends_of_each_of_many_results() -> None:
     calls = tuple(ToolCall(f"c{n}", "view", "{}") for n in range(60))
     found = [
         Message(Role.TOOL, (ToolResult(c.id, c.name, "begins" + "x" * 900 + "ends"),))
@@ -274,7 +272,7 @@ def test_however_many_there_are_each_result_keeps_its_ends() -> None:
 
 
 @pytest.mark.parametrize(("room", "pictures"), [(40_000, 2), (9_000, 0)])
-def test_pictures_of_new_results_stay_where_there_is_room(
+def test_compaction_keeps_images_of_new_results_where_there_is_room(
     room: int, pictures: int
 ) -> None:
     call = ToolCall("c", "view", "{}")
@@ -293,13 +291,13 @@ def test_pictures_of_new_results_stay_where_there_is_room(
     assert result.content.startswith("begins")
 
 
-def test_a_beginning_that_is_no_heavier_than_its_summary_stays() -> None:
+def test_compaction_keeps_a_beginning_no_heavier_than_its_summary() -> None:
     body = (user("Hi."), *step(1, "y" * 90_000))
     made = planned(body, 20_000)
     assert made.cut == 0
 
 
-def test_a_huge_answer_that_cannot_be_cut_leaves_the_plan_too_heavy() -> None:
+def test_compaction_plan_stays_too_heavy_for_a_huge_uncuttable_answer() -> None:
     call = ToolCall("c", "save", '{"text": "' + "x" * 90_000 + '"}')
     body = (
         *agent(5, 2000),
@@ -309,13 +307,13 @@ def test_a_huge_answer_that_cannot_be_cut_leaves_the_plan_too_heavy() -> None:
     assert planned(body, 20_000).weight > 90_000
 
 
-def test_a_long_task_counts_before_it_is_known_where_the_cut_lies() -> None:
+def test_compaction_counts_a_long_task_before_the_cut_is_known() -> None:
     room = 20_000
     made = planned((user("Port it. " * 1000), *agent(200, 300)[1:]), room)
     assert room * 0.5 < made.weight <= room * LOW_WATER
 
 
-def test_own_words_between_results_outlive_the_cut() -> None:
+def test_compaction_keeps_user_messages_between_results() -> None:
     words = Message(Role.USER, (TextPart("And keep the tests."),))
     body = (*agent(30, 900), words, *agent(60, 900)[1:])
     made = planned(body, 15_000, "And keep the tests.")
@@ -324,7 +322,7 @@ def test_own_words_between_results_outlive_the_cut() -> None:
     assert TextPart("Port it.") in front.parts
 
 
-def test_a_second_cut_carries_the_first_summary_into_what_is_summarised() -> None:
+def test_compaction_summarises_the_first_summary_in_a_second_cut() -> None:
     body = agent(200, 2000)
     first = outcome(planned(body, 40_000), body)
     again = (*first, *agent(60, 2000)[1:])

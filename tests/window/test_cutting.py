@@ -37,7 +37,7 @@ def test_a_cut_lies_before_an_answer() -> None:
     assert cut_points(ChatRequest(()).messages) == []
 
 
-def test_a_quarter_of_the_room_is_for_the_newest() -> None:
+def test_a_cut_leaves_a_quarter_of_the_room_for_the_newest() -> None:
     body = agent(40, 1000)
     start = newest(body, 40_000)
     kept = sum(map(weigh, body[start:]))
@@ -45,44 +45,44 @@ def test_a_quarter_of_the_room_is_for_the_newest() -> None:
     assert 10_000 - 1200 < kept <= 10_000
 
 
-def test_the_last_step_is_new_however_large_it_is() -> None:
+def test_a_cut_never_includes_the_last_step_however_large() -> None:
     body = agent(5, 100_000)
     assert newest(body, 1000) == len(body) - 2
 
 
-def test_the_users_last_words_and_what_followed_are_new_while_they_are_small() -> None:
+def test_a_cut_spares_the_users_last_message_while_it_is_small() -> None:
     body = (*agent(20, 1000), DONE, user("Now this."), *step(90, "x" * 6000))
     assert body[newest(body, 20_000)] is DONE
     # but not where they would fill the room
     assert newest(body, 8_000) == len(body) - 2
 
 
-def test_a_question_is_no_word_between_results() -> None:
+def test_a_question_is_no_user_message_between_results() -> None:
     body = (user("One?"), *step(1, "r"), WITH_RESULTS, DONE, user("Two?"))
     assert [n for n in range(len(body)) if is_question(body, n)] == [0, 5]
 
 
-def test_the_task_is_the_last_question_word_for_word() -> None:
+def test_a_task_is_the_last_question_word_for_word() -> None:
     assert texts(task_of(TALK[:2], "", 5000)) == ["One?"]
     assert texts(task_of(TALK[:5], "", 5000)) == ["Two?"]
     assert task_of((), "", 5000) == ()
 
 
-def test_the_task_keeps_its_pictures_where_there_is_room() -> None:
+def test_a_task_keeps_its_images_where_there_is_room() -> None:
     asked = Message(Role.USER, (TextPart("Like this:"), PNG))
     assert task_of((asked, DONE), "", PICTURE) == asked.parts
     bare = task_of((asked, DONE), "", PICTURE - 1)
     assert bare == (TextPart("Like this:"), NO_PICTURE)
 
 
-def test_own_words_that_came_with_results_belong_to_the_task() -> None:
+def test_a_task_includes_user_messages_that_came_with_results() -> None:
     dropped = (user("Port it."), *step(1, "r"), WITH_RESULTS, *step(2, "r"))
     found = texts(task_of(dropped, "Faster, please", 5000))
     assert found == ["Port it.", "Faster, please"]
     assert texts(task_of(dropped, "Something else", 5000)) == ["Port it."]
 
 
-def test_own_words_without_end_are_not_looked_through_for_each_result() -> None:
+def test_a_cut_does_not_scan_endless_user_messages_for_each_result() -> None:
     def find(size: int) -> None:
         said = [m for n in range(size) for m in (*step(n, "r"), user(f"Not {n}."))]
         task_of((user("Port it."), *said), "z" * 20_000 * size, 5000)
@@ -90,7 +90,7 @@ def test_own_words_without_end_are_not_looked_through_for_each_result() -> None:
     check_linear(find, 400)
 
 
-def test_of_a_huge_task_the_small_parts_stay_whole() -> None:
+def test_a_huge_task_keeps_its_small_parts_whole() -> None:
     words = "Explain this file."
     [file, said] = texts(task_of((user("f" * 90_000, words), DONE), words, 5000))
     assert said == words
@@ -99,6 +99,6 @@ def test_of_a_huge_task_the_small_parts_stay_whole() -> None:
     assert file.endswith("fff")
 
 
-def test_the_task_survives_a_second_cut_without_the_old_summary() -> None:
+def test_a_task_survives_a_second_cut_without_the_old_summary() -> None:
     first = summary_message("Long ago.", task_of(TALK[:5], "", 5000))
     assert texts(task_of((first, *step(3, "r")), "", 5000)) == ["Two?"]

@@ -33,7 +33,7 @@ def weight(part: Part) -> int:
     ("text", "expected"),
     [("", 0), ("abc", 3), ("编译", 6), ("é", 2), ("😀", 4), ("\ud83d", 3)],
 )
-def test_a_text_weighs_its_bytes(text: str, expected: int) -> None:
+def test_estimate_of_a_text_is_its_bytes(text: str, expected: int) -> None:
     assert weight(TextPart(text)) == expected
     result = weight(ToolResult("id", "view", text)) - weight(ToolResult("id", "v", ""))
     assert result == expected
@@ -41,25 +41,25 @@ def test_a_text_weighs_its_bytes(text: str, expected: int) -> None:
     assert call == expected
 
 
-def test_names_and_ids_weigh_something() -> None:
+def test_estimate_counts_names_and_ids() -> None:
     short, long = ToolCall("i", "n", "{}"), ToolCall("i" * 9, "n" * 9, "{}")
     assert weight(long) - weight(short) == 16
     assert weight(short) > len("in{}")
 
 
-def test_a_message_is_more_than_its_parts() -> None:
+def test_estimate_of_a_message_exceeds_its_parts() -> None:
     one, two = user("ab"), (user("a"), user("b"))
     assert sum(map(weigh, two)) > weigh(one)
 
 
-def test_a_picture_weighs_the_same_however_large_it_is() -> None:
+def test_estimate_of_an_image_does_not_depend_on_its_size() -> None:
     large = ImagePart("image/png", PNG.data * 1000)
     assert weight(PNG) == weight(large) == PICTURE
     assert has_pictures([user("a"), Message(Role.USER, (TextPart("b"), PNG))])
     assert not has_pictures([user("a"), user("b")])
 
 
-def test_the_pictures_of_a_result_weigh_as_others_do() -> None:
+def test_estimate_of_result_images_is_that_of_others() -> None:
     plain = ToolResult("i", "view", "ok")
     shown = ToolResult("i", "view", "ok", images=(PNG, PNG))
     assert weight(shown) - weight(plain) == 2 * PICTURE
@@ -72,16 +72,14 @@ def test_the_pictures_of_a_result_weigh_as_others_do() -> None:
     [(TextPart("Yes."), 0), (ToolCall("i", "view", "{}"), 27)],
     ids=["beside text", "beside a call"],
 )
-def test_thoughts_weigh_something_where_they_are_sent(
-    rest: Part, expected: int
-) -> None:
+def test_estimate_counts_thinking_where_it_is_sent(rest: Part, expected: int) -> None:
     thinking = Message(Role.ASSISTANT, (ThinkingPart("Hm." * 9), rest))
     silent = Message(Role.ASSISTANT, (rest,))
     assert weigh_said(thinking) == weigh_said(silent) == weigh(silent)
     assert weigh(thinking) == weigh(silent) + expected
 
 
-def test_tools_weigh_their_schemas() -> None:
+def test_estimate_counts_the_schemas_of_tools() -> None:
     small = ToolDefinition("view", "Shows.", {"type": "object"})
     large = ToolDefinition("view", "Shows.", {"type": "object", "title": "x" * 500})
     assert weigh_tools([]) == 0

@@ -23,17 +23,17 @@ K = 1000
         (16 * K, 64 * K, 0, 16 * K),
     ],
 )
-def test_who_tells_the_window(
+def test_limit_sources_and_their_precedence(
     configured: int, learned: int, told: int, window: int
 ) -> None:
     assert WindowLimits(configured, learned).window(told) == window
 
 
-def test_nothing_is_known_of_the_room_without_a_window() -> None:
+def test_limits_without_a_context_window_are_unknown() -> None:
     assert WindowLimits().room() == WindowLimits().room(max_tokens=500) == 0
 
 
-def test_the_room_leaves_some_for_the_answer() -> None:
+def test_limits_reserve_room_for_the_answer() -> None:
     limits = WindowLimits(32_768)
     usual = limits.room()
     assert 0.9 * (32_768 - 4096) < usual / BYTES_A_TOKEN < 32_768 - 4096
@@ -43,7 +43,7 @@ def test_the_room_leaves_some_for_the_answer() -> None:
     assert limits.room(max_tokens=10**6) / BYTES_A_TOKEN > 0.9 * 16_384
 
 
-def test_an_answers_count_teaches_the_ratio() -> None:
+def test_limits_learn_the_token_ratio_from_usage() -> None:
     limits = WindowLimits(32_768)
     assert limits.learn_from_count(20 * K, 10 * K)
     assert limits.ratio == 2.0, "it falls at once"
@@ -54,20 +54,20 @@ def test_an_answers_count_teaches_the_ratio() -> None:
     assert limits.ratio == pytest.approx(4.0, abs=0.01)
 
 
-def test_a_short_prompt_teaches_nothing() -> None:
+def test_limits_learn_nothing_from_a_short_prompt() -> None:
     limits = WindowLimits()
     assert limits.learn_from_count(100, 400)
     assert limits.learn_from_count(10, 0)
     assert limits.ratio == BYTES_A_TOKEN
 
 
-def test_a_count_far_too_small_is_not_believed() -> None:
+def test_limits_reject_a_usage_far_too_small() -> None:
     limits = WindowLimits()
     assert not limits.learn_from_count(500 * K, 4096)
     assert limits.ratio == BYTES_A_TOKEN
 
 
-def test_a_longer_prompt_that_was_answered_proves_a_larger_window() -> None:
+def test_limits_grow_when_a_longer_prompt_was_answered() -> None:
     limits = WindowLimits(0, 4 * K)
     limits.learn_from_count(28 * K, 8 * K)
     assert limits.learned == 8 * K
@@ -75,7 +75,7 @@ def test_a_longer_prompt_that_was_answered_proves_a_larger_window() -> None:
     assert limits.learned == 8 * K
 
 
-def test_a_refusal_that_names_numbers_is_believed() -> None:
+def test_limits_adopt_the_numbers_of_a_refusal() -> None:
     limits = WindowLimits()
     limits.learn_from_refusal(100 * K, 32_768, 40 * K)
     assert (limits.learned, limits.ratio) == (32_768, 2.5)
@@ -83,7 +83,7 @@ def test_a_refusal_that_names_numbers_is_believed() -> None:
     assert (limits.learned, limits.ratio) == (65_536, 5.0)
 
 
-def test_a_refusal_of_what_should_have_fit_corrects_the_ratio() -> None:
+def test_limits_correct_the_token_ratio_after_an_unexpected_refusal() -> None:
     limits = WindowLimits(10 * K)
     limits.learn_from_refusal(28 * K, 10 * K, None)
     assert limits.ratio == pytest.approx(2.8)
@@ -93,7 +93,7 @@ def test_a_refusal_of_what_should_have_fit_corrects_the_ratio() -> None:
     assert limits.ratio == pytest.approx(2.8)
 
 
-def test_a_refusal_of_what_fits_tells_how_much_is_kept_for_the_answer() -> None:
+def test_limits_learn_the_answer_reserve_from_a_refusal_of_what_fits() -> None:
     """A setting of the upstream's own may ask for longer answers than byok knows of."""
     limits = WindowLimits(32 * K)
     before = limits.room()
@@ -103,7 +103,7 @@ def test_a_refusal_of_what_fits_tells_how_much_is_kept_for_the_answer() -> None:
     assert limits.answer == 12 * K
 
 
-def test_without_a_number_less_is_sent_each_time() -> None:
+def test_limits_shrink_with_each_refusal_without_a_number() -> None:
     limits = WindowLimits()
     rooms = []
     weight = 400 * K
@@ -117,7 +117,7 @@ def test_without_a_number_less_is_sent_each_time() -> None:
     assert limits.window() >= 1000, "one odd refusal does not end all conversations"
 
 
-def test_a_guess_is_tried_out_upwards_as_answers_come() -> None:
+def test_limits_try_a_guess_upwards_as_answers_come() -> None:
     limits = WindowLimits()
     limits.learn_from_refusal(40 * K, None, None)  # a whim: it takes far more
     low = limits.window()
@@ -140,7 +140,7 @@ def test_a_guess_is_tried_out_upwards_as_answers_come() -> None:
         )
     )
 )
-def test_whatever_is_told_the_room_stays_sane(
+def test_limits_stay_plausible_whatever_was_learned(
     told: list[tuple[int, int | None, int | None]],
 ) -> None:
     limits = WindowLimits()
@@ -152,7 +152,7 @@ def test_whatever_is_told_the_room_stays_sane(
 
 
 @pytest.mark.parametrize("count", [-1, 0, 1_200_001, 10**15, 2**63])
-def test_a_count_that_no_prompt_can_have_teaches_nothing(count: int) -> None:
+def test_limits_reject_an_impossible_usage(count: int) -> None:
     limits = WindowLimits(learned=100_000)
     assert limits.learn_from_count(300_000, count)
     assert limits == WindowLimits(learned=100_000)

@@ -35,7 +35,7 @@ def keeping(*lengths: int, model: str = "m") -> Compactions:
     return kept
 
 
-def test_the_longest_one_is_found_in_a_conversation_that_went_on() -> None:
+def test_compaction_memory_finds_the_longest_match_of_a_conversation() -> None:
     kept = keeping(5, 9, 3)
     found = find(kept, (*BODY, *step(77, "more")))
     assert found == Compaction(9, FRONT)
@@ -45,7 +45,7 @@ def test_the_longest_one_is_found_in_a_conversation_that_went_on() -> None:
     assert find(kept, BODY[:2]) is None
 
 
-def test_each_model_has_its_own() -> None:
+def test_compaction_memory_is_kept_per_model() -> None:
     kept = keeping(5)
     assert kept.knows("m")
     assert not kept.knows("n")
@@ -53,7 +53,7 @@ def test_each_model_has_its_own() -> None:
 
 
 @given(histories(), st.data())
-def test_an_edited_history_is_another_one(
+def test_compaction_memory_does_not_match_an_edited_history(
     body: tuple[Message, ...], data: st.DataObject
 ) -> None:
     kept = Compactions()
@@ -80,7 +80,7 @@ PAIRS: list[tuple[tuple[Part, ...], tuple[Part, ...]]] = [
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_what_differs_in_anything_has_another_digest(
+def test_conversation_digest_differs_with_any_part(
     one: tuple[Part, ...], other: tuple[Part, ...]
 ) -> None:
     kept = Compactions()
@@ -94,7 +94,7 @@ def large(length: int, size: int = 1000) -> Compaction:
     return Compaction(length, (user("s" * size),))
 
 
-def test_what_was_not_used_for_longest_goes_first() -> None:
+def test_compaction_memory_evicts_the_least_recently_used() -> None:
     kept = Compactions(room=5000)
     for length in (3, 5, 7):
         keep(kept, BODY, large(length))
@@ -104,7 +104,7 @@ def test_what_was_not_used_for_longest_goes_first() -> None:
     assert find(kept, BODY[:7]) == large(7)
 
 
-def test_the_newest_is_kept_however_large_it_is() -> None:
+def test_compaction_memory_keeps_the_newest_however_large() -> None:
     kept = Compactions(room=5)
     keep(kept, BODY, large(3))
     keep(kept, BODY, large(5))

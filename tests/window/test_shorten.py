@@ -17,7 +17,9 @@ from tests.fakes.histories import PNG, user
 
 
 @pytest.mark.parametrize(("head", "tail"), LEVELS)
-def test_a_result_keeps_its_end_where_its_id_stands(head: int, tail: int) -> None:
+def test_a_shortened_result_keeps_its_end_where_its_id_stands(
+    head: int, tail: int
+) -> None:
     content = "begins " + "x" * 9000 + "\nreference id: 77"
     message = Message(Role.TOOL, (ToolResult("c", "view", content),))
     cut = shorten(message, head, tail).parts[0]
@@ -28,18 +30,18 @@ def test_a_result_keeps_its_end_where_its_id_stands(head: int, tail: int) -> Non
     assert len(cut.content) == head + len(LEFT_OUT) + tail
 
 
-def test_each_level_takes_more_than_the_one_before() -> None:
+def test_each_level_shortens_more_than_the_one_before() -> None:
     totals = [head + tail for head, tail in LEVELS]
     assert totals == sorted(totals, reverse=True)
     assert 300 <= totals[-1] < totals[0] <= 2000
 
 
-def test_old_pictures_become_a_line() -> None:
+def test_old_images_are_replaced_by_a_line() -> None:
     message = Message(Role.USER, (TextPart("Look:"), PNG, PNG))
     assert shorten(message, 9, 9).parts == (TextPart("Look:"), NO_PICTURE, NO_PICTURE)
 
 
-def test_old_pictures_of_results_become_a_line() -> None:
+def test_old_images_of_results_are_replaced_by_a_line() -> None:
     shown = ToolResult("c", "view", "Opened.", is_error=True, images=(PNG, PNG))
     content = f"Opened.\n{NO_PICTURE.text}"
     cut = shorten(Message(Role.TOOL, (shown,)), *LEVELS[-1])
@@ -59,7 +61,7 @@ def test_old_pictures_of_results_become_a_line() -> None:
     ],
     ids=["words", "an answer", "a call", "a short result", "the system message"],
 )
-def test_everything_else_stays_the_same_object(message: Message) -> None:
+def test_shortening_keeps_other_parts_the_same_object(message: Message) -> None:
     assert shorten(message, *LEVELS[-1]) is message
 
 
@@ -73,7 +75,7 @@ def asked(code: str) -> tuple[Message, ...]:
 
 
 @given(st.lists(st.text("aü🌍 ", max_size=60), max_size=200), st.integers(0, 9000))
-def test_added_code_gives_way_at_its_end_by_whole_lines(
+def test_added_code_is_shortened_at_its_end_by_whole_lines(
     lines: list[str], excess: int
 ) -> None:
     code = "".join(line + "\n" for line in lines)
@@ -87,7 +89,7 @@ def test_added_code_gives_way_at_its_end_by_whole_lines(
         assert len(part.text.encode()) >= 1000
 
 
-def test_without_added_code_nothing_changes() -> None:
+def test_without_added_code_nothing_is_shortened() -> None:
     plain = (user("Hi"),)
     assert without_context(plain) == less_context(plain, 10) == plain
     assert less_context((), 10) == ()

@@ -18,7 +18,7 @@ def test_a_summary_is_found_again(summary: str, task: tuple[TextPart, ...]) -> N
     assert without_summary(message) == task
 
 
-def test_the_request_follows_word_for_word() -> None:
+def test_the_request_follows_the_summary_word_for_word() -> None:
     first, *rest = summary_message("Done.", TASK).parts
     assert isinstance(first, TextPart)
     assert first.text.index("Done.") < first.text.index("word for word")

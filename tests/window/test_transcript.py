@@ -19,7 +19,7 @@ TALK = (
 )
 
 
-def test_everybody_is_named_with_what_they_said_and_did() -> None:
+def test_transcript_names_who_said_and_did_what() -> None:
     assert transcript(TALK, 5000).splitlines() == [
         "User: Fix it.",
         "User: (a picture)",
@@ -30,7 +30,7 @@ def test_everybody_is_named_with_what_they_said_and_did() -> None:
     ]
 
 
-def test_an_earlier_summary_is_told_as_one() -> None:
+def test_transcript_marks_an_earlier_summary() -> None:
     message = summary_message("The lexer is done.", (TextPart("Port it."),))
     assert transcript([message], 5000).splitlines() == [
         "Summary of what was before: The lexer is done.",
@@ -38,7 +38,7 @@ def test_an_earlier_summary_is_told_as_one() -> None:
     ]
 
 
-def test_a_result_is_shown_by_its_ends() -> None:
+def test_transcript_shows_the_ends_of_a_result() -> None:
     shown = transcript(step(1, "begins " + "x" * 90_000 + " ends"), 50_000)
     assert "begins" in shown
     assert shown.endswith(" ends")
@@ -47,12 +47,14 @@ def test_a_result_is_shown_by_its_ends() -> None:
 
 @settings(max_examples=150)
 @given(histories(), st.integers(2000, 20_000))
-def test_it_is_about_as_long_as_wanted(body: tuple[Message, ...], longest: int) -> None:
+def test_transcript_is_about_as_long_as_requested(
+    body: tuple[Message, ...], longest: int
+) -> None:
     assert len(transcript(body, longest)) <= longest
     assert len(outline(body, longest)) <= longest
 
 
-def test_errors_and_pictures_of_results_are_told() -> None:
+def test_transcript_mentions_errors_and_images_of_results() -> None:
     failed = ToolResult("c", "view", "No.", is_error=True)
     shown = ToolResult("d", "open", "Opened.", images=(PNG,))
     found = [Message(Role.TOOL, (part,)) for part in (failed, shown)]
@@ -62,13 +64,13 @@ def test_errors_and_pictures_of_results_are_told() -> None:
     ]
 
 
-def test_small_entries_stay_whole_where_large_ones_must_give() -> None:
+def test_transcript_keeps_small_entries_whole() -> None:
     shown = transcript((user("w" * 3000), *agent(9, 1100)[1:], user("Why?")), 6000)
     assert shown.endswith("User: Why?")
     assert len(shown) <= 6000
 
 
-def test_of_too_many_steps_the_first_and_most_of_the_last_are_told() -> None:
+def test_transcript_of_too_many_steps_keeps_the_first_and_most_of_the_last() -> None:
     shown = transcript(agent(300, 900), 12_000).splitlines()
     assert shown[0] == "User: Port it."
     assert any(line.startswith("Result of view: 299 ") for line in shown[-3:])
@@ -77,13 +79,13 @@ def test_of_too_many_steps_the_first_and_most_of_the_last_are_told() -> None:
     assert max(map(len, shown)) < 150
 
 
-def test_the_instruction_says_what_a_summary_holds_and_how_long_it_is() -> None:
+def test_summary_instruction_says_what_to_keep_and_how_long() -> None:
     told = instruction(7000)
     assert SUMMARY_HOLDS in told
     assert "at most 1000 words" in told
 
 
-def test_without_a_model_it_tells_what_was_said_and_which_tools_ran() -> None:
+def test_outline_without_a_model_lists_words_and_tools() -> None:
     body = (*agent(3, 10, task="Port  it\nnow."), *TALK)
     assert outline(body, 5000) == (
         "The user said:\n- Port it now.\n- Fix it.\n\n"
@@ -91,17 +93,17 @@ def test_without_a_model_it_tells_what_was_said_and_which_tools_ran() -> None:
     )
 
 
-def test_an_outline_keeps_the_summary_before_it() -> None:
+def test_outline_keeps_the_summary_before_it() -> None:
     message = summary_message("The lexer is done.", (TextPart("Port it."),))
     shown = outline([message, *step(1, "r")], 5000)
     assert shown.startswith("The lexer is done.\n\nThe user said:\n- Port it.")
 
 
-def test_an_outline_of_long_words_is_short() -> None:
+def test_outline_of_long_words_is_short() -> None:
     said = [user("Please " + "do " * 900 + "it.") for _ in range(200)]
     assert len(outline(said, 5000)) <= 5000
     assert len(outline(said[:1], 5000)) < 400
 
 
-def test_nothing_gives_nothing() -> None:
+def test_transcript_of_nothing_is_empty() -> None:
     assert transcript([], 100) == outline([], 100) == ""

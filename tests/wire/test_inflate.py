@@ -36,13 +36,13 @@ CODINGS = pytest.mark.parametrize(
 
 @CODINGS
 @given(places=CUTS)
-def test_any_slicing_gives_the_plain_bytes(
+def test_inflate_any_slicing_gives_the_plain_bytes(
     coding: str, sent: bytes, places: list[int]
 ) -> None:
     assert undone(coding, cut(sent, places)) == PLAIN
 
 
-def test_each_read_gives_what_it_holds() -> None:
+def test_inflate_each_read_gives_what_it_holds() -> None:
     packer = zlib.compressobj()
     stage = Inflate("deflate")
     for text in (b"one", b"two"):
@@ -58,7 +58,7 @@ def refusal(coding: str, pieces: Iterable[bytes]) -> str:
 
 @pytest.mark.parametrize("coding", ["br", "zstd", "gzip, gzip", "x" * 5000])
 @pytest.mark.case("F10")
-def test_another_coding_is_refused_in_few_words(coding: str) -> None:
+def test_inflate_refuses_an_unknown_content_encoding(coding: str) -> None:
     with pytest.raises(UpstreamGarbled) as caught:
         Inflate(coding)
     assert caught.value.code == "upstream_encoding"
@@ -68,13 +68,13 @@ def test_another_coding_is_refused_in_few_words(coding: str) -> None:
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 @pytest.mark.parametrize("sent", [b"data: plain\n\n", b"\x1f\x8b\x08 broken", b"\xff"])
 @pytest.mark.case("F10")
-def test_damaged_data_are_refused(coding: str, sent: bytes) -> None:
+def test_inflate_refuses_damaged_data(coding: str, sent: bytes) -> None:
     damaged = sent + b"\0" * 20
     assert refusal(coding, [damaged]) == "upstream_encoding"
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_do_more_than_refuse(data: bytes) -> None:
+def test_inflate_refuses_any_bytes_with_its_own_error_only(data: bytes) -> None:
     for coding in ("gzip", "deflate"):
         try:
             undone(coding, [data])
@@ -83,14 +83,14 @@ def test_no_bytes_do_more_than_refuse(data: bytes) -> None:
 
 
 @pytest.mark.case("F10")
-def test_one_read_that_expands_too_far_is_refused() -> None:
+def test_inflate_refuses_a_read_that_expands_too_far() -> None:
     bomb = gzip.compress(b"\0" * (MAX_PER_READ + 2**16))
     assert len(bomb) < 10_000
     assert refusal("gzip", [bomb]) == "upstream_event_too_large"
 
 
 @pytest.mark.case("F10")
-def test_an_answer_that_expands_too_far_is_refused() -> None:
+def test_inflate_refuses_an_answer_that_expands_too_far() -> None:
     packer = zlib.compressobj(1)
     step = b"\0" * (MAX_PER_READ - 2**16)
 
@@ -101,7 +101,7 @@ def test_an_answer_that_expands_too_far_is_refused() -> None:
     assert refusal("deflate", reads()) == "upstream_event_too_large"
 
 
-def test_nothing_is_put_before_a_plain_answer() -> None:
+def test_inflate_passes_identity_unchanged() -> None:
     stage = SSEDecoder()
     assert with_inflate("identity", stage) is stage
     packed = gzip.compress(b"data: x\n\n")
@@ -110,14 +110,14 @@ def test_nothing_is_put_before_a_plain_answer() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
-def test_several_members_in_a_row_are_one_answer(size: int) -> None:
+def test_inflate_reads_several_gzip_members_as_one_answer(size: int) -> None:
     packed = b"".join(gzip.compress(text) for text in (b"one ", b"two ", b"three"))
     pieces = [packed[i : i + size] for i in range(0, len(packed), size)]
     assert undone("gzip", pieces) == b"one two three"
 
 
 @pytest.mark.case("F10")
-def test_several_members_are_capped_together() -> None:
+def test_inflate_limits_several_gzip_members_together() -> None:
     member = gzip.compress(bytes(MAX_PER_READ))
     with pytest.raises(UpstreamGarbled, match="expands"):
         undone("gzip", [member * 2])

@@ -113,11 +113,11 @@ def test_a_body_is_refused(raw: bytes, status: int, code: str) -> None:
 
 
 @pytest.mark.parametrize("pair", ["[]", "{}"])
-def test_the_allowed_depth_is_read(pair: str) -> None:
+def test_json_body_allowed_depth_is_read(pair: str) -> None:
     assert parse_body(nested(MAX_DEPTH, pair)) == json.loads(nested(MAX_DEPTH, pair))
 
 
-def test_wide_is_not_deep() -> None:
+def test_json_body_width_is_not_depth() -> None:
     body: dict[str, Any] = {"a": [[[]]] * 500}
     assert parse_body(json.dumps(body).encode()) == body
 
@@ -131,7 +131,7 @@ def test_wide_is_not_deep() -> None:
         pytest.param(b"\xef\xbb\xbf{}", 0, id="at its start"),
     ],
 )
-def test_a_refusal_names_the_byte(raw: bytes, place: int) -> None:
+def test_json_body_refusal_names_the_byte(raw: bytes, place: int) -> None:
     with pytest.raises(BadRequest, match=rf"at byte {place}\b"):
         parse_body(raw)
 
@@ -150,12 +150,12 @@ def _as_read(digits: str) -> int | float:
     return number if -(2**63) <= number < 2**64 else float(number)
 
 
-def test_halves_are_kept_for_a_stream_that_may_bring_the_other() -> None:
+def test_json_keeps_surrogate_halves_of_a_stream() -> None:
     assert parse_json(b'{"a":"\\ud83d"}', keep_halves=True) == {"a": "\ud83d"}
 
 
 @pytest.mark.parametrize("value", [{"a": 2**70}, {"a": "\ud83d"}, {"a": ["é", 1.5]}])
-def test_what_was_read_can_be_written(value: Any) -> None:
+def test_json_that_was_read_can_be_written(value: Any) -> None:
     assert json.loads(write_json(value)) == value
 
 

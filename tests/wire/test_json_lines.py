@@ -127,7 +127,7 @@ def test_an_endless_line_is_not_kept(size: int) -> None:
     assert fed <= MAX_LINE_BYTES
 
 
-def test_an_endless_document_is_not_kept() -> None:
+def test_json_lines_refuse_an_endless_document() -> None:
     stage, fed = JsonLines(), 0
     assert list(stage.feed(b"{\n")) == []
     with pytest.raises(UpstreamGarbled) as caught:

@@ -34,7 +34,7 @@ def spliced(raw: bytes, value: str = "new") -> bytes:
         ),
     ],
 )
-def test_only_the_string_changes(raw: bytes, changed: bytes) -> None:
+def test_json_splice_changes_only_the_string(raw: bytes, changed: bytes) -> None:
     assert spliced(raw) == changed
 
 
@@ -47,12 +47,12 @@ def test_only_the_string_changes(raw: bytes, changed: bytes) -> None:
         (b'{"x":[{}]}', b'{"model":"new","x":[{}]}'),
     ],
 )
-def test_a_missing_member_comes_first(raw: bytes, changed: bytes) -> None:
+def test_json_splice_puts_a_missing_member_first(raw: bytes, changed: bytes) -> None:
     assert spliced(raw) == changed
 
 
 @pytest.mark.parametrize("other", [b"null", b"1", b"[]", b'{"model":"x"}'])
-def test_another_value_than_a_string_is_replaced_as_well(other: bytes) -> None:
+def test_json_splice_replaces_a_value_that_is_no_string(other: bytes) -> None:
     assert json.loads(spliced(b'{"a":1,"model":%b}' % other)) == {
         "a": 1,
         "model": "new",
@@ -75,7 +75,7 @@ JSON = st.recursive(
     st.sampled_from([None, 1]),
     st.booleans(),
 )
-def test_it_reads_as_the_object_with_the_new_string(
+def test_json_splice_reads_as_the_object_with_the_new_string(
     body: dict[str, Any], value: str, indent: int | None, ascii_only: bool
 ) -> None:
     raw = json.dumps(body, indent=indent, ensure_ascii=ascii_only)

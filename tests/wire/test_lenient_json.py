@@ -58,7 +58,9 @@ SURPLUS = "surplus closing bracket"
         pytest.param('{"a": 1, "a": 2}', {"a": 2}, [], id="duplicates, the last wins"),
     ],
 )  # fmt: skip
-def test_a_liberty_is_taken_and_named(text: str, value: Any, rules: list[str]) -> None:
+def test_lenient_json_takes_and_names_a_liberty(
+    text: str, value: Any, rules: list[str]
+) -> None:
     assert parse_lenient(text) == (value, rules)
 
 
@@ -116,7 +118,7 @@ def test_a_liberty_is_taken_and_named(text: str, value: Any, rules: list[str]) -
         pytest.param("// no\n{}", id="a comment"),
     ],
 )
-def test_what_is_cut_or_unclear_is_refused(text: str) -> None:
+def test_lenient_json_refuses_what_is_truncated_or_unclear(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         parse_lenient(text)
 
@@ -131,7 +133,7 @@ def test_what_is_cut_or_unclear_is_refused(text: str) -> None:
         pytest.param("{}{}]", [{}, {}], [SURPLUS], id="a bracket after two"),
     ],
 )
-def test_values_in_a_row_are_read(
+def test_lenient_json_reads_values_in_a_row(
     text: str, values: list[Any], rules: list[str]
 ) -> None:
     assert parse_run(text) == (values, rules)
@@ -156,14 +158,18 @@ def test_values_in_a_row_are_read(
         pytest.param('{"a": 1}{"a"', 12, True, id="the second of two"),
     ],
 )
-def test_what_is_cut_is_told_from_what_is_broken(text: str, at: int, cut: bool) -> None:
+def test_lenient_json_tells_truncated_from_broken(
+    text: str, at: int, cut: bool
+) -> None:
     with pytest.raises(BrokenJson) as caught:
         parse_run(text)
     assert (caught.value.at, caught.value.cut) == (at, cut)
 
 
 @given(OBJECTS, st.sampled_from([json.dumps, repr]))
-def test_every_strict_prefix_of_an_object_is_cut(value: Any, write: Any) -> None:
+def test_lenient_json_calls_every_strict_prefix_of_an_object_truncated(
+    value: Any, write: Any
+) -> None:
     text = write(value)
     for end in range(1, len(text)):
         with pytest.raises(BrokenJson) as caught:
@@ -171,7 +177,7 @@ def test_every_strict_prefix_of_an_object_is_cut(value: Any, write: Any) -> None
         assert caught.value.cut or re.search(r"\\[xU]", text)
 
 
-def test_the_depth_has_a_limit() -> None:
+def test_lenient_json_depth_is_limited() -> None:
     deep = "[" * MAX_DEPTH + "1" + "]" * MAX_DEPTH
     assert parse_lenient(deep)[1] == []
     with pytest.raises(ValueError, match="deep"):
@@ -189,7 +195,7 @@ def test_what_json_writes_needs_no_liberty(
 
 @settings(max_examples=120)
 @given(VALUES)
-def test_what_python_prints_is_read(value: Any) -> None:
+def test_lenient_json_reads_python_literals(value: Any) -> None:
     text = repr(value)
     try:
         read, rules = parse_lenient(text)
@@ -204,7 +210,9 @@ def test_what_python_prints_is_read(value: Any) -> None:
 
 @settings(max_examples=40)
 @given(OBJECTS, st.sampled_from([json.dumps, repr]))
-def test_every_strict_prefix_of_an_object_is_refused(value: Any, write: Any) -> None:
+def test_lenient_json_refuses_every_strict_prefix_of_an_object(
+    value: Any, write: Any
+) -> None:
     text = write(value)
     for end in range(len(text)):
         with pytest.raises(ValueError, match=r"\w"):

@@ -26,7 +26,7 @@ OBJECTS = st.dictionaries(TEXT, VALUES, max_size=5)
 
 @settings(max_examples=100)
 @given(OBJECTS)
-def test_every_object_is_one_line_and_reads_back_equal(value: dict[str, Any]) -> None:
+def test_ndjson_object_is_one_line_and_reads_back_equal(value: dict[str, Any]) -> None:
     line = encode_line(value)
     assert json.loads(line) == value
     assert line.endswith(b"\n")
@@ -57,11 +57,11 @@ def test_every_object_is_one_line_and_reads_back_equal(value: dict[str, Any]) ->
         ),
     ],
 )
-def test_a_value_becomes_this_line(value: dict[str, Any], line: bytes) -> None:
+def test_ndjson_line_of_a_value(value: dict[str, Any], line: bytes) -> None:
     assert encode_line(value) == line
 
 
 @given(st.text(st.characters(codec=None) | st.characters(categories=["Cs"])))
-def test_no_text_is_refused(text: str) -> None:
+def test_ndjson_refuses_no_text(text: str) -> None:
     back = json.loads(encode_line({"text": text}))["text"]
     assert back == text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -82,7 +82,7 @@ TABLE = pytest.mark.parametrize(
 
 
 @TABLE
-def test_a_stream_gives_its_events(
+def test_sse_stream_gives_its_events(
     stream: bytes, events: list[ServerSentEvent]
 ) -> None:
     assert read([stream]) == events
@@ -90,7 +90,7 @@ def test_a_stream_gives_its_events(
 
 @TABLE
 @pytest.mark.case("F13")
-def test_a_stream_cut_once_anywhere_gives_its_events(
+def test_sse_stream_cut_once_anywhere_gives_its_events(
     stream: bytes, events: list[ServerSentEvent]
 ) -> None:
     for place in range(len(stream) + 1):
@@ -99,7 +99,7 @@ def test_a_stream_cut_once_anywhere_gives_its_events(
 
 @TABLE
 @pytest.mark.case("F13")
-def test_a_stream_byte_by_byte_gives_its_events(
+def test_sse_stream_byte_by_byte_gives_its_events(
     stream: bytes, events: list[ServerSentEvent]
 ) -> None:
     assert read(singles(stream)) == events
@@ -127,7 +127,9 @@ TOKENS = st.sampled_from(
 @given(st.lists(TOKENS, max_size=25).map(b"".join), CUTS)
 @example(b"\r\n\ndata: b", [9, 10])
 @pytest.mark.case("F13")
-def test_any_slicing_gives_the_same_events(stream: bytes, places: list[int]) -> None:
+def test_sse_any_slicing_gives_the_same_events(
+    stream: bytes, places: list[int]
+) -> None:
     stream = b"data: a\n" + stream
     assert read(cut(stream, places)) == read([stream]) == read(singles(stream))
 
@@ -142,16 +144,16 @@ SLICES = st.lists(
 @settings(max_examples=300)
 @given(st.lists(SLICES, max_size=6))
 @pytest.mark.case("F13")
-def test_any_slices_give_what_a_plain_reader_gives(slices: list[bytes]) -> None:
+def test_sse_any_slicing_agrees_with_a_plain_reader(slices: list[bytes]) -> None:
     assert run(SSEDecoder(), slices) == reference(b"".join(slices))
 
 
-def test_a_line_may_be_cut_before_what_looks_like_an_event() -> None:
+def test_sse_line_may_be_cut_before_what_looks_like_an_event() -> None:
     pieces = [b"data: a\n\n", b'data: {"text": "', b'data: b"}\n\n']
     assert read(pieces) == [Event(b"a"), Event(b'{"text": "data: b"}')]
 
 
-def test_an_event_is_given_as_soon_as_its_blank_line_came() -> None:
+def test_sse_event_is_given_as_soon_as_its_blank_line_came() -> None:
     decoder = SSEDecoder()
     assert list(decoder.feed(b"data: a\n")) == []
     assert list(decoder.feed(b"\ndata: b")) == [Event(b"a")]
@@ -161,7 +163,7 @@ def test_an_event_is_given_as_soon_as_its_blank_line_came() -> None:
 @pytest.mark.parametrize(
     "page", [b"<!DOCTYPE html>", b"  \r\n<html>", BOM + b"<html>", b"<"]
 )
-def test_a_web_page_is_refused(page: bytes) -> None:
+def test_sse_web_page_is_refused(page: bytes) -> None:
     for pieces in ([page], singles(page)):
         with pytest.raises(UpstreamGarbled) as caught:
             read(pieces)
@@ -182,7 +184,7 @@ LINE = b"data: " + b"x" * (2**20 - 6)  # one MiB
     ],
 )
 @pytest.mark.case("F08")
-def test_an_event_above_the_limit_is_refused(stream: list[bytes]) -> None:
+def test_sse_event_above_the_limit_is_refused(stream: list[bytes]) -> None:
     with pytest.raises(UpstreamGarbled) as caught:
         read(stream)
     assert caught.value.code == "upstream_event_too_large"
@@ -205,18 +207,18 @@ def test_an_event_above_the_limit_is_refused(stream: list[bytes]) -> None:
         ),
     ],
 )
-def test_no_stream_is_refused_for_its_length(stream: list[bytes]) -> None:
+def test_sse_stream_is_not_limited_in_length(stream: list[bytes]) -> None:
     assert read(stream)
 
 
 @pytest.mark.case("F08")
-def test_a_document_above_its_limit_is_refused() -> None:
+def test_sse_document_above_its_limit_is_refused() -> None:
     piece = b"[" * 2**20
     with pytest.raises(UpstreamGarbled) as caught:
         read([piece] * (MAX_DOCUMENT_BYTES // len(piece)) + [b"["])
     assert caught.value.code == "upstream_event_too_large"
 
 
-def test_blank_bytes_before_the_first_event_are_not_kept() -> None:
+def test_sse_blank_bytes_before_the_first_event_are_not_kept() -> None:
     blanks = [b" " * 2**20] * 5 + [b" "] * 1000
     assert read([*blanks, b"\ndata: x\n\n"]) == [ServerSentEvent(b"x")]

@@ -23,7 +23,7 @@ LOST = "\ufffd"
         pytest.param(f"{HIGH}{HIGH}{LOW}", f"{LOST}😀", id="a half before a pair"),
     ],
 )
-def test_halves_are_joined_or_replaced(text: str, clean: str) -> None:
+def test_surrogate_halves_are_joined_or_replaced(text: str, clean: str) -> None:
     assert join_surrogates(text) == clean
 
 
@@ -39,7 +39,7 @@ def test_halves_are_joined_or_replaced(text: str, clean: str) -> None:
         pytest.param([f"a{HIGH}"], ["a"], LOST, id="the end after a half"),
     ],
 )
-def test_a_high_half_is_held_back(
+def test_a_high_surrogate_is_held_back(
     pieces: list[str], given_out: list[str], rest: str
 ) -> None:
     buffer = SurrogateBuffer()
@@ -49,7 +49,9 @@ def test_a_high_half_is_held_back(
 
 
 @given(st.text(f"ab{HIGH}{LOW}😀"), CUTS)
-def test_any_slicing_gives_the_same_text(text: str, places: list[int]) -> None:
+def test_surrogates_any_slicing_gives_the_same_text(
+    text: str, places: list[int]
+) -> None:
     buffer = SurrogateBuffer()
     out = "".join(buffer.feed(piece) for piece in cut(text, places))
     assert out + buffer.flush() == join_surrogates(text)
