@@ -1,79 +1,142 @@
 """What byok notes of a request while it answers it; never any content.
 
-Whoever has something to note finds the record of the request by itself: it belongs to
-the task that answers.
+One record is made for each request (`server/app.py`) and filled on the way: the
+endpoint and the client where the request arrives, the model where one is chosen, tokens
+and repairs where the answer is written. Observers (`byok/observer.py`) read it.
+
+Within `server/` the record is passed as an argument. `upstream/` finds it in a
+ContextVar: between the server and an HTTP call stand the context window, the repeated
+tool call, the fill-in-the-middle modes and summaries, which have nothing to note; each
+of them would have to take the record and pass it on. A summary that an answer needs
+counts as attempts of the same request, as the variable is inherited by tasks and
+threads.
 """
 
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
 
+from byok.errors import ByokError
 from byok.events import Usage
+from byok.model_ids import ListedModel
 
-_LONGEST = 100  # characters of a model's id
+CLIENT_GONE = 499  # the status of a request whose client closed the connection
+
+
+class Hop(StrEnum):
+    """Where bytes pass: the four hops of a request and its answer."""
+
+    FROM_CLIENT = "from_client"
+    TO_UPSTREAM = "to_upstream"
+    FROM_UPSTREAM = "from_upstream"
+    TO_CLIENT = "to_client"
+
+
+class Tap(Protocol):
+    """Receives the bytes of one request as they pass; must not block or raise."""
+
+    def __call__(self, hop: Hop, data: bytes, /) -> None:
+        """Take one piece: a body, or what one read or write carried."""
+        ...
+
+
+class Outcome(StrEnum):
+    """How a request ended."""
+
+    OPEN = "open"
+    OK = "ok"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
 
 
 @dataclass(slots=True)
-class Record:
-    """One request: the log's line about it is made of this.
+class RequestRecord:
+    """One request and what came of it.
 
-    `first_byte` is in seconds from the start to the upstream's first word, None without
-    one. `attempts` counts requests to upstreams, `repairs` mended tool calls.
+    `endpoint` is the path of a known endpoint, never the path that was sent. `client`
+    is a family and a version, such as `vscode/0.600.1`. `upstream` and `model` are what
+    was asked last. `first_byte` is in seconds from the start to the upstream's first
+    event, None without one. `attempts` counts requests to upstreams, `repairs` changed
+    tool calls, `notices` sentences that byok added to the answer. `status` is that of
+    the HTTP answer, 0 while it is open; `error` and `error_class` are the code and the
+    class of a failure, which may also be told in an answer with status 200.
     """
 
     request_id: str = ""
-    route: str = "(none)"
-    model: str = ""  # the one that was asked, as byok:<upstream>:<model>
-    first_byte: float | None = None
+    method: str = ""
+    endpoint: str = "(none)"
+    client: str = ""
+    trusted: bool = False  # the token was shown
+    conversation: str = ""
+    upstream: str = ""
+    model: str = ""
     attempts: int = 0
-    repairs: int = 0
-    failure: str = ""  # the code of an error that the answer itself tells
+    first_byte: float | None = None
     usage: Usage | None = None
+    repairs: int = 0
+    notices: int = 0
+    status: int = 0
+    error: str = ""
+    error_class: str = ""
+    tap: Tap | None = None
     clock: Callable[[], float] = time.monotonic
     started: float = field(init=False)
+    ended: float | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.started = self.clock()
 
-    def note_first_byte(self) -> None:
-        """Note that the upstream said something."""
-        if self.first_byte is None:
-            self.first_byte = self.clock() - self.started
+    @property
+    def model_id(self) -> str:
+        """The model that was asked, as `byok:<upstream>:<model>`; "" without one."""
+        return ListedModel(self.upstream, self.model).id if self.upstream else ""
 
     @property
     def seconds(self) -> float:
-        """How long the request has taken so far."""
-        return self.clock() - self.started
+        """How long the request took, or has taken so far."""
+        return (self.clock() if self.ended is None else self.ended) - self.started
 
-    def __str__(self) -> str:
-        """Write what an upstream did, "" where none was asked."""
-        if not self.model:
-            return ""
-        facts = [self.model[:_LONGEST]]
-        if self.first_byte is not None:
-            facts.append(f"first={self.first_byte * 1000:.0f}ms")
-        if usage := self.usage:
-            facts.append(f"in={usage.input_tokens} cached={usage.cache_read_tokens}")
-            facts.append(f"out={usage.output_tokens}")
-        if self.attempts > 1:
-            facts.append(f"attempts={self.attempts}")
-        if self.repairs:
-            facts.append(f"repairs={self.repairs}")
-        if self.failure:
-            facts.append(f"error={self.failure}")
-        return " ".join(facts)
+    @property
+    def outcome(self) -> Outcome:
+        """How the request ended."""
+        if self.ended is None:
+            return Outcome.OPEN
+        if self.status == CLIENT_GONE:
+            return Outcome.CANCELLED
+        return Outcome.FAILED if self.error else Outcome.OK
+
+    def note_attempt(self, content: bytes) -> None:
+        """Count a request to an upstream."""
+        self.attempts += 1
+        if self.tap is not None:
+            self.tap(Hop.TO_UPSTREAM, content)
+
+    def note_first_byte(self) -> None:
+        """Note that the upstream answered; only the first time counts."""
+        if self.first_byte is None:
+            self.first_byte = self.clock() - self.started
+
+    def note_error(self, error: ByokError) -> None:
+        """Note a failure that the client is told."""
+        self.error, self.error_class = error.code, type(error).__name__
+
+    def finish(self, status: int) -> None:
+        """Note the end."""
+        self.status, self.ended = status, self.clock()
 
 
-_current: ContextVar[Record] = ContextVar("record")
+_current: ContextVar[RequestRecord] = ContextVar("record")
 
 
-def begin_record(record: Record) -> Record:
+def begin_record(record: RequestRecord) -> RequestRecord:
     """Make this the record of whatever the current task does from now on."""
     _current.set(record)
     return record
 
 
-def current_record() -> Record:
+def current_record() -> RequestRecord:
     """Return the record of the request, or one that nobody reads."""
-    return _current.get(None) or Record()
+    return _current.get(None) or RequestRecord()

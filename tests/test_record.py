@@ -2,39 +2,75 @@
 
 import asyncio
 
-from byok.events import Usage
-from byok.record import Record, begin_record, current_record
-from tests.fakes.clock import Clock
+from byok.errors import UpstreamGarbled
+from byok.record import Hop, Outcome, RequestRecord, begin_record, current_record
 
 
-def test_a_request_that_asked_nobody_has_nothing_to_tell() -> None:
-    assert str(Record("r1", "/chat", first_byte=1.0, attempts=1)) == ""
+class Clock:
+    """A time that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
-def test_what_an_upstream_did_is_one_line() -> None:
-    record = Record(model="byok:one:m", clock=(clock := Clock()))
+def test_only_the_first_byte_of_an_answer_counts() -> None:
+    record = RequestRecord(clock=(clock := Clock()))
     clock.now += 0.25
     record.note_first_byte()
     clock.now += 1
     record.note_first_byte()
-    assert record.seconds == 1.25
-    assert str(record) == "byok:one:m first=250ms"
-    record.usage, record.attempts, record.repairs = Usage(1200, 30, 1000), 2, 1
-    record.failure = "upstream_cut"
-    assert str(record) == (
-        "byok:one:m first=250ms in=1200 cached=1000 out=30 attempts=2 repairs=1 "
-        "error=upstream_cut"
-    )
+    assert record.first_byte == 0.25
+
+
+def test_the_duration_stands_still_after_the_end() -> None:
+    record = RequestRecord(clock=(clock := Clock()))
+    clock.now += 1
+    assert record.seconds == 1
+    record.finish(200)
+    clock.now += 1
+    assert record.seconds == 1
+
+
+def test_the_outcome_is_told_by_error_and_status() -> None:
+    record = RequestRecord()
+    outcomes = [record.outcome]
+    record.finish(200)
+    outcomes.append(record.outcome)
+    record.note_error(UpstreamGarbled("no JSON"))
+    outcomes.append(record.outcome)
+    record.finish(499)
+    outcomes.append(record.outcome)
+    told = [Outcome.OPEN, Outcome.OK, Outcome.FAILED, Outcome.CANCELLED]
+    assert outcomes == told
+    assert record.error == UpstreamGarbled("").code
+    assert record.error_class == "UpstreamGarbled"
+
+
+def test_a_model_has_an_id_where_one_was_asked() -> None:
+    assert RequestRecord().model_id == ""
+    assert RequestRecord(upstream="one", model="m").model_id == "byok:one:m"
+
+
+def test_each_attempt_is_counted_and_tapped() -> None:
+    record, seen = RequestRecord(), list[tuple[Hop, bytes]]()
+    record.note_attempt(b"one")
+    record.tap = lambda hop, data: seen.append((hop, data))
+    record.note_attempt(b"two")
+    assert record.attempts == 2
+    assert seen == [(Hop.TO_UPSTREAM, b"two")]
 
 
 async def test_a_record_belongs_to_the_task_that_answers() -> None:
     async def answer(name: str) -> str:
-        begin_record(Record(name))
+        begin_record(RequestRecord(name))
         await asyncio.sleep(0)
-        await asyncio.to_thread(noted)
+        await asyncio.to_thread(note)
         return f"{current_record().request_id} {current_record().attempts}"
 
-    def noted() -> None:
+    def note() -> None:
         current_record().attempts += 1
 
     told = await asyncio.gather(answer("a"), answer("b"))

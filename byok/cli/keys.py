@@ -133,7 +133,7 @@ def _try_here(name: str, config: Path | None) -> "Json":
     _key_query(name, load(config)[0])
 
     async def work(services: "Services") -> "Json":
-        from byok.server.own import try_key
+        from byok.server.daemon_endpoints import try_key
 
         services.forget_keys()  # so that the keyring is used for a local server too
         first = next(iter(services.upstreams))

@@ -28,7 +28,7 @@ def models(
     The running daemon is asked. With --upstream or --config, or if no daemon is
     running, the upstreams of the settings are asked.
     """
-    from byok.server.own import catalog
+    from byok.server.daemon_endpoints import catalog
 
     asked_for_others = bool(upstream or config)
     told = None if asked_for_others else ask_daemon(Service.CATALOG)

@@ -1,4 +1,4 @@
-"""Every request comes in here: who asks, is byok well, and the log; then its endpoint.
+"""Entry point of every request: origin and token, health, its record, its endpoint.
 
 The endpoints are loaded while the port is open already: a request that comes before
 waits for them, and /health does not.
@@ -8,58 +8,36 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from byok.daemon import challenge
 from byok.errors import ByokError, NotReady
-from byok.record import Record, begin_record
+from byok.observer import Observers
+from byok.record import CLIENT_GONE, Hop, RequestRecord, begin_record
 from byok.redact import Redactor
 from byok.server.http.body import parse_request, read_body
+from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate, shutting_down
 from byok.server.http.guard import Guard
 from byok.server.http.protocol import note_token
 from byok.server.http.reply import (
     REQUEST_ID,
-    error_response,
+    body_bytes,
     internal_error,
     json_response,
 )
-from byok.server.openai_api import is_openai
+from byok.server.http.user_agent import client_of
 
 if TYPE_CHECKING:
     from byok.chat import Json
 
 _log = logging.getLogger(__name__)
-_access = logging.getLogger("byok.access")
 _HEALTH = frozenset({"/health", "/healthz"})
-_OWN = ("/health", "/byok/")  # what byok's own commands ask, again and again
-_CLIENT_GONE = 499
 
 
-@dataclass(slots=True)
-class Exchange:
-    """A request on its way, and what is known of it."""
-
-    request: BaseRequest
-    record: Record
-    redactor: Redactor
-    trusted: bool = False  # the token was shown
-
-    @property
-    def request_id(self) -> str:
-        """What names the request in answers and in the log."""
-        return self.record.request_id
-
-    def write_error(self, error: ByokError) -> Response:
-        """Write an error as this client reads it."""
-        openai = is_openai(self.request.raw_path)
-        return error_response(error, self.request_id, self.redactor, openai=openai)
-
-
-Answer: TypeAlias = Callable[[Exchange], Awaitable[StreamResponse]]
+Handler: TypeAlias = Callable[[HttpExchange], Awaitable[StreamResponse]]
 
 
 class App:
@@ -70,6 +48,7 @@ class App:
         guard: Guard,
         gate: Gate,
         redactor: Redactor,
+        observers: Observers,
         *,
         prove: Callable[["Json"], "Json"],
         body_gap: float = 15.0,
@@ -78,13 +57,14 @@ class App:
         self._guard = guard
         self._gate = gate
         self._redactor = redactor
+        self._observers = observers
         self._prove = prove
         self._body_gap = body_gap
         self._challenge_seconds = challenge_seconds
-        self._endpoints: Answer | None = None
+        self._endpoints: Handler | None = None
         self._settled = asyncio.Event()
 
-    def open(self, endpoints: Answer) -> None:
+    def open(self, endpoints: Handler) -> None:
         """Let requests in; those that came before were waiting."""
         self._endpoints = endpoints
         self._settled.set()
@@ -95,34 +75,31 @@ class App:
 
     async def __call__(self, request: BaseRequest) -> StreamResponse:
         """Answer one request; every failure becomes an answer here."""
-        record = begin_record(Record(secrets.token_hex(8)))
-        exchange = Exchange(request, record, self._redactor)
-        status = _CLIENT_GONE
+        agent = request.headers.get("User-Agent", "")
+        record = begin_record(
+            RequestRecord(secrets.token_hex(8), request.method, client=client_of(agent))
+        )
+        self._observers.start(record)
+        status = CLIENT_GONE
         try:
+            exchange = HttpExchange(request, record, self._redactor)
             response = await self._answer_or_fail(exchange)
             status = response.status
             if not response.prepared:
                 response.headers[REQUEST_ID] = record.request_id
+                if record.tap is not None and isinstance(response, Response):
+                    record.tap(Hop.TO_CLIENT, body_bytes(response))
             return response
         finally:
-            told = exchange.trusted and not record.route.startswith(_OWN)
-            _access.log(
-                logging.INFO if told else logging.DEBUG,
-                "%s %s %d %.0f ms %s%s",
-                request.method if request.method.isalpha() else "?",
-                record.route,
-                status,
-                record.seconds * 1000,
-                record.request_id,
-                f" {facts}" if (facts := str(record)) else "",
-            )
+            record.finish(status)
+            self._observers.finish(record)
 
-    async def _answer_or_fail(self, exchange: Exchange) -> StreamResponse:
+    async def _answer_or_fail(self, exchange: HttpExchange) -> StreamResponse:
         try:
             return await self._answer(exchange)
         except ByokError as error:
             failure = error
-            if not exchange.trusted:
+            if not exchange.record.trusted:
                 self._guard.count_refused(error)
         except (asyncio.CancelledError, ConnectionError):
             raise
@@ -133,18 +110,18 @@ class App:
             failure = internal_error()
         return exchange.write_error(failure)
 
-    async def _answer(self, exchange: Exchange) -> StreamResponse:
+    async def _answer(self, exchange: HttpExchange) -> StreamResponse:
         """Check the head and answer, in the order that the guard explains."""
         request = exchange.request
         self._guard.check_origin(request)
         if request.raw_path in _HEALTH and request.method in ("GET", "HEAD"):
-            exchange.record.route = request.raw_path
+            exchange.record.endpoint = request.raw_path
             return self._health()
         if request.raw_path == challenge.PATH and request.method == "POST":
-            exchange.record.route = request.raw_path
+            exchange.record.endpoint = request.raw_path
             return await self._answer_challenge(request)
         self._guard.check_token(request.headers)
-        exchange.trusted = True
+        exchange.record.trusted = True
         note_token(request)
         await self._settled.wait()
         if self._endpoints is None:

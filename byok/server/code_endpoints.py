@@ -26,7 +26,7 @@ class CodeEndpoints:
 
     def __init__(self, context: CodeContext) -> None:
         self._context = context
-        self._handlers: Mapping[Service, Callable[[Json], Awaitable[Json]]] = {
+        self.handlers: Mapping[Service, Callable[[Json], Awaitable[Json]]] = {
             Service.FIND_MISSING: self._find_missing,
             Service.BATCH_UPLOAD: self._batch_upload,
             Service.CHECKPOINT: self._checkpoint,
@@ -39,17 +39,13 @@ class CodeEndpoints:
             Service.INDEX_WHY: self._why,
         }
 
-    def __contains__(self, service: Service) -> bool:
-        """Tell whether this answers a service."""
-        return service in self._handlers
-
     async def answer(self, service: Service, body: Json) -> Json:
         """Answer a request.
 
         Raises:
             ByokError: the request is wrong, or the index cannot be used.
         """
-        return await self._handlers[service](body)
+        return await self.handlers[service](body)
 
     # What clients ask
 

@@ -2,11 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from aiohttp.web import StreamResponse
 
@@ -16,29 +15,56 @@ from byok.augment.completion.shown import Shown
 from byok.augment.endpoints import Generate
 from byok.augment.reply_job import Decode, Defaults, ReplyFacts, ignore_kind
 from byok.chat import Json
+from byok.code_query import BlobNames
+from byok.config.sections import CompletionSettings
 from byok.errors import ByokError
-from byok.server.app import Exchange
+from byok.record import RequestRecord
+from byok.retrieval.code_context import CodeContext
+from byok.server.answerable import Answerable
 from byok.server.grounding import Grounding
+from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate
 from byok.server.http.reply import internal_error, json_response
-from byok.server.target import choose_model
-from byok.server.turn import AnswerTurn
+from byok.server.model_answer import AnswerTools, ModelAnswer
+from byok.server.target import ModelChooser
 from byok.threads import Runner
-from byok.wiring.services import Services
 
 _log = logging.getLogger(__name__)
 _SESSION = "X-Request-Session-Id"
 
 
 @dataclass(frozen=True, slots=True)
-class _Pending:
-    """A completion to be made; of those for the same `whom` only the newest counts."""
+class PendingCompletion:
+    """A completion to be made; of those for the same `asker` only the newest counts."""
 
-    turn: AnswerTurn
+    completer: "Completer"
+    record: RequestRecord
+    model_answer: ModelAnswer
     reply: CompletionObject
     upstream: str
-    whom: Hashable
+    asker: Hashable
     key: Hashable  # of the prediction
+    blobs: BlobNames
+
+    async def answer(self) -> StreamResponse:
+        """Ask the model, and find out meanwhile what of the blobs is unknown."""
+        return await self.completer.complete(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyCompletion:
+    """A completion whose text is known already."""
+
+    grounding: Grounding
+    reply: CompletionObject
+    text: str
+    blobs: BlobNames
+    request_id: str
+
+    async def answer(self) -> StreamResponse:
+        """Answer with the text, and with what of the blobs is unknown."""
+        self.reply.facts = await self.grounding.facts(self.blobs, self.request_id)
+        return json_response(self.reply.write(self.text))
 
 
 @dataclass(slots=True)
@@ -48,58 +74,73 @@ class _UnderWay:
 
 
 class Completer:
-    """Answers the Completing rows."""
+    """Understands and makes the completions of the Completing rows."""
 
-    def __init__(self, services: Services, gate: Gate, grounding: Grounding) -> None:
-        self._services = services
-        self._gate = gate
+    def __init__(
+        self,
+        models: ModelChooser,
+        defaults: Callable[[str, str], Defaults],
+        context: CodeContext,
+        grounding: Grounding,
+        tools: AnswerTools,
+        gate: Gate,
+        settings: CompletionSettings,
+    ) -> None:
+        """Take what completions need; `defaults` are by endpoint and upstream."""
+        self._models = models
+        self._defaults = defaults
+        self._context = context
         self._grounding = grounding
+        self._tools = tools
+        self._gate = gate
+        self._settings = settings
         self._shown = Shown()
         self._under_way: dict[Hashable, _UnderWay] = {}
-        self._failures: dict[str, str] = {}  # upstream -> what was told of it last
+        self._failures: dict[str, str] = {}  # upstream -> what was logged of it last
 
     async def understand(
         self,
         row: Generate,
         decode: Decode[CompletionObject],
         body: Json,
-        exchange: Exchange,
+        exchange: HttpExchange,
         run: Runner,
-    ) -> Callable[[], Awaitable[StreamResponse]]:
-        """Understand a request, and return what is left to do without its body."""
-        services, request_id = self._services, exchange.request_id
-        choice = await choose_model(services, row.purpose, body)
-        name = choice.upstream.name
-        job = await run(partial(decode, body, self._defaults(row, name), ignore_kind))
-        names = await run(partial(blob_names, body))
-        facts = partial(self._grounding.facts, names, request_id)
+    ) -> Answerable:
+        """Choose the model and read the body; some texts are known without asking."""
+        request_id = exchange.request_id
+        destination = await self._models.choose(row.purpose, body)
+        upstream = destination.upstream.name
+        defaults = self._completion_defaults(row, upstream)
+        job = await run(partial(decode, body, defaults, ignore_kind))
+        blobs = await run(partial(blob_names, body))
         reply = job.reply(ReplyFacts(request_id))
         cursor = reply.cursor
-        key = (name, choice.model, row.path, cursor.path)
+        key = (upstream, destination.model, row.path, cursor.path)
         # What is typed into a file of keys would leave the machine unasked.
-        secret = job.chat.fim is not None and services.context.is_secret(cursor.path)
+        secret = job.chat.fim is not None and self._context.is_secret(cursor.path)
         if secret or not job.chat.messages:
-            return partial(_ready, reply, facts, "")
+            return ReadyCompletion(self._grounding, reply, "", blobs, request_id)
         if rest := self._shown.rest(key, cursor):
-            return partial(_ready, reply, facts, rest)
+            return ReadyCompletion(self._grounding, reply, rest, blobs, request_id)
         session = exchange.request.headers.get(_SESSION, "")
-        whom = (session, row.path, cursor.path) if session else request_id
-        turn = AnswerTurn(services, choice, job.chat, reply, request_id)
-        return partial(self._answer, _Pending(turn, reply, name, whom, key), facts)
+        asker = (session, row.path, cursor.path) if session else request_id
+        answer = ModelAnswer(destination, job.chat, reply, exchange.record, self._tools)
+        return PendingCompletion(
+            self, exchange.record, answer, reply, upstream, asker, key, blobs
+        )
 
-    async def _answer(
-        self, pending: _Pending, facts: Callable[[], Coroutine[Any, Any, ReplyFacts]]
-    ) -> StreamResponse:
-        """Ask, and find out meanwhile what is unknown of the client's blobs."""
+    async def complete(self, pending: PendingCompletion) -> StreamResponse:
+        """Make a completion."""
         reply = pending.reply
         async with asyncio.TaskGroup() as group:
-            known = group.create_task(facts())
+            facts = self._grounding.facts(pending.blobs, pending.record.request_id)
+            known = group.create_task(facts)
             await self._complete(pending)
         self._shown.keep(pending.key, reply.cursor, reply.text)
         reply.facts = known.result()
         return json_response(reply.write(reply.text))
 
-    async def _complete(self, pending: _Pending) -> None:
+    async def _complete(self, pending: PendingCompletion) -> None:
         """Ask; a failure is a completion without text."""
         name = pending.upstream
         try:
@@ -110,24 +151,25 @@ class Completer:
             if self._failures.get(name) != error.code:
                 self._failures[name] = error.code
                 _log.warning("no completions from %s: %s", name, error.log_text)
+            pending.record.note_error(error)
             pending.reply.fail_whole(error)
         except Exception:
-            _log.exception("request %s failed", pending.turn.request_id)
+            _log.exception("request %s failed", pending.record.request_id)
             pending.reply.fail_whole(internal_error())
 
-    async def _in_time(self, pending: _Pending) -> None:
+    async def _in_time(self, pending: PendingCompletion) -> None:
         """Ask, and stop when enough came, the time is over, or a newer one asks."""
-        turn, reply, gate = pending.turn, pending.reply, self._gate
+        answer, reply, gate = pending.model_answer, pending.reply, self._gate
         async with (
             gate.enter(wait=False),
             gate.raise_on_stop(),
-            self._newest(pending.whom) as mine,
+            self._newest(pending.asker) as mine,
         ):
             try:
-                async with mine.scope, turn.events() as batches:
+                async with mine.scope, answer.events() as batches:
                     async for batch in batches:
-                        turn.lines(batch)
-                        if turn.ended or reply.enough:
+                        answer.lines(batch)
+                        if answer.ended or reply.enough:
                             break
             except TimeoutError:
                 if not mine.scope.expired():
@@ -135,38 +177,30 @@ class Completer:
                 if not mine.outdated:
                     reply.in_time()
                 return
-        if not turn.ended:
-            turn.end()
+        if not answer.ended:
+            answer.end()
 
     @asynccontextmanager
-    async def _newest(self, whom: Hashable) -> AsyncIterator[_UnderWay]:
+    async def _newest(self, asker: Hashable) -> AsyncIterator[_UnderWay]:
         """End the older one of the same editor and file: nobody waits for it."""
         now = asyncio.get_running_loop().time()
-        older = self._under_way.get(whom)
+        older = self._under_way.get(asker)
         if older is not None and not older.scope.expired():
             older.outdated = True
             older.scope.reschedule(now)
-        seconds = self._services.settings.completion.timeout_ms / 1000
-        mine = self._under_way[whom] = _UnderWay(asyncio.timeout(seconds))
+        seconds = self._settings.timeout_ms / 1000
+        mine = self._under_way[asker] = _UnderWay(asyncio.timeout(seconds))
         try:
             yield mine
         finally:
-            if self._under_way.get(whom) is mine:
-                del self._under_way[whom]
+            if self._under_way.get(asker) is mine:
+                del self._under_way[asker]
 
-    def _defaults(self, row: Generate, upstream: str) -> Defaults:
+    def _completion_defaults(self, row: Generate, upstream: str) -> Defaults:
         """Return the user's defaults, with the shorter answer of a completion."""
-        defaults = self._services.defaults(row.path, upstream)
+        defaults = self._defaults(row.path, upstream)
         sampling = defaults.sampling
-        most = self._services.settings.completion.max_tokens
+        most = self._settings.max_tokens
         if sampling.max_tokens is not None:
             most = min(most, sampling.max_tokens)
         return replace(defaults, sampling=replace(sampling, max_tokens=most))
-
-
-async def _ready(
-    reply: CompletionObject, facts: Callable[[], Awaitable[ReplyFacts]], text: str
-) -> StreamResponse:
-    """Answer with what is known already."""
-    reply.facts = await facts()
-    return json_response(reply.write(text))

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from aiohttp.web import BaseRequest, Response, StreamResponse
+from aiohttp.web import Response, StreamResponse
 
 from byok.augment.body import first_text
 from byok.dialects.openai_chat.usage import usage_near_end
 from byok.errors import ByokError
-from byok.record import current_record
+from byok.record import RequestRecord
+from byok.redact import Redactor
+from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate
 from byok.server.http.reply import COMMON
 from byok.server.http.stream import OpenStream
@@ -19,10 +21,9 @@ from byok.server.openai_api import Forward, error_body
 from byok.threads import Runner
 from byok.upstream.base import Forwarded
 from byok.upstream.http_body import read_to_end
-from byok.upstream.router import Destination
+from byok.upstream.router import Destination, Router
 from byok.wire.json_body import write_json
 from byok.wire.json_splice import with_string
-from byok.wiring.services import Services
 
 _log = logging.getLogger(__name__)
 _TYPE = "content-type"
@@ -31,68 +32,86 @@ _END = 4096  # bytes at the end of a stream, where it counts its tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Forwarding:
+class ForwardedRequest:
     """A request that is ready to be passed on."""
 
-    choice: Destination
+    forwarder: "Forwarder"
+    exchange: HttpExchange
+    destination: Destination
     path: str
     content: bytes
+
+    async def answer(self) -> StreamResponse:
+        """Answer streamed or whole, as the upstream does."""
+        return await self.forwarder.forward(self)
 
 
 class Forwarder:
     """Answers the Forward routes."""
 
     def __init__(
-        self, services: Services, gate: Gate, *, patience: float = 30.0
+        self, router: Router, redactor: Redactor, gate: Gate, *, patience: float = 30.0
     ) -> None:
-        self._services = services
+        self._router = router
+        self._redactor = redactor
         self._gate = gate
         self._patience = patience
 
-    async def forwarding(
-        self, row: Forward, raw: bytes, body: dict[str, Any], run: Runner
-    ) -> "Forwarding":
-        """Say what is sent where."""
-        router = self._services.router
-        choice = await router.choose_listed(first_text(body, "model"))
-        content = await run(partial(with_string, raw, body, "model", choice.model))
-        return Forwarding(choice, row.upstream_path, content)
+    async def understand(
+        self,
+        row: Forward,
+        raw: bytes,
+        body: dict[str, Any],
+        exchange: HttpExchange,
+        run: Runner,
+    ) -> ForwardedRequest:
+        """Choose the upstream; only the model's name changes in the bytes."""
+        destination = await self._router.choose_listed(first_text(body, "model"))
+        model = destination.model
+        content = await run(partial(with_string, raw, body, "model", model))
+        path = row.upstream_path
+        return ForwardedRequest(self, exchange, destination, path, content)
 
-    async def answer(self, sent: "Forwarding", request: BaseRequest) -> StreamResponse:
-        """Answer one request, streamed or whole as the upstream does."""
-        begun = sent.choice.upstream.forward(sent.path, sent.content)
-        record = current_record()
-        record.model = sent.choice.model_id
+    async def forward(self, sent: ForwardedRequest) -> StreamResponse:
+        """Send a request and pass the answer on.
+
+        Raises:
+            ByokError: before anything was sent.
+        """
+        upstream, record = sent.destination.upstream, sent.exchange.record
+        record.upstream, record.model = upstream.name, sent.destination.model
+        begun = upstream.forward(sent.path, sent.content)
         async with self._gate.enter(), AsyncExitStack() as stack:
             async with self._gate.raise_on_stop():
                 answer = await stack.enter_async_context(begun)
                 record.note_first_byte()
                 headers = {**COMMON, **_JSON, **answer.headers}
                 if not headers[_TYPE].startswith("text/event-stream"):
-                    body = await read_to_end(answer.reads)
-                    record.usage = usage_near_end(body)
-                    return Response(body=body, headers=headers)
-            return await self._stream_answer(request, headers, answer)
+                    whole = await read_to_end(answer.reads)
+                    record.usage = usage_near_end(whole)
+                    return Response(body=whole, headers=headers)
+            return await self._stream(sent.exchange, headers, answer)
 
-    async def _stream_answer(
-        self, request: BaseRequest, headers: dict[str, str], answer: Forwarded
+    async def _stream(
+        self, exchange: HttpExchange, headers: dict[str, str], answer: Forwarded
     ) -> StreamResponse:
         end = b""
-        async with OpenStream(request, headers, patience=self._patience) as stream:
+        async with OpenStream(exchange, headers, patience=self._patience) as stream:
             try:
                 async with self._gate.raise_on_stop():
                     async for data in answer.reads:
                         end = (end + data)[-_END:]
                         await stream.write(data)
-                current_record().usage = usage_near_end(end)
+                exchange.record.usage = usage_near_end(end)
             except ByokError as error:
-                await stream.write(self._last_words(error))
+                await stream.write(self._last_words(error, exchange.record))
             await stream.finish()
         return stream.response
 
-    def _last_words(self, error: ByokError) -> bytes:
+    def _last_words(self, error: ByokError, record: RequestRecord) -> bytes:
         """Tell of a failure in the middle as one more event, as OpenAI does."""
-        model = current_record().model
+        model = record.model_id
         _log.warning("a stream from %s broke: %s", model, error.log_text)
-        shown = error_body(error.redact(self._services.redactor))
+        record.note_error(error)
+        shown = error_body(error.redact(self._redactor))
         return b"\n\ndata: " + write_json(shown) + b"\n\n"

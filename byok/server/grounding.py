@@ -22,7 +22,7 @@ T = TypeVar("T")
 class Grounding:
     """Looks up what the jobs of clients are about.
 
-    Where uploads do not come here (`keeps_uploads`), there is nothing to find, and
+    ServedBy uploads do not come here (`keeps_uploads`), there is nothing to find, and
     nothing is called unknown: a client would upload it at once.
     """
 
@@ -35,7 +35,7 @@ class Grounding:
 
     async def ground(
         self,
-        job: ReplyJob[LineReply] | ReplyJob[ObjectReply],
+        job: ReplyJob[LineReply | ObjectReply],
         body: Json,
         request_id: str,
         run: Runner,
@@ -57,7 +57,7 @@ class Grounding:
         """Say what is unknown here of the blobs that a request names."""
         if names.is_empty or not self._keeps_uploads:
             return ReplyFacts(request_id)
-        found = await _value_or_none(
+        found = await _look_up(
             self._context.find_unknown(names),
             UnknownBlobs(),
             "nothing is said of blobs",
@@ -67,12 +67,10 @@ class Grounding:
     async def _find_code(self, wanted: CodeQuestion) -> CodeContextBlock:
         """Find code."""
         found = self._context.passages(wanted, self._settings.context_chars)
-        return await _value_or_none(
-            found, CodeContextBlock(), "a chat goes on without code"
-        )
+        return await _look_up(found, CodeContextBlock(), "a chat goes on without code")
 
 
-async def _value_or_none(lookup: Awaitable[T], nothing: T, what: str) -> T:
+async def _look_up(lookup: Awaitable[T], nothing: T, what: str) -> T:
     """Look something up; whatever goes wrong is logged and hinders no answer."""
     try:
         return await lookup

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass
 from typing import Any
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
@@ -11,19 +12,20 @@ from aiohttp.web import BaseRequest, Response, StreamResponse
 from byok.augment.endpoints import Endpoint
 from byok.augment.merging import merge_models
 from byok.chat import Json
+from byok.config.sections import OfficialSettings
 from byok.errors import ByokError, NotReady, UpstreamGarbled
 from byok.routing import EndpointGroup, ServedBy
 from byok.server.http.deadlines import OfficialTiming
+from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate
 from byok.server.http.reply import COMMON
 from byok.server.http.stream import LINES, OpenStream
 from byok.server.official_health import OfficialHealth
 from byok.upstream.base import Forwarded
 from byok.upstream.http_body import MAX_WHOLE, read_to_end
-from byok.upstream.official import too_late
+from byok.upstream.official import OfficialService, too_late
 from byok.wire.inflate import Inflate
 from byok.wire.json_body import parse_json
-from byok.wiring.services import Services
 
 _log = logging.getLogger(__name__)
 _MAX_MODELS = 4 * 2**20
@@ -32,58 +34,80 @@ _TYPE, _ENCODING = "Content-Type", "Content-Encoding"
 _MODELS = "/get-models"
 
 
+@dataclass(frozen=True, slots=True)
+class RelayedRequest:
+    """A request for the official service; `locally` answers it where that fails."""
+
+    relay: "Relay"
+    row: Endpoint
+    group: EndpointGroup
+    content: bytes
+    exchange: HttpExchange
+    locally: Callable[[], Awaitable[StreamResponse]]
+
+    async def answer(self) -> StreamResponse:
+        """Answer as the service does, byte for byte, else locally."""
+        response = await self.relay.answer(self)
+        return await self.locally() if response is None else response
+
+
 class Relay:
     """Passes requests on to the official service."""
 
     def __init__(
         self,
-        services: Services,
+        service: OfficialService,
+        settings: OfficialSettings,
         gate: Gate,
         timing: OfficialTiming | None = None,
         *,
         patience: float = 30.0,
     ) -> None:
-        self._service = services.official
-        self._settings = services.settings.routing.official
+        self._service = service
+        self._settings = settings
         self._gate = gate
         self._timing = timing or OfficialTiming()
         self._patience = patience
-        self._troubles = OfficialHealth(self._timing.pause)
-        if groups := self._settings.groups:
-            url = self._settings.base_url
+        self._health = OfficialHealth(self._timing.pause)
+        if groups := settings.groups:
+            url = settings.base_url
             _log.info("the official service at %s answers: %s", url, ", ".join(groups))
-        elif self._settings.lacks_address:
+        elif settings.lacks_address:
             _log.warning("[routing.official] has no base_url: byok answers every group")
 
-    async def answer(
+    def understand(
         self,
         row: Endpoint,
         group: EndpointGroup,
         content: bytes,
-        request: BaseRequest,
+        exchange: HttpExchange,
         locally: Callable[[], Awaitable[StreamResponse]],
-    ) -> StreamResponse:
-        """Answer as the service does, byte for byte; `locally` where it does not.
+    ) -> RelayedRequest:
+        """Return a request for the service; its content is not looked at."""
+        return RelayedRequest(self, row, group, content, exchange, locally)
+
+    async def answer(self, sent: RelayedRequest) -> StreamResponse | None:
+        """Answer as the service does; None where it does not answer.
 
         An answer in one piece is used whole or not at all.
         """
-        if self._troubles.is_paused(group):
-            return await locally()
-        answered = (
-            self._stream_answer if getattr(row, "stream", False) else self._in_one
-        )
+        row, group = sent.row, sent.group
+        if self._health.is_paused(group):
+            return None
+        is_stream = getattr(row, "stream", False)
+        pass_on = self._pass_on_stream if is_stream else self._pass_on_whole
         try:
             async with self._gate.enter():
-                return await answered(row.path, group, content, request)
+                return await pass_on(row.path, group, sent.content, sent.exchange)
         except ByokError as error:
             if not isinstance(error, NotReady):
-                self._troubles.note_failure(group, row.path, error)
-        return await locally()
+                self._health.note_failure(group, row.path, error)
+            return None
 
     async def models(self, content: bytes, request: BaseRequest, ours: Json) -> Json:
         """Return the service's models and flags with ours in them, else ours alone."""
         group = EndpointGroup.MODELS
-        if self._troubles.is_paused(group):
+        if self._health.is_paused(group):
             return ours
         try:
             answer, raw = await self._whole(
@@ -91,21 +115,22 @@ class Relay:
             )
             merged = await asyncio.to_thread(self._merge, answer, raw, ours)
         except ByokError as error:
-            self._troubles.note_failure(group, _MODELS, error)
+            self._health.note_failure(group, _MODELS, error)
             return ours
-        self._troubles.over(group, _MODELS)
+        self._health.over(group, _MODELS)
         return merged
 
     def _merge(self, answer: Forwarded, raw: bytes, ours: Json) -> Json:
         return merge_models(_object(answer, raw), ours, self._settings.groups)
 
-    def status(self) -> dict[str, Any]:
-        """Tell which groups go to the service, and what is wrong with that."""
+    async def status(self, body: Json) -> dict[str, Any]:
+        """Return which groups go to the service, and what is wrong with that."""
+        del body
         places = {group: self._settings.where(group) for group in EndpointGroup}
         return {
             "base_url": self._settings.base_url,
             "groups": {g: p for g, p in places.items() if p is not ServedBy.LOCAL},
-            "troubles": self._troubles.reasons,
+            "troubles": self._health.reasons,
         }
 
     def _ask_service(
@@ -129,30 +154,32 @@ class Relay:
         except TimeoutError as error:
             raise too_late() from error
 
-    async def _in_one(
-        self, path: str, group: EndpointGroup, content: bytes, request: BaseRequest
+    async def _pass_on_whole(
+        self, path: str, group: EndpointGroup, content: bytes, exchange: HttpExchange
     ) -> StreamResponse:
         """Pass an answer in one piece on, once all of it is here."""
         async with self._gate.raise_on_stop():
-            answer, raw = await self._whole(path, group, content, request)
-        self._troubles.over(group, path)
+            answer, raw = await self._whole(path, group, content, exchange.request)
+        self._health.over(group, path)
         headers = _headers({**COMMON, _TYPE: "application/json"}, answer)
         return Response(body=raw, status=answer.status, headers=headers)
 
-    async def _stream_answer(
-        self, path: str, group: EndpointGroup, content: bytes, request: BaseRequest
+    async def _pass_on_stream(
+        self, path: str, group: EndpointGroup, content: bytes, exchange: HttpExchange
     ) -> StreamResponse:
         """Pass a stream on as it comes; one that breaks has no mark of its end."""
         async with AsyncExitStack() as stack:
             async with self._gate.raise_on_stop():
-                asked = self._ask_service(path, group, content, request)
+                asked = self._ask_service(path, group, content, exchange.request)
                 answer = await stack.enter_async_context(asked)
-            self._troubles.over(group, path)
-            return await self._pass_on(request, answer)
+            self._health.over(group, path)
+            return await self._stream(exchange, answer)
 
-    async def _pass_on(self, request: BaseRequest, answer: Forwarded) -> StreamResponse:
+    async def _stream(
+        self, exchange: HttpExchange, answer: Forwarded
+    ) -> StreamResponse:
         async with OpenStream(
-            request,
+            exchange,
             _headers(LINES, answer),
             status=answer.status,
             patience=self._patience,
@@ -162,6 +189,7 @@ class Relay:
                     async for data in answer.reads:
                         await stream.write(data)
             except ByokError as error:
+                exchange.record.note_error(error)
                 _log.warning(
                     "a stream of the official service broke: %s", error.log_text
                 )

@@ -1,4 +1,4 @@
-"""Run the daemon: bind, serve, stop in order."""
+"""Runner the daemon: bind, serve, stop in order."""
 
 import asyncio
 import contextlib
@@ -6,9 +6,8 @@ import gc
 import logging
 import secrets
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from aiohttp.web import ServerRunner, SockSite
@@ -19,8 +18,10 @@ from byok.daemon.hardening import room_for_connections
 from byok.daemon.logs import set_level
 from byok.daemon.token import TokenCheck
 from byok.errors import ByokError
+from byok.observer import Observer, Observers
 from byok.platform.paths import Paths
 from byok.redact import Redactor
+from byok.server.access_log import AccessLog
 from byok.server.app import App
 from byok.server.control import Control, Source
 from byok.server.http.deadlines import Timing
@@ -65,7 +66,7 @@ class Daemon:
 
     @property
     def url(self) -> str:
-        """Where clients connect."""
+        """ServedBy clients connect."""
         return f"http://127.0.0.1:{self.port}"
 
     async def use(self, settings: Settings) -> None:
@@ -108,8 +109,11 @@ async def listening(
     open_services: OpenServices,
     timing: Timing | None = None,
     source: Source | None = None,
+    observers: Sequence[Observer] = (),
 ) -> AsyncIterator[Daemon]:
     """Serve until the block ends; `source` is where settings can be read anew.
+
+    Every request is told to the access log and to `observers`.
 
     The port is opened first, so that /health is answered while everything else is
     loaded and opened; requests that come in that time wait for it.
@@ -132,6 +136,7 @@ async def listening(
         guard,
         gate,
         redactor,
+        Observers([AccessLog(), *observers]),
         prove=lambda body: answer(body, token.token, port, instance),
         body_gap=timing.body_gap,
         challenge_seconds=timing.challenge,
@@ -167,49 +172,22 @@ async def listening(
 
 
 def _import_endpoints() -> None:
-    import byok.server.endpoints  # noqa: F401 - a hundred modules, which requests need
+    import byok.server.compose  # noqa: F401 - a hundred modules, which requests need
 
 
 def _maker_of_endpoints(
     guard: Guard, gate: Gate, timing: Timing, control: Control
 ) -> Callable[["Services"], "Endpoints"]:
     """Return what makes endpoints of services; conversations keep their order."""
-    from byok.server.completions import Completer
+    from byok.server.compose import make_endpoints
     from byok.server.conversations import Conversations
-    from byok.server.endpoints import Endpoints
-    from byok.server.forward import Forwarder
-    from byok.server.generate import Generator
-    from byok.server.grounding import Grounding
-    from byok.server.http.stream import LineStream
-    from byok.server.official import Relay
-    from byok.server.own import Own
 
-    stream = partial(
-        LineStream,
-        beat=timing.beat,
-        head_after=timing.head_after,
-        patience=timing.patience,
-    )
     conversations = Conversations()
 
-    def make_endpoints(services: "Services") -> "Endpoints":
-        grounding = Grounding(
-            services.context,
-            services.settings.chat,
-            keeps_uploads=services.keeps_uploads,
-        )
-        return Endpoints(
-            services,
-            guard,
-            Generator(services, gate, grounding, stream, conversations),
-            Completer(services, gate, grounding),
-            Forwarder(services, gate, patience=timing.patience),
-            Relay(services, gate, timing.official, patience=timing.patience),
-            Own(services, control),
-            body_gap=timing.body_gap,
-        )
+    def make(services: "Services") -> "Endpoints":
+        return make_endpoints(services, guard, gate, conversations, control, timing)
 
-    return make_endpoints
+    return make
 
 
 async def run_until_signal(

@@ -12,26 +12,14 @@ from aiohttp.test_utils import make_mocked_request
 from aiohttp.web import BaseRequest, Response, StreamResponse
 from multidict import CIMultiDict
 
-from byok.augment.endpoints import Generate
-from byok.chat import Json
-from byok.config import Settings, load_settings
 from byok.daemon.token import TokenCheck, read_token
-from byok.keys import KeyLadder
-from byok.platform.paths import find_paths
+from byok.observer import Observers
 from byok.redact import Redactor
-from byok.server.app import App, Exchange
-from byok.server.completions import Completer
-from byok.server.control import Control, Source
-from byok.server.endpoints import Endpoints
-from byok.server.forward import Forwarder
-from byok.server.generate import Asked, Generator
-from byok.server.grounding import Grounding
+from byok.server.access_log import AccessLog
+from byok.server.app import App
+from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
-from byok.server.official import Relay
-from byok.server.own import Own
-from byok.threads import Runner
-from byok.wiring.services import open_services
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.raw import check_error, connected, filled, put, request
 from tests.fakes.upstream import DONE, FakeUpstream, Script, answer, event
@@ -194,7 +182,8 @@ def closed_app(folder: Path) -> App:
     """An App whose endpoints are not there yet."""
     guard = Guard(TokenCheck(folder / "token"))
     guard.listen_on(1)
-    return App(guard, Gate(1, 0, 1), Redactor(), prove=lambda body: body)
+    observers = Observers([AccessLog()])
+    return App(guard, Gate(1, 0, 1), Redactor(), observers, prove=lambda body: body)
 
 
 async def test_health_waits_for_nothing(tmp_path: Path) -> None:
@@ -206,7 +195,7 @@ async def test_health_waits_for_nothing(tmp_path: Path) -> None:
 async def test_what_comes_too_early_waits_until_the_endpoints_are_there(
     tmp_path: Path,
 ) -> None:
-    async def answer(exchange: Exchange) -> StreamResponse:
+    async def answer(exchange: HttpExchange) -> StreamResponse:
         return Response(status=204)
 
     app = closed_app(tmp_path)
@@ -233,52 +222,21 @@ async def test_what_waits_is_told_when_nothing_will_come(tmp_path: Path) -> None
     assert (response.status, response.headers["Retry-After"]) == (503, "2")
 
 
-class Broken(Generator):
-    """A generator with a fault of byok's own."""
+async def answered_by(fault: Exception, folder: Path) -> StreamResponse:
+    """Ask an App whose endpoints have a fault of byok's own."""
 
-    fault: type[Exception] = ZeroDivisionError
+    async def fail(exchange: HttpExchange) -> StreamResponse:
+        raise fault
 
-    async def understand(
-        self, row: Generate, body: Json, request_id: str, run: Runner
-    ) -> Asked:
-        raise self.fault("a-word-from-the-inside")
-
-
-class Full(Broken):
-    """A generator that finds no memory."""
-
-    fault = MemoryError
-
-
-async def answered_by(broken: type[Broken], folder: Path) -> StreamResponse:
-    """Ask an App whose generator is broken."""
-    paths = find_paths()
-    settings = load_settings(paths.config)
-    ladder = KeyLadder(environ={})
-    token = TokenCheck(folder / "token")
-    guard, gate = Guard(token), Gate(1, 0, 1)
-    guard.listen_on(1)
-    async with open_services(
-        settings, paths, upstream="demo", ladder=ladder
-    ) as services:
-        app = App(guard, gate, services.redactor, prove=lambda body: body)
-        chat = services.settings.chat
-        grounding = Grounding(services.context, chat, keeps_uploads=True)
-        handlers = (
-            broken(services, gate, grounding),
-            Completer(services, gate, grounding),
-            Forwarder(services, gate),
-            Relay(services, gate),
-            Own(services, Control(Source(paths.config, Settings), settings, "")),
-        )
-        app.open(Endpoints(services, guard, *handlers))
-        return await app(asked("POST", "/chat", token.token))
+    app = closed_app(folder)
+    app.open(fail)
+    return await app(asked("POST", "/chat", read_token(folder / "token")))
 
 
 async def test_without_memory_the_client_is_asked_to_come_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    response = await answered_by(Full, tmp_path)
+    response = await answered_by(MemoryError(), tmp_path)
     assert (response.status, response.headers["Retry-After"]) == (503, "2")
     assert "Traceback" not in caplog.text
 
@@ -286,7 +244,7 @@ async def test_without_memory_the_client_is_asked_to_come_again(
 async def test_a_fault_of_byok_is_one_500_and_its_whole_story_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    response = await answered_by(Broken, tmp_path)
+    response = await answered_by(ZeroDivisionError("a-word-from-the-inside"), tmp_path)
     assert response.status == 500
     whole = json.loads(getattr(response, "body"))  # noqa: B009 - a Response in fact
     check_error(whole)

@@ -154,5 +154,5 @@ async def test_only_declared_folders_are_known(code: Code, root: Path) -> None:
 
 
 def test_it_answers_for_code_and_for_nothing_else(code: Code) -> None:
-    assert Service.SEARCH in code
-    assert Service.STOP not in code
+    assert Service.SEARCH in code.handlers
+    assert Service.STOP not in code.handlers

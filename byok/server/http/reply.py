@@ -30,6 +30,11 @@ def json_response(body: "Json", status: int = 200) -> Response:
     )
 
 
+def body_bytes(response: Response) -> bytes:
+    """Return the body of a whole answer, as observers see it."""
+    return response.body if isinstance(response.body, bytes) else b""
+
+
 def error_body(error: ByokError, request_id: str, redactor: Redactor) -> dict[str, Any]:
     """Write an error in the one shape that every client reads."""
     message = redactor(str(error))

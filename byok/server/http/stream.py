@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
-from aiohttp.web import BaseRequest, StreamResponse
+from aiohttp.web import StreamResponse
 
 from byok.augment.chat_reply import chunk
 from byok.chat import Json
-from byok.record import current_record
+from byok.record import Hop
+from byok.server.http.exchange import HttpExchange
 from byok.server.http.reply import COMMON, REQUEST_ID
 from byok.wire.ndjson import encode_line
 
@@ -30,18 +31,20 @@ class _Response(StreamResponse):
     _send_headers_immediately = False
 
 
-def _new_response(headers: Mapping[str, str], status: int = 200) -> _Response:
-    named = {**headers, REQUEST_ID: current_record().request_id}
+def _response(
+    exchange: HttpExchange, headers: Mapping[str, str], status: int = 200
+) -> _Response:
+    named = {**headers, REQUEST_ID: exchange.request_id}
     return _Response(status=status, headers=named)
 
 
-async def static_stream(request: BaseRequest, *lines: Json) -> StreamResponse:
+async def static_stream(exchange: HttpExchange, *lines: Json) -> StreamResponse:
     """Answer with a stream whose lines are known."""
-    response = _new_response(LINES)
-    await response.prepare(request)
-    for line in lines:
-        await response.write(encode_line(line))
-    await response.write_eof()
+    response, data = _response(exchange, LINES), b"".join(map(encode_line, lines))
+    if exchange.record.tap is not None:
+        exchange.record.tap(Hop.TO_CLIENT, data)
+    await response.prepare(exchange.request)
+    await response.write_eof(data)
     return response
 
 
@@ -52,15 +55,16 @@ class OpenStream:
 
     def __init__(
         self,
-        request: BaseRequest,
+        exchange: HttpExchange,
         headers: Mapping[str, str],
         *,
         patience: float,
         status: int = 200,
     ) -> None:
         loop = asyncio.get_running_loop()
-        self._request = request
-        self._response = _new_response(headers, status)
+        self._request = exchange.request
+        self._tap = exchange.record.tap
+        self._response = _response(exchange, headers, status)
         self._patience = patience
         self._clock: Callable[[], float] = loop.time
         self._last = self._clock()
@@ -92,6 +96,8 @@ class OpenStream:
         """Send bytes, the first ones with the head; the client sees them at once."""
         if not self._response.prepared:
             data = await self._prepare(data)
+        if self._tap is not None:
+            self._tap(Hop.TO_CLIENT, data)
         self._last = self._stuck_since = self._clock()
         await self._response.write(data)
         self._stuck_since = None
@@ -100,6 +106,8 @@ class OpenStream:
         """End the answer; its last bytes and the end leave in one packet."""
         if not self._response.prepared:
             data = await self._prepare(data)
+        if self._tap is not None:
+            self._tap(Hop.TO_CLIENT, data)
         self._stuck_since = self._clock()
         await self._response.write_eof(data)
 
@@ -147,13 +155,13 @@ class LineStream(OpenStream):
 
     def __init__(
         self,
-        request: BaseRequest,
+        exchange: HttpExchange,
         *,
         beat: float = 20.0,
         head_after: float = 5.0,
         patience: float = 30.0,
     ) -> None:
-        super().__init__(request, LINES, patience=patience)
+        super().__init__(exchange, LINES, patience=patience)
         self._beat = beat
         self._head_after = head_after
         self._timer: asyncio.TimerHandle | None = None

@@ -22,13 +22,13 @@ _OFFICIAL_SECONDS = 12.0
 _JSON = {"Content-Type": "application/json"}
 
 
-class Own:
+class DaemonEndpoints:
     """Answers what commands ask of the daemon itself."""
 
     def __init__(self, services: Services, control: Control) -> None:
         self._services = services
         self._control = control
-        self._answers: Mapping[Service, Callable[[Json], Awaitable[Json]]] = {
+        self.handlers: Mapping[Service, Callable[[Json], Awaitable[Json]]] = {
             Service.DAEMON: self._daemon,
             Service.SETTINGS: self._settings,
             Service.CATALOG: lambda body: catalog(services),
@@ -39,14 +39,6 @@ class Own:
             Service.RELOAD: self._reload,
             Service.STOP: self._stop,
         }
-
-    def __contains__(self, service: Service) -> bool:
-        """Tell whether this answers a service."""
-        return service in self._answers
-
-    async def answer(self, service: Service, body: Json) -> Json:
-        """Answer one of them."""
-        return await self._answers[service](body)
 
     async def _daemon(self, body: Json) -> Json:
         del body

@@ -24,7 +24,7 @@ READ = {
 async def test_a_repair_is_logged_with_before_after_and_rule(
     fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "byok.server.turn")
+    caplog.set_level(logging.INFO, "byok.server.model_answer")
     fake.play(tool_answer("read", '{"path": "a.py", "line": "5"}'))
     async with running(settings_for(fake.url)) as editor:
         reply = await editor.chat(tool_definitions=[READ])
@@ -40,7 +40,7 @@ async def test_a_repair_is_logged_with_before_after_and_rule(
 async def test_a_call_that_needs_no_repair_is_not_logged(
     fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "byok.server.turn")
+    caplog.set_level(logging.INFO, "byok.server.model_answer")
     fake.play(tool_answer("read", '{"path": "a.py"}'))
     async with running(settings_for(fake.url)) as editor:
         await editor.chat(tool_definitions=[READ])
@@ -50,7 +50,7 @@ async def test_a_call_that_needs_no_repair_is_not_logged(
 async def test_only_the_place_of_a_repair_is_logged(
     fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "byok.server.turn")
+    caplog.set_level(logging.INFO, "byok.server.model_answer")
     code = "SECRET-CODE " * 100
     arguments = json.dumps({"path": code, "line": "5"})
     fake.play(tool_answer("read", arguments))

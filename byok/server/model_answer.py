@@ -1,68 +1,80 @@
-"""One answer on its way from the upstream to the client."""
+"""A model's answer on its way from the upstream to the client: events become lines."""
 
 import logging
 import uuid
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
+from dataclasses import dataclass
 
-from byok.augment.conversation import Place
 from byok.augment.history import call_ids
 from byok.augment.reply_job import LineReply, ObjectReply
 from byok.chat import ChatRequest, Json
+from byok.config.sections import ToolSettings
 from byok.errors import ByokError
 from byok.events import Finish, Notice, StreamEvent, Usage
-from byok.record import current_record
+from byok.record import RequestRecord
+from byok.redact import Redactor
 from byok.toolcalls.assemble import ToolCallAssembler
+from byok.toolcalls.provider_data import ProviderDataMemory
 from byok.toolcalls.repair import Repair
 from byok.upstream.router import Destination
 from byok.upstream.tool_call_retry import stream_whole_calls
-from byok.wiring.services import Services
 
 _log = logging.getLogger(__name__)
 _SHOWN = 60
 _FORGOTTEN = ChatRequest(())
 
 
-class AnswerTurn:
-    """One answer on its way from the upstream to the client."""
+@dataclass(frozen=True, slots=True)
+class AnswerTools:
+    """What all answers share: rules for tool calls, and what redacts their errors."""
+
+    settings: ToolSettings
+    provider_data: ProviderDataMemory
+    redactor: Redactor
+
+
+class ModelAnswer:
+    """A model's answer on its way from the upstream to the client."""
 
     def __init__(
         self,
-        services: Services,
-        choice: Destination,
+        destination: Destination,
         chat: ChatRequest,
         reply: LineReply | ObjectReply,
-        request_id: str,
-        place: Place | None = None,
+        record: RequestRecord,
+        tools: AnswerTools,
+        *,
         notices: Iterable[Notice] = (),
     ) -> None:
-        self._services = services
-        self._choice = choice
-        self._record = current_record()
+        self._destination = destination
         self._chat = chat
         self._reply = reply
+        self._record = record
+        self._tools = tools
         self._notices = notices
-        self.request_id = request_id
-        self.place = place  # in its conversation
-        self.admitted = False  # its turn came, and there was a place
+        self.begun = False  # the upstream is being asked
         self.ended = False  # by the upstream's own last word
         self.last: list[Json] = []  # the lines that came with it
 
     def events(self) -> aclosing[AsyncGenerator[list[StreamEvent], None]]:
         """Ask the upstream, and give the events of its answer."""
-        self.admitted = True
-        self._record.model = self._choice.model_id
+        self.begun = True
+        asked, record = self._destination, self._record
+        record.upstream, record.model = asked.upstream.name, asked.model
         chat, self._chat = self._chat, _FORGOTTEN  # it may be large
         if not chat.messages:
             return aclosing(_nothing())
         for notice in self._notices:
+            record.notices += 1
             self._reply.feed(notice)
-        choice = self._choice
-        kept = self._services.provider_data
-        chat = kept.restore(choice.upstream.name, choice.model, chat)
-        again = self._services.settings.tools.ask_again
+        kept = self._tools.provider_data
+        chat = kept.restore(asked.upstream.name, asked.model, chat)
+        again = self._tools.settings.ask_again
         return aclosing(
-            stream_whole_calls(self._choice, chat, self._assembling, again=again)
+            stream_whole_calls(
+                self._destination, chat, self._new_assembler, again=again
+            )
         )
 
     def lines(self, batch: list[StreamEvent]) -> list[Json]:
@@ -70,12 +82,15 @@ class AnswerTurn:
 
         The last ones come with the read that holds the upstream's own last word.
         """
-        if self._record.first_byte is None:
-            self._record.note_first_byte()
+        record = self._record
+        if record.first_byte is None:
+            record.note_first_byte()
         ready: list[Json] = []
         for event in batch:
             if isinstance(event, Usage):
-                self._record.usage = event
+                record.usage = event
+            elif isinstance(event, Notice):
+                record.notices += 1
             ready += self._reply.feed(event)
         if batch and isinstance(batch[-1], Finish):
             self.end(ready)
@@ -89,16 +104,16 @@ class AnswerTurn:
             _log.info("this client takes one tool call a turn; left out: %s", omitted)
 
     def note_failure(self, error: ByokError) -> ByokError:
-        """Write a failure down, and make it fit to be told."""
-        self._record.failure = error.code
-        name = self._choice.upstream.name
-        _log.warning("request %s to %s: %s", self.request_id, name, error.log_text)
-        return error.redact(self._services.redactor)
+        """Log a failure and note it; return the error without secrets."""
+        self._record.note_error(error)
+        name, request_id = self._destination.upstream.name, self._record.request_id
+        _log.warning("request %s to %s: %s", request_id, name, error.log_text)
+        return error.redact(self._tools.redactor)
 
     def _log_repair(self, repair: Repair) -> None:
         """Write down a repair: its rule, and the place where it began."""
         self._record.repairs += 1
-        redactor = self._services.redactor
+        redactor = self._tools.redactor
         before, after = _difference(redactor(repair.before), redactor(repair.after))
         _log.info(
             "tool call of %s repaired (%s): %s -> %s",
@@ -108,15 +123,15 @@ class AnswerTurn:
             after,
         )
 
-    def _assembling(self, chat: ChatRequest) -> ToolCallAssembler:
+    def _new_assembler(self, chat: ChatRequest) -> ToolCallAssembler:
         return ToolCallAssembler(
             chat.tools,
             new_id=lambda: f"call_{uuid.uuid4().hex[:24]}",
-            mode=self._services.settings.tools.repair,
+            mode=self._tools.settings.repair,
             user_text=chat.own_words,
             taken=call_ids(chat.messages),
             on_repair=self._log_repair,
-            on_provider_data=self._services.provider_data.keep,
+            on_provider_data=self._tools.provider_data.keep,
         )
 
 

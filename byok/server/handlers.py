@@ -1,0 +1,91 @@
+"""Which handler answers which kind of row, when byok itself answers."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+from byok.augment.constant_replies import ConstantReply
+from byok.augment.endpoints import Completing, Generate, Local, Refused
+from byok.chat import Json
+from byok.errors import BadRequest
+from byok.routing import Service
+from byok.server.answerable import (
+    Answerable,
+    ConstantAnswer,
+    ConstantStream,
+    ObjectAnswer,
+)
+from byok.server.completions import Completer
+from byok.server.folders import OpenFolders
+from byok.server.forward import Forwarder
+from byok.server.generate import Generator
+from byok.server.http.exchange import HttpExchange
+from byok.server.model_lists import ModelLists
+from byok.server.openai_api import Forward, ListModels
+from byok.server.routes import Row
+from byok.threads import Runner
+
+LocalHandler: TypeAlias = Callable[[Json], Awaitable[Json]]
+
+
+class Handlers:
+    """Understands requests by their rows."""
+
+    def __init__(
+        self,
+        generator: Generator,
+        completer: Completer,
+        forwarder: Forwarder,
+        models: ModelLists,
+        local: Mapping[Service, LocalHandler],
+    ) -> None:
+        """Take the handlers; `local` are those of the Local rows."""
+        self._generator = generator
+        self._completer = completer
+        self._forwarder = forwarder
+        self._models = models
+        self._local = local
+        self._folders = OpenFolders()
+
+    def note(self, row: Row, exchange: HttpExchange, body: Json) -> None:
+        """Take note of what a chat tells about its client, whoever answers it."""
+        if isinstance(row, Generate):
+            self._folders.note(exchange.request.headers, body)
+
+    async def understand(
+        self,
+        row: Row,
+        exchange: HttpExchange,
+        raw: bytes,
+        body: dict[str, Any],
+        run: Runner,
+    ) -> Answerable:
+        """Read a body; `raw` are its bytes.
+
+        Raises:
+            BadRequest: the body cannot be used, or the endpoint is not served.
+        """
+        match row:
+            case Generate(how=Completing(decode)):
+                return await self._completer.understand(
+                    row, decode, body, exchange, run
+                )
+            case Generate():
+                return await self._generator.understand(row, body, exchange, run)
+            case Forward():
+                return await self._forwarder.understand(row, raw, body, exchange, run)
+            case ListModels(wanted=wanted):
+                return ObjectAnswer(partial(self._models.for_openai, wanted))
+            case Local(answer=service):
+                if service is Service.RETRIEVAL:
+                    body = dict(
+                        self._folders.add_folders(exchange.request.headers, body)
+                    )
+                return ObjectAnswer(partial(self._local[service], body))
+            case ConstantReply(stream=True):
+                lines = () if row.body is None else (row.body,)
+                return ConstantStream(exchange, lines)
+            case ConstantReply():
+                return ConstantAnswer(row.body or {})
+            case Refused():
+                raise BadRequest(row.reason, code="not_served", status=row.status)

@@ -1,0 +1,71 @@
+"""The access log: one line of facts for each request."""
+
+import logging
+
+import pytest
+
+from byok.events import Usage
+from byok.record import RequestRecord
+from byok.server.access_log import AccessLog, access_line
+
+
+class Clock:
+    """A time that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def record_of(clock: Clock | None = None, **fields: object) -> RequestRecord:
+    """A finished request that took a quarter of a second."""
+    clock = clock or Clock()
+    record = RequestRecord("r1", "POST", "/chat", clock=clock)
+    for name, value in fields.items():
+        setattr(record, name, value)
+    clock.now += 0.25
+    record.finish(200)
+    return record
+
+
+def test_a_request_without_an_upstream_has_five_facts() -> None:
+    record = record_of(attempts=3, repairs=1, error="bad_body")
+    assert access_line(record) == "POST /chat 200 250 ms r1"
+
+
+def test_a_method_that_is_no_word_is_not_repeated() -> None:
+    assert access_line(record_of(method="G\nET")).startswith("? /chat ")
+
+
+def test_what_an_upstream_did_follows() -> None:
+    record = record_of(upstream="one", model="m", first_byte=0.1)
+    assert access_line(record).endswith(" r1 byok:one:m first=100ms")
+    record.usage, record.attempts, record.repairs = Usage(1200, 30, 1000), 2, 1
+    record.error = "upstream_cut"
+    assert access_line(record).endswith(
+        " byok:one:m first=100ms in=1200 cached=1000 out=30 attempts=2 repairs=1 "
+        "error=upstream_cut"
+    )
+
+
+def test_a_long_model_id_is_cut() -> None:
+    assert len(access_line(record_of(upstream="one", model="m" * 500))) < 140
+
+
+@pytest.mark.parametrize(
+    ("trusted", "endpoint", "level"),
+    [
+        (True, "/chat", logging.INFO),
+        (False, "/chat", logging.DEBUG),
+        (True, "/byok/daemon", logging.DEBUG),
+        (True, "/health", logging.DEBUG),
+    ],
+)
+def test_only_what_clients_ask_is_for_everybody(
+    trusted: bool, endpoint: str, level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "byok.access")
+    AccessLog().request_finished(record_of(trusted=trusted, endpoint=endpoint))
+    assert [record.levelno for record in caplog.records] == [level]

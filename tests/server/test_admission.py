@@ -1,0 +1,45 @@
+"""Answers begin in their turn, and only where there is a place."""
+
+import asyncio
+
+from byok.augment.conversation import Place
+from byok.events import Finish, FinishReason
+from byok.server.admission import Admission
+from byok.server.conversations import Conversations
+from byok.server.http.gate import Gate
+from tests.fakes.daemon import running, settings_for
+from tests.fakes.raw import check_error
+from tests.fakes.upstream import FakeUpstream, Script, delta
+
+FINISH = Finish(FinishReason.STOP)
+
+
+async def test_beyond_the_limit_a_stream_is_refused_as_not_ready(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([delta(content="One")], end="hang"))
+    limits = {"streams": 1, "waiting": 0}
+    async with running({**settings_for(fake.url), "limits": limits}) as editor:
+        first = asyncio.ensure_future(editor.chat())
+        await asyncio.wait_for(fake.reached.wait(), 5)
+        refused = await editor.chat()
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+    assert refused.status == 503
+    assert refused.headers["Retry-After"] == "2"
+    check_error(refused.json)
+    assert refused.json["error"]["code"] == "too_many_streams"
+
+
+async def test_an_answer_waits_for_its_turn_without_keeping_a_place() -> None:
+    admission = Admission(Gate(1, 0, 1), Conversations())
+    steps: list[str] = []
+
+    async def answer(after: str) -> None:
+        place = Place("c", after)
+        async with admission.enter(place, lambda: steps.append("waits")):
+            steps.append(after)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(answer("first"), answer("second"))
+    assert steps == ["first", "waits", "second"]

@@ -1,0 +1,24 @@
+"""Lists of models: what is known at once, for editors and for OpenAI's clients."""
+
+import pytest
+
+from byok.errors import BadRequest
+from byok.server.model_lists import ModelLists
+from tests.fakes.daemon import running, settings_for
+from tests.fakes.upstream import FakeUpstream
+
+
+async def test_both_lists_have_the_same_models(fake: FakeUpstream) -> None:
+    async with running(settings_for(fake.url, models=["one", "two"])) as editor:
+        services = editor.services
+        settings = services.settings.completion
+        lists = ModelLists(services.catalog, services.router, settings)
+        for_editor = await lists.for_editor({})
+        for_openai = await lists.for_openai("")
+        one = await lists.for_openai("two")
+        with pytest.raises(BadRequest):
+            await lists.for_openai("three")
+    names = [model["name"] for model in for_editor["models"]]
+    assert names[:2] == ["byok:fake:one", "byok:fake:two"]
+    assert [model["id"] for model in for_openai["data"]] == names
+    assert one["id"] == "byok:fake:two"
