@@ -13,16 +13,17 @@ threads.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from byok.errors import ByokError
 from byok.events import Usage
 from byok.model_ids import ListedModel
 
+Read: TypeAlias = Callable[[], Awaitable[bytes]]  # gives b"" at the end
 CLIENT_GONE = 499  # the status of a request whose client closed the connection
 
 
@@ -58,7 +59,7 @@ class RequestRecord:
 
     `endpoint` is the path of a known endpoint, never the path that was sent. `client`
     is a family and a version, such as `vscode/0.600.1`. `upstream` and `model` are what
-    was asked last. `first_byte` is in seconds from the start to the upstream's first
+    was asked last; the official service is the upstream `official` without a model. `first_byte` is in seconds from the start to the upstream's first
     event, None without one. `attempts` counts requests to upstreams, `repairs` changed
     tool calls, `notices` sentences that byok added to the answer. `status` is that of
     the HTTP answer, 0 while it is open; `error` and `error_class` are the code and the
@@ -92,7 +93,7 @@ class RequestRecord:
     @property
     def model_id(self) -> str:
         """The model that was asked, as `byok:<upstream>:<model>`; "" without one."""
-        return ListedModel(self.upstream, self.model).id if self.upstream else ""
+        return ListedModel(self.upstream, self.model).id if self.model else ""
 
     @property
     def seconds(self) -> float:
@@ -113,6 +114,19 @@ class RequestRecord:
         self.attempts += 1
         if self.tap is not None:
             self.tap(Hop.TO_UPSTREAM, content)
+
+    def tap_reads(self, read: Read) -> Read:
+        """Return `read`, or what also shows to the tap what an upstream sent."""
+        tap = self.tap
+        if tap is None:
+            return read
+
+        async def read_and_tap() -> bytes:
+            if data := await read():
+                tap(Hop.FROM_UPSTREAM, data)
+            return data
+
+        return read_and_tap
 
     def note_first_byte(self) -> None:
         """Note that the upstream answered; only the first time counts."""

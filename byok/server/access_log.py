@@ -36,7 +36,7 @@ def access_line(record: RequestRecord) -> str:
         f"{record.seconds * 1000:.0f} ms",
         record.request_id,
     ]
-    if record.upstream:
+    if record.model:
         facts += _facts_of_answer(record)
     return " ".join(facts)
 

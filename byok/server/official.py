@@ -14,7 +14,7 @@ from byok.augment.merging import merge_models
 from byok.chat import Json
 from byok.config.sections import OfficialSettings
 from byok.errors import ByokError, NotReady, UpstreamGarbled
-from byok.routing import EndpointGroup, ServedBy
+from byok.routing import OFFICIAL, EndpointGroup, ServedBy
 from byok.server.http.deadlines import OfficialTiming
 from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate
@@ -161,6 +161,7 @@ class Relay:
         async with self._gate.raise_on_stop():
             answer, raw = await self._whole(path, group, content, exchange.request)
         self._health.over(group, path)
+        exchange.record.upstream = OFFICIAL
         headers = _headers({**COMMON, _TYPE: "application/json"}, answer)
         return Response(body=raw, status=answer.status, headers=headers)
 
@@ -173,6 +174,7 @@ class Relay:
                 asked = self._ask_service(path, group, content, exchange.request)
                 answer = await stack.enter_async_context(asked)
             self._health.over(group, path)
+            exchange.record.upstream = OFFICIAL
             return await self._stream(exchange, answer)
 
     async def _stream(

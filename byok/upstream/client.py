@@ -99,7 +99,7 @@ class HttpUpstream:
         attempt = 1
         while True:
             yielded = False
-            current_record().attempts += 1
+            current_record().note_attempt(content)
             try:
                 async with self._sender.open(path, content) as response:
                     stage = with_inflate(
@@ -156,10 +156,11 @@ class HttpUpstream:
         """
         lost: UpstreamUnreachable | None = None
         body, size = body_of(response), 0
+        read = current_record().tap_reads(body.read)
         with Watch(self._spec.timeouts, body.abort) as watch:
             try:
                 with translate_errors(self._spec.base_url):
-                    while data := await body.read():
+                    while data := await read():
                         if (size := size + len(data)) > MAX_ANSWER_BYTES:
                             raise _too_large()
                         batch, failure = feed_read(stage, data)
@@ -186,7 +187,7 @@ class HttpUpstream:
         attempt = 1
         async with AsyncExitStack() as stack:
             while True:
-                current_record().attempts += 1
+                current_record().note_attempt(content)
                 try:
                     sent = self._sender.open(path, content)
                     response = await stack.enter_async_context(sent)

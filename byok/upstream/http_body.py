@@ -14,6 +14,7 @@ from byok.errors import (
     UpstreamUnreachable,
 )
 from byok.events import StreamEvent, TextDelta
+from byok.record import current_record
 from byok.stage import Stage
 from byok.upstream.failures import translate_errors
 from byok.upstream.timeouts import Timeouts, Watch
@@ -112,10 +113,11 @@ async def pass_on(
         UpstreamUnreachable: it broke off, or fell silent.
     """
     body = body_of(response)
+    read = current_record().tap_reads(body.read)
     with Watch(patience, body.abort) as watch:
         try:
             with translate_errors(url):
-                while data := await body.read():
+                while data := await read():
                     watch.note_bytes(told=True)
                     yield data
         except UpstreamUnreachable as error:

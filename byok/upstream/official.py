@@ -17,6 +17,7 @@ from byok.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
+from byok.record import current_record
 from byok.redact import Redactor
 from byok.routing import OFFICIAL
 from byok.upstream.base import Forwarded
@@ -73,6 +74,7 @@ class OfficialService:
                 the service refused; reading raises where the answer breaks off.
         """
         url = httpx.URL(self.base_url + path)
+        current_record().note_attempt(content)
         async with AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(seconds):

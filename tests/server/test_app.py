@@ -4,25 +4,33 @@ import asyncio
 import json
 import logging
 import re
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp.test_utils import make_mocked_request
 from aiohttp.web import BaseRequest, Response, StreamResponse
 from multidict import CIMultiDict
 
 from byok.daemon.token import TokenCheck, read_token
+from byok.events import Usage
 from byok.observer import Observers
+from byok.platform.paths import find_paths
+from byok.record import Hop, Outcome, RequestRecord, Tap
 from byok.redact import Redactor
 from byok.server.access_log import AccessLog
 from byok.server.app import App
 from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
-from tests.fakes.daemon import running, settings_for
+from byok.server.run import listening
+from tests.fakes.daemon import Editor, parts_of, running, settings_for
 from tests.fakes.raw import check_error, connected, filled, put, request
-from tests.fakes.upstream import DONE, FakeUpstream, Script, answer, event
+from tests.fakes.upstream import DONE, FakeUpstream, Script, answer, delta, event
 
 LINE = re.compile(r"(\S+) (\S+) (\d{3}) \d+ ms ([0-9a-f]{16})( byok:demo:\S+ .*)?")
 
@@ -252,3 +260,98 @@ async def test_a_fault_of_byok_is_one_500_and_its_whole_story_in_the_log(
     assert "a-word-from-the-inside" not in str(whole)
     assert "a-word-from-the-inside" in caplog.text
     assert whole["error"]["request_id"] in caplog.text
+
+
+class Watcher:
+    """Observer that keeps the records, and what passes on each hop."""
+
+    def __init__(self) -> None:
+        self.open: list[RequestRecord] = []
+        self.finished: list[RequestRecord] = []
+        self.bytes: dict[Hop, bytes] = defaultdict(bytes)
+
+    def request_started(self, record: RequestRecord, /) -> Tap:
+        self.open.append(record)
+        return self._tap
+
+    def request_finished(self, record: RequestRecord, /) -> None:
+        self.open.remove(record)
+        self.finished.append(record)
+
+    def _tap(self, hop: Hop, data: bytes, /) -> None:
+        self.bytes[hop] += data
+
+
+@asynccontextmanager
+async def watched(fake: FakeUpstream) -> AsyncIterator[tuple[Editor, Watcher]]:
+    """Run a daemon whose requests are observed."""
+    parts, watcher = parts_of(settings_for(fake.url)), Watcher()
+    async with (
+        listening(*parts, observers=[watcher]) as daemon,
+        aiohttp.ClientSession() as http,
+    ):
+        token = read_token(find_paths().token)
+        yield Editor(daemon, daemon.services, token, http), watcher
+    assert watcher.open == []
+
+
+USAGE = {"prompt_tokens": 9, "completion_tokens": 2}
+
+
+@pytest.mark.parametrize("path", ["/chat-stream", "/chat"])
+async def test_an_observer_reads_what_came_of_a_chat(
+    fake: FakeUpstream, path: str
+) -> None:
+    said = [*answer("One")[:-1], event({"choices": [], "usage": USAGE}), DONE]
+    fake.play(Script(said))
+    agent = {"User-Agent": "augment.cli/0.9.2 (commit x)/interactive"}
+    body = {"message": "Hi?", "conversation_id": "c-1"}
+    async with watched(fake) as (editor, watcher):
+        reply = await editor.post(path, body, headers=agent)
+    [record] = watcher.finished
+    assert (record.method, record.endpoint, record.status) == ("POST", path, 200)
+    assert (record.client, record.conversation) == ("cli/0.9.2", "c-1")
+    assert record.model_id == "byok:fake:fake-model"
+    assert (record.attempts, record.repairs, record.notices) == (1, 0, 0)
+    assert record.first_byte is not None
+    assert record.usage == Usage(9, 2)
+    assert (record.outcome, record.error) == (Outcome.OK, "")
+    assert record.request_id == reply.headers["X-Request-Id"]
+    assert watcher.bytes == {
+        Hop.FROM_CLIENT: json.dumps(body).encode(),
+        Hop.TO_UPSTREAM: fake.bodies[0],
+        Hop.FROM_UPSTREAM: b"".join(said),
+        Hop.TO_CLIENT: reply.raw,
+    }
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_an_observer_reads_what_passes_to_openai_clients(
+    fake: FakeUpstream, stream: bool
+) -> None:
+    headers = {"Content-Type": "text/event-stream" if stream else "application/json"}
+    fake.play(Script([b"data: ", b"1\n\n"], headers=headers))
+    async with watched(fake) as (editor, watcher):
+        reply = await editor.post("/v1/chat/completions", {"model": "fake-model"})
+    [record] = watcher.finished
+    assert record.model_id == "byok:fake:fake-model"
+    assert reply.raw == b"data: 1\n\n"
+    assert watcher.bytes[Hop.FROM_UPSTREAM] == reply.raw
+    assert watcher.bytes[Hop.TO_CLIENT] == reply.raw
+
+
+async def test_an_observer_reads_how_a_request_failed(fake: FakeUpstream) -> None:
+    fake.play(Script([delta(content="One")], end="hang"))
+    async with watched(fake) as (editor, watcher):
+        cut = asyncio.ensure_future(editor.chat())
+        await asyncio.wait_for(fake.reached.wait(), 5)
+        cut.cancel()
+        await asyncio.wait_for(fake.hung_up.wait(), 5)
+        bad = await editor.post("/chat", raw=b"{")
+        fake.play(Script([delta(content="One")]))
+        await editor.chat()
+    by_status = {(r.status, r.outcome): r for r in watcher.finished}
+    assert by_status[(499, Outcome.CANCELLED)].error == ""
+    assert by_status[(400, Outcome.FAILED)].error == bad.json["error"]["code"]
+    broken = by_status[(200, Outcome.FAILED)]
+    assert (broken.error, broken.error_class) == ("upstream_cut", "UpstreamGarbled")

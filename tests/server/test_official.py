@@ -4,9 +4,14 @@ import asyncio
 import gzip
 from typing import Any
 
+import aiohttp
 import pytest
 
-from tests.fakes.daemon import running
+from byok.daemon.token import read_token
+from byok.platform.paths import find_paths
+from byok.record import RequestRecord
+from byok.server.run import listening
+from tests.fakes.daemon import Editor, parts_of, running
 from tests.fakes.official import ENVIRON, NDJSON, FakeOfficial, whole
 from tests.fakes.upstream import Script
 
@@ -85,3 +90,37 @@ async def test_what_goes_where_is_said_at_the_start_and_when_asked(
         "groups": {"chat": "official", "edit": "off", "telemetry": "off"},
         "troubles": {},
     }
+
+
+async def test_an_observer_reads_that_the_service_answered() -> None:
+    class Watcher:
+        def __init__(self) -> None:
+            self.records: list[RequestRecord] = []
+
+        def request_started(self, record: RequestRecord, /) -> None:
+            self.records.append(record)
+
+        def request_finished(self, record: RequestRecord, /) -> None:
+            pass
+
+    watcher = Watcher()
+    async with FakeOfficial() as official:
+        official.expect("/chat-stream", b"{}", Script([b"{}\n"], headers=NDJSON))
+        official.expect("/chat", b"{}", whole(b"{}"))
+        settings = official.settings(chat="official")
+        parts = parts_of(settings, upstream="demo", environ=ENVIRON)
+        async with (
+            listening(*parts, observers=[watcher]) as daemon,
+            aiohttp.ClientSession() as http,
+        ):
+            token = read_token(find_paths().token)
+            editor = Editor(daemon, daemon.services, token, http)
+            await editor.post("/chat-stream")
+            await editor.post("/chat")
+            await editor.post("/edit")
+    told = [(r.endpoint, r.upstream, r.attempts) for r in watcher.records]
+    assert told == [
+        ("/chat-stream", "official", 1),
+        ("/chat", "official", 1),
+        ("/edit", "", 0),
+    ]
