@@ -59,11 +59,12 @@ class RequestRecord:
 
     `endpoint` is the path of a known endpoint, never the path that was sent. `client`
     is a family and a version, such as `vscode/0.600.1`. `upstream` and `model` are what
-    was asked last; the official service is the upstream `official` without a model. `first_byte` is in seconds from the start to the upstream's first
-    event, None without one. `attempts` counts requests to upstreams, `repairs` changed
-    tool calls, `notices` sentences that byok added to the answer. `status` is that of
-    the HTTP answer, 0 while it is open; `error` and `error_class` are the code and the
-    class of a failure, which may also be told in an answer with status 200.
+    was asked last; the official service is the upstream `official` without a model.
+    `first_byte` is in seconds from the start to the upstream's first event, None
+    without one. `attempts` counts requests to upstreams, `repairs` changed tool calls,
+    `notices` sentences that byok added to the answer. `status` is that of the HTTP
+    answer, 0 while it is open; `error` and `error_class` are the code and the class of
+    a failure, which may also be told in an answer with status 200.
     """
 
     request_id: str = ""
