@@ -121,6 +121,7 @@ class _Ranking:
         self._name_worth = _NAME_WEIGHT * max(self._text.values(), default=0.0)
         self._messages: Mapping[str, float] = {}
         self._gains: Mapping[str, float] = {}
+        self._own: dict[str, float] = {}  # scores without gains
 
     def add_history(self, signals: FileSignals) -> None:
         """Add the scores of the commit history, and files that match by it alone."""
@@ -151,7 +152,10 @@ class _Ranking:
                 self._files[path] = entry
 
     def _scores(self) -> dict[str, float]:
-        return {path: _score(self._reasons(path)) for path in self._files}
+        for path in self._files.keys() - self._own.keys():  # once for each file
+            self._own[path] = _without_gain(self._reasons(path))
+        gains = self._gains
+        return {path: own + gains.get(path, 0.0) for path, own in self._own.items()}
 
     def _reasons(self, path: str) -> Reasons:
         name = 0.0
@@ -199,9 +203,8 @@ def _words_of_name(name: str) -> frozenset[str]:
     return frozenset(term for term in terms(stem) if not term.startswith(COMPOUND))
 
 
-def _score(reasons: Reasons) -> float:
-    own = reasons.text + reasons.name + reasons.history
-    return own * reasons.kind + reasons.cochange
+def _without_gain(reasons: Reasons) -> float:
+    return (reasons.text + reasons.name + reasons.history) * reasons.kind
 
 
 def _highest(scores: Mapping[str, float], count: int) -> dict[str, float]:

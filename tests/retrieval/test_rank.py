@@ -135,6 +135,9 @@ def test_companions_of_the_best_files_gain() -> None:
     )
     assert order(found) == ["a.py", "c.py", "b.py", "new.py"]
     assert found[1].reasons.cochange == pytest.approx(0.45)
+    for file in found:  # each part counts once, also of a file that does not match
+        text, name, said, kind, gain = file.reasons
+        assert file.score == pytest.approx((text + name + said) * kind + gain)
 
 
 def test_history_of_files_outside_the_view_is_passed_over() -> None:
