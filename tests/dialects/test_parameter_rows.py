@@ -1,0 +1,158 @@
+"""Refused parameters: named at any depth, then dropped, renamed or lowered."""
+
+from typing import Any
+
+import pytest
+
+from byok.dialects.error_bodies import refusal_of
+from byok.dialects.parameter_rows import (
+    drop_parameter,
+    drop_row,
+    has_parameter,
+    lower_row,
+    read_parameter,
+    rename_parameter,
+    rename_row,
+    set_parameter,
+)
+from byok.dialects.remedies import (
+    RefusedRequest,
+    Remedy,
+    RemedyTable,
+    apply_remedies,
+    find_remedy,
+)
+
+BODY = {
+    "seed": 7,
+    "options": {"num_ctx": 4096, "num_predict": 900, "deep": {"er": True}},
+    "alone": {"one": None},
+    "a.b": 1,
+}
+TABLE: RemedyTable = {
+    "lower": lower_row(["options.num_predict"]),
+    "rename": rename_row({"seed": "options.seed", "options.seed": "seed"}),
+    "drop": drop_row(["options.num_ctx", "options.deep.er", "seed", "alone.one"]),
+}
+
+
+def refused(
+    body: Any, message: str, *known: Remedy, status: int = 400, extra: Any = ()
+) -> Remedy | None:
+    error = refusal_of({"error": {"message": message}}, status)
+    return find_remedy(TABLE, RefusedRequest(body, error, tuple(extra), known))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("seed", 7),
+        ("options.num_ctx", 4096),
+        ("options.deep.er", True),
+        ("a.b", 1),
+        ("alone.one", None),
+        ("options.missing", None),
+        ("seed.more", None),
+        ("missing", None),
+    ],
+)
+def test_a_parameter_is_read_wherever_it_is(path: str, value: Any) -> None:
+    assert read_parameter(BODY, path) == value
+    assert has_parameter(BODY, path) is ("missing" not in path and "more" not in path)
+
+
+@pytest.mark.parametrize(
+    ("path", "gone"),
+    [
+        ("seed", {"seed"}),
+        ("alone.one", {"alone"}),
+        ("a.b", {"a.b"}),
+        ("missing.one", set()),
+        ("options.missing", set()),
+    ],
+)
+def test_a_dropped_parameter_takes_an_empty_object_with_it(
+    path: str, gone: set[str]
+) -> None:
+    assert BODY.keys() - drop_parameter(BODY, path).keys() == gone
+
+
+def test_a_nested_parameter_is_dropped_alone() -> None:
+    options = drop_parameter(BODY, "options.num_ctx")["options"]
+    assert options == {"num_predict": 900, "deep": {"er": True}}
+    assert drop_parameter(BODY, "options.deep.er")["options"].keys() == {
+        "num_ctx",
+        "num_predict",
+    }
+    assert "num_ctx" in BODY["options"]  # type: ignore[operator]
+
+
+def test_a_parameter_is_set_wherever_it_is() -> None:
+    assert set_parameter({}, "a.b.c", 1) == {"a": {"b": {"c": 1}}}
+    assert set_parameter({"a": 5}, "a.b", 1) == {"a": {"b": 1}}
+    assert set_parameter(BODY, "options.num_ctx", 1)["options"]["num_predict"] == 900
+
+
+def test_a_renamed_parameter_keeps_its_value_and_its_place() -> None:
+    assert next(iter(rename_parameter(BODY, "seed", "salt").items())) == ("salt", 7)
+    moved = rename_parameter(BODY, "seed", "options.seed")
+    assert "seed" not in moved and moved["options"]["seed"] == 7
+    assert rename_parameter(BODY, "missing", "x") == BODY
+
+
+@pytest.mark.parametrize(
+    ("message", "remedy"),
+    [
+        ("Unknown option num_ctx", Remedy("drop", "options.num_ctx")),
+        ("options.deep.er: not permitted", Remedy("drop", "options.deep.er")),
+        ("Invalid Options.Num_Ctx!", Remedy("drop", "options.num_ctx")),
+        ("seed is unknown", Remedy("rename", "seed")),
+        (
+            "num_predict must be at most 256 (of 8)",
+            Remedy("lower", "options.num_predict", "256"),
+        ),
+        ("num_predict must be at least 1000", None),
+        ("number of seeds", None),
+        ("", None),
+    ],
+)
+def test_the_row_that_helps_is_found(message: str, remedy: Remedy | None) -> None:
+    assert refused(BODY, message) == remedy
+
+
+def test_a_parameter_that_was_not_sent_is_not_at_fault() -> None:
+    assert refused({"seed": 7}, "Unknown option num_ctx") is None
+
+
+def test_a_parameter_is_named_only_by_a_refusal_of_the_request() -> None:
+    assert refused(BODY, "seed failed", status=500) is None
+
+
+def test_fields_of_the_user_may_be_dropped_at_any_depth() -> None:
+    assert refused(BODY, "no num_predict", extra=["options.num_predict"]) == Remedy(
+        "drop", "options.num_predict"
+    )
+
+
+def test_a_name_is_changed_once() -> None:
+    once = Remedy("rename", "seed")
+    body, _ = apply_remedies(TABLE, BODY, [once])
+    assert body["options"]["seed"] == 7
+    assert refused(body, "options.seed is unknown", once) is None
+    both = set_parameter(BODY, "options.seed", 8)
+    assert refused(both, "seed: unknown") == Remedy("drop", "seed")
+
+
+def test_another_parameter_at_fault_comes_before_a_new_name() -> None:
+    row = rename_row({"seed": "salt"}, unless=["alone"])
+    error = refusal_of({"error": {"message": "neither alone nor seed"}}, 400)
+    assert row.find(RefusedRequest(BODY, error)) is None
+
+
+def test_a_number_is_lowered_and_never_raised() -> None:
+    lower = Remedy("lower", "options.num_predict", "256")
+    body, _ = apply_remedies(TABLE, BODY, [lower])
+    assert body["options"]["num_predict"] == 256
+    again, _ = apply_remedies(TABLE, set_parameter(body, lower.what, 9), [lower])
+    assert again["options"]["num_predict"] == 9
+    assert apply_remedies(TABLE, {"seed": 1}, [lower])[0] == {"seed": 1}

@@ -1,0 +1,107 @@
+"""The table of remedies: which row counts, what is told, and to whom."""
+
+from typing import Any
+
+import pytest
+
+from byok.dialects.error_bodies import refusal_of
+from byok.dialects.remedies import (
+    RefusedRequest,
+    Remedy,
+    RemedyRow,
+    apply_remedies,
+    find_remedy,
+    switch_row,
+)
+
+BODY = {"words": "a b c"}
+
+
+def without_word(body: Any, remedy: Remedy) -> dict[str, Any]:
+    kept = [word for word in body["words"].split() if word != remedy.what]
+    return {**body, "words": " ".join(kept)}
+
+
+def named_word(refused: RefusedRequest) -> tuple[str, str] | None:
+    found = [w for w in refused.body["words"].split() if f"'{w}'" in refused.text]
+    return (found[0], "") if found else None
+
+
+ROW = RemedyRow(named_word, without_word, "Left out: {what}.")
+TABLE = {"first": ROW, "second": ROW}
+
+
+def refused(message: str, *known: Remedy, **fields: Any) -> RefusedRequest:
+    error = refusal_of({"error": {"message": message}}, 400)
+    return RefusedRequest(BODY, error, known=known, **fields)
+
+
+def test_the_first_row_that_helps_counts() -> None:
+    assert find_remedy(TABLE, refused("no 'b'")) == Remedy("first", "b")
+
+
+def test_a_remedy_that_was_made_is_found_no_more() -> None:
+    made = Remedy("first", "b")
+    assert find_remedy(TABLE, refused("no 'b'", made)) == Remedy("second", "b")
+    assert find_remedy({"first": ROW}, refused("no 'b'", made)) is None
+    assert find_remedy(TABLE, refused("no 'z'")) is None
+
+
+def test_remedies_are_made_in_turn_and_leave_the_body_as_it_was() -> None:
+    remedies = [Remedy("first", "a"), Remedy("second", "c"), Remedy("unknown", "b")]
+    assert apply_remedies(TABLE, BODY, remedies) == ({"words": "b"}, ())
+    assert BODY == {"words": "a b c"}
+
+
+def test_new_remedies_are_told_in_one_sentence() -> None:
+    remedies = [Remedy("first", "a"), Remedy("second", "c")]
+    _, told = apply_remedies(TABLE, BODY, remedies, new=remedies)
+    assert told == ("Left out: a, c.",)
+    _, told = apply_remedies(TABLE, BODY, remedies, new=remedies[1:])
+    assert told == ("Left out: c.",)
+
+
+def test_a_remedy_that_changed_nothing_is_not_told() -> None:
+    remedies = [Remedy("first", "z")]
+    assert apply_remedies(TABLE, BODY, remedies, new=remedies) == (BODY, ())
+
+
+@pytest.mark.parametrize(("agent", "told"), [(True, 1), (False, 0)])
+def test_a_remedy_for_agents_is_told_to_them_alone(agent: bool, told: int) -> None:
+    row = RemedyRow(named_word, without_word, "No {what}.", is_for_agents=True)
+    remedies = [Remedy("x", "a")]
+    _, notices = apply_remedies({"x": row}, BODY, remedies, new=remedies, agent=agent)
+    assert len(notices) == told
+
+
+def test_a_known_remedy_is_told_where_it_matters() -> None:
+    row = RemedyRow(named_word, without_word, "No.", lambda body: "b" in body["words"])
+    known = [Remedy("x", "a")]
+    assert apply_remedies({"x": row}, BODY, known)[1] == ("No.",)
+    assert apply_remedies({"x": row}, {"words": "a"}, known)[1] == ()
+
+
+SWITCH = switch_row({"responses api": "responses", "v1/messages": "messages"})
+
+
+@pytest.mark.parametrize(
+    ("message", "dialects", "remedy"),
+    [
+        ("Use the Responses API.", ("responses",), Remedy("switch", "responses")),
+        ("Use the Responses API.", ("messages",), None),
+        ("Use the Responses API.", (), None),
+        (
+            "Only v1/messages, not the Responses API.",
+            ("messages",),
+            Remedy("switch", "messages"),
+        ),
+        ("Use something else.", ("responses", "messages"), None),
+    ],
+)
+def test_another_dialect_is_a_remedy_where_the_upstream_speaks_it(
+    message: str, dialects: tuple[str, ...], remedy: Remedy | None
+) -> None:
+    found = find_remedy({"switch": SWITCH}, refused(message, dialects=dialects))
+    assert found == remedy
+    if remedy:
+        assert apply_remedies({"switch": SWITCH}, BODY, [remedy]) == (BODY, ())
