@@ -54,7 +54,7 @@ def unfulfilled_options(
 def _answers(told: "Json", upstream: str, settings: "Settings") -> bool:
     """Tell whether an upstream is the daemon's default."""
     from byok.config import upstream_named
-    from byok.wiring.upstreams import base_url_of
+    from byok.wiring.apis import base_url_of
 
     name, section = upstream_named(upstream, settings)
     return (name, base_url_of(section)) == (told["upstream"], told["base_url"])

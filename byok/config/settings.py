@@ -24,7 +24,7 @@ from byok.config.sections import (
     ToolSettings,
     UpstreamSettings,
 )
-from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
+from byok.dialects.presets import DEMO, PRESETS, preset_of
 from byok.routing import OFFICIAL
 from byok.urls import is_loopback
 
@@ -115,7 +115,9 @@ def _check_prompts(prompts: dict[str, str]) -> None:
 
 
 def _check_upstream(name: str, upstream: UpstreamSettings) -> None:
-    if upstream.type in (OPENAI_COMPATIBLE, "azure") and not upstream.base_url:
+    preset = preset_of(upstream.type)
+    usual = preset.addresses.get(upstream.dialect or preset.dialect)
+    if upstream.type != DEMO and not (upstream.base_url or usual):
         raise ValueError(f"upstreams.{name}.base_url is missing")
     plain = upstream.base_url.lower().startswith("http://")
     if (

@@ -3,22 +3,20 @@
 import re
 from urllib.parse import urlsplit
 
-from byok.dialects.fim_mode import FimMode
+from byok.dialects.fim.modes import FimMode
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
 from byok.urls import is_link_local, is_loopback
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+\Z")
 UPSTREAM_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
-TYPES = (OPENAI_COMPATIBLE, DEMO, *PRESETS)
 AUTO = "auto"
 
 
 def base_url(url: str) -> str:
-    """Check an upstream's base URL; an empty path gets /v1, any other is kept."""
+    """Check an upstream's base URL."""
     if "?" in url:
         raise ValueError("must not contain a query: use query = {…}")
-    url = address(url)
-    return url if urlsplit(url).path else f"{url}/v1"
+    return address(url)
 
 
 def official_url(url: str) -> str:
@@ -58,8 +56,9 @@ def port(number: int) -> int:
 
 def upstream_type(name: str) -> str:
     """Check the type of an upstream."""
-    if name not in TYPES:
-        raise ValueError(f"must be one of: {', '.join(TYPES)}")
+    types = (OPENAI_COMPATIBLE, DEMO, *PRESETS)
+    if name not in types:
+        raise ValueError(f"must be one of: {', '.join(types)}")
     return name
 
 

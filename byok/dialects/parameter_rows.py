@@ -9,6 +9,7 @@ from typing import Any
 
 from byok.chat import Json
 from byok.dialects.remedies import Body, RefusedRequest, Remedy, RemedyRow
+from byok.errors import ContextLengthExceeded
 
 _MISSING = object()
 # Statuses of refusals that name a parameter; OpenRouter says 404.
@@ -123,7 +124,9 @@ def name_parameter(refused: RefusedRequest, paths: Iterable[str]) -> str:
     Named is the whole path, or its last name as a word. A refusal of a conversation
     that is too long by a known number names the cap of the answer, which is no fault.
     """
-    if refused.error.upstream_status not in _NAMING or refused.error.window:
+    error = refused.error
+    counts = isinstance(error, ContextLengthExceeded) and error.window
+    if error.upstream_status not in _NAMING or counts:
         return ""
     text = refused.text.lower()
     words = set(re.findall(r"[a-z0-9_]+", text))

@@ -1,21 +1,44 @@
 """Well-known upstreams: where they are and where their key usually is."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+OPENAI_CHAT = "openai_chat"
+# The path of a base URL that a user gave without one, where a dialect has a usual one.
+DEFAULT_PATHS = {OPENAI_CHAT: "/v1"}
+
+# The two types that are no preset.
+OPENAI_COMPATIBLE = "openai_compatible"
+DEMO = "demo"
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
     """One upstream that needs no section in the user's configuration.
 
-    `key_env` is the vendor's own environment variable, empty where no key is needed.
-    A local one is looked for when the user chose nothing.
+    Attributes:
+        addresses: the base URLs by the dialect that is spoken there, the usual one
+            first; all of one origin. "" where only the user knows it.
+        key_env: the vendor's own environment variable, "" where no key is needed.
+        local: a server on this machine, looked for when the user chose nothing.
+        hosts: the end of the vendor's host names, where they vary.
     """
 
-    base_url: str
+    addresses: Mapping[str, str]
     key_env: str = ""
     local: bool = False
-    hosts: str = ""  # the end of the vendor's host names, where they vary
+    hosts: str = ""
+
+    @property
+    def dialect(self) -> str:
+        """The dialect that is spoken where the user chose none."""
+        return next(iter(self.addresses))
+
+    @property
+    def base_url(self) -> str:
+        """The base URL for that dialect."""
+        return self.addresses[self.dialect]
 
     def is_at(self, base_url: str) -> bool:
         """Tell whether an address is the vendor's own."""
@@ -27,34 +50,50 @@ class Preset:
         return (given.scheme, given.netloc) == (own.scheme, own.netloc)
 
 
+def _compatible(
+    base_url: str, key_env: str = "", *, local: bool = False, hosts: str = ""
+) -> Preset:
+    return Preset({OPENAI_CHAT: base_url}, key_env, local, hosts)
+
+
 PRESETS: dict[str, Preset] = {
     # local servers, in the order in which they are looked for
-    "ollama": Preset("http://127.0.0.1:11434/v1", local=True),
-    "lmstudio": Preset("http://127.0.0.1:1234/v1", local=True),
-    "llamacpp": Preset("http://127.0.0.1:8080/v1", local=True),
-    "vllm": Preset("http://127.0.0.1:8000/v1", local=True),
-    "sglang": Preset("http://127.0.0.1:30000/v1", local=True),
+    "ollama": _compatible("http://127.0.0.1:11434/v1", local=True),
+    "lmstudio": _compatible("http://127.0.0.1:1234/v1", local=True),
+    "llamacpp": _compatible("http://127.0.0.1:8080/v1", local=True),
+    "vllm": _compatible("http://127.0.0.1:8000/v1", local=True),
+    "sglang": _compatible("http://127.0.0.1:30000/v1", local=True),
     # hosted APIs
-    "anthropic": Preset("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
-    "openai": Preset("https://api.openai.com/v1", "OPENAI_API_KEY"),
-    "openrouter": Preset("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    "gemini": Preset(
+    "anthropic": _compatible("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
+    "openai": _compatible("https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "openrouter": _compatible("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "gemini": _compatible(
         "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"
     ),
-    "deepseek": Preset("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
-    "groq": Preset("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-    "mistral": Preset("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
-    "together": Preset("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
-    "xai": Preset("https://api.x.ai/v1", "XAI_API_KEY"),
-    "moonshot": Preset("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
-    "zai": Preset("https://api.z.ai/api/paas/v4", "ZAI_API_KEY"),
-    "dashscope": Preset(
+    "deepseek": _compatible("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+    "groq": _compatible("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    "mistral": _compatible("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    "together": _compatible("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    "xai": _compatible("https://api.x.ai/v1", "XAI_API_KEY"),
+    "moonshot": _compatible("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
+    "zai": _compatible("https://api.z.ai/api/paas/v4", "ZAI_API_KEY"),
+    "dashscope": _compatible(
         "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY"
     ),
     # has no common address: base_url is the user's own resource
-    "azure": Preset("", "AZURE_OPENAI_API_KEY", hosts=".azure.com"),
+    "azure": _compatible("", "AZURE_OPENAI_API_KEY", hosts=".azure.com"),
 }
+_COMPATIBLE = _compatible("")
 
-# The two types that are no preset.
-OPENAI_COMPATIBLE = "openai_compatible"
-DEMO = "demo"
+
+def preset_of(kind: str) -> Preset:
+    """Return the preset of a type; one without an address for all other types."""
+    return PRESETS.get(kind, _COMPATIBLE)
+
+
+def vendor_of(kind: str, base_url: str) -> str:
+    """Return the preset that knows the vendor, also where only its URL was given."""
+    if kind != OPENAI_COMPATIBLE:
+        return kind
+    at = (n for n, p in PRESETS.items() if not p.local and p.is_at(base_url))
+    return next(at, kind)

@@ -1,11 +1,12 @@
-"""What a refusal for too many requests tells in its body: how long to wait, for what.
+"""What a refusal for too many requests says: how long to wait, and for what.
 
-Google names both in the details of the error, others only in the sentence.
+The wait is in a header, in Google's details of the error, or only in the sentence.
 """
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from byok.chat import Json
@@ -44,6 +45,23 @@ def wait_in_words(seconds: float) -> str:
     return f"{math.ceil(seconds / 60)} min"
 
 
+def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """Return the seconds to wait that the headers of a refusal ask for, or None.
+
+    They are seconds or an HTTP date in Retry-After, or milliseconds in a header of
+    OpenAI's and Azure's. `now` is the current time in seconds since 1970.
+    """
+    if (exact := _number(headers.get("retry-after-ms", ""))) is not None:
+        return exact / 1000
+    text = headers.get("retry-after", "").strip()
+    if (seconds := _number(text)) is not None:
+        return seconds
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+    except (TypeError, ValueError, IndexError, OverflowError):
+        return None
+
+
 def _details(error: Any) -> Iterator[Json]:
     return _objects(error.get("details") if isinstance(error, dict) else None)
 
@@ -56,3 +74,8 @@ def _objects(values: Any) -> Iterator[Json]:
 def _seconds(text: str) -> float | None:
     parts = _PARTS.findall(text.lower())
     return sum(float(n) * _UNITS[unit] for n, unit in parts) if parts else None
+
+
+def _number(text: str) -> float | None:
+    text = text.strip()
+    return float(text) if text.replace(".", "", 1).isdecimal() else None

@@ -38,7 +38,7 @@ def version_of(tool: Json) -> str:
 
 def find_tool(text: str, tools: Sequence[OfferedTool]) -> OfferedTool | None:
     """Return the tool that a refusal names."""
-    return next(_named(text, tools), None)
+    return next(_match_tools(text, tools), None)
 
 
 def find_limit(text: str, offered: int) -> int:
@@ -58,7 +58,7 @@ def find_description_limit(text: str) -> int:
     return int(found[1]) if found else 0
 
 
-def _named(text: str, tools: Sequence[OfferedTool]) -> Iterator[OfferedTool]:
+def _match_tools(text: str, tools: Sequence[OfferedTool]) -> Iterator[OfferedTool]:
     if place := _INDEX.search(text):
         yield from tools[int(place[1]) :][:1]
     if at := _PATH.search(text):

@@ -1,6 +1,12 @@
-"""Upstream wire protocols, by the name used in config.toml."""
+"""Dialects by the name used in config.toml, each made for a vendor."""
+
+from collections.abc import Callable
 
 from byok.dialects.base import Dialect
 from byok.dialects.openai_chat.dialect import OpenAIChat
+from byok.dialects.presets import OPENAI_CHAT
 
-DIALECTS: dict[str, Dialect] = {"openai_chat": OpenAIChat()}
+# The vendor is the name of a preset, or openai_compatible.
+DIALECTS: dict[str, Callable[[str], Dialect]] = {
+    OPENAI_CHAT: OpenAIChat.of,
+}

@@ -46,7 +46,7 @@ class RefusedRequest:
     @property
     def text(self) -> str:
         """The upstream's words, without the status before them."""
-        return str(self.error).partition(": ")[2]
+        return self.error.message.partition(": ")[2]
 
 
 def _never(body: Json) -> bool:

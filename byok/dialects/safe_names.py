@@ -77,6 +77,9 @@ class IdRule:
         return not _UNSAFE.search(call_id) if self.is_plain else call_id.isprintable()
 
 
+ANY_ID = IdRule()
+
+
 def spell_name(name: str, again: int) -> str:
     """Return a tool's name, or a readable alias of 1 to 64 letters, digits, _ and -."""
     if not again and _SAFE_NAME.match(name):

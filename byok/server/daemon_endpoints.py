@@ -13,9 +13,9 @@ from byok.config import mask_settings
 from byok.errors import NO_UPSTREAM, BadRequest, ConfigError
 from byok.routing import OFFICIAL, Service
 from byok.server.control import Control
+from byok.wiring.apis import base_url_of
 from byok.wiring.key_sources import key_wanted, list_keys, official_wanted
 from byok.wiring.services import Services
-from byok.wiring.upstreams import base_url_of
 
 _CATALOG_SECONDS = 15.0
 _OFFICIAL_SECONDS = 12.0

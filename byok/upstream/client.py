@@ -4,12 +4,14 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import Any
 
 import httpx
 
 from byok.chat import ChatRequest
-from byok.dialects.base import Dialect, Target
+from byok.dialects.base import Codec, ModelFacts
 from byok.errors import (
+    BadRequest,
     UpstreamError,
     UpstreamGarbled,
     UpstreamTimeout,
@@ -17,7 +19,7 @@ from byok.errors import (
 )
 from byok.events import Finish, StreamEvent
 from byok.record import current_record
-from byok.stage import Stage, chain
+from byok.stage import Stage
 from byok.upstream.base import Forwarded
 from byok.upstream.failures import missing_path_hint, translate_errors
 from byok.upstream.fim import FimClient
@@ -30,19 +32,21 @@ from byok.upstream.http_body import (
     read_limited,
 )
 from byok.upstream.http_call import KeySource
-from byok.upstream.http_sender import Sender, UpstreamSpec
-from byok.upstream.model_windows import Windows
+from byok.upstream.http_sender import Sender
+from byok.upstream.model_facts import KnownModels
 from byok.upstream.remedies import Remedies
 from byok.upstream.retry import RetryPolicy
+from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.timeouts import Watch
 from byok.upstream.transport import Transports, body_of
 from byok.wire.inflate import with_inflate
-from byok.wire.json_body import parse_json, write_json
-from byok.wire.sse import SSEDecoder
+from byok.wire.json_body import parse_json
 
 MAX_ANSWER_BYTES = 64 * 2**20  # of a streamed answer, events and all
 _MAX_LIST_BYTES = 16 * 2**20
+_MAX_PAGES = 20  # of a list of models
 _LIST_SECONDS = 12.0
+_FORGOTTEN = ChatRequest(())
 
 
 def _too_large() -> UpstreamGarbled:
@@ -69,8 +73,8 @@ class HttpUpstream:
         self._retry = retry or RetryPolicy()
         self._sleep = sleep
         self._remedies = Remedies(spec)
-        self.windows = Windows(self._sender, spec.quirks.loaded)
-        self._filler = FimClient(spec.name, spec.fim_modes, spec.dialect, self._stream)
+        self.known = KnownModels(self._sender, spec.api)
+        self._fim = FimClient(spec.name, spec.fim, self._stream)
 
     @property
     def name(self) -> str:
@@ -82,54 +86,51 @@ class HttpUpstream:
     ) -> AsyncGenerator[list[StreamEvent], None]:
         """See Upstream.stream."""
         if chat.fim is not None:
-            return self._filler.stream(chat, model)
-        return self._stream(self._spec.dialect, chat, model)
+            return self._fim.stream(chat, model)
+        return self._stream(chat, model)
 
     async def _stream(
-        self, dialect: Dialect, chat: ChatRequest, model: str
+        self, chat: ChatRequest, model: str, fim: Codec | None = None
     ) -> AsyncGenerator[list[StreamEvent], None]:
-        """Ask in a dialect; repeats only while nothing was yielded."""
-        spec = self._spec
-        target = Target(model, spec.quirks, spec.extra_body, spec.name)
-        request = dialect.encode(chat, target)
-        path, tool_names, origin = request.path, request.tool_names, request.origin
-        remedies = self._remedies.of(dialect, model, agent=chat.agent)
-        content = write_json(remedies.apply_known(request.body))
-        del chat, request  # they may be large; the bytes are all that is needed
-        attempt = 1
+        """Ask in a dialect or a codec for FIM; repeats while nothing was yielded."""
+        remedies = self._remedies.begin(model, fim)
+        facts = self.known.facts(model)
+        sent, content = remedies.write(chat, facts)
+        attempt, begun = 1, False
         while True:
-            yielded = False
             current_record().note_attempt(content)
             try:
-                async with self._sender.open(path, content) as response:
+                async with self._sender.open(
+                    remedies.api, sent.path, content, sent.headers
+                ) as response:
                     stage = with_inflate(
                         response.headers.get("content-encoding", ""),
-                        chain(SSEDecoder(), dialect.decoder(tool_names, origin)),
+                        remedies.codec.reader(sent),
                     )
                     async with aclosing(self._batches(response, stage)) as batches:
                         async for batch in batches:
-                            if not yielded:
+                            if not begun:
+                                begun = True
+                                chat, content = _FORGOTTEN, b""  # they may be large
                                 remedies.remember()
                                 batch = [*remedies.notices, *batch]
-                            yielded = True
                             yield batch
                 return
             except UpstreamError as error:
-                if not yielded and (body := remedies.next_body(error, content)):
-                    content = write_json(body)
+                if not begun and remedies.find(error, content):
+                    sent, content = remedies.write(chat, facts)
                     continue
-                if not yielded and await self._waits(error, attempt):
+                if not begun and await self._waits(error, attempt):
                     attempt += 1
                     continue
-                error.upstream = spec.name
+                error.upstream = self.name
                 raise
 
     async def models(self) -> list[str]:
         """See Upstream.models."""
         try:
             async with asyncio.timeout(_LIST_SECONDS):
-                async with self._sender.open("models") as response:
-                    raw = await read_limited(response, _MAX_LIST_BYTES)
+                found = await self._list_models(self._spec.api)
         except TimeoutError as error:
             raise UpstreamTimeout(
                 "it did not list its models in time.", upstream=self.name
@@ -137,14 +138,28 @@ class HttpUpstream:
         except UpstreamError as error:
             error.upstream = self.name
             raise
+        self.known.set_listed(found)
+        return [model.id for model in found]
+
+    async def _list_models(self, api: Api) -> list[ModelFacts]:
+        """Read all pages of the list; one that leads back to itself ends it."""
+        found: dict[str, ModelFacts] = {}
+        path, paths = api.dialect.models_path(), set[str]()
+        while path and path not in paths and len(paths) < _MAX_PAGES:
+            paths.add(path)
+            page = api.dialect.read_models(await self._get(api, path))
+            for model in page.models:
+                found.setdefault(model.id, model)
+            path = page.next_path
+        return [*found.values()]
+
+    async def _get(self, api: Api, path: str) -> Any:
+        async with self._sender.open(api, path) as response:
+            raw = await read_limited(response, _MAX_LIST_BYTES)
         try:
-            body = parse_json(raw)
-            self.windows.set_listed(self._spec.dialect.windows(body))
-            return self._spec.dialect.models(body)
+            return parse_json(raw)
         except (ValueError, RecursionError) as error:
-            raise UpstreamGarbled(
-                "its list of models is not JSON.", upstream=self.name
-            ) from error
+            raise UpstreamGarbled("its list of models is not JSON.") from error
 
     async def _batches(
         self, response: httpx.Response, stage: Stage[bytes, StreamEvent]
@@ -159,7 +174,7 @@ class HttpUpstream:
         read = current_record().tap_reads(body.read)
         with Watch(self._spec.timeouts, body.abort) as watch:
             try:
-                with translate_errors(self._spec.base_url):
+                with translate_errors(self._spec.api.base_url):
                     while data := await read():
                         if (size := size + len(data)) > MAX_ANSWER_BYTES:
                             raise _too_large()
@@ -184,12 +199,21 @@ class HttpUpstream:
     @asynccontextmanager
     async def forward(self, path: str, content: bytes) -> AsyncIterator[Forwarded]:
         """See Upstream.forward; repeats only until the answer begins."""
+        if (api := self._spec.openai) is None:
+            raise BadRequest(
+                "it does not speak OpenAI's API, so nothing under /v1 can be passed on "
+                "to it.",
+                upstream=self.name,
+                code="not_served",
+                hint="Choose a model of an upstream that does.",
+                status=422,
+            )
         attempt = 1
         async with AsyncExitStack() as stack:
             while True:
                 current_record().note_attempt(content)
                 try:
-                    sent = self._sender.open(path, content)
+                    sent = self._sender.open(api, path, content)
                     response = await stack.enter_async_context(sent)
                     break
                 except UpstreamError as error:
@@ -200,7 +224,7 @@ class HttpUpstream:
                         raise
                     attempt += 1
             spec = self._spec
-            reads = pass_on(response, spec.name, spec.base_url, spec.timeouts)
+            reads = pass_on(response, spec.name, api.base_url, spec.timeouts)
             async with aclosing(reads):
                 yield Forwarded(describing_headers(response), reads)
 

@@ -6,22 +6,24 @@ from collections.abc import Mapping
 import httpx
 
 from byok.upstream.http_body import hang_up, read_limited
+from byok.upstream.spec import Api
 from byok.upstream.transport import Route, Transports
 
 _PROBE_SECONDS = 0.5
 _ENOUGH = 64
 
 
-async def answering(
+async def find_answering(
     transports: Transports,
-    candidates: Mapping[str, str],
+    candidates: Mapping[str, Api],
     seconds: float = _PROBE_SECONDS,
 ) -> list[str]:
-    """Return the names whose base URL answers `GET models`, in the given order."""
+    """Return the names of those that list their models, in the given order."""
     transport = transports.by(Route())
 
-    async def probe(url: str) -> bool:
-        request = httpx.Request("GET", f"{url}/models")
+    async def probe(api: Api) -> bool:
+        url = api.url(api.dialect.models_path())
+        request = httpx.Request("GET", url, headers=dict(api.dialect.headers("")))
         try:
             async with asyncio.timeout(seconds):
                 response = await transport.handle_async_request(request)
@@ -33,5 +35,5 @@ async def answering(
             return False
         return response.is_success and start[:1] in (b"{", b"[")
 
-    answers = await asyncio.gather(*(probe(url) for url in candidates.values()))
+    answers = await asyncio.gather(*(probe(api) for api in candidates.values()))
     return [name for name, ok in zip(candidates, answers, strict=True) if ok]

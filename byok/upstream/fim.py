@@ -1,20 +1,20 @@
-"""Fill a gap in code in the best way that an upstream and its model know."""
+"""FIM: complete code between a prefix and a suffix, in a model's best mode."""
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import TypeAlias
 
 from byok.chat import ChatRequest
-from byok.dialects.base import Dialect
-from byok.dialects.fim.dialects import FIM_DIALECTS, modes_for
-from byok.dialects.fim_mode import FimMode
+from byok.dialects.base import Codec
+from byok.dialects.fim.codecs import modes_for
+from byok.dialects.fim.modes import FimMode
 from byok.errors import RefusalKind, UpstreamError, UpstreamRefused
 from byok.events import StreamEvent
 
 _log = logging.getLogger(__name__)
 _MAX_MODELS = 1000
-# Another way helps only where the upstream does not have this one.
+# Another mode helps only where the upstream does not have this one.
 _NOT_SERVED = frozenset({400, 404, 405, 422, 501})
 _NOT_KNOWN = frozenset({RefusalKind.UNKNOWN, RefusalKind.NOT_FOUND})
 
@@ -22,63 +22,64 @@ Events: TypeAlias = AsyncGenerator[list[StreamEvent], None]
 
 
 class FimClient:
-    """Tries one way after the other, and keeps to the one that a model took."""
+    """Tries one mode after the other, and keeps to the one that a model took.
+
+    `codecs` are those of an upstream by mode, in the order of trial, None for a chat.
+    """
 
     def __init__(
         self,
         name: str,
-        ways: Iterable[FimMode],
-        chat: Dialect,
-        ask: Callable[[Dialect, ChatRequest, str], Events],
+        codecs: Mapping[FimMode, Codec | None],
+        ask: Callable[[ChatRequest, str, Codec | None], Events],
     ) -> None:
         self._name = name
-        self._ways = tuple(ways)
-        self._dialects = {**FIM_DIALECTS, FimMode.CHAT: chat}
+        self._codecs = codecs
         self._ask = ask
-        self._taken: dict[str, FimMode] = {}  # model -> the way it took last
-        self._told: set[FimMode] = set()
+        self._used: dict[str, FimMode] = {}  # model -> the mode it took last
+        self._logged: set[FimMode] = set()
 
     async def stream(self, chat: ChatRequest, model: str) -> Events:
         """Yield the events of the first answer that is no such refusal."""
-        for way, is_last in self._possible(model):
-            asked = self._ask(self._dialects[way], chat, model)
+        for mode, is_last in self._possible(model):
+            asked = self._ask(chat, model, self._codecs[mode])
             try:
                 async with aclosing(asked) as batches:
                     async for batch in batches:
-                        self._keep(model, way)
+                        self._keep(model, mode)
                         yield batch
                 return
             except UpstreamRefused as error:
-                if not _other_way(error):
+                if not _helps_another_mode(error):
                     raise
-                self._taken.pop(model, None)
+                self._used.pop(model, None)
                 if is_last:
                     raise
-                self._tell(way)
+                self._log_refused(mode)
 
     def _possible(self, model: str) -> Iterable[tuple[FimMode, bool]]:
         try:
-            ways = modes_for(self._ways, model)
+            modes = modes_for(self._codecs, model)
         except UpstreamError as error:
             error.upstream = self._name
             raise
-        if (known := self._taken.get(model)) in ways:
-            ways = ways[ways.index(known) :]
-        return [(way, way is ways[-1]) for way in ways]
+        if (known := self._used.get(model)) in modes:
+            modes = modes[modes.index(known) :]
+        return [(mode, mode is modes[-1]) for mode in modes]
 
-    def _tell(self, way: FimMode) -> None:
-        if way not in self._told:
-            self._told.add(way)
-            _log.info("%s does not fill gaps by %s", self._name, way)
+    def _log_refused(self, mode: FimMode) -> None:
+        if mode not in self._logged:
+            self._logged.add(mode)
+            _log.info("%s does not serve FIM by %s", self._name, mode)
 
-    def _keep(self, model: str, way: FimMode) -> None:
-        if len(self._taken) > _MAX_MODELS:
-            self._taken.clear()
-        self._taken[model] = way
+    def _keep(self, model: str, mode: FimMode) -> None:
+        if len(self._used) > _MAX_MODELS:
+            self._used.clear()
+        self._used[model] = mode
 
 
-def _other_way(error: UpstreamRefused) -> bool:
-    """Tell whether a refusal is of the way, and not of the request.
+def _helps_another_mode(error: UpstreamRefused) -> bool:
+    """Tell whether a refusal is of the mode, and not of the request.
 
     One inside a stream, where no status is, never is.
     """

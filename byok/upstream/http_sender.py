@@ -1,66 +1,29 @@
-"""One HTTP exchange with an upstream: its head, and refusals in our words."""
+"""One HTTP exchange with an upstream: URL, headers, and what an error status means."""
 
 import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import httpx
 
 from byok import __version__
-from byok.chat import Json
-from byok.dialects.base import Dialect
-from byok.dialects.fim_mode import FimMode
-from byok.dialects.quirks import DEFAULT, Quirks
+from byok.dialects.base import ErrorResponse
 from byok.errors import UpstreamRefused
 from byok.upstream.failures import translate_errors
 from byok.upstream.http_body import hang_up, read_limited
-from byok.upstream.http_call import Callee, Caller, KeySource, redirect_error
-from byok.upstream.retry import retry_after
-from byok.upstream.timeouts import REMOTE, Timeouts
-from byok.upstream.transport import Route, Transports
+from byok.upstream.http_call import Caller, KeySource, redirect_error
+from byok.upstream.spec import Api, UpstreamSpec
+from byok.upstream.transport import Transports
 from byok.wire.json_body import parse_json
 
 _MAX_ERROR_BYTES = 64 * 1024
 _ERROR_SECONDS = 10.0  # for the text of a refusal; its status says enough
-_STREAM_OR_JSON = "text/event-stream, application/json"
-
-
-@dataclass(frozen=True, slots=True)
-class UpstreamSpec:
-    """Everything about an upstream but its key.
-
-    `query` is added to every address. `breaker_pause` is for how many seconds one that
-    is down is left alone, `fim_modes` the ways to fill gaps that are tried in turn.
-    """
-
-    name: str
-    base_url: str
-    dialect: Dialect
-    quirks: Quirks = DEFAULT
-    timeouts: Timeouts = REMOTE
-    breaker_pause: float = 30.0
-    query: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    extra_body: Json = field(default_factory=dict)
-    route: Route = field(default_factory=Route)
-    fim_modes: tuple[FimMode, ...] = (FimMode.CHAT,)
-
-    def address(self, path: str) -> str:
-        """Return the address of a path; one with "/" in front stands beside /v1."""
-        if path.startswith("/"):
-            return self.base_url.removesuffix("/v1") + path
-        return f"{self.base_url}/{path}"
-
-    @property
-    def callee(self) -> Callee:
-        """What HTTP needs to know of it."""
-        first, pause = self.timeouts.first_byte, self.breaker_pause
-        return Callee(self.name, self.base_url, first, pause, self.route)
+_MAX_KEPT = 256  # URLs, as some have a model's name in them; and heads of requests
+_NO_HEADERS: Mapping[str, str] = {}
 
 
 class Sender:
@@ -72,63 +35,72 @@ class Sender:
         self._spec = spec
         self._caller = Caller(spec.callee, transports, key)
         self._urls: dict[str, httpx.URL] = {}
-        self._heads: dict[bool, httpx.Headers] = {}
+        self._heads: dict[object, httpx.Headers] = {}
         self._heads_of = ""
 
     @asynccontextmanager
     async def open(
-        self, path: str, content: bytes | None = None
+        self,
+        api: Api,
+        path: str,
+        content: bytes | None = None,
+        headers: Mapping[str, str] = _NO_HEADERS,
     ) -> AsyncIterator[httpx.Response]:
         """Send a request and give the response whose status is 200 to 299.
 
-        With content it is a POST of JSON, else a GET.
+        With content it is a POST of JSON, else a GET; `headers` are for this request.
 
         Raises:
             UpstreamError: no connection, no head in time, or another status.
-            NotReady: the upstream is left alone for the moment.
+            NotReady: the upstream is not asked for the moment.
         """
-        head = partial(self._headers, has_content=content is not None)
-        response = await self._caller.call(self._url(path), content, head)
+        head = partial(self._head, api, headers, has_content=content is not None)
+        response = await self._caller.call(self._url(api, path), content, head)
         try:
             if not response.is_success:
-                raise await self._refusal(response)
+                raise await self._refusal(api, response)
             yield response
         finally:
             await hang_up(response)
 
-    def _headers(self, key: str, *, has_content: bool) -> httpx.Headers:
-        """Return the head of a request; it changes only with the key."""
-        if key != self._heads_of:
+    def _head(
+        self, api: Api, own: Mapping[str, str], key: str, *, has_content: bool
+    ) -> httpx.Headers:
+        """Return the head of a request; requests that need the same share it."""
+        if key != self._heads_of or len(self._heads) > _MAX_KEPT:
             self._heads, self._heads_of = {}, key
-        if has_content not in self._heads:
-            spec = self._spec
-            headers = {
-                "Accept": _STREAM_OR_JSON,
-                "Accept-Encoding": "identity",
-                "User-Agent": f"byok/{__version__}",
-                **spec.headers,
-            }
-            if key:
-                headers |= spec.dialect.auth(key, spec.quirks)
+        kind = (api.dialect.name, has_content, *own.items())
+        if kind not in self._heads:
+            dialect = api.dialect
+            bare, with_key = dialect.headers(""), dialect.headers(key)
+            head = httpx.Headers(
+                {"Accept-Encoding": "identity", "User-Agent": f"byok/{__version__}"}
+            )
+            for headers in (bare, own, self._spec.headers):
+                head.update(headers)
+            # The user's headers win, but for those that carry the key.
+            head.update(dict(with_key.items() - bare.items()))
             if has_content:
-                headers["Content-Type"] = "application/json"
-            self._heads[has_content] = httpx.Headers(headers)
-        return self._heads[has_content]
+                head["Content-Type"] = "application/json"
+            self._heads[kind] = head
+        return self._heads[kind]
 
-    def _url(self, path: str) -> httpx.URL:
-        """Return the whole address; parsing it costs more than one would think."""
-        if path not in self._urls:
-            url = self._spec.address(path)
+    def _url(self, api: Api, path: str) -> httpx.URL:
+        """Return the whole URL; parsing it costs more than one would think."""
+        url = api.url(path)
+        if url not in self._urls:
+            if len(self._urls) >= _MAX_KEPT:
+                self._urls.clear()
             with translate_errors(url):
-                self._urls[path] = httpx.URL(url).copy_merge_params(self._spec.query)
-        return self._urls[path]
+                self._urls[url] = httpx.URL(url).copy_merge_params(self._spec.query)
+        return self._urls[url]
 
-    async def _refusal(self, response: httpx.Response) -> UpstreamRefused:
+    async def _refusal(self, api: Api, response: httpx.Response) -> UpstreamRefused:
         status = response.status_code
         if response.is_redirect:
             return redirect_error(status)
         raw, seconds = b"", min(self._spec.timeouts.idle, _ERROR_SECONDS)
-        with translate_errors(self._spec.base_url), contextlib.suppress(TimeoutError):
+        with translate_errors(api.base_url), contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 raw = await read_limited(response, _MAX_ERROR_BYTES, cut=True)
         try:
@@ -136,5 +108,6 @@ class Sender:
         except (ValueError, RecursionError):
             text = raw.decode("utf-8", "replace").strip()
             body = "a web page" if text.startswith("<") else text
-        wait = retry_after(response.headers, time.time())
-        return self._spec.dialect.refusal(body, status, wait)
+        return api.dialect.refusal(
+            ErrorResponse(status, body, response.headers, time.time())
+        )

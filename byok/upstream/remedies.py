@@ -1,15 +1,20 @@
 """What each model of an upstream was found to refuse, and is no longer sent."""
 
 import logging
-from collections.abc import Iterable
-from typing import Any
+from dataclasses import replace
 
-from byok.chat import Json
-from byok.dialects.base import Dialect, Remedy
+from byok.chat import ChatRequest, Origin
+from byok.dialects.base import Codec, ModelFacts, Target, UpstreamRequest
+from byok.dialects.remedies import (
+    RefusedRequest,
+    Remedy,
+    apply_remedies,
+    find_remedy,
+)
 from byok.errors import UpstreamError, UpstreamRefused
 from byok.events import Notice
-from byok.upstream.http_sender import UpstreamSpec
-from byok.wire.json_body import parse_json
+from byok.upstream.spec import Api, UpstreamSpec
+from byok.wire.json_body import parse_json, write_json
 
 _log = logging.getLogger(__name__)
 _MAX_MODELS = 1000
@@ -21,72 +26,120 @@ class Remedies:
 
     def __init__(self, spec: UpstreamSpec) -> None:
         self._spec = spec
-        self._known: dict[str, list[Remedy]] = {}
+        self._known: dict[tuple[object, str], list[Remedy]] = {}
 
-    def of(self, dialect: Dialect, model: str, *, agent: bool) -> "RequestRemedies":
-        """Begin a request to a model; `agent` says that it is to act by itself."""
+    def begin(self, model: str, fim: Codec | None = None) -> "RequestRemedies":
+        """Begin a request to a model, in a codec for FIM or in a dialect."""
         if len(self._known) > _MAX_MODELS:
             self._known.clear()
-        if model not in self._known:
-            self._known[model] = [*dialect.presume(self._spec.quirks)]
-        return RequestRemedies(self._spec, dialect, model, self._known[model], agent)
+        return RequestRemedies(self._spec, self._known, model, fim)
 
 
 class RequestRemedies:
-    """The remedies of one request; `notices` is what the user should hear of them."""
+    """The remedies of one request.
+
+    `api` and `codec` are where and how it is sent, `notices` what the user should hear
+    of it.
+    """
 
     def __init__(
         self,
         spec: UpstreamSpec,
-        dialect: Dialect,
+        known: dict[tuple[object, str], list[Remedy]],
         model: str,
-        known: list[Remedy],
-        agent: bool,
+        fim: Codec | None,
     ) -> None:
         self._spec = spec
-        self._dialect = dialect
+        self._all_known = known
         self._model = model
-        self._known = known  # of the model, for later requests
-        self._made = [*known]
-        self._agent = agent
         self._left = _MOST
+        self._tried: list[str] = []  # the dialects in which it was written
+        self._steps: list[tuple[list[Remedy], list[Remedy]]] = []  # known, made
+        self._new: list[Remedy] = []
         self.notices: list[Notice] = []
+        self._use(spec.api, fim or spec.api.dialect)
+        self._follow()
 
-    def apply_known(self, body: Json) -> dict[str, Any]:
-        """Return a body with all changes that the model is known to need."""
-        return self._apply(body, self._made, new=False)
+    def write(
+        self, chat: ChatRequest, facts: ModelFacts | None = None
+    ) -> tuple[UpstreamRequest, bytes]:
+        """Write a request with all changes so far; its body is in the bytes alone."""
+        spec = self._spec
+        target = Target(
+            self._model,
+            spec.extra_body if self.api is spec.api else {},
+            facts or ModelFacts(self._model),
+            Origin(self.api.dialect.name, spec.name, self._model),
+        )
+        request = self.codec.encode(chat, target)
+        body, told = apply_remedies(
+            self.codec.remedies,
+            request.body,
+            self._made,
+            new=self._new,
+            agent=chat.agent,
+        )
+        self.notices = [Notice(text) for text in (*request.notices, *told)]
+        return replace(request, body={}, origin=target.origin), write_json(body)
 
-    def next_body(self, error: UpstreamError, content: bytes) -> dict[str, Any] | None:
-        """Return the body that was refused with one change more.
-
-        None where no change helps.
-        """
+    def find(self, error: UpstreamError, content: bytes) -> bool:
+        """Find one change more after a refusal of `content`; False where none helps."""
         if not isinstance(error, UpstreamRefused) or not self._left:
-            return None
-        body, extra = parse_json(content), self._spec.extra_body
-        remedy = self._dialect.remedy(body, error, self._made, extra)
+            return False
+        extra = tuple(self._spec.extra_body) if self.api is self._spec.api else ()
+        others = tuple(
+            api.dialect.name
+            for api in self._spec.apis
+            if api.dialect.name not in self._tried
+        )
+        refused = RefusedRequest(
+            parse_json(content), error, extra, tuple(self._made), others
+        )
+        remedy = find_remedy(self.codec.remedies, refused)
         if remedy is None:
-            return None
+            return False
         self._left -= 1
         self._made.append(remedy)
+        self._new.append(remedy)
+        _log.info(
+            "%s: %.80s refuses a request; changed: %s",
+            self._spec.name,
+            self._model,
+            remedy.change,
+        )
         if not self._left:
             self.remember()  # as far as they go: the next request goes on from here
-        name = self._spec.name
-        _log.info(
-            "%s: %.80s refuses a request; changed: %s", name, self._model, remedy.change
-        )
-        return self._apply(body, [remedy], new=True)
+        self._switch(remedy)
+        return True
 
     def remember(self) -> None:
         """Make the changes in later requests at once, now that the model answers.
 
         What did not help was no remedy: it would cost everybody a tool for nothing.
         """
-        self._known += [made for made in self._made if made not in self._known]
+        for known, made in self._steps:
+            known += [remedy for remedy in made if remedy not in known]
 
-    def _apply(
-        self, body: Json, remedies: Iterable[Remedy], *, new: bool
-    ) -> dict[str, Any]:
-        mended = self._dialect.apply(body, remedies, new=new, agent=self._agent)
-        self.notices += map(Notice, mended.notices)
-        return mended.body
+    def _use(self, api: Api, codec: Codec) -> None:
+        key = (codec, self._model)
+        if key not in self._all_known:
+            self._all_known[key] = [*codec.initial_remedies(self._model)]
+        known = self._all_known[key]
+        self.api, self.codec, self._made = api, codec, [*known]
+        self._steps.append((known, self._made))
+        self._tried.append(api.dialect.name)
+
+    def _follow(self) -> None:
+        """Go on in the dialect that the model is known to need."""
+        while any(self._switch(remedy) for remedy in self._made):
+            pass
+
+    def _switch(self, remedy: Remedy) -> bool:
+        """Use the dialect that a remedy names; False where it names none."""
+        row = self.codec.remedies.get(remedy.change)
+        if row is None or not row.switches or remedy.what in self._tried:
+            return False
+        if (api := self._spec.find_api(remedy.what)) is None:
+            return False
+        self._use(api, api.dialect)
+        return True

@@ -1,8 +1,6 @@
 """When a failed request is sent once more, and after how long. Pure."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 
 from byok.errors import (
     UpstreamError,
@@ -49,25 +47,3 @@ class RetryPolicy:
             status = error.upstream_status
             return status in _REPEATED or (status in _ONLY_ONCE and attempt == 1)
         return False
-
-
-def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the seconds to wait that the headers of a refusal ask for, or None.
-
-    They are seconds or an HTTP date in Retry-After, or milliseconds in a header of
-    OpenAI's and Azure's. `now` is the current time in seconds since 1970.
-    """
-    if (exact := _number(headers.get("retry-after-ms", ""))) is not None:
-        return exact / 1000
-    text = headers.get("retry-after", "").strip()
-    if (seconds := _number(text)) is not None:
-        return seconds
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
-    except (TypeError, ValueError, IndexError, OverflowError):
-        return None
-
-
-def _number(text: str) -> float | None:
-    text = text.strip()
-    return float(text) if text.replace(".", "", 1).isdecimal() else None

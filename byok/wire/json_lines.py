@@ -8,7 +8,7 @@ linear in the number of bytes, however they are sliced.
 from collections.abc import Iterable
 from typing import Any
 
-from byok.errors import UpstreamGarbled
+from byok.errors import UpstreamGarbled, UpstreamNotJson
 from byok.stage import then_raise
 from byok.wire.json_body import parse_json
 
@@ -94,7 +94,5 @@ class JsonLines:
         return []
 
 
-def _not_json() -> UpstreamGarbled:
-    return UpstreamGarbled(
-        "a part of its answer is not JSON.", code="upstream_not_json"
-    )
+def _not_json() -> UpstreamNotJson:
+    return UpstreamNotJson("a part of its answer is not JSON.")

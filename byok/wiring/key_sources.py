@@ -11,7 +11,7 @@ from byok.keys import KeyLadder, KeyWanted, fingerprint
 from byok.keys.vault import Vault
 from byok.platform.paths import Paths
 from byok.routing import OFFICIAL
-from byok.wiring.upstreams import base_url_of
+from byok.wiring.apis import base_url_of
 
 _HOSTED = [name for name, preset in PRESETS.items() if preset.key_env]
 

@@ -31,6 +31,7 @@ from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.official import OfficialService
 from byok.upstream.router import Router
 from byok.upstream.transport import Transports
+from byok.wiring.apis import base_url_of
 from byok.wiring.key_sources import make_ladder, official_wanted
 from byok.wiring.open_context import open_context
 from byok.wiring.upstream_pool import PooledUpstream, UpstreamPool
@@ -40,7 +41,7 @@ from byok.wiring.upstream_selection import (
     select_upstreams,
     values_to_hide,
 )
-from byok.wiring.upstreams import base_url_of, make_official, models_of
+from byok.wiring.upstreams import make_official, models_of
 
 _log = logging.getLogger(__name__)
 

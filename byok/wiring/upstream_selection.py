@@ -9,8 +9,9 @@ from byok.config import Settings, UpstreamSettings, upstream_named
 from byok.dialects.presets import DEMO, PRESETS
 from byok.errors import ConfigError, KeyMissing
 from byok.keys import KeyLadder
-from byok.upstream.discover import answering
+from byok.upstream.discover import find_answering
 from byok.upstream.transport import Transports
+from byok.wiring.apis import apis_of
 from byok.wiring.key_sources import key_wanted
 
 _log = logging.getLogger(__name__)
@@ -71,9 +72,11 @@ async def select_upstreams(
 
 async def _find_any(transports: Transports, ladder: KeyLadder) -> UpstreamSelection:
     """Select one preset: a local server, a vendor with a key, or the demo."""
-    local = {n: p.base_url for n, p in PRESETS.items() if p.local}
-    if found := await answering(transports, local):
-        name, reason = found[0], f"it answers at {local[found[0]]}"
+    local = {
+        n: apis_of(UpstreamSettings(type=n))[0] for n, p in PRESETS.items() if p.local
+    }
+    if found := await find_answering(transports, local):
+        name, reason = found[0], f"it answers at {local[found[0]].base_url}"
     elif hit := await asyncio.to_thread(_first_key, ladder):
         name, reason = hit[0], f"its key is in {hit[1]}"
     else:

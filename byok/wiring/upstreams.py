@@ -2,10 +2,11 @@
 
 from byok.config import Settings, UpstreamSettings
 from byok.config.values import AUTO
-from byok.dialects.fim_mode import FimMode
-from byok.dialects.presets import DEMO, PRESETS
-from byok.dialects.quirks import quirks_of
-from byok.dialects.registry import DIALECTS
+from byok.dialects.base import Codec
+from byok.dialects.fim.codecs import codecs_of
+from byok.dialects.fim.modes import FimMode
+from byok.dialects.fim.profiles import fim_profile_of
+from byok.dialects.presets import DEMO, vendor_of
 from byok.keys.lookup import UpstreamKey
 from byok.redact import Redactor
 from byok.upstream.base import Upstream
@@ -13,20 +14,15 @@ from byok.upstream.client import HttpUpstream
 from byok.upstream.context_window import Window, WindowedUpstream
 from byok.upstream.demo import MODEL as DEMO_MODEL
 from byok.upstream.demo import DemoUpstream
-from byok.upstream.http_sender import UpstreamSpec
 from byok.upstream.official import OfficialService
+from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.summaries import Summarise
 from byok.upstream.timeouts import LOCAL, REMOTE
 from byok.upstream.transport import Route, Transports
 from byok.urls import is_loopback
+from byok.wiring.apis import apis_of
 
 _LOCAL_PAUSE, _REMOTE_PAUSE = 3.0, 30.0  # seconds an upstream is not asked once down
-
-
-def base_url_of(settings: UpstreamSettings) -> str:
-    """Return the base URL of an upstream, "" for the demo."""
-    preset = PRESETS.get(settings.type)
-    return settings.base_url or (preset.base_url if preset else "")
 
 
 def models_of(section: UpstreamSettings) -> tuple[tuple[str, ...], str]:
@@ -38,28 +34,35 @@ def models_of(section: UpstreamSettings) -> tuple[tuple[str, ...], str]:
 
 def spec_of(name: str, settings: UpstreamSettings, common: Settings) -> UpstreamSpec:
     """Combine a section with the settings that are common to all upstreams."""
-    chat, network, way = common.chat, common.network, common.completion.way
-    base_url = base_url_of(settings)
-    quirks = quirks_of(settings.type, base_url)
-    local = is_loopback(base_url)
+    chat, network = common.chat, common.network
+    apis = apis_of(settings)
+    local = is_loopback(apis[0].base_url)
     proxy = "" if local else settings.proxy or network.proxy
-    patience = LOCAL if local else REMOTE
+    timeouts = LOCAL if local else REMOTE
     if settings.timeout:
-        patience = patience.with_idle(settings.timeout)
+        timeouts = timeouts.with_idle(settings.timeout)
     return UpstreamSpec(
         name=name,
-        base_url=base_url,
+        apis=apis,
         query=settings.query,
-        dialect=DIALECTS[settings.dialect or "openai_chat"],
-        quirks=quirks,
-        timeouts=patience,
+        timeouts=timeouts,
         # A local server may be started any moment: it is not left alone for long.
         breaker_pause=_LOCAL_PAUSE if local else _REMOTE_PAUSE,
         headers={**chat.headers, **settings.headers},
         extra_body={**chat.extra_body, **settings.extra_body},
         route=Route(proxy, settings.ca_file or network.ca_file),
-        fim_modes=quirks.fim_modes if way == AUTO else (FimMode(way),),
+        fim=_fim_codecs(settings.type, apis[0], common.completion.way),
     )
+
+
+def _fim_codecs(kind: str, api: Api, way: str) -> dict[FimMode, Codec | None]:
+    """Return the codecs for FIM that are tried; all are endpoints beside OpenAI's."""
+    if not api.dialect.speaks_openai:
+        return {FimMode.CHAT: None}
+    profile = fim_profile_of(vendor_of(kind, api.base_url))
+    codecs = codecs_of(profile)
+    modes = profile.modes if way == AUTO else (FimMode(way),)
+    return {mode: codecs.get(mode) for mode in modes}
 
 
 def make_upstream(
@@ -76,8 +79,8 @@ def make_upstream(
         return DemoUpstream(name)
     spec = spec_of(name, settings, common)
     http = HttpUpstream(spec, transports, key)
-    reasoning = spec.quirks.wants_reasoning
-    window = Window(settings.context_window, http.windows.of, reasoning)
+    thoughts = spec.api.dialect.sends_thoughts
+    window = Window(settings.context_window, http.known.window, thoughts)
     return WindowedUpstream(http, summarise, window)
 
 

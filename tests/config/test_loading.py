@@ -95,7 +95,7 @@ def test_a_variable_replaces_one_key_and_leaves_its_neighbours(
 @pytest.mark.parametrize(
     ("variable", "text", "key", "value"),
     [
-        ("BASE_URL", "https://host", "base_url", "https://host/v1"),
+        ("BASE_URL", "https://host", "base_url", "https://host"),
         ("MODELS", '["a", "b"]', "models", ["a", "b"]),
         ("TIMEOUT", "9", "timeout", 9.0),
         ("HEADERS", '{"X-Team": "7"}', "headers", {"X-Team": "7"}),
@@ -125,7 +125,7 @@ def test_variables_alone_can_make_an_upstream(
     monkeypatch.setenv("BYOK_UPSTREAMS__MY-BOX__BASE_URL", "https://host")
     upstreams = load_settings(tmp_path / "config.toml").upstreams
     assert upstreams["openai"].type == "openai"
-    assert upstreams["my-box"].base_url == "https://host/v1"
+    assert upstreams["my-box"].base_url == "https://host"
 
 
 @pytest.mark.case("B97")

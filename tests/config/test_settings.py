@@ -58,7 +58,7 @@ def test_plain_http_beyond_this_machine_needs_permission(url: str) -> None:
     with pytest.raises(ValidationError, match="plain http to another machine"):
         Settings(upstreams={"box": {"base_url": url}})
     allowed = {"base_url": url, "allow_insecure_http": True}
-    assert Settings(upstreams={"box": allowed}).upstreams["box"].base_url == f"{url}/v1"
+    assert Settings(upstreams={"box": allowed}).upstreams["box"].base_url == url
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def test_a_preset_needs_no_section(wanted: str) -> None:
 
 def test_a_url_is_an_upstream_called_custom() -> None:
     name, section = upstream_named("http://127.0.0.1:9", Settings())
-    assert (name, section.base_url) == ("custom", "http://127.0.0.1:9/v1")
+    assert (name, section.base_url) == ("custom", "http://127.0.0.1:9")
 
 
 def test_azure_needs_an_address() -> None:

@@ -10,16 +10,16 @@ CANARY = "canary7f3a"
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
-        ("https://api.example.com", "https://api.example.com/v1"),
-        ("https://api.example.com/", "https://api.example.com/v1"),
+        ("https://api.example.com", "https://api.example.com"),
+        ("https://api.example.com/", "https://api.example.com"),
         ("https://api.example.com/v1/", "https://api.example.com/v1"),
         ("https://api.example.com/api/paas/v4", "https://api.example.com/api/paas/v4"),
-        ("http://127.0.0.1:11434", "http://127.0.0.1:11434/v1"),
-        ("http://[::1]:8000", "http://[::1]:8000/v1"),
+        ("http://127.0.0.1:11434", "http://127.0.0.1:11434"),
+        ("http://[::1]:8000", "http://[::1]:8000"),
         ("https://10.0.0.7:8443/openai", "https://10.0.0.7:8443/openai"),
     ],
 )
-def test_an_empty_path_becomes_v1_and_any_other_is_kept(given: str, kept: str) -> None:
+def test_a_base_url_is_kept_but_for_slashes_at_its_end(given: str, kept: str) -> None:
     assert values.base_url(given) == kept
 
 

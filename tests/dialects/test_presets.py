@@ -5,7 +5,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
+from byok.dialects.presets import (
+    DEMO,
+    OPENAI_COMPATIBLE,
+    PRESETS,
+    Preset,
+    preset_of,
+    vendor_of,
+)
+from byok.dialects.registry import DIALECTS
 
 ADDRESSED = {name: preset for name, preset in PRESETS.items() if preset.base_url}
 
@@ -43,3 +51,37 @@ def test_no_two_share_an_address_or_a_variable() -> None:
     keys = [preset.key_env for preset in PRESETS.values() if preset.key_env]
     assert len(set(urls)) == len(urls)
     assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_has_addresses_of_one_origin_for_known_dialects(name: str) -> None:
+    preset = PRESETS[name]
+    assert preset.addresses.keys() <= DIALECTS.keys()
+    assert preset.addresses[preset.dialect] == preset.base_url
+    assert all(map(preset.is_at, filter(None, preset.addresses.values())))
+
+
+def test_the_first_address_of_a_preset_is_the_one_in_use() -> None:
+    preset = Preset({"b": "https://h/b", "a": "https://h/a"})
+    assert (preset.dialect, preset.base_url) == ("b", "https://h/b")
+
+
+@pytest.mark.parametrize(
+    ("kind", "base_url", "vendor"),
+    [
+        (OPENAI_COMPATIBLE, "https://api.deepseek.com/anything", "deepseek"),
+        (OPENAI_COMPATIBLE, "https://me.openai.azure.com/openai/v1", "azure"),
+        (OPENAI_COMPATIBLE, "http://127.0.0.1:11434/v1", OPENAI_COMPATIBLE),
+        (OPENAI_COMPATIBLE, "https://h/v1", OPENAI_COMPATIBLE),
+        ("mistral", "https://h/v1", "mistral"),
+    ],
+)
+def test_a_vendor_is_known_by_its_type_or_its_address(
+    kind: str, base_url: str, vendor: str
+) -> None:
+    assert vendor_of(kind, base_url) == vendor
+
+
+def test_a_type_without_a_preset_has_no_address() -> None:
+    assert preset_of(OPENAI_COMPATIBLE).base_url == ""
+    assert preset_of("groq") is PRESETS["groq"]

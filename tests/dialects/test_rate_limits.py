@@ -5,7 +5,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from byok.dialects.rate_limits import quotas_exceeded, requested_wait, wait_in_words
+from byok.dialects.rate_limits import (
+    quotas_exceeded,
+    read_retry_after,
+    requested_wait,
+    wait_in_words,
+)
 from tests.fakes.values import VALUES
 
 
@@ -69,3 +74,42 @@ def test_no_value_breaks_it(error: Any, detail: Any) -> None:
         assert isinstance(quotas_exceeded(found), str)
         wait = requested_wait("", found)
         assert wait is None or wait >= 0
+
+
+NOW = 1_445_412_480.0  # Wed, 21 Oct 2015 07:28:00 GMT
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("5", 5.0),
+        (" 0 ", 0.0),
+        ("1.5", 1.5),
+        ("3600", 3600.0),
+        ("Wed, 21 Oct 2015 07:28:30 GMT", 30.0),
+        ("Wed, 21 Oct 2015 07:27:30 GMT", 0.0),
+        ("abc", None),
+        ("-5", None),
+        ("1.2.3", None),
+        (".", None),
+        ("nan", None),
+        ("Wed, 99 Oct 2015 07:28:30 GMT", None),
+        ("", None),
+    ],
+)
+@pytest.mark.case("F09")
+def test_retry_after_is_read(value: str, seconds: float | None) -> None:
+    assert read_retry_after({"retry-after": value}, NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "seconds"),
+    [("1500", 1.5), ("250.5", 0.2505), ("soon", 7.0), ("", 7.0)],
+)
+def test_retry_after_ms_is_more_exact(milliseconds: str, seconds: float) -> None:
+    headers = {"retry-after-ms": milliseconds, "retry-after": "7"}
+    assert read_retry_after(headers, NOW) == seconds
+
+
+def test_retry_after_is_none_without_a_header() -> None:
+    assert read_retry_after({}, NOW) is None

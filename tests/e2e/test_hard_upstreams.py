@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from byok.chat import ChatRequest, Message, Role, TextPart
-from byok.dialects.registry import DIALECTS
+from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.errors import UpstreamError
 from byok.upstream.client import HttpUpstream
-from byok.upstream.http_sender import UpstreamSpec
+from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
 from tests.fakes.cases import case_param
@@ -252,7 +252,7 @@ class NoKey:
 async def told(url: str, patience: Timeouts) -> tuple[str, UpstreamError]:
     """Ask an upstream directly, with limits that no setting has."""
     transports, text = Transports(), ""
-    spec = UpstreamSpec("fake", url, DIALECTS["openai_chat"], timeouts=patience)
+    spec = UpstreamSpec("fake", (Api(OpenAIChat(), url),), timeouts=patience)
     upstream = HttpUpstream(spec, transports, NoKey())
     chat = ChatRequest((Message(Role.USER, (TextPart("Hi?"),)),))
     try:

@@ -268,5 +268,5 @@ async def test_it_tells_the_window_of_its_model(llama: str) -> None:
     async with aiohttp.ClientSession() as http, http.get(f"{llama}/props") as response:
         props = await response.json()
     window = props["default_generation_settings"]["n_ctx"]
-    assert await upstream.windows.of(MODEL) == window > 0
+    assert await upstream.known.window(MODEL) == window > 0
     await transports.close()

@@ -2,6 +2,7 @@
 
 Upstreams and services
     upstream         an OpenAI-compatible server that plays a script
+    trial_server     a server that speaks the protocol of trial_dialect/, strictly
     strict           an upstream that enforces OpenAI's rules for chat/completions
     strict_schemas   what each vendor refuses in the JSON Schemas of tools
     signed           an upstream that wants the signature of each tool call back

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from byok.chat import ChatRequest, Message, Role, Sampling, TextPart, ToolDefinition
-from byok.dialects.registry import DIALECTS
+from byok.dialects.openai_chat.dialect import OpenAIChat
+from byok.dialects.openai_chat.quirks import DEFAULT, Quirks
 from byok.errors import KeyMissing, UpstreamError, UpstreamRefused
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta
 from byok.upstream.client import HttpUpstream
-from byok.upstream.http_sender import UpstreamSpec
 from byok.upstream.retry import RetryPolicy
+from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
 from tests.fakes.upstream import Script, answer
@@ -45,12 +46,19 @@ class Key:
 class Asker:
     """An HttpUpstream that never sleeps, and what it was about to sleep."""
 
-    def __init__(self, transports: Transports, url: str, **spec: Any) -> None:
+    def __init__(
+        self,
+        transports: Transports,
+        url: str,
+        quirks: Quirks = DEFAULT,
+        others: tuple[Api, ...] = (),
+        **spec: Any,
+    ) -> None:
         self.slept: list[float] = []
         self.key = Key()
         fields = {"timeouts": PATIENT, **spec}
         self.upstream = HttpUpstream(
-            UpstreamSpec("fake", url, DIALECTS["openai_chat"], **fields),
+            UpstreamSpec("fake", (Api(OpenAIChat(quirks), url), *others), **fields),
             transports,
             self.key,
             retry=RetryPolicy(),

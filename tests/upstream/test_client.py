@@ -16,11 +16,13 @@ from byok.errors import (
     UpstreamUnreachable,
 )
 from byok.events import TextDelta
-from byok.upstream.client import MAX_ANSWER_BYTES
+from byok.upstream.client import MAX_ANSWER_BYTES, HttpUpstream
+from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
-from tests.fakes.asker import CHAT, HI, OK, Asker
+from tests.fakes.asker import CHAT, HI, OK, Asker, Key
 from tests.fakes.lister import Canned
+from tests.fakes.trial_dialect.dialect import TrialDialect
 from tests.fakes.upstream import (
     DONE,
     FakeUpstream,
@@ -473,9 +475,9 @@ async def test_models_are_listed(fake: FakeUpstream, asker: Asker) -> None:
 async def test_a_model_list_may_hold_context_windows() -> None:
     rows = b'{"data": [{"id": "a", "context_length": 32768}, {"id": "b"}]}'
     upstream = Asker(canned(200, rows), "http://fake.test/v1").upstream
-    assert await upstream.windows.of("a") == 0
+    assert await upstream.known.window("a") == 0
     await upstream.models()
-    assert [await upstream.windows.of(m) for m in "abc"] == [32_768, 0, 0]
+    assert [await upstream.known.window(m) for m in "abc"] == [32_768, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -495,6 +497,40 @@ async def test_an_invalid_model_list_is_an_error(
     with pytest.raises(UpstreamError, match=r"^fake: ") as caught:
         await asker.upstream.models()
     assert caught.value.code == code
+
+
+def paged(*pages: str) -> Asker:
+    """Ask for a list in the trial dialect, of which the pages are these."""
+    answers = iter(pages)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, stream=httpx.ByteStream(next(answers).encode()))
+
+    asker = Asker(Canned(answer), "http://fake.test/v1")
+    api = Api(TrialDialect(), "http://fake.test")
+    asker.upstream = HttpUpstream(UpstreamSpec("fake", (api,)), Canned(answer), Key())
+    return asker
+
+
+def page(name: str, following: str = "") -> str:
+    entry = {"called": name, "window": 1000, "sees": None}
+    return json.dumps({"entries": [entry], "next": following})
+
+
+@pytest.mark.parametrize(
+    ("pages", "models"),
+    [
+        pytest.param([page("a", "2"), page("b", "3"), page("c")], "abc", id="three"),
+        pytest.param([page("a", "2"), page("b", "2")], "ab", id="one for ever"),
+        pytest.param([page("a", "2"), page("a")], "a", id="a model twice"),
+        pytest.param([page(str(n), f"{n}") for n in range(99)], None, id="too many"),
+    ],
+)
+async def test_a_list_of_models_has_pages(pages: list[str], models: str | None) -> None:
+    upstream = paged(*pages).upstream
+    found = await upstream.models()
+    assert found == ([*models] if models else [str(n) for n in range(20)])
+    assert upstream.known.facts(found[0]).window == 1000
 
 
 async def test_a_model_list_without_model_ids_is_empty() -> None:

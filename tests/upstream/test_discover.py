@@ -3,24 +3,31 @@
 import httpx
 import pytest
 
-from byok.upstream.discover import answering
+from byok.dialects.openai_chat.dialect import OpenAIChat
+from byok.upstream.discover import find_answering
+from byok.upstream.spec import Api
 from byok.upstream.transport import Transports
 from tests.fakes.lister import Canned
 from tests.fakes.upstream import FakeUpstream, dead_url
 
 
+def api(url: str) -> Api:
+    return Api(OpenAIChat(), url)
+
+
 async def test_discover_names_servers_that_answer_in_order(fake: FakeUpstream) -> None:
     transports = Transports()
     async with FakeUpstream() as other:
-        candidates = {"b": other.url, "dead": dead_url(), "a": fake.url}
-        assert await answering(transports, candidates, seconds=5) == ["b", "a"]
+        urls = {"b": other.url, "dead": dead_url(), "a": fake.url}
+        candidates = {name: api(url) for name, url in urls.items()}
+        assert await find_answering(transports, candidates, seconds=5) == ["b", "a"]
         await transports.close()
 
 
 async def test_discover_leaves_out_a_slow_server(fake: FakeUpstream) -> None:
     transports = Transports()
     fake.models_delay = 60
-    assert await answering(transports, {"slow": fake.url}, seconds=0.05) == []
+    assert await find_answering(transports, {"slow": api(fake.url)}, seconds=0.05) == []
     await transports.close()
 
 
@@ -45,12 +52,12 @@ async def test_discover_counts_only_a_list_of_models(
         asked.append(str(request.url))
         return httpx.Response(status, content=body)
 
-    names = await answering(Canned(answer), {"x": "http://127.0.0.1:1/v1"})
+    names = await find_answering(Canned(answer), {"x": api("http://127.0.0.1:1/v1")})
     assert names == (["x"] if found else [])
     assert asked == ["http://127.0.0.1:1/v1/models"]
 
 
 async def test_discover_without_candidates_finds_nothing() -> None:
     transports = Transports()
-    assert await answering(transports, {}) == []
+    assert await find_answering(transports, {}) == []
     await transports.close()

@@ -6,13 +6,16 @@ from typing import Any
 import pytest
 
 from byok.chat import ChatRequest, FimRequest, Message, Role, TextPart
-from byok.dialects.fim_mode import FimMode
-from byok.dialects.registry import DIALECTS
+from byok.dialects.base import Codec
+from byok.dialects.fim.codecs import codecs_of
+from byok.dialects.fim.modes import FimMode
+from byok.dialects.fim.profiles import FimProfile
+from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.errors import UpstreamError
 from byok.events import StreamEvent, TextDelta
 from byok.upstream.client import HttpUpstream
-from byok.upstream.http_sender import UpstreamSpec
 from byok.upstream.retry import RetryPolicy
+from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import Key
 from tests.fakes.upstream import DONE, FakeUpstream, Script, answer, event
@@ -37,14 +40,17 @@ def infilled(said: str) -> list[bytes]:
     return [event({"content": said, "stop": True})]
 
 
+CODECS: dict[FimMode, Codec | None] = {**codecs_of(FimProfile()), FimMode.CHAT: None}
+
+
 class Asked:
     """An upstream, and what it says; `ask` gives the text of an answer."""
 
-    def __init__(self, fake: FakeUpstream, *ways: FimMode) -> None:
+    def __init__(self, fake: FakeUpstream, *modes: FimMode, **fields: Any) -> None:
         self.transports = Transports()
-        spec = UpstreamSpec(
-            "fake", fake.url, DIALECTS["openai_chat"], fim_modes=ways or ALL
-        )
+        codecs = {mode: CODECS[mode] for mode in modes or ALL}
+        api = Api(OpenAIChat(), fake.url)
+        spec = UpstreamSpec("fake", (api,), fim=codecs, **fields)
         self.upstream = HttpUpstream(
             spec, self.transports, Key("sk-1"), retry=RetryPolicy(tries=0)
         )
@@ -167,12 +173,7 @@ async def test_fim_with_one_configured_dialect_tries_no_other(
 
 async def test_fim_drops_a_refused_field(fake: FakeUpstream) -> None:
     fake.play(refusal(400, "temperature is unknown"), infilled("x"))
-    body: dict[str, Any] = {"temperature": 1}
-    asked = Asked(fake)
-    spec = UpstreamSpec(
-        "fake", fake.url, DIALECTS["openai_chat"], fim_modes=ALL, extra_body=body
-    )
-    asked.upstream = HttpUpstream(spec, asked.transports, Key("sk-1"))
+    asked = Asked(fake, extra_body={"temperature": 1})
     assert await asked.ask() == "x"
     assert fake.paths == ["/infill", "/infill"]
     assert ["temperature" in sent for sent in fake.requests] == [True, False]
@@ -186,4 +187,4 @@ async def test_fim_reports_a_missing_capability_once(
     with caplog.at_level("INFO"):
         for model in ("one", "two"):
             await asked.ask(model)
-    assert caplog.text.count("does not fill gaps by infill") == 1
+    assert caplog.text.count("does not serve FIM by infill") == 1

@@ -1,14 +1,19 @@
 """One exchange with an upstream: headers, deadlines, the breaker."""
 
 import asyncio
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+import httpx
 import pytest
 
 from byok import __version__
-from byok.dialects.registry import DIALECTS
+from byok.dialects.base import Dialect
+from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.errors import UpstreamError, UpstreamRefused
-from byok.upstream.http_sender import Sender, UpstreamSpec
+from byok.upstream.http_sender import Sender
+from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
 from tests.fakes.asker import Key
@@ -17,22 +22,39 @@ from tests.fakes.upstream import FakeUpstream, Script
 HASTY = Timeouts(first_byte=0.2, idle=0.2)
 
 
+class Asked:
+    """A sender, and the API that it is to ask."""
+
+    def __init__(self, spec: UpstreamSpec, transports: Transports, key: str) -> None:
+        self.key = Key(key)
+        self.api = spec.api
+        self.sender = Sender(spec, transports, self.key)
+
+    def open(
+        self, path: str, content: bytes | None = None, **headers: str
+    ) -> AbstractAsyncContextManager[httpx.Response]:
+        return self.sender.open(self.api, path, content, headers)
+
+
 def sender(
-    transports: Transports, url: str, *, pause: float = 30.0, **fields: Any
-) -> Sender:
+    transports: Transports,
+    url: str,
+    *,
+    pause: float = 30.0,
+    key: str = "sk-1",
+    dialect: Dialect = OpenAIChat(),  # noqa: B008 - it holds no state
+    **fields: Any,
+) -> Asked:
     spec = UpstreamSpec(
         "fake",
-        url,
-        DIALECTS["openai_chat"],
-        timeouts=HASTY,
+        (Api(dialect, url),),
         breaker_pause=pause,
-        headers={"X-Own": "1"},
-        **fields,
+        **{"headers": {"X-Own": "1"}, "timeouts": HASTY, **fields},
     )
-    return Sender(spec, transports, Key("sk-1"))
+    return Asked(spec, transports, key)
 
 
-async def refused(asked: Sender, path: str = "chat/completions") -> UpstreamError:
+async def refused(asked: Asked, path: str = "chat/completions") -> UpstreamError:
     with pytest.raises(UpstreamError) as caught:
         async with asked.open(path, b"{}"):
             pass
@@ -82,13 +104,66 @@ async def test_http_sender_adds_the_query_to_every_url(
     assert fake.queries == ["api-version=2024-10-21&a=%26"] * 2
 
 
-def test_http_sender_keeps_the_base_of_a_path_beside_the_api() -> None:
-    for base, beside in (
-        ("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/infill"),
-        ("https://host/llama/v1", "https://host/llama/infill"),
-        ("https://host/llama", "https://host/llama/infill"),
-        ("https://v1/v1", "https://v1/infill"),
-    ):
-        spec = UpstreamSpec("fake", base, DIALECTS["openai_chat"])
-        assert spec.address("/infill") == beside
-        assert spec.address("models") == f"{base}/models"
+class Versioned(OpenAIChat):
+    """A dialect whose requests all need a header, with and without a key."""
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        return {"X-Version": "2", "Accept": "a/b"} | ({"X-Key": key} if key else {})
+
+
+@pytest.mark.parametrize("key", ["", "sk-1"])
+async def test_headers_are_the_dialects_with_and_without_a_key(
+    fake: FakeUpstream, transports: Transports, key: str
+) -> None:
+    asked = sender(transports, fake.url, key=key, dialect=Versioned())
+    async with asked.open("chat/completions", b"{}"), asked.open("models"):
+        pass
+    for headers in (fake.headers[0], fake.list_headers[0]):
+        assert headers["x-version"] == "2"
+        assert headers.get("x-key", "") == key
+        assert "Authorization" not in headers
+
+
+async def test_headers_of_the_user_win_but_for_the_key(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    own = {"x-version": "3", "x-key": "mine", "accept": "c/d"}
+    asked = sender(transports, fake.url, dialect=Versioned(), headers=own)
+    async with asked.open("chat/completions", b"{}"):
+        pass
+    found = {name: fake.headers[0][name] for name in ("x-version", "x-key", "Accept")}
+    assert found == {"x-version": "3", "x-key": "sk-1", "Accept": "c/d"}
+
+
+async def test_headers_of_one_request_are_not_those_of_the_next(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    asked = sender(transports, fake.url)
+    for beta in ("one", "two", ""):
+        own = {"x_beta": beta} if beta else {}
+        async with asked.open("chat/completions", b"{}", **own):
+            pass
+    assert [headers.get("x_beta", "") for headers in fake.headers] == ["one", "two", ""]
+
+
+async def test_a_changed_key_is_sent_at_once(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    asked = sender(transports, fake.url)
+    for key in ("sk-1", "sk-2"):
+        asked.key.key = key
+        async with asked.open("chat/completions", b"{}"):
+            pass
+    sent = [headers["Authorization"] for headers in fake.headers]
+    assert sent == ["Bearer sk-1", "Bearer sk-2"]
+
+
+async def test_any_number_of_paths_may_be_asked(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    asked = sender(transports, fake.url, timeouts=Timeouts())
+    for number in range(300):  # as where a path names the model
+        async with asked.open(f"models/{number}:stream?alt=sse", b"{}"):
+            pass
+    assert fake.paths[-1] == "models/299:stream"
+    assert fake.queries[-1] == "alt=sse"

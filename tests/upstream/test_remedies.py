@@ -1,19 +1,32 @@
 """What a model refused is changed once, told, and remembered for that model."""
 
+from collections.abc import AsyncIterator
+from typing import ClassVar
+
 import pytest
 
-from byok.chat import ChatRequest, ImagePart, Message, Role, TextPart, ToolDefinition
+from byok.chat import (
+    ChatRequest,
+    ImagePart,
+    Message,
+    Origin,
+    Role,
+    Sampling,
+    TextPart,
+    ToolDefinition,
+)
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.dialects.quirks import QUIRKS
+from byok.dialects.openai_chat.quirks import QUIRKS
 from byok.errors import UpstreamRefused
 from byok.events import Notice
-from byok.upstream.http_sender import UpstreamSpec
 from byok.upstream.remedies import Remedies
+from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
-from byok.wire.json_body import write_json
 from tests.fakes.asker import HI, OK, Asker
 from tests.fakes.bodies import PNG
+from tests.fakes.trial_dialect.dialect import TrialDialect
+from tests.fakes.trial_server import TrialServer
 from tests.fakes.upstream import FakeUpstream, refusal
 
 SCHEMA = {"type": "object", "properties": {}}
@@ -102,19 +115,25 @@ async def test_remedy_for_too_many_tools_is_applied_before_the_first_request(
     assert [len(names) for names in offered(fake)] == [128]
 
 
+def test_a_request_has_the_origin_of_its_dialect_upstream_and_model() -> None:
+    spec = UpstreamSpec("box", (Api(OpenAIChat(), "http://127.0.0.1:1"),))
+    sent, _ = Remedies(spec).begin("m").write(ChatRequest((USER,)))
+    assert sent.origin == Origin("openai_chat", "box", "m")
+    assert sent.body == {}  # the bytes are all that is needed
+
+
 def test_remedy_found_by_another_request_still_changes_this_one() -> None:
-    spec = UpstreamSpec("fake", "http://127.0.0.1:1", OpenAIChat())
+    spec = UpstreamSpec("fake", (Api(OpenAIChat(), "http://127.0.0.1:1"),))
     remedies = Remedies(spec)
-    one, other = (remedies.of(spec.dialect, "m", agent=False) for _ in range(2))
-    body = {"messages": [], "temperature": 0.5}
+    chat = ChatRequest((USER,), sampling=Sampling(temperature=0.5))
     refused = refusal_of({"error": {"message": "temperature is not supported"}}, 400)
-    for request in (one, other):
-        assert request.apply_known(body) == body
-        assert request.next_body(refused, write_json(body)) == {"messages": []}
+    for request in [remedies.begin("m") for _ in range(2)]:
+        _, content = request.write(chat)
+        assert b"temperature" in content
+        assert request.find(refused, content)
+        assert b"temperature" not in request.write(chat)[1]
         request.remember()
-    assert remedies.of(spec.dialect, "m", agent=False).apply_known(body) == {
-        "messages": []
-    }
+    assert b"temperature" not in remedies.begin("m").write(chat)[1]
 
 
 async def test_remedies_end_at_a_model_that_refuses_every_tool(
@@ -129,3 +148,71 @@ async def test_remedies_end_at_a_model_that_refuses_every_tool(
     with pytest.raises(UpstreamRefused):  # the next request goes on from there
         await asker.ask(agent(*names))
     assert offered(fake)[13] == names[12:]
+
+
+# Another dialect
+
+
+RESPONSES = "This model is only supported in v1/responses and not in v1/chat."
+
+
+class Other(TrialDialect):
+    """The trial dialect by the name that Chat Completions knows for another API."""
+
+    name: ClassVar[str] = "openai_responses"
+
+
+@pytest.fixture
+async def other() -> AsyncIterator[TrialServer]:
+    async with TrialServer() as server:
+        server.play([{"text": "Hi."}, {"over": "end", "read": 7, "written": 3}])
+        yield server
+
+
+@pytest.fixture
+def two(fake: FakeUpstream, other: TrialServer, transports: Transports) -> Asker:
+    apis = (Api(Other(), f"{other.url}/trial"),)
+    return Asker(transports, fake.url, others=apis, extra_body={"seed": 7})
+
+
+async def test_a_model_that_needs_another_dialect_gets_it_from_then_on(
+    fake: FakeUpstream, other: TrialServer, two: Asker
+) -> None:
+    fake.play(refusal(404, RESPONSES))
+    for _ in range(2):
+        assert HI[0] in await two.ask(agent("a"))
+    assert len(fake.requests) == 1
+    assert len(other.requests) == 2
+    assert "seed" not in other.requests[0]  # it was meant for the first dialect
+    assert other.requests[0]["tools"][0]["name"] == "a"
+
+
+async def test_another_dialect_has_remedies_of_its_own(
+    fake: FakeUpstream, other: TrialServer, two: Asker
+) -> None:
+    fake.play(refusal(404, RESPONSES))
+    warm = ChatRequest((USER,), sampling=Sampling(temperature=0.5))
+    for _ in range(2):
+        assert HI[0] in await two.ask(warm)
+    options = [request.get("options", {}) for request in other.requests]
+    assert options == [{"temperature": 0.5}, {}, {}]
+
+
+async def test_another_dialect_that_fails_too_is_not_remembered(
+    fake: FakeUpstream, other: TrialServer, two: Asker
+) -> None:
+    other.key = "another"
+    fake.play(refusal(404, RESPONSES))
+    for _ in range(2):
+        with pytest.raises(UpstreamRefused, match="Who are you"):
+            await two.ask()
+    assert len(fake.requests) == 2
+
+
+async def test_an_upstream_of_one_dialect_is_refused_as_before(
+    fake: FakeUpstream, asker: Asker
+) -> None:
+    fake.play(refusal(404, RESPONSES))
+    error = await asker.refused()
+    assert error.upstream_status == 404
+    assert len(fake.requests) == 1

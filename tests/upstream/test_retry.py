@@ -10,7 +10,7 @@ from byok.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from byok.upstream.retry import RetryPolicy, retry_after
+from byok.upstream.retry import RetryPolicy
 
 POLICY = RetryPolicy(tries=2, first_wait=0.5, longest_backoff=8.0, longest_wait=30.0)
 
@@ -66,42 +66,3 @@ def test_retry_delay_doubles_up_to_a_limit_with_jitter() -> None:
 def test_retry_after_is_kept_or_passed_on(asked: float, wait: float | None) -> None:
     assert POLICY.wait(refused(429, asked), 1, 0.5) == wait
     assert POLICY.wait(refused(429, asked), 3, 0.5) is None
-
-
-NOW = 1_445_412_480.0  # Wed, 21 Oct 2015 07:28:00 GMT
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        ("5", 5.0),
-        (" 0 ", 0.0),
-        ("1.5", 1.5),
-        ("3600", 3600.0),
-        ("Wed, 21 Oct 2015 07:28:30 GMT", 30.0),
-        ("Wed, 21 Oct 2015 07:27:30 GMT", 0.0),
-        ("abc", None),
-        ("-5", None),
-        ("1.2.3", None),
-        (".", None),
-        ("nan", None),
-        ("Wed, 99 Oct 2015 07:28:30 GMT", None),
-        ("", None),
-    ],
-)
-@pytest.mark.case("F09")
-def test_retry_after_is_read(value: str, seconds: float | None) -> None:
-    assert retry_after({"retry-after": value}, NOW) == seconds
-
-
-@pytest.mark.parametrize(
-    ("milliseconds", "seconds"),
-    [("1500", 1.5), ("250.5", 0.2505), ("soon", 7.0), ("", 7.0)],
-)
-def test_retry_after_ms_is_more_exact(milliseconds: str, seconds: float) -> None:
-    headers = {"retry-after-ms": milliseconds, "retry-after": "7"}
-    assert retry_after(headers, NOW) == seconds
-
-
-def test_retry_after_is_none_without_a_header() -> None:
-    assert retry_after({}, NOW) is None

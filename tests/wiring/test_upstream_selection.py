@@ -7,8 +7,8 @@ from byok.config import Settings
 from byok.dialects.presets import PRESETS
 from byok.keys import KeyLadder
 from byok.platform.paths import Paths, find_paths
+from byok.wiring.apis import base_url_of
 from byok.wiring.upstream_selection import select_upstreams
-from byok.wiring.upstreams import base_url_of
 from tests.fakes.lister import FakeTransports, listing
 from tests.fakes.ring import FakeRing, store_of
 

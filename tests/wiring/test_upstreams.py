@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from byok.config import Settings
-from byok.dialects.fim_mode import FimMode
-from byok.dialects.quirks import DEFAULT, QUIRKS
+from byok.dialects.fim.modes import FimMode
+from byok.dialects.fim.profiles import fim_profile_of
+from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.errors import UpstreamUnreachable
 from byok.keys import KeyLadder
 from byok.keys.lookup import UpstreamKey
@@ -75,8 +76,8 @@ def test_a_vendors_quirks_follow_its_type_or_its_address(
 ) -> None:
     settings = Settings(upstreams={"box": section})
     spec = spec_of("box", settings.upstreams["box"], settings)
-    assert spec.quirks == (QUIRKS[vendor] if vendor else DEFAULT)
-    assert spec.fim_modes == spec.quirks.fim_modes
+    assert spec.api.dialect == OpenAIChat.of(vendor)
+    assert (*spec.fim,) == fim_profile_of(vendor).modes
 
 
 def test_a_way_to_fill_gaps_that_the_user_chose_is_the_only_one() -> None:
@@ -84,7 +85,7 @@ def test_a_way_to_fill_gaps_that_the_user_chose_is_the_only_one() -> None:
         upstreams={"box": {"type": "llamacpp"}}, completion={"way": "template"}
     )
     spec = spec_of("box", settings.upstreams["box"], settings)
-    assert spec.fim_modes == (FimMode.TEMPLATE,)
+    assert [*spec.fim] == [FimMode.TEMPLATE]
 
 
 async def _nowhere(model: str) -> Destination:

@@ -13,7 +13,6 @@ from byok.augment.reply_job import Defaults
 from byok.chat import ChatRequest, Role, Sampling
 from byok.dialects.base import Target as ModelTarget
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.dialects.quirks import QUIRKS
 from byok.errors import ByokError
 from byok.window.compaction import plan
 from byok.window.estimate import weigh
@@ -106,8 +105,7 @@ def check_body(
             continue
         chat = with_passages(_fitting(chat), "code\n")
         for name in ("openai", *others):
-            target = ModelTarget("m", QUIRKS[name])
-            request = OpenAIChat().encode(chat, target)
+            request = OpenAIChat.of(name).encode(chat, ModelTarget("m"))
             written = write_json(request.body)
             written.decode()
             if name == "openai":
@@ -143,7 +141,7 @@ def check_time(data: bytes) -> None:
         def decode(size: int) -> None:
             body = {"message": "Go on.", "chat_history": [item] * size}
             chat = decode_chat(body, Defaults())
-            OpenAIChat().encode(chat, ModelTarget("m", QUIRKS["openai"]))
+            OpenAIChat.of("openai").encode(chat, ModelTarget("m"))
 
         check_linear(decode, 400)
 

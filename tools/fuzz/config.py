@@ -68,7 +68,8 @@ def _check_use(settings: Settings) -> None:
         key_wanted(name, section)
         if section.type != "demo":
             spec = spec_of(name, section, settings)
-            httpx.Request("GET", f"{spec.base_url}/models", headers=dict(spec.headers))
+            url = spec.api.url(spec.api.dialect.models_path())
+            httpx.Request("GET", url, headers=dict(spec.headers))
 
 
 @contextmanager

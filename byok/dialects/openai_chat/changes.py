@@ -1,14 +1,12 @@
 """Changes to a request body that make a model take it: less tools, text instead."""
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 from byok.chat import Json
+from byok.dialects.refused_tools import version_of
+from byok.dialects.remedies import Body
 from byok.truncate import truncate_middle
-from byok.wire.json_body import write_json
-
-Body: TypeAlias = dict[str, Any]
 
 _ABOUT_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
 _NO_PICTURE = "[a picture stood here; this model sees none]"
@@ -23,19 +21,15 @@ def tools_of(body: Json) -> list[Json]:
     return [tool["function"] for tool in body.get("tools") or ()]
 
 
-def digest_of(function: Json) -> str:
-    """Return what tells a function from a later one of the same name."""
-    return hashlib.blake2b(write_json(function), digest_size=8).hexdigest()
-
-
-def without_tool(body: Json, name: str, digest: str) -> Body:
+def without_tool(body: Json, name: str, version: str) -> Body:
     """Offer all tools but one, unless that one has changed."""
     return _offering(
         body,
         (
             tool
             for tool in body.get("tools") or ()
-            if tool["function"]["name"] != name or digest_of(tool["function"]) != digest
+            if tool["function"]["name"] != name
+            or version_of(tool["function"]) != version
         ),
     )
 

@@ -1,74 +1,98 @@
 """OpenAI Chat Completions, and everything that imitates it."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from byok.chat import NO_ORIGIN, ChatRequest, Json, Origin
-from byok.dialects.base import Mended, Remedy, Target, UpstreamRequest
+from byok.chat import ChatRequest
+from byok.dialects.base import (
+    Dialect,
+    ErrorResponse,
+    ModelFacts,
+    ModelPage,
+    Probe,
+    Target,
+    UpstreamRequest,
+)
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.answer import OpenAIAnswer
-from byok.dialects.openai_chat.models import model_ids, model_windows
-from byok.dialects.openai_chat.remedies import (
-    apply_remedies,
-    presumed_remedies,
-    remedy_for,
-)
+from byok.dialects.openai_chat.loaded_window import read_loaded_window
+from byok.dialects.openai_chat.models import read_models
+from byok.dialects.openai_chat.quirks import DEFAULT, Quirks, quirks_of
+from byok.dialects.openai_chat.remedies import REMEDIES, presumed_remedies
 from byok.dialects.openai_chat.request import encode_request
-from byok.dialects.quirks import Quirks
+from byok.dialects.presets import DEFAULT_PATHS, OPENAI_CHAT
+from byok.dialects.rate_limits import read_retry_after
+from byok.dialects.remedies import Remedy, RemedyTable
 from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
-from byok.stage import Stage
-from byok.wire.sse import ServerSentEvent
+from byok.stage import Stage, chain
+from byok.wire.sse import SSEDecoder
 
 
-class OpenAIChat:
-    """Dialect."""
+@dataclass(frozen=True)
+class OpenAIChat(Dialect):
+    """Chat Completions as one vendor has it."""
+
+    quirks: Quirks = DEFAULT
+
+    name: ClassVar[str] = OPENAI_CHAT
+    speaks_openai: ClassVar[bool] = True
+    remedies: ClassVar[RemedyTable] = REMEDIES
+
+    @classmethod
+    def of(cls, vendor: str) -> "OpenAIChat":
+        """Return the dialect of a vendor, by the name of its preset."""
+        return cls(quirks_of(vendor))
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
         """Write a chat/completions request."""
-        return encode_request(chat, target)
+        return encode_request(chat, target, self.quirks)
 
-    def auth(self, key: str, quirks: Quirks) -> Mapping[str, str]:
-        """Carry the key as a bearer token, or bare in the vendor's own header."""
-        header = quirks.auth_header
-        return {header: f"Bearer {key}" if header == "Authorization" else key}
-
-    def decoder(
-        self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
-    ) -> Stage[ServerSentEvent, StreamEvent]:
+    def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
         """Read chat.completion.chunk events, or one chat.completion."""
-        return OpenAIAnswer(tool_names, origin)
+        return chain(SSEDecoder(), OpenAIAnswer(sent.tool_names, sent.origin))
 
-    def refusal(
-        self, body: Any, status: int, retry_after: float | None
-    ) -> UpstreamRefused:
-        """Read an error body."""
-        return refusal_of(body, status, retry_after)
-
-    def presume(self, quirks: Quirks) -> tuple[Remedy, ...]:
+    def initial_remedies(self, model: str) -> tuple[Remedy, ...]:
         """Leave out tools beyond the most that the vendor takes."""
-        return presumed_remedies(quirks)
+        return presumed_remedies(self.quirks)
 
-    def remedy(
-        self,
-        body: Json,
-        error: UpstreamRefused,
-        known: Iterable[Remedy],
-        extra: Iterable[str],
-    ) -> Remedy | None:
-        """Find what to change after a refusal."""
-        return remedy_for(body, error, known, extra)
+    @property
+    def sends_thoughts(self) -> bool:
+        """Whether the vendor wants its model's thoughts back."""
+        return self.quirks.wants_reasoning
 
-    def apply(
-        self, body: Json, remedies: Iterable[Remedy], *, new: bool, agent: bool
-    ) -> Mended:
-        """Make changes, and say what the user should hear of them."""
-        return apply_remedies(body, remedies, new=new, agent=agent)
+    def url(self, base_url: str, path: str) -> str:
+        """Return the URL of a path; one with "/" in front stands beside /v1."""
+        if path.startswith("/"):
+            return base_url.removesuffix(DEFAULT_PATHS[OPENAI_CHAT]) + path
+        return f"{base_url}/{path}"
 
-    def models(self, body: Any) -> list[str]:
-        """Read the names in a list of models."""
-        return model_ids(body)
+    def headers(self, key: str) -> Mapping[str, str]:
+        """Carry the key as a bearer token, or bare in the vendor's own header."""
+        headers = {"Accept": "text/event-stream, application/json"}
+        name = self.quirks.auth_header
+        if key:
+            headers[name] = f"Bearer {key}" if name == "Authorization" else key
+        return headers
 
-    def windows(self, body: Any) -> dict[str, int]:
-        """Read the windows that a list of models tells."""
-        return model_windows(body)
+    def refusal(self, response: ErrorResponse) -> UpstreamRefused:
+        """Read an error body, and how long to wait from the headers."""
+        wait = read_retry_after(response.headers, response.received)
+        return refusal_of(response.body, response.status, wait)
+
+    def models_path(self) -> str:
+        """List the models at `GET models`, in one page."""
+        return "models"
+
+    def read_models(self, body: Any) -> ModelPage:
+        """Read names, and the windows that some vendors add."""
+        return ModelPage(read_models(body))
+
+    def probe(self, model: str) -> Probe | None:
+        """Ask a local server how it has loaded a model."""
+        return Probe(self.quirks.loaded) if self.quirks.loaded else None
+
+    def read_probe(self, body: Any, model: str) -> ModelFacts:
+        """Read the window of a loaded model."""
+        return ModelFacts(model, read_loaded_window(body, model))

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from byok.dialects.base import ModelFacts
+
 # Where a vendor tells the window; what a model was trained with (llama.cpp's
 # `n_ctx_train`) says nothing about what its server takes.
 _WINDOWS = (
@@ -14,26 +16,16 @@ _WINDOWS = (
 _SANE = range(512, 2**31)
 
 
-def model_ids(body: Any) -> list[str]:
+def read_models(body: Any) -> tuple[ModelFacts, ...]:
     """Read `GET models`: `{"data": [{"id"}]}`, or the bare array some send."""
-    return [row["id"] for row in _rows(body)]
-
-
-def model_windows(body: Any) -> dict[str, int]:
-    """Read how many tokens the models take, as far as the list tells."""
-    told = {row["id"]: _window(row) for row in _rows(body)}
-    return {name: window for name, window in told.items() if window}
-
-
-def _rows(body: Any) -> list[dict[str, Any]]:
     rows = body.get("data") if isinstance(body, dict) else body
     if not isinstance(rows, list):
-        return []
-    return [
-        row
+        return ()
+    return tuple(
+        ModelFacts(row["id"], _window(row))
         for row in rows
         if isinstance(row, dict) and isinstance(row.get("id"), str) and row["id"]
-    ]
+    )
 
 
 def _window(row: dict[str, Any]) -> int:

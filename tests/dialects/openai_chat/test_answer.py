@@ -249,7 +249,7 @@ TABLE = pytest.mark.parametrize(
 
 
 @TABLE
-def test_a_stream_gives_its_events(
+def test_sse_stream_gives_its_events(
     stream: list[bytes], events: list[StreamEvent]
 ) -> None:
     assert decode(*stream) == events

@@ -5,14 +5,13 @@ from typing import Any
 import pytest
 
 from byok.chat import ChatRequest, Message, Role, TextPart
-from byok.dialects.base import Target
+from byok.dialects.base import ErrorResponse, ModelFacts, ModelPage, Probe, Target
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.dialects.quirks import DEFAULT, QUIRKS
 
 
 def test_a_request_is_encoded_for_its_path() -> None:
     chat = ChatRequest((Message(Role.USER, (TextPart("Hi?"),)),))
-    request = OpenAIChat().encode(chat, Target("m", DEFAULT))
+    request = OpenAIChat().encode(chat, Target("m"))
     assert request.path == "chat/completions"
     assert request.body["model"] == "m"
 
@@ -25,7 +24,39 @@ def test_a_request_is_encoded_for_its_path() -> None:
     ],
 )
 def test_the_key_has_its_header(vendor: str, headers: dict[str, str]) -> None:
-    assert OpenAIChat().auth("k", QUIRKS[vendor]) == headers
+    accepts = {"Accept": "text/event-stream, application/json"}
+    assert OpenAIChat.of(vendor).headers("k") == accepts | headers
+    assert OpenAIChat.of(vendor).headers("") == accepts
+
+
+def test_http_sender_keeps_the_base_of_a_path_beside_the_api() -> None:
+    for base, beside in (
+        ("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/infill"),
+        ("https://host/llama/v1", "https://host/llama/infill"),
+        ("https://host/llama", "https://host/llama/infill"),
+        ("https://v1/v1", "https://v1/infill"),
+    ):
+        assert OpenAIChat().url(base, "/infill") == beside
+        assert OpenAIChat().url(base, "models") == f"{base}/models"
+
+
+def test_a_refusal_takes_its_wait_from_the_headers() -> None:
+    body = {"error": {"message": "Too many requests"}}
+    response = ErrorResponse(429, body, {"retry-after": "7"})
+    assert OpenAIChat().refusal(response).retry_after == 7
+
+
+def test_only_a_server_that_loads_models_is_asked_about_them() -> None:
+    assert OpenAIChat.of("ollama").probe("a") == Probe("/api/ps")
+    assert OpenAIChat.of("openai").probe("a") is None
+    loaded = {"models": [{"model": "a", "context_length": 4096}]}
+    assert OpenAIChat.of("ollama").read_probe(loaded, "a") == ModelFacts("a", 4096)
+
+
+def test_thoughts_are_sent_to_vendors_that_want_them() -> None:
+    assert OpenAIChat.of("deepseek").sends_thoughts
+    assert not OpenAIChat.of("openai").sends_thoughts
+    assert OpenAIChat.of("openai") == OpenAIChat.of("openai") != OpenAIChat.of("xai")
 
 
 @pytest.mark.parametrize(
@@ -46,4 +77,5 @@ def test_the_key_has_its_header(vendor: str, headers: dict[str, str]) -> None:
     ],
 )
 def test_a_list_of_models_is_read(body: Any, models: list[str]) -> None:
-    assert OpenAIChat().models(body) == models
+    page = ModelPage(tuple(map(ModelFacts, models)))
+    assert OpenAIChat().read_models(body) == page

@@ -7,9 +7,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from byok.dialects.openai_chat.models import model_ids, model_windows
+from byok.dialects.openai_chat.models import read_models
 from tests.fakes.replay import bytes_of, recorded
 from tests.fakes.values import VALUES
+
+
+def model_ids(body: Any) -> list[str]:
+    return [model.id for model in read_models(body)]
+
+
+def model_windows(body: Any) -> dict[str, int]:
+    return {model.id: model.window for model in read_models(body) if model.window}
 
 
 def windows(**fields: Any) -> dict[str, int]:

@@ -1,17 +1,19 @@
 """Refusals and their remedies: what is left out, renamed, or said in words."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import pytest
 
-from byok.dialects.base import Mended, Remedy
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.openai_chat.remedies import (
+from byok.dialects.openai_chat.quirks import DEFAULT, QUIRKS
+from byok.dialects.openai_chat.remedies import REMEDIES, presumed_remedies
+from byok.dialects.remedies import (
+    RefusedRequest,
+    Remedy,
     apply_remedies,
-    presumed_remedies,
-    remedy_for,
+    find_remedy,
 )
-from byok.dialects.quirks import DEFAULT, QUIRKS
 from tests.fakes.openai_bodies import CALLED, PICTURE, USER, body, tool
 
 BODY = {
@@ -33,18 +35,30 @@ def found(
     request: Any, message: str, *known: Remedy, status: int = 400, extra: Any = ()
 ) -> Remedy | None:
     error = refusal_of({"error": {"message": message}}, status)
-    return remedy_for(request, error, known, extra)
+    refused = RefusedRequest(request, error, tuple(extra), known)
+    return find_remedy(REMEDIES, refused)
+
+
+class Sent(NamedTuple):
+    """A body as it is sent, and what the user hears of its changes."""
+
+    body: dict[str, Any]
+    notices: tuple[str, ...] = ()
+
+
+def mended(request: Any, remedies: Iterable[Remedy], **options: Any) -> Sent:
+    return Sent(*apply_remedies(REMEDIES, request, remedies, **options))
 
 
 def names(request: Any) -> list[str]:
     return [offered["function"]["name"] for offered in request.get("tools", ())]
 
 
-def after(request: Any, message: str, **options: Any) -> Mended:
+def after(request: Any, message: str, **options: Any) -> Sent:
     """The request as it is sent after a refusal."""
     remedy = found(request, message)
     assert remedy
-    return apply_remedies(request, [remedy], new=True, **options)
+    return mended(request, [remedy], new=[remedy], **options)
 
 
 # Parameters
@@ -139,15 +153,15 @@ def test_refused_parameters_are_left_out(
 ) -> None:
     before = dict(BODY)
     kept = {key: value for key, value in BODY.items() if key not in gone}
-    sent = apply_remedies(BODY, [Remedy(*remedy) for remedy in remedies])
-    assert sent == Mended({**kept, **added})
+    sent = mended(BODY, [Remedy(*remedy) for remedy in remedies])
+    assert sent == Sent({**kept, **added})
     assert before == BODY
 
 
 def test_a_cap_that_was_renamed_is_left_out_next() -> None:
     once = found(BODY, "max_tokens is not supported")
     assert once == Remedy("cap", "max_tokens")
-    renamed = apply_remedies(BODY, [once]).body
+    renamed = mended(BODY, [once]).body
     assert found(renamed, "Unknown max_completion_tokens", once) == Remedy(
         "parameter", "max_completion_tokens"
     )
@@ -230,7 +244,7 @@ def test_a_tool_that_has_changed_is_offered_again() -> None:
     remedy = found(body(tool("a"), tool("b")), "Invalid schema for function 'b'")
     assert remedy
     changed = body(tool("a"), tool("b", required=["x"]))
-    assert apply_remedies(changed, [remedy]) == Mended(changed)
+    assert mended(changed, [remedy]) == Sent(changed)
 
 
 def test_without_its_only_tool_a_request_says_nothing_of_tools() -> None:
@@ -245,10 +259,10 @@ def test_tools_left_out_are_told_in_one_line_at_the_beginning() -> None:
         for name in "ab"
         if (remedy := found(request, f"Invalid schema for function '{name}'"))
     ]
-    (notice,) = apply_remedies(request, remedies).notices
+    (notice,) = mended(request, remedies).notices
     assert "left out: a, b." in notice
     later = [USER, {"role": "assistant", "content": "Hi."}, USER]
-    assert apply_remedies({**request, "messages": later}, remedies).notices == ()
+    assert mended({**request, "messages": later}, remedies).notices == ()
 
 
 @pytest.mark.parametrize(
@@ -283,12 +297,9 @@ def test_a_vendors_limit_is_known_beforehand() -> None:
     assert presumed_remedies(QUIRKS["openai"]) == (Remedy("most tools", "128"),)
     assert presumed_remedies(DEFAULT) == ()
     request = body(*(tool(f"t{n}") for n in range(129)))
-    assert (
-        len(apply_remedies(request, presumed_remedies(QUIRKS["azure"])).body["tools"])
-        == 128
-    )
+    assert len(mended(request, presumed_remedies(QUIRKS["azure"])).body["tools"]) == 128
     few = body(tool("a"))
-    assert apply_remedies(few, presumed_remedies(QUIRKS["azure"])) == Mended(few)
+    assert mended(few, presumed_remedies(QUIRKS["azure"])) == Sent(few)
 
 
 def test_long_descriptions_are_cut_to_the_length_that_is_taken() -> None:
@@ -321,7 +332,7 @@ def test_tools_stay_where_only_a_field_beside_them_is_refused() -> None:
     sent = after(request, message)
     assert names(sent.body) == ["b"] and "tool_choice" not in sent.body
     remedy = found(sent.body, message)  # and if that was no help
-    assert remedy and names(apply_remedies(sent.body, [remedy]).body) == []
+    assert remedy and names(mended(sent.body, [remedy]).body) == []
 
 
 def test_only_agents_hear_that_there_are_no_tools() -> None:
@@ -345,7 +356,7 @@ def test_old_calls_become_text_where_no_tools_are_offered(message: str) -> None:
 
 def test_old_calls_stay_where_tools_are_offered() -> None:
     request = body(tool("b"), messages=CALLED)
-    assert apply_remedies(request, [Remedy("calls")]) == Mended(request)
+    assert mended(request, [Remedy("calls")]) == Sent(request)
     assert found(request, "tools: Field required") is None
 
 
@@ -363,8 +374,8 @@ def test_a_picture_is_replaced_where_none_is_seen() -> None:
 def test_an_old_picture_is_not_told_again() -> None:
     said = {"role": "assistant", "content": "A cat."}
     remedies = [Remedy("pictures")]
-    assert apply_remedies(body(messages=[PICTURE, said, USER]), remedies).notices == ()
-    assert apply_remedies(body(messages=[USER, said, PICTURE]), remedies).notices
+    assert mended(body(messages=[PICTURE, said, USER]), remedies).notices == ()
+    assert mended(body(messages=[USER, said, PICTURE]), remedies).notices
 
 
 def test_a_remedy_that_was_made_is_no_remedy() -> None:

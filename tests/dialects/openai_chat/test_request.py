@@ -25,8 +25,8 @@ from byok.chat import (
     ToolResult,
 )
 from byok.dialects.base import Target, UpstreamRequest
+from byok.dialects.openai_chat.quirks import DEFAULT, QUIRKS, Quirks
 from byok.dialects.openai_chat.request import encode_request
-from byok.dialects.quirks import DEFAULT, QUIRKS, Quirks
 
 HERE = Origin("openai_chat", "box", "m")
 CALL = ToolCall("call_1", "view", '{"path": "a"}')
@@ -54,8 +54,8 @@ def encode(
     extra: dict[str, Any] | None = None,
     **fields: Any,
 ) -> UpstreamRequest:
-    target = Target("m", quirks, extra or {})
-    return encode_request(ChatRequest(messages, **fields), target)
+    target = Target("m", extra or {})
+    return encode_request(ChatRequest(messages, **fields), target, quirks)
 
 
 def messages(*parts: Message, **options: Any) -> list[dict[str, Any]]:
@@ -223,12 +223,11 @@ def test_only_its_own_calls_go_back_with_provider_data() -> None:
         replace(HERE, model="n"),
     ):
         call = replace(CALL, provider_data=ProviderData(origin, data))
-        target = Target("m", DEFAULT, upstream="box")
-        sent = encode_request(ChatRequest((assistant(call),)), target)
+        chat, target = ChatRequest((assistant(call),)), Target("m", origin=HERE)
+        sent = encode_request(chat, target, DEFAULT)
         (asked,) = sent.body["messages"]
         own = data if origin == HERE else {}
         assert asked["tool_calls"] == [{**written(CALL), **own}]
-        assert sent.origin == HERE
 
 
 def test_provider_data_of_thoughts_is_not_sent() -> None:
@@ -397,14 +396,14 @@ def test_no_two_ids_become_one(vendor: str, ids: list[str]) -> None:
     assert [message["tool_call_id"] for message in told] == sent
     assert len(set(sent)) == len(ids)
     for call_id in sent:
-        if quirks.exact_tool_ids:
+        if quirks.tool_ids.is_exact:
             assert re.fullmatch(r"[A-Za-z0-9]{9}", call_id)
         else:
-            assert 0 < len(call_id) <= (quirks.tool_id_length or 70)
+            assert 0 < len(call_id) <= (quirks.tool_ids.longest or 70)
             assert call_id.isprintable()
-        if quirks.tool_id_length:
+        if quirks.tool_ids.longest:
             assert call_id.isascii()
-        if quirks.plain_tool_ids:
+        if quirks.tool_ids.is_plain:
             assert re.fullmatch(r"[A-Za-z0-9_-]+", call_id)
 
 

@@ -13,9 +13,10 @@ from jsonschema import Draft202012Validator
 from byok.augment.tools import read_tools
 from byok.chat import ChatRequest, Message, Role, TextPart
 from byok.dialects.base import Target
-from byok.dialects.openai_chat.remedies import apply_remedies, presumed_remedies
+from byok.dialects.openai_chat.quirks import QUIRKS
+from byok.dialects.openai_chat.remedies import REMEDIES, presumed_remedies
 from byok.dialects.openai_chat.request import encode_request
-from byok.dialects.quirks import QUIRKS
+from byok.dialects.remedies import apply_remedies
 from byok.dialects.schemas.common import write_schema
 from tests.fakes.mcp_servers import SERVERS, TEXT, Tools
 from tests.fakes.schemas import SCHEMAS
@@ -48,10 +49,9 @@ def sent(vendor: str, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the tools of the request that a vendor gets."""
     chat = ChatRequest((QUESTION,), read_tools({"tool_definitions": tools}))
     quirks = QUIRKS[vendor]
-    body = encode_request(chat, Target("m", quirks)).body
-    offered: list[dict[str, Any]] = apply_remedies(
-        body, presumed_remedies(quirks)
-    ).body["tools"]
+    body = encode_request(chat, Target("m"), quirks).body
+    sent, _ = apply_remedies(REMEDIES, body, presumed_remedies(quirks))
+    offered: list[dict[str, Any]] = sent["tools"]
     return offered
 
 

@@ -1,6 +1,6 @@
-"""The ways to fill a gap, as users write them."""
+"""FIM modes, as users write them."""
 
-from byok.dialects.fim_mode import FimMode
+from byok.dialects.fim.modes import FimMode
 
 
 def test_the_names_are_those_of_the_setting() -> None:

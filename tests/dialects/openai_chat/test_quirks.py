@@ -18,9 +18,9 @@ from byok.chat import (
     ToolResult,
 )
 from byok.dialects.base import Target
-from byok.dialects.presets import OPENAI_COMPATIBLE, PRESETS
-from byok.dialects.quirks import DEFAULT, QUIRKS, Quirks, quirks_of
-from byok.dialects.registry import DIALECTS
+from byok.dialects.openai_chat.dialect import OpenAIChat
+from byok.dialects.openai_chat.quirks import DEFAULT, QUIRKS, Quirks, quirks_of
+from byok.dialects.presets import PRESETS
 
 LONG = "functions.view:0-" + "x" * 40
 SCHEMA = {
@@ -52,8 +52,7 @@ CHAT = ChatRequest(
 
 def body_for(vendor: str) -> dict[str, Any]:
     """Write the same conversation as a vendor wants it; any other name is nobody."""
-    target = Target("m", QUIRKS.get(vendor, DEFAULT))
-    return DIALECTS["openai_chat"].encode(CHAT, target).body
+    return OpenAIChat.of(vendor).encode(CHAT, Target("m")).body
 
 
 def calls_for(vendor: str) -> list[dict[str, Any]]:
@@ -90,7 +89,7 @@ def test_usage_is_not_asked_for_where_it_comes_unasked() -> None:
     assert those(lambda name: "stream_options" not in body_for(name)) == {"mistral"}
 
 
-def test_auto_is_not_said_where_it_helps_nobody() -> None:
+def test_tool_choice_auto_is_not_sent_where_it_helps_nobody() -> None:
     silent = those(lambda name: "tool_choice" not in body_for(name))
     assert silent == {"ollama", "llamacpp", "zai"}
 
@@ -143,8 +142,7 @@ def test_ids_stay_where_they_may() -> None:
 )
 def test_a_long_id_is_as_long_as_it_may_be(vendor: str, longest: int) -> None:
     chat = dataclasses.replace(CHAT, messages=(call("x" * 65), result("x" * 65)))
-    target = Target("m", QUIRKS.get(vendor, DEFAULT))
-    body = DIALECTS["openai_chat"].encode(chat, target).body
+    body = OpenAIChat.of(vendor).encode(chat, Target("m")).body
     assert len(body["messages"][0]["tool_calls"][0]["id"]) == longest
 
 
@@ -166,28 +164,9 @@ def test_mistrals_assistant_speaks_between_tool_and_user() -> None:
 
 
 def test_the_key_is_in_the_vendors_header() -> None:
-    headers = {n: QUIRKS.get(n, DEFAULT).auth_header for n in PRESETS}
+    headers = {n: quirks_of(n).auth_header for n in PRESETS}
     odd = {n: header for n, header in headers.items() if header != "Authorization"}
     assert odd == {"azure": "api-key"}
-
-
-def test_gaps_are_filled_as_the_vendor_can() -> None:
-    ways = {
-        n: ", ".join(quirks_of(n, "").fim_modes) for n in (*PRESETS, OPENAI_COMPATIBLE)
-    }
-    assert {n: way for n, way in ways.items() if way != "chat"} == {
-        "ollama": "suffix, chat",
-        "deepseek": "suffix, chat",
-        "mistral": "fim, chat",
-        "llamacpp": "infill, template, chat",
-        **dict.fromkeys(
-            ("lmstudio", "vllm", "sglang", "together", OPENAI_COMPATIBLE),
-            "template, chat",
-        ),
-    }
-    assert (
-        quirks_of(OPENAI_COMPATIBLE, PRESETS["mistral"].base_url).fim_modes[0] == "fim"
-    )
 
 
 @pytest.mark.parametrize("vendor", PRESETS)
@@ -202,15 +181,15 @@ def test_nobody_gets_what_some_refuse(vendor: str) -> None:
 
 @pytest.mark.parametrize("name", QUIRKS)
 def test_a_row_is_for_a_preset_and_says_something(name: str) -> None:
-    assert name in (*PRESETS, OPENAI_COMPATIBLE)
+    assert name in PRESETS
     assert QUIRKS[name] != DEFAULT
 
 
 @pytest.mark.parametrize("quirks", QUIRKS.values(), ids=list(QUIRKS))
 def test_a_row_can_be_obeyed(quirks: Quirks) -> None:
     assert quirks.output_cap in ("max_tokens", "max_completion_tokens")
-    assert quirks.tool_id_length in (0, *range(8, 65))
-    assert quirks.tool_id_length or not quirks.exact_tool_ids
+    assert quirks.tool_ids.longest in (0, *range(8, 65))
+    assert quirks.tool_ids.longest or not quirks.tool_ids.is_exact
     assert quirks.auth_header.replace("-", "").isalnum()
     assert quirks.wants_reasoning or not quirks.empty_reasoning
 

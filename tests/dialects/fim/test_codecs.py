@@ -1,4 +1,4 @@
-"""Filling a gap: the request of each way."""
+"""FIM: the request of each mode, and how its answer is read."""
 
 from typing import Any
 
@@ -6,22 +6,25 @@ import pytest
 
 from byok.chat import ChatRequest, FimRequest, Sampling
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.fim.dialects import FIM_DIALECTS, modes_for
-from byok.dialects.fim_mode import FimMode
-from byok.dialects.quirks import DEFAULT, QUIRKS, Quirks
+from byok.dialects.fim.codecs import codecs_of, modes_for
+from byok.dialects.fim.modes import FimMode
+from byok.dialects.fim.profiles import PROFILES, FimProfile
 from byok.errors import UpstreamError
 from byok.events import Finish, FinishReason, TextDelta
 from byok.stage import drain
-from byok.wire.sse import ServerSentEvent
 
 FILL = FimRequest("def f(", ")\n")
 CHAT = ChatRequest((), fim=FILL, sampling=Sampling(0.2, 0.9, 64))
 COMMON = {"stream": True, "max_tokens": 64, "temperature": 0.2, "top_p": 0.9}
 CODER = "qwen2.5-coder"
+DEFAULT = FimProfile()
+CODECS = codecs_of(DEFAULT)
 
 
-def written(way: FimMode, quirks: Quirks = DEFAULT, **extra: Any) -> UpstreamRequest:
-    return FIM_DIALECTS[way].encode(CHAT, Target(CODER, quirks, extra))
+def written(
+    mode: FimMode, profile: FimProfile = DEFAULT, **extra: Any
+) -> UpstreamRequest:
+    return codecs_of(profile)[mode].encode(CHAT, Target(CODER, extra))
 
 
 def test_llama_cpp_is_asked_beside_its_v1() -> None:
@@ -44,7 +47,7 @@ def test_a_suffix_stands_beside_the_prompt() -> None:
     body = {"model": CODER, "prompt": "def f(", "suffix": ")\n", **COMMON}
     assert written(FimMode.SUFFIX) == UpstreamRequest("completions", body)
     assert written(FimMode.FIM) == UpstreamRequest("fim/completions", body)
-    beta = written(FimMode.SUFFIX, QUIRKS["deepseek"])
+    beta = written(FimMode.SUFFIX, PROFILES["deepseek"])
     assert beta == UpstreamRequest("/beta/completions", body)
 
 
@@ -56,34 +59,34 @@ def test_a_raw_prompt_holds_both() -> None:
     assert request.body == {"model": CODER, "prompt": prompt, **COMMON}
 
 
-@pytest.mark.parametrize("way", FIM_DIALECTS)
-def test_what_is_not_set_is_not_sent_and_the_users_fields_are(way: FimMode) -> None:
+@pytest.mark.parametrize("mode", CODECS)
+def test_what_is_not_set_is_not_sent_and_the_users_fields_are(mode: FimMode) -> None:
     chat = ChatRequest((), fim=FILL)
-    target = Target(CODER, DEFAULT, {"seed": 7, "stream": False})
-    body = FIM_DIALECTS[way].encode(chat, target).body
+    target = Target(CODER, {"seed": 7, "stream": False})
+    body = CODECS[mode].encode(chat, target).body
     assert not {"max_tokens", "n_predict", "temperature", "top_p"} & set(body)
     assert (body["seed"], body["stream"]) == (7, False)
 
 
-@pytest.mark.parametrize("way", FIM_DIALECTS)
-def test_where_one_line_is_wanted_a_line_break_ends_it(way: FimMode) -> None:
+@pytest.mark.parametrize("mode", CODECS)
+def test_where_one_line_is_wanted_a_line_break_ends_it(mode: FimMode) -> None:
     chat = ChatRequest((), fim=FimRequest("f(", ")", one_line=True))
-    body = FIM_DIALECTS[way].encode(chat, Target(CODER, DEFAULT)).body
+    body = CODECS[mode].encode(chat, Target(CODER)).body
     assert body["stop"][-1] == "\n"
     assert len(body["stop"]) <= 4
-    assert ("stop" in written(way).body) is (way is FimMode.TEMPLATE)
+    assert ("stop" in written(mode).body) is (mode is FimMode.TEMPLATE)
 
 
 def test_mistral_answers_as_in_a_chat() -> None:
     said = b'{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}'
-    decoder = FIM_DIALECTS[FimMode.FIM].decoder({})
-    events = list(drain(decoder, [ServerSentEvent(said)]))
+    reader = CODECS[FimMode.FIM].reader(written(FimMode.FIM))
+    events = list(drain(reader, [b"data: " + said + b"\n\n"]))
     assert events == [TextDelta("x"), Finish(FinishReason.STOP)]
 
 
 def test_a_template_counts_only_where_the_model_has_one() -> None:
-    ways = (FimMode.TEMPLATE, FimMode.CHAT)
-    assert modes_for(ways, CODER) == [FimMode.TEMPLATE, FimMode.CHAT]
-    assert modes_for(ways, "gpt-4.1") == [FimMode.CHAT]
+    modes = (FimMode.TEMPLATE, FimMode.CHAT)
+    assert modes_for(modes, CODER) == [FimMode.TEMPLATE, FimMode.CHAT]
+    assert modes_for(modes, "gpt-4.1") == [FimMode.CHAT]
     with pytest.raises(UpstreamError, match=r"no template is known for gpt-4\.1"):
         modes_for([FimMode.TEMPLATE], "gpt-4.1")

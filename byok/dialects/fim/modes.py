@@ -1,4 +1,4 @@
-"""The ways in which upstreams fill a gap in code."""
+"""FIM modes: the ways to ask for code between a prefix and a suffix."""
 
 from enum import StrEnum
 

@@ -3,7 +3,8 @@
 import httpx
 import pytest
 
-from byok.dialects.quirks import QUIRKS
+from byok.dialects.base import ModelFacts
+from byok.dialects.openai_chat.quirks import QUIRKS
 from tests.fakes.asker import Asker
 from tests.fakes.lister import Canned
 
@@ -29,13 +30,17 @@ PS = '{"models": [{"model": "a:latest", "context_length": 4096}]}'
 
 async def test_a_local_server_is_asked_for_the_window_of_a_loaded_model_once() -> None:
     server = Loaded((200, PS))
-    assert [await server.upstream.windows.of("a") for _ in range(3)] == [4096] * 3
+    assert [await server.upstream.known.window("a") for _ in range(3)] == [4096] * 3
     assert server.asked == ["http://fake.test/api/ps"]
 
 
 async def test_a_model_that_is_not_loaded_yet_is_asked_for_again() -> None:
     server = Loaded((200, '{"models": []}'), (200, PS))
-    assert [await server.upstream.windows.of("a") for _ in range(3)] == [0, 4096, 4096]
+    assert [await server.upstream.known.window("a") for _ in range(3)] == [
+        0,
+        4096,
+        4096,
+    ]
     assert len(server.asked) == 2
 
 
@@ -44,11 +49,24 @@ async def test_a_server_without_model_windows_is_not_asked_each_time(
     answer: tuple[int, str],
 ) -> None:
     server = Loaded(answer)
-    assert [await server.upstream.windows.of("a") for _ in range(3)] == [0] * 3
+    assert [await server.upstream.known.window("a") for _ in range(3)] == [0] * 3
     assert len(server.asked) == 1
 
 
 async def test_others_are_not_asked_for_loaded_models() -> None:
     transport = Canned(lambda request: pytest.fail("was asked"))
     upstream = Asker(transport, "http://fake.test/v1", quirks=QUIRKS["openai"]).upstream
-    assert await upstream.windows.of("a") == 0
+    assert await upstream.known.window("a") == 0
+
+
+async def test_facts_are_those_of_the_list_with_the_window_of_the_loaded_model() -> (
+    None
+):
+    rows = '{"data": [{"id": "a", "context_length": 32768}, {"id": "b"}]}'
+    server = Loaded((200, rows), (200, PS))
+    assert server.upstream.known.facts("a") == ModelFacts("a")
+    await server.upstream.models()
+    assert server.upstream.known.facts("a") == ModelFacts("a", 32_768)
+    await server.upstream.known.window("a")
+    assert server.upstream.known.facts("a") == ModelFacts("a", 4096)
+    assert server.upstream.known.facts("b") == ModelFacts("b")

@@ -1,0 +1,80 @@
+"""Everything about an upstream but its key: its APIs, and how it is reached."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from byok.chat import Json
+from byok.dialects.base import Codec, Dialect
+from byok.dialects.fim.modes import FimMode
+from byok.upstream.http_call import Callee
+from byok.upstream.timeouts import REMOTE, Timeouts
+from byok.upstream.transport import Route
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One API of an upstream: the dialect that it speaks, and where it begins."""
+
+    dialect: Dialect
+    base_url: str
+
+    def url(self, path: str) -> str:
+        """Return the whole URL of a path; see `Dialect.url`."""
+        return self.dialect.url(self.base_url, path)
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamSpec:
+    """One upstream of the settings.
+
+    Attributes:
+        name: its name in the settings.
+        apis: its APIs, all of one origin; the first is used unless a model needs
+            another one.
+        timeouts: how long it may take.
+        breaker_pause: seconds that it is not asked after failures in a row.
+        query: parameters that are added to every URL.
+        headers: further headers of every request.
+        extra_body: further fields of every request in the first dialect.
+        route: how the network is reached.
+        fim: the codecs for FIM by mode, in the order in which they are tried; None
+            stands for a chat.
+    """
+
+    name: str
+    apis: tuple[Api, ...]
+    timeouts: Timeouts = REMOTE
+    breaker_pause: float = 30.0
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    extra_body: Json = field(default_factory=dict)
+    route: Route = field(default_factory=Route)
+    fim: Mapping[FimMode, Codec | None] = field(
+        default_factory=lambda: {FimMode.CHAT: None}
+    )
+
+    @property
+    def api(self) -> Api:
+        """The API that is used unless a model needs another one."""
+        return self.apis[0]
+
+    def find_api(self, dialect: str) -> Api | None:
+        """Return the API that speaks a dialect, by the dialect's name."""
+        found = (api for api in self.apis if api.dialect.name == dialect)
+        return next(found, None)
+
+    @property
+    def openai(self) -> Api | None:
+        """The API that serves OpenAI's own endpoints, if there is one."""
+        return next((api for api in self.apis if api.dialect.speaks_openai), None)
+
+    @property
+    def callee(self) -> Callee:
+        """What HTTP needs to know of it."""
+        return Callee(
+            self.name,
+            self.api.base_url,
+            self.timeouts.first_byte,
+            self.breaker_pause,
+            self.route,
+        )

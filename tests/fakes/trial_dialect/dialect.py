@@ -1,0 +1,84 @@
+"""A protocol that no vendor speaks, as different from OpenAI's as the seam allows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from byok.chat import ChatRequest
+from byok.dialects.base import (
+    Dialect,
+    ErrorResponse,
+    ModelFacts,
+    ModelPage,
+    Probe,
+    Target,
+    UpstreamRequest,
+)
+from byok.dialects.error_bodies import refusal_of
+from byok.dialects.parameter_rows import drop_row, lower_row
+from byok.dialects.remedies import RemedyTable
+from byok.errors import UpstreamRefused
+from byok.events import StreamEvent
+from byok.stage import Stage, chain
+from byok.wire.json_lines import JsonLines
+from tests.fakes.trial_dialect.answer import TrialAnswer
+from tests.fakes.trial_dialect.request import encode_request
+
+_REMEDIES: RemedyTable = {
+    "lower": lower_row(["options.most_words"]),
+    "drop": drop_row(["options.temperature", "options.window"]),
+}
+
+
+@dataclass(frozen=True)
+class TrialDialect(Dialect):
+    """Lines of JSON, its own headers and list of models, nested parameters."""
+
+    name: ClassVar[str] = "trial"
+    remedies: ClassVar[RemedyTable] = _REMEDIES
+
+    @classmethod
+    def of(cls, vendor: str) -> "TrialDialect":
+        """Return the dialect of a vendor; all of them speak it alike."""
+        return cls()
+
+    def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
+        """Write a `POST chat`."""
+        return encode_request(chat, target)
+
+    def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
+        """Read lines of JSON."""
+        return chain(JsonLines(), TrialAnswer(sent.tool_names))
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        """Give the version of the protocol, which is required, and the key."""
+        own = {"Accept": "application/x-ndjson", "X-Trial-Version": "2"}
+        return own | {"X-Trial-Key": key} if key else own
+
+    def refusal(self, response: ErrorResponse) -> UpstreamRefused:
+        """Read `{"problem": text}`; the wait is in a header, in tenths of a second."""
+        body = response.body
+        problem = body.get("problem", "") if isinstance(body, dict) else body
+        wait = response.headers.get("x-trial-wait", "")
+        retry_after = int(wait) / 10 if wait.isdecimal() else None
+        return refusal_of({"message": problem}, response.status, retry_after)
+
+    def models_path(self) -> str:
+        """List at `GET catalog`."""
+        return "catalog"
+
+    def read_models(self, body: Any) -> ModelPage:
+        """Read a page of the list, which names the next one."""
+        found = tuple(
+            ModelFacts(entry["called"], window=entry["window"], images=entry["sees"])
+            for entry in body["entries"]
+        )
+        return ModelPage(found, body.get("next") or "")
+
+    def probe(self, model: str) -> Probe | None:
+        """Ask how a model is loaded."""
+        return Probe("loaded", {"called": model})
+
+    def read_probe(self, body: Any, model: str) -> ModelFacts:
+        """Read the window of a loaded model."""
+        return ModelFacts(model, window=body.get("window") or 0)

@@ -1,0 +1,43 @@
+"""The facts of one upstream: which API is used for what."""
+
+from byok.dialects.fim.modes import FimMode
+from byok.dialects.openai_chat.dialect import OpenAIChat
+from byok.upstream.spec import Api, UpstreamSpec
+from byok.upstream.timeouts import Timeouts
+from byok.upstream.transport import Route
+from tests.fakes.trial_dialect.dialect import TrialDialect
+
+CHAT = Api(OpenAIChat(), "https://h/v1")
+TRIAL = Api(TrialDialect(), "https://h/trial")
+
+
+def test_the_first_api_is_used_and_others_are_found_by_their_dialect() -> None:
+    spec = UpstreamSpec("box", (TRIAL, CHAT))
+    assert spec.api is TRIAL
+    assert spec.find_api("trial") is TRIAL
+    assert spec.find_api("openai_chat") is CHAT
+    assert spec.find_api("another") is None
+
+
+def test_openai_clients_get_the_api_that_speaks_openai() -> None:
+    assert UpstreamSpec("box", (TRIAL, CHAT)).openai is CHAT
+    assert UpstreamSpec("box", (TRIAL,)).openai is None
+
+
+def test_a_url_is_the_dialects() -> None:
+    assert CHAT.url("/props") == "https://h/props"
+    assert TRIAL.url("catalog?from=2") == "https://h/trial/catalog?from=2"
+
+
+def test_http_knows_the_address_and_the_timeout_of_the_first_byte() -> None:
+    route = Route("http://proxy:1")
+    callee = UpstreamSpec("box", (CHAT,), Timeouts(first_byte=7), 3, route=route).callee
+    assert (callee.name, callee.base_url) == ("box", "https://h/v1")
+    assert (callee.first, callee.breaker_pause, callee.route) == (7, 3, route)
+
+
+def test_equal_settings_make_equal_upstreams() -> None:
+    one, other = (UpstreamSpec("box", (Api(OpenAIChat.of("xai"), "https://h"),))
+                  for _ in range(2))  # fmt: skip
+    assert one == other
+    assert [*one.fim] == [FimMode.CHAT]

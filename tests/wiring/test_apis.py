@@ -1,0 +1,87 @@
+"""Where the APIs of an upstream are, by its settings and its preset."""
+
+from typing import Any
+
+import pytest
+
+from byok.config import UpstreamSettings
+from byok.dialects.openai_chat.dialect import OpenAIChat
+from byok.dialects.presets import PRESETS, Preset
+from byok.dialects.registry import DIALECTS
+from byok.upstream.spec import Api
+from byok.wiring.apis import addresses_of, apis_of, base_url_of
+from tests.fakes.trial_dialect.dialect import TrialDialect
+
+
+@pytest.fixture
+def two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Presets with two dialects, at two addresses and at one."""
+    monkeypatch.setitem(DIALECTS, "trial", TrialDialect.of)
+    apart = {"openai_chat": "https://h/v1", "trial": "https://h/trial"}
+    monkeypatch.setitem(PRESETS, "apart", Preset(apart))
+    both = {"trial": "https://h/v1", "openai_chat": "https://h/v1"}
+    monkeypatch.setitem(PRESETS, "both", Preset(both))
+
+
+@pytest.mark.parametrize(
+    ("section", "addresses"),
+    [
+        (
+            {"type": "apart"},
+            {"openai_chat": "https://h/v1", "trial": "https://h/trial"},
+        ),
+        (
+            {"type": "apart", "dialect": "trial"},
+            {"trial": "https://h/trial", "openai_chat": "https://h/v1"},
+        ),
+        (
+            {"type": "apart", "base_url": "https://own/x"},
+            {"openai_chat": "https://own/x"},
+        ),
+        (
+            {"type": "both", "base_url": "https://own/x"},
+            {"trial": "https://own/x", "openai_chat": "https://own/x"},
+        ),
+        ({"base_url": "https://own/x"}, {"openai_chat": "https://own/x"}),
+        ({"base_url": "https://own/x", "dialect": "trial"}, {"trial": "https://own/x"}),
+    ],
+)
+@pytest.mark.usefixtures("two")
+def test_the_first_address_is_of_the_dialect_in_use(
+    section: dict[str, Any], addresses: dict[str, str]
+) -> None:
+    settings = UpstreamSettings(**section)
+    found = addresses_of(settings)
+    assert [*found.items()] == [*addresses.items()]
+    assert base_url_of(settings) == next(iter(addresses.values()))
+    assert [api.base_url for api in apis_of(settings)] == [*addresses.values()]
+
+
+@pytest.mark.parametrize(
+    ("given", "dialect", "base_url"),
+    [
+        ("https://api.example.com", "", "https://api.example.com/v1"),
+        ("https://api.example.com/", "", "https://api.example.com/v1"),
+        ("https://api.example.com/v1/", "", "https://api.example.com/v1"),
+        ("https://api.example.com/base", "", "https://api.example.com/base"),
+        ("http://127.0.0.1:11434", "", "http://127.0.0.1:11434/v1"),
+        ("http://[::1]:8000", "", "http://[::1]:8000/v1"),
+        ("http://127.0.0.1:11434", "trial", "http://127.0.0.1:11434"),
+    ],
+)
+@pytest.mark.usefixtures("two")
+def test_a_base_url_without_a_path_gets_the_usual_one_of_its_dialect(
+    given: str, dialect: str, base_url: str
+) -> None:
+    settings = UpstreamSettings(base_url=given, dialect=dialect)
+    assert base_url_of(settings) == base_url
+
+
+def test_the_demo_is_nowhere() -> None:
+    assert base_url_of(UpstreamSettings(type="demo")) == ""
+
+
+def test_an_api_is_made_for_its_vendor() -> None:
+    settings = UpstreamSettings(base_url="https://api.mistral.ai/v1")
+    mistral = Api(OpenAIChat.of("mistral"), "https://api.mistral.ai/v1")
+    assert apis_of(settings) == (mistral,)
