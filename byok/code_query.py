@@ -125,7 +125,7 @@ class Retrieval:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkspaceStatus:
+class WorkspaceReport:
     """How far a workspace is indexed; `percentage` of the files that were to be read.
 
     `note` says what is wrong, "" if nothing is; `counters` are those of the last walk.
@@ -148,7 +148,7 @@ class IndexStatus:
     error: str
     waiting: int
     mode: SearchMode
-    workspaces: Sequence[WorkspaceStatus] = ()
+    workspaces: Sequence[WorkspaceReport] = ()
     totals: Mapping[str, int] = field(default_factory=dict)
 
 

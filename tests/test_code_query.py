@@ -8,7 +8,7 @@ from byok.code_query import (
     BlobNames,
     IndexStatus,
     SearchMode,
-    WorkspaceStatus,
+    WorkspaceReport,
     to_bytes,
     to_text,
 )
@@ -61,7 +61,7 @@ def test_a_set_without_names_is_empty() -> None:
 
 
 def test_the_status_of_an_index_can_be_written_as_json() -> None:
-    space = WorkspaceStatus("/zoo", "complete", 100.0, 1, 1, "", {"accepted": 1})
+    space = WorkspaceReport("/zoo", "complete", 100.0, 1, 1, "", {"accepted": 1})
     status = IndexStatus("indexed", "", 0, SearchMode.AUTO, [space])
     assert asdict(status) == {
         "state": "indexed",

@@ -24,7 +24,7 @@ from byok.code_query import (
     SearchMode,
     UnknownBlobs,
     Upload,
-    WorkspaceStatus,
+    WorkspaceReport,
     to_bytes,
     to_text,
 )
@@ -188,17 +188,17 @@ class CodeContext:
             engine.indexer.error,
             engine.indexer.open_tasks,
             self._mode,
-            [_status_of(workspace) for workspace in engine.workspaces],
+            [_report_of(workspace) for workspace in engine.workspaces],
             await asyncio.to_thread(totals, engine.store),
         )
 
-    async def add(self, root: Path) -> WorkspaceStatus:
+    async def add(self, root: Path) -> WorkspaceReport:
         """Declare a workspace, which is followed from now on.
 
         Raises:
             ConfigError: the folder cannot be one.
         """
-        return _status_of(await (await self._open_engine()).engine.add(root))
+        return _report_of(await (await self._open_engine()).engine.add(root))
 
     async def remove(self, root: Path) -> bool:
         """Forget a workspace; False if the folder is none."""
@@ -224,8 +224,8 @@ class CodeContext:
         return PathStatus(str(path), what, reason, explanation)
 
 
-def _status_of(workspace: "Workspace") -> WorkspaceStatus:
-    return WorkspaceStatus(
+def _report_of(workspace: "Workspace") -> WorkspaceReport:
+    return WorkspaceReport(
         **asdict(workspace.progress),
         note=workspace.status.note,
         counters=asdict(workspace.counters),
