@@ -6,28 +6,29 @@ file in question is done again without a parser, alone (docs/SECURITY.md, B76, B
 """
 
 import contextlib
-import pickle
+import logging
 import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from io import BytesIO
 from multiprocessing.connection import Connection, wait
 from typing import cast
 
-from byok.index.parse.worker import BEAT, READY, Beat, WorkerLimits, WorkerReply
+from byok.index.parse.worker import BEAT, READY, Beat, WorkerLimits
 from byok.index.parse.worker_process import WorkerProcess
+from byok.index.parse.worker_replies import (
+    UnreadableReply,
+    read_message,
+    read_outcomes,
+)
 from byok.index.types import (
-    Document,
-    FileFacts,
     Outcome,
     ParseJob,
-    Prepared,
     SkipReason,
-    Span,
 )
 
+_log = logging.getLogger(__name__)
 BATCH_FILES = 64
 BATCH_BYTES = 1024 * 1024
 _REPLY_BYTES = 512 * 1024 * 1024
@@ -39,10 +40,6 @@ _RETIRES_AFTER = 2000  # files
 _PATIENCE = 3
 """How much longer than the limit a worker may take that gets no processor."""
 
-_CLASSES = {
-    (made.__module__, made.__name__): made
-    for made in (WorkerReply, FileFacts, Prepared, Document, Span, SkipReason)
-}
 Start = Callable[[str, WorkerLimits], WorkerProcess]
 
 
@@ -180,22 +177,24 @@ class Pool:
             one = by_connection[cast(Connection, connection)]
             try:
                 outcomes += self._receive(one)
-            except Exception:  # the pipe's end, or what nobody can read
-                outcomes += self._replace_worker(one)
+            except (EOFError, OSError):
+                outcomes += self._replace_worker(one, "it ended")
+            except UnreadableReply as error:
+                outcomes += self._replace_worker(one, f"unreadable reply: {error}")
         now = time.monotonic()
         for one in list(self._workers):
             if self._overdue(one, now, quiet=not heard):
-                outcomes += self._replace_worker(one)
+                outcomes += self._replace_worker(one, "a file took too long")
         return outcomes
 
     def _receive(self, one: _Worker) -> list[Outcome]:
         received = one.process.connection.recv_bytes(_REPLY_BYTES)
-        message = _Unpickler(BytesIO(received)).load()
+        message = read_message(received)
         one.heard = time.monotonic()
         if message == READY and not one.ready:
             one.ready, self._failures = True, 0
             return []
-        outcomes = _outcomes(message, one.batch)
+        outcomes = read_outcomes(message, one.batch)
         count = len(outcomes)
         del one.batch[:count]
         one.answered += count
@@ -219,8 +218,9 @@ class Pool:
         starved = used is not None and used - one.beat.computed < self._limit / 2
         return not starved or seconds > _PATIENCE * self._limit
 
-    def _replace_worker(self, one: _Worker) -> list[Outcome]:
-        """End a worker, and see to it that its batch is done by others."""
+    def _replace_worker(self, one: _Worker, why: str) -> list[Outcome]:
+        """End a worker that was lost, and let others do its batch."""
+        _log.warning("parser process %d was lost: %s", one.process.pid, why)
         if not one.ready:
             self._note_failed_start()
         _feel(one)
@@ -247,14 +247,6 @@ class Pool:
         one.process.end()
 
 
-class _Unpickler(pickle.Unpickler):
-    """Reads replies, and makes nothing else: a parser may be in a stranger's hands."""
-
-    def find_class(self, module: str, name: str) -> type:
-        """Return one of the classes that a reply is made of."""
-        return _CLASSES[module, name]
-
-
 def _batches(jobs: Iterable[ParseJob]) -> Iterator[list[ParseJob]]:
     batch: list[ParseJob] = []
     size = 0
@@ -266,20 +258,6 @@ def _batches(jobs: Iterable[ParseJob]) -> Iterator[list[ParseJob]]:
             batch, size = [], 0
     if batch:
         yield batch
-
-
-def _outcomes(message: object, batch: list[ParseJob]) -> list[Outcome]:
-    """Check a reply against the jobs it answers; ValueError if it is none."""
-    if not isinstance(message, list) or not 0 < len(message) <= len(batch):
-        raise ValueError("not a reply")
-    outcomes = []
-    for job, reply in zip(batch, message, strict=False):
-        if not isinstance(reply, WorkerReply) or reply.key != job.key:
-            raise ValueError("a reply to something else")
-        if not isinstance(reply.prepared, Prepared | None):
-            raise ValueError("not a prepared file")
-        outcomes.append(Outcome(job, *reply[1:]))
-    return outcomes
 
 
 def _feel(one: _Worker) -> None:

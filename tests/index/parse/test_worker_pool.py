@@ -149,19 +149,35 @@ def test_a_file_that_ends_every_worker_is_given_up_and_no_other() -> None:
 
 @pytest.mark.case("F21")
 @pytest.mark.parametrize("how", ["spin once", "sleep once"])
-def test_a_file_that_hangs_is_done_without_the_parser(how: str) -> None:
+def test_a_file_that_hangs_is_done_without_the_parser(
+    how: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with pool(limit=LIMIT, target=f"{NASTY}:nasty") as workers:
         found = by_path(list(workers.prepare(named("a", how, "b"))))
     assert found[how].plain
+    assert "was lost: a file took too long" in caplog.text
     assert all(one.prepared for one in found.values())
 
 
 @pytest.mark.case("F21")
-@pytest.mark.parametrize("path", ["bytes", "frame", "other", "nothing"])
-def test_a_worker_that_babbles_is_not_believed(path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("bytes", "unreadable reply: UnpicklingError"),
+        ("frame", "it ended"),
+        ("other", "unreadable reply: a reply to another job"),
+        ("nothing", "unreadable reply: not a list of replies"),
+    ],
+)
+def test_a_worker_that_babbles_is_not_believed_and_logged(
+    path: str, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with pool(target=f"{NASTY}:babbling") as workers:
         [outcome] = workers.prepare(named(path))
     assert (outcome.prepared, outcome.reason) == (None, SkipReason.NOT_ACCESSIBLE)
+    lost = [r.getMessage() for r in caplog.records if "was lost" in r.getMessage()]
+    assert len(lost) == 2  # with the parser and without
+    assert all(line.endswith(why) for line in lost)
 
 
 @pytest.mark.case("B112")
