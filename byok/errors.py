@@ -47,7 +47,7 @@ class Details(TypedDict, total=False):
 
 
 class ByokError(Exception):
-    """Root of the tree: a sentence for a person, and facts for a program."""
+    """Root of all errors: message and hint for people, code and status for programs."""
 
     status = 500
     code = "internal"

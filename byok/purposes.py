@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Purpose(StrEnum):
-    """What a model is asked for; users may choose a model for each."""
+    """What a model is used for; users may choose a model for each purpose."""
 
     CHAT = "chat"
     COMPLETION = "completion"

@@ -43,7 +43,7 @@ class EndpointGroup(StrEnum):
 
 
 class ServedBy(StrEnum):
-    """Where a group is answered: here, by the official service, or nowhere."""
+    """Who answers a group of endpoints: byok, the official service, or nobody."""
 
     LOCAL = "local"
     OFFICIAL = "official"

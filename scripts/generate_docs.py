@@ -1,13 +1,18 @@
-"""Write the pages of docs/ that are made from tables; --check only compares."""
+"""Write the generated pages of docs/; with --check only compare them."""
 
 import sys
 from pathlib import Path
 
-from scripts import endpoints_page, security_page
+from scripts import endpoints_page, glossary_page, security_page
 from scripts.case_tests import CasesError
+from scripts.glossary_page import GlossaryError
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGES = {"ENDPOINTS.md": endpoints_page.page, "SECURITY.md": security_page.page}
+PAGES = {
+    "ENDPOINTS.md": endpoints_page.page,
+    "GLOSSARY.md": glossary_page.page,
+    "SECURITY.md": security_page.page,
+}
 
 
 def main() -> int:
@@ -26,5 +31,5 @@ def main() -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except CasesError as error:
+    except (CasesError, GlossaryError) as error:
         sys.exit(str(error))

@@ -8,6 +8,7 @@ import pytest
 
 from byok import __version__
 from byok.dialects.presets import PRESETS
+from scripts import glossary_page
 from scripts.doc_names import FOREIGN, unknown_names
 
 ROOT = Path(__file__).parent.parent
@@ -116,3 +117,33 @@ def test_a_file_in_a_row_belongs_to_the_room_of_the_row(tmp_path: Path) -> None:
 def test_every_foreign_name_is_used() -> None:
     texts = "".join(path.read_text("utf-8") for path in DOCUMENTS)
     assert [name for name in FOREIGN if name not in texts] == []
+
+
+def test_the_glossary_has_at_most_sixty_terms_in_the_rooms_of_the_tree() -> None:
+    assert sum(map(len, glossary_page.TERMS.values())) <= glossary_page.MOST
+    assert all((ROOT / room).is_dir() for room in glossary_page.TERMS)
+
+
+@pytest.mark.parametrize(
+    "source", ["", "class Known:\n    pass\n"], ids=["missing", "without docstring"]
+)
+def test_the_glossary_refuses_a_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    (tmp_path / "room").mkdir()
+    (tmp_path / "room" / "known.py").write_text(source, "utf-8")
+    monkeypatch.setattr(glossary_page, "ROOT", tmp_path)
+    monkeypatch.setattr(glossary_page, "TERMS", {"room": ("Known",)})
+    with pytest.raises(glossary_page.GlossaryError, match="Known"):
+        glossary_page.page()
+
+
+def test_the_glossary_shows_the_first_line_of_a_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "room" / "below").mkdir(parents=True)
+    text = 'class Known:\n    """What it is.\n\n    More.\n    """\n'
+    (tmp_path / "room" / "below" / "known.py").write_text(text, "utf-8")
+    monkeypatch.setattr(glossary_page, "ROOT", tmp_path)
+    monkeypatch.setattr(glossary_page, "TERMS", {"room": ("Known",)})
+    assert "| `Known` | `room/below/known.py` | What it is. |" in glossary_page.page()

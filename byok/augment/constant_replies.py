@@ -8,7 +8,7 @@ from byok.chat import Json
 
 @dataclass(frozen=True, slots=True)
 class ConstantReply:
-    """Answer with a constant; for a stream `body` is its one line, or None for none."""
+    """An endpoint with a fixed reply; in a stream `body` is its only line, or None."""
 
     path: str
     body: Json | None

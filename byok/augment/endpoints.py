@@ -48,7 +48,7 @@ class Completing(Whole):
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Ask a model; the purpose is what users choose models for."""
+    """An endpoint that a model answers; `purpose` decides which model."""
 
     path: str
     how: Streamed | Whole
@@ -64,7 +64,7 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """Answer from what the daemon itself knows."""
+    """An endpoint that byok answers from its own state."""
 
     path: str
     answer: Service

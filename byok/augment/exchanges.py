@@ -10,7 +10,7 @@ from byok.chat import Json
 
 @dataclass(frozen=True, slots=True)
 class HistoryItem:
-    """One user turn plus the assistant's answer to it."""
+    """One exchange in a client's history: a user turn and the assistant's answer."""
 
     turn: UserTurn
     reply: RecordedReply

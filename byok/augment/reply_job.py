@@ -95,9 +95,10 @@ Reply = TypeVar("Reply", bound=_Reply, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class ReplyJob(Generic[Reply]):
-    """A question without messages is not asked: its answer is empty.
+    """A decoded client request: the question for the model and how to write the reply.
 
-    `wanted` says about which code it is, where code shall be added to it.
+    Without messages the model is not asked and the reply is empty. `wanted` is the
+    question about code, if code is to be added to the chat.
     """
 
     chat: ChatRequest

@@ -30,7 +30,7 @@ _UNUSED_DAYS = 30
 
 
 class ContextEngine:
-    """Everything about code that byok knows; made by `open_engine`."""
+    """The code index as a whole: blobs, workspaces, search; see `open_engine`."""
 
     def __init__(
         self,

@@ -46,7 +46,7 @@ class Writer(Protocol):
 
 
 class Indexer:
-    """Works through tasks until closed; failures are repeated after a pause."""
+    """Processes indexing tasks until closed; failed tasks are retried after a pause."""
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 
 class SkipReason(StrEnum):
-    """Why a path has no searchable content; the value is what users read."""
+    """Why a file is not searchable; the value is shown to users."""
 
     SECRET = "secret"  # noqa: S105 - a word, not one
     IGNORED = "ignored"

@@ -40,7 +40,7 @@ class Missing(NamedTuple):
 
 
 class BlobSet(NamedTuple):
-    """A client's set of blobs; `pending` of them are not searchable yet."""
+    """The blobs that a client asks about; `pending` of them are not searchable yet."""
 
     view: View
     unknown: list[bytes]
@@ -49,7 +49,7 @@ class BlobSet(NamedTuple):
 
 
 class Uploads:
-    """The blob store as clients see it."""
+    """The uploaded blobs, checkpoints and names, as clients see them."""
 
     def __init__(
         self,

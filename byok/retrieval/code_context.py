@@ -48,7 +48,7 @@ class _Opened(NamedTuple):
 
 
 class CodeContext:
-    """The index and its retriever, opened when they are first needed."""
+    """The index and its retriever, opened on first use."""
 
     def __init__(
         self,

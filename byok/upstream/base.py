@@ -22,7 +22,7 @@ class Forwarded:
 
 
 class Upstream(Protocol):
-    """One configured upstream."""
+    """A configured upstream: streams the model's events and lists its models."""
 
     @property
     def name(self) -> str:

@@ -15,7 +15,7 @@ _SHORT = 2.0  # seconds that a request waits rather than being refused
 
 
 class Breaker:
-    """Opens after five failed connections within thirty seconds, for `pause` seconds.
+    """Circuit breaker: five failed connections in 30 s open it for `pause` seconds.
 
     Then one request is let through; its fate decides.
     """

@@ -62,7 +62,7 @@ class Window:
 
 
 class WindowedUpstream:
-    """Upstream around another one."""
+    """An upstream that shortens conversations to the model's context window."""
 
     def __init__(
         self, inner: Upstream, summarise: Summarise, window: Window | None = None

@@ -43,7 +43,7 @@ _HINTS = {
 
 
 class OfficialService:
-    """Asks the official service; what it gives begins with the answer's first byte."""
+    """Relays requests to the official service, from the response's first byte on."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ class Destination:
 
 
 class Router:
-    """Chooses by the id a client sends.
+    """Chooses upstream and model by the model id that a client sends.
 
     `byok:<upstream>:<model>` goes to that upstream or nowhere; whatever else is unknown
     is the default model.

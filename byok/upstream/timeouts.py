@@ -17,7 +17,7 @@ NOT_BEGUN = "it did not begin to answer in time."
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Limits in seconds.
+    """The timeouts of a request to an upstream, in seconds.
 
     `first_byte` is for the head, and for silence until the first event after it; `idle`
     between bytes from then on, `comments_only` between events, `total` for all.

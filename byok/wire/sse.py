@@ -27,7 +27,7 @@ class ServerSentEvent:
 
 
 class SSEDecoder:
-    """Stage[bytes, ServerSentEvent]."""
+    """Splits bytes into server-sent events: Stage[bytes, ServerSentEvent]."""
 
     def __init__(self) -> None:
         self._head: bytes | None = b""  # None once the kind of answer is known

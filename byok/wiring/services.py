@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the server and the commands use, by the settings of one moment."""
+    """Everything that server and commands use, built from one state of the settings."""
 
     settings: Settings
     paths: Paths

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class FimMode(StrEnum):
-    """How a model is told what stands around the gap.
+    """The fill-in-the-middle (FIM) interface: how a model receives the code around it.
 
     INFILL is llama.cpp's own endpoint, FIM Mistral's. SUFFIX is the field of that name
     beside the prompt, TEMPLATE a raw prompt with the model's own marks, CHAT a question

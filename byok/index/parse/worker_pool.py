@@ -66,7 +66,7 @@ class _Worker:
 
 
 class Pool:
-    """Prepares jobs in `size` processes, which stay until `close`. For one thread."""
+    """Parses files in `size` processes, which live until `close`. For one thread."""
 
     def __init__(
         self,

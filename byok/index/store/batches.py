@@ -43,7 +43,7 @@ class Written(NamedTuple):
 
 
 class Batches:
-    """Writes what workers prepared; for the writer thread alone.
+    """Writes parsed files to database and index in batches; for the writer thread.
 
     `lost` says that documents which were put are gone again, because the index could
     not be written: their outcomes must be put once more.

@@ -28,7 +28,7 @@ _PATIENCE = 0.5  # seconds that a question waits for what is read anew
 
 
 class Synchroniser:
-    """Scans, watches and queues; runs in the loop, walks in threads.
+    """Keeps workspaces in step with the disk; runs in the loop, scans in threads.
 
     Events tell what changed. As a net below them everything is compared every
     `compare_seconds`, and beside a question when that was a while ago.

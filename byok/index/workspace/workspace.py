@@ -46,7 +46,7 @@ class Progress:
 
 
 class Workspace:
-    """A declared folder; its members change in the writer thread, under a lock.
+    """A declared folder and its files; changed by the writer thread, under a lock.
 
     `label` stands before its paths where several workspaces answer together.
     """

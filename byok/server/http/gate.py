@@ -9,7 +9,7 @@ from byok.errors import NotReady
 
 
 class Gate:
-    """Lets `streams` in at a time; `waiting` more wait, in order, `seconds` at most."""
+    """Admits `streams` requests at a time; `waiting` more queue up to `seconds`."""
 
     def __init__(self, streams: int, waiting: int, seconds: float) -> None:
         self._slots = asyncio.Semaphore(streams)

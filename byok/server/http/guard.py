@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class Guard:
-    """Checks the head of a request."""
+    """Checks the head of a request: host, origin, token, type and length."""
 
     def __init__(
         self, token: TokenCheck, *, clock: Callable[[], float] = time.monotonic

@@ -142,7 +142,7 @@ class OpenStream:
 
 
 class LineStream(OpenStream):
-    """An open NDJSON answer with its heartbeats.
+    """An open NDJSON response with heartbeats.
 
     Once it is kept alive, the head goes out with the first lines or after `head_after`
     seconds, preceded by the chunk with the retrieval facts; then, whenever `beat`
