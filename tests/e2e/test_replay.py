@@ -1,11 +1,11 @@
 """Recorded streams of real providers, through the real daemon, graded by compare.py."""
 
-import asyncio
+import importlib.util
 import json
-import subprocess
-import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -14,6 +14,7 @@ from tests.fakes.replay import recorded
 from tests.fakes.sdk import ask
 
 pytestmark = pytest.mark.slow
+Grade: TypeAlias = Callable[..., Awaitable[None]]
 PROVIDERS = ("mistral", "groq", "openrouter")
 TRANSPARENT = (
     "split=7,onebyte", "utf8split", "crlfsplit", "eventsplit", "oneshot,delay=1",
@@ -41,58 +42,96 @@ def in_parts(faults: tuple[str, ...], most: int = 6) -> list[tuple[str, ...]]:
 
 
 @pytest.fixture
-def chosen(shared: Path, tmp_path: Path) -> str:
-    """A manifest of the streams of three providers alone; its path."""
+def chosen(shared: Path, tmp_path: Path) -> Callable[[str], str]:
+    """Manifests of the streams of three providers; for a fault, the path of one.
+
+    A fault meets a third of the streams, another one another third.
+    """
     rows = [
         row for row in recorded(shared, "chat_stream") if row["provider"] in PROVIDERS
     ]
-    manifest = tmp_path / "manifest.jsonl"
-    manifest.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    return str(manifest)
+
+    def some(fault: str) -> str:
+        number = (*TRANSPARENT, *REPAIRED, *BROKEN, *DROPPED).index(fault)
+        manifest = tmp_path / f"{number}.jsonl"
+        third = rows[number % 3 :: 3]
+        manifest.write_text("".join(json.dumps(row) + "\n" for row in third), "utf-8")
+        return str(manifest)
+
+    return some
 
 
-async def grade(editor: Editor, shared: Path, *options: str) -> tuple[int, str]:
-    """Run compare.py; return its exit code and what it printed."""
-    command = [
-        sys.executable,
-        str(shared / "streams" / "compare.py"),
-        *("--byok", editor.daemon.url, "--token", editor.token),
-        *("--upstream", "replay", "-v", *options),
-    ]
-    done = await asyncio.to_thread(
-        subprocess.run, command, capture_output=True, text=True, timeout=300
-    )
-    return done.returncode, (done.stdout + done.stderr)[-4000:]
+@pytest.fixture(scope="module")
+def compare(shared: Path) -> ModuleType:
+    """compare.py as a module: a process for each run would cost as much as the run."""
+    path = shared / "streams" / "compare.py"
+    spec = importlib.util.spec_from_file_location("compare", path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def grade(compare: ModuleType, capsys: pytest.CaptureFixture[str]) -> Grade:
+    """Compare answers of a daemon with what was recorded."""
+
+    async def run(editor: Editor, **options: Any) -> None:
+        chosen = {
+            "byok": editor.daemon.url,
+            "token": editor.token,
+            "upstream": "replay",
+            "manifest": compare.HERE + "/manifest.jsonl",
+            "kind": "chat_stream",
+            "faults": "",
+            "expect_error": False,
+            "replay": "",
+            "only": "",
+            "provider": "",
+            "parallel": 8,
+            "at_least": 1.0,
+            "verbose": True,
+            **options,
+        }
+        code = await compare.run(SimpleNamespace(**chosen))
+        assert code == 0, f"{options}: {capsys.readouterr().out[-4000:]}"
+
+    return run
 
 
 async def test_every_recorded_stream_is_exact(
-    replay_editor: Editor, shared: Path, replay: str
+    replay_editor: Editor, replay: str, grade: Grade
 ) -> None:
-    code, printed = await grade(replay_editor, shared, "--replay", replay)
-    assert code == 0, printed
+    await grade(replay_editor, replay=replay)
 
 
 @pytest.mark.parametrize("some", in_parts((*TRANSPARENT, *REPAIRED)), ids=" ".join)
 async def test_transparent_and_repairable_faults_change_nothing(
-    replay_editor: Editor, shared: Path, chosen: str, some: tuple[str, ...]
+    replay_editor: Editor,
+    grade: Grade,
+    chosen: Callable[[str], str],
+    some: tuple[str, ...],
 ) -> None:
     for faults in some:
-        code, printed = await grade(
-            replay_editor, shared, "--manifest", chosen, "--faults", faults
-        )
-        assert code == 0, f"{faults}: {printed}"
+        await grade(replay_editor, manifest=chosen(faults), faults=faults)
 
 
 @pytest.mark.parametrize("some", in_parts((*BROKEN, *DROPPED)), ids=" ".join)
 async def test_broken_streams_end_honestly(
-    hasty_editor: Editor, shared: Path, chosen: str, some: tuple[str, ...]
+    hasty_editor: Editor,
+    grade: Grade,
+    chosen: Callable[[str], str],
+    some: tuple[str, ...],
 ) -> None:
     for faults in some:
-        code, printed = await grade(
-            hasty_editor, shared, "--manifest", chosen, "--faults", faults,
-            "--expect-error", "--parallel", "60",
-        )  # fmt: skip
-        assert code == 0, f"{faults}: {printed}"
+        await grade(
+            hasty_editor,
+            manifest=chosen(faults),
+            faults=faults,
+            expect_error=True,
+            parallel=60,
+        )
 
 
 def items_with_tools(shared: Path) -> list[dict[str, Any]]:

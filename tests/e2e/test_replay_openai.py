@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -61,6 +61,14 @@ async def read(client: Any, model: str) -> Reading:
     )
 
 
+def of_each_provider(items: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
+    """Return so many streams of each provider at most, evenly spaced."""
+    by_provider = defaultdict[str, list[dict[str, Any]]](list)
+    for item in items:
+        by_provider[item["provider"]].append(item)
+    return [item for of in by_provider.values() for item in of[:: len(of) // most + 1]]
+
+
 def expected_of(item: dict[str, Any]) -> Reading:
     """Return what the manifest says of a stream."""
     told = item["expected"]
@@ -97,7 +105,7 @@ async def of_all(
 async def test_the_client_reads_the_same_through_byok(
     replay_editor: Editor, replay: str, shared: Path
 ) -> None:
-    items = recorded(shared, "chat_stream")
+    items = of_each_provider(recorded(shared, "chat_stream"), 15)
     async with AsyncExitStack() as stack:
         direct = await made(stack, f"{replay}/v1", "none")
         byok = await made(stack, f"{replay_editor.daemon.url}/v1", replay_editor.token)
@@ -116,7 +124,7 @@ async def test_the_client_reads_the_same_through_byok(
             seen["with calls"] += bool(there.calls)
     print(len(items), dict(seen))
     assert seen["as expected"] > len(items) * 0.7
-    assert seen["with calls"] > 40
+    assert seen["with calls"] > 25
 
 
 async def test_the_bytes_are_the_same(
