@@ -10,8 +10,8 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,11 +31,13 @@ SECONDS = 90.0
 class Run:
     """How a command is run: beside a daemon or as one, and what it says.
 
-    `first` is a command that has to come before.
+    `alone` wants a daemon that no other command has used or will use, `first` is a
+    command that has to come before.
     """
 
     says: str
     daemon: bool = True
+    alone: bool = False
     serves: bool = False
     stdin: str = ""
     first: str = ""
@@ -65,8 +67,8 @@ COMMANDS = {
     "byok status": Run("model: byok:demo:echo"),
     "byok models": Run("echo"),
     "byok reload": Run("byok uses the settings of"),
-    "byok restart": Run(LISTENING),
-    "byok stop": Run("byok has ended"),
+    "byok restart": Run(LISTENING, alone=True),
+    "byok stop": Run("byok has ended", alone=True),
     "byok keys list": Run("No keys were found"),
     "byok keys set NAME --store vault": plain("in the vault", "sk-0123456789\n"),
     "byok connect vscode": Run("http://127.0.0.1:8317"),
@@ -78,8 +80,8 @@ COMMANDS = {
     "byok index status": Run("complete", first=ADD),
     "byok index why src/x.py": Run("src/x.py: indexed", first=ADD),
     "byok index why PATH": Run("oven.py: indexed", first=ADD),
-    "byok index remove DIR": Run("Removed ", first=ADD),
-    "byok index rebuild": Run("no workspace"),
+    "byok index remove DIR": Run("Removed ", alone=True, first=ADD),
+    "byok index rebuild": Run("no workspace", alone=True),
     'byok search "where are tool call arguments repaired"': Run("Path: "),
     "byok mcp -w DIR": Run(""),
     "byok mcp": Run(""),
@@ -158,8 +160,10 @@ class Place:
         limit.start()
         try:
             assert process.stdout is not None
-            yield process.stdout.readline()
-            self.run("byok stop")
+            line = process.stdout.readline()
+            limit.cancel()
+            yield line
+            process.terminate()  # bash has become byok, or byok has ended
             assert process.wait(SECONDS) == 0
         finally:
             limit.cancel()
@@ -219,7 +223,20 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(clone: Path, tmp_path: Path) -> Place:
-    home = tmp_path / "user"
+    return make_place(clone, tmp_path / "user")
+
+
+@pytest.fixture(scope="module")
+def common_place(
+    clone: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
+    """A place with a daemon, for the commands that leave it as it is."""
+    place = make_place(clone, tmp_path_factory.mktemp("common") / "user")
+    with place.serving("byok serve --upstream demo"):
+        yield place
+
+
+def make_place(clone: Path, home: Path) -> Place:
     project = make_project(home / "src" / "project")
     (project / "src").mkdir()
     (project / "src" / "x.py").write_text("def repair_arguments(): ...\n")
@@ -234,22 +251,47 @@ def test_every_command_of_the_readme_is_run_or_has_a_reason_not_to_be() -> None:
     assert not set(COMMANDS) & set(NOT_RUN)
 
 
+def names(kept: Callable[[Run], bool]) -> list[str]:
+    return [name for name, how in COMMANDS.items() if kept(how)]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_of_the_readme_works_as_written(place: Place, name: str) -> None:
+@pytest.mark.parametrize("name", names(lambda how: how.serves))
+def test_a_command_that_serves_works_as_written(place: Place, name: str) -> None:
+    with place.serving(written()[name]) as line:
+        assert line.rstrip() == COMMANDS[name].says.replace(PORT, str(place.port))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names(lambda how: how.daemon and not how.alone))
+def test_a_command_beside_a_daemon_works_as_written(
+    common_place: Place, name: str
+) -> None:
+    works_as_written(common_place, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names(lambda how: how.alone))
+def test_a_command_that_changes_the_daemon_works_as_written(
+    place: Place, name: str
+) -> None:
+    with place.serving("byok serve --upstream demo"):
+        works_as_written(place, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names(lambda how: not (how.daemon or how.serves)))
+def test_a_command_without_a_daemon_works_as_written(place: Place, name: str) -> None:
+    works_as_written(place, name)
+
+
+def works_as_written(place: Place, name: str) -> None:
     how, command = COMMANDS[name], written()[name]
-    expected = how.says.replace(PORT, str(place.port))
-    if how.serves:
-        with place.serving(command) as line:
-            assert line.rstrip() == expected
-        return
-    demo = place.serving("byok serve --upstream demo")
-    with demo if how.daemon else nullcontext():
-        if how.first:
-            assert place.run(how.first).returncode == 0
-        done = place.run(command, how.stdin)
+    if how.first:
+        assert place.run(how.first).returncode == 0
+    done = place.run(command, how.stdin)
     assert done.returncode == 0, done.stderr
-    assert expected in done.stdout + done.stderr
+    assert how.says.replace(PORT, str(place.port)) in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 
 
