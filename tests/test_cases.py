@@ -31,6 +31,7 @@ def named(path: Path) -> Iterator[str]:
                 pass
 
 
+@pytest.mark.slow
 def test_every_case_has_a_test_and_every_test_a_case() -> None:
     files = sorted(TESTS.rglob("test_*.py"))
     tests = [(id, CaseTest(str(f), "")) for f in files for id in named(f)]

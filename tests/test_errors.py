@@ -195,6 +195,7 @@ def test_a_rewritten_error_is_found(text: str, *, found: bool) -> None:
     assert bool([*rewritten_errors(ast.parse(text))]) is found
 
 
+@pytest.mark.slow
 def test_no_code_branches_on_codes_or_rewrites_errors() -> None:
     """Types are branched on: mypy sees them, and a typing error is found."""
     wrong = []

@@ -41,25 +41,39 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_a_file_says_what_it_is_for(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text("utf-8")))
+@pytest.fixture(scope="module")
+def trees() -> dict[Path, ast.Module]:
+    """What each file of byok says, read once."""
+    return {path: ast.parse(path.read_text("utf-8")) for path in SOURCES}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_no_file_is_longer_than_300_lines(path: Path) -> None:
-    assert len(path.read_text("utf-8").splitlines()) <= LONGEST
+def test_a_file_says_what_it_is_for(trees: dict[Path, ast.Module]) -> None:
+    assert [name(p) for p, tree in trees.items() if not ast.get_docstring(tree)] == []
+
+
+def test_no_file_is_longer_than_300_lines() -> None:
+    assert [name(path) for path in SOURCES if length(path) > LONGEST] == []
 
 
 def test_the_median_module_has_at_most_120_lines() -> None:
-    sizes = [len(path.read_text("utf-8").splitlines()) for path in MODULES]
-    assert statistics.median(sizes) <= 120
+    assert statistics.median(map(length, MODULES)) <= 120
 
 
-@pytest.mark.parametrize("path", [m for m in MODULES if name(m) not in TYPES], ids=name)
-def test_a_module_has_its_test(path: Path) -> None:
-    twin = ROOT / "tests" / path.relative_to(ROOT / "byok")
-    assert twin.with_name(f"test_{path.name}").exists()
+def length(path: Path) -> int:
+    return len(path.read_text("utf-8").splitlines())
+
+
+def test_a_module_has_its_test() -> None:
+    twins = {
+        path: ROOT / "tests" / path.relative_to(ROOT / "byok")
+        for path in MODULES
+        if name(path) not in TYPES
+    }
+    assert [
+        name(path)
+        for path, twin in twins.items()
+        if not twin.with_name(f"test_{path.name}").exists()
+    ] == []
 
 
 def test_a_folder_holds_at_least_three_files() -> None:
@@ -84,10 +98,13 @@ def is_bare_participle(function: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_a_function_name_is_a_verb_or_a_noun(path: Path) -> None:
-    tree = ast.parse(path.read_text("utf-8"))
-    assert [name for name in functions(tree) if is_bare_participle(name)] == []
+def test_a_function_name_is_a_verb_or_a_noun(trees: dict[Path, ast.Module]) -> None:
+    assert [
+        f"{name(path)}: {function}"
+        for path, tree in trees.items()
+        for function in functions(tree)
+        if is_bare_participle(function)
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -102,10 +119,10 @@ def test_a_bare_participle_is_seen(function: str, is_bare: bool) -> None:
     assert is_bare_participle(function) is is_bare
 
 
-def test_a_public_class_has_a_name_of_its_own() -> None:
+def test_a_public_class_has_a_name_of_its_own(trees: dict[Path, ast.Module]) -> None:
     homes = defaultdict(list)
-    for path in SOURCES:
-        for node in ast.parse(path.read_text("utf-8")).body:
+    for path, tree in trees.items():
+        for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(name(path))
     assert {cls: paths for cls, paths in homes.items() if len(paths) > 1} == {}

@@ -378,6 +378,7 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(write: Write, port: str) -> 
 # --- through the program ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "told"),
     [

@@ -216,6 +216,7 @@ def test_only_the_whole_token_behind_bearer_counts(
     assert check(header.replace("TOKEN", check.token)) is right
 
 
+@pytest.mark.slow
 def test_a_token_never_looks_like_an_option(tmp_path: Path) -> None:
     tokens = {rotate_token(tmp_path / "token") for _ in range(400)}
     assert all(token[0].isalnum() for token in tokens)

@@ -6,6 +6,8 @@ import pytest
 
 from tests.fakes.storm import packages, storm
 
+pytestmark = pytest.mark.slow  # it starts programs, or works for seconds
+
 
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_after_a_storm_nothing_is_missing_and_nothing_is_stale(
@@ -17,6 +19,6 @@ async def test_after_a_storm_nothing_is_missing_and_nothing_is_stale(
 
 
 async def test_an_edit_in_each_of_many_linked_packages_is_found(tmp_path: Path) -> None:
-    seconds = await packages(tmp_path, 40)
-    assert len(seconds) == 40
+    seconds = await packages(tmp_path, 12)
+    assert len(seconds) == 12
     print(f"found after at most {max(seconds):.2f} s")

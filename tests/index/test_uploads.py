@@ -365,6 +365,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
+@pytest.mark.slow
 @pytest.mark.case("F28")
 async def test_a_full_disk_refuses_uploads_and_recovers_without_a_restart(
     small_disk: Path,

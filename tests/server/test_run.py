@@ -186,6 +186,7 @@ IMPORTS = (
 )
 
 
+@pytest.mark.slow
 def test_what_only_requests_need_is_not_imported_before_the_port_is_open() -> None:
     command = [sys.executable, "-c", IMPORTS]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

@@ -208,6 +208,7 @@ def test_lenient_json_reads_python_literals(value: Any) -> None:
     assert set(rules) <= {QUOTES, LITERAL, ESCAPE}
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(OBJECTS, st.sampled_from([json.dumps, repr]))
 def test_lenient_json_refuses_every_strict_prefix_of_an_object(

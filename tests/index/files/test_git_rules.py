@@ -131,6 +131,7 @@ def test_a_pipe_instead_of_an_ignore_file_keeps_nobody(
     assert judged(repo / "pkg", "a.py") == [None]
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(own=FILES, exclude=FILES, top=FILES, above=FILES, root=FILES)
 def test_rules_from_outside_are_those_of_git(

@@ -203,6 +203,7 @@ def test_rules_upon_rules_end_somewhere(caplog: pytest.LogCaptureFixture) -> Non
     assert "too many rules" in caplog.text
 
 
+@pytest.mark.slow
 def test_rules_in_many_folders_end_somewhere(caplog: pytest.LogCaptureFixture) -> None:
     many = "".join(f"{number}x\n" for number in range(900)) + "file\n"
     judged = rules({f"{n}/.gitignore": many for n in range(60)})
@@ -236,6 +237,7 @@ def test_an_ordinary_tree_is_judged_as_others_do(tmp_path: Path, tool: str) -> N
     assert mine == theirs(tmp_path, everything)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("git") is None, reason="no git on this machine")
 @settings(max_examples=60)
 @given(root=FILES, a=FILES, deep=FILES)

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from byok.index.files.notebooks import Cell, is_notebook, read_notebook, sources_alone
 
-SOURCES = st.lists(st.text(max_size=9).map(lambda line: f"{line}\n"), min_size=1)
+SOURCES = st.lists(
+    st.text(max_size=6).map(lambda line: f"{line}\n"), min_size=1, max_size=4
+)
 CELLS = st.fixed_dictionaries(
     {
         "cell_type": st.sampled_from(["code", "markdown"]),
         "source": SOURCES,
-        "outputs": st.lists(st.fixed_dictionaries({"source": SOURCES})),
+        "outputs": st.lists(st.fixed_dictionaries({"source": SOURCES}), max_size=2),
     }
 )
 
@@ -29,7 +31,7 @@ def cells(text: str) -> list[Cell]:
     return found.cells
 
 
-@given(st.lists(CELLS), st.sampled_from([0, 1, 4]), st.booleans())
+@given(st.lists(CELLS, max_size=4), st.sampled_from([0, 1, 4]), st.booleans())
 def test_each_line_of_a_source_stands_on_its_line_of_the_file(
     made: list[dict[str, Any]], indent: int, ascii_only: bool
 ) -> None:

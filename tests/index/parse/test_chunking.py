@@ -175,11 +175,11 @@ def test_nothing_has_no_chunks() -> None:
     ids=" ".join,
 )
 def test_time_is_linear_in_lines_whatever_they_are(lines: list[str]) -> None:
-    count = 100_000
+    count = 20_000
     text = lines * (count // len(lines))
     every = [Definition(n, count, "kind", None) for n in range(count)]
     last = [Definition(count - 1, count, "kind", None)] * 100
     for found in ([], every, last):
         begun = time.process_time()
         assert covers(text, cut(text, found, prose=True))
-        assert time.process_time() - begun < 5  # quadratic: hours
+        assert time.process_time() - begun < 5  # quadratic: minutes

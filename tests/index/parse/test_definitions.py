@@ -34,6 +34,7 @@ def test_outer_definitions_come_before_the_inner_ones() -> None:
         assert found == sorted(found, key=lambda one: (one.first_line, -one.last_line))
 
 
+@pytest.mark.slow
 def test_each_process_finds_the_same() -> None:
     printed = set()
     for seed in ("1", "2"):

@@ -161,13 +161,14 @@ def test_any_bytes_are_prepared_and_covered(content: bytes, path: str) -> None:
         assert prepared.reason is text
 
 
+@pytest.mark.slow
 def test_each_process_prepares_the_same() -> None:
     script = (
         "from tests.fakes.language_samples import SAMPLES\n"
         "from byok.index.parse.prepare import prepare\n"
         "for path in ('a.py', 'b.ts', 'c.cs', 'd.vue', 'e.md'):\n"
         "    for text, _ in SAMPLES.values():\n"
-        "        print(prepare(path, text.encode() * 20))\n"
+        "        print(prepare(path, text.encode() * 2))\n"
     )
     printed = {
         subprocess.run(

@@ -19,6 +19,8 @@ from byok.index.parse.worker_pool import BATCH_FILES, Pool, WorkersUnavailable
 from byok.index.parse.worker_process import WorkerProcess
 from byok.index.types import Outcome, ParseJob, SkipReason
 
+pytestmark = pytest.mark.slow  # it starts programs, or works for seconds
+
 ROOT = Path(__file__).parents[3]
 LIMIT = 0.5
 NASTY = "tests.fakes.nasty_worker"

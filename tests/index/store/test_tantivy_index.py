@@ -75,7 +75,7 @@ def test_files_of_a_commit_that_was_killed_are_not_in_the_way(tmp_path: Path) ->
 
 
 @pytest.mark.case("F35")
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_a_damaged_index_is_set_aside_and_made_anew(tmp_path: Path, seed: int) -> None:
     folder = make_index(tmp_path / "index")
     harm(folder, seed)
