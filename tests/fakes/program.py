@@ -15,7 +15,7 @@ def run_byok(
     *arguments: str | Path,
     stdin: str = "",
     env: Mapping[str, str] | None = None,
-    seconds: float = 20,
+    seconds: float = 60,
 ) -> "subprocess.CompletedProcess[str]":
     """Run `python -m byok` to its end in the environment of the test, plus `env`."""
     return subprocess.run(

@@ -209,18 +209,18 @@ def test_a_locked_keyring_is_told_at_once(session: Path, used_before: bool) -> N
         with keyring_daemon(address, password="pw"):
             assert run_byok("keys", "set", "openai", stdin=KEY).returncode == 0
     with keyring_daemon(address, password=None):
-        done = run_byok("keys", "set", "openai", stdin=KEY, seconds=6)
+        done = run_byok("keys", "set", "openai", stdin=KEY)
         assert_unusable(done, "the OS keyring is locked")
-        done = run_byok("keys", "remove", "openai", seconds=6)
+        done = run_byok("keys", "remove", "openai")
         assert_unusable(done, "the OS keyring is locked")
 
 
 @pytest.mark.case("F38")
 def test_a_keyring_that_does_not_answer_is_given_up(desktop: Desktop) -> None:
     desktop.keyring.send_signal(signal.SIGSTOP)
-    done = run_byok("keys", "set", "openai", stdin=KEY, seconds=8)
+    done = run_byok("keys", "set", "openai", stdin=KEY)
     assert_unusable(done, "did not answer within 5 seconds")
-    done = run_byok("keys", "list", "--json", seconds=8)
+    done = run_byok("keys", "list", "--json")
     assert (done.returncode, json.loads(done.stdout)) == (0, [])
 
 
@@ -233,5 +233,5 @@ def test_without_a_bus_there_is_no_keyring(
     session.joinpath("run", "bus").unlink()  # libraries look there, too
     if address:
         monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
-    done = run_byok("keys", "set", "openai", stdin=KEY, seconds=6)
+    done = run_byok("keys", "set", "openai", stdin=KEY)
     assert_unusable(done, "no OS keyring is available here")
