@@ -44,7 +44,7 @@ class Tap(Protocol):
         ...
 
 
-class Outcome(StrEnum):
+class RequestOutcome(StrEnum):
     """How a request ended."""
 
     OPEN = "open"
@@ -102,13 +102,13 @@ class RequestRecord:
         return (self.clock() if self.ended is None else self.ended) - self.started
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> RequestOutcome:
         """How the request ended."""
         if self.ended is None:
-            return Outcome.OPEN
+            return RequestOutcome.OPEN
         if self.status == CLIENT_GONE:
-            return Outcome.CANCELLED
-        return Outcome.FAILED if self.error else Outcome.OK
+            return RequestOutcome.CANCELLED
+        return RequestOutcome.FAILED if self.error else RequestOutcome.OK
 
     def note_attempt(self, content: bytes) -> None:
         """Count a request to an upstream."""

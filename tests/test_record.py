@@ -3,17 +3,8 @@
 import asyncio
 
 from byok.errors import UpstreamGarbled
-from byok.record import Hop, Outcome, RequestRecord, begin_record, current_record
-
-
-class Clock:
-    """A time that is set by hand."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from byok.record import Hop, RequestOutcome, RequestRecord, begin_record, current_record
+from tests.fakes.clock import Clock
 
 
 def test_only_the_first_byte_of_an_answer_counts() -> None:
@@ -43,7 +34,12 @@ def test_the_outcome_is_told_by_error_and_status() -> None:
     outcomes.append(record.outcome)
     record.finish(499)
     outcomes.append(record.outcome)
-    told = [Outcome.OPEN, Outcome.OK, Outcome.FAILED, Outcome.CANCELLED]
+    told = [
+        RequestOutcome.OPEN,
+        RequestOutcome.OK,
+        RequestOutcome.FAILED,
+        RequestOutcome.CANCELLED,
+    ]
     assert outcomes == told
     assert record.error == UpstreamGarbled("").code
     assert record.error_class == "UpstreamGarbled"

@@ -7,16 +7,7 @@ import pytest
 from byok.events import Usage
 from byok.record import RequestRecord
 from byok.server.access_log import AccessLog, access_line
-
-
-class Clock:
-    """A time that is set by hand."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.fakes.clock import Clock
 
 
 def record_of(clock: Clock | None = None, **fields: object) -> RequestRecord:

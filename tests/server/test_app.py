@@ -20,7 +20,7 @@ from byok.daemon.token import TokenCheck, read_token
 from byok.events import Usage
 from byok.observer import Observers
 from byok.platform.paths import find_paths
-from byok.record import Hop, Outcome, RequestRecord, Tap
+from byok.record import Hop, RequestOutcome, RequestRecord, Tap
 from byok.redact import Redactor
 from byok.server.access_log import AccessLog
 from byok.server.app import App
@@ -315,7 +315,7 @@ async def test_an_observer_reads_what_came_of_a_chat(
     assert (record.attempts, record.repairs, record.notices) == (1, 0, 0)
     assert record.first_byte is not None
     assert record.usage == Usage(9, 2)
-    assert (record.outcome, record.error) == (Outcome.OK, "")
+    assert (record.outcome, record.error) == (RequestOutcome.OK, "")
     assert record.request_id == reply.headers["X-Request-Id"]
     assert watcher.bytes == {
         Hop.FROM_CLIENT: json.dumps(body).encode(),
@@ -351,7 +351,7 @@ async def test_an_observer_reads_how_a_request_failed(fake: FakeUpstream) -> Non
         fake.play(Script([delta(content="One")]))
         await editor.chat()
     by_status = {(r.status, r.outcome): r for r in watcher.finished}
-    assert by_status[(499, Outcome.CANCELLED)].error == ""
-    assert by_status[(400, Outcome.FAILED)].error == bad.json["error"]["code"]
-    broken = by_status[(200, Outcome.FAILED)]
+    assert by_status[(499, RequestOutcome.CANCELLED)].error == ""
+    assert by_status[(400, RequestOutcome.FAILED)].error == bad.json["error"]["code"]
+    broken = by_status[(200, RequestOutcome.FAILED)]
     assert (broken.error, broken.error_class) == ("upstream_cut", "UpstreamGarbled")
