@@ -1,1 +1,1 @@
-"""The client's protocol: bodies in, chunks out."""
+"""The clients' HTTP protocol: request bodies in, reply chunks out."""

@@ -1,7 +1,7 @@
-"""Blobs on the wire: names, uploads and sets of them, tolerant in what they take.
+"""Blobs on the wire: names, uploads and sets of blobs.
 
-A name is 64 hexadecimal digits, `sha256(path ‖ content)`. A client that makes other
-names is served too: whatever it sends is kept as an alias of the name made here.
+A blob name is 64 hexadecimal digits, `sha256(path ‖ content)`. A client that computes
+other names is served too: its name is kept as an alias of the name made here.
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ _MOST_GUIDED = 1000
 
 @dataclass(frozen=True, slots=True)
 class SentBlob:
-    """One uploaded file version; what is missing or unusable is empty.
+    """One uploaded version of a file; missing or unusable fields are empty.
 
-    It is kept all the same: a client asks for ever about a name that is not.
+    Even an unusable one is stored: a client asks again and again about unknown names.
     """
 
     given: str
@@ -33,7 +33,7 @@ class SentBlob:
 
 
 def requested_names(body: Json) -> list[str]:
-    """Return the names of `/find-missing`, under either field, each once.
+    """Return the names of `/find-missing`, from either field, without duplicates.
 
     Raises:
         BadRequest: 422, more than 2,000 names.
@@ -44,7 +44,7 @@ def requested_names(body: Json) -> list[str]:
 
 
 def missing_reply(unknown: Sequence[str], nonindexed: Sequence[str]) -> dict[str, Any]:
-    """Write the answer of `/find-missing` with the names of all generations."""
+    """Write the reply of `/find-missing`, with the field names of all clients."""
     return {
         "unknown_memory_names": list(unknown),
         "unknown_blob_names": list(unknown),
@@ -53,7 +53,7 @@ def missing_reply(unknown: Sequence[str], nonindexed: Sequence[str]) -> dict[str
 
 
 def decode_uploads(body: Json) -> list[SentBlob]:
-    """Return the uploads of `/batch-upload`, one for each place of the list.
+    """Return the blobs of `/batch-upload`, one for each item of the list.
 
     Raises:
         BadRequest: 422, more than 1,000 blobs.
@@ -72,7 +72,7 @@ def _sent_blob(blob: Json) -> SentBlob:
 
 
 def upload_reply(sent: Sequence[SentBlob], names: Sequence[str]) -> dict[str, Any]:
-    """Acknowledge each blob at its place, by the client's name if it gave one."""
+    """Acknowledge each blob in its place, by the client's name if it sent one."""
     return {
         "blob_names": [
             blob.given or name for blob, name in zip(sent, names, strict=True)
@@ -81,7 +81,7 @@ def upload_reply(sent: Sequence[SentBlob], names: Sequence[str]) -> dict[str, An
 
 
 def blob_names(body: Json) -> BlobNames:
-    """Return the set that the `blobs` object of any request names."""
+    """Return the set of blobs that the `blobs` object of a request describes."""
     blobs = mapping(body, "blobs")
     return BlobNames(
         text(blobs, "checkpoint_id"),
@@ -102,17 +102,17 @@ def checkpoint_names(body: Json) -> BlobNames:
 
 
 def attached_names(body: Json) -> tuple[bytes, ...]:
-    """Return the blobs that the user attached to a question, up to 1,000."""
+    """Return up to 1,000 blobs that the user attached to a question."""
     names = strings(body, "user_guided_blobs", "user_specified_files")
     return tuple(map(to_bytes, filter(None, names[:_MOST_GUIDED])))
 
 
 def checkpoint_reply(checkpoint: str | None) -> dict[str, Any]:
-    """Give the id of a checkpoint.
+    """Write the id of a checkpoint.
 
     Raises:
-        BadRequest: 404, its base is unknown. An id made without the base would let
-            files go missing without a word.
+        BadRequest: 404, the base checkpoint is unknown. An id made without it would
+            silently lose files.
     """
     if checkpoint is None:
         raise BadRequest(

@@ -1,4 +1,4 @@
-"""Context that is not the user's words, as labelled text for the model."""
+"""Render the client's context (folders, edits, selection, files) as labelled text."""
 
 import base64
 import binascii
@@ -18,7 +18,7 @@ _TEXT_TYPES = ("json", "xml", "yaml", "toml", "javascript", "typescript", "x-sh"
 
 
 def ide_state(node: Json) -> str:
-    """Render the open folders and the terminal's directory; "" when nothing is new."""
+    """Render the open folders and the terminal's directory; "" if nothing changed."""
     lines: list[str] = []
     if not flag(node, "workspace_folders_unchanged"):
         folders = [
@@ -32,7 +32,7 @@ def ide_state(node: Json) -> str:
 
 
 def edit_events(node: Json) -> str:
-    """Render the user's recent edits: file, then `line: old → new`."""
+    """Render the user's recent edits: the file, then `line: old → new`."""
     lines: list[str] = []
     for event in objects(node, "edit_events")[:MAX_EDITED_FILES]:
         edits = [
@@ -46,7 +46,7 @@ def edit_events(node: Json) -> str:
 
 
 def selection(body: Json) -> str:
-    """Render the selected code with what stands around it; "" without a selection."""
+    """Render the selected code and its surroundings; "" without a selection."""
     selected = text(body, "selected_code")
     prefix, suffix = text(body, "prefix"), text(body, "suffix")
     if not (selected or prefix or suffix):
@@ -65,19 +65,19 @@ def selection(body: Json) -> str:
 
 
 def diff(patch: str) -> str:
-    """Render the patch that a question is about."""
+    """Render the patch that a question refers to."""
     return f"[patch]\n{fence_code(patch, 'diff')}" if patch.strip() else ""
 
 
 def fence_code(code: str, language: str = "") -> str:
-    """Fence code with more backticks than it holds in a row."""
+    """Put code into a fence with more backticks than the code has in a row."""
     longest = max(map(len, re.findall("`+", code)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{code.rstrip(chr(10))}\n{fence}"
 
 
 def file(data: str, media_type: str) -> str:
-    """Render an attached file: its text, or a line naming its type and size."""
+    """Render an attached file: its text, or a line with its type and size."""
     payload = data.partition(",")[2] if data_url_type(data) else data
     media_type = media_type or data_url_type(data)
     try:
@@ -92,7 +92,7 @@ def file(data: str, media_type: str) -> str:
 
 
 def marker(what: str, *details: Any) -> str:
-    """Stand for something whose bytes are not here."""
+    """Render a placeholder for something whose bytes byok does not have."""
     shown = ", ".join(str(detail)[:MAX_EDIT_CHARS] for detail in details if detail)
     return f"[{what}: {shown}]" if shown else f"[{what}]"
 

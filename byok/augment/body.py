@@ -1,7 +1,7 @@
 """Tolerant access to the fields of a client's body.
 
-Clients of several years differ: a field may be missing, null, of a neighbouring type,
-or spelled in camelCase. Nothing here raises; what is unusable counts as absent.
+Clients of several years differ: a field may be missing, null, of a similar type, or in
+camelCase. Nothing here raises; unusable values count as absent.
 """
 
 from collections.abc import Iterable

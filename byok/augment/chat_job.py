@@ -1,4 +1,4 @@
-"""A chat as a job: streamed for /chat-stream, whole for /chat."""
+"""The reply jobs of /chat-stream (streamed) and /chat (one object)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -15,7 +15,7 @@ from byok.events import StreamEvent
 
 
 class ChatLines(ChatReply):
-    """LineReply: the chunks of one chat answer."""
+    """LineReply with the chunks of one chat answer."""
 
     keeps_part = True
     heartbeat: ClassVar[Json | None] = chunk()
@@ -26,13 +26,13 @@ class ChatLines(ChatReply):
 
     @property
     def first(self) -> Json:
-        """The chunk with the retrieval facts: what was shown, and what is unknown."""
+        """The chunk with the retrieval facts: code shown, blobs unknown."""
         shown = [_shown_chunk(part) for part in self._facts.chunks]
         return {**chunk(), **self._facts.fields, "workspace_file_chunks": shown}
 
 
 class ChatObject:
-    """ObjectReply: the chunks of one chat answer, joined."""
+    """ObjectReply with the chunks of one chat answer, joined."""
 
     def __init__(self, chat: ChatRequest, facts: ReplyFacts) -> None:
         self._lines = ChatLines(chat, facts)
@@ -40,20 +40,20 @@ class ChatObject:
 
     @property
     def omitted_tools(self) -> list[str]:
-        """Tool calls beyond the one that the client takes."""
+        """Tool calls that were left out, because the client takes only one per turn."""
         return self._lines.omitted_tools
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
-        """Collect."""
+        """Collect the chunks."""
         self._found += self._lines.feed(event)
         return ()
 
     def flush(self) -> Iterator[Json]:
-        """Give the whole answer."""
+        """Return the whole answer."""
         yield self._join(self._lines.flush())
 
     def fail_whole(self, error: ByokError, /) -> Json:
-        """Keep what was said; an answer in which nothing was said is an error."""
+        """Return the answer so far; raise the error if there is none."""
         if not self._lines.has_output:
             raise error
         return self._join(self._lines.fail(error))
@@ -65,7 +65,7 @@ class ChatObject:
 def chat_lines(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
 ) -> ReplyJob[ChatLines]:
-    """Read a /chat-stream body."""
+    """Decode the body of /chat-stream."""
     chat = decode_chat(body, defaults, on_node)
     return ReplyJob(chat, partial(ChatLines, chat), code_question(body, chat))
 
@@ -73,7 +73,7 @@ def chat_lines(
 def chat_object(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
 ) -> ReplyJob[ChatObject]:
-    """Read a /chat body."""
+    """Decode the body of /chat."""
     chat = decode_chat(body, defaults, on_node)
     return ReplyJob(chat, partial(ChatObject, chat), code_question(body, chat))
 

@@ -1,8 +1,9 @@
-"""Write the client's chat chunks.
+"""Write the chunks of a chat answer for the client.
 
-Order: facts, text deltas, thinking, the whole text once more as a node (clients
-persist nodes, not deltas), tool calls, usage, and exactly one chunk with a stop
-reason, whatever happened.
+Order: retrieval facts, text deltas, and for each block of the answer one node, in the
+order of the blocks (thinking, text, tool call). Clients store nodes, not deltas, so the
+text comes once more as a node. Then usage, and always exactly one chunk with a stop
+reason. Sources: recorded replies of the hosted service, and the clients' SDK.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,7 +30,7 @@ from byok.events import (
 
 
 class StopReason(IntEnum):
-    """The client's numbers."""
+    """The stop reasons of the client's protocol."""
 
     UNSPECIFIED = 0
     END_TURN = 1
@@ -54,7 +55,7 @@ _NOTHING = Notice(
 def chunk(
     text: str = "", *nodes: Json, stop: StopReason | None = None
 ) -> dict[str, Any]:
-    """Make one chunk with all seven keys that the hosted service sends."""
+    """Return a chunk with all seven keys that the hosted service sends."""
     return {
         "text": text,
         "nodes": list(nodes),
@@ -67,7 +68,7 @@ def chunk(
 
 
 class ChatReply:
-    """Stage[StreamEvent, Json]: the chunks of one chat answer."""
+    """Stage[StreamEvent, Json] that writes the chunks of one chat answer."""
 
     def __init__(self, chat: ChatRequest, request_id: str) -> None:
         self._silent = chat.silent
@@ -88,19 +89,19 @@ class ChatReply:
 
     @property
     def has_output(self) -> bool:
-        """Whether anything of the model's own was written or is held."""
+        """Whether anything from the model was written or is held back."""
         begun = self._text or self._thinking
         return bool(begun or not self._nodes.is_empty)
 
     @property
     def _is_blank(self) -> bool:
-        """Whether the user would see an answer without a word."""
+        """Whether the user would see an empty answer."""
         failed = any(notice.code for notice in self._notices)
         said = self._has_said or any(map(str.strip, self._text))
         return self._asked and not (self._silent or self._calls or failed or said)
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
-        """Write one event."""
+        """Write the chunks of one event."""
         match event:
             case TextDelta(text=text):
                 before = (*self._flush_thinking(),) if self._thinking else ()
@@ -127,7 +128,7 @@ class ChatReply:
         return ()
 
     def flush(self) -> Iterator[Json]:
-        """Write what ends a turn that came to its end."""
+        """Write the end of a complete turn."""
         stop = STOP_REASONS[self._finish or FinishReason.STOP]
         if self._calls and stop is StopReason.END_TURN:
             stop = StopReason.TOOL_USE
@@ -138,7 +139,7 @@ class ChatReply:
         yield from self._end(stop, error)
 
     def fail(self, error: ByokError) -> Iterator[Json]:
-        """Write what ends a turn that broke; the text so far is kept."""
+        """Write the end of a turn that failed; the text so far is kept."""
         self._notices.append(Notice(error.sentence, error.code))
         broke = isinstance(error, UpstreamError)
         stop = StopReason.UNSPECIFIED if broke else StopReason.END_TURN
@@ -171,12 +172,12 @@ class ChatReply:
         yield last
 
     def _note(self, notice: Notice) -> None:
-        """Keep a sentence once: an earlier answer of the turn may have brought it."""
+        """Keep a notice once; an earlier answer of the turn may have brought it."""
         if (notice.code or not self._silent) and notice not in self._notices:
             self._notices.append(notice)
 
     def _think(self, event: ThinkingDelta) -> list[Json]:
-        """Take thoughts; what was said before them is a block of its own."""
+        """Collect thinking; the text before it ends its own block."""
         out: list[Json] = []
         if not self._silent and any(map(str.strip, self._text)):
             out += self._flush_text()
@@ -186,7 +187,7 @@ class ChatReply:
         return out
 
     def _reserve(self, call_id: str) -> Iterator[Json]:
-        """Keep the place of a call that is not whole yet."""
+        """Reserve the place of a call that is not complete yet."""
         yield from self._flush_thinking()
         yield from self._flush_text()
         self._nodes.reserve(call_id)
@@ -243,7 +244,7 @@ def _chunks(nodes: Iterable[Json]) -> Iterator[Json]:
 
 
 def collect(chunks: Iterable[Json]) -> dict[str, Any]:
-    """Join the chunks of one answer into the single object of /chat."""
+    """Join the chunks of one answer to the single object of /chat."""
     whole = chunk()
     texts: list[str] = []
     for part in chunks:

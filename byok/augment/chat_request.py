@@ -1,4 +1,4 @@
-"""Read the client's chat body."""
+"""Decode the body of a chat request."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,10 +26,10 @@ def decode_chat(
     defaults: Defaults,
     on_unknown_node: Callable[[int], None] = lambda kind: None,
 ) -> ChatRequest:
-    """Turn a /chat or /chat-stream body into a conversation.
+    """Return the conversation of a /chat or /chat-stream body.
 
-    The result has no messages when there is nothing to answer. Node types
-    that byok cannot read are told to `on_unknown_node` and left out.
+    It has no messages if there is nothing to answer. Types of nodes that byok does not
+    know are left out and reported to `on_unknown_node`.
     """
     exchanges = read_exchanges(body)
     current = read_turn(body, text(body, "message"))
@@ -73,14 +73,14 @@ def decode_chat(
 
 
 def model_id(body: Json) -> str:
-    """Return the id of the model that the client chose, "" for none."""
+    """Return the id of the model that the user chose in the client, "" for none."""
     return first_text(body, "model", "model_id", "model_name")
 
 
 def _after_summary(
     exchanges: list[HistoryItem], current: UserTurn
 ) -> tuple[list[HistoryItem], UserTurn]:
-    """Drop what the latest summary replaces, and render the summary as text."""
+    """Drop the exchanges that the latest summary replaces, and render it as text."""
     if current.summary is not None:
         return [], render_summary(current)
     for place in range(len(exchanges) - 1, -1, -1):
@@ -97,7 +97,7 @@ def _own_words(exchanges: list[HistoryItem], current: UserTurn) -> str:
 
 
 def _is_idle(exchanges: list[HistoryItem], current: UserTurn) -> bool:
-    """Tell a request that asks nothing: no words, no results, no calls to answer."""
+    """Tell whether a request asks nothing: no words, no results, no calls to answer."""
     if current.asks or current.results:
         return False
     replies = [e.reply for e in exchanges if _matters(e)]
@@ -105,13 +105,13 @@ def _is_idle(exchanges: list[HistoryItem], current: UserTurn) -> bool:
 
 
 def _matters(exchange: HistoryItem) -> bool:
-    """Tell an exchange in which somebody said or did anything."""
+    """Tell whether an exchange contains anything at all."""
     turn, reply = exchange.turn, exchange.reply
     return bool(turn.asks or turn.results or reply.text.strip() or reply.calls)
 
 
 def _with_editor(turn: UserTurn, body: Json) -> UserTurn:
-    """Put the selection and the patch before the question, where there is one."""
+    """Put the selection and the patch before the question, if there are any."""
     if turn.results or not turn.asks or turn.summary is not None:
         return turn
     if flag(body, "disable_selected_code_details"):

@@ -1,4 +1,4 @@
-"""Endpoints whose answer is a constant, so that clients stay calm."""
+"""Endpoints with a fixed reply, so that clients neither retry nor report errors."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which conversation a request belongs to, and where in it."""
+"""Which conversation a request belongs to, and its position in it."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,10 @@ from byok.chat import Json
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a request stands; `after` names what was said before it.
+    """The position of a request; `after` identifies what was said before it.
 
-    Only one answer can follow that: of two requests for one place the older is useless.
+    Only one answer can follow: of two requests for one position the older one is
+    obsolete.
     """
 
     conversation: str
@@ -18,11 +19,11 @@ class Place:
 
 
 def place_of(body: Json) -> Place | None:
-    """Return the place of a chat; None where the order of requests is of no matter.
+    """Return the position of a chat; None if the order of requests does not matter.
 
-    Silent jobs are no turns of the conversation they are about. A request without a
-    history tells nothing of its order: an SDK asks independent questions in one
-    conversation, each without a history.
+    Silent jobs are not turns of the conversation. Nor is the order known of requests
+    without a history: an SDK asks independent questions in one conversation, each
+    without a history.
     """
     conversation = first_text(body, "conversation_id")
     history = objects(body, "chat_history")

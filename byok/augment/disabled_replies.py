@@ -1,7 +1,7 @@
-"""What an endpoint answers when its user switched its group off.
+"""Replies of endpoints whose group the user disabled.
 
-As little as does no harm: a model's answer is a failed one, an upload is taken and
-dropped, and what had a constant answer keeps it.
+They do as little harm as possible: a model's answer fails, an upload is accepted and
+dropped, a fixed reply stays the same.
 """
 
 from collections.abc import Sequence
@@ -28,14 +28,14 @@ CHECKPOINT = "off"  # nobody will know it, so that clients send all names again 
 
 @dataclass(frozen=True, slots=True)
 class Off:
-    """The answer: lines of a stream, or one object."""
+    """The reply: lines of a stream, or one object."""
 
     lines: Sequence[Json]
     stream: bool = False
 
 
 def disabled_error(group: EndpointGroup) -> BadRequest:
-    """Return the error of a group that is off."""
+    """Return the error for a group that is disabled."""
     return BadRequest(
         f"The group {group} is switched off.",
         code="switched_off",
@@ -45,10 +45,10 @@ def disabled_error(group: EndpointGroup) -> BadRequest:
 
 
 def off_answer(row: Endpoint, group: EndpointGroup, body: Json, request_id: str) -> Off:
-    """Return the answer of an endpoint that is off.
+    """Return the reply of a disabled endpoint.
 
     Raises:
-        BadRequest: 422, the endpoint has no answer that would do no harm.
+        BadRequest: 422, every possible reply would do harm.
     """
     match row:
         case Generate():

@@ -1,8 +1,8 @@
-"""Provider data in the client's thinking nodes, as the text of `encrypted_content`.
+"""Store provider data in the client's thinking nodes, as `encrypted_content`.
 
-The client keeps that text and sends it back with the history. It is byok's own JSON:
-a mark, the origin, and the provider's data as it was. Whatever else stands there, the
-text of another server or one that was cut, counts as absent.
+The client stores this text and sends it back with the history. It is a JSON object of
+byok: a version, the origin, and the provider's data unchanged. Any other text, such as
+that of another server or a truncated one, counts as absent.
 """
 
 from byok.chat import Origin, ProviderData
@@ -14,7 +14,7 @@ _ORIGIN = ("dialect", "upstream", "model")
 
 
 def write_encrypted(provider_data: ProviderData) -> str:
-    """Write provider data as text."""
+    """Serialise provider data."""
     origin = provider_data.origin
     envelope = {
         _MARK: _VERSION,
@@ -25,7 +25,7 @@ def write_encrypted(provider_data: ProviderData) -> str:
 
 
 def read_encrypted(text: str) -> ProviderData | None:
-    """Read such a text again; None for any other one."""
+    """Parse serialised provider data; return None for any other text."""
     if not text.startswith(_BEGINNING):
         return None
     try:

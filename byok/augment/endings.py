@@ -1,4 +1,4 @@
-"""Give a model's text the line endings of the file it goes into."""
+"""Convert a model's text to the line ends of the file that it is inserted into."""
 
 import re
 from collections.abc import Iterator
@@ -7,9 +7,10 @@ _BREAK = re.compile(r"\r\n|\r|\n")
 
 
 class Endings:
-    """Stage[str, str]: every line ends with `ending`; "" leaves them as they are.
+    """Stage[str, str] that ends every line with `ending`; "" changes nothing.
 
-    `last` says whether the whole text ends with one too; None leaves that as it is.
+    `last` tells whether the text ends with a line end too; None keeps what the model
+    wrote.
     """
 
     def __init__(self, ending: str, last: bool | None) -> None:
@@ -19,7 +20,7 @@ class Endings:
         self._said = False
 
     def feed(self, text: str, /) -> Iterator[str]:
-        """Give all but a line break at the end."""
+        """Return everything but a line break at the end."""
         text, self._held = self._held + text, ""
         if text.endswith("\r\n"):
             cut = len(text) - 2
@@ -31,7 +32,7 @@ class Endings:
             yield self._convert(text)
 
     def flush(self) -> Iterator[str]:
-        """End the last line as it should be."""
+        """Return the end of the last line."""
         held = self._convert(self._held)
         if self._last and not held and self._said:
             yield self._ending or "\n"
@@ -43,14 +44,14 @@ class Endings:
 
 
 class Trimmed:
-    """Stage[str, str]: text without white space around it."""
+    """Stage[str, str] that removes white space around the text."""
 
     def __init__(self) -> None:
         self._said = False
         self._held: list[str] = []
 
     def feed(self, text: str, /) -> Iterator[str]:
-        """Give all but white space at the ends."""
+        """Return everything but white space at the ends."""
         if not self._said:
             text = text.lstrip()
         bare = text.rstrip()

@@ -1,4 +1,4 @@
-"""Every path that a client may call, one row each."""
+"""The table of all endpoints that a client may call."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -26,7 +26,7 @@ from byok.routing import Service
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """The answer is a stream of lines; `in_file` if it counts those of a file."""
+    """The reply is a stream of lines; `in_file` if it counts lines of a file."""
 
     decode: Decode[LineReply]
     in_file: bool = False
@@ -34,14 +34,14 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """The answer is one object."""
+    """The reply is one object."""
 
     decode: Decode[ObjectReply]
 
 
 @dataclass(frozen=True, slots=True)
 class Completing(Whole):
-    """The answer is one object, which comes in time or is empty."""
+    """The reply is one object, which is empty if it is not ready in time."""
 
     decode: Decode[CompletionObject]
 
@@ -73,7 +73,7 @@ class Local:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Say that this is not served: an empty answer would do harm or keep waiting."""
+    """Refuse, because an empty reply would do harm or make the client wait."""
 
     path: str
     reason: str

@@ -1,4 +1,4 @@
-"""History items as values: what was asked, what was answered."""
+"""Read the history: each item is a user turn and the assistant's reply to it."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Take the fence away that models put around code, while the text streams."""
+"""Remove the code fence that models put around code, while the text streams."""
 
 import re
 from collections.abc import Iterator
@@ -17,23 +17,23 @@ MARKDOWN = frozenset({"markdown", "md"})
 
 
 def has_fence(text: str) -> bool:
-    """Tell a text with a line that looks like a fence."""
+    """Tell whether any line looks like a fence."""
     return bool(_ANY_FENCE.search(text))
 
 
 class Unfenced:
-    """Stage[str, str]: what stands in one outer fence; text without one as it is.
+    """Stage[str, str] that returns the content of one outer fence, if there is one.
 
-    The first line is held back until it is known whether it opens a fence. Inside, a
-    closing fence ends the text, and the model's remarks behind it are dropped. But the
-    text may hold fences itself: one with a language opens a block of the text, which
-    the next closing fence ends; and what looks like the end is part of the text where
-    another closing fence follows, so everything is held back from there on.
+    The first line is held until it is known whether it opens a fence. Inside, a closing
+    fence ends the text, and remarks behind it are dropped. But the text may contain
+    fences itself: one with a language opens a block of the text, which the next closing
+    fence ends. If another closing fence follows what looked like the end, that was part
+    of the text; so everything is held back from there on.
 
-    Where the text is Markdown itself, `names` are the only languages whose fence is
-    not part of it. In `code` no sentences stand between two fences of the text, and
-    where the file is not `fenced` as yet, it has no fences of its own without a
-    language: what looks so is a remark with an example.
+    If the text is Markdown itself, only fences with one of the languages in `names` are
+    outer ones. With `code`, there are no sentences between two fences of the text. If
+    the file is not `fenced` yet, it has no fences of its own without a language: they
+    belong to a remark with an example.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class Unfenced:
         self._over = False
 
     def feed(self, text: str, /) -> Iterator[str]:
-        """Give what is certain to belong to the text.
+        """Return what certainly belongs to the text.
 
         Raises:
-            UpstreamGarbled: it cannot be told where the text ends.
+            UpstreamGarbled: the end of the text is ambiguous.
         """
         if not self._decided:
             text, self._first = self._first + text, ""
@@ -74,7 +74,7 @@ class Unfenced:
             yield text
 
     def flush(self) -> Iterator[str]:
-        """Give what was held back and is no fence."""
+        """Return what was held back and is not a fence."""
         if not self._decided:
             held, self._first = self._first, ""
             if _OPENING.match(held + "\n") and self._is_outer(held):
@@ -86,7 +86,7 @@ class Unfenced:
             yield held
 
     def _open(self, text: str) -> str:
-        """Decide what the first line is, and take an opening fence away."""
+        """Decide what the first line is, and remove an opening fence."""
         self._decided = True
         opening = _OPENING.match(text)
         if opening is None or not self._is_outer(text):
@@ -102,7 +102,7 @@ class Unfenced:
         return self._names is None or named in self._names
 
     def _lines(self, text: str) -> Iterator[str]:
-        """Go through a text line by line; the last one may still go on."""
+        """Process a text line by line; the last line may continue."""
         for piece in LINE.findall(text):
             ended = piece[-1] in "\r\n"
             if self._inside_line:
@@ -134,18 +134,18 @@ class Unfenced:
             self._behind = [line]
 
     def _counts(self, fence: re.Match[str]) -> bool:
-        """Tell a fence that could close the outer one, but for a language."""
+        """Tell whether a fence could close the outer one if it had no language."""
         return fence[1].startswith(self._mark) and fence.start(1) <= self._depth
 
     def _put(self, text: str) -> Iterator[str]:
-        """Give a piece of the text, or keep it as long as that is uncertain."""
+        """Return a piece of the text, or hold it while it is uncertain."""
         if self._behind is None:
             yield text
         elif not self._over:
             self._behind.append(text)
 
     def _another(self, line: str, *, opens: bool) -> Iterator[str]:
-        """Read a fence behind what may be the end: it was the end if this one opens."""
+        """Handle a fence behind a possible end: that was the end if this one opens."""
         assert self._behind is not None  # noqa: S101 - see _whole_line
         if opens or self._over:
             self._over, self._behind = True, []

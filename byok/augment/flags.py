@@ -1,7 +1,7 @@
-"""The feature flags of /get-models, with the type that clients expect.
+"""The feature flags of /get-models, with the types that clients expect.
 
-A version gate is a string: "" is off, "0.0.0" always on. One value of a wrong type
-may make a client discard every flag, so the types are tested.
+A version gate is a string: "" is off, "0.0.0" always on. A single value of a wrong type
+may make a client discard all flags, so the types are tested.
 """
 
 from typing import TypeAlias
@@ -133,9 +133,9 @@ QUIET: dict[str, Flag] = {
 
 
 def pauses(*, chat_input: bool, next_edit: bool) -> dict[str, Flag]:
-    """Return the flags of what asks a model after every pause in typing.
+    """Return the flags of features that ask a model after every pause in typing.
 
-    That costs tokens whether or not anybody looks, so the user says if it is wanted.
+    They cost tokens even if nobody looks, so the user's settings decide.
     """
     return {
         "enable_chat_input_inline_completion": chat_input,

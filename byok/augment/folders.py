@@ -1,4 +1,4 @@
-"""Which folders a client has open; only its chats tell."""
+"""The folders that a client has open; only its chats tell."""
 
 from byok.augment.body import first_text, integer, mapping, objects
 from byok.augment.nodes import CARRIERS, RequestNode
@@ -8,9 +8,9 @@ _MOST, _LONGEST = 64, 4096
 
 
 def open_folders(body: Json) -> list[str]:
-    """Return what the newest message of a chat tells of them; none if none does.
+    """Return the folders in the newest message of a chat; empty if it names none.
 
-    A client sends them when they change, and repeats its messages with every turn.
+    A client sends them when they change, and repeats old messages in every turn.
     """
     for message in (body, *reversed(objects(body, "chat_history"))):
         for carrier in CARRIERS:

@@ -1,7 +1,7 @@
-"""Code that a chat is about: what the client names of it, and where it is put.
+"""Code retrieval for chats: what a chat asks, and where the code is inserted.
 
-It goes before the question, never into the system message: what stands above the last
-message is the same, byte for byte, as in the turn before, so that prompt caches hit.
+The code goes before the question and never into the system message: everything above
+the last message stays the same byte for byte, so that prompt caches hit.
 """
 
 from dataclasses import replace
@@ -14,10 +14,10 @@ from byok.code_query import CodeQuestion
 
 
 def code_question(body: Json, chat: ChatRequest) -> CodeQuestion | None:
-    """Return what a chat asks about which code; None where none shall be added.
+    """Return the question of a chat and its code; None if no code is to be added.
 
-    Agents search for themselves, and a turn that brings tool results goes on with what
-    was found already.
+    Agents search for themselves, and a turn with tool results continues with the code
+    that was found before.
     """
     if chat.silent or not chat.question or is_agent(body):
         return None
@@ -28,7 +28,7 @@ def code_question(body: Json, chat: ChatRequest) -> CodeQuestion | None:
 
 
 def with_passages(chat: ChatRequest, text: str) -> ChatRequest:
-    """Put code before the words of the last message."""
+    """Insert code before the words of the last message."""
     if not text or not chat.messages or chat.messages[-1].role is not Role.USER:
         return chat
     *before, last = chat.messages

@@ -1,8 +1,8 @@
-"""Exchanges become messages in which every tool call has exactly one result.
+"""Convert the history to messages in which every tool call has exactly one result.
 
-Results come directly after the message they answer and before any words of the same
-exchange; a call without a result gets one that says so; a result without a call becomes
-labelled text. No provider that enforces OpenAI's pairing refuses what comes out,
+Results come directly after the message that they answer, before any words of the same
+exchange. A call without a result gets a synthetic one; a result without a call becomes
+labelled text. So no provider that enforces OpenAI's pairing rules refuses the messages,
 whatever the client sent.
 """
 
@@ -31,7 +31,7 @@ BEGINNING = "(The beginning of this conversation was left out.)"
 
 
 class MessageBuilder:
-    """Builds the messages of one conversation, oldest first."""
+    """Builds the messages of a conversation, the oldest first."""
 
     def __init__(self) -> None:
         self._messages: list[tuple[Role, list[Part]]] = []
@@ -40,18 +40,18 @@ class MessageBuilder:
         self.has_orphans = False
 
     def add_exchange(self, exchange: HistoryItem, number: int) -> None:
-        """Add a past exchange; `number` makes ids for calls that have none."""
+        """Add a past exchange; `number` makes unique ids for calls without one."""
         self.add_turn(exchange.turn)
         self._answer(exchange.reply, number)
 
     def add_turn(self, turn: UserTurn) -> None:
-        """Add what the user sent: results first, then words and pictures."""
+        """Add a user turn: first its results, then its words and images."""
         content = [*self._results(turn.results), *turn.content]
         if content:
             self._add(Role.USER, content)
 
     def messages(self) -> tuple[Message, ...]:
-        """Close open calls and give the messages; the first is the user's."""
+        """Close open calls and return the messages; the first one is the user's."""
         self._results(())
         messages = tuple(Message(role, tuple(parts)) for role, parts in self._messages)
         if messages and messages[0].role is Role.ASSISTANT:
@@ -59,7 +59,7 @@ class MessageBuilder:
         return messages
 
     def _add(self, role: Role, parts: Iterable[Part]) -> None:
-        """Add a message; strict upstreams refuse two of one role in a row."""
+        """Add a message; merge two of one role, which strict upstreams refuse."""
         if self._messages and self._messages[-1][0] is role and role is not Role.TOOL:
             self._messages[-1][1].extend(parts)
         else:
@@ -77,10 +77,10 @@ class MessageBuilder:
         self._open = calls
 
     def _continue_turn(self, blocks: list[Block]) -> list[Block]:
-        """Prepare for one message the blocks of a second turn in a row.
+        """Return the blocks of a second assistant turn in a row, for one message.
 
-        An empty line parts the texts. Of the first turn, which led to no calls, the
-        thoughts are dropped: nobody could tell them from those of the second.
+        A blank line separates the texts. The thinking of the first turn, which led to
+        no calls, is dropped: it could not be told from that of the second.
         """
         _, before = self._messages[-1]
         before[:] = [part for part in before if not isinstance(part, ThinkingPart)]
@@ -91,7 +91,7 @@ class MessageBuilder:
         return blocks
 
     def _results(self, results: Iterable[Result]) -> list[Part]:
-        """Answer the open calls; return the orphans for the user message."""
+        """Answer the open calls; return the orphans for the next user message."""
         calls, self._open = self._open, []
         answered, rest = _pair_results(calls, results)
         for call in calls:
@@ -113,7 +113,7 @@ class MessageBuilder:
 
 
 def _give_ids(blocks: Sequence[Block], number: int) -> list[Block]:
-    """Give each call without an id one that no other call of the message has."""
+    """Give each call without an id one that is unique in its message."""
     taken = {block.id for block in blocks if isinstance(block, ToolCall)}
     free = (i for n in count() if (i := f"call_{number}_{n}") not in taken)
     return [
@@ -129,7 +129,8 @@ def _pair_results(
 ) -> tuple[dict[str, Result], list[Result]]:
     """Pair results with calls by id; the first result of a call counts.
 
-    A result without an id belongs to the one call that is left, if one of each is.
+    A result without an id belongs to the only call that is left, if exactly one of each
+    is left.
     """
     wanted = {call.id for call in calls}
     answered: dict[str, Result] = {}

@@ -1,4 +1,4 @@
-"""Pictures as clients send them: base64, with a format that may be wrong."""
+"""Read the images of clients: base64, with a format that may be wrong."""
 
 import base64
 import binascii
@@ -9,10 +9,10 @@ from byok.chat import ImagePart, Json
 
 
 def read_image(node: Json) -> ImagePart | None:
-    """Read `{image_data, format}`; None where the data is no picture.
+    """Read `{image_data, format}`; return None if the data is not an image.
 
-    The magic bytes say the type; the format number is only a fallback. Nothing is
-    ever fetched: data that is not base64 is no picture.
+    The magic bytes decide on the type; the format is only a fallback. Nothing is ever
+    fetched: data that is not base64 is not an image.
     """
     data = "".join(text(node, "image_data").split())
     own_type = data_url_type(data)
@@ -53,5 +53,5 @@ _NAMED = {
 
 
 def _media_type(form: str) -> str:
-    """Read a format: a media type, its last word, or the client's number."""
+    """Read a format: a media type, its subtype, or the client's number."""
     return _NAMED.get(form.lower().removeprefix("image/"), "")

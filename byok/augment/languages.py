@@ -1,4 +1,4 @@
-"""The languages of /get-models: those for which the editor offers completion."""
+"""The languages of /get-models, for which the editor offers completion."""
 
 from typing import Any
 

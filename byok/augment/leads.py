@@ -1,4 +1,4 @@
-"""Take away what models put around a short text: an announcement, quotation marks."""
+"""Remove announcements and quotation marks around a short text."""
 
 import re
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "«": "»", "「": "」"}
 
 
 class Unannounced:
-    """Stage[str, str]: text without a first line that only announces it.
+    """Stage[str, str] that removes a first line that only announces the text.
 
-    With `strict` this is any line that ends in a colon, where more follows.
+    With `strict`, this is any line that ends in a colon and is followed by more.
     """
 
     def __init__(self, *, strict: bool = False) -> None:
@@ -24,7 +24,7 @@ class Unannounced:
         self._lead = ""  # that was taken away, as long as nothing followed
 
     def feed(self, text: str, /) -> Iterator[str]:
-        """Give the text, from where it is certain to be no announcement."""
+        """Return the text once it is certain to be no announcement."""
         if self._held is None:
             yield text
             return
@@ -44,7 +44,7 @@ class Unannounced:
         yield held
 
     def flush(self) -> Iterator[str]:
-        """Give what was held back: a lonely announcement only where it may be more."""
+        """Return what was held; an announcement alone only if it may be the text."""
         held, self._held = self._held, None
         if self._lead and self._strict:
             yield self._lead
@@ -57,13 +57,13 @@ class Unannounced:
 
 
 class Unquoted:
-    """Stage[str, str]: text without quotation marks around all of it."""
+    """Stage[str, str] that removes quotation marks around the whole text."""
 
     def __init__(self) -> None:
         self._held: str | None = ""  # None once it is decided
 
     def feed(self, text: str, /) -> Iterator[str]:
-        """Give text that begins with something else."""
+        """Return text that does not begin with a quotation mark."""
         if self._held is None:
             yield text
             return
@@ -74,7 +74,7 @@ class Unquoted:
             yield held
 
     def flush(self) -> Iterator[str]:
-        """Give text that began with a quotation mark."""
+        """Return text that began with a quotation mark."""
         held, self._held = self._held or "", None
         bare = held.strip()
         if bare:

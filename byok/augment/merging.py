@@ -1,7 +1,7 @@
-"""The official service's answer of /get-models, with byok's models in it.
+"""Merge byok's models into the official service's reply of /get-models.
 
-What byok answers itself is byok's to announce: the models, and each flag that makes a
-client use a group of endpoints which the service does not get.
+byok announces what byok serves: its models, and each flag that makes a client use a
+group of endpoints that does not go to the service.
 """
 
 import contextlib
@@ -44,13 +44,13 @@ _TELEMETRY_WORDS = ("sentry", "telemetry", "hindsight")
 
 
 def merge_models(official: Json, ours: Json, groups: Collection[EndpointGroup]) -> Json:
-    """Join both answers; `groups` are those that the service answers.
+    """Merge both replies; `groups` are those that the service answers.
 
-    Its models stay, behind ours, where it answers chats: otherwise nobody could serve
-    them. What it does not speak of is as byok says.
+    If the service answers chats, its models are listed behind byok's; otherwise nobody
+    could serve them. For what it does not mention, byok's values count.
 
     Raises:
-        UpstreamGarbled: it is no answer of /get-models.
+        UpstreamGarbled: the reply is not one of /get-models.
     """
     if not isinstance(official.get("feature_flags"), dict):
         raise UpstreamGarbled("its list of models is none.")
@@ -73,7 +73,7 @@ def merge_models(official: Json, ours: Json, groups: Collection[EndpointGroup]) 
 def _flags(
     theirs: Json, ours: Json, groups: Collection[EndpointGroup]
 ) -> dict[str, Any]:
-    """Take their flags but for those that are ours to set."""
+    """Take the service's flags except those that byok sets."""
     left_out = {*_BY_NAME, _BY_ID, *_OURS}
     left_out.update(*(_FLAGS[group] for group in _FLAGS if group not in groups))
     if EndpointGroup.TELEMETRY not in groups:
@@ -86,7 +86,7 @@ def _reports(name: str) -> bool:
 
 
 def _registries(theirs: Json, ours: Json) -> dict[str, str]:
-    """Put their models behind ours; a name that ours has already is told apart."""
+    """Append the service's models; a name that byok uses too gets a suffix."""
     joined: dict[str, str] = {}
     for flag in _BY_NAME:
         mine = _object(ours, flag)
@@ -137,7 +137,7 @@ def _apart(name: str, taken: Json) -> str:
 
 
 def _object(flags: Json, name: str) -> dict[str, Any]:
-    """Read a flag that holds JSON; what cannot be read holds nothing."""
+    """Read a flag that holds JSON; an unreadable one counts as {}."""
     try:
         return mapping({"flag": parse_json(text(flags, name).encode())}, "flag")
     except (ValueError, RecursionError):

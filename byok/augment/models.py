@@ -1,4 +1,4 @@
-"""The answer of /get-models: models, languages, flags, user."""
+"""The reply of /get-models: models, languages, flags, user."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -23,9 +23,9 @@ def get_models(
     default: ListedModel,
     wanted: Mapping[str, Flag] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Write the answer; the default is listed first if it was not listed.
+    """Write the reply; a default model that is not listed is added in front.
 
-    `wanted` are flags that the user's settings change.
+    `wanted` are the flags that the user's settings change.
     """
     listed = [m for m in dict.fromkeys(models) if not _UNFIT.search(m.id)]
     if default not in listed:
@@ -64,7 +64,7 @@ def _model(model: ListedModel) -> dict[str, Any]:
 
 
 def _display_names(models: list[ListedModel]) -> dict[str, str]:
-    """Name each model shortly; the upstream is added where two would be equal."""
+    """Give each model a short name, with the upstream if two would be equal."""
     counts: dict[str, int] = {}
     for model in models:
         counts[model.model] = counts.get(model.model, 0) + 1
@@ -78,7 +78,7 @@ def _display_names(models: list[ListedModel]) -> dict[str, str]:
 def _registry(
     models: list[ListedModel], names: dict[str, str], default: ListedModel
 ) -> dict[str, Any]:
-    """Fill the three registries that pickers of different ages read."""
+    """Fill the three registries that model pickers of different versions read."""
     by_name = {names[m.id]: m.id for m in models}
     info = {
         m.id: {

@@ -1,4 +1,4 @@
-"""The client's numbered node types, and the request nodes as values."""
+"""The client's numbered node types, and the reader of request nodes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from byok.wire.json_body import write_json
 
 
 class RequestNode(IntEnum):
-    """What a request node holds (the types that a client sends)."""
+    """Types of request nodes, which clients send."""
 
     TEXT = 0
     TOOL_RESULT = 1
@@ -29,7 +29,7 @@ class RequestNode(IntEnum):
 
 
 class ResponseNode(IntEnum):
-    """What a response node holds (the types that byok sends or reads back)."""
+    """Types of response nodes that byok writes and reads back."""
 
     RAW_RESPONSE = 0
     MAIN_TEXT_FINISHED = 2
@@ -40,7 +40,7 @@ class ResponseNode(IntEnum):
 
 
 class ToolResultContent(IntEnum):
-    """What a part of a tool result holds."""
+    """Types of the parts of a tool result."""
 
     TEXT = 1
     IMAGE = 2
@@ -60,10 +60,15 @@ class Result:
 class UserTurn:
     """One request of the user.
 
-    `content` is everything for the model in its order; `asks` tells whether any of
-    it is the user's own words or pictures, and not only context. `summary` and
-    `personality` are the payloads of those nodes, `words` what the user wrote;
-    `before_summary` is how much of the content stands before the summary.
+    Attributes:
+        content: everything for the model, in its order.
+        results: the results of tools.
+        asks: whether there are words or images of the user, and not only context.
+        summary: the payload of a history summary node.
+        personality: the payload of a change-personality node.
+        unknown_types: types of nodes that byok does not know.
+        words: what the user wrote.
+        before_summary: how many parts of the content precede the summary.
     """
 
     content: tuple[Part, ...] = ()
@@ -80,7 +85,7 @@ CARRIERS = ("nodes", "structured_request_nodes", "request_nodes")
 
 
 def request_nodes(body: Json) -> list[dict[str, Any]]:
-    """Join the carriers of request nodes, without exact repeats, in `id` order."""
+    """Join the fields that carry request nodes, without duplicates, in `id` order."""
     carriers = [objects(body, name) for name in CARRIERS]
     found = [node for carrier in carriers for node in carrier]
     if len(found) < 2:
@@ -92,7 +97,7 @@ def request_nodes(body: Json) -> list[dict[str, Any]]:
 
 
 def read_result(node: Json) -> Result:
-    """Read a tool result node's payload; content nodes win when they say anything."""
+    """Read the payload of a tool result node; its content nodes win over `content`."""
     texts: list[str] = []
     images: list[ImagePart] = []
     for part in objects(node, "content_nodes"):
@@ -115,7 +120,7 @@ def read_result(node: Json) -> Result:
 
 
 def read_turn(body: Json, message: str) -> UserTurn:
-    """Read one exchange's request: its message and its nodes."""
+    """Read the request of one exchange: its message and its nodes."""
     nodes = request_nodes(body)
     results = tuple(
         read_result(mapping(node, "tool_result_node"))
@@ -139,13 +144,13 @@ def read_turn(body: Json, message: str) -> UserTurn:
 
 
 def is_placeholder(message: str) -> bool:
-    """Tell what clients put where no words of the user are: "", "...", "---"."""
+    """Tell whether a message is only a placeholder for no words: "", "...", "---"."""
     bare = message.strip()
     return not bare or bare == "..." or (len(bare) <= 8 and set(bare) == {"-"})
 
 
 class _Reader:
-    """Walks the nodes of one request."""
+    """Reads the nodes of one request in their order."""
 
     def __init__(self, message: str) -> None:
         self._message = message

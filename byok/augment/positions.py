@@ -1,7 +1,7 @@
-"""Lines and offsets of a file, whatever ends its lines.
+"""Lines and offsets of a file with any kind of line ends.
 
-Offsets are code points, as Python counts them. CRLF, a lone CR and LF each end one
-line, as in editors; U+2028 and its like do not.
+Offsets count code points, as Python does. CRLF, a lone CR and LF each end a line, as in
+editors; U+2028 and similar characters do not.
 """
 
 import re
@@ -16,10 +16,10 @@ INSERTION = "PURE INSERTION AFTER LINE:"
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """What is replaced: lines from 1, both inclusive, and the text that stands there.
+    """The lines to replace (from 1, both inclusive) and the text that stands there.
 
-    `old` is empty for an insertion before the line `start`. Where it begins or ends
-    inside a line, the rest of that line stays: `head` before it, `tail` behind it.
+    `old` is empty for an insertion before line `start`. If it begins or ends inside a
+    line, the rest of that line stays: `head` before it, `tail` behind it.
     """
 
     start: int
@@ -31,18 +31,18 @@ class Region:
 
 
 def normal(text: str) -> str:
-    """Return the text with LF at the end of each line."""
+    """Return the text with LF line ends."""
     return _BREAK.sub("\n", text)
 
 
 def line_ending(*texts: str) -> str:
-    """Return what ends the lines of all the texts; "" if several things do, or none."""
+    """Return the common line end of all texts; "" if there are several, or none."""
     found = {match[0] for match in _BREAK.finditer("".join(texts))}
     return found.pop() if len(found) == 1 else ""
 
 
 def lines(text: str) -> list[str]:
-    """Cut a text into its lines, each with what ends it."""
+    """Split a text into lines with their line ends."""
     ends = [match.end() for match in _BREAK.finditer(text)]
     if not ends or ends[-1] < len(text):
         ends.append(len(text))
@@ -50,12 +50,12 @@ def lines(text: str) -> list[str]:
 
 
 def line_at(text: str, offset: int) -> int:
-    """Return the number of the line, from 1, in which an offset lies."""
+    """Return the number (from 1) of the line that contains an offset."""
     return 1 + sum(match.end() <= offset for match in _BREAK.finditer(text))
 
 
 def region(file: str, begin: int, old: str) -> Region:
-    """Say where `old` stands, which begins at an offset of the file."""
+    """Return the region of `old`, which begins at an offset of the file."""
     start = line_at(file, begin)
     ends = (match.end() for match in _BREAK.finditer(file))
     head = file[max((end for end in ends if end <= begin), default=0) : begin]
@@ -72,9 +72,9 @@ def region(file: str, begin: int, old: str) -> Region:
 
 
 def find(file: str, wanted: str, prefix: str = "", suffix: str = "") -> int | None:
-    """Return where a text stands in a file, whatever ends the lines of both.
+    """Return the offset of a text in a file, regardless of line ends.
 
-    Among several places the one counts whose surroundings agree best.
+    If it occurs several times, the occurrence with the best matching context counts.
     """
     if not wanted:
         return None
@@ -93,7 +93,7 @@ def find(file: str, wanted: str, prefix: str = "", suffix: str = "") -> int | No
 
 
 def original(file: str, offset: int) -> int:
-    """Turn an offset of the normal text into one of the file."""
+    """Convert an offset in the normal text to one in the file."""
     for match in re.finditer("\r\n", file):
         if match.start() >= offset:
             break

@@ -1,8 +1,8 @@
-"""The assistant's turns of the history, with their blocks in the recorded order.
+"""Read the assistant's turns of the history, with blocks in the recorded order.
 
-A client keeps the nodes of an answer in the order in which they came: thoughts, text,
-tool calls, then perhaps more of each. Several providers refuse a history in which that
-order has changed, or a thought has moved away from its call.
+A client stores the nodes of an answer in the order in which they came: thinking, text,
+tool calls, and perhaps more of each. Several providers refuse a history in which that
+order changed, or in which thinking moved away from its call.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,26 +22,26 @@ Block: TypeAlias = TextPart | ThinkingPart | ToolCall
 
 @dataclass(frozen=True, slots=True)
 class RecordedReply:
-    """An assistant's turn as the client recorded it."""
+    """An assistant's turn as the client stored it."""
 
     blocks: tuple[Block, ...] = ()
 
     @property
     def text(self) -> str:
-        """Everything that was said."""
+        """The whole text of the turn."""
         return "".join(b.text for b in self.blocks if isinstance(b, TextPart))
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The tool calls."""
+        """The tool calls of the turn."""
         return tuple(b for b in self.blocks if isinstance(b, ToolCall))
 
 
 def read_reply(item: Json) -> RecordedReply:
-    """Read the answer of a history item.
+    """Read the reply of a history item.
 
-    What was said is `response_text`, or else what the nodes hold; the nodes tell where
-    its pieces stand. Text that no node tells the place of comes before the first call.
+    The text is `response_text`, or else what the nodes contain; the nodes determine
+    where its pieces stand. Text without a node comes before the first call.
     """
     nodes = objects(item, "response_nodes") or objects(item, "structured_output_nodes")
     raw = [text(n, "content") for n in nodes if _is(n, ResponseNode.RAW_RESPONSE)]
@@ -69,7 +69,7 @@ def read_reply(item: Json) -> RecordedReply:
 
 
 def without_notices(said: str) -> str:
-    """Drop byok's own lines at the end, so that they never reach a model."""
+    """Remove byok's own lines at the end, so that they never reach a model."""
     if NOTICE not in said:
         return said
     lines = said.split("\n")
@@ -82,7 +82,7 @@ def without_notices(said: str) -> str:
 
 
 def _divide(said: str, raw: Sequence[str]) -> list[str]:
-    """Divide a text as its nodes do; one that is not theirs is not divided."""
+    """Divide a text as its nodes do; a text that differs from theirs stays whole."""
     if not "".join(raw).startswith(said):
         return _join_blanks([said, *("" for _ in raw[1:])])
     ends = list(accumulate(map(len, raw)))
@@ -91,7 +91,7 @@ def _divide(said: str, raw: Sequence[str]) -> list[str]:
 
 
 def _join_blanks(pieces: Iterable[str]) -> list[str]:
-    """Join white space to the piece before it, else to the next; "" stays behind."""
+    """Join white space to the piece before it, else to the next; "" takes its place."""
     out: list[str] = []
     last, blank = -1, ""
     for place, piece in enumerate(pieces):
@@ -117,7 +117,7 @@ def _thinking_part(thinking: Json) -> list[Block]:
 
 
 def _calls(nodes: Sequence[dict[str, Any]]) -> dict[int, ToolCall]:
-    """Read tool calls by the place of their node; type 5 wins over 7 of the same id."""
+    """Read tool calls by index of their node; type 5 wins over 7 with the same id."""
     whole = [n for n in nodes if _is(n, ResponseNode.TOOL_USE)]
     ids = {text(mapping(n, "tool_use"), "tool_use_id") for n in whole}
     calls: dict[int, ToolCall] = {}
@@ -136,7 +136,7 @@ def _calls(nodes: Sequence[dict[str, Any]]) -> dict[int, ToolCall]:
 
 
 def _arguments(raw: str) -> str:
-    """Keep the client's own string where it is an object, else `{}`."""
+    """Return the client's own string if it is a JSON object, else `{}`."""
     return raw if is_object(raw) else "{}"
 
 

@@ -1,7 +1,7 @@
-"""Take a model's remarks away that stand before its code, or in place of it.
+"""Remove a model's remarks that stand before its code, or instead of it.
 
-What is certain is dropped: sentences before a fence, a first line that announces the
-code. What is uncertain fails the answer, because its client replaces code with it.
+Certain remarks are dropped: sentences before a fence, a first line that announces the
+code. An uncertain answer fails, because the client would replace code with it.
 """
 
 import re
@@ -27,12 +27,13 @@ _FEWEST = 3  # lines of a file that must not all be gone
 
 
 class WithoutTalk:
-    """Stage[str, str]: the code without remarks before it.
+    """Stage[str, str] that removes remarks before the code.
 
-    As long as the answer may be words, it is held back; where it `streams`, only if it
-    begins as remarks do. `old` is what it replaces, and its file `holds` something:
-    among words, only what nobody would write there is taken for a remark. `names` are
-    the languages of fences that are not part of the text, None for all.
+    As long as the answer may be words, it is held back; if it `streams`, only if it
+    begins like a remark. `old` is the text that it replaces; the file `holds` code,
+    data or words, and among words only what nobody would write there counts as a
+    remark. `names` are the languages of fences that are not part of the text, None for
+    all.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class WithoutTalk:
         self._held: str | None = ""  # None once it is decided
 
     def feed(self, text: str, /) -> Iterator[str]:
-        """Give the code, from where it is certain to be code."""
+        """Return the code from where it is certain to be code."""
         if self._held is None:
             yield text
             return
@@ -65,10 +66,10 @@ class WithoutTalk:
             yield held[begin:]
 
     def flush(self) -> Iterator[str]:
-        """Give what was held back.
+        """Return what was held back.
 
         Raises:
-            UpstreamGarbled: it is only words, in place of code.
+            UpstreamGarbled: there are only words instead of code.
         """
         held, self._held = self._held or "", None
         code = self._holds is Holds.CODE
@@ -79,13 +80,13 @@ class WithoutTalk:
             yield rest
 
     def _opens(self, held: str) -> bool:
-        """Tell whether what came may begin with a remark."""
+        """Tell whether the text may begin with a remark."""
         if not self._streams or may_open_remark(held):
             return True
         return not self._among_words and may_open_label(held)
 
     def _begin(self, held: str) -> int | None:
-        """Return where the code begins, None as long as all may be words."""
+        """Return the offset at which the code begins, None while all may be words."""
         for line in LINE.findall(held, self._place):
             ended = line[-1] in "\r\n"
             if fence := _FENCE.match(line):
@@ -111,7 +112,7 @@ class WithoutTalk:
         return not self._among_words or is_lead(lines[0]) or announced
 
     def _behind_lead(self, held: str) -> int:
-        """Return where the text begins behind a line that only announces it."""
+        """Return the offset behind a first line that only announces the text."""
         place = len(held) - len(held.lstrip())
         line = held[place:].partition("\n")[0]
         if self._among_words or not is_lead(line) or line.strip() in self._known:
@@ -125,11 +126,11 @@ class WithoutTalk:
 
 
 class OnlyBlock:
-    """Stage[str, str]: a whole answer, from its one fenced block on if it has words.
+    """Stage[str, str] that reduces a whole answer to its code, if it has remarks.
 
-    Which lines are the file's is told by `old`: the remarks share none with it, and
-    further blocks of an answer only few that are not in the first. With `file` the
-    answer is a whole file, of which some line must have stayed.
+    `old` shows which lines belong to the file: remarks share no line with it, and
+    further blocks few lines that the first one lacks. With `file` the answer is a whole
+    file, which must have some line in common with the old one.
     """
 
     def __init__(self, old: str, holds: Holds, *, file: bool = False) -> None:
@@ -141,15 +142,15 @@ class OnlyBlock:
         self._texts: list[str] = []
 
     def feed(self, text: str, /) -> tuple[()]:
-        """Collect."""
+        """Collect the text."""
         self._texts.append(text)
         return ()
 
     def flush(self) -> Iterator[str]:
-        """Give the text.
+        """Return the text.
 
         Raises:
-            UpstreamGarbled: it is another one than the file's.
+            UpstreamGarbled: it is not a version of the file.
         """
         lines = LINE.findall("".join(self._texts))
         fences = [n for n, line in enumerate(lines) if _FENCE.match(line)]
@@ -164,7 +165,7 @@ class OnlyBlock:
         yield "".join(lines)
 
     def _begin(self, lines: list[str], start: int, *more: int) -> int:
-        """Return with which line the answer begins, as far as remarks are certain."""
+        """Return the index of the answer's first line, if the remarks are certain."""
         before = lines[:start]
         if self._fenced or self._has_known(before):
             return 0
@@ -177,7 +178,7 @@ class OnlyBlock:
         raise uncertain("mixes words and code, so it is uncertain what is which")
 
     def _is_wrapped(self, lines: list[str]) -> bool:
-        """Tell a text that stands in a fence, as it begins there as it did before."""
+        """Tell whether a fence surrounds the text, which begins as it did before."""
         said = [line.rstrip() for line in lines if line.strip()]
         opens, title, ends = said[0], (said[1:] or [""])[0], said[-1]
         bare = opens == ends and not opens.strip("`~")
@@ -185,7 +186,7 @@ class OnlyBlock:
         return bool(bare and inside and title.strip() == self._title != opens)
 
     def _is_spread(self, lines: list[str], start: int, *more: int) -> bool:
-        """Tell an answer whose further blocks hold what the first one lacks."""
+        """Tell whether further blocks contain lines that the first one lacks."""
         end = more[0] if more else len(lines)
         if more and (fence := _FENCE.match(lines[end])) and fence[1].strip():
             return False  # it opens a block inside the first one
@@ -199,5 +200,5 @@ class OnlyBlock:
 
 
 def significant_lines(text: str) -> frozenset[str]:
-    """Return the lines of a text that are not blank, however they are indented."""
+    """Return the lines of a text that are not blank, without their indentation."""
     return frozenset(line.strip() for line in text.splitlines()) - {""}

@@ -1,4 +1,4 @@
-"""A region of a file written anew, as the lines of a stream."""
+"""The reply lines that replace a region of a file."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -13,11 +13,10 @@ from byok.stage import Stage
 
 
 class ReplacementLines:
-    """LineReply: first where it goes, then the new text as it comes.
+    """LineReply: first the position, then the new text as it arrives.
 
-    Clients replace whole lines: what stays of the first and the last one comes along.
-
-    Nothing leaves before the model said something: a position without a text would
+    Clients replace whole lines, so the rest of the first and the last line is repeated.
+    Nothing is sent before the model said something: a position without a text would
     delete the user's code, and so would a part of the text.
     """
 
@@ -37,7 +36,7 @@ class ReplacementLines:
         self._finish: FinishReason | None = None
 
     def feed(self, event: StreamEvent, /) -> list[Json]:
-        """Write one event."""
+        """Write the lines of one event."""
         match event:
             case TextDelta(text=text):
                 return self._chunks(self._clean.feed(text))
@@ -51,7 +50,7 @@ class ReplacementLines:
         """Write the rest.
 
         Raises:
-            UpstreamGarbled: the text is cut, or there is none.
+            UpstreamGarbled: the text is cut or empty.
         """
         if self._finish is not FinishReason.STOP:
             raise was_cut(self._finish)

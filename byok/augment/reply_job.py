@@ -1,4 +1,4 @@
-"""What a request becomes: a question for a model, and how the answer is written."""
+"""What a decoded request consists of: a question for a model, and its reply."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from byok.events import StreamEvent
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What the user configured for every request of an endpoint."""
+    """The user's settings for every request of an endpoint."""
 
     system_prompt: str = ""
     addition: str = ""
@@ -21,7 +21,7 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class ReplyFacts:
-    """What an answer tells besides the model's words."""
+    """What a reply reports besides the model's words."""
 
     request_id: str = ""
     unknown: tuple[str, ...] = ()
@@ -30,14 +30,14 @@ class ReplyFacts:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What is unknown of the client's blobs. Each name makes a client upload."""
+        """The blobs that byok does not have; each name makes the client upload it."""
         return {
             "unknown_blob_names": list(self.unknown),
             "checkpoint_not_found": not self.checkpoint_found,
         }
 
     def error(self, error: ByokError) -> dict[str, Any]:
-        """Write an error as the last line of a stream carries it."""
+        """Return an error as the last line of a stream."""
         return {
             "code": error.code,
             "message": error.sentence,
@@ -55,11 +55,11 @@ class _Reply(Protocol):
 
 
 class LineReply(_Reply, Protocol):
-    """Stage[StreamEvent, Json]: the lines of a streamed answer.
+    """Stage[StreamEvent, Json] that writes the lines of a streamed reply.
 
-    `first` stands before everything else, and `heartbeat` is sent in silence, where
-    the endpoint's shape has room for them. An answer that is broken off is of use
-    only where `keeps_part` says so.
+    `first` comes before everything else, and `heartbeat` is sent during silence, if the
+    endpoint's format allows them. A truncated answer is used only if `keeps_part` is
+    set.
     """
 
     @property
@@ -69,7 +69,7 @@ class LineReply(_Reply, Protocol):
 
     @property
     def heartbeat(self) -> Json | None:
-        """The line to send in silence."""
+        """The line to send during silence."""
         ...
 
     @property
@@ -78,15 +78,15 @@ class LineReply(_Reply, Protocol):
         ...
 
     def fail(self, error: ByokError, /) -> Iterable[Json]:
-        """Give the lines that end a broken answer."""
+        """Return the lines that end a failed answer."""
         ...
 
 
 class ObjectReply(_Reply, Protocol):
-    """Stage[StreamEvent, Json]: the single object of an answer, given by flush."""
+    """Stage[StreamEvent, Json] whose flush returns the single object of a reply."""
 
     def fail_whole(self, error: ByokError, /) -> Json:
-        """Give the object that stands for a broken answer, or raise the error."""
+        """Return the object for a failed answer, or raise the error."""
         ...
 
 
@@ -107,18 +107,18 @@ class ReplyJob(Generic[Reply]):
 
 
 class Decode(Protocol[Reply]):
-    """Understands a body, and tells node types that it does not know.
+    """Decodes a body, and reports the types of nodes that it does not know.
 
     Raises:
-        BadRequest: 422, what the request is about is missing.
+        BadRequest: 422, a required field is missing.
     """
 
     def __call__(
         self, body: Json, defaults: Defaults, on_node: Callable[[int], None], /
     ) -> ReplyJob[Reply]:
-        """Read one body."""
+        """Decode one body."""
         ...
 
 
 def ignore_kind(kind: int) -> None:
-    """Take no note of a kind of node, where a body has none or is read twice."""
+    """Ignore an unknown type of node."""

@@ -1,4 +1,4 @@
-"""The nodes of one answer: numbered, and in the order of the blocks they stand for."""
+"""Number the nodes of an answer, and keep them in the order of its blocks."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from byok.chat import Json
 
 @dataclass(frozen=True, slots=True)
 class NodeDraft:
-    """A node without its number, which is given when it is written."""
+    """A node that has no number yet."""
 
     kind: ResponseNode
     content: str = ""
@@ -18,10 +18,10 @@ class NodeDraft:
 
 
 class NodeWriter:
-    """Writes nodes at once, or at the end where a call before them is not whole yet.
+    """Writes nodes at once, or holds them if an earlier call is not complete yet.
 
-    Clients keep the nodes of an answer in their order, so what follows a call waits for
-    it. Text that is shown while it comes does not wait: it is no node.
+    Clients store the nodes of an answer in their order, so the nodes after a call wait
+    for it. The text deltas do not wait: they are not nodes.
     """
 
     def __init__(self) -> None:
@@ -31,22 +31,22 @@ class NodeWriter:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no node, and none is held."""
+        """Whether no node was written and none is held."""
         return not self._written and not any(self._held)
 
     def write(self, *drafts: NodeDraft) -> Iterable[Json]:
-        """Write nodes, or hold them where a call before them is open."""
+        """Write nodes, or hold them if an earlier call is open."""
         if self._held:
             self._held.append(list(drafts))
             return ()
         return [self._number(draft) for draft in drafts]
 
     def reserve(self, call_id: str) -> None:
-        """Keep a place for the nodes of a call; all that follows waits."""
+        """Reserve the place of a call; all later nodes are held."""
         self._held.append(self._places.setdefault(call_id, []))
 
     def write_call(self, call_id: str, *drafts: NodeDraft) -> Iterable[Json]:
-        """Write the nodes of a call, in its place if it has one."""
+        """Write the nodes of a call, in its reserved place if it has one."""
         place = self._places.pop(call_id, None)
         if place is None:
             return self.write(*drafts)
@@ -54,7 +54,7 @@ class NodeWriter:
         return ()
 
     def release(self) -> Iterator[Json]:
-        """Write everything that waits; no call comes any more."""
+        """Write everything that is held; no more calls will come."""
         held, self._held = self._held, []
         for drafts in held:
             yield from map(self._number, drafts)

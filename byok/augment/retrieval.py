@@ -1,4 +1,4 @@
-"""`/agents/codebase-retrieval` on the wire."""
+"""The body and the reply of `/agents/codebase-retrieval`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ _FOLDERS = "open_folders"
 
 
 def decode_retrieval(body: Json) -> RetrievalRequest:
-    """Read a request; `dialog` and `enable_conversation_retrieval` change nothing."""
+    """Decode a request; `dialog` and `enable_conversation_retrieval` are ignored."""
     length = integer(body, "max_output_length", DEFAULT_LENGTH)
     return RetrievalRequest(
         first_text(body, "information_request", "query"),
@@ -32,7 +32,7 @@ def decode_retrieval(body: Json) -> RetrievalRequest:
 
 
 def with_folders(body: Json, folders: Sequence[str]) -> Json:
-    """Return a request that says which folders its client has open."""
+    """Return a request that names the open folders of its client."""
     return {**body, _FOLDERS: [*folders]}
 
 
@@ -42,7 +42,7 @@ def requested_roots(body: Json) -> list[str]:
 
 
 def encode_retrieval(found: Retrieval) -> dict[str, Any]:
-    """Write the answer."""
+    """Write the reply."""
     return {
         "formatted_retrieval": found.text,
         "codebase_retrieval_elapsed_ms": round(found.seconds * 1000),

@@ -1,4 +1,4 @@
-"""What a silent chat is for: newer clients do jobs of their own in them."""
+"""The purpose of a silent chat: newer clients use them for background jobs."""
 
 from byok.augment.body import flag, mapping, text
 from byok.augment.nodes import request_nodes
@@ -9,7 +9,7 @@ _ENHANCED = "augment-enhanced-prompt"  # the tag that such a job asks to write
 
 
 def purpose_of_chat(body: Json) -> Purpose:
-    """Tell a chat of the user from a prompt to be said better, and from other jobs."""
+    """Return whether a chat is the user's, a prompt to enhance, or another job."""
     if not flag(body, "silent"):
         return Purpose.CHAT
     said = [text(mapping(n, "text_node"), "content") for n in request_nodes(body)]

@@ -1,4 +1,4 @@
-"""The history summary node: old exchanges that the client compressed."""
+"""The history summary node: old exchanges that the client summarised."""
 
 import re
 from collections.abc import Callable
@@ -26,10 +26,10 @@ _TEMPLATE = """<earlier_conversation>
 
 
 def render_summary(turn: UserTurn) -> UserTurn:
-    """Put the summary's text where its node stands.
+    """Return a turn with the summary's text in the place of its node.
 
-    Results lying beside the node answer calls that are text now; they are rendered
-    as a further exchange instead of as tool messages.
+    Tool results beside the node answer calls that are only text now; they are rendered
+    as one more exchange instead of as tool messages.
     """
     if turn.summary is None:
         return turn
@@ -46,7 +46,7 @@ def render_summary(turn: UserTurn) -> UserTurn:
 def render(node: Json, extra: list[HistoryItem]) -> str:
     """Fill the client's template, or byok's own, in a single pass.
 
-    Values may hold braces or the names of placeholders; unknown placeholders stay.
+    Values may contain braces or names of placeholders; unknown placeholders stay.
     """
     end = [read_exchange(item) for item in objects(node, "history_end")]
     values: dict[str, Callable[[], str]] = {

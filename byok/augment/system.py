@@ -1,4 +1,4 @@
-"""The system message, byte-stable over a conversation so that prompt caches hit."""
+"""The system message: the same bytes in every turn, so that prompt caches hit."""
 
 from typing import Any
 
@@ -30,10 +30,9 @@ def system_text(
 ) -> str:
     """Join the parts of the system message in their fixed order.
 
-    `base` is the user's configured system prompt, used unless the client brings its
-    own; `addition` the user's text for this endpoint; `personality` the payload of the
-    latest change-personality node. Silent jobs get neither a
-    persona nor the agent's line.
+    `base` is the user's own system prompt, used unless the client sends one; `addition`
+    the user's text for this endpoint; `personality` the payload of the latest
+    change-personality node. Silent jobs get neither a persona nor the line for agents.
     """
     silent = flag(body, "silent")
     kind = integer(personality or {}, "personality_type")
@@ -58,12 +57,12 @@ def system_text(
 
 
 def is_agent(body: Json) -> bool:
-    """Tell whether the model acts by itself, in one of the agent modes."""
+    """Tell whether the request comes from one of the agent modes."""
     return "AGENT" in text(body, "mode").upper()
 
 
 def _apply_replacements(prompt: str, body: Json) -> str:
-    """Apply `system_prompt_replacements`, where they name what to replace."""
+    """Apply `system_prompt_replacements` that name the text to replace."""
     for row in items(body, "system_prompt_replacements"):
         if isinstance(row, dict) and (
             old := first_text(row, "old", "from", "search", "pattern")

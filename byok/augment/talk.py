@@ -1,7 +1,7 @@
-"""Tell a model's own words from code, where a client puts its answer into a file.
+"""Tell a model's remarks from code, for answers that go into a file.
 
-Nothing here understands a language. What is certain in no file of code counts: an
-answer that is sentences and nothing else, a first line that announces what follows.
+No language is parsed here. Only what is certain for every kind of file counts: an
+answer of nothing but sentences, or a first line that announces the rest.
 """
 
 import re
@@ -80,7 +80,7 @@ _UNABLE = re.compile(
 
 
 class Holds(Enum):
-    """What a file holds: in words no sentence is strange, in data only some are."""
+    """The kind of a file's content: among words any sentence is plausible."""
 
     CODE = "code"
     DATA = "data"
@@ -88,7 +88,7 @@ class Holds(Enum):
 
 
 def uncertain(what: str) -> UpstreamGarbled:
-    """Return the error for an answer of which nothing goes into the user's code."""
+    """Return the error for an answer that must not be written into the user's code."""
     return UpstreamGarbled(
         f"The model's answer {what}; nothing was changed.",
         code="upstream_remark",
@@ -97,7 +97,7 @@ def uncertain(what: str) -> UpstreamGarbled:
 
 
 def may_be_words(line: str) -> bool:
-    """Tell whether a line may be a sentence's."""
+    """Tell whether a line may be part of a sentence."""
     bare = _CODE_SPAN.sub("x", line)
     if not bare.strip():
         return True
@@ -107,13 +107,13 @@ def may_be_words(line: str) -> bool:
 
 
 def may_become_words(beginning: str) -> bool:
-    """Tell whether what begins so may become a line of which may_be_words is true."""
+    """Tell whether a line with this beginning may turn out to be words."""
     bare = _CODE_SPAN.sub("x", beginning).partition("`")[0]
     return bool(_BEGUN.match(bare)) and not _SIGNS.search(bare)
 
 
 def may_open_remark(beginning: str) -> bool:
-    """Tell whether a text that begins so may begin with a model's remark."""
+    """Tell whether a text with this beginning may start with a remark."""
     bare = beginning.lstrip(' \t\r\n-*>•#_"“‘«(0123456789.)')
     if not bare or _WIDE.match(bare):
         return True
@@ -124,9 +124,9 @@ def may_open_remark(beginning: str) -> bool:
 
 
 def may_open_label(beginning: str) -> bool:
-    """Tell whether a text may begin with a line that names the code in a fence.
+    """Tell whether a text may start with a line that names the code in a fence.
 
-    That may be a path, a heading or a word; it is known by the line after it.
+    That may be a path, a heading or a word; the line after it decides.
     """
     line, ended, rest = beginning.lstrip().partition("\n")
     if len(line) > _LONGEST_LABEL or not may_become_words(line):
@@ -137,9 +137,10 @@ def may_open_label(beginning: str) -> bool:
 
 
 def is_talk(text: str, *, announcing: bool = False) -> bool:
-    """Tell a text that is sentences and nothing else.
+    """Tell whether a text consists of sentences only.
 
-    The last one ends in a colon only where it is `announcing` something; code does too.
+    The last one may end in a colon only if it is `announcing` something, because code
+    does so too.
     """
     words = len(_WORD.findall(text)) + len(_WIDE.findall(text))
     bare = text.strip()
@@ -151,18 +152,21 @@ def is_talk(text: str, *, announcing: bool = False) -> bool:
 
 
 def is_lead(line: str) -> bool:
-    """Tell a line that only announces what follows it; `ok:` may be a key."""
+    """Tell whether a line only announces what follows; `ok:` may be a key."""
     return bool(_LEAD.match(line)) and len(_WORD.findall(line)) >= _FEWEST
 
 
 def may_become_lead(beginning: str) -> bool:
-    """Tell whether what begins so may become a line that announces something."""
+    """Tell whether a line with this beginning may turn out to be an announcement."""
     bare = beginning.strip().lower()
     return any(lead.startswith(bare) or bare.startswith(lead) for lead in _LEADS)
 
 
 def is_refusal(text: str, *, among_words: bool = False) -> bool:
-    """Tell a short answer that refuses; `among_words` it must say what it cannot do."""
+    """Tell whether a short answer refuses.
+
+    With `among_words` it must say what it cannot do.
+    """
     if len(text) > _FEW or not _REFUSAL.match(text):
         return False
     if among_words and not _UNABLE.search(text):

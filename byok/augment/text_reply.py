@@ -1,4 +1,4 @@
-"""Answers that are one raw text: streamed as chunks, or used only when whole."""
+"""Replies that consist of one text: streamed, or used only when whole."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ from byok.stage import Stage
 
 
 def empty_answer_error() -> UpstreamEmpty:
-    """Return the error for an answer without any text."""
+    """Return the error for an answer without text."""
     return UpstreamEmpty(
         "The model answered with nothing.",
         hint="Try again, or another model.",
@@ -21,7 +21,7 @@ def empty_answer_error() -> UpstreamEmpty:
 
 
 def was_cut(reason: FinishReason | None) -> UpstreamGarbled:
-    """Return the error for an answer that ended before it was whole."""
+    """Return the error for an answer that ended too early."""
     if reason is FinishReason.CONTENT_FILTER:
         message, hint = "A content filter ended the model's answer.", ""
     else:
@@ -31,10 +31,10 @@ def was_cut(reason: FinishReason | None) -> UpstreamGarbled:
 
 
 class TextLines:
-    """LineReply: cleaned text as chat chunks, without reasoning and tool calls.
+    """LineReply with cleaned text as chat chunks, without reasoning and tool calls.
 
-    byok's own words never stand in the text, because the client uses all of it.
-    `instead` is the text of an answer that broke before it began.
+    byok's own notices never stand in the text, because the client uses all of it.
+    `instead` is the text to return if the answer failed before it began.
     """
 
     keeps_part = True
@@ -63,7 +63,7 @@ class TextLines:
         return {**chunk(), **self._facts.fields}
 
     def feed(self, event: StreamEvent, /) -> list[Json]:
-        """Write one event."""
+        """Write the chunks of one event."""
         match event:
             case TextDelta(text=text):
                 return self._chunks(self._clean.feed(text))
@@ -76,10 +76,10 @@ class TextLines:
         return []
 
     def flush(self) -> list[Json]:
-        """Write what ends the answer.
+        """Write the end of the answer.
 
         Raises:
-            UpstreamGarbled: there was none.
+            UpstreamGarbled: there was no text.
         """
         rest = self._chunks(self._clean.flush())
         if self._asked and not self._said:
@@ -91,7 +91,7 @@ class TextLines:
         return [*rest, last]
 
     def fail(self, error: ByokError, /) -> list[Json]:
-        """End a broken answer; the text so far is kept."""
+        """End a failed answer; the text so far is kept."""
         rest = self._chunks(self._clean.flush())
         if self._instead and not self._said:
             rest.append(chunk(self._instead))
@@ -106,7 +106,7 @@ class TextLines:
 
 
 class WholeText:
-    """Collects a text that would do harm if it were not whole."""
+    """Collects a text that would do harm if it were incomplete."""
 
     omitted_tools = ()
 
@@ -116,7 +116,7 @@ class WholeText:
         self._finish: FinishReason | None = None
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
-        """Collect; nothing is written yet."""
+        """Collect the text; nothing is written yet."""
         match event:
             case TextDelta(text=text):
                 self._texts += self._clean.feed(text)
@@ -130,7 +130,7 @@ class WholeText:
         """Return the text.
 
         Raises:
-            UpstreamGarbled: it is cut, or there is none.
+            UpstreamGarbled: it is cut or empty.
         """
         if self._finish is not FinishReason.STOP:
             raise was_cut(self._finish)
@@ -140,28 +140,28 @@ class WholeText:
         return text
 
     def so_far(self) -> str:
-        """Return the text, be it whole or not."""
+        """Return the text, complete or not."""
         self._texts += self._clean.flush()
         return "".join(self._texts)
 
 
 class WholeObject(WholeText):
-    """ObjectReply: the text in an object; a broken answer is an error."""
+    """ObjectReply with the text in an object; a failed answer is an error."""
 
     def __init__(self, clean: Stage[str, str], facts: ReplyFacts) -> None:
         super().__init__(clean)
         self._facts = facts
 
     def flush(self) -> Iterator[Json]:
-        """Give the object.
+        """Return the object.
 
         Raises:
-            UpstreamGarbled: the text is cut, or there is none.
+            UpstreamGarbled: the text is cut or empty.
         """
         yield self.write(self.whole())
 
     def fail_whole(self, error: ByokError, /) -> Json:
-        """Raise the error: a part of the text would pass for all of it."""
+        """Raise the error: a part of the text would be taken for all of it."""
         raise error
 
     def write(self, text: str) -> dict[str, Any]:

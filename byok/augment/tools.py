@@ -1,4 +1,4 @@
-"""The tools that the client offers."""
+"""Read the definitions of the tools that the client offers."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ MAX_TOOLS = 2000
 
 
 def read_tools(body: Json) -> tuple[ToolDefinition, ...]:
-    """Read the definitions; nameless ones are dropped, the first of equals wins."""
+    """Read the definitions; the first of equal names counts, nameless ones do not."""
     found: dict[str, ToolDefinition] = {}
     for tool in _definitions(body):
         found.setdefault(tool.name, tool)
@@ -46,7 +46,7 @@ def _schema(row: Json) -> dict[str, Any]:
 
 
 def _shallow(schema: Json) -> bool:
-    """Refuse a schema too deep to be written again (orjson writes 254 levels)."""
+    """Tell whether a schema can be written again (orjson writes 254 levels)."""
     level: list[Any] = [schema]
     for _ in range(MAX_DEPTH):
         level = [

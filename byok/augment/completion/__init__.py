@@ -1,1 +1,1 @@
-"""Inline completion: what of a model's text fits at the cursor, and the answer."""
+"""Inline completion: the part of a model's text that fits at the cursor."""

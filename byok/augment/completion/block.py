@@ -1,4 +1,4 @@
-"""Where a completion sensibly ends: with its line, or with its block."""
+"""Where a completion ends: with its line, or with its block."""
 
 from typing import Protocol
 
@@ -9,11 +9,11 @@ _LOOKED_AT = 500  # characters of the cursor's line
 
 
 class Extent(Protocol):
-    """Takes text as it comes, until it is enough."""
+    """Takes text while it streams, until it is enough."""
 
     @property
     def enough(self) -> bool:
-        """Whether no further text can change anything."""
+        """Whether more text would change nothing."""
         ...
 
     def feed(self, text: str, /) -> None:
@@ -21,14 +21,14 @@ class Extent(Protocol):
         ...
 
     def take(self, *, whole: bool) -> str:
-        """Return what belongs; with `whole` no more is to come, else it was cut."""
+        """Return the text that belongs; if it is not `whole`, the stream was cut."""
         ...
 
 
 class OneLine:
-    """Extent: the rest of the cursor's line, as code stands behind the cursor.
+    """Extent of the rest of the cursor's line, if there is code behind the cursor.
 
-    Where only white space stands before the cursor, a whole line may be put in:
+    If there is only white space before the cursor, a whole line may be inserted:
     `again` is the line break and that white space.
     """
 
@@ -38,7 +38,7 @@ class OneLine:
 
     @property
     def enough(self) -> bool:
-        """Whether the line is whole."""
+        """Whether the line is complete."""
         more = self._text[len(self._text.partition("\n")[0]) :]
         begun = self._again.startswith(more) and len(more) < len(self._again)
         return bool(more) and not begun
@@ -48,7 +48,7 @@ class OneLine:
         self._text += text
 
     def take(self, *, whole: bool) -> str:
-        """Return the line; nothing of one that was cut."""
+        """Return the line; "" if it was cut."""
         line = self._text.partition("\n")[0]
         more = self._text[len(line) :]
         if not line.strip() or not (whole or more):
@@ -57,11 +57,11 @@ class OneLine:
 
 
 class IndentedBlock:
-    """Extent: lines until one that lies further out, or starts another paragraph.
+    """Extent of a block: it ends before a line with less indentation or a paragraph.
 
-    What goes on in the cursor's line ends with that statement, brackets and inner lines
-    included. A line that stands below the cursor already is no part; a closing bracket
-    there may be another's.
+    Text that continues the cursor's line ends with that statement, including brackets
+    and inner lines. A line that already stands below the cursor does not belong; a
+    closing bracket there may match another opening one.
     """
 
     def __init__(self, cursor: Cursor) -> None:
@@ -85,14 +85,14 @@ class IndentedBlock:
                 self._kept.append(line)
 
     def take(self, *, whole: bool) -> str:
-        """Return the block; of one that was cut the whole lines."""
+        """Return the block; if it was cut, only its complete lines."""
         lines = self._kept
         if whole and not self.enough and self._takes(self._open):
             lines = [*lines, self._open]
         return "\n".join(lines).rstrip()
 
     def _takes(self, line: str) -> bool:
-        """Say whether a line belongs, and note whether it is the last one."""
+        """Tell whether a line belongs, and note whether it is the last one."""
         if not line.strip():
             self._blank = self._begun
             return True
@@ -111,7 +111,7 @@ class IndentedBlock:
         return True
 
     def _begin(self, line: str) -> None:
-        """Find out where the block lies by its first line."""
+        """Determine the block's indentation from its first line."""
         here = indent(line)
         if not self._kept:  # it goes on in the cursor's line
             self._base += here if self._siblings else 0
@@ -127,7 +127,7 @@ class IndentedBlock:
         return here < self._base
 
     def _is_below(self, line: str) -> bool:
-        """Tell whether this is the line that stands below the cursor."""
+        """Tell whether this line already stands below the cursor."""
         there = line if self._kept else self._line + line
         if there.rstrip() != self._next:
             return False

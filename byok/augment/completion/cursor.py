@@ -1,4 +1,4 @@
-"""A cursor: what a client sent around it, and how that is read."""
+"""The code around the cursor, as the client sent it."""
 
 import re
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Cursor:
-    """Text before and after the cursor, as the client has it, and the file's path."""
+    """The text before and after the cursor, and the path of the file."""
 
     before: str
     after: str
@@ -25,40 +25,40 @@ class Cursor:
 
     @cached_property
     def head(self) -> str:
-        """What stands before, with LF at the end of each line."""
+        """The text before the cursor, with LF."""
         return normal(self.before)
 
     @cached_property
     def tail(self) -> str:
-        """What stands after, with LF at the end of each line."""
+        """The text after the cursor, with LF."""
         return normal(self.after)
 
     @property
     def line(self) -> str:
-        """What stands before the cursor in its line."""
+        """The part of the cursor's line before the cursor."""
         return self.head.rpartition("\n")[2]
 
     @property
     def rest(self) -> str:
-        """What stands behind the cursor in its line."""
+        """The part of the cursor's line after the cursor."""
         return self.tail.partition("\n")[0]
 
     @property
     def one_line(self) -> bool:
-        """Whether code stands on both sides of the cursor: only that line goes on."""
+        """Whether code stands on both sides of the cursor: complete only its line."""
         return bool(self.line.strip() and self.rest.strip())
 
     @property
     def next_line(self) -> str:
-        """The first line below the cursor's that is not blank, or ""."""
+        """The first line below the cursor that is not blank, or ""."""
         below = self.tail.partition("\n")[2].split("\n")
         return next((line for line in below if line.strip()), "")
 
 
 def brackets(code: str) -> tuple[int, int]:
-    """Count closing brackets without their opening ones, and the other way round.
+    """Count the closing brackets without opening ones, and the reverse.
 
-    Those in strings that end in their line do not count.
+    Brackets in strings that end in their line do not count.
     """
     closing = opening = 0
     for token in _TOKEN.finditer(code):
@@ -72,5 +72,5 @@ def brackets(code: str) -> tuple[int, int]:
 
 
 def indent(line: str) -> int:
-    """Return how much white space a line begins with."""
+    """Return the length of a line's leading white space."""
     return len(line) - len(line.lstrip(" \t"))

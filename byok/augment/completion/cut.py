@@ -1,4 +1,4 @@
-"""Make a model's text fit at the cursor, and say when enough of it came."""
+"""Cut a model's text so that it fits at the cursor, and tell when enough arrived."""
 
 from byok.augment.completion.block import Extent, IndentedBlock, OneLine
 from byok.augment.completion.cursor import Cursor
@@ -10,10 +10,10 @@ MOST_CHARS = 4000
 
 
 class Cutter:
-    """Takes text as it streams; `text` is what of it may stand at the cursor.
+    """Takes text while it streams; `text` returns the part that fits at the cursor.
 
-    Nothing is added but the line endings of the file, and where the stream was cut
-    into pieces makes no difference.
+    Only line ends are changed, to those of the file. How the stream was sliced makes no
+    difference.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Cutter:
 
     @property
     def enough(self) -> bool:
-        """Whether further text would change nothing."""
+        """Whether more text would change nothing."""
         return self._extent.enough or self._length >= MOST_CHARS
 
     def feed(self, text: str) -> None:
@@ -40,7 +40,7 @@ class Cutter:
             self._take(piece)
 
     def text(self, *, whole: bool) -> str:
-        """Return what fits; where more was to come (not `whole`), only whole lines."""
+        """Return the part that fits; only complete lines if it is not `whole`."""
         if whole and not self.enough:
             for piece in self._stage.flush():
                 self._take(piece)

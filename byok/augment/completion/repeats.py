@@ -1,4 +1,4 @@
-"""What a model says again of the text around the cursor."""
+"""Remove what a model repeats of the text around the cursor."""
 
 import re
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ _QUOTES = "\"'`"
 
 
 class Unrepeated:
-    """Stage[str, str]: text without what stands before the cursor already.
+    """Stage[str, str] that removes a repetition of the text before the cursor.
 
-    That is the beginning of the cursor's line, lines above together with it, or the
-    word that was begun.
+    Models repeat the beginning of the cursor's line, some lines above it as well, or
+    the word that was begun.
     """
 
     def __init__(self, cursor: Cursor) -> None:
@@ -27,7 +27,7 @@ class Unrepeated:
         self._held: str | None = ""  # None once it is decided
 
     def feed(self, text: str, /) -> Iterator[str]:
-        """Hold text back as long as it may be said already."""
+        """Hold text back as long as it may be a repetition."""
         if self._held is None:
             yield text
             return
@@ -38,7 +38,7 @@ class Unrepeated:
         yield from self.flush()
 
     def flush(self) -> Iterator[str]:
-        """Give what was held and is new."""
+        """Return the held text that is new."""
         held, self._held = self._held, None
         if held:
             repeated = next((t for t in self._told if held.startswith(t)), "")
@@ -54,14 +54,14 @@ class Unrepeated:
         return any(len(t) > len(held) and t.startswith(held) for t in self._told)
 
     def _is_word(self, text: str) -> bool:
-        """Tell whether the text says the word from its beginning, and goes on in it."""
+        """Tell whether the text repeats the begun word and continues it."""
         word = self._word
         more = text[len(word) : len(word) + 1]
         return bool(word) and text.startswith(word) and (more.isalnum() or more == "_")
 
 
 def _beginnings(cursor: Cursor) -> list[str]:
-    """Return what a model may have said again, the longest first."""
+    """Return the texts that a model may have repeated, the longest first."""
     lines = cursor.head.split("\n")
     line = lines[-1]
     above = (
@@ -77,7 +77,7 @@ def _beginnings(cursor: Cursor) -> list[str]:
 
 
 def _is_telling(text: str) -> bool:
-    """Tell lines that nobody would write twice from rows of a table."""
+    """Tell whether lines are hardly written twice, unlike rows of a table."""
     return len({line.strip() for line in text.split("\n")} - {""}) > 1
 
 
@@ -87,9 +87,9 @@ def _is_word_like(line: str) -> bool:
 
 
 def without_suffix(text: str, suffix: str) -> str:
-    """Return the text without an end that is the beginning of what follows it.
+    """Return the text without an end that repeats the beginning of the suffix.
 
-    A bracket or a quote that the text itself opened it may close.
+    An end that closes a bracket or quote of the text itself is kept.
     """
     lengths = range(min(len(text), len(suffix), _MOST_CHARS), 0, -1)
     overlaps = (suffix[:n] for n in lengths if text.endswith(suffix[:n]))

@@ -1,4 +1,4 @@
-"""The answer of a completion: one item, or none."""
+"""The reply of a completion: one item, or none."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -13,10 +13,10 @@ from byok.events import Finish, FinishReason, StreamEvent, TextDelta
 
 
 class CompletionObject:
-    """ObjectReply: what fits at the cursor; every failure is an answer without items.
+    """ObjectReply with the text at the cursor; a failure is a reply without items.
 
-    An error would leave the editor's status bar in a failed state. The facts may be
-    found while the model answers: whoever writes the object last sets them.
+    An error would leave the editor's status bar in a failed state. The retrieval facts
+    may arrive while the model answers; whoever writes the object last sets them.
     """
 
     omitted_tools = ()
@@ -30,11 +30,11 @@ class CompletionObject:
 
     @property
     def enough(self) -> bool:
-        """Whether the model need not say more."""
+        """Whether the model need not continue."""
         return self._cutter.enough
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
-        """Collect; nothing is written yet."""
+        """Collect the text; nothing is written yet."""
         match event:
             case TextDelta(text=text):
                 self._cutter.feed(text)
@@ -45,7 +45,7 @@ class CompletionObject:
         return ()
 
     def flush(self) -> Iterator[Json]:
-        """Give what fits; of what a limit cut, whole lines if there are any."""
+        """Return the text that fits; if a limit cut it, its complete lines."""
         lines = self._cutter.text(whole=False)
         if self._finish is FinishReason.CONTENT_FILTER:
             yield self.write("")
@@ -55,11 +55,11 @@ class CompletionObject:
             yield self.write(self._cutter.text(whole=True))
 
     def in_time(self) -> Json:
-        """Give the whole lines that came until now."""
+        """Return the complete lines that arrived so far."""
         return self.write(self._cutter.text(whole=False))
 
     def fail_whole(self, error: ByokError, /) -> Json:
-        """Give nothing."""
+        """Return no item."""
         del error
         return self.write("")
 

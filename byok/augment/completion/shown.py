@@ -1,4 +1,4 @@
-"""Predictions that were shown: who types along one needs no other."""
+"""Reuse a completion that was shown, while the user types along it."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -17,14 +17,14 @@ class _Prediction:
 
 
 class Shown:
-    """The last prediction for each of the newest keys, such as model and file."""
+    """The last completion for each of the newest keys, such as model and file."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
         self._found: OrderedDict[Hashable, _Prediction] = OrderedDict()
 
     def keep(self, key: Hashable, cursor: Cursor, text: str) -> None:
-        """Remember what was predicted; nothing is no prediction."""
+        """Store a completion; an empty one is ignored."""
         if not text:
             return
         self._found[key] = _Prediction(cursor, text)
@@ -33,7 +33,7 @@ class Shown:
             self._found.popitem(last=False)
 
     def rest(self, key: Hashable, cursor: Cursor) -> str:
-        """Return what is left where its beginning was typed, else ""."""
+        """Return the rest of the completion if its beginning was typed, else ""."""
         shown = self._found.get(key)
         if shown is None or shown.cursor.after != cursor.after:
             return ""
@@ -41,10 +41,9 @@ class Shown:
 
 
 def _rest(shown: _Prediction, before: str) -> str:
-    """Find how much was typed.
+    """Return the part of the completion that was not typed yet, "" at another place.
 
-    A client sends a window, which loses at its beginning what it gains at its end; as
-    long as much of it is the same, that is the same place.
+    A client sends a window of the file: typing moves it, but most of it stays the same.
     """
     seen, text = shown.cursor.before, shown.text
     for typed in range(max(0, len(before) - len(seen)), len(text)):

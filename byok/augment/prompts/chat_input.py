@@ -1,4 +1,4 @@
-"""/chat-input-completion: the end of the sentence that the user types into a chat."""
+"""/chat-input-completion: complete the sentence that the user types into a chat."""
 
 from collections.abc import Callable
 from functools import partial
@@ -30,7 +30,7 @@ Reply with these words alone, or with nothing if the sentence is complete."""
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
 ) -> ReplyJob[CompletionObject]:
-    """Read what stands around the cursor, and what was said before."""
+    """Read the text around the cursor, and the conversation so far."""
     del on_node
     cursor = cursor_of(body)
     reply = partial(_reply, cursor)

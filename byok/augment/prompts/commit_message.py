@@ -31,7 +31,7 @@ Reply with the commit message alone: no quotes, no code fence, no remarks."""
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
 ) -> ReplyJob[TextLines]:
-    """Read the diff and the sample messages; without a diff there is no message."""
+    """Read the diff and sample messages; without a diff there is nothing to ask."""
     del on_node
     diff = text(body, "diff")
     if not diff.strip():
@@ -50,13 +50,13 @@ def decode(
 
 
 def samples(label: str, messages: list[str]) -> str:
-    """Show messages as samples of style; "" without any."""
+    """Render messages as samples of style; "" without any."""
     kept = [m.strip()[:_MAX_SAMPLE] for m in dict.fromkeys(messages) if m.strip()]
     return "\n---\n".join([f"[{label}]", *kept[:_MAX_SAMPLES]]) if kept else ""
 
 
 def shorten_diff(diff: str, limit: int = MAX_DIFF) -> str:
-    """Cut a large diff: every file keeps its beginning as long as there is room."""
+    """Cut a large diff, so that each file keeps its beginning as far as room allows."""
     if len(diff) <= limit:
         return diff
     files = [part for part in _FILE.split(diff) if part]

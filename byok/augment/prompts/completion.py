@@ -1,4 +1,4 @@
-"""/completion: what the user is about to type."""
+"""/completion: predict what the user types next."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,7 +29,7 @@ nothing if nothing is missing."""
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
 ) -> ReplyJob[CompletionObject]:
-    """Read what stands around the cursor; its offsets in the file say nothing more."""
+    """Read the text around the cursor; the offsets in the body add nothing to it."""
     del on_node
     cursor = cursor_of(body)
     reply = partial(_reply, body, cursor)
@@ -49,10 +49,10 @@ def decode(
 
 
 def cursor_of(body: Json) -> Cursor:
-    """Read where the cursor is, and as much around it as models are shown.
+    """Read the cursor and as much text around it as models are shown.
 
-    A window that is full begins with a whole line: then it stays the same while a line
-    is typed, and upstreams need not read all of it again.
+    A full window begins with a whole line, so that it stays the same while a line is
+    typed and upstreams can reuse their prompt cache.
     """
     before = first_text(body, "prompt", "prefix")
     if len(before) >= PREFIX_CHARS:
@@ -63,13 +63,13 @@ def cursor_of(body: Json) -> Cursor:
 
 
 def is_wanted(body: Json, cursor: Cursor) -> bool:
-    """Tell whether there is something to complete; probes only ask for the facts."""
+    """Tell whether there is anything to complete; probes only ask for the facts."""
     blank = not (cursor.before + cursor.after).strip()
     return not (blank or flag(body, "probe_only"))
 
 
 def with_client_limit(body: Json, defaults: Defaults) -> Defaults:
-    """Let a client want less than the user's longest answer."""
+    """Apply the client's limit if it is below the user's."""
     most, asked = defaults.sampling.max_tokens, integer(body, "max_tokens")
     if asked <= 0 or (most is not None and asked >= most):
         return defaults
@@ -77,7 +77,7 @@ def with_client_limit(body: Json, defaults: Defaults) -> Defaults:
 
 
 def unused_mark(mark: str, code: str) -> str:
-    """Put brackets around a mark until the code holds nothing like it."""
+    """Put brackets around a mark until it does not occur in the code."""
     count = 2
     while (found := "[" * count + mark + "]" * count) in code:
         count *= 2

@@ -1,6 +1,6 @@
 """/generate-conversation-title: one short line for a thread.
 
-Clients read it as the line of a stream or as an object: `text` and `title` are one.
+Some clients read a stream, others an object: `text` and `title` are the same.
 """
 
 import re
@@ -31,7 +31,7 @@ conversation is about: no quotes, no period at the end, nothing else."""
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
 ) -> ReplyJob["TitleObject"]:
-    """Read the conversation; one in which nothing was said has no title."""
+    """Read the conversation; an empty one gets no title."""
     turn = read_turn(body, first_text(body, "message", "prompt"))
     for kind in turn.unknown_types:
         on_node(kind)
@@ -44,7 +44,7 @@ def decode(
 
 
 class TitleObject(WholeText):
-    """ObjectReply: the title, under both of its names."""
+    """ObjectReply with the title, under both of its names."""
 
     def __init__(self, asked: bool, facts: ReplyFacts) -> None:
         super().__init__(Trimmed())
@@ -52,7 +52,7 @@ class TitleObject(WholeText):
         del facts
 
     def flush(self) -> Iterator[Json]:
-        """Give the title.
+        """Return the title.
 
         Raises:
             UpstreamGarbled: the model gave none.
@@ -71,7 +71,7 @@ class TitleObject(WholeText):
 
 
 def tidy(answer: str) -> str:
-    """Return the first line that says something, without what surrounds a title."""
+    """Return the first line with words, without decoration around the title."""
     announced = ""
     for line in answer.splitlines():
         if line.lstrip().startswith(("```", "~~~")):

@@ -1,4 +1,4 @@
-"""/edit: the selection, rewritten as the user wishes."""
+"""/edit: rewrite the selection as the user asks."""
 
 from collections.abc import Callable
 from functools import partial
@@ -27,7 +27,7 @@ where nothing is selected, write what is to be inserted there.
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
 ) -> ReplyJob[WholeObject]:
-    """Read a selection and what is to become of it."""
+    """Read the selection and the instruction."""
     del on_node
     beside = text(body, "prefix"), text(body, "suffix")
     whole = cleaning_whole(body, selected_text(body), *beside)
@@ -35,7 +35,7 @@ def decode(
 
 
 def build_question(body: Json, defaults: Defaults) -> ChatRequest:
-    """Ask for a new selection."""
+    """Return the request for the new selection."""
     name, before, after = around(body)
     blocks = (
         conversation(body),

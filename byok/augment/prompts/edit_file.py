@@ -1,4 +1,4 @@
-"""/agents/edit-file: a file, changed as an agent describes."""
+"""/agents/edit-file: change a file as an agent describes."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -19,7 +19,7 @@ that stays.
 
 
 class EditedFile(WholeText):
-    """ObjectReply: the new contents; after a failure the old ones, marked as such."""
+    """ObjectReply with the new contents, or the old ones and an error flag."""
 
     def __init__(self, body: Json, problem: str, facts: ReplyFacts) -> None:
         self._contents = file_of(body, "file_contents") or ""
@@ -28,10 +28,10 @@ class EditedFile(WholeText):
         del facts
 
     def flush(self) -> Iterator[Json]:
-        """Give the new contents.
+        """Return the new contents.
 
         Raises:
-            UpstreamGarbled: the text is cut, or there is none.
+            UpstreamGarbled: the text is cut or empty.
         """
         if self._problem:
             yield self._unchanged_file(self._problem)
@@ -39,7 +39,7 @@ class EditedFile(WholeText):
             yield {"modified_file_contents": self.whole(), "is_error": False}
 
     def fail_whole(self, error: ByokError, /) -> Json:
-        """Give the old contents."""
+        """Return the old contents."""
         return self._unchanged_file(error.sentence)
 
     def _unchanged_file(self, why: str) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class EditedFile(WholeText):
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
 ) -> ReplyJob[EditedFile]:
-    """Read a file and the change."""
+    """Read the file and the change."""
     del on_node
     contents = file_of(body, "file_contents")
     summary = text(body, "edit_summary").strip()

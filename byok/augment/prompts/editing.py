@@ -1,4 +1,4 @@
-"""What all requests to change code have in common."""
+"""Common parts of all requests that change code."""
 
 from byok.augment import positions
 from byok.augment.body import first_text, integer, text, value
@@ -34,10 +34,10 @@ in place of code."""
 
 
 def wish(body: Json) -> str:
-    """Return what the user wants done.
+    """Return the user's instruction.
 
     Raises:
-        BadRequest: 422, nothing.
+        BadRequest: 422, there is none.
     """
     found = first_text(body, "instruction", "edit_instruction", "message")
     if not found.strip():
@@ -46,7 +46,7 @@ def wish(body: Json) -> str:
 
 
 def missing(name: str, meaning: str) -> BadRequest:
-    """Return the error for a field without which nothing can be done."""
+    """Return the error for a required field that is missing."""
     return BadRequest(f"{name} is missing: {meaning}.", code="bad_field", status=422)
 
 
@@ -56,20 +56,20 @@ def selected_text(body: Json) -> str:
 
 
 def file_of(body: Json, name: str = "target_file_content") -> str | None:
-    """Return a file's content; None, which differs from "", if there is none."""
+    """Return a file's content; None (unlike "") if the client sent none."""
     found = value(body, name)
     return found if isinstance(found, str) else None
 
 
 def cut_file(body: Json) -> str:
-    """Return the name of the file's blob where the file begins before the prefix."""
+    """Return the blob name of the file if the prefix does not begin at its start."""
     if integer(body, "prefix_begin") <= 0 or file_of(body) is not None:
         return ""
     return text(body, "blob_name")
 
 
 def selection_region(body: Json) -> Region:
-    """Say which lines of the whole file are selected.
+    """Return the lines of the whole file that are selected.
 
     Raises:
         BadRequest: 422, the beginning of the file is unknown.
@@ -96,9 +96,9 @@ def selection_region(body: Json) -> Region:
 
 
 def cleaning(body: Json, old: str, *around: str) -> Stage[str, str]:
-    """Make a model's text fit where `old` stands, while it streams.
+    """Return the stage that makes a streamed text fit in the place of `old`.
 
-    No remarks, no fence, the file's line ends.
+    It removes remarks and the fence, and converts line ends.
     """
     return chain(_talk(body, old, streams=True), _fitting(body, old, *around))
 
@@ -106,7 +106,7 @@ def cleaning(body: Json, old: str, *around: str) -> Stage[str, str]:
 def cleaning_whole(
     body: Json, old: str, *around: str, file: bool = False
 ) -> Stage[str, str]:
-    """Do the same with a text that is only used as a whole; it may be a `file`."""
+    """Return the same for a text that is used only as a whole; it may be a `file`."""
     block = OnlyBlock(old, describe_file(body), file=file)
     return chain(chain(block, _talk(body, old)), _fitting(body, old, *around))
 
@@ -122,16 +122,17 @@ def _fitting(body: Json, old: str, *around: str) -> Stage[str, str]:
 
 
 def without_fence(body: Json, *file: str) -> Unfenced:
-    """Return the stage that takes a fence away; in Markdown some belong to the text.
+    """Return the stage that removes a fence around the text.
 
-    `file` is what is known of the file.
+    In Markdown some fences belong to the text. `file` is what is known of the file's
+    content.
     """
     code = describe_file(body) is not Holds.WORDS
     return Unfenced(_outer(body), code=code, fenced=any(map(has_fence, file)))
 
 
 def describe_file(body: Json) -> Holds:
-    """Say what the file holds, by its name and its language."""
+    """Return the kind of content of a file, by its name and language."""
     suffix, language = _path(body).lower().rpartition(".")[2], text(body, "lang")
     kinds = {suffix, language.lower()}
     if kinds & _WORDS:
@@ -151,7 +152,7 @@ def _path(body: Json) -> str:
 
 
 def around(body: Json) -> tuple[str, str, str]:
-    """Show the file's name, what stands before the selection, and what behind."""
+    """Render the file's name and the text before and after the selection."""
     language = text(body, "lang")
     prefix, suffix = text(body, "prefix"), text(body, "suffix")
     return (
@@ -162,6 +163,6 @@ def around(body: Json) -> tuple[str, str, str]:
 
 
 def path_line(body: Json, *names: str) -> str:
-    """Show the path of the file; "" where a client gives none."""
+    """Render the path of the file; "" if the client sent none."""
     path = first_text(body, *(names or ("path",)))
     return f"[file: {path[:500]}]" if path else ""

@@ -1,4 +1,4 @@
-"""/instruction-stream: the selection, rewritten while the user watches."""
+"""/instruction-stream: rewrite the selection while the user watches."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +15,7 @@ from byok.stage import chain
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
 ) -> ReplyJob[ReplacementLines]:
-    """Read a selection, its lines, and what is to become of it."""
+    """Read the selection, its lines, and the instruction."""
     del on_node
     chat = build_question(body, defaults)
     region = selection_region(body)

@@ -1,4 +1,4 @@
-"""/next-edit-stream: one suggestion for what the user may change next."""
+"""/next-edit-stream: suggest what the user may change next."""
 
 import re
 from collections.abc import Callable
@@ -32,7 +32,7 @@ the whole marked part as it should be.
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """The part of the file that may change; `begin` is its offset, in code points."""
+    """The part of the file that may change; `begin` is its offset in code points."""
 
     begin: int
     before: str
@@ -43,7 +43,7 @@ class Spot:
 
 
 class NextEditLines(WholeText):
-    """LineReply: one suggestion, or none."""
+    """LineReply with one suggestion, or none."""
 
     keeps_part = False
     heartbeat: ClassVar[Json | None] = None  # every line is read as a suggestion
@@ -56,7 +56,7 @@ class NextEditLines(WholeText):
         self._facts = facts
 
     def flush(self) -> list[Json]:
-        """Give the suggestion.
+        """Return the suggestion.
 
         Raises:
             UpstreamGarbled: the answer is cut.
@@ -77,7 +77,7 @@ class NextEditLines(WholeText):
         return [self._suggestion(*changed, head[1].strip())] if changed else []
 
     def fail(self, error: ByokError, /) -> list[Json]:
-        """Suggest nothing."""
+        """Return no suggestion."""
         del error
         return []
 
@@ -100,7 +100,7 @@ class NextEditLines(WholeText):
 
 
 class _Plain:
-    """Stage[str, str]: text as it is."""
+    """Stage[str, str] that changes nothing."""
 
     def feed(self, text: str, /) -> tuple[str]:
         return (text,)
@@ -112,7 +112,7 @@ class _Plain:
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
 ) -> ReplyJob[NextEditLines]:
-    """Read the code around the cursor and what happened before."""
+    """Read the code around the cursor and the recent edits."""
     del on_node
     spot = spot_of(body)
     reply = partial(NextEditLines, body, spot)
@@ -136,7 +136,7 @@ def decode(
 
 
 def spot_of(body: Json) -> Spot:
-    """Return the selection, or the lines around the cursor where that is empty."""
+    """Return the selection, or the lines around the cursor if it is empty."""
     prefix, old, suffix = (
         text(body, "prefix"),
         selected_text(body),
@@ -154,9 +154,9 @@ def spot_of(body: Json) -> Spot:
 
 
 def difference(old: str, new: str) -> tuple[int, str, str] | None:
-    """Return where two texts differ, by whole lines: the offset, old and new lines.
+    """Return the offset, old and new lines where two texts differ.
 
-    New lines alone take the line before them along, so that there is old code.
+    A pure insertion includes the line before it, so that the old code is not empty.
     """
     if old == new:
         return None

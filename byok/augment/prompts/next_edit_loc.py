@@ -1,7 +1,7 @@
-"""/next_edit_loc: where the next edit may go, among the places that the client names.
+"""/next_edit_loc: suggest where the next edit belongs.
 
-The model only puts them in order, so that no place is made up and lines count as the
-client counts them.
+The model only orders the places that the client names, so that no place is invented and
+lines are counted as the client counts them.
 """
 
 import re
@@ -30,7 +30,7 @@ else; or with NONE."""
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place as the client counts lines; `stop` is behind the last line."""
+    """A range of lines as the client counts them; `stop` is exclusive."""
 
     path: str
     start: int
@@ -39,7 +39,7 @@ class Location:
 
 
 class Candidates(WholeText):
-    """ObjectReply: the places in the model's order; after a failure none."""
+    """ObjectReply with the places in the model's order; none after a failure."""
 
     def __init__(self, places: list[Location], most: int, facts: ReplyFacts) -> None:
         super().__init__(Trimmed())
@@ -48,11 +48,11 @@ class Candidates(WholeText):
         self._facts = facts
 
     def flush(self) -> Iterator[Json]:
-        """Give the places that the model named."""
+        """Return the places that the model named."""
         yield self._write(selected_places(self.so_far(), self._places)[: self._most])
 
     def fail_whole(self, error: ByokError, /) -> Json:
-        """Give none: nobody waits for them."""
+        """Return no places: nobody waits for them."""
         del error
         return self._write([])
 
@@ -78,7 +78,7 @@ class Candidates(WholeText):
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
 ) -> ReplyJob[Candidates]:
-    """Read the places and what happened before."""
+    """Read the places and the recent edits."""
     del on_node
     places = places_of(body)
     most = integer(body, "num_results", MAX_RESULTS)
@@ -102,7 +102,7 @@ def decode(
 
 
 def places_of(body: Json) -> list[Location]:
-    """Return the places of the diagnostics and of the recent edits, each once."""
+    """Return the places of diagnostics and recent edits, without duplicates."""
     found: dict[tuple[str, int], Location] = {}
     own = text(body, "path")
     for place in _diagnostic_locations(body, own):
@@ -113,7 +113,7 @@ def places_of(body: Json) -> list[Location]:
 
 
 def selected_places(answer: str, places: list[Location]) -> list[Location]:
-    """Return the places whose numbers an answer holds, in its order."""
+    """Return the places whose numbers the answer contains, in its order."""
     numbers = [int(n) for n in re.findall(r"\b\d{1,4}\b", answer, re.ASCII)]
     return [places[n - 1] for n in dict.fromkeys(numbers) if 0 < n <= len(places)]
 

@@ -1,4 +1,4 @@
-"""/prompt-enhancer: the user's prompt, said better."""
+"""/prompt-enhancer: improve the wording of the user's prompt."""
 
 from collections.abc import Callable
 from functools import partial
@@ -23,7 +23,7 @@ Reply with the new prompt alone: no introduction, no quotes, no code fence aroun
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
 ) -> ReplyJob[TextLines]:
-    """Read the prompt, and what was said before it."""
+    """Read the prompt and the conversation so far."""
     turn = read_turn(body, first_text(body, "message", "prompt", "instruction"))
     for kind in turn.unknown_types:
         on_node(kind)
@@ -36,6 +36,6 @@ def decode(
 
 
 def _reply(words: str, facts: ReplyFacts) -> TextLines:
-    """Clean the answer; a broken one leaves the user's own prompt."""
+    """Clean the answer; after a failure the user's own prompt is returned."""
     clean = chain(Unfenced(MARKDOWN), Trimmed())
     return TextLines(clean, facts, asked=bool(words), instead=words)

@@ -1,4 +1,4 @@
-"""The parts that questions for one text are made of."""
+"""Parts of the prompts that ask for one text."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -23,7 +23,7 @@ NOTHING = ChatRequest(())
 def question(
     body: Json, defaults: Defaults, instructions: str, blocks: Iterable[str]
 ) -> ChatRequest:
-    """Ask for one text: what to do in the system message, about what in the user's."""
+    """Return a request for one text, from a task (system) and its input (user)."""
     base = "\n\n".join(filter(None, (defaults.system_prompt.strip(), instructions)))
     guides = {name: value(body, name) for name in _GUIDES}
     system = system_text(guides, base=base, addition=defaults.addition)
@@ -55,14 +55,14 @@ def conversation(body: Json) -> str:
 
 
 def code(label: str, text: str, language: str = "") -> str:
-    """Show code under a label; an empty one is shown as such."""
+    """Render code under a label; empty code is marked as empty."""
     if not text:
         return f"[{label}: empty]"
     return f"[{label}]\n{fence_code(text, language)}"
 
 
 def as_json(label: str, found: Any, limit: int = 8000) -> str:
-    """Show what a client sent in no fixed shape; "" for nothing."""
+    """Render a value of unknown shape as JSON; "" for nothing."""
     if not found:
         return ""
     shown = write_json(found).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""/smart-paste-stream: a code block of a chat, worked into a file."""
+"""/smart-paste-stream: insert a code block of a chat into a file."""
 
 from collections.abc import Callable
 from functools import partial
@@ -32,7 +32,7 @@ shown both. Write what is to stand in place of the selection, as a whole.
 def decode(
     body: Json, defaults: Defaults, on_node: Callable[[int], None]
 ) -> ReplyJob[ReplacementLines]:
-    """Read a code block and where it belongs: in the selection, else in the file."""
+    """Read the code block and its target: the selection, or else the file."""
     del on_node
     block = first_text(body, "code_block", "clipboard_text")
     if not block.strip():
@@ -59,7 +59,7 @@ def decode(
 
 
 def _selection(body: Json) -> Region | None:
-    """Return what is selected; None where that is nothing, or not of the target."""
+    """Return the selection; None if it is empty or in another file."""
     old, file = selected_text(body), file_of(body)
     if not old:
         return None
