@@ -158,7 +158,7 @@ async def _serve(
 def _introduce(services: "Services") -> None:
     """Print on stderr the default model, why it was chosen, and the next steps."""
     default = services.router.default()
-    tell(f"upstream: {default.upstream} ({services.choice.reason})")
+    tell(f"upstream: {default.upstream} ({services.selection.reason})")
     tell(f"model:    {default.model}")
     tell("connect:  byok connect vscode | jetbrains | cli | sdk")
     tell("token:    byok token")

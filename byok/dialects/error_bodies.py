@@ -6,7 +6,7 @@ from typing import Any
 from byok.chat import Json
 from byok.dialects.overflow import overflow_of
 from byok.dialects.rate_limits import quotas_exceeded, requested_wait, wait_in_words
-from byok.dialects.refusals import class_of
+from byok.dialects.refusals import Refusal, class_of
 from byok.errors import (
     ContextLengthExceeded,
     RefusalDetails,
@@ -49,19 +49,14 @@ def refusal_of(
     code = kinds.get("code", "") if known else error_text(body)[1]
     said = f"it answered {status}" if status else "it broke off with an error"
     reason = _short(message or " ".join(words)) or "no reason given"
-    is_rate = refusal.kind is RefusalKind.RATE_LIMIT
-    if retry_after is None and is_rate:
+    if retry_after is None and refusal.kind is RefusalKind.RATE_LIMIT:
         retry_after = requested_wait(message, _inner(body))
-    hint = refusal.hint
-    if retry_after is not None and is_rate and refusal.retryable:
-        # The words that name the wait may be cut away.
-        hint = f"Wait {wait_in_words(retry_after)} and try again."
     sentence = _sentence(f"{said}: {reason}")
     details: RefusalDetails = {
         "upstream_status": status,
         "upstream_code": "" if _STATUS.match(code) else _short(code),
         "retry_after": retry_after,
-        "hint": hint,
+        "hint": _hint(refusal, retry_after),
         "status": 429 if status == 429 and retry_after is not None else 0,
         "retryable": refusal.retryable,
     }
@@ -71,6 +66,14 @@ def refusal_of(
             sentence, window=told_of.window, counted=told_of.counted, **details
         )
     return UpstreamRefused(sentence, kind=refusal.kind, **details)
+
+
+def _hint(refusal: Refusal, retry_after: float | None) -> str:
+    """Return the hint; of a rate limit it names the wait, which may have been cut."""
+    is_rate = refusal.kind is RefusalKind.RATE_LIMIT
+    if retry_after is not None and is_rate and refusal.retryable:
+        return f"Wait {wait_in_words(retry_after)} and try again."
+    return refusal.hint
 
 
 def _first(body: Any) -> Any:

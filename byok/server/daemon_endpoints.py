@@ -42,7 +42,7 @@ class DaemonEndpoints:
 
     async def _daemon(self, body: Json) -> Json:
         del body
-        choice = self._services.choice
+        choice = self._services.selection
         first = next(iter(choice.upstreams))
         return {
             "version": __version__,
@@ -93,7 +93,7 @@ async def catalog(services: Services) -> Json:
 
 async def keys(services: Services) -> Json:
     """Tell for each upstream where its key comes from; looking may ask the user."""
-    upstreams, ladder = services.choice.upstreams, services.ladder
+    upstreams, ladder = services.selection.upstreams, services.ladder
     return await asyncio.to_thread(list_keys, services.settings, upstreams, ladder)
 
 
@@ -109,7 +109,7 @@ async def try_key(services: Services, name: str) -> Json:
     wanted = (
         official_wanted(services.settings)
         if name == OFFICIAL
-        else key_wanted(name, services.choice.upstreams[name])
+        else key_wanted(name, services.selection.upstreams[name])
     )
     if not wanted.base_url:
         raise ConfigError(f"{name} needs no key: it has no address.")

@@ -78,7 +78,7 @@ class Daemon:
         self.services = await self.services.renew(settings)
         set_level(settings.log.level)
         self._open_for(self.services)
-        default, why = self.services.router.default(), self.services.choice.reason
+        default, why = self.services.router.default(), self.services.selection.reason
         _log.info("from now on the default model is %s (%s)", default.id, why)
 
     async def reload(self) -> None:

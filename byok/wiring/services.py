@@ -52,7 +52,7 @@ class Services:
 
     settings: Settings
     paths: Paths
-    choice: UpstreamSelection
+    selection: UpstreamSelection
     redactor: Redactor
     ladder: KeyLadder
     upstreams: Mapping[str, Upstream]
@@ -87,7 +87,7 @@ class Services:
     def defaults(self, endpoint: str, upstream: str) -> Defaults:
         """Return the user's defaults for an endpoint and an upstream."""
         chat = self.settings.chat
-        own = self.choice.upstreams.get(upstream) or UpstreamSettings()
+        own = self.selection.upstreams.get(upstream) or UpstreamSettings()
         sampling = Sampling(
             chat.temperature if own.temperature is None else own.temperature,
             chat.top_p if own.top_p is None else own.top_p,

@@ -68,7 +68,7 @@ async def test_settings_that_were_emptied_send_nothing_elsewhere() -> None:
         new = await old.renew(Settings())
         assert new.upstreams == old.upstreams
         assert new.router.default().id == "byok:box:m"
-        assert "the settings name none" in new.choice.reason
+        assert "the settings name none" in new.selection.reason
         anew = await new.renew(Settings(upstreams={"demo": {}}))
         assert list(anew.upstreams) == ["demo"]
 
