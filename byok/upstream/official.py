@@ -13,6 +13,7 @@ import httpx
 from byok import __version__
 from byok.errors import (
     KeyMissing,
+    UpstreamError,
     UpstreamGarbled,
     UpstreamRefused,
     UpstreamTimeout,
@@ -88,6 +89,9 @@ class OfficialService:
                     first = await anext(reads, b"")
             except TimeoutError as error:
                 raise too_late() from error
+            except UpstreamError as error:
+                error.upstream = OFFICIAL
+                raise
             whole = _all(first, reads)
             yield Forwarded(describing_headers(response), whole, response.status_code)
 
@@ -117,7 +121,7 @@ class OfficialService:
 
 def too_late() -> UpstreamTimeout:
     """Return the error for an answer that nobody waits for any longer."""
-    return UpstreamTimeout("it did not answer in time.")
+    return UpstreamTimeout("it did not answer in time.", upstream=OFFICIAL)
 
 
 def _check(response: httpx.Response) -> None:
@@ -127,14 +131,12 @@ def _check(response: httpx.Response) -> None:
     if not response.is_success:
         raise UpstreamRefused(
             f"it answered {status}.",
-            upstream=OFFICIAL,
             upstream_status=status,
             hint=_HINTS.get(status, ""),
         )
     if response.headers.get("content-type", "").lower().startswith("text/html"):
         raise UpstreamGarbled(
             "it answered with a web page.",
-            upstream=OFFICIAL,
             hint="Is base_url right, or is a login page in between?",
         )
 

@@ -149,7 +149,7 @@ def test_each_upstream_is_listed_with_the_source_of_its_key(
     rows = {row["upstream"]: row for row in json.loads(done.out)}
     assert set(rows) == {"box", "bad", "groq"}
     assert rows["box"]["source"] == "none"
-    assert rows["bad"]["source"].startswith("TEAM_KEY: A key has only")
+    assert rows["bad"]["source"].startswith("TEAM_KEY: A key has printable ASCII")
     assert rows["groq"] == {
         "upstream": "groq",
         "source": "GROQ_API_KEY",
