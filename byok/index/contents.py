@@ -1,4 +1,4 @@
-"""What blobs hold, for ranking and for answers: chunks, paths, lines."""
+"""Reads what blobs contain: chunks and paths for ranking, lines for answers."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from byok.index.workspace.workspace import Workspace
 
 @dataclass(slots=True)
 class Entry:
-    """A blob as ranking and answers need it; its chunks are unpacked when asked for."""
+    """A blob for ranking and answers; its chunks are unpacked on first use."""
 
     blob_id: int
     path: str
@@ -33,7 +33,7 @@ class Entry:
 
 
 class Contents:
-    """Reads from the store, and from the files of workspaces if they are unchanged."""
+    """Reads from the store, else from files of workspaces that are unchanged."""
 
     def __init__(
         self,
@@ -57,17 +57,17 @@ class Contents:
             }
 
     def find_entries(self, names: Iterable[bytes]) -> dict[bytes, Known]:
-        """Return what is known of names, also of those that clients made otherwise."""
+        """Look blob names up; names that clients computed differently are included."""
         with self._store.reading() as db:
             return find_known(db, names)
 
     def names_of(
         self, blob_ids: Iterable[int], said: Iterable[bytes]
     ) -> dict[int, bytes]:
-        """Return blobs' names as their client has them.
+        """Return each blob's name as the client knows it.
 
-        That is the one `said` in its request. Where a checkpoint stands for it, it is
-        the one that came with an upload, if that was another than ours.
+        That is the name `said` in its request. For a blob that came by a checkpoint it
+        is the name of its upload, if that differs from ours.
         """
         with self._store.reading() as db:
             found = names_of(db, blob_ids)
@@ -79,29 +79,29 @@ class Contents:
         }
 
     def is_private(self, entry: Entry) -> bool:
-        """Whether a blob's path is one of a secret file, which is never shown."""
+        """Whether a blob is a secret file by its path, whose content is never shown."""
         return is_secret(entry.path, self._allow_secret)
 
     def content_of(self, entry: Entry) -> bytes | None:
-        """Return the bytes of a blob, or None if they cannot be had any more."""
+        """Return the content of a blob, or None if it is no longer available."""
         if self.is_private(entry):
             return None
         content = self._store.content(entry.blob_id)
         return self._from_disk(entry) if content is None else content
 
     def content_by_id(self, blob_id: int) -> bytes | None:
-        """Return the bytes of a blob by its id."""
+        """Return the content of a blob by its id, or None."""
         entry = self.entries([blob_id]).get(blob_id)
         return None if entry is None else self.content_of(entry)
 
     def lines_of(self, entry: Entry) -> list[str] | None:
-        """Return the lines of a blob, or None if it cannot be shown any more."""
+        """Return the lines of a blob, or None if its text is no longer available."""
         content = self.content_of(entry)
         lines = None if content is None else lines_in(content, entry.path)
         return None if isinstance(lines, SkipReason) else lines
 
     def text_of(self, name: bytes) -> str | None:
-        """Return the text of a named blob, its lines ended by LF; None without it."""
+        """Return the text of a blob by its name, lines ended by LF, or None."""
         found = self.find_entries([name]).get(name)
         if found is None:
             return None

@@ -1,4 +1,4 @@
-"""The context engine: workspaces, uploads and the index over both."""
+"""The code index as a whole: composes store, indexer, uploads and workspaces."""
 
 import asyncio
 import logging
@@ -67,7 +67,7 @@ class ContextEngine:
         )
 
     async def start(self) -> None:
-        """Go on where byok stopped, and follow the declared workspaces."""
+        """Resume unfinished work and follow the declared workspaces."""
         self.uploads.restart()
         for root in self.options.roots:
             try:
@@ -123,26 +123,26 @@ class ContextEngine:
 
     @property
     def workspaces(self) -> list[Workspace]:
-        """The declared folders, in the order they were opened."""
+        """The workspaces that are followed, in the order they were opened."""
         return list(self._by_id.values())
 
     def history_of(self, workspace: Workspace) -> CommitHistory | None:
-        """Return the commits of a workspace, where they are read already."""
+        """Return the commits of a workspace, None until they have been read."""
         sync = self._syncs.get(workspace.id)  # it may be forgotten meanwhile
         return sync.commits.history if sync else None
 
     async def look(self, workspaces: Iterable[Workspace]) -> None:
-        """Catch up with workspaces that a question is about; a moment at most."""
+        """Look for changes in workspaces before a question; half a second at most."""
         ids = {workspace.id for workspace in workspaces}
         syncs = [sync for key, sync in self._syncs.items() if key in ids]
         await asyncio.gather(*(sync.look() for sync in syncs))
 
     async def add(self, root: Path) -> Workspace:
-        """Declare a workspace for good.
+        """Add a workspace, and follow it in every run from now on.
 
         Raises:
-            ConfigError: it is no folder that may be one.
-            NotReady: it cannot be written down; 507 where the disk is full.
+            ConfigError: the folder cannot be a workspace.
+            NotReady: the database cannot be written; status 507 if the disk is full.
         """
         return await self._open_workspace(check_root(root), keep=True)
 
@@ -193,7 +193,7 @@ class ContextEngine:
             await asyncio.sleep(self.options.poll_seconds)
 
     async def remove(self, root: Path) -> bool:
-        """Forget a workspace and what is indexed of it; False if it was none."""
+        """Remove a workspace from the index; False if it was not one."""
         return await self._changing.run(partial(self._remove, root))
 
     async def _remove(self, root: Path) -> bool:
@@ -230,7 +230,7 @@ class ContextEngine:
         await self.store.run_in_writer(work)
 
     async def rebuild(self) -> int:
-        """Index all blobs again while the old index answers; return how many."""
+        """Index all blobs again while the old index answers; return their number."""
         return await self._changing.run(self._rebuilt)
 
     async def _rebuilt(self) -> int:

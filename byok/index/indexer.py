@@ -1,4 +1,29 @@
-"""The indexing thread: tasks wait here, workers prepare them, a writer keeps them."""
+"""The indexing thread: takes queued tasks, has workers prepare them, stores the result.
+
+Why one thread and one queue for all workspaces and uploads: SQLite and tantivy each
+allow a single writer, and the costly part, parsing, runs in other processes anyway. So
+there is nothing to gain from more threads here, and order is simple: uploads go to the
+front, because a client waits for them; files of workspaces wait behind.
+
+A task is open until its documents are committed (`_flush`), not until it is written.
+So `open_of` says when a workspace is complete and an upload can be found. Commits are
+rare, because each costs an fsync and a segment: every 4,000 files or 5 seconds. The 5
+seconds are for slow files, which would otherwise hold back the ones before them.
+
+Batches of 64 files were measured: with 8 indexing takes 15 % longer, with 256 the
+delays of the event loop grow (p99 5.0 ms instead of 4.3). Up to 128 tasks are done by
+one worker, since starting a second takes longer than it saves. Workers end after a
+minute without work: each has 90 MB.
+
+A failure never loses a task. Whatever storage or workers raise, all tasks since the
+last commit go back to the front of the queue and are tried again after a pause, first 1
+second, at most 60. To write a file twice is harmless. That rule covers a full disk, a
+damaged index and workers that cannot start; the status shows the reason meanwhile.
+
+What breaks if it is changed: without `unflushed` a failed commit loses files until the
+next comparison with the disk. If `_jobs` took all tasks at once instead of lazily, a
+drop of queued tasks would come too late, and memory would hold all uploads.
+"""
 
 import logging
 import threading
@@ -20,7 +45,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 
 
 class Workers(Protocol):
-    """What prepares jobs (`workers.Pool`)."""
+    """Prepares files for the index (implemented by `worker_pool.Pool`)."""
 
     def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[Outcome]:
         """Yield an outcome for each job, in any order."""
@@ -30,7 +55,7 @@ class Workers(Protocol):
 
 
 class Writer(Protocol):
-    """What keeps the outcomes; every call blocks until it is done."""
+    """Stores prepared files (implemented by `Store`); every call blocks."""
 
     def put(self, outcomes: Sequence[tuple[IndexTask, Outcome]]) -> None:
         """Write one batch."""
@@ -42,7 +67,7 @@ class Writer(Protocol):
         """Return the content of an upload."""
 
     def parser_crashers(self) -> frozenset[bytes]:
-        """Return the file versions that parsers died of."""
+        """Return the names of file versions that crashed the parser."""
 
 
 class Indexer:
@@ -60,7 +85,7 @@ class Indexer:
         content: Callable[[int], bytes | None] | None = None,
         on_flush: Callable[[], None] = lambda: None,
     ) -> None:
-        """Begin to wait for tasks; `content` gives that of a blob by its id."""
+        """Start the thread; `content` returns the content of a blob by its id."""
         self._make_workers = workers
         self._writer = writer
         self._content = content or writer.content
@@ -80,7 +105,7 @@ class Indexer:
         self._thread.start()
 
     def put(self, tasks: Iterable[IndexTask], *, first: bool = False) -> None:
-        """Queue tasks, `first` before all others."""
+        """Queue tasks; with `first` they go before all others."""
         new = list(tasks)
         with self._change:
             if first:
@@ -93,7 +118,7 @@ class Indexer:
     def drop(
         self, workspace_id: int, tops: Collection[str] = WHOLE
     ) -> list[WorkspaceTask]:
-        """Forget waiting tasks below some folders; those that workers have go on."""
+        """Drop queued tasks at and below `tops`; those that workers have continue."""
         gone: list[WorkspaceTask] = []
         kept: deque[IndexTask] = deque()
         with self._change:
@@ -111,7 +136,7 @@ class Indexer:
         return gone
 
     def drop_uploads(self) -> None:
-        """Forget all waiting uploads."""
+        """Drop all queued uploads."""
         with self._change:
             kept: deque[IndexTask] = deque(
                 task for task in self._waiting if isinstance(task, WorkspaceTask)

@@ -1,4 +1,4 @@
-"""Opening the engine off the loop, and closing it in good order."""
+"""Opens the code index without blocking the event loop, and closes it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ def _let_go(opening: asyncio.Task[Store]) -> None:
 async def open_engine(
     database: Path, index: Path, options: IndexOptions
 ) -> AsyncIterator[ContextEngine]:
-    """Open the engine, and close it in good order.
+    """Open the code index; close it when the block ends.
 
     Raises:
         CannotStart, IndexInUse: the files cannot be used.

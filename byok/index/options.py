@@ -1,4 +1,4 @@
-"""What the user can decide about the context engine."""
+"""Settings of the code index."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ _MIB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class IndexOptions:
-    """Roots are followed from the start, byok's own folders never read."""
+    """`roots` are followed from the start; `own_folders` are byok's and never read."""
 
     roots: Sequence[Path] = ()
     max_files: int = 250_000

@@ -1,4 +1,4 @@
-"""What users are told of the index: why a path is left out, and how much is kept."""
+"""Reports on the index: why a path is skipped, and how much is stored."""
 
 import stat
 from collections.abc import Iterable
@@ -15,9 +15,9 @@ from byok.index.workspace.workspace import Workspace
 def why(
     workspaces: Iterable[Workspace], store: Store, path: Path
 ) -> tuple[str, SkipReason | None]:
-    """Say what is known of a path: a word, and why it is left out if it is.
+    """Return the state of a path in words, and why it is skipped if it is.
 
-    Where one workspace is inside another, the inner one answers.
+    If workspaces are nested, the innermost one answers.
 
     Raises:
         BadRequest: no workspace contains it.
@@ -68,7 +68,7 @@ def _why(
 
 
 def totals(store: Store) -> dict[str, Any]:
-    """Count what is kept."""
+    """Count blobs, checkpoints and chunks, and the bytes of held contents."""
     with store.reading() as db:
         held, size = db.execute(
             "SELECT count(*), coalesce(sum(bytes), 0) FROM content"

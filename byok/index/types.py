@@ -1,4 +1,4 @@
-"""The nouns of the context engine."""
+"""Types of the code index that several of its modules share."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,7 +24,7 @@ class SkipReason(StrEnum):
 
     @property
     def explanation(self) -> str:
-        """Say it in a sentence's end: "skipped: ..."."""
+        """The reason in words, to follow "skipped: "."""
         return _EXPLANATIONS[self]
 
 
@@ -46,7 +46,7 @@ _EXPLANATIONS = {
 
 
 class Kind(StrEnum):
-    """What a path is by its name: ranking treats each kind in its own way."""
+    """Kind of a file by its path; ranking weighs each kind differently."""
 
     CODE = "code"
     CONF = "conf"
@@ -57,7 +57,7 @@ class Kind(StrEnum):
 
 
 class FileFacts(NamedTuple):
-    """What `stat` says; a file whose facts did not change was not changed."""
+    """What `stat` reports; a file with the same facts is taken as unchanged."""
 
     size: int
     mtime_ns: int
@@ -73,14 +73,14 @@ class FoundFile(NamedTuple):
 
 
 class Skipped(NamedTuple):
-    """A path of a workspace that is left out."""
+    """A path of a workspace that is not indexed."""
 
     path: str
     reason: SkipReason
 
 
 class Span(NamedTuple):
-    """Lines of a file that belong together, both inclusive, counted from 0."""
+    """A chunk of a file: first and last line (from 0, inclusive), and its length."""
 
     first: int
     last: int
@@ -88,7 +88,7 @@ class Span(NamedTuple):
 
 
 class Document(NamedTuple):
-    """The words of one chunk, each joined by spaces, ready for the lexical index."""
+    """The terms of one chunk, joined by spaces: of its text and of its symbols."""
 
     body: str
     symbols: str
@@ -150,9 +150,9 @@ class ParseJob:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a job; `facts` only for files, `plain` where no parser was used.
+    """The result of a job; `facts` only for files, `plain` if no parser was used.
 
-    Neither prepared nor a reason: the file is the version that was known.
+    With neither `prepared` nor `reason` the file is still the known version.
     """
 
     job: ParseJob
@@ -174,7 +174,7 @@ class State(StrEnum):
 
 
 class Phase(StrEnum):
-    """What a workspace is going through."""
+    """What is being done with a workspace."""
 
     SCANNING = "scanning"
     INDEXING = "indexing"
@@ -187,7 +187,7 @@ MOST_FILES = 30
 
 
 class Commit(NamedTuple):
-    """A commit; `time` in unix seconds, `files` below the root.
+    """A git commit; `time` in unix seconds, `files` relative to the root.
 
     `files` are the first `MOST_FILES`, `touched` counts all of them.
     """
@@ -200,7 +200,7 @@ class Commit(NamedTuple):
 
     @property
     def telling(self) -> bool:
-        """Whether it says something about its files."""
+        """Whether it is small enough to say something about its files."""
         return 0 < self.touched <= MOST_FILES
 
 

@@ -1,4 +1,4 @@
-"""What clients upload and ask: blobs they have, sets of them, and what is missing."""
+"""Uploads of clients: batch upload, find-missing, checkpoints, sets of blobs."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ _PATIENCE = 1.0
 
 
 class Missing(NamedTuple):
-    """Names that must be uploaded, and names that are here but not yet searchable."""
+    """Names that must be uploaded, and names that are held but not searchable yet."""
 
     unknown: list[bytes]
     nonindexed: list[bytes]
@@ -89,11 +89,11 @@ class Uploads:
             self._indexer.put(_tasks(db, waiting))
 
     def searchable(self) -> None:
-        """Let questions go on that wait for uploads to be indexed."""
+        """Wake the questions that wait for uploads to be indexed."""
         self._searchable.set()
 
     async def wait_until_indexed(self, seconds: float) -> None:
-        """Wait until more of what is queued can be found, some seconds at most."""
+        """Wait until more queued files are searchable, or some seconds have passed."""
         self._searchable.clear()
         if not self._indexer.open_tasks:
             return
@@ -203,7 +203,7 @@ class Uploads:
     async def resolve(
         self, checkpoint: str, added: Sequence[bytes], deleted: Sequence[bytes]
     ) -> BlobSet:
-        """Turn what a request names into the blobs it is about."""
+        """Return the set of blobs that a request names."""
         return await asyncio.to_thread(self._resolve, checkpoint, added, deleted)
 
     def _resolve(

@@ -1,4 +1,4 @@
-"""File versions: what they are called, and how large one and its path may be."""
+"""Names of file versions, and the size limits of a file and its path."""
 
 from hashlib import sha256
 

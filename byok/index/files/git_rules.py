@@ -1,4 +1,4 @@
-"""Ignore rules that hold in a workspace but lie outside of it.
+"""Ignore rules that apply to a workspace and are stored outside of it.
 
 As in git: the user's own for all repositories, those of the repository that hold for
 this clone alone (`info/exclude`), and the files in the folders between the top of the

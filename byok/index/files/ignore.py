@@ -1,4 +1,4 @@
-"""Which paths of a workspace are left out: one answer for walk, watcher and ripgrep.
+"""Ignore rules of a workspace: one decision for the walk, the watcher and ripgrep.
 
 Secret names first, then `.gitignore` and `.augmentignore` of every folder, what holds
 from outside (`git_rules`), and folders full of files that nobody wrote. Rules of a

@@ -1,4 +1,4 @@
-"""What a path tells: its language by its extension, its kind by its folders."""
+"""Language and kind of a file, from its path alone."""
 
 import re
 from functools import lru_cache
@@ -94,7 +94,7 @@ _CODE_ENDS = _LANGUAGE_OF_CODE.keys() | set(_UNPARSED.split())
 
 
 def language_of(path: str) -> str | None:
-    """Return a grammar of tree-sitter-language-pack by its name there."""
+    """Return the name of a grammar in tree-sitter-language-pack, None without one."""
     name = path.rpartition("/")[2]
     return _NAMES.get(name) or LANGUAGE_OF.get(_end(name))
 
@@ -141,7 +141,7 @@ _GEN_NAME = re.compile(
 
 @lru_cache(maxsize=16_384)
 def kind_of(path: str) -> Kind:
-    """Return what a path is by its name; the first kind that fits counts."""
+    """Return the kind of a file; the first row of the table that matches wins."""
     name = path.rpartition("/")[2]
     end = _end(name)
     if _is_doc(path, name, end):

@@ -1,4 +1,4 @@
-"""Where git keeps what belongs to a folder, found by its files alone."""
+"""Finds the git repository of a folder by reading files, without running git."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ _MOVES = ("HEAD", "logs/HEAD", "reftable/tables.list")
 
 
 class Repository(NamedTuple):
-    """A work tree: its top, git's folder for it, and the one that all of them share."""
+    """A work tree: its top folder, its git folder, and the common git folder."""
 
     top: Path
     own: Path
@@ -20,7 +20,7 @@ class Repository(NamedTuple):
 
     @property
     def moves(self) -> list[Path]:
-        """The files of which one changes when something else is checked out."""
+        """Files of which at least one changes with every commit or checkout."""
         shared = self.common / _MOVES[-1]
         return [*(self.own / name for name in _MOVES), shared]
 
@@ -35,7 +35,7 @@ Marks = tuple[tuple[int, int, int] | None, ...]
 
 
 def repository_of(root: Path) -> Repository | None:
-    """Return the repository that a folder is in; its folders may be missing."""
+    """Return the repository that contains a folder; its folders may not exist."""
     for top in (root, *root.parents):
         link = top / ".git"
         if os.path.lexists(link):
@@ -45,7 +45,7 @@ def repository_of(root: Path) -> Repository | None:
 
 
 def marks_of(repository: Repository | None) -> Marks:
-    """Return what differs after a commit; a few lookups."""
+    """Return file times that change with each commit; a few calls of `stat`."""
     return tuple(map(_mark, repository.moves)) if repository else ()
 
 

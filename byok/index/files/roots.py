@@ -1,4 +1,4 @@
-"""Folders that may be workspaces, and what their ignore files say."""
+"""Which folders may be workspaces, and the ignore rules of a workspace."""
 
 import os
 from functools import partial
@@ -12,7 +12,7 @@ from byok.index.options import IndexOptions
 
 
 def rules_of(root: Path, options: IndexOptions) -> Rules:
-    """Return the rules of a workspace; byok's own folders below it stay out."""
+    """Return the ignore rules of a workspace; byok's own folders are left out."""
     return Rules(
         partial(_ignore_file, root),
         outside=partial(rules_outside, root, IGNORE_FILES),
@@ -36,10 +36,10 @@ def _ignore_file(root: Path, path: str) -> bytes | None:
 
 
 def check_root(root: Path) -> Path:
-    """Return a folder in its real form if it may be a workspace.
+    """Return the resolved path of a folder that may be a workspace.
 
     Raises:
-        ConfigError: it is no folder, a whole disk or home, or another user's.
+        ConfigError: it is not a folder, a whole disk or home, or another user's.
     """
     try:
         real = root.expanduser().resolve(strict=True)

@@ -1,4 +1,4 @@
-"""The walk over a workspace: what may be indexed, what is left out and why.
+"""Walks a workspace: yields files to index, and skipped paths with the reason.
 
 A synchronous generator, driven from a thread. Folders are opened from the root's
 descriptor without following links; ignored folders are not entered, nor is anything

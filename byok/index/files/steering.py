@@ -1,4 +1,4 @@
-"""Files that nobody searches and whose change matters all the same."""
+"""Files that control indexing: ignore files and git's own, watched but not indexed."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,7 +26,7 @@ class Steering(NamedTuple):
 
 
 def steering_of(root: Path) -> Steering:
-    """Return the files that steer a workspace; they may be missing."""
+    """Return the control files of a workspace; they may not exist."""
     repository = repository_of(root)
     moves = repository.moves if repository else []
     outside = [path for path, _ in places_outside(root, IGNORE_FILES)]

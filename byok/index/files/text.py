@@ -1,4 +1,4 @@
-"""The bytes of a file as text, or the reason why they are none."""
+"""Decodes files to text, or says why a file is not text."""
 
 import codecs
 import re

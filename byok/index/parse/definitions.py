@@ -32,7 +32,7 @@ class Definition(NamedTuple):
 
 
 def definitions(text: bytes, language: str) -> list[Definition]:
-    """Return what a text defines, outer definitions before the inner ones.
+    """Return the definitions in a text, outer ones before inner ones.
 
     Lines are counted by line feeds alone. Without a grammar or a query for the language
     there are none.

@@ -1,4 +1,4 @@
-"""A file version becomes chunks and their terms. Pure: the same in every process."""
+"""Turns a file version into chunks and terms; pure, the same in every process."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ _GENERATED = re.compile(r".*\.(?:min\.(?:js|mjs|css)|map|snap|lock|sum)", re.I)
 
 
 def skip_reason(path: str) -> SkipReason | None:
-    """Return why a path is not worth reading, whatever it holds."""
+    """Return why a file is skipped by its name alone, None if it is not."""
     name = path.rpartition("/")[2]
     if name.lower() in _LOCK_NAMES or _GENERATED.fullmatch(name):
         return SkipReason.GENERATED
@@ -45,9 +45,9 @@ def skip_reason(path: str) -> SkipReason | None:
 
 
 def prepare(path: str, content: bytes, *, plain: bool = False) -> Prepared:
-    """Cut a file version and return the terms of its chunks, or why there are none.
+    """Cut a file version into chunks with their terms, or say why it has none.
 
-    `plain` leaves the parser out.
+    With `plain` no parser is used.
     """
     name = blob_name(path, content)
     text = _text(path, content)

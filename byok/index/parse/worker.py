@@ -1,4 +1,4 @@
-"""The process that parses: files in, prepared chunks out, until the pipe ends.
+"""The parser process: receives files, sends back chunks, until the pipe closes.
 
 What it parses may hang or kill it. It keeps a heartbeat for the pool, and an alarm
 that ends it where nobody else can: when the daemon itself is gone.
@@ -30,9 +30,9 @@ _REPLY_BYTES = 1024 * 1024
 
 
 class Beat(NamedTuple):
-    """A file is begun: its number in the batch, and the seconds computed till then.
+    """Heartbeat at the start of a file: its number in the batch, CPU seconds so far.
 
-    It has a pipe of its own, which nobody need read until a file takes long.
+    It has its own pipe, which the pool reads only when a file takes long.
     """
 
     number: int
@@ -43,14 +43,14 @@ BEAT = struct.Struct("=qd")
 
 
 class Prepare(Protocol):
-    """What makes chunks of a file version (`prepare.prepare`)."""
+    """Cuts a file version into chunks (implemented by `prepare.prepare`)."""
 
     def __call__(self, path: str, content: bytes, *, plain: bool) -> Prepared:
         """Return the file version, cut and tokenised."""
 
 
 class WorkerReply(NamedTuple):
-    """An outcome on its way through the pipe; the pool still has the job."""
+    """An outcome as it is sent through the pipe; `key` is that of its job."""
 
     key: int
     prepared: Prepared | None
@@ -63,7 +63,7 @@ class WorkerReply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:
-    """How a worker behaves: seconds until the alarm, nice value, bytes of memory."""
+    """Limits of a worker: seconds until its alarm, nice value, bytes of memory."""
 
     alarm: float = 30.0
     nice: int = 10
@@ -71,7 +71,7 @@ class WorkerLimits:
 
 
 def main(handle: int, beat_handle: int) -> None:
-    """Be a worker; the first message names what to run, and its limits."""
+    """Run a worker process; the first message names its function and limits."""
     windows = sys.platform == "win32"
     kind = getattr(connections, "PipeConnection" if windows else "Connection")
     connection, beat = kind(handle), kind(beat_handle, readable=False)
@@ -85,7 +85,7 @@ def main(handle: int, beat_handle: int) -> None:
 
 
 def run(connection: Connection, beat: Connection, limits: WorkerLimits) -> None:
-    """Work for a pool."""
+    """Answer a pool, with the real parser."""
     from byok.index.parse.prepare import prepare  # loads the parser: not for the parent
 
     work(connection, beat, limits, prepare)

@@ -44,7 +44,7 @@ Start = Callable[[str, WorkerLimits], WorkerProcess]
 
 
 class WorkersUnavailable(Exception):
-    """No worker can be started; what was not yielded is still to be done."""
+    """No worker process can be started; jobs without an outcome remain to be done."""
 
 
 @dataclass(slots=True, eq=False)
@@ -78,7 +78,7 @@ class Pool:
         target: str = "byok.index.parse.worker:run",
         start: Start = WorkerProcess,
     ) -> None:
-        """Start nothing yet; `limit` is in seconds per file, `memory` in bytes."""
+        """Start no process yet; `limit` is in seconds per file, `memory` in bytes."""
         self._size = size
         self._limit = limit
         self._limits = WorkerLimits(2 * _PATIENCE * limit, nice, memory)

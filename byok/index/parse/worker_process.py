@@ -1,4 +1,4 @@
-"""A process for parsing, started so that no folder it is about has a say.
+"""Starts a parser process that nothing in an indexed folder can influence.
 
 multiprocessing would start it with the current folder first in the search path: a
 repository with a `pickle.py` would run code. So it is an isolated Python (`-I`), whose

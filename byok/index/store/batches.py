@@ -1,8 +1,30 @@
-"""Writing the index: rows and documents, in an order that survives a kill.
+"""Writing the index: rows and documents, in an order that survives a crash.
 
-A blob's row says TO_INDEX before its documents are added and INDEXED only after they
-are committed; TO_REMOVE before they are deleted, and the row goes after. Whatever
-happens between, `recovery` knows which documents may be missing or left over.
+SQLite and tantivy cannot commit together. So the row of a blob says what may be half
+done, and every change has three steps:
+
+    adding:    row TO_INDEX,  then documents added and committed,   then row INDEXED
+    removing:  row TO_REMOVE, then documents deleted and committed, then row deleted
+
+After a kill at any moment, `recovery` finds TO_INDEX and TO_REMOVE rows and repeats
+their step. Adding begins with a delete, so repeating it leaves no document twice.
+TO_INDEX is also what clients are told as "not searchable yet".
+
+What was tried (kill -9, then each document compared with the rows):
+- tantivy first, then SQLite: 16 of 25 kills left documents without a row, and their ids
+  were given to other files later. The rows cannot tell.
+- SQLite with its final state first: 25 of 25 kills left files that are never found.
+- this order: 115 kills, 91 of them inconsistent before recovery, none after it.
+
+Rules that follow from it:
+- Ids are never used again (AUTOINCREMENT): documents of a deleted row may still exist.
+- `put` may be called many times before one `flush`, because a tantivy commit is costly
+  and a SQLite transaction is not. `_added` and `_removed` are what the flush settles.
+- If tantivy fails, it has lost everything since its last commit. `lost` then makes the
+  indexer put those batches again; without it they would be marked INDEXED by the next
+  flush although no document of them exists.
+- A blob that is removed and added again before a flush leaves `_removed`, or the flush
+  would delete its new documents.
 """
 
 import logging

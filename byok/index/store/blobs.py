@@ -1,4 +1,4 @@
-"""Blobs: file versions by name, and the content of those that clients count on."""
+"""Blob rows: file versions by name, and the contents that byok holds."""
 
 import logging
 import sqlite3
@@ -16,7 +16,7 @@ _LEVEL = 1  # against 6: twice as fast, a tenth larger
 
 
 class Known(NamedTuple):
-    """What is known of a name."""
+    """The row of a blob name; `held` says that its content is stored."""
 
     id: int
     state: int

@@ -1,4 +1,4 @@
-"""Checkpoints: sets of blob names that clients refer to by an id.
+"""Checkpoint rows: sets of blob names that clients refer to by an id.
 
 `set = set(checkpoint) ∪ added − deleted`. The id is a hash of the names, so equal sets
 have equal ids, also in a database made anew.

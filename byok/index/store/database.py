@@ -1,4 +1,4 @@
-"""The database of the context engine: blobs, checkpoints, workspaces and their files.
+"""Opens the SQLite database: checks it, migrates it, runs transactions.
 
 Its content is data, not a cache: what a client uploaded is nowhere else. So a damaged
 file is never replaced by an empty one; byok stops and says where it lies.

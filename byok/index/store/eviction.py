@@ -1,4 +1,4 @@
-"""Making room: what nobody uses goes, what anybody uses stays."""
+"""Eviction of uploads, checkpoints and names that have not been used for long."""
 
 import logging
 import sqlite3

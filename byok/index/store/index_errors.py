@@ -1,4 +1,4 @@
-"""What can go wrong with the lexical index, and what to do about it."""
+"""Errors of the lexical index, and their translation from tantivy's."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _MEND = "A full disk needs room; `byok index rebuild` mends a damaged index."
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Turn tantivy's errors into byok's; a panic is not even an Exception."""
+    """Turn tantivy's errors into byok's, also its panics (a BaseException)."""
     try:
         yield
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What is stored as bytes: spans of a blob, members of a checkpoint, commits."""
+"""Binary columns: spans of a blob, members of a checkpoint, commits."""
 
 import zlib
 from array import array

@@ -1,4 +1,4 @@
-"""After a break: rows and documents are brought together again."""
+"""Recovery after a crash: makes rows and index documents agree again."""
 
 import logging
 import sqlite3
@@ -23,7 +23,7 @@ _VERSION_KEY = "index_version"  # in `meta`: all blobs have it
 
 
 def recover(database: Database, index: ChunkIndex) -> None:
-    """Take back what was half done, before anything else is."""
+    """Undo unfinished work and repair the index; runs before anything else."""
     if index.was_new:
         forget_index(database, index)
     _repair(

@@ -1,4 +1,4 @@
-"""The files of a tantivy index: whether they are whole, and which are left over.
+"""The files of a tantivy index: checksums, and leftovers of broken commits.
 
 Each ends with a checksum. tantivy looks at it only when asked, which its Python binding
 cannot do; a damaged file would give wrong hits, or a panic, whenever it is first read.

@@ -1,4 +1,4 @@
-"""Database, lexical index and the threads that may touch them.
+"""Composes database and lexical index, and says which thread may use what.
 
 One thread writes; reading happens on a second connection, which never waits for the
 writer (SQLite's WAL).
@@ -31,7 +31,7 @@ P = ParamSpec("P")
 
 
 class Store:
-    """Everything that the context engine keeps, opened and recovered.
+    """Database and lexical index, opened and recovered.
 
     `on_written` is told of each file in the writer thread.
     """
@@ -72,18 +72,18 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Lend the reading connection for a short while."""
+        """Lend the connection for reading; keep it only briefly."""
         with self._reading:
             yield self._reader
 
     def writing(
         self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> Future[T]:
-        """Run some work in the writer thread, after what waits there already."""
+        """Queue some work for the writer thread."""
         return self._writer.submit(work, *args, **kwargs)
 
     def change(self, work: Callable[[sqlite3.Connection], T]) -> Future[T]:
-        """Run some work in the writer thread as one durable transaction."""
+        """Queue some work for the writer thread, as one durable transaction."""
 
         def transaction() -> T:
             with self.database.writing() as db:
@@ -108,7 +108,7 @@ class Store:
     def put(self, outcomes: Sequence[tuple[IndexTask, Outcome]]) -> None:
         """Write one batch of prepared files, and wait until it is written.
 
-        Where this or `flush` fails, all batches since the last flush must be repeated.
+        If this or `flush` fails, repeat all batches since the last flush.
         """
 
         def work() -> None:
@@ -135,10 +135,10 @@ class Store:
         self._writer.submit(step).result()
 
     def check_room_to_rebuild(self) -> None:
-        """Look whether the disk has room for a second index beside this one.
+        """Check that the disk has room for a second index beside this one.
 
         Raises:
-            NotReady: 507, it has not.
+            NotReady: status 507, it has not.
         """
         needed = self.index.bytes
         if shutil.disk_usage(self.database.path.parent).free < needed + self.spare:
@@ -150,7 +150,7 @@ class Store:
             )
 
     def content(self, blob_id: int) -> bytes | None:
-        """Return held content; what is damaged is dropped, and asked for again."""
+        """Return held content; damaged content is dropped, and clients asked for it."""
         with self.reading() as db:
             found = blobs.content_of(db, blob_id)
             damaged = (
@@ -164,14 +164,14 @@ class Store:
         return found
 
     def parser_crashers(self) -> frozenset[bytes]:
-        """Return the file versions that parsers died of."""
+        """Return the names of file versions that crashed the parser."""
         with self.reading() as db:
             return frozenset(
                 name for (name,) in db.execute("SELECT name FROM parser_crasher")
             )
 
     def close(self) -> None:
-        """Finish what is being written, and close; what fails is mended by recovery."""
+        """Finish what is being written, and close; the next start recovers failures."""
         clean = False
         try:
             self._writer.submit(self.batches.flush).result()

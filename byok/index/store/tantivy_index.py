@@ -54,14 +54,14 @@ class TantivyIndex:
     """The lexical index; adding and removing belong to one thread, searching to any."""
 
     def __init__(self, folder: Path) -> None:
-        """Open or make the index; one that cannot be opened is set aside.
+        """Open or create the index; a damaged one is moved aside.
 
-        `was_new` says that nothing is in it, whatever the database says.
+        `was_new` says that it is empty, whatever the database says.
 
         Raises:
             IndexInUse: another process writes to it.
-            ConfigError: the folder may be somebody else's.
-            DiskFull: it stays as it is.
+            ConfigError: the folder is not byok's own.
+            DiskFull: the index stays as it is.
         """
         segments.check_folder(folder)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -123,9 +123,9 @@ class TantivyIndex:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether its files are not whole.
+        """Whether its files are damaged.
 
-        A merge that ends meanwhile takes some away, so they are looked at twice.
+        A merge that ends meanwhile removes some, so they are checked twice.
         """
         return all(segments.find_damaged(self._folder) for _ in range(2))
 
@@ -179,7 +179,7 @@ class TantivyIndex:
         """Return the best chunks of the view, best first; `terms` have weights.
 
         A view of most chunks is filtered after the search, a small one within it: both
-        give the exact best (storage.md's measurements: 3-6 ms at 400,000 chunks).
+        return the exact best ones, in 3-6 ms at 400,000 chunks.
         """
         if not terms or not view.ids:
             return []
@@ -258,7 +258,7 @@ class TantivyIndex:
         return Counter(int(blob or 0) for blob in found)
 
     def close(self) -> None:
-        """Let the writer and its lock go; what was not committed is lost."""
+        """Release the writer and its lock; what was not committed is lost."""
         writer, self._writer = self._writer, None
         if writer is None:
             return

@@ -1,4 +1,4 @@
-"""Files of workspaces that clients ask about are copied into the store.
+"""Copies files of workspaces into the store when clients ask about them.
 
 A name may be called known only while its content is held: a checkpoint must not point
 at a file that has changed since.

@@ -1,4 +1,4 @@
-"""What a commit's message says about the code, without what it says to machines."""
+"""Cleans commit messages: no links, numbers, trailers or code."""
 
 import re
 

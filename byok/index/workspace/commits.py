@@ -1,4 +1,4 @@
-"""The history of one workspace, read again when something else is checked out."""
+"""Keeps the commits of one workspace up to date."""
 
 import asyncio
 from pathlib import Path
@@ -11,7 +11,7 @@ from byok.index.workspace.git_history import head, read_history
 
 
 class Commits:
-    """What git's log says of a workspace; runs in the loop, reads in threads."""
+    """The git log of a workspace; runs in the event loop, reads in threads."""
 
     def __init__(self, workspace_id: int, root: Path, store: Store) -> None:
         self.history: CommitHistory | None = None

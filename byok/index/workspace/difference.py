@@ -1,4 +1,4 @@
-"""What differs between a workspace on disk and what is known of it."""
+"""Compares a workspace on disk with the index."""
 
 import sys
 from collections.abc import Collection, Iterable
@@ -22,7 +22,7 @@ class Difference(NamedTuple):
 
 
 class Disk:
-    """A workspace on disk; every call blocks, and watches the folders it looks into."""
+    """A workspace on disk; calls block, and watch each folder they look into."""
 
     def __init__(self, workspace: Workspace, store: Store, watcher: Watcher) -> None:
         self._workspace = workspace

@@ -1,4 +1,4 @@
-"""The commits of a workspace, read with git, which may not run anything it finds.
+"""Reads the commits of a workspace with git, which may run no program of it.
 
 A repository is data of strangers, and git can be told by its configuration to start
 programs (hooks, monitors, filters, pagers, transports, gpg). All of them are off here,

@@ -1,4 +1,4 @@
-"""Watches on single folders, as Linux has them.
+"""File watching on Linux: one inotify watch for each folder.
 
 A watch belongs to a folder however it is called, so each folder is watched by its one
 name without links, and only folders that a walk enters. The C library is called here:

@@ -1,4 +1,4 @@
-"""Work that is done one at a time, and to its end even if nobody waits for it any more.
+"""Runs changes one at a time, and to the end even if the caller is cancelled.
 
 A client that hangs up cancels what it asked for; half of it done is worse than none.
 """
@@ -11,14 +11,14 @@ T = TypeVar("T")
 
 
 class SerialTasks:
-    """Runs works one after another, each in a task of its own."""
+    """Runs coroutines one after another, each in its own asyncio task."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Return what the work does; who is cancelled here does not break it off."""
+        """Return the result of some work; cancelling the caller does not stop it."""
 
         async def alone() -> T:
             async with self._lock:
@@ -30,7 +30,7 @@ class SerialTasks:
         return await asyncio.shield(task)
 
     async def close(self) -> None:
-        """Break off what still runs."""
+        """Cancel what still runs, and wait for it."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

@@ -1,4 +1,28 @@
-"""Keeping one workspace and the index the same."""
+"""Keeps the index of one workspace the same as the folder on disk.
+
+Three sources tell of changes, because none is enough alone:
+- Events of the system come within milliseconds, but are lost: queues overflow, network
+  disks send none, a folder is created and filled before it is watched.
+- A comparison of everything (size, times, inode) finds what events missed. It runs each
+  `compare_seconds`, and beside a question if the last one is a minute old. 50,000 files
+  take half a second, so each comparison may use 5 % of the time at most.
+- A second look, 2.2 seconds after a file was read. Time stamps are coarse: a change
+  right after reading may leave the same size and time, and would never be noticed.
+
+Whatever the source, the path is the same: `Disk` compares with the rows, files that are
+gone are dropped, changed ones are queued. Only one comparison runs at a time
+(`_one_at_a_time`); two would queue files twice and drop what the other just found.
+
+Details that are easy to break:
+- A whole comparison drops the queued tasks of its folders first and finds them again.
+  Tasks that it does not find again, although they waited, get a second look.
+- If the folder is gone, nothing is dropped: a disk may be mounted again.
+- With too many files the phase is TOO_LARGE, events only shorten the time to the next
+  comparison, and ripgrep answers until the folder is small enough.
+- A failure is looked at again (`_handle_end`) and never ends the watching. The user
+  sees it as a note; the daemon goes on.
+- An ignore file that changes leads to a scan, because it changes what other files are.
+"""
 
 import asyncio
 import logging

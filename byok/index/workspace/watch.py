@@ -1,4 +1,4 @@
-"""Noticing that files change: what the system tells, in heaps, as long as it does."""
+"""Collects change events of a folder into batches; polls if watching fails."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What tells that something changed below a folder, as each system has it."""
+"""File watching by operating system: one interface, chosen by platform."""
 
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""One folder that the user declared: what is in it, how far indexing it has come."""
+"""One workspace: a declared folder, its files and their blobs."""
 
 import threading
 import time
@@ -24,7 +24,7 @@ class TooManyFiles(Exception):
 
 
 class Stopped(Exception):
-    """The walk was broken off."""
+    """The walk was stopped before its end."""
 
 
 class Comparison(NamedTuple):
@@ -36,7 +36,7 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a workspace is; `percentage` of the files that were to be read."""
+    """Progress of a workspace; `percentage` is of the files queued for reading."""
 
     root: str
     phase: Phase
@@ -202,14 +202,15 @@ class Workspace:
         return self.steering
 
     def stop(self) -> None:
-        """Break off a walk that is under way."""
+        """Stop a walk that is running."""
         self._stopped = True
 
 
 def is_unsettled(facts: FileFacts, now_ns: int | None = None) -> bool:
-    """Tell whether a later change could leave these very facts: read it once more.
+    """Tell whether a file was changed so recently that it must be read again.
 
-    A time stamp in the future says nothing; then the change of the entry counts.
+    A change within the resolution of time stamps would leave the same facts. A time
+    stamp in the future is ignored.
     """
     now = time.time_ns() if now_ns is None else now_ns
     stamps = [stamp for stamp in (facts.mtime_ns, facts.ctime_ns) if stamp <= now]
