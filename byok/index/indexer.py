@@ -34,7 +34,7 @@ from typing import Protocol
 
 from byok.index.files.scan import WHOLE, is_below
 from byok.index.store.index_errors import reason
-from byok.index.types import IndexTask, Outcome, ParseJob, WorkspaceTask
+from byok.index.types import IndexTask, ParseJob, ParseOutcome, WorkspaceTask
 
 _log = logging.getLogger(__name__)
 _BATCH = 64
@@ -47,7 +47,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 class Workers(Protocol):
     """Prepares files for the index (implemented by `worker_pool.Pool`)."""
 
-    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[Outcome]:
+    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[ParseOutcome]:
         """Yield an outcome for each job, in any order."""
 
     def close(self) -> None:
@@ -57,7 +57,7 @@ class Workers(Protocol):
 class Writer(Protocol):
     """Stores prepared files (implemented by `Store`); every call blocks."""
 
-    def put(self, outcomes: Sequence[tuple[IndexTask, Outcome]]) -> None:
+    def put(self, outcomes: Sequence[tuple[IndexTask, ParseOutcome]]) -> None:
         """Write one batch."""
 
     def flush(self) -> None:
@@ -197,7 +197,7 @@ class Indexer:
         """Prepare and write until nothing waits, then make it searchable."""
         taken: dict[int, IndexTask] = {}
         unflushed: list[IndexTask] = []
-        batch: list[tuple[IndexTask, Outcome]] = []
+        batch: list[tuple[IndexTask, ParseOutcome]] = []
         flushed = time.monotonic()
         jobs = self._jobs(taken)
         try:

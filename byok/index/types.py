@@ -149,7 +149,7 @@ class ParseJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ParseOutcome:
     """The result of a job; `facts` only for files, `plain` if no parser was used.
 
     With neither `prepared` nor `reason` the file is still the known version.

@@ -13,7 +13,7 @@ from byok.index.files.reading import Folder, Unreadable
 from byok.index.options import IndexOptions
 from byok.index.parse.prepare import prepare
 from byok.index.store.store import Store
-from byok.index.types import Outcome, ParseJob, Phase
+from byok.index.types import ParseJob, ParseOutcome, Phase
 from byok.index.versions import MAX_BYTES
 
 SECONDS = 20.0
@@ -32,7 +32,7 @@ class InlineWorkers:
         self.gate = threading.Event()
         self.gate.set()
 
-    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[Outcome]:
+    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[ParseOutcome]:
         for job in jobs:
             if self.failures:
                 self.failures -= 1
@@ -45,7 +45,7 @@ class InlineWorkers:
         self.closed += 1
 
 
-def outcome(job: ParseJob) -> Outcome:
+def outcome(job: ParseJob) -> ParseOutcome:
     """Read and prepare one file version."""
     content, facts = job.content, None
     if content is None:
@@ -53,9 +53,9 @@ def outcome(job: ParseJob) -> Outcome:
             with Folder(Path(job.root)) as folder:
                 content, facts = folder.read(job.path, MAX_BYTES)
         except Unreadable as error:
-            return Outcome(job, None, error.reason)
+            return ParseOutcome(job, None, error.reason)
     made = prepare(job.path, content, plain=job.plain)
-    return Outcome(job, made, made.reason, facts)
+    return ParseOutcome(job, made, made.reason, facts)
 
 
 @asynccontextmanager

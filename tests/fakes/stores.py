@@ -21,8 +21,8 @@ from byok.index.types import (
     Document,
     FileFacts,
     IndexTask,
-    Outcome,
     ParseJob,
+    ParseOutcome,
     Prepared,
     Span,
     UploadTask,
@@ -51,17 +51,17 @@ def words(path: str, *chunks: str) -> Prepared:
 
 def of_file(
     path: str, prepared: Prepared | None, workspace_id: int = 1
-) -> tuple[IndexTask, Outcome]:
+) -> tuple[IndexTask, ParseOutcome]:
     """Return a file of a workspace, and what workers say of it."""
     task = WorkspaceTask(workspace_id, path)
-    return task, Outcome(ParseJob(0, path), prepared, facts=FACTS)
+    return task, ParseOutcome(ParseJob(0, path), prepared, facts=FACTS)
 
 
 def of_upload(
     blob_id: int, path: str, prepared: Prepared | None
-) -> tuple[IndexTask, Outcome]:
+) -> tuple[IndexTask, ParseOutcome]:
     """Return an upload, and what workers say of it."""
-    return UploadTask(blob_id, path), Outcome(ParseJob(0, path), prepared)
+    return UploadTask(blob_id, path), ParseOutcome(ParseJob(0, path), prepared)
 
 
 def view(*ids: int, chunks: int = 0, key: str = "") -> View:
@@ -77,10 +77,10 @@ def ids_of(hits: list[ChunkScore]) -> list[int]:
 class PlainWorkers:
     """Prepares in this process, without a parser."""
 
-    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[Outcome]:
+    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[ParseOutcome]:
         for job in jobs:
             assert job.content is not None
-            yield Outcome(job, prepare(job.path, job.content, plain=True))
+            yield ParseOutcome(job, prepare(job.path, job.content, plain=True))
 
     def close(self) -> None:
         pass

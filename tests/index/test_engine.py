@@ -17,7 +17,7 @@ from byok.index.engine import ContextEngine
 from byok.index.parse.prepare import prepare
 from byok.index.report import totals
 from byok.index.store.lexical import View
-from byok.index.types import Outcome, ParseJob, Phase, SkipReason, State
+from byok.index.types import ParseJob, ParseOutcome, Phase, SkipReason, State
 from byok.index.versions import blob_name
 from byok.index.workspace.workspace import total_view
 from tests.fakes.engines import (
@@ -537,7 +537,7 @@ class Dying(InlineWorkers):
         super().__init__()
         self.spared: list[str] = []
 
-    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[Outcome]:
+    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[ParseOutcome]:
         for told in super().prepare(jobs):
             job, made = told.job, told.prepared
             if made is not None and made.name in job.parser_crashers:

@@ -8,8 +8,8 @@ import pytest
 from byok.index.indexer import Indexer
 from byok.index.types import (
     IndexTask,
-    Outcome,
     ParseJob,
+    ParseOutcome,
     Prepared,
     UploadTask,
     WorkspaceTask,
@@ -26,7 +26,7 @@ class Shelf:
         self.failures = 0
         self.contents: dict[int, bytes] = {}
 
-    def put(self, outcomes: Sequence[tuple[IndexTask, Outcome]]) -> None:
+    def put(self, outcomes: Sequence[tuple[IndexTask, ParseOutcome]]) -> None:
         if self.failures:
             self.failures -= 1
             raise OSError("no space left on device")
@@ -60,11 +60,11 @@ class Hands:
         self.sizes.append(size)
         return self
 
-    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[Outcome]:
+    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[ParseOutcome]:
         for job in jobs:
             self.gate.wait(SECONDS)
             self.contents.append(job.content)
-            yield Outcome(job, Prepared(b"n", 1))
+            yield ParseOutcome(job, Prepared(b"n", 1))
 
     def close(self) -> None:
         self.closed += 1

@@ -12,7 +12,7 @@ import pytest
 from byok.code_query import Upload
 from byok.errors import NotReady
 from byok.index.store.blobs import content_of, find_known
-from byok.index.types import IndexTask, Outcome, ParseJob, Prepared
+from byok.index.types import IndexTask, ParseJob, ParseOutcome, Prepared
 from byok.index.uploads import Missing, Uploads
 from byok.index.versions import MAX_BYTES
 from tests.fakes.disk import fill, mounted
@@ -29,7 +29,7 @@ class Held(PlainWorkers):
 
     go = threading.Event()
 
-    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[Outcome]:
+    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[ParseOutcome]:
         assert self.go.wait(10)
         return super().prepare(jobs)
 
@@ -250,7 +250,7 @@ def write(root: Path, data: Upload) -> None:
     (root / data.path).write_bytes(data.content)
 
 
-def indexed(data: Upload) -> tuple[IndexTask, Outcome]:
+def indexed(data: Upload) -> tuple[IndexTask, ParseOutcome]:
     chunk = words(data.path, "common")
     prepared = Prepared(data.name, 1, None, chunk.spans, chunk.documents, data.path)
     return of_file(data.path, prepared)

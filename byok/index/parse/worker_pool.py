@@ -23,8 +23,8 @@ from byok.index.parse.worker_replies import (
     read_outcomes,
 )
 from byok.index.types import (
-    Outcome,
     ParseJob,
+    ParseOutcome,
     SkipReason,
 )
 
@@ -89,7 +89,7 @@ class Pool:
         self._failures = 0
         self._next_start = 0.0
 
-    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[Outcome]:
+    def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[ParseOutcome]:
         """Yield each job's outcome as it comes, in any order; take jobs as needed.
 
         Blocks. The job of an outcome has `plain` set if its file had to be repeated.
@@ -166,9 +166,9 @@ class Pool:
             self._end(one)
             self._todo.appendleft(batch)
 
-    def _listen(self) -> list[Outcome]:
+    def _listen(self) -> list[ParseOutcome]:
         """Wait a little and return what came."""
-        outcomes: list[Outcome] = []
+        outcomes: list[ParseOutcome] = []
         by_connection = {one.process.connection: one for one in self._workers}
         if not by_connection:
             time.sleep(_POLL_SECONDS)
@@ -187,7 +187,7 @@ class Pool:
                 outcomes += self._replace_worker(one, "a file took too long")
         return outcomes
 
-    def _receive(self, one: _Worker) -> list[Outcome]:
+    def _receive(self, one: _Worker) -> list[ParseOutcome]:
         received = one.process.connection.recv_bytes(_REPLY_BYTES)
         message = read_message(received)
         one.heard = time.monotonic()
@@ -218,7 +218,7 @@ class Pool:
         starved = used is not None and used - one.beat.computed < self._limit / 2
         return not starved or seconds > _PATIENCE * self._limit
 
-    def _replace_worker(self, one: _Worker, why: str) -> list[Outcome]:
+    def _replace_worker(self, one: _Worker, why: str) -> list[ParseOutcome]:
         """End a worker that was lost, and let others do its batch."""
         _log.warning("parser process %d was lost: %s", one.process.pid, why)
         if not one.ready:
@@ -238,7 +238,7 @@ class Pool:
         if batch:
             self._todo.appendleft(batch)
         if culprit.plain:
-            return [Outcome(culprit, None, SkipReason.NOT_ACCESSIBLE, plain=True)]
+            return [ParseOutcome(culprit, None, SkipReason.NOT_ACCESSIBLE, plain=True)]
         self._todo.appendleft([replace(culprit, plain=True)])
         return []
 

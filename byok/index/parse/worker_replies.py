@@ -12,8 +12,8 @@ from byok.index.parse.worker import WorkerReply
 from byok.index.types import (
     Document,
     FileFacts,
-    Outcome,
     ParseJob,
+    ParseOutcome,
     Prepared,
     SkipReason,
     Span,
@@ -41,7 +41,7 @@ def read_message(received: bytes) -> object:
         raise UnreadableReply(type(error).__name__) from error
 
 
-def read_outcomes(message: object, batch: Sequence[ParseJob]) -> list[Outcome]:
+def read_outcomes(message: object, batch: Sequence[ParseJob]) -> list[ParseOutcome]:
     """Return the outcomes of the first jobs of a batch.
 
     Raises:
@@ -55,7 +55,7 @@ def read_outcomes(message: object, batch: Sequence[ParseJob]) -> list[Outcome]:
             raise UnreadableReply("a reply to another job")
         if not isinstance(reply.prepared, Prepared | None):
             raise UnreadableReply("not a prepared file")
-        outcomes.append(Outcome(job, *reply[1:]))
+        outcomes.append(ParseOutcome(job, *reply[1:]))
     return outcomes
 
 

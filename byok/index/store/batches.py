@@ -41,7 +41,7 @@ from byok.index.store.packing import pack_spans
 from byok.index.types import (
     FileFacts,
     IndexTask,
-    Outcome,
+    ParseOutcome,
     Prepared,
     SkipReason,
     UploadTask,
@@ -78,7 +78,7 @@ class Batches:
         self._added: set[int] = set()
         self._removed: set[int] = set()
 
-    def put(self, outcomes: Sequence[tuple[IndexTask, Outcome]]) -> list[Written]:
+    def put(self, outcomes: Sequence[tuple[IndexTask, ParseOutcome]]) -> list[Written]:
         """Write one batch; returns what the files of workspaces are now.
 
         The documents are found after `flush`.
@@ -120,7 +120,7 @@ class Batches:
         self,
         db: sqlite3.Connection,
         blob_id: int,
-        outcome: Outcome,
+        outcome: ParseOutcome,
         ready: dict[int, Prepared],
     ) -> None:
         prepared = outcome.prepared or Prepared(b"", 0, outcome.reason)
@@ -140,7 +140,7 @@ class Batches:
         self,
         db: sqlite3.Connection,
         task: WorkspaceTask,
-        outcome: Outcome,
+        outcome: ParseOutcome,
         ready: dict[int, Prepared],
     ) -> Written:
         workspace_id, path, prepared = task.workspace_id, task.path, outcome.prepared

@@ -21,7 +21,7 @@ from byok.index.store.batches import Batches, Written
 from byok.index.store.database import Database, read_only
 from byok.index.store.lexical import LexicalIndex
 from byok.index.store.tantivy_index import TantivyIndex
-from byok.index.types import IndexTask, Outcome
+from byok.index.types import IndexTask, ParseOutcome
 
 _log = logging.getLogger(__name__)
 _SPARE_BYTES = 512 * 2**20
@@ -105,7 +105,7 @@ class Store:
         with _sqlite_error(self.database.path):
             return await asyncio.wrap_future(self.writing(work))
 
-    def put(self, outcomes: Sequence[tuple[IndexTask, Outcome]]) -> None:
+    def put(self, outcomes: Sequence[tuple[IndexTask, ParseOutcome]]) -> None:
         """Write one batch of prepared files, and wait until it is written.
 
         If this or `flush` fails, repeat all batches since the last flush.

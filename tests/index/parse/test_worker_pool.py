@@ -17,7 +17,7 @@ from byok.index.parse.prepare import prepare
 from byok.index.parse.worker import WorkerLimits
 from byok.index.parse.worker_pool import BATCH_FILES, Pool, WorkersUnavailable
 from byok.index.parse.worker_process import WorkerProcess
-from byok.index.types import Outcome, ParseJob, SkipReason
+from byok.index.types import ParseJob, ParseOutcome, SkipReason
 
 pytestmark = pytest.mark.slow  # it starts programs, or works for seconds
 
@@ -40,7 +40,7 @@ def named(*paths: str) -> list[ParseJob]:
     return [ParseJob(key, path, content=b"x") for key, path in enumerate(paths)]
 
 
-def by_path(outcomes: list[Outcome]) -> dict[str, Outcome]:
+def by_path(outcomes: list[ParseOutcome]) -> dict[str, ParseOutcome]:
     assert len({one.job.key for one in outcomes}) == len(outcomes)
     return {one.job.path: one for one in outcomes}
 

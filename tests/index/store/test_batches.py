@@ -11,8 +11,8 @@ from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE
 from byok.index.store.packing import unpack_spans
 from byok.index.types import (
     IndexTask,
-    Outcome,
     ParseJob,
+    ParseOutcome,
     Prepared,
     SkipReason,
     UploadTask,
@@ -176,8 +176,8 @@ def test_an_outcome_for_an_upload_that_is_gone_is_not_kept(opened: Opened) -> No
     opened.check()
 
 
-def failed(task: IndexTask, reason: SkipReason) -> tuple[IndexTask, Outcome]:
-    return task, Outcome(ParseJob(1, task.path), None, reason)
+def failed(task: IndexTask, reason: SkipReason) -> tuple[IndexTask, ParseOutcome]:
+    return task, ParseOutcome(ParseJob(1, task.path), None, reason)
 
 
 def test_what_cannot_be_indexed_is_known_with_its_reason(opened: Opened) -> None:
@@ -211,9 +211,9 @@ def test_files_of_a_workspace_that_was_forgotten_are_not_kept(opened: Opened) ->
     assert opened.database.one("SELECT count(*) FROM blob") == 0
 
 
-def unchanged(path: str, known: bytes) -> tuple[IndexTask, Outcome]:
+def unchanged(path: str, known: bytes) -> tuple[IndexTask, ParseOutcome]:
     task = WorkspaceTask(1, path, known=known)
-    return task, Outcome(ParseJob(1, path, known=known), None, facts=FACTS)
+    return task, ParseOutcome(ParseJob(1, path, known=known), None, facts=FACTS)
 
 
 def test_an_unchanged_file_keeps_its_blob(opened: Opened) -> None:
