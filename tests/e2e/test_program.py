@@ -311,7 +311,7 @@ def test_no_code_of_the_working_folder_is_run(
         check=False,
     )
     assert done.returncode == 78  # it came as far as the settings
-    assert b"no upstream 'nobody'" in done.stderr
+    assert b"Unknown upstream 'nobody'" in done.stderr
     assert not marker.exists()
 
 
