@@ -28,12 +28,14 @@ _COMMAND = re.compile(r"byok(?: (?!is\b)\S+)+")
 _TYPE = re.compile(r"(?:[A-Z][a-z0-9]+){2,}(?:\.\w+)*")
 _CALL = re.compile(r"([\w.]+)\(\)")
 _SETTING = re.compile(r"\[?([a-z_]+(?:\.[a-z_]+)+|[a-z_]+(?=\]))\]?(?: = .*)?")
-# Names of other programs, of clients, of upstreams and of what users type.
+_VARIABLE = re.compile(r"BYOK_([A-Z]+)__([A-Z_]+)(?:=.*)?")
+# Names of other programs, of clients, of upstreams, of what users type, of examples.
 FOREIGN = frozenset(
     {
         *(".cursor/mcp.json", "~/.cursor/mcp.json", ".venv/bin/byok", "settings.json"),
         *("augment.advanced.apiToken", "augment.advanced.completionURL", "api_url"),
         *("core.excludesFile", "info/exclude", "sha256", "streams/", "protocol/"),
+        *("byok/x/y.py", "tests/x/test_y.py", "/generate-branch-name"),
         *("save-file", "src/x.py", "chat/completions", "byok.NAME"),
         *("state/daemon.json", "state/log/byok.log", "HTTPS_PROXY"),
     }
@@ -45,8 +47,8 @@ def unknown_names(page: Path) -> list[str]:
     text, base = page.read_text("utf-8"), page.parent
     missing = [link for link in _LINK.findall(text) if not (base / link).exists()]
     for line in text.splitlines():
-        if _CASE.match(line):
-            continue  # what attackers send
+        if _CASE.match(line) or line.startswith("+"):
+            continue  # what attackers send; what a worked diff adds
         found = _ROOM.match(line)
         room = ROOT / found[1] if found else None
         missing += [name for name in _names(line) if not _exists(name, room)]
@@ -67,6 +69,8 @@ def _exists(name: str, room: Path | None) -> bool:
         return _is_option(name.split()[0])
     if _MODULE.fullmatch(name) or _PATH.fullmatch(name):
         return _is_file(name, room)
+    if found := _VARIABLE.fullmatch(name):
+        return _is_setting([found[1].lower(), found[2].lower()])
     if found := _SETTING.fullmatch(name):
         return _is_setting(found[1].split(".")) or _is_written(name)
     if _TYPE.fullmatch(name) or (found := _CALL.fullmatch(name)):
