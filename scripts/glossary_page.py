@@ -26,7 +26,7 @@ TERMS: dict[str, tuple[str, ...]] = {
     "byok/keys": ("KeyLadder",),
     "byok/retrieval": ("Retriever", "Scope", "CodeContext"),
     "byok/upstream": (
-        *("Upstream", "WindowedUpstream", "Router", "Catalog", "Breaker"),
+        *("Upstream", "WindowedUpstream", "Router", "Catalog", "CircuitBreaker"),
         *("Timeouts", "OfficialService"),
     ),
     "byok/config": ("Settings",),

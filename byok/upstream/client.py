@@ -179,7 +179,7 @@ class HttpUpstream:
                         if (size := size + len(data)) > MAX_ANSWER_BYTES:
                             raise _too_large()
                         batch, failure = feed_read(stage, data)
-                        watch.note_bytes(told=bool(batch))
+                        watch.note_bytes(has_event=bool(batch))
                         if batch:
                             yield batch
                         if failure:

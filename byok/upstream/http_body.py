@@ -105,7 +105,7 @@ def describing_headers(response: httpx.Response) -> dict[str, str]:
 
 
 async def pass_on(
-    response: httpx.Response, name: str, url: str, patience: Timeouts
+    response: httpx.Response, name: str, url: str, timeouts: Timeouts
 ) -> AsyncGenerator[bytes, None]:
     """Give the reads of an answer as they come; `name` and `url` are for errors.
 
@@ -114,11 +114,11 @@ async def pass_on(
     """
     body = body_of(response)
     read = current_record().tap_reads(body.read)
-    with Watch(patience, body.abort) as watch:
+    with Watch(timeouts, body.abort) as watch:
         try:
             with translate_errors(url):
                 while data := await read():
-                    watch.note_bytes(told=True)
+                    watch.note_bytes(has_event=True)
                     yield data
         except UpstreamUnreachable as error:
             failure = watch.failure or error

@@ -8,21 +8,21 @@ from typing import Protocol
 import httpx
 
 from byok.errors import ConnectFailed, RefusalKind, UpstreamRefused
-from byok.upstream.breaker import Breaker
+from byok.upstream.circuit_breaker import CircuitBreaker
 from byok.upstream.failures import is_refused, translate_errors
 from byok.upstream.http_body import hang_up
-from byok.upstream.timeouts import NOT_BEGUN, too_slow
-from byok.upstream.transport import CONNECT_SECONDS, Route, Transports
+from byok.upstream.timeouts import NOT_BEGUN, REMOTE, Timeouts, too_slow
+from byok.upstream.transport import Route, Transports
 from byok.urls import is_loopback
 
 
 @dataclass(frozen=True, slots=True)
 class Callee:
-    """Who is called; `first` is how many seconds the head of an answer may take."""
+    """One HTTP server: its name for users, where it is and how it is reached."""
 
     name: str
     base_url: str
-    first: float
+    timeouts: Timeouts = REMOTE
     breaker_pause: float = 30.0
     route: Route = field(default_factory=Route)
 
@@ -52,12 +52,14 @@ class Caller:
         transports: Transports,
         key: KeySource,
         *,
-        breaker: Breaker | None = None,
+        breaker: CircuitBreaker | None = None,
     ) -> None:
         self._callee = callee
         self._transports = transports
         self._key = key
-        self._breaker = breaker or Breaker(callee.breaker_pause, upstream=callee.name)
+        self._breaker = breaker or CircuitBreaker(
+            callee.breaker_pause, upstream=callee.name
+        )
 
     async def call(
         self,
@@ -107,11 +109,11 @@ class Caller:
                     headers=headers,
                     # A stream spares httpx the headers that aiohttp adds anyway.
                     stream=httpx.ByteStream(content or b""),
-                    extensions={"timeout": {"connect": CONNECT_SECONDS}},
+                    extensions={"timeout": {"connect": callee.timeouts.connect}},
                 )
                 request.read()
                 transport = self._transports.by(callee.route)
-                async with asyncio.timeout(callee.first):
+                async with asyncio.timeout(callee.timeouts.first_byte):
                     response = await transport.handle_async_request(request)
         except TimeoutError as error:
             raise too_slow(NOT_BEGUN) from error

@@ -54,12 +54,12 @@ class OfficialService:
         redactor: Redactor,
         *,
         route: Route | None = None,
-        patience: Timeouts = REMOTE,
+        timeouts: Timeouts = REMOTE,
     ) -> None:
-        callee = Callee(OFFICIAL, base_url, patience.first_byte, route=route or Route())
+        callee = Callee(OFFICIAL, base_url, timeouts, route=route or Route())
         self._caller = Caller(callee, transports, key)
         self._redactor = redactor
-        self._patience = patience
+        self._timeouts = timeouts
         self.base_url = base_url
 
     @asynccontextmanager
@@ -84,7 +84,7 @@ class OfficialService:
                     )
                     stack.push_async_callback(hang_up, response)
                     _check(response)
-                    reads = pass_on(response, OFFICIAL, str(url), self._patience)
+                    reads = pass_on(response, OFFICIAL, str(url), self._timeouts)
                     await stack.enter_async_context(aclosing(reads))
                     first = await anext(reads, b"")
             except TimeoutError as error:

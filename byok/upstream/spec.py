@@ -74,7 +74,7 @@ class UpstreamSpec:
         return Callee(
             self.name,
             self.api.base_url,
-            self.timeouts.first_byte,
+            self.timeouts,
             self.breaker_pause,
             self.route,
         )

@@ -1,8 +1,8 @@
-"""How long an upstream may take: for its first word, between two, and in all.
+"""Timeouts of an upstream: connecting, the first byte, idle time, the whole answer.
 
-The first word of a local model comes after it has read the whole prompt, so local
-servers are given more time; many send the head of their answer long before it. Comments
-of a stream (": keep waiting") count as a sign of life, but not for ever.
+A local model answers only after it has read the whole prompt, so local servers get more
+time; many send the head of their answer long before. Comments of a stream (": keep
+waiting") keep a connection from being idle, but not for ever.
 """
 
 import asyncio
@@ -13,23 +13,31 @@ from typing import Self
 from byok.errors import UpstreamTimeout
 
 NOT_BEGUN = "it did not begin to answer in time."
+_SILENT = "it fell silent in the middle of its answer."
+_ALIVE = "it sent only signs of life for too long."
+_ENDLESS = "its answer took too long."
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
     """The timeouts of a request to an upstream, in seconds.
 
-    `first_byte` is for the head, and for silence until the first event after it; `idle`
-    between bytes from then on, `comments_only` between events, `total` for all.
+    Attributes:
+        connect: to establish a connection.
+        first_byte: to the head of an answer, and from there to its first event.
+        idle: between two reads after the first event.
+        comments_only: between two events, while only comments come.
+        total: for the whole answer.
     """
 
+    connect: float = 10.0
     first_byte: float = 120.0
     idle: float = 90.0
     comments_only: float = 600.0
     total: float = 1800.0
 
     def with_idle(self, seconds: float) -> Self:
-        """Return the same with the user's own longest silence."""
+        """Return these with the timeout that the user set, in seconds."""
         return replace(
             self,
             first_byte=seconds,
@@ -44,64 +52,61 @@ LOCAL = Timeouts(first_byte=600.0, idle=300.0, comments_only=1800.0, total=7200.
 
 
 class Watch:
-    """Breaks an answer off when it exceeds its limits.
+    """Aborts an answer that exceeds its timeouts; `failure` says which.
 
-    It looks on by a timer of its own, so that a read costs no more than a note of
-    the time. Afterwards `failure` says what was exceeded.
+    It has one timer, so that a read only notes the time.
     """
 
-    def __init__(self, patience: Timeouts, abort: Callable[[], None]) -> None:
-        self._patience = patience
+    def __init__(self, timeouts: Timeouts, abort: Callable[[], None]) -> None:
+        self._timeouts = timeouts
         self._abort = abort
         self._loop = asyncio.get_running_loop()
-        self._began = self._heard = self._told = self._loop.time()
-        self._begun = False  # the first event has come
+        self._began = self._last_read = self._last_event = self._loop.time()
+        self._has_begun = False  # the first event has come
         self._timer: asyncio.TimerHandle | None = None
         self.failure: UpstreamTimeout | None = None
 
     def __enter__(self) -> Self:
-        self._look()
+        self._check()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
-    def note_bytes(self, *, told: bool) -> None:
-        """Note that bytes came, and whether they told anything."""
-        self._heard = self._loop.time()
-        if told:
-            self._told = self._heard
-            if not self._begun and self.failure is None:
+    def note_bytes(self, *, has_event: bool) -> None:
+        """Note a read, and whether it completed an event."""
+        self._last_read = self._loop.time()
+        if has_event:
+            self._last_event = self._last_read
+            if not self._has_begun and self.failure is None:
                 self._begin()
 
     def _begin(self) -> None:
-        """Look anew: another limit counts from now on, which may be shorter."""
-        self._begun = True
+        """Check at once: from now on `idle` counts, which may be shorter."""
+        self._has_begun = True
         if self._timer is not None:
             self._timer.cancel()
-        self._look()
+        self._check()
 
-    def _look(self) -> None:
-        patience, now = self._patience, self._loop.time()
-        quiet, silence = NOT_BEGUN, patience.first_byte
-        if self._begun:
-            quiet = "it fell silent in the middle of its answer."
-            silence = patience.idle
+    def _check(self) -> None:
+        timeouts, now = self._timeouts, self._loop.time()
+        reason, idle = NOT_BEGUN, timeouts.first_byte
+        if self._has_begun:
+            reason, idle = _SILENT, timeouts.idle
         ends = {
-            quiet: self._heard + silence,
-            "it sent only signs of life for too long.": self._told
-            + patience.comments_only,
-            "its answer took too long.": self._began + patience.total,
+            reason: self._last_read + idle,
+            _ALIVE: self._last_event + timeouts.comments_only,
+            _ENDLESS: self._began + timeouts.total,
         }
         reason = min(ends, key=ends.__getitem__)
         if ends[reason] > now:
-            self._timer = self._loop.call_at(ends[reason], self._look)
+            self._timer = self._loop.call_at(ends[reason], self._check)
             return
         self.failure = too_slow(reason)
         self._abort()
 
 
 def too_slow(reason: str) -> UpstreamTimeout:
-    """Return the error for a limit that was exceeded."""
+    """Return the error for a timeout."""
     return UpstreamTimeout(reason, hint="A higher timeout for this upstream may help.")

@@ -20,8 +20,6 @@ from httpx_aiohttp.transport import AiohttpResponseStream, AiohttpTransport
 from byok.errors import ConfigError
 from byok.urls import is_link_local
 
-CONNECT_SECONDS = 10.0
-
 
 @dataclass(frozen=True, slots=True)
 class Route:

@@ -6,9 +6,10 @@ import httpx
 import pytest
 
 from byok.errors import NotReady, UpstreamUnreachable
-from byok.upstream.breaker import FAILURES, Breaker
+from byok.upstream.circuit_breaker import FAILURES, CircuitBreaker
 from byok.upstream.http_body import hang_up
 from byok.upstream.http_call import Callee, Caller, redirect_error
+from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Route, Transports
 from tests.fakes.asker import Key
 from tests.fakes.clock import Clock
@@ -29,13 +30,15 @@ class Line:
         key: Key | None = None,
         route: Route | None = None,
     ) -> None:
-        callee = Callee("fake", url, first=0.2, route=route or Route())
+        callee = Callee(
+            "fake", url, timeouts=Timeouts(first_byte=0.2), route=route or Route()
+        )
         self.clock = Clock()
         self.caller = Caller(
             callee,
             transports,
             key or Key("sk-1"),
-            breaker=Breaker(60, upstream="fake", clock=self.clock),
+            breaker=CircuitBreaker(60, upstream="fake", clock=self.clock),
         )
         self.url = url
 

@@ -40,7 +40,7 @@ class Asker:
             transports,
             self.key,
             self.redactor,
-            patience=Timeouts(idle=0.3),
+            timeouts=Timeouts(idle=0.3),
         )
 
     async def ask(

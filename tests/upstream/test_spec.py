@@ -29,11 +29,13 @@ def test_a_url_is_the_dialects() -> None:
     assert TRIAL.url("catalog?from=2") == "https://h/trial/catalog?from=2"
 
 
-def test_http_knows_the_address_and_the_timeout_of_the_first_byte() -> None:
+def test_http_knows_the_address_and_the_timeouts() -> None:
     route = Route("http://proxy:1")
-    callee = UpstreamSpec("box", (CHAT,), Timeouts(first_byte=7), 3, route=route).callee
+    timeouts = Timeouts(first_byte=7)
+    callee = UpstreamSpec("box", (CHAT,), timeouts, 3, route=route).callee
     assert (callee.name, callee.base_url) == ("box", "https://h/v1")
-    assert (callee.first, callee.breaker_pause, callee.route) == (7, 3, route)
+    assert callee.timeouts == timeouts
+    assert (callee.breaker_pause, callee.route) == (3, route)
 
 
 def test_equal_settings_make_equal_upstreams() -> None:

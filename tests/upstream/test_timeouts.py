@@ -1,4 +1,4 @@
-"""An answer may take its time, but not for ever."""
+"""Timeouts of an answer: which one is exceeded, and which one is not."""
 
 import asyncio
 
@@ -10,17 +10,17 @@ LONG = 60.0
 
 
 async def watched(
-    patience: Timeouts, *, told: bool | None = None, seconds: float = 0.4
+    timeouts: Timeouts, *, told: bool | None = None, seconds: float = 0.8
 ) -> str:
-    """Watch an answer that gives a sign every 10 ms; say why it was broken off."""
+    """Watch an answer that has a read every 10 ms; return why it was aborted."""
     aborted = asyncio.Event()
-    with Watch(patience, aborted.set) as watch:
+    with Watch(timeouts, aborted.set) as watch:
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         while loop.time() < end and not aborted.is_set():
             await asyncio.sleep(0.01)
             if told is not None:
-                watch.note_bytes(told=told)
+                watch.note_bytes(has_event=told)
     assert aborted.is_set() is (watch.failure is not None)
     if watch.failure is None:
         return ""
@@ -29,26 +29,26 @@ async def watched(
 
 
 @pytest.mark.parametrize(
-    ("patience", "told", "why"),
+    ("timeouts", "told", "why"),
     [
-        pytest.param(Timeouts(first_byte=0.1), None, "did not begin", id="silence"),
-        pytest.param(Timeouts(first_byte=0.1), False, "", id="signs of life"),
-        pytest.param(Timeouts(idle=0.1), True, "", id="text"),
+        pytest.param(Timeouts(first_byte=0.3), None, "did not begin", id="silence"),
+        pytest.param(Timeouts(first_byte=0.3), False, "", id="signs of life"),
+        pytest.param(Timeouts(idle=0.3), True, "", id="text"),
         pytest.param(
-            Timeouts(idle=0.05, comments_only=0.1),
+            Timeouts(idle=0.3, comments_only=0.3),
             False,
             "signs of life",
             id="only signs",
         ),
-        pytest.param(Timeouts(idle=0.05, comments_only=0.1), True, "", id="more text"),
+        pytest.param(Timeouts(idle=0.3, comments_only=0.3), True, "", id="more text"),
         pytest.param(Timeouts(idle=LONG, total=0.1), True, "too long", id="all"),
     ],
 )
 @pytest.mark.case("F06")
 async def test_a_timeout_error_names_the_limit(
-    patience: Timeouts, told: bool | None, why: str
+    timeouts: Timeouts, told: bool | None, why: str
 ) -> None:
-    failure = await watched(patience, told=told)
+    failure = await watched(timeouts, told=told)
     assert why in failure
     assert bool(failure) is bool(why)
 
@@ -56,8 +56,8 @@ async def test_a_timeout_error_names_the_limit(
 async def test_idle_timeout_counts_from_the_first_event() -> None:
     aborted = asyncio.Event()
     with Watch(Timeouts(first_byte=LONG, idle=0.05), aborted.set) as watch:
-        watch.note_bytes(told=False)
-        watch.note_bytes(told=True)
+        watch.note_bytes(has_event=False)
+        watch.note_bytes(has_event=True)
         await asyncio.wait_for(aborted.wait(), 5)
     assert "silent in the middle" in str(watch.failure)
 
@@ -65,7 +65,7 @@ async def test_idle_timeout_counts_from_the_first_event() -> None:
 async def test_first_byte_timeout_counts_until_the_first_event() -> None:
     aborted = asyncio.Event()
     with Watch(Timeouts(first_byte=0.1, idle=0.01), aborted.set) as watch:
-        watch.note_bytes(told=False)
+        watch.note_bytes(has_event=False)
         await asyncio.wait_for(aborted.wait(), 5)
     assert "did not begin to answer" in str(watch.failure)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from byok.errors import NotReady, UpstreamUnreachable
-from byok.upstream.breaker import FAILURES, WINDOW_SECONDS, Breaker
+from byok.upstream.circuit_breaker import FAILURES, WINDOW_SECONDS, CircuitBreaker
 from tests.fakes.clock import Clock
 
 DOWN = UpstreamUnreachable("nothing answers at http://a/v1.", hint="Is it running?")
@@ -17,8 +17,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def breaker(clock: Clock) -> Breaker:
-    return Breaker(30.0, clock=clock, sleep=clock.sleep)
+def breaker(clock: Clock) -> CircuitBreaker:
+    return CircuitBreaker(30.0, clock=clock, sleep=clock.sleep)
 
 
 def is_open(check: Callable[[], None]) -> bool:
@@ -34,12 +34,12 @@ def is_open(check: Callable[[], None]) -> bool:
     return False
 
 
-def fail(breaker: Breaker, times: int = FAILURES) -> None:
+def fail(breaker: CircuitBreaker, times: int = FAILURES) -> None:
     for _ in range(times):
         breaker.record_failure(DOWN)
 
 
-def test_circuit_breaker_opens_at_the_fifth_failure(breaker: Breaker) -> None:
+def test_circuit_breaker_opens_at_the_fifth_failure(breaker: CircuitBreaker) -> None:
     fail(breaker, FAILURES - 1)
     assert not is_open(breaker.check)
     breaker.record_failure(DOWN)
@@ -47,7 +47,7 @@ def test_circuit_breaker_opens_at_the_fifth_failure(breaker: Breaker) -> None:
 
 
 def test_circuit_breaker_ignores_failures_that_lie_apart(
-    breaker: Breaker, clock: Clock
+    breaker: CircuitBreaker, clock: Clock
 ) -> None:
     fail(breaker, FAILURES - 1)
     clock.now += WINDOW_SECONDS + 0.1
@@ -55,7 +55,9 @@ def test_circuit_breaker_ignores_failures_that_lie_apart(
     assert not is_open(breaker.check)
 
 
-def test_circuit_breaker_resets_its_count_at_one_success(breaker: Breaker) -> None:
+def test_circuit_breaker_resets_its_count_at_one_success(
+    breaker: CircuitBreaker,
+) -> None:
     fail(breaker, FAILURES - 1)
     breaker.record_success()
     breaker.record_failure(DOWN)
@@ -63,7 +65,7 @@ def test_circuit_breaker_resets_its_count_at_one_success(breaker: Breaker) -> No
 
 
 def test_circuit_breaker_lets_one_probe_through_after_the_pause(
-    breaker: Breaker, clock: Clock
+    breaker: CircuitBreaker, clock: Clock
 ) -> None:
     fail(breaker)
     clock.now += 29.9
@@ -74,7 +76,7 @@ def test_circuit_breaker_lets_one_probe_through_after_the_pause(
 
 
 def test_circuit_breaker_opens_again_if_the_probe_fails(
-    breaker: Breaker, clock: Clock
+    breaker: CircuitBreaker, clock: Clock
 ) -> None:
     fail(breaker)
     clock.now += 30
@@ -88,7 +90,7 @@ def test_circuit_breaker_opens_again_if_the_probe_fails(
 
 
 def test_circuit_breaker_closes_if_the_probe_succeeds(
-    breaker: Breaker, clock: Clock
+    breaker: CircuitBreaker, clock: Clock
 ) -> None:
     fail(breaker)
     clock.now += 30
@@ -99,7 +101,7 @@ def test_circuit_breaker_closes_if_the_probe_succeeds(
 
 
 def test_circuit_breaker_survives_a_probe_that_vanished(
-    breaker: Breaker, clock: Clock
+    breaker: CircuitBreaker, clock: Clock
 ) -> None:
     fail(breaker)
     clock.now += 30
@@ -109,7 +111,7 @@ def test_circuit_breaker_survives_a_probe_that_vanished(
 
 
 async def test_circuit_breaker_does_not_count_a_cancelled_request(
-    breaker: Breaker, clock: Clock
+    breaker: CircuitBreaker, clock: Clock
 ) -> None:
     fail(breaker)
     clock.now += 30
@@ -122,7 +124,7 @@ async def test_circuit_breaker_does_not_count_a_cancelled_request(
 
 @pytest.mark.parametrize("fails", [True, False])
 async def test_circuit_breaker_counts_attempts_by_their_outcome(
-    breaker: Breaker, clock: Clock, *, fails: bool
+    breaker: CircuitBreaker, clock: Clock, *, fails: bool
 ) -> None:
     fail(breaker)
     clock.now += 30
@@ -135,7 +137,7 @@ async def test_circuit_breaker_counts_attempts_by_their_outcome(
 
 
 async def test_circuit_breaker_stays_closed_while_attempts_succeed(
-    breaker: Breaker,
+    breaker: CircuitBreaker,
 ) -> None:
     with pytest.raises(ValueError):
         async with breaker.attempt():
@@ -144,7 +146,7 @@ async def test_circuit_breaker_stays_closed_while_attempts_succeed(
 
 
 def test_circuit_breaker_error_names_the_cause_the_hint_and_the_wait(
-    breaker: Breaker, clock: Clock
+    breaker: CircuitBreaker, clock: Clock
 ) -> None:
     fail(breaker)
     clock.now += 18.5
@@ -155,7 +157,7 @@ def test_circuit_breaker_error_names_the_cause_the_hint_and_the_wait(
 
 @pytest.mark.parametrize("left", [1.9, 0.01])
 async def test_circuit_breaker_waits_for_a_short_pause(
-    breaker: Breaker, clock: Clock, left: float
+    breaker: CircuitBreaker, clock: Clock, left: float
 ) -> None:
     fail(breaker)
     clock.now += 30 - left
@@ -166,7 +168,7 @@ async def test_circuit_breaker_waits_for_a_short_pause(
 
 
 async def test_circuit_breaker_reports_a_long_pause_at_once(
-    breaker: Breaker, clock: Clock
+    breaker: CircuitBreaker, clock: Clock
 ) -> None:
     fail(breaker)
     clock.now += 27.9

@@ -1,4 +1,9 @@
-"""Stop asking an upstream that cannot be reached, and look again after a pause."""
+"""Circuit breaker: an upstream that cannot be connected to is not asked for a while.
+
+Closed, all requests pass. After five failed connections within thirty seconds it opens:
+requests are refused at once for `pause` seconds. Then it is half open: one request, the
+probe, passes, and its outcome closes it or opens it again.
+"""
 
 import asyncio
 import math
@@ -11,14 +16,11 @@ from byok.errors import NotReady, UpstreamError
 
 FAILURES = 5
 WINDOW_SECONDS = 30.0
-_SHORT = 2.0  # seconds that a request waits rather than being refused
+_SHORT = 2.0  # seconds that a request waits for the probe instead of being refused
 
 
-class Breaker:
-    """Circuit breaker: five failed connections in 30 s open it for `pause` seconds.
-
-    Then one request is let through; its fate decides.
-    """
+class CircuitBreaker:
+    """Circuit breaker: five failed connections in 30 s open it for `pause` seconds."""
 
     def __init__(
         self,
@@ -33,35 +35,35 @@ class Breaker:
         self._clock = clock
         self._sleep = sleep
         self._failures: deque[float] = deque(maxlen=FAILURES)
-        self._cause = self._hint = ""  # what is told of the last failure
-        self._until: float | None = None  # None while requests pass
-        self._undecided = False  # what the one that was let through tells
+        self._cause = self._hint = ""  # of the last failure, for users
+        self._until: float | None = None  # when it is half open; None where closed
+        self._is_probing = False  # the probe has no outcome yet
 
     @asynccontextmanager
     async def attempt(self) -> AsyncIterator[None]:
-        """Let a request pass, to end with `record_success` or `record_failure`.
+        """Send a request inside; it calls `record_success` or `record_failure`.
 
-        One that ends without a word, such as one whose client left, decides nothing:
-        the next one is let through.
+        A probe that ends without either, because its client left, decides nothing: the
+        next request is the probe.
 
         Raises:
-            NotReady: the upstream is left alone for the moment.
+            NotReady: the breaker is open.
         """
         while 0 < (left := self._seconds_left()) < _SHORT:
             await self._sleep(left)
         self.check()
-        mine = self._undecided = self._until is not None
+        mine = self._is_probing = self._until is not None
         try:
             yield
         finally:
-            if mine and self._undecided:
+            if mine and self._is_probing:
                 self._until = self._clock()
 
     def check(self) -> None:
-        """Let a request pass.
+        """Check that a request may be sent; where half open, it becomes the probe.
 
         Raises:
-            NotReady: the upstream is left alone for the moment.
+            NotReady: the breaker is open.
         """
         if self._until is None:
             return
@@ -73,21 +75,21 @@ class Breaker:
                 hint=self._hint,
                 upstream=self._upstream,
             )
-        self._until = self._clock() + self._pause  # for all but this one
+        self._until = self._clock() + self._pause  # open for all but the probe
 
     def _seconds_left(self) -> float:
         return 0.0 if self._until is None else self._until - self._clock()
 
     def record_success(self) -> None:
-        """Note that the upstream answered."""
+        """Close: the upstream answered."""
         self._failures.clear()
         self._until = None
-        self._undecided = False
+        self._is_probing = False
 
     def record_failure(self, cause: UpstreamError) -> None:
-        """Note that no connection came about."""
+        """Count a failed connection; open where there were too many."""
         now = self._clock()
-        self._undecided = False
+        self._is_probing = False
         self._cause, self._hint = cause.message, cause.hint
         self._failures.append(now)
         full = len(self._failures) == FAILURES
