@@ -1,14 +1,11 @@
 """docs/ENDPOINTS.md, generated from the tables of endpoints."""
 
-from collections.abc import Iterable
-
 import orjson
 
 from byok.augment.constant_replies import CONTAINING, ENDING, ConstantReply
-from byok.augment.endpoint_groups import PATHS
 from byok.augment.endpoints import ENDPOINTS, Endpoint, Generate, Local, Refused
 from byok.chat import Json
-from byok.routing import Service
+from byok.routing import EndpointGroup, Service
 from byok.server.openai_api import ROUTES, Forward, OpenAIRoute
 
 HEAD = """# Endpoints
@@ -60,7 +57,7 @@ def page() -> str:
     families += [f"| `…{s}` | {_code(b)} |" for s, b in ENDING]
     parts.append("## Path patterns\n\n| path | answer |\n|---|---|\n")
     parts.append("\n".join(families) + "\n\n" + GROUPS)
-    groups = [f"| `{group}` | {_paths(paths)} |" for group, paths in PATHS.items()]
+    groups = [f"| `{group}` | {_paths(group)} |" for group in EndpointGroup]
     parts.append("\n".join(groups) + "\n")
     return "".join(parts)
 
@@ -87,8 +84,8 @@ def _openai(row: OpenAIRoute) -> str:
     return "`GET`: the models of all configured upstreams"
 
 
-def _paths(paths: Iterable[str]) -> str:
-    return " ".join(f"`{path}`" for path in paths)
+def _paths(group: EndpointGroup) -> str:
+    return " ".join(f"`{row.path}`" for row in ENDPOINTS if row.group is group)
 
 
 def _code(body: Json) -> str:

@@ -1,9 +1,11 @@
 """Endpoints with a fixed reply, so that clients neither retry nor report errors."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from byok.chat import Json
+from byok.routing import EndpointGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +14,7 @@ class ConstantReply:
 
     path: str
     body: Json | None
+    group: EndpointGroup | None = None
     stream: bool = False
 
 
@@ -33,61 +36,72 @@ _CLOUD_AGENT = {
         "session_config": {},
     }
 }
-_SWALLOWED = (
-    # events
-    "/record-session-events",
-    "/record-user-events",
-    "/record-request-events",
-    "/record-preference-sample",
-    # metrics
-    "/client-metrics",
-    "/client-completion-timelines",
-    "/report-feature-vector",
-    "/report-error",
-    # feedback
-    "/chat-feedback",
-    "/completion-feedback",
-    "/next-edit-feedback",
-    # resolutions
-    "/resolve-completions",
-    "/resolve-chat-input-completion",
-    "/resolve-edit",
-    "/resolve-instruction",
-    "/resolve-smart-paste",
-    "/resolve-next-edit",
-    # side data that nobody keeps
-    "/save-chat",
-    "/user-secrets/upsert",
-    "/user-secrets/delete",
-    "/memorize",  # the oldest upload call; no current client makes it
-    "/notifications/mark-as-read",
-    "/notifications/mark-read",
-    "/agents/revoke-tool-access",
-    "/indexed-commits/register-blobset",
-    "/github/get-repo",
-    "/get-billing-summary",
-    "/remote-agents/update",
-    "/remote-agents/delete",
-    "/remote-agents/logs",
-    "/remote-agents/interrupt",
-    "/remote-agents/pause",
-    "/remote-agents/resume",
-    "/remote-agents/resume-hint",
-    "/remote-agents/generate-summary",
-    "/remote-agents/add-ssh-key",
-    "/cloud-agents/agents/send-message",
-    "/cloud-agents/agents/rename",
-    "/cloud-agents/agents/delete",
-    "/cloud-agents/agents/update-session-config",
-    "/cloud-agents/agents/update-tags",
-)
+_SWALLOWED: Mapping[EndpointGroup, tuple[str, ...]] = {
+    EndpointGroup.TELEMETRY: (
+        "/record-session-events",
+        "/record-user-events",
+        "/record-request-events",
+        "/record-preference-sample",
+        "/client-metrics",
+        "/client-completion-timelines",
+        "/report-feature-vector",
+        "/report-error",
+        "/chat-feedback",
+        "/completion-feedback",
+        "/next-edit-feedback",
+        "/resolve-completions",
+        "/resolve-chat-input-completion",
+        "/resolve-edit",
+        "/resolve-instruction",
+        "/resolve-smart-paste",
+        "/resolve-next-edit",
+    ),
+    EndpointGroup.CHAT: ("/save-chat",),
+    EndpointGroup.ACCOUNT: (
+        "/user-secrets/upsert",
+        "/user-secrets/delete",
+        "/notifications/mark-as-read",
+        "/notifications/mark-read",
+        "/github/get-repo",
+        "/get-billing-summary",
+    ),
+    EndpointGroup.CONTEXT: (
+        "/memorize",  # the oldest upload call; no current client makes it
+        "/indexed-commits/register-blobset",
+    ),
+    EndpointGroup.AGENTS: (
+        "/agents/revoke-tool-access",
+        "/remote-agents/update",
+        "/remote-agents/delete",
+        "/remote-agents/logs",
+        "/remote-agents/interrupt",
+        "/remote-agents/pause",
+        "/remote-agents/resume",
+        "/remote-agents/resume-hint",
+        "/remote-agents/generate-summary",
+        "/remote-agents/add-ssh-key",
+        "/cloud-agents/agents/send-message",
+        "/cloud-agents/agents/rename",
+        "/cloud-agents/agents/delete",
+        "/cloud-agents/agents/update-session-config",
+        "/cloud-agents/agents/update-tags",
+    ),
+}
 
 QUIET: tuple[ConstantReply, ...] = (
-    *(ConstantReply(path, _EMPTY) for path in _SWALLOWED),
+    *(
+        ConstantReply(path, _EMPTY, group)
+        for group, paths in _SWALLOWED.items()
+        for path in paths
+    ),
     # agents
     # Nobody here judges a call: "not safe" lets the client ask its user.
-    ConstantReply("/agents/check-tool-safety", {"is_safe": False}),
-    ConstantReply("/agents/list-remote-tools", {"tools": []}),
+    ConstantReply(
+        "/agents/check-tool-safety", {"is_safe": False}, group=EndpointGroup.AGENTS
+    ),
+    ConstantReply(
+        "/agents/list-remote-tools", {"tools": []}, group=EndpointGroup.AGENTS
+    ),
     ConstantReply(
         "/agents/run-remote-tool",
         {
@@ -96,6 +110,7 @@ QUIET: tuple[ConstantReply, ...] = (
             "is_error": True,
             "status": 0,
         },
+        group=EndpointGroup.AGENTS,
     ),
     ConstantReply(
         "/agents/blob-status",
@@ -104,23 +119,43 @@ QUIET: tuple[ConstantReply, ...] = (
             "nonindexed_blob_names": [],
             "checkpoint_not_found": False,
         },
+        group=EndpointGroup.CONTEXT,
     ),
     ConstantReply(
         "/settings/get-tenant-tool-permissions",
         {"tool_permissions_settings": {"rules": []}},
+        group=EndpointGroup.AGENTS,
     ),
     ConstantReply(
-        "/indexed-commits/get-latest-blobset", {"blobset": None, "commit": None}
+        "/indexed-commits/get-latest-blobset",
+        {"blobset": None, "commit": None},
+        group=EndpointGroup.CONTEXT,
     ),
     # chat side data; where sources differ on a name, both are sent
-    ConstantReply("/chat/exchanges/list", {"chat_history": []}),
-    ConstantReply("/context-canvas/list", {"canvases": [], "next_page_token": ""}),
     ConstantReply(
-        "/get-implicit-external-sources", {"external_source_ids": [], "sources": []}
+        "/chat/exchanges/list", {"chat_history": []}, group=EndpointGroup.CHAT
     ),
-    ConstantReply("/search-external-sources", {"sources": [], "results": []}),
-    ConstantReply("/user-secrets/list", {"secrets": []}),
-    ConstantReply("/user-secrets/get", {"secret": None, "found": False}),
+    ConstantReply(
+        "/context-canvas/list",
+        {"canvases": [], "next_page_token": ""},
+        group=EndpointGroup.CHAT,
+    ),
+    ConstantReply(
+        "/get-implicit-external-sources",
+        {"external_source_ids": [], "sources": []},
+        group=EndpointGroup.CHAT,
+    ),
+    ConstantReply(
+        "/search-external-sources",
+        {"sources": [], "results": []},
+        group=EndpointGroup.CHAT,
+    ),
+    ConstantReply("/user-secrets/list", {"secrets": []}, group=EndpointGroup.ACCOUNT),
+    ConstantReply(
+        "/user-secrets/get",
+        {"secret": None, "found": False},
+        group=EndpointGroup.ACCOUNT,
+    ),
     # account
     ConstantReply(
         "/token",
@@ -138,6 +173,7 @@ QUIET: tuple[ConstantReply, ...] = (
             "is_credit_balance_low": False,
             "display_info": {"usage_unit_display_name": "credits"},
         },
+        group=EndpointGroup.ACCOUNT,
     ),
     ConstantReply(
         "/subscription-info",
@@ -150,24 +186,63 @@ QUIET: tuple[ConstantReply, ...] = (
             },
             "feature_gating_info": {"feature_controls": []},
         },
+        group=EndpointGroup.ACCOUNT,
     ),
-    ConstantReply("/subscription-banner", {"banner": None}),
-    ConstantReply("/notifications/read", {"notifications": []}),
-    # source hosting
-    ConstantReply("/github/is-user-configured", {"is_configured": False}),
-    ConstantReply("/github/list-repos", {"repos": []}),
-    ConstantReply("/github/list-branches", {"branches": []}),
-    # remote and cloud agents
-    ConstantReply("/remote-agents/list", _NO_REMOTE_AGENTS),
-    ConstantReply("/remote-agents/list-stream", _NO_REMOTE_AGENTS, stream=True),
-    ConstantReply("/remote-agents/agent-history-stream", None, stream=True),
-    ConstantReply("/remote-agents/get-chat-history", {"chat_history": []}),
-    ConstantReply("/cloud-agents/agents/list", {"agents": [], "next_page_token": ""}),
-    ConstantReply("/cloud-agents/agents/create", _CLOUD_AGENT),
-    ConstantReply("/cloud-experts/experts/create-agent", _CLOUD_AGENT),
-    ConstantReply("/cloud-agents/agents/get-messages", {"messages": []}),
     ConstantReply(
-        "/cloud-agents/agents/batch-get-message-counts", {"message_counts": []}
+        "/subscription-banner", {"banner": None}, group=EndpointGroup.ACCOUNT
+    ),
+    ConstantReply(
+        "/notifications/read", {"notifications": []}, group=EndpointGroup.ACCOUNT
+    ),
+    # source hosting
+    ConstantReply(
+        "/github/is-user-configured",
+        {"is_configured": False},
+        group=EndpointGroup.ACCOUNT,
+    ),
+    ConstantReply("/github/list-repos", {"repos": []}, group=EndpointGroup.ACCOUNT),
+    ConstantReply(
+        "/github/list-branches", {"branches": []}, group=EndpointGroup.ACCOUNT
+    ),
+    # remote and cloud agents
+    ConstantReply("/remote-agents/list", _NO_REMOTE_AGENTS, group=EndpointGroup.AGENTS),
+    ConstantReply(
+        "/remote-agents/list-stream",
+        _NO_REMOTE_AGENTS,
+        stream=True,
+        group=EndpointGroup.AGENTS,
+    ),
+    ConstantReply(
+        "/remote-agents/agent-history-stream",
+        None,
+        stream=True,
+        group=EndpointGroup.AGENTS,
+    ),
+    ConstantReply(
+        "/remote-agents/get-chat-history",
+        {"chat_history": []},
+        group=EndpointGroup.AGENTS,
+    ),
+    ConstantReply(
+        "/cloud-agents/agents/list",
+        {"agents": [], "next_page_token": ""},
+        group=EndpointGroup.AGENTS,
+    ),
+    ConstantReply(
+        "/cloud-agents/agents/create", _CLOUD_AGENT, group=EndpointGroup.AGENTS
+    ),
+    ConstantReply(
+        "/cloud-experts/experts/create-agent", _CLOUD_AGENT, group=EndpointGroup.AGENTS
+    ),
+    ConstantReply(
+        "/cloud-agents/agents/get-messages",
+        {"messages": []},
+        group=EndpointGroup.AGENTS,
+    ),
+    ConstantReply(
+        "/cloud-agents/agents/batch-get-message-counts",
+        {"message_counts": []},
+        group=EndpointGroup.AGENTS,
     ),
 )
 

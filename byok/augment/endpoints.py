@@ -1,4 +1,9 @@
-"""The table of all endpoints that a client may call."""
+"""The table of all endpoints that a client may call.
+
+Rows of one `group` go to the official service together. A row without a group is
+answered by byok whatever the user chose: byok's own rows, and /token, whose answer
+would hand the token of the service to the client.
+"""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -21,7 +26,7 @@ from byok.augment.prompts import (
 )
 from byok.augment.reply_job import Decode, LineReply, ObjectReply
 from byok.purposes import Purpose
-from byok.routing import Service
+from byok.routing import EndpointGroup, Service
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,7 @@ class Generate:
     """An endpoint that a model answers; `purpose` decides which model."""
 
     path: str
+    group: EndpointGroup
     how: Streamed | Whole
     purpose: Purpose
     what: str  # the answer, for the page of the endpoints
@@ -64,10 +70,16 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """An endpoint that byok answers from its own state."""
+    """An endpoint that byok answers from its own state.
+
+    `own` paths are byok's, for its command line and MCP server. They are in no group:
+    they mean this machine, wherever the user sends what clients ask.
+    """
 
     path: str
     answer: Service
+    group: EndpointGroup | None = None
+    own: bool = False
     max_body: int = 2**20
 
 
@@ -76,6 +88,7 @@ class Refused:
     """Refuse, because an empty reply would do harm or make the client wait."""
 
     path: str
+    group: EndpointGroup
     reason: str
     status: int = 422
 
@@ -85,64 +98,82 @@ Endpoint: TypeAlias = Generate | Local | ConstantReply | Refused
 _NO_REMOTE = "byok runs no remote agents."
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Generate("/chat-stream", Streamed(chat_lines), Purpose.CHAT, "chat chunks"),
-    Generate("/chat", Whole(chat_object), Purpose.CHAT, "one chat object"),
+    Generate(
+        "/chat-stream",
+        EndpointGroup.CHAT,
+        Streamed(chat_lines),
+        Purpose.CHAT,
+        "chat chunks",
+    ),
+    Generate(
+        "/chat", EndpointGroup.CHAT, Whole(chat_object), Purpose.CHAT, "one chat object"
+    ),
     Generate(
         "/prompt-enhancer",
+        EndpointGroup.CHAT,
         Streamed(prompt_enhancer.decode),
         Purpose.ENHANCE,
         "chat chunks whose text is the new prompt",
     ),
     Generate(
         "/generate-commit-message-stream",
+        EndpointGroup.EDIT,
         Streamed(commit_message.decode),
         Purpose.COMMIT,
         "chat chunks whose text is the commit message",
     ),
     Generate(
         "/generate-conversation-title",
+        EndpointGroup.CHAT,
         Whole(conversation_title.decode),
         Purpose.TITLE,
         "one object on one line, the title as `text` and as `title`",
     ),
     Generate(
         "/edit",
+        EndpointGroup.EDIT,
         Whole(edit.decode),
         Purpose.EDIT,
         "one object with the new selection as `text`",
     ),
     Generate(
         "/instruction-stream",
+        EndpointGroup.EDIT,
         Streamed(instruction.decode, in_file=True),
         Purpose.EDIT,
         "the lines to replace, then the new text, complete or not at all",
     ),
     Generate(
         "/smart-paste-stream",
+        EndpointGroup.EDIT,
         Streamed(smart_paste.decode),
         Purpose.EDIT,
         "the lines to replace, then the new text, complete or not at all",
     ),
     Generate(
         "/agents/edit-file",
+        EndpointGroup.EDIT,
         Whole(edit_file.decode),
         Purpose.EDIT,
         "one object with the new file contents, or the old ones and `is_error`",
     ),
     Generate(
         "/next-edit-stream",
+        EndpointGroup.EDIT,
         Streamed(next_edit.decode),
         Purpose.EDIT,
         "one suggestion, or none",
     ),
     Generate(
         "/next_edit_loc",
+        EndpointGroup.EDIT,
         Whole(next_edit_loc.decode),
         Purpose.EDIT,
         "one object with the client's candidate places, the likeliest first",
     ),
     Generate(
         "/completion",
+        EndpointGroup.COMPLETION,
         Completing(completion.decode),
         Purpose.COMPLETION,
         "one object with the completion, or without items; never an error",
@@ -150,35 +181,54 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Generate(
         "/chat-input-completion",
+        EndpointGroup.COMPLETION,
         Completing(chat_input.decode),
         Purpose.COMPLETION,
         "the same for the chat input box, a single line",
         max_body=8 * 2**20,
     ),
-    Local("/get-models", Service.MODELS),
-    Local("/find-missing", Service.FIND_MISSING),
-    Local("/batch-upload", Service.BATCH_UPLOAD, max_body=32 * 2**20),
-    Local("/checkpoint-blobs", Service.CHECKPOINT, max_body=32 * 2**20),
-    Local("/agents/codebase-retrieval", Service.RETRIEVAL, max_body=32 * 2**20),
-    # byok's own, for its command line and MCP server: they mean this machine, wherever
-    # the user sends what clients ask.
-    Local("/byok/daemon", Service.DAEMON),
-    Local("/byok/settings", Service.SETTINGS),
-    Local("/byok/catalog", Service.CATALOG),
-    Local("/byok/keys", Service.KEYS),
-    Local("/byok/keys/test", Service.KEY_TEST),
-    Local("/byok/reload", Service.RELOAD),
-    Local("/byok/stop", Service.STOP),
-    Local("/byok/retrieval", Service.RETRIEVAL),
-    Local("/byok/official", Service.OFFICIAL),
-    Local("/byok/search", Service.SEARCH),
-    Local("/byok/index/status", Service.INDEX_STATUS),
-    Local("/byok/index/add", Service.INDEX_ADD),
-    Local("/byok/index/remove", Service.INDEX_REMOVE),
-    Local("/byok/index/rebuild", Service.INDEX_REBUILD),
-    Local("/byok/index/why", Service.INDEX_WHY),
-    Refused("/agents/codebase-retrieval-raw", "Not found.", status=404),
-    Refused("/remote-agents/create", _NO_REMOTE, status=403),
-    Refused("/remote-agents/chat", _NO_REMOTE, status=403),
+    Local("/get-models", Service.MODELS, EndpointGroup.MODELS),
+    Local("/find-missing", Service.FIND_MISSING, EndpointGroup.CONTEXT),
+    Local(
+        "/batch-upload",
+        Service.BATCH_UPLOAD,
+        EndpointGroup.CONTEXT,
+        max_body=32 * 2**20,
+    ),
+    Local(
+        "/checkpoint-blobs",
+        Service.CHECKPOINT,
+        EndpointGroup.CONTEXT,
+        max_body=32 * 2**20,
+    ),
+    Local(
+        "/agents/codebase-retrieval",
+        Service.RETRIEVAL,
+        EndpointGroup.CONTEXT,
+        max_body=32 * 2**20,
+    ),
+    Local("/byok/daemon", Service.DAEMON, own=True),
+    Local("/byok/settings", Service.SETTINGS, own=True),
+    Local("/byok/catalog", Service.CATALOG, own=True),
+    Local("/byok/keys", Service.KEYS, own=True),
+    Local("/byok/keys/test", Service.KEY_TEST, own=True),
+    Local("/byok/reload", Service.RELOAD, own=True),
+    Local("/byok/stop", Service.STOP, own=True),
+    Local("/byok/retrieval", Service.RETRIEVAL, own=True),
+    Local("/byok/official", Service.OFFICIAL, own=True),
+    Local("/byok/search", Service.SEARCH, own=True),
+    Local("/byok/index/status", Service.INDEX_STATUS, own=True),
+    Local("/byok/index/add", Service.INDEX_ADD, own=True),
+    Local("/byok/index/remove", Service.INDEX_REMOVE, own=True),
+    Local("/byok/index/rebuild", Service.INDEX_REBUILD, own=True),
+    Local("/byok/index/why", Service.INDEX_WHY, own=True),
+    Refused(
+        "/agents/codebase-retrieval-raw",
+        EndpointGroup.CONTEXT,
+        "Not found.",
+        status=404,
+    ),
+    Refused("/remote-agents/create", EndpointGroup.AGENTS, _NO_REMOTE, status=403),
+    Refused("/remote-agents/chat", EndpointGroup.AGENTS, _NO_REMOTE, status=403),
     *QUIET,
 )

@@ -25,8 +25,8 @@ from byok.routing import Service
 if TYPE_CHECKING:
     import aiohttp
 
-_PATHS: Mapping[Service, str] = {  # of two paths the later one, byok's own
-    row.answer: row.path for row in ENDPOINTS if isinstance(row, Local)
+_PATHS: Mapping[Service, str] = {
+    row.answer: row.path for row in ENDPOINTS if isinstance(row, Local) and row.own
 }
 # What the daemon says that its callers tell apart, by code.
 _TYPES: Mapping[str, type[ByokError]] = {

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from byok.augment.chat_request import model_id
 from byok.augment.constant_replies import ConstantReply
-from byok.augment.endpoint_groups import group_of
 from byok.augment.endpoints import Endpoint, Generate, Refused
 from byok.chat import Json
 from byok.config.sections import OfficialSettings
@@ -30,8 +29,10 @@ def longest_body(settings: OfficialSettings, row: Row) -> int:
 
     What byok itself does not read may be larger where the official service answers.
     """
-    if isinstance(row, (ConstantReply, Refused, ListModels)):
-        return _PASSED_ON if group_of(row.path) in settings.groups else _UNREAD
+    if isinstance(row, ListModels):
+        return _UNREAD
+    if isinstance(row, (ConstantReply, Refused)):
+        return _PASSED_ON if row.group in settings.groups else _UNREAD
     return row.max_body
 
 
@@ -41,7 +42,7 @@ def choose_where(settings: OfficialSettings, row: Row, body: Json) -> Elsewhere 
     A model named as byok names them is nobody else's, also where its upstream has left
     the settings: what was meant for it goes nowhere else.
     """
-    if isinstance(row, (Forward, ListModels)) or not (group := group_of(row.path)):
+    if isinstance(row, (Forward, ListModels)) or not (group := row.group):
         return None
     where = settings.where(group)
     if where is ServedBy.LOCAL:

@@ -8,6 +8,7 @@ import pytest
 
 from byok.augment.constant_replies import QUIET, ConstantReply
 from byok.augment.endpoints import ENDPOINTS
+from byok.routing import EndpointGroup
 
 ROWS = {row.path: row for row in QUIET}
 NOTHING: tuple[str, ...] = (
@@ -83,7 +84,8 @@ def test_a_constant_answer_is_the_smallest_that_is_known(path: str) -> None:
     ],
 )
 def test_a_quiet_stream_has_one_line_or_none(path: str, line: Any) -> None:
-    assert ROWS[path] == ConstantReply(path, line, stream=True)
+    group = EndpointGroup.AGENTS
+    assert ROWS[path] == ConstantReply(path, line, group, stream=True)
 
 
 def test_only_streams_are_streamed() -> None:

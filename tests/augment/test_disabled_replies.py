@@ -6,7 +6,6 @@ import pytest
 
 from byok.augment.constant_replies import ConstantReply
 from byok.augment.disabled_replies import CHECKPOINT, Off, off_answer
-from byok.augment.endpoint_groups import group_of
 from byok.augment.endpoints import ENDPOINTS, Endpoint, Generate, Local, Refused
 from byok.errors import BadRequest
 from byok.routing import EndpointGroup
@@ -24,12 +23,12 @@ BODY = {
 
 
 def off(path: str, body: dict[str, Any] | None = None) -> Off:
-    group = group_of(path)
+    group = ROWS[path].group
     assert group
     return off_answer(ROWS[path], group, BODY if body is None else body, "id-1")
 
 
-@pytest.mark.parametrize("path", [p for p in ROWS if group_of(p) in GROUPS])
+@pytest.mark.parametrize("path", [p for p in ROWS if ROWS[p].group in GROUPS])
 @pytest.mark.parametrize("body", [BODY, {}], ids=["usual", "empty"])
 def test_every_endpoint_answers_or_says_why_not(
     path: str, body: dict[str, Any]

@@ -11,6 +11,7 @@ from byok.augment.endpoints import (
     Local,
     Refused,
 )
+from byok.routing import EndpointGroup
 
 ROWS: dict[str, Endpoint] = {row.path: row for row in ENDPOINTS}
 KNOWN = """
@@ -119,3 +120,32 @@ def test_families_of_paths_have_their_constants() -> None:
         "/stream": {"updates": [], "events": []},
         "/get-last-seq-id": {"last_seq_id": 0},
     }
+
+
+def test_every_path_has_a_group_but_byoks_own_and_the_one_that_gives_a_token() -> None:
+    alone = {row.path for row in ENDPOINTS if row.group is None}
+    own = {row.path for row in ENDPOINTS if isinstance(row, Local) and row.own}
+    assert alone == own | {"/token"}
+    assert own == {path for path in ROWS if path.startswith("/byok/")}
+
+
+def test_every_group_has_paths() -> None:
+    assert {row.group for row in ENDPOINTS} == {*EndpointGroup, None}
+
+
+@pytest.mark.parametrize(
+    ("path", "group"),
+    [
+        ("/get-models", EndpointGroup.MODELS),
+        ("/batch-upload", EndpointGroup.CONTEXT),
+        ("/chat-input-completion", EndpointGroup.COMPLETION),
+        ("/generate-commit-message-stream", EndpointGroup.EDIT),
+        ("/agents/edit-file", EndpointGroup.EDIT),
+        ("/chat-stream", EndpointGroup.CHAT),
+        ("/remote-agents/list", EndpointGroup.AGENTS),
+        ("/user-secrets/list", EndpointGroup.ACCOUNT),
+        ("/report-error", EndpointGroup.TELEMETRY),
+    ],
+)
+def test_some_paths_and_their_groups(path: str, group: EndpointGroup) -> None:
+    assert ROWS[path].group is group

@@ -27,12 +27,23 @@ async def test_an_answer_comes_out_and_the_token_goes_along() -> None:
         assert rows.tokens == ["Bearer the token"]
 
 
-@pytest.mark.parametrize("service", [s for s in Service if s is not Service.MODELS])
-async def test_every_service_has_its_path(service: Service) -> None:
+FOR_CLIENTS = {
+    Service.MODELS,
+    Service.FIND_MISSING,
+    Service.BATCH_UPLOAD,
+    Service.CHECKPOINT,
+}
+
+
+@pytest.mark.parametrize("service", sorted({*Service} - FOR_CLIENTS))
+async def test_a_service_for_commands_has_a_path_of_byoks_own(
+    service: Service,
+) -> None:
     async with daemon_rows() as rows:
         with pytest.raises(ByokError):
             await ask(rows.port, service)
-        assert len(rows.asked) == 1
+        [(path, _)] = rows.asked
+    assert path.startswith("/byok/")
 
 
 async def test_an_error_of_the_daemon_is_the_same_error_here() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from byok.augment.endpoint_groups import PATHS
+from byok.augment.endpoints import ENDPOINTS
 from byok.routing import EndpointGroup
 from tests.fakes.daemon import running
 from tests.fakes.official import (
@@ -40,6 +40,7 @@ UNARY = {
     EndpointGroup.ACCOUNT: "/get-credit-info",
     EndpointGroup.TELEMETRY: "/client-metrics",
 }
+TELEMETRY = [r.path for r in ENDPOINTS if r.group is EndpointGroup.TELEMETRY]
 LOCAL: dict[EndpointGroup, dict[str, Any]] = {
     EndpointGroup.CONTEXT: {"unknown_memory_names": []},
     EndpointGroup.COMPLETION: {"checkpoint_not_found": False},
@@ -195,7 +196,7 @@ async def test_telemetry_stays_here_unless_its_own_group_is_official(
         g.value: "official" for g in EndpointGroup if g is not EndpointGroup.TELEMETRY
     }
     async with between(official, fake, groups) as editor:
-        for path in PATHS[EndpointGroup.TELEMETRY]:
+        for path in TELEMETRY:
             got = await editor.post(path, raw=b'{"events": ["secret"]}')
             assert (got.status, got.json) == (200, {})
     assert official.raw == []
