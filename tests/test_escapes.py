@@ -84,6 +84,15 @@ def test_no_format_character_without_a_shape_is_left_out() -> None:
             assert escape(f"a{chr(code)}b") != f"a{chr(code)}b", hex(code)
 
 
+def test_json_has_escapes_of_json_and_keeps_its_line_ends() -> None:
+    shown = escape_json('{\n "a": "\x1b\U000e0041\xe9"}')
+    assert shown == '{\n "a": "\\u001b\\udb40\\udc41\xe9"}'
+
+
+def test_a_tag_character_of_two_units_has_an_escape_of_its_own() -> None:
+    assert escape("a\U000e0041b\x07") == "a\\U000e0041b\\x07"
+
+
 @given(st.text())
 def test_a_second_time_changes_nothing_and_nothing_else_is_touched(text: str) -> None:
     shown = escape(text)

@@ -17,7 +17,6 @@ LONGEST = 300
 TYPES = {
     "byok/chat.py",
     "byok/augment/reply_job.py",
-    "byok/events.py",
     "byok/dialects/base.py",
     "byok/routing.py",
     "byok/upstream/base.py",

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.chat import Message, Part, Role, TextPart, ThinkingPart, ToolCall, ToolResult
+from byok.window.compaction import Plan
 from byok.window.memory import Compaction, Compactions, digests
 from tests.fakes.histories import PNG, agent, histories, step, user
 
@@ -126,3 +127,12 @@ def test_no_number_of_small_ones_takes_all_memory() -> None:
     for number in range(100):
         keep(kept, [user(str(number))], Compaction(1, ()))
     assert len(kept._kept) <= 50
+
+
+def test_further_compaction_counts_the_messages_that_the_first_one_replaced() -> None:
+    first = Compaction(6, FRONT)
+    seen = first.apply(BODY)
+    made = Plan(seen, cut=3, length=4, task=(), longest=100, weight=0)
+    further = first.further(made, "Later.")
+    assert further.length == 4 - len(FRONT) + 6
+    assert further.apply(BODY)[1:] == (*seen[3:4], *BODY[further.length :])

@@ -121,3 +121,7 @@ def test_inflate_limits_several_gzip_members_together() -> None:
     member = gzip.compress(bytes(MAX_PER_READ))
     with pytest.raises(UpstreamGarbled, match="expands"):
         undone("gzip", [member * 2])
+
+
+def test_inflate_passes_the_reads_of_identity_as_they_come() -> None:
+    assert list(drain(Inflate("identity"), [b"one", b"two"])) == [b"one", b"two"]

@@ -348,6 +348,14 @@ def test_a_name_is_made_safe_and_found_again(name: str, safe: str) -> None:
     assert request.tool_names[sent] == name
 
 
+def test_a_tool_name_that_equals_the_safe_name_of_another_stays_apart() -> None:
+    (safe,) = encode(tools=(tool("a.b"),)).tool_names
+    request = encode(tools=(tool(safe), tool("a.b")))
+    first, second = (t["function"]["name"] for t in request.body["tools"])
+    assert (first, request.tool_names[second]) == (safe, "a.b")
+    assert first != second
+
+
 NAMES = st.lists(
     st.text(max_size=70) | st.text("ab_- é", max_size=4),
     min_size=1,

@@ -255,6 +255,25 @@ def test_a_value_that_fits_the_original_is_never_forbidden(
             id="an enum of another type",
         ),
         pytest.param(
+            {"type": "integer", "const": "1"},
+            {"type": "integer", "description": 'one of: ["1"]'},
+            id="a const of another type",
+        ),
+        pytest.param(
+            {"type": "array", "items": False},
+            {"type": "array", "items": {}, "description": "no further items"},
+            id="an array without items",
+        ),
+        pytest.param({"type": "string", "anyOf": [3]}, TEXT, id="no schema to choose"),
+        pytest.param(
+            {"not": {"type": "int"}}, {"not": {"type": "integer"}}, id="a negation"
+        ),
+        pytest.param(
+            {"type": "string", "readOnly": True},
+            {"type": "string", "readOnly": True},
+            id="a flag",
+        ),
+        pytest.param(
             {"type": "string", "pattern": r"^\p{L}+$"},
             {"type": "string", "description": r'pattern: "^\\p{L}+$"'},
             id="a pattern of another language",
@@ -365,7 +384,9 @@ HUGE_TARGET = {
         ),
     ],
 )
-def test_a_huge_schema_is_cleaned_in_linear_time(schema: dict[str, Any]) -> None:
+def test_a_huge_schema_is_cleaned_in_linear_time(
+    schema: dict[str, Any],
+) -> None:
     before = time.process_time()
     one(schema, **{"$defs": {"t": HUGE_TARGET}})
     clean({"anyOf": [schema] * 5})
@@ -379,3 +400,16 @@ def test_odd_keys_are_told_where_they_are_refused() -> None:
     assert '"DateSent<"' in found["description"]
     assert "additionalProperties" not in found
     assert list(clean(schema)["properties"]) == list(schema["properties"])
+
+
+def test_plain_keys_alone_leave_an_object_as_it_is() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": TEXT},
+        "additionalProperties": False,
+    }
+    assert clean(schema, plain_keys=True) == schema
+    odd = {"type": "object", "properties": {"a b": TEXT, "a": TEXT}}
+    found = clean(odd, plain_keys=True)
+    assert found["properties"] == {"a": TEXT}
+    assert "required" not in found

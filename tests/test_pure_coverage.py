@@ -1,0 +1,41 @@
+"""The measurement of coverage: its rooms, its tests, and what it calls enough."""
+
+import tomllib
+
+from scripts.pure_coverage import (
+    ROOT,
+    RoomCoverage,
+    Share,
+    pure_rooms,
+    room_coverage,
+    unit_tests,
+)
+
+SUMMARY = {
+    "covered_lines": 9,
+    "num_statements": 10,
+    "covered_branches": 4,
+    "num_branches": 4,
+}
+
+
+def test_coverage_has_tests_to_run_for_each_pure_room() -> None:
+    rooms = pure_rooms(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8")))
+    assert {"byok.wire", "byok.dialects", "byok.redact"} <= {*rooms}
+    types = {"byok.chat", "byok.routing"}  # they have no tests of their own
+    assert [room for room in rooms if not unit_tests(room)] == sorted(types & {*rooms})
+
+
+def test_coverage_of_a_room_is_the_sum_of_its_files() -> None:
+    files = dict.fromkeys(
+        ["byok/wire/a.py", "byok/wire/b.py", "byok/wired.py"], SUMMARY
+    )
+    found = room_coverage("byok.wire", files)
+    assert (found.lines, found.branches) == (Share(18, 20), Share(8, 8))
+    assert room_coverage("byok.wired", files).lines == Share(9, 10)
+
+
+def test_coverage_is_enough_where_lines_and_branches_are() -> None:
+    assert RoomCoverage("r", Share(97, 100), Share(0, 0)).is_enough
+    assert not RoomCoverage("r", Share(100, 100), Share(96, 100)).is_enough
+    assert not RoomCoverage("r", Share(96, 100), Share(100, 100)).is_enough
