@@ -25,17 +25,21 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("given", FINE, ids=str)
-def test_settings_that_can_be_served_are_fine(given: dict[str, Any]) -> None:
+def test_config_check_accepts_settings_that_can_be_served(
+    given: dict[str, Any],
+) -> None:
     check_settings(Settings(**given))
 
 
 @pytest.mark.parametrize(("given", "told"), WRONG, ids=[told for _, told in WRONG])
-def test_what_serve_would_refuse_is_found(given: dict[str, Any], told: str) -> None:
+def test_config_check_finds_what_serve_would_refuse(
+    given: dict[str, Any], told: str
+) -> None:
     with pytest.raises(ConfigError, match=told):
         check_settings(Settings(**given))
 
 
-def test_the_options_of_serve_count(tmp_path: Path) -> None:
+def test_config_check_includes_the_options_of_serve(tmp_path: Path) -> None:
     check_settings(Settings(**BOX), "demo", "byok:demo:echo")
     check_settings(Settings(**BOX), "ollama", "m")
     with pytest.raises(ConfigError, match="'byok:demo:echo'"):
@@ -44,7 +48,7 @@ def test_the_options_of_serve_count(tmp_path: Path) -> None:
         check_settings(Settings(), "olama")
 
 
-def test_a_refusal_names_the_section_to_add_and_what_there_is() -> None:
+def test_config_check_error_names_the_missing_section_and_the_existing_ones() -> None:
     with pytest.raises(ConfigError) as caught:
         check_settings(Settings(**BOX, routing={"default": "byok:ollama:m"}))
     assert "[upstreams.ollama]" in caught.value.hint

@@ -45,13 +45,13 @@ def failure(path: Path, overrides: dict[str, Any] | None = None) -> ConfigError:
 # --- where a setting comes from ---
 
 
-def test_a_missing_file_gives_the_defaults(tmp_path: Path) -> None:
+def test_config_missing_file_gives_the_defaults(tmp_path: Path) -> None:
     assert load_settings(tmp_path / "config.toml") == Settings()
 
 
 @pytest.mark.parametrize("content", ["", "\n", "# nothing\r\n"])
 @pytest.mark.case("B97")
-def test_an_empty_file_gives_the_defaults(write: Write, content: str) -> None:
+def test_config_empty_file_gives_the_defaults(write: Write, content: str) -> None:
     assert load_settings(write(content)) == Settings()
 
 
@@ -66,7 +66,7 @@ def test_an_empty_file_gives_the_defaults(write: Write, content: str) -> None:
         ("9001", "9002", "", 9001),
     ],
 )
-def test_flags_win_over_variables_over_the_file_over_defaults(
+def test_config_precedence_is_flags_variables_file_defaults(
     write: Write,
     monkeypatch: pytest.MonkeyPatch,
     flag: str,
@@ -84,7 +84,7 @@ def test_flags_win_over_variables_over_the_file_over_defaults(
 BOX = '[upstreams.box]\nbase_url = "https://file.example/v1"\nmodel = "from-file"\n'
 
 
-def test_a_variable_replaces_one_key_and_leaves_its_neighbours(
+def test_config_variable_replaces_one_key_and_keeps_its_neighbours(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BYOK_UPSTREAMS__BOX__MODEL", "from-variable")
@@ -106,7 +106,7 @@ def test_a_variable_replaces_one_key_and_leaves_its_neighbours(
         ("MODEL", "[x", "model", "[x"),
     ],
 )
-def test_every_kind_of_upstream_key_can_be_a_variable(
+def test_config_variable_may_set_any_upstream_key(
     write: Write,
     monkeypatch: pytest.MonkeyPatch,
     variable: str,
@@ -118,7 +118,7 @@ def test_every_kind_of_upstream_key_can_be_a_variable(
     assert getattr(load_settings(write(BOX)).upstreams["box"], key) == value
 
 
-def test_variables_alone_can_make_an_upstream(
+def test_config_variables_alone_can_define_an_upstream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BYOK_UPSTREAMS__OPENAI__MODEL", "gpt-x")
@@ -129,7 +129,7 @@ def test_variables_alone_can_make_an_upstream(
 
 
 @pytest.mark.case("B97")
-def test_windows_line_ends_are_fine(write: Write) -> None:
+def test_config_file_may_have_windows_line_ends(write: Write) -> None:
     assert load_settings(write("[server]\r\nport = 9000\r\n")).server.port == 9000
 
 
@@ -156,7 +156,7 @@ def test_windows_line_ends_are_fine(write: Write) -> None:
     ],
 )
 @pytest.mark.case("B97")
-def test_a_file_that_is_no_settings_file_is_refused(
+def test_config_file_with_syntax_errors_is_refused(
     write: Write, content: str | bytes, told: str
 ) -> None:
     path = write(content)
@@ -212,7 +212,7 @@ SECTION = '[upstreams.box]\nbase_url = "https://host"\n'
     ],
 )
 @pytest.mark.case("B97")
-def test_a_wrong_setting_names_the_file_the_key_and_what_is_expected(
+def test_config_error_names_the_file_the_key_and_what_is_expected(
     write: Write, content: str, key: str, told: str
 ) -> None:
     path = write(content)
@@ -223,7 +223,7 @@ def test_a_wrong_setting_names_the_file_the_key_and_what_is_expected(
     assert "byok config example" in error.hint
 
 
-def test_several_mistakes_are_told_together_and_not_without_end(write: Write) -> None:
+def test_config_errors_are_reported_together_up_to_a_limit(write: Write) -> None:
     error = failure(write("[sever]\n[chat]\ntemprature = 1\n"))
     assert "Did you mean server?" in str(error)
     assert "Did you mean temperature?" in str(error)
@@ -233,7 +233,7 @@ def test_several_mistakes_are_told_together_and_not_without_end(write: Write) ->
 
 @pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666], ids=oct)
-def test_a_file_that_others_can_change_is_refused(write: Write, mode: int) -> None:
+def test_config_file_that_others_can_change_is_refused(write: Write, mode: int) -> None:
     path = write(f"# {CANARY}")
     path.chmod(mode)
     error = failure(path)
@@ -242,7 +242,7 @@ def test_a_file_that_others_can_change_is_refused(write: Write, mode: int) -> No
 
 
 @pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
-def test_a_file_that_others_can_read_is_fine(write: Write) -> None:
+def test_config_file_that_others_can_read_is_accepted(write: Write) -> None:
     path = write("[server]\nport = 9000\n")
     path.chmod(0o644)
     assert load_settings(path).server.port == 9000
@@ -251,22 +251,24 @@ def test_a_file_that_others_can_read_is_fine(write: Write) -> None:
 @pytest.mark.skipif(
     os.name == "nt" or os.geteuid() == 0, reason="nothing is unreadable to root"
 )
-def test_an_unreadable_file_is_refused(write: Write) -> None:
+def test_config_file_that_is_unreadable_is_refused(write: Write) -> None:
     path = write(f"# {CANARY}")
     path.chmod(0)
     assert "cannot be read" in str(failure(path))
 
 
-def test_a_file_below_a_plain_file_is_refused(write: Write) -> None:
+def test_config_file_below_a_plain_file_is_refused(write: Write) -> None:
     path = write("") / "config.toml"
     assert f"{path} cannot be read" in str(failure(path))
 
 
-def test_a_folder_instead_of_a_file_is_refused(tmp_path: Path) -> None:
+def test_config_folder_instead_of_a_file_is_refused(tmp_path: Path) -> None:
     assert f"{tmp_path} is not a file" in str(failure(tmp_path))
 
 
-def test_a_pipe_instead_of_a_file_is_refused_without_waiting(tmp_path: Path) -> None:
+def test_config_pipe_instead_of_a_file_is_refused_without_waiting(
+    tmp_path: Path,
+) -> None:
     if not hasattr(os, "mkfifo"):
         pytest.skip("no named pipes here")
     path = tmp_path / "config.toml"
@@ -285,7 +287,7 @@ def test_a_pipe_instead_of_a_file_is_refused_without_waiting(tmp_path: Path) -> 
         ("BYOK__TOML", ""),
     ],
 )
-def test_a_variable_written_as_a_setting_that_fits_none_is_refused(
+def test_config_variable_with_an_unknown_key_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, guess: str
 ) -> None:
     monkeypatch.setenv(name, CANARY)
@@ -306,7 +308,7 @@ def test_a_variable_written_as_a_setting_that_fits_none_is_refused(
         ("BYOK_OF_ANOTHER_PROGRAM", None),
     ],
 )
-def test_a_foreign_variable_is_named_with_the_nearest_and_hinders_nothing(
+def test_config_unknown_variable_gets_a_suggestion_and_a_warning_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, near: str | None
 ) -> None:
     monkeypatch.setenv(name, CANARY)
@@ -316,7 +318,7 @@ def test_a_foreign_variable_is_named_with_the_nearest_and_hinders_nothing(
     assert told.endswith(f"Did you mean {near}?" if near else f"variable {name}.")
 
 
-def test_byoks_own_variables_are_not_foreign() -> None:
+def test_config_own_variables_are_not_unknown() -> None:
     names = ["BYOK_SERVER__PORT", "BYOK_UPSTREAMS", "BYOK_HOME", "BYOK_VENV", "HOME"]
     assert foreign_variables(dict.fromkeys(names, "x")) == []
 
@@ -328,7 +330,7 @@ def test_byoks_own_variables_are_not_foreign() -> None:
         *("BYOK_KEY_OPENAI", "BYOK_VAULT_PASSPHRASE"),
     ],
 )
-def test_variables_that_are_no_settings_are_left_alone(
+def test_config_other_environment_variables_are_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv(name, CANARY)
@@ -346,7 +348,7 @@ def test_variables_that_are_no_settings_are_left_alone(
         ("BYOK_UPSTREAMS__BOX__API_KEY", "unknown key"),
     ],
 )
-def test_a_wrong_variable_is_blamed_and_not_the_file(
+def test_config_error_in_a_variable_does_not_blame_the_file(
     write: Write, monkeypatch: pytest.MonkeyPatch, name: str, told: str
 ) -> None:
     path = write("")
@@ -360,7 +362,7 @@ def test_a_wrong_variable_is_blamed_and_not_the_file(
 @pytest.mark.parametrize(
     "name", ["BYOK_SERVER", "BYOK_UPSTREAMS", "BYOK_UPSTREAMS__BOX__MODELS"]
 )
-def test_a_variable_that_must_be_json_and_is_not_says_so(
+def test_config_variable_with_invalid_json_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv(name, CANARY)
@@ -370,7 +372,9 @@ def test_a_variable_that_must_be_json_and_is_not_says_so(
 
 
 @pytest.mark.parametrize("port", [CANARY, "80", "65536", "-1", "1.5"])
-def test_a_wrong_flag_is_blamed_on_the_command_line(write: Write, port: str) -> None:
+def test_config_error_in_a_flag_blames_the_command_line(
+    write: Write, port: str
+) -> None:
     error = failure(write("[server]\nport = 9000\n"), {"server": {"port": port}})
     assert str(error).startswith("the command line: server.port: ")
 
@@ -389,7 +393,7 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(write: Write, port: str) -> 
     ],
 )
 @pytest.mark.case("B97")
-def test_the_program_ends_with_exit_code_78_and_a_message(
+def test_config_error_ends_the_program_with_exit_code_78(
     write: Write, content: str, told: str
 ) -> None:
     done = run_byok("config", "check", "--config", write(content), seconds=10)
@@ -442,7 +446,7 @@ VARIABLES = st.dictionaries(
 @settings(max_examples=150)
 @given(st.lists(LINES, max_size=6), VARIABLES)
 @pytest.mark.case("B58")
-def test_any_settings_load_or_are_refused_without_their_values(
+def test_config_any_settings_load_or_are_refused_without_their_values(
     lines: list[str], variables: dict[str, str]
 ) -> None:
     content = "\n".join(lines).replace("CANARY", CANARY).encode()

@@ -7,7 +7,7 @@ from byok.config import Settings, mask_settings
 CANARY = "sk-canary0123456789"
 
 
-def test_what_could_be_a_secret_is_left_out_and_the_rest_is_shown() -> None:
+def test_masking_hides_secrets_and_shows_the_rest() -> None:
     box = {
         "base_url": "https://box.example",
         "api_key_cmd": ["pass", "show", CANARY],

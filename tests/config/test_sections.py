@@ -10,7 +10,7 @@ from byok.config.sections import OfficialSettings
 from byok.routing import EndpointGroup, ServedBy
 
 
-def test_every_key_is_described_in_a_sentence() -> None:
+def test_config_section_keys_have_descriptions() -> None:
     types = [t for t in vars(sections).values() if isinstance(t, type)]
     found = [t for t in types if issubclass(t, BaseModel)]
     assert len(found) >= 15
@@ -45,7 +45,7 @@ def test_every_key_is_described_in_a_sentence() -> None:
     ],
     ids=str,
 )
-def test_a_value_out_of_range_is_refused(given: dict[str, Any]) -> None:
+def test_config_value_out_of_range_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Settings(**given)
 
@@ -53,7 +53,7 @@ def test_a_value_out_of_range_is_refused(given: dict[str, Any]) -> None:
 URL = "https://h.example"
 
 
-def test_without_a_choice_byok_answers_and_telemetry_goes_nowhere() -> None:
+def test_config_default_is_local_and_telemetry_is_off() -> None:
     for official in (OfficialSettings(), OfficialSettings(base_url=URL)):
         places = {group: official.where(group) for group in EndpointGroup}
         assert places.pop(EndpointGroup.TELEMETRY) is ServedBy.OFF
@@ -63,13 +63,13 @@ def test_without_a_choice_byok_answers_and_telemetry_goes_nowhere() -> None:
 
 
 @pytest.mark.parametrize("group", EndpointGroup)
-def test_every_group_has_its_setting(group: EndpointGroup) -> None:
+def test_config_section_exists_for_every_endpoint_group(group: EndpointGroup) -> None:
     official = OfficialSettings.model_validate({"base_url": URL, group: "official"})
     assert official.groups == (group,)
     assert official.where(group) is ServedBy.OFFICIAL
 
 
-def test_without_an_address_nothing_goes_there() -> None:
+def test_config_without_an_official_url_sends_nothing_there() -> None:
     official = OfficialSettings(chat=ServedBy.OFFICIAL, edit=ServedBy.OFF)
     assert official.lacks_address
     assert official.groups == ()

@@ -10,7 +10,7 @@ CANARY = "canary7f3a"
 HOST = "https://api.example.com/v1"
 
 
-def test_the_defaults_need_no_file() -> None:
+def test_settings_defaults_need_no_file() -> None:
     settings = Settings()
     assert settings.server.port == 8317
     assert settings.upstreams == {}
@@ -26,18 +26,18 @@ def test_no_setting_can_make_byok_listen_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("name", ["ollama", "openai", "demo"])
-def test_a_section_named_like_a_preset_gets_its_type(name: str) -> None:
+def test_upstream_section_named_like_a_preset_gets_its_type(name: str) -> None:
     settings = Settings(upstreams={name: {"model": "m"}})
     assert settings.upstreams[name].type == name
 
 
-def test_a_section_may_name_another_type_than_its_own_name() -> None:
+def test_upstream_section_may_name_another_type_than_its_own_name() -> None:
     section = {"type": "openai_compatible", "base_url": HOST}
     assert Settings(upstreams={"ollama": section}).upstreams["ollama"].base_url == HOST
 
 
 @pytest.mark.parametrize("kind", ["openai_compatible", "azure"])
-def test_an_upstream_without_a_usual_address_needs_a_base_url(kind: str) -> None:
+def test_upstream_without_a_default_base_url_needs_one(kind: str) -> None:
     with pytest.raises(ValidationError, match=r"upstreams\.box\.base_url is missing"):
         Settings(upstreams={"box": {"type": kind}})
 
@@ -64,23 +64,23 @@ def test_plain_http_beyond_this_machine_needs_permission(url: str) -> None:
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1:1", "http://localhost:1", "http://[::1]:1"]
 )
-def test_plain_http_to_this_machine_is_fine(url: str) -> None:
+def test_plain_http_to_this_machine_is_accepted(url: str) -> None:
     assert Settings(upstreams={"box": {"base_url": url}}).upstreams["box"].base_url
 
 
-def test_permission_for_plain_http_does_not_open_link_local_addresses() -> None:
+def test_plain_http_permission_does_not_allow_link_local_addresses() -> None:
     section = {"base_url": "http://169.254.169.254", "allow_insecure_http": True}
     with pytest.raises(ValidationError, match="link-local"):
         Settings(upstreams={"box": section})
 
 
 @pytest.mark.parametrize("name", ["", "Box", "my box", "a.b", "-a", "x" * 33])
-def test_an_odd_upstream_name_is_refused(name: str) -> None:
+def test_upstream_name_with_odd_characters_is_refused(name: str) -> None:
     with pytest.raises(ValidationError, match="32 characters at most"):
         Settings(upstreams={name: {"base_url": HOST}})
 
 
-def test_prompts_knows_the_endpoints_that_ask_a_model() -> None:
+def test_prompts_section_knows_the_endpoints_that_ask_a_model() -> None:
     settings = Settings(prompts={"chat-stream": "Be brief.", "chat": "Be kind."})
     assert settings.prompts["chat"] == "Be kind."
     with pytest.raises(ValidationError, match="chat-stream, chat") as caught:
@@ -93,6 +93,6 @@ def test_settings_cannot_be_changed_afterwards() -> None:
         Settings().server.port = 9000  # type: ignore[misc]
 
 
-def test_an_upstream_cannot_be_called_like_the_official_service() -> None:
+def test_upstream_cannot_be_named_like_the_official_service() -> None:
     with pytest.raises(ValidationError, match=r"address under \[routing.official\]"):
         Settings(upstreams={"official": {"base_url": HOST}})

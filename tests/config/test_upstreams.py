@@ -8,7 +8,7 @@ from byok.errors import ConfigError
 BOX = {"base_url": "https://box.example/v1"}
 
 
-def test_a_section_of_the_settings_wins_over_the_preset_of_its_name() -> None:
+def test_upstream_section_wins_over_the_preset_of_its_name() -> None:
     settings = Settings(upstreams={"openai": {"model": "own"}})
     assert upstream_named("openai", settings) == (
         "openai",
@@ -17,7 +17,7 @@ def test_a_section_of_the_settings_wins_over_the_preset_of_its_name() -> None:
 
 
 @pytest.mark.parametrize("wanted", ["groq", "ollama", "demo"])
-def test_a_preset_needs_no_section(wanted: str) -> None:
+def test_upstream_preset_needs_no_section(wanted: str) -> None:
     assert upstream_named(wanted, Settings()) == (wanted, UpstreamSettings(type=wanted))
 
 
@@ -26,7 +26,7 @@ def test_a_url_is_an_upstream_called_custom() -> None:
     assert (name, section.base_url) == ("custom", "http://127.0.0.1:9")
 
 
-def test_azure_needs_an_address() -> None:
+def test_upstream_azure_needs_a_base_url() -> None:
     with pytest.raises(ConfigError, match="address of your resource"):
         upstream_named("azure", Settings())
 
@@ -53,7 +53,7 @@ def test_an_unknown_upstream_is_told_with_those_that_are_known(wanted: str) -> N
         "https://169.254.169.254/canary",
     ],
 )
-def test_a_url_of_the_command_line_is_checked_like_one_of_the_settings(
+def test_upstream_url_of_the_command_line_is_checked_too(
     url: str,
 ) -> None:
     with pytest.raises(ConfigError, match="must look like https") as caught:

@@ -34,7 +34,7 @@ def test_a_base_url_is_kept_but_for_slashes_at_its_end(given: str, kept: str) ->
         ("HTTP://localhost:9", "HTTP://localhost:9"),
     ],
 )
-def test_the_address_of_the_official_service_is_kept(given: str, kept: str) -> None:
+def test_official_url_is_kept(given: str, kept: str) -> None:
     assert values.official_url(given) == kept
 
 
@@ -52,7 +52,7 @@ def test_the_address_of_the_official_service_is_kept(given: str, kept: str) -> N
         CANARY,
     ],
 )
-def test_an_address_where_a_token_could_be_read_is_refused(url: str) -> None:
+def test_official_url_where_a_token_could_be_read_is_refused(url: str) -> None:
     with pytest.raises(ValueError) as caught:
         values.official_url(url)
     assert CANARY not in str(caught.value)
@@ -86,7 +86,7 @@ def test_an_address_where_a_token_could_be_read_is_refused(url: str) -> None:
     ],
 )
 @pytest.mark.case("B58")
-def test_what_is_no_plain_http_url_is_refused_without_showing_it(
+def test_base_url_that_is_no_http_url_is_refused_without_showing_it(
     url: str, expected: str
 ) -> None:
     with pytest.raises(ValueError, match=expected) as caught:
@@ -110,7 +110,7 @@ def test_what_is_no_plain_http_url_is_refused_without_showing_it(
 )
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.case("B58")
-def test_a_link_local_address_is_refused_in_every_spelling(
+def test_link_local_address_is_refused_in_every_spelling(
     scheme: str, host: str
 ) -> None:
     with pytest.raises(ValueError, match="link-local"):
@@ -119,13 +119,13 @@ def test_a_link_local_address_is_refused_in_every_spelling(
 
 @pytest.mark.parametrize("number", [0, 1024, 8317, 65535])
 @pytest.mark.case("B99")
-def test_zero_and_the_unprivileged_ports_are_fine(number: int) -> None:
+def test_port_zero_and_unprivileged_ports_are_accepted(number: int) -> None:
     assert values.port(number) == number
 
 
 @pytest.mark.parametrize("number", [-1, 1, 80, 1023, 65536, 10**9])
 @pytest.mark.case("B99")
-def test_any_other_port_is_refused(number: int) -> None:
+def test_port_outside_the_range_is_refused(number: int) -> None:
     with pytest.raises(ValueError, match="from 1024 to 65535") as caught:
         values.port(number)
     assert f"{number}," not in str(caught.value)
@@ -142,7 +142,7 @@ def test_any_other_port_is_refused(number: int) -> None:
     ],
     ids=lambda value: getattr(value, "__name__", value) or "empty",
 )
-def test_a_name_out_of_a_list_is_checked_and_the_list_is_told(
+def test_choice_outside_its_list_is_refused_with_the_list(
     check: "type[str]", good: str, known: str
 ) -> None:
     assert check(good) == good
@@ -152,18 +152,18 @@ def test_a_name_out_of_a_list_is_checked_and_the_list_is_told(
 
 
 @pytest.mark.parametrize("name", ["a", "my-box", "my_box", "0", "a" * 32])
-def test_a_plain_upstream_name_is_fine(name: str) -> None:
+def test_upstream_name_of_plain_characters_is_accepted(name: str) -> None:
     assert values.UPSTREAM_NAME.match(name)
 
 
 @pytest.mark.parametrize(
     "name", ["", "A", "-a", "_a", "a b", "a.b", "a:b", "a/b", "ä", "a\n", "a" * 33]
 )
-def test_an_odd_upstream_name_is_refused(name: str) -> None:
+def test_upstream_name_with_odd_characters_is_refused(name: str) -> None:
     assert not values.UPSTREAM_NAME.match(name)
 
 
-def test_a_way_to_fill_gaps_is_one_of_a_few() -> None:
+def test_fim_mode_is_one_of_a_few() -> None:
     for way in ("auto", "infill", "suffix", "fim", "template", "chat"):
         assert values.fim_mode(way) == way
     with pytest.raises(ValueError, match="must be one of: auto, infill") as caught:
@@ -172,16 +172,16 @@ def test_a_way_to_fill_gaps_is_one_of_a_few() -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"api-version": "2024-10-21"}, {"a": "&=?#"}])
-def test_a_query_is_printable_ascii(given: dict[str, str]) -> None:
+def test_query_of_printable_ascii_is_accepted(given: dict[str, str]) -> None:
     assert values.query(given) == given
 
 
 @pytest.mark.parametrize("given", [{"": "a"}, {"a b": ""}, {"a": "ä"}, {"a": "x\ny"}])
-def test_an_odd_query_is_refused(given: dict[str, str]) -> None:
+def test_query_with_odd_characters_is_refused(given: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="printable ASCII"):
         values.query(given)
 
 
-def test_a_query_in_the_address_is_told_where_it_belongs() -> None:
+def test_query_in_the_base_url_is_refused_with_a_hint() -> None:
     with pytest.raises(ValueError, match="query = "):
         values.base_url("https://x/openai/deployments/d?api-version=1")

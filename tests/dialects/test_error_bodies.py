@@ -109,7 +109,7 @@ from tests.fakes.values import VALUES
         pytest.param(7, "", "", id="a number"),
     ],
 )
-def test_the_message_is_found(body: Any, message: str, code: str) -> None:
+def test_error_body_message_is_found(body: Any, message: str, code: str) -> None:
     assert error_text(body) == (message, code)
 
 
@@ -138,7 +138,7 @@ def test_the_message_is_found(body: Any, message: str, code: str) -> None:
         ("maximum context length", 0, "context_length", False),
     ],
 )
-def test_a_refusal_has_a_class(
+def test_error_body_of_a_refusal_gives_its_class(
     message: str, status: int, code: str, retryable: bool
 ) -> None:
     error = refusal_of({"error": {"message": message}}, status)
@@ -151,7 +151,7 @@ def test_a_refusal_has_a_class(
 
 
 @pytest.mark.parametrize("field", ["code", "type", "status"])
-def test_a_code_tells_as_much_as_a_message(field: str) -> None:
+def test_error_body_code_tells_as_much_as_the_message(field: str) -> None:
     body = {"error": {"message": "Sorry", field: "context_length_exceeded"}}
     assert refusal_of(body, 400).code == "context_length"
 
@@ -166,25 +166,25 @@ def test_a_code_tells_as_much_as_a_message(field: str) -> None:
         ({}, "Sorry", ""),
     ],
 )
-def test_a_type_is_the_upstreams_code_where_we_know_nothing_better(
+def test_error_body_type_is_the_upstream_code_by_default(
     fields: dict[str, Any], message: str, code: str
 ) -> None:
     error = refusal_of({"error": {"message": message, **fields}}, 400)
     assert error.upstream_code == code
 
 
-def test_a_status_inside_a_stream_tells_the_class() -> None:
+def test_error_body_status_inside_a_stream_gives_the_class() -> None:
     error = refusal_of({"error": {"message": "Sorry", "code": 429}})
     assert (error.code, error.upstream_status) == ("upstream_rate_limit", 0)
 
 
-def test_words_behind_the_cut_still_tell_the_class() -> None:
+def test_error_body_words_behind_the_cut_still_give_the_class() -> None:
     error = refusal_of({"error": {"message": f"{'So ' * 200}out of memory"}}, 500)
     assert error.code == "upstream_no_memory"
     assert "memory" not in str(error)
 
 
-def test_the_place_of_a_detail_names_the_parameter() -> None:
+def test_error_body_detail_path_names_the_parameter() -> None:
     body = {"detail": [{"loc": ["body", "stream_options"], "msg": "Extra input"}]}
     assert "body.stream_options: Extra input." in str(refusal_of(body, 422))
 
@@ -194,7 +194,7 @@ def test_the_place_of_a_detail_names_the_parameter() -> None:
     [(429, 7.0, 429), (429, 0.0, 429), (429, None, 422), (503, 7.0, 422)],
 )
 @pytest.mark.case("F09")
-def test_only_a_429_that_says_when_is_passed_on(
+def test_error_body_status_429_needs_a_retry_after(
     status: int, retry_after: float | None, passed_on: int
 ) -> None:
     error = refusal_of({"error": "Slow down"}, status, retry_after)
@@ -217,21 +217,21 @@ def exhausted(quota: str, delay: str = "36s") -> list[dict[str, Any]]:
     return [{"error": {**error, "details": details}}]
 
 
-def test_the_wait_that_gemini_asks_for_is_kept_and_told() -> None:
+def test_error_body_retry_delay_of_gemini_is_kept_and_shown() -> None:
     error = refusal_of(exhausted("GenerateRequestsPerMinutePerProject"), 429)
     assert (error.code, error.retryable) == ("upstream_rate_limit", True)
     assert (error.retry_after, error.status) == (36.0, 429)
     assert error.hint == "Wait 36 s and try again."
 
 
-def test_a_limit_for_a_day_is_no_matter_of_seconds() -> None:
+def test_error_body_daily_quota_is_not_retried_within_seconds() -> None:
     error = refusal_of(exhausted("GenerateRequestsPerDayPerProjectPerModel"), 429)
     assert (error.code, error.retryable) == ("upstream_quota", False)
     assert (error.retry_after, error.status) == (None, 422)
     assert "day" in error.hint
 
 
-def test_the_header_counts_before_the_body() -> None:
+def test_error_body_retry_after_header_wins() -> None:
     body = {"error": {"message": "Rate limit reached. Please try again in 20s."}}
     assert refusal_of(body, 429).retry_after == 20.0
     error = refusal_of(body, 429, 7.5)
@@ -239,7 +239,7 @@ def test_the_header_counts_before_the_body() -> None:
     assert error.hint == "Wait 8 s and try again."
 
 
-def test_only_a_limit_of_rate_is_waited_for() -> None:
+def test_error_body_retry_after_counts_for_rate_limits_only() -> None:
     for message in ("Insufficient balance: retry in 5s.", "Bad field."):
         error = refusal_of({"error": {"message": message}}, 400)
         assert error.retry_after is None
@@ -274,7 +274,7 @@ for _ in range(1015):
         pytest.param({"error": {"code": NESTED}}, id="a deep code"),
     ],
 )
-def test_an_odd_body_becomes_one_short_sentence(body: Any) -> None:
+def test_error_body_with_odd_content_becomes_one_short_sentence(body: Any) -> None:
     for status in (0, 400, 404):
         check_sentence(refusal_of(body, status))
 
@@ -288,11 +288,15 @@ def test_an_odd_body_becomes_one_short_sentence(body: Any) -> None:
     ),
     st.sampled_from([0, 400, 401, 404, 429, 500]),
 )
-def test_any_body_becomes_one_short_sentence(body: Any, status: int) -> None:
+def test_error_body_of_any_json_becomes_one_short_sentence(
+    body: Any, status: int
+) -> None:
     check_sentence(refusal_of(body, status))
 
 
-def test_recorded_refusals_become_one_short_sentence(shared: Path) -> None:
+def test_error_body_of_recorded_refusals_becomes_one_short_sentence(
+    shared: Path,
+) -> None:
     files = sorted((shared / "streams" / "error").iterdir())
     assert files
     for file in files:

@@ -196,38 +196,40 @@ TOLD: dict[str, tuple[str, Overflow]] = {
 
 
 @pytest.mark.parametrize(("text", "told"), TOLD.values(), ids=TOLD)
-def test_the_numbers_of_a_text_are_read(text: str, told: Overflow) -> None:
+def test_context_overflow_numbers_are_read_from_the_text(
+    text: str, told: Overflow
+) -> None:
     assert overflow_of(text, None) == told
 
 
 @pytest.mark.parametrize(("text", "told"), TOLD.values(), ids=TOLD)
-def test_a_refusal_carries_them(text: str, told: Overflow) -> None:
+def test_context_overflow_error_carries_the_numbers(text: str, told: Overflow) -> None:
     error = refusal_of({"error": {"message": text}}, 400)
     assert isinstance(error, ContextLengthExceeded)
     assert (error.window, error.counted) == (told.window, told.counted)
 
 
-def test_fields_tell_more_than_words() -> None:
+def test_context_overflow_fields_win_over_words() -> None:
     error = {"message": "Too long.", "n_ctx": W, "n_prompt_tokens": C}
     told = refusal_of({"error": {**error, "type": "exceed_context_size_error"}}, 400)
     assert isinstance(told, ContextLengthExceeded)
     assert (told.window, told.counted) == (W, C)
 
 
-def test_a_rate_limit_that_names_the_context_length_is_none() -> None:
+def test_context_overflow_is_no_rate_limit_that_names_the_context_length() -> None:
     text = "Rate limit reached on tokens per min: maximum context length is 32768"
     error = refusal_of({"error": {"message": text}}, 429)
     assert type(error) is UpstreamRefused
 
 
 @given(VALUES, VALUES)
-def test_any_field_may_hold_anything(one: Any, other: Any) -> None:
+def test_context_overflow_fields_may_hold_anything(one: Any, other: Any) -> None:
     told = overflow_of("", {"n_ctx": one, "n_prompt_tokens": other})
     assert all(n is None or 64 <= n < 2**31 for n in (told.window, told.counted))
 
 
 @given(st.text("0123456789,_ >()[]:", max_size=80))
-def test_any_text_may_be_read(text: str) -> None:
+def test_context_overflow_text_may_be_anything(text: str) -> None:
     overflow_of(f"prompt is too long: {text} tokens > {text} maximum", None)
 
 
@@ -235,7 +237,7 @@ ROWS = [(name, row) for name in ("_WINDOW", "_COUNTED") for row in vars(overflow
 
 
 @pytest.mark.parametrize(("table", "row"), ROWS, ids=[row for _, row in ROWS])
-def test_every_pattern_is_needed(table: str, row: str) -> None:
+def test_context_overflow_patterns_are_all_needed(table: str, row: str) -> None:
     others = [other for other in vars(overflow)[table] if other != row]
     found = [text.lower() for text, _ in TOLD.values() if re.search(row, text.lower())]
     assert [t for t in found if not any(re.search(o, t) for o in others)]

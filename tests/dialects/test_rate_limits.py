@@ -30,7 +30,7 @@ from tests.fakes.values import VALUES
         ("", None),
     ],
 )
-def test_the_wait_is_read_from_the_sentence(
+def test_rate_limit_wait_is_read_from_the_sentence(
     message: str, seconds: float | None
 ) -> None:
     assert requested_wait(message, {}) == (seconds and pytest.approx(seconds))
@@ -39,14 +39,14 @@ def test_the_wait_is_read_from_the_sentence(
 @pytest.mark.parametrize(
     ("delay", "seconds"), [("36s", 36.0), ("0.5s", 0.5), ("90.25s", 90.25), ("x", None)]
 )
-def test_googles_own_detail_counts_before_the_sentence(
+def test_rate_limit_retry_info_of_google_wins_over_the_sentence(
     delay: str, seconds: float | None
 ) -> None:
     error = {"details": [{"@type": "Help"}, {"retryDelay": delay}]}
     assert requested_wait("Please retry in 7s.", error) == seconds
 
 
-def test_every_quota_that_was_used_up_is_named() -> None:
+def test_rate_limit_names_every_exhausted_quota() -> None:
     ids = ["GenerateRequestsPerDay-FreeTier", "InputTokensPerMinute"]
     violations = [*({"quotaId": quota} for quota in ids), {}, 5]
     error = {"details": [{"violations": violations}, None]}
@@ -64,12 +64,12 @@ def test_every_quota_that_was_used_up_is_named() -> None:
         (3600, "60 min"),
     ],
 )
-def test_a_wait_is_said_in_words(seconds: float, words: str) -> None:
+def test_rate_limit_wait_is_written_in_words(seconds: float, words: str) -> None:
     assert wait_in_words(seconds) == words
 
 
 @given(VALUES, VALUES)
-def test_no_value_breaks_it(error: Any, detail: Any) -> None:
+def test_rate_limit_details_may_be_any_json(error: Any, detail: Any) -> None:
     for found in (error, {"details": error}, {"details": [detail]}):
         assert isinstance(quotas_exceeded(found), str)
         wait = requested_wait("", found)

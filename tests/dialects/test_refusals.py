@@ -196,7 +196,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("text", CONTEXT.values(), ids=CONTEXT)
-def test_too_long_a_conversation_is_recognised(text: str) -> None:
+def test_refusal_of_a_context_overflow_is_recognised(text: str) -> None:
     for status in (0, 400, 413, 500):
         found = class_of(text, status)
         assert (found.kind, found.retryable) == ("context_length", False)
@@ -204,7 +204,7 @@ def test_too_long_a_conversation_is_recognised(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "code"), sorted(OTHERS))
-def test_other_words_have_their_class(text: str, code: str) -> None:
+def test_refusal_words_give_its_class(text: str, code: str) -> None:
     assert class_of(text, 400).kind == code
 
 
@@ -226,14 +226,14 @@ def test_other_words_have_their_class(text: str, code: str) -> None:
         (529, "upstream_overloaded", True),
     ],
 )
-def test_without_known_words_the_status_decides(
+def test_refusal_without_known_words_is_classed_by_status(
     status: int, code: str, retryable: bool
 ) -> None:
     found = class_of("Sorry", status)
     assert (found.kind, found.retryable) == (code, retryable)
 
 
-def test_a_413_that_names_tokens_is_of_too_long_a_conversation() -> None:
+def test_refusal_413_that_names_tokens_is_a_context_overflow() -> None:
     assert (
         class_of("The payload has more tokens than fit", 413).kind == "context_length"
     )
@@ -242,18 +242,18 @@ def test_a_413_that_names_tokens_is_of_too_long_a_conversation() -> None:
 
 
 @pytest.mark.parametrize("status", [401, 404, 429])
-def test_words_tell_more_than_a_status(status: int) -> None:
+def test_refusal_words_win_over_the_status(status: int) -> None:
     assert class_of("Your credit balance is too low", status).kind == "upstream_quota"
 
 
-def test_a_class_that_is_known_has_a_cure() -> None:
+def test_refusal_class_has_a_hint() -> None:
     for _, refusal in KNOWN:
         assert re.fullmatch(r"[a-z_]+", refusal.kind)
         assert refusal.hint.endswith(".")
         assert len(refusal.hint) < 110
 
 
-def test_every_pattern_is_in_lower_case() -> None:
+def test_refusal_patterns_are_in_lower_case() -> None:
     words = [word for row, _ in KNOWN for word in row]
     assert [w for w in words if w != w.lower() and r"\S" not in w] == []
     assert len(set(words)) == len(words)
@@ -264,7 +264,7 @@ def test_every_pattern_is_in_lower_case() -> None:
     [(row, word) for row in KNOWN for word in row[0]],
     ids=[word for row in KNOWN for word in row[0]],
 )
-def test_every_pattern_is_needed(
+def test_refusal_patterns_are_all_needed(
     row: tuple[tuple[str, ...], refusals.Refusal], word: str
 ) -> None:
     """Some text has its class by this pattern, and by no other of the row."""

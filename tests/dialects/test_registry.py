@@ -10,5 +10,5 @@ def test_every_dialect_has_the_name_of_its_row() -> None:
     }
 
 
-def test_the_dialect_is_known_by_its_name() -> None:
+def test_registry_finds_a_dialect_by_its_name() -> None:
     assert DIALECTS["openai_chat"]("mistral") == OpenAIChat.of("mistral")

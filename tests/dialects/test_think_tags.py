@@ -67,12 +67,14 @@ TABLE = pytest.mark.parametrize(
 
 
 @TABLE
-def test_a_leading_block_becomes_reasoning(text: str, thought: str, said: str) -> None:
+def test_think_tags_at_the_start_become_thinking(
+    text: str, thought: str, said: str
+) -> None:
     assert split([text]) == (thought, said)
 
 
 @TABLE
-def test_character_by_character_it_is_the_same(
+def test_think_tags_character_by_character_give_the_same(
     text: str, thought: str, said: str
 ) -> None:
     assert split(singles(text)) == (thought, said)
@@ -86,11 +88,11 @@ def test_character_by_character_it_is_the_same(
     CUTS,
 )
 @example("<think>a</think>\n\nb", [16])
-def test_any_slicing_gives_the_same(text: str, places: list[int]) -> None:
+def test_think_tags_any_slicing_gives_the_same(text: str, places: list[int]) -> None:
     assert split(cut(text, places)) == split([text])
 
 
-def test_reasoning_is_given_as_soon_as_it_is_certain() -> None:
+def test_think_tags_give_thinking_as_soon_as_it_is_certain() -> None:
     stage = ThinkTags()
     fed = [list(stage.feed(TextDelta(t))) for t in ("<think>ab</", "x</thi", "nk>yes")]
     assert fed == [
@@ -100,7 +102,7 @@ def test_reasoning_is_given_as_soon_as_it_is_certain() -> None:
     ]
 
 
-def test_other_events_pass_at_once() -> None:
+def test_think_tags_pass_other_events_at_once() -> None:
     stage = ThinkTags()
     assert list(stage.feed(TextDelta("<thi"))) == []
     others: list[StreamEvent] = [ThinkingDelta("x"), ToolCallDelta(0, "i", "n", "{}")]
@@ -108,7 +110,7 @@ def test_other_events_pass_at_once() -> None:
     assert list(stage.feed(STOP)) == [TextDelta("<thi"), STOP]
 
 
-def test_what_is_held_at_a_break_is_given() -> None:
+def test_think_tags_give_held_text_when_the_stream_breaks() -> None:
     assert list(drain(ThinkTags(), [TextDelta("<thi")])) == [TextDelta("<thi")]
     assert list(drain(ThinkTags(), [TextDelta("<think>a</th")])) == [
         ThinkingDelta("a"),
@@ -116,7 +118,7 @@ def test_what_is_held_at_a_break_is_given() -> None:
     ]
 
 
-def test_blanks_are_not_held_back_for_ever() -> None:
+def test_think_tags_do_not_hold_blanks_for_ever() -> None:
     blanks = [TextDelta(" ")] * 2000
     found = list(drain(ThinkTags(), blanks))
     assert "".join(e.text for e in found if isinstance(e, TextDelta)) == " " * 2000

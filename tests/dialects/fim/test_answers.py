@@ -27,7 +27,7 @@ def read(*events: Any) -> list[StreamEvent]:
     return list(drain(FimAnswer(), map(ServerSentEvent, raw)))
 
 
-def test_text_completions_are_read() -> None:
+def test_fim_answer_of_text_completions() -> None:
     usage = {"prompt_tokens": 6, "completion_tokens": 8}
     events = read(choice("a "), choice("b"), choice("", "stop", usage=usage), b"[DONE]")
     assert events == [TextDelta("a "), TextDelta("b"), Usage(6, 8), STOP]
@@ -43,23 +43,23 @@ def test_text_completions_are_read() -> None:
         ({"stopped_eos": True}, STOP),
     ],
 )
-def test_llama_cpps_infill_is_read(last: dict[str, Any], finish: Finish) -> None:
+def test_fim_answer_of_llama_cpp_infill(last: dict[str, Any], finish: Finish) -> None:
     more = {"content": "a", "stop": False, "index": 0}
     events = read(more, {"content": "b", "stop": True, **last}, {"content": "late"})
     assert events == [TextDelta("a"), TextDelta("b"), finish]
 
 
-def test_a_whole_document_is_read_as_well() -> None:
+def test_fim_answer_without_streaming() -> None:
     assert read(choice("ab", "length")) == [TextDelta("ab"), LENGTH]
     assert read({"content": "ab", "stop": True}) == [TextDelta("ab"), STOP]
 
 
-def test_only_the_first_choice_counts() -> None:
+def test_fim_answer_is_the_first_choice_only() -> None:
     second = {"choices": [{"index": 1, "text": "no"}, {"index": 0, "text": "yes"}]}
     assert read(second, choice("", "stop")) == [TextDelta("yes"), STOP]
 
 
-def test_halves_of_an_emoji_are_joined() -> None:
+def test_fim_answer_joins_surrogate_halves() -> None:
     halves = [b'{"choices":[{"text":"\\ud83d"}]}', b'{"choices":[{"text":"\\ude00"}]}']
     assert read(*halves, choice("", "stop")) == [TextDelta("😀"), STOP]
     assert read(halves[0], choice("", "stop")) == [TextDelta("\ufffd"), STOP]
@@ -81,7 +81,7 @@ def test_an_answer_that_is_none_is_an_error(events: list[Any], code: str) -> Non
     assert raised.value.code == code
 
 
-def test_an_error_inside_the_stream_is_one() -> None:
+def test_fim_answer_with_an_error_inside_the_stream() -> None:
     with pytest.raises(UpstreamRefused, match="broke"):
         read(choice("a"), {"error": {"message": "broke"}})
     answer = FimAnswer()

@@ -27,7 +27,7 @@ def written(
     return codecs_of(profile)[mode].encode(CHAT, Target(CODER, extra))
 
 
-def test_llama_cpp_is_asked_beside_its_v1() -> None:
+def test_fim_infill_of_llama_cpp_lies_beside_its_v1() -> None:
     request = written(FimMode.INFILL)
     assert request.path == "/infill"
     assert request.body == {
@@ -43,7 +43,7 @@ def test_llama_cpp_is_asked_beside_its_v1() -> None:
     }
 
 
-def test_a_suffix_stands_beside_the_prompt() -> None:
+def test_fim_suffix_is_sent_beside_the_prompt() -> None:
     body = {"model": CODER, "prompt": "def f(", "suffix": ")\n", **COMMON}
     assert written(FimMode.SUFFIX) == UpstreamRequest("completions", body)
     assert written(FimMode.FIM) == UpstreamRequest("fim/completions", body)
@@ -51,7 +51,7 @@ def test_a_suffix_stands_beside_the_prompt() -> None:
     assert beta == UpstreamRequest("/beta/completions", body)
 
 
-def test_a_raw_prompt_holds_both() -> None:
+def test_fim_raw_prompt_holds_prefix_and_suffix() -> None:
     request = written(FimMode.TEMPLATE)
     assert request.path == "completions"
     prompt = "<|fim_prefix|>def f(<|fim_suffix|>)\n<|fim_middle|>"
@@ -60,7 +60,7 @@ def test_a_raw_prompt_holds_both() -> None:
 
 
 @pytest.mark.parametrize("mode", CODECS)
-def test_what_is_not_set_is_not_sent_and_the_users_fields_are(mode: FimMode) -> None:
+def test_fim_sends_only_set_parameters_and_extra_body(mode: FimMode) -> None:
     chat = ChatRequest((), fim=FILL)
     target = Target(CODER, {"seed": 7, "stream": False})
     body = CODECS[mode].encode(chat, target).body
@@ -69,7 +69,7 @@ def test_what_is_not_set_is_not_sent_and_the_users_fields_are(mode: FimMode) -> 
 
 
 @pytest.mark.parametrize("mode", CODECS)
-def test_where_one_line_is_wanted_a_line_break_ends_it(mode: FimMode) -> None:
+def test_fim_single_line_stops_at_a_line_break(mode: FimMode) -> None:
     chat = ChatRequest((), fim=FimRequest("f(", ")", one_line=True))
     body = CODECS[mode].encode(chat, Target(CODER)).body
     assert body["stop"][-1] == "\n"
@@ -77,14 +77,14 @@ def test_where_one_line_is_wanted_a_line_break_ends_it(mode: FimMode) -> None:
     assert ("stop" in written(mode).body) is (mode is FimMode.TEMPLATE)
 
 
-def test_mistral_answers_as_in_a_chat() -> None:
+def test_fim_of_mistral_answers_like_a_chat() -> None:
     said = b'{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}'
     reader = CODECS[FimMode.FIM].reader(written(FimMode.FIM))
     events = list(drain(reader, [b"data: " + said + b"\n\n"]))
     assert events == [TextDelta("x"), Finish(FinishReason.STOP)]
 
 
-def test_a_template_counts_only_where_the_model_has_one() -> None:
+def test_fim_template_needs_a_known_model() -> None:
     modes = (FimMode.TEMPLATE, FimMode.CHAT)
     assert modes_for(modes, CODER) == [FimMode.TEMPLATE, FimMode.CHAT]
     assert modes_for(modes, "gpt-4.1") == [FimMode.CHAT]

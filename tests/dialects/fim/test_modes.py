@@ -3,5 +3,5 @@
 from byok.dialects.fim.modes import FimMode
 
 
-def test_the_names_are_those_of_the_setting() -> None:
+def test_fim_mode_names_are_those_of_the_setting() -> None:
     assert [*FimMode] == ["infill", "suffix", "fim", "template", "chat"]

@@ -23,7 +23,7 @@ PROMPTS = {
 
 
 @pytest.mark.parametrize("model", PROMPTS)
-def test_a_model_is_told_in_its_own_marks(model: str) -> None:
+def test_fim_template_uses_the_models_own_tokens(model: str) -> None:
     template = template_of(model)
     assert template is not None
     assert template.prompt("a", "b") == PROMPTS[model]
@@ -36,12 +36,12 @@ def test_a_model_is_told_in_its_own_marks(model: str) -> None:
         "codestral-mamba", "granite3.3:8b", "deepseek-chat", "gemma3",
     ],
 )  # fmt: skip
-def test_of_other_models_nothing_is_assumed(model: str) -> None:
+def test_fim_template_is_none_for_other_models(model: str) -> None:
     assert template_of(model) is None
 
 
 @pytest.mark.parametrize("row", TEMPLATES, ids=lambda row: str(row.names))
-def test_a_row_ends_answers_by_few_marks(row: FimTemplate) -> None:
+def test_fim_template_stops_at_few_tokens(row: FimTemplate) -> None:
     assert 1 <= len(row.stop) <= 4  # as many as OpenAI's imitators take
     own = row.text.replace("{prefix}", "").replace("{suffix}", "")
     for mark in row.marks[:2]:
@@ -49,7 +49,7 @@ def test_a_row_ends_answers_by_few_marks(row: FimTemplate) -> None:
 
 
 @given(st.data())
-def test_code_cannot_pose_as_marks(data: st.DataObject) -> None:
+def test_fim_template_escapes_its_tokens_in_code(data: st.DataObject) -> None:
     row = data.draw(st.sampled_from(TEMPLATES))
     marks = (*row.marks, *row.stop)
     piece = st.sampled_from([*marks, "a", "{prefix}", *{m[0] for m in marks}])
@@ -63,6 +63,6 @@ def test_code_cannot_pose_as_marks(data: st.DataObject) -> None:
         assert prompt.count(mark) == plain.count(mark)
 
 
-def test_code_without_marks_is_not_altered() -> None:
+def test_fim_template_leaves_other_code_unchanged() -> None:
     for row in TEMPLATES:
         assert row.inert("if a < b:\n    c[PRE] = <x>") == "if a < b:\n    c[PRE] = <x>"

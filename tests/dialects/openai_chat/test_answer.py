@@ -257,7 +257,7 @@ def test_sse_stream_gives_its_events(
 
 @TABLE
 @pytest.mark.case("F13")
-def test_byte_by_byte_it_is_the_same(
+def test_openai_chat_stream_byte_by_byte_gives_the_same_events(
     stream: list[bytes], events: list[StreamEvent]
 ) -> None:
     assert decode(*singles(b"".join(stream))) == events
@@ -321,7 +321,7 @@ D = ToolCallDelta
         pytest.param([{"index": 0}, "f", 5], [], id="no list"),
     ],
 )
-def test_tool_calls_are_passed_on_as_fragments(
+def test_openai_chat_tool_calls_are_passed_on_as_deltas(
     calls: list[Any], deltas: list[ToolCallDelta]
 ) -> None:
     stream = [delta(tool_calls=part) for part in calls]
@@ -332,13 +332,15 @@ def test_tool_calls_are_passed_on_as_fragments(
 
 
 @pytest.mark.parametrize("arguments", [{"a": 2**70}, {"a": "\ud83d"}])
-def test_an_object_that_orjson_cannot_write_is_written(arguments: Any) -> None:
+def test_openai_chat_arguments_object_beyond_orjson_is_serialised(
+    arguments: Any,
+) -> None:
     found, _ = decode(delta(tool_calls=[call(arguments=arguments)]), DONE)
     assert isinstance(found, ToolCallDelta)
     assert json.loads(found.arguments) == arguments
 
 
-def test_the_old_function_call_is_read() -> None:
+def test_openai_chat_legacy_function_call_is_read() -> None:
     events = decode(
         delta(function_call={"name": "f", "arguments": '{"a"'}),
         delta(function_call={"arguments": ":1}"}),
@@ -364,7 +366,9 @@ def test_the_old_function_call_is_read() -> None:
         ("SAFETY", FinishReason.CONTENT_FILTER),
     ],
 )
-def test_a_finish_reason_is_understood(reason: str, finish: FinishReason) -> None:
+def test_openai_chat_finish_reason_is_understood(
+    reason: str, finish: FinishReason
+) -> None:
     assert decode(HI, delta(finish=reason))[-1] == Finish(finish)
 
 
@@ -404,7 +408,7 @@ def test_a_whole_answer_gives_the_same_events(indent: int | None) -> None:
 @pytest.mark.parametrize(
     "beside", [{}, {"delta": {"role": "assistant", "content": ""}}]
 )
-def test_a_whole_message_is_an_end_by_itself(
+def test_openai_chat_whole_message_ends_the_turn(
     finish: str | None, reason: Finish, beside: dict[str, Any]
 ) -> None:
     calls = [call(None, id="x", name="f", arguments="{}")]
@@ -414,13 +418,13 @@ def test_a_whole_message_is_an_end_by_itself(
     assert found == [TextDelta("Hi."), D(None, "x", "f", "{}"), reason]
 
 
-def test_an_empty_message_beside_an_empty_delta_is_only_a_beginning() -> None:
+def test_openai_chat_empty_message_beside_an_empty_delta_is_a_beginning() -> None:
     empty = {"role": "assistant", "content": ""}
     events, error = until_error(choice(delta=empty, message=empty), HI)
     assert (text(events), error.code) == ("Hi.", "upstream_cut")
 
 
-def test_a_message_that_was_cut_is_no_end() -> None:
+def test_openai_chat_truncated_message_does_not_end_the_turn() -> None:
     body = json.dumps({"choices": [{"message": {"content": "Hi. How are"}}]}).encode()
     _, error = until_error(body[:-9])
     assert error.code == "upstream_not_json"
@@ -493,7 +497,7 @@ FAILURES: dict[str, tuple[list[bytes], str, str]] = {
 @pytest.mark.parametrize(
     ("stream", "said", "code"), list(FAILURES.values()), ids=list(FAILURES)
 )
-def test_a_failure_keeps_the_text_before_it(
+def test_openai_chat_failure_keeps_the_text_before_it(
     stream: list[bytes], said: str, code: str
 ) -> None:
     events, error = until_error(*stream)
@@ -521,7 +525,7 @@ ERRORS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("before", [[], [HI]], ids=["alone", "in the middle"])
-def test_an_error_is_told_from_a_chunk_by_its_fields(
+def test_openai_chat_error_is_told_from_a_chunk_by_its_fields(
     error: dict[str, Any], before: list[bytes]
 ) -> None:
     events, failure = until_error(*before, event(error), DONE)
@@ -530,7 +534,7 @@ def test_an_error_is_told_from_a_chunk_by_its_fields(
     assert "Over" in str(failure)
 
 
-def test_an_error_in_one_piece_is_told_with_its_class() -> None:
+def test_openai_chat_error_in_one_piece_has_its_class() -> None:
     frame = {"status_code": 1008, "status_msg": "insufficient balance"}
     _, failure = until_error(json.dumps({"base_resp": frame}).encode())
     assert failure.code == "upstream_quota"
@@ -547,11 +551,11 @@ def test_an_error_in_one_piece_is_told_with_its_class() -> None:
         {"type": "ping"},
     ],
 )
-def test_what_only_looks_like_an_error_is_none(chunk: dict[str, Any]) -> None:
+def test_openai_chat_lookalike_of_an_error_is_none(chunk: dict[str, Any]) -> None:
     assert text(decode(HI, event(chunk), delta(finish="stop"), DONE)).startswith("Hi.")
 
 
-def test_a_reason_that_is_a_failure_is_named() -> None:
+def test_openai_chat_finish_reason_of_a_failure_is_named() -> None:
     _, error = until_error(HI, delta(finish="network_error"))
     assert "network_error" in str(error)
     assert error.retryable
@@ -573,7 +577,9 @@ PROTOCOLS: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize(("name", "answer"), PROTOCOLS.items(), ids=list(PROTOCOLS))
-def test_another_protocol_is_named(name: str, answer: bytes) -> None:
+def test_openai_chat_answer_of_another_protocol_is_named(
+    name: str, answer: bytes
+) -> None:
     _, error = until_error(answer)
     assert error.code == "upstream_protocol"
     assert name in str(error)
@@ -581,7 +587,7 @@ def test_another_protocol_is_named(name: str, answer: bytes) -> None:
 
 
 @pytest.mark.parametrize("field", ["error", "usage", "x_groq"])
-def test_null_is_no_error(field: str) -> None:
+def test_openai_chat_null_error_is_no_error(field: str) -> None:
     chunk = {field: None, "choices": [{"delta": {"content": "a"}}]}
     assert decode(event(chunk), DONE) == [TextDelta("a"), STOP]
 
@@ -663,7 +669,9 @@ CHUNKS = st.fixed_dictionaries(
 
 @settings(max_examples=120)
 @given(st.lists(CHUNKS, max_size=3))
-def test_no_chunk_does_more_than_fail_as_an_upstream(chunks: list[Any]) -> None:
+def test_openai_chat_any_chunk_fails_only_as_an_upstream_error(
+    chunks: list[Any],
+) -> None:
     decoder = OpenAIAnswer({})
     events = [ServerSentEvent(json.dumps(chunk).encode()) for chunk in chunks]
     try:
@@ -674,7 +682,7 @@ def test_no_chunk_does_more_than_fail_as_an_upstream(chunks: list[Any]) -> None:
 
 
 @given(st.binary(max_size=60))
-def test_no_bytes_do_more_than_fail_as_an_upstream(data: bytes) -> None:
+def test_openai_chat_any_bytes_fail_only_as_an_upstream_error(data: bytes) -> None:
     for pieces in ([data], [HI, b"data: " + data + b"\n\n"]):
         try:
             decode(*pieces)

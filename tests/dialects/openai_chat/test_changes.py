@@ -23,7 +23,7 @@ def texts(request: Any) -> list[tuple[str, str]]:
     return [(m["role"], m["content"]) for m in request["messages"]]
 
 
-def test_calls_and_results_become_records_in_the_users_words() -> None:
+def test_tool_calls_and_results_become_text_in_user_messages() -> None:
     said = {"role": "assistant", "content": "I look.", "tool_calls": [CALL]}
     result = {"role": "tool", "tool_call_id": "c1", "content": "out"}
     sent = calls_as_text(body(messages=[SYSTEM, USER, said, result]))
@@ -37,30 +37,32 @@ def test_calls_and_results_become_records_in_the_users_words() -> None:
     ]
 
 
-def test_a_silent_call_joins_the_users_messages() -> None:
+def test_a_tool_call_without_text_joins_the_user_message() -> None:
     _, only = texts(calls_as_text(body(messages=CALLED)))
     assert only == ("user", "Hi?\n\n[earlier tool call]\nb {}\nresult:\nout")
 
 
-def test_a_picture_beside_a_record_stays_a_picture() -> None:
+def test_an_image_beside_a_tool_call_as_text_stays_an_image() -> None:
     (_, message) = calls_as_text(body(messages=[*CALLED, PICTURE]))["messages"]
     assert [part["type"] for part in message["content"]] == ["text"] * 2 + ["image_url"]
 
 
-def test_a_history_without_calls_stays_as_it_is() -> None:
+def test_a_history_without_tool_calls_is_unchanged() -> None:
     request = body(messages=[SYSTEM, USER])
     assert calls_as_text(request) == request
     assert pictures_as_text(request) == request
 
 
-def test_the_tools_that_were_called_stay_in_their_order() -> None:
+def test_fewer_tools_keep_the_called_ones_in_their_order() -> None:
     offered = [tool(name) for name in ("x", "y", "b", "z")]
     fewer = fewer_tools(body(*offered, messages=CALLED), 2)
     assert fewer["tools"] == [offered[0], offered[2]]
 
 
 @given(st.text(max_size=300), st.integers(0, 200))
-def test_no_description_is_longer_than_wanted(text: str, longest: int) -> None:
+def test_tool_descriptions_are_truncated_to_the_length_given(
+    text: str, longest: int
+) -> None:
     (cut,) = short_descriptions(body(tool("a", text)), longest)["tools"]
     said = cut["function"]["description"]
     assert len(said) <= longest
@@ -75,7 +77,7 @@ STEPS = st.lists(
 
 @settings(max_examples=200)
 @given(STEPS)
-def test_what_is_left_breaks_no_rule(steps: list[tuple[str, int, bool]]) -> None:
+def test_changed_requests_break_no_rule(steps: list[tuple[str, int, bool]]) -> None:
     messages: list[dict[str, Any]] = [SYSTEM, USER]
     for number, (text, calls, pictured) in enumerate(steps):
         ids = [f"c{number}_{n}" for n in range(calls)]

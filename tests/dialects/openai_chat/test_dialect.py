@@ -9,7 +9,7 @@ from byok.dialects.base import ErrorResponse, ModelFacts, ModelPage, Probe, Targ
 from byok.dialects.openai_chat.dialect import OpenAIChat
 
 
-def test_a_request_is_encoded_for_its_path() -> None:
+def test_openai_chat_request_is_encoded_for_its_path() -> None:
     chat = ChatRequest((Message(Role.USER, (TextPart("Hi?"),)),))
     request = OpenAIChat().encode(chat, Target("m"))
     assert request.path == "chat/completions"
@@ -23,7 +23,7 @@ def test_a_request_is_encoded_for_its_path() -> None:
         ("azure", {"api-key": "k"}),
     ],
 )
-def test_the_key_has_its_header(vendor: str, headers: dict[str, str]) -> None:
+def test_openai_chat_api_key_header(vendor: str, headers: dict[str, str]) -> None:
     accepts = {"Accept": "text/event-stream, application/json"}
     assert OpenAIChat.of(vendor).headers("k") == accepts | headers
     assert OpenAIChat.of(vendor).headers("") == accepts
@@ -76,6 +76,6 @@ def test_thoughts_are_sent_to_vendors_that_want_them() -> None:
         pytest.param("a", [], id="a text"),
     ],
 )
-def test_a_list_of_models_is_read(body: Any, models: list[str]) -> None:
+def test_openai_chat_model_list_is_read(body: Any, models: list[str]) -> None:
     page = ModelPage(tuple(map(ModelFacts, models)))
     assert OpenAIChat().read_models(body) == page

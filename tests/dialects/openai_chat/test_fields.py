@@ -25,7 +25,7 @@ def chunk(content: Any = "Hi", **choice: Any) -> dict[str, Any]:
         {**chunk(), "usage": None, "id": "x", "obfuscation": "abc"},
     ],
 )
-def test_a_delta_alone_is_read_the_short_way(
+def test_only_delta_takes_the_fast_path(
     plain: dict[str, Any],
 ) -> None:
     assert only_delta(plain) == {"content": "Hi"}
@@ -53,7 +53,7 @@ def test_a_delta_alone_is_read_the_short_way(
         pytest.param(None, id="null"),
     ],
 )
-def test_any_other_chunk_is_left_to_the_long_way(other: Any) -> None:
+def test_only_delta_leaves_other_chunks_to_the_slow_path(other: Any) -> None:
     assert only_delta(other) is None
 
 
@@ -70,7 +70,7 @@ def test_any_other_chunk_is_left_to_the_long_way(other: Any) -> None:
         ({}, ""),
     ],
 )
-def test_reasoning_is_read_once(part: dict[str, Any], text: str) -> None:
+def test_reasoning_in_two_fields_is_read_once(part: dict[str, Any], text: str) -> None:
     assert reasoning(part) == text
 
 
@@ -92,7 +92,7 @@ EMPTY = {"role": "assistant", "content": "", "tool_calls": None}
         ("a", None, False),
     ],
 )
-def test_a_whole_message_is_told_from_the_text_so_far(
+def test_whole_message_is_told_from_the_text_so_far(
     message: Any, delta: Any, *, whole: bool
 ) -> None:
     assert is_whole_message(message, delta) is whole
@@ -102,5 +102,7 @@ def test_a_whole_message_is_told_from_the_text_so_far(
     ("value", "alone", "within"),
     [("a", "a", "a"), (1, "", ""), (None, "", ""), ([{"text": "b"}, {}], "", "b")],
 )
-def test_what_is_no_text_is_none(value: Any, alone: str, within: str) -> None:
+def test_text_field_with_another_type_is_empty(
+    value: Any, alone: str, within: str
+) -> None:
     assert (string(value), texts(value)) == (alone, within)

@@ -50,5 +50,5 @@ def test_the_window_of_a_loaded_model(body: Any, model: str, window: int) -> Non
     ],
     ids=str,
 )  # fmt: skip
-def test_what_cannot_be_read_is_unknown(body: Any) -> None:
+def test_loaded_context_window_that_cannot_be_read_is_unknown(body: Any) -> None:
     assert read_loaded_window(body, "m") == 0

@@ -32,7 +32,7 @@ def windows(**fields: Any) -> dict[str, int]:
         {"data": [{"id": "a"}, {"id": ""}, {"id": 5}, {}, None, "c", {"id": "b"}]},
     ],
 )
-def test_names_are_read_in_their_order(body: Any) -> None:
+def test_model_list_ids_keep_their_order(body: Any) -> None:
     assert model_ids(body) == ["a", "b"]
 
 
@@ -46,18 +46,18 @@ def test_names_are_read_in_their_order(body: Any) -> None:
         "max_input_tokens",
     ],
 )
-def test_a_window_is_read_from_each_vendors_field(field: str) -> None:
+def test_model_list_context_window_is_read_from_each_vendors_field(field: str) -> None:
     assert windows(**{field: 32_768}) == {"m": 32_768}
 
 
-def test_of_several_numbers_the_smallest_counts() -> None:
+def test_model_list_smallest_of_several_context_windows_counts() -> None:
     best = {"context_length": 65_536, "max_completion_tokens": 4096}
     assert windows(context_length=131_072, top_provider=best) == {"m": 65_536}
     assert windows(context_length=131_072, top_provider=None) == {"m": 131_072}
 
 
 @pytest.mark.parametrize("odd", [0, -1, True, 5, 2**40, "32768", 32768.0, None, [1]])
-def test_what_is_no_window_is_not_read(odd: Any) -> None:
+def test_model_list_invalid_context_window_is_ignored(odd: Any) -> None:
     assert windows(context_length=odd) == {}
 
 
@@ -66,13 +66,13 @@ def test_what_a_model_was_trained_with_is_no_window() -> None:
 
 
 @given(VALUES)
-def test_any_list_may_come(body: Any) -> None:
+def test_model_list_may_be_any_json(body: Any) -> None:
     names = model_ids({"data": body})
     assert set(model_windows({"data": body})) <= set(names)
 
 
 @pytest.mark.shared
-def test_recorded_lists_tell_windows_where_they_do(shared: Path) -> None:
+def test_model_list_context_windows_of_recorded_lists(shared: Path) -> None:
     told = {}
     for item in recorded(shared, "models"):
         body = json.loads(bytes_of(shared, item))

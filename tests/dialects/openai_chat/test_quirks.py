@@ -64,7 +64,7 @@ def those(accepted: Any) -> set[str]:
     return {name for name in PRESETS if accepted(name)}
 
 
-def test_most_servers_are_asked_in_openais_own_way() -> None:
+def test_quirks_default_is_openais_own_way() -> None:
     body = body_for("vllm")
     assert body["max_tokens"] == 9
     assert body["stream_options"] == {"include_usage": True}
@@ -79,13 +79,13 @@ def test_most_servers_are_asked_in_openais_own_way() -> None:
     assert roles == ["user", "assistant", "tool", "assistant", "tool", "user"]
 
 
-def test_the_newer_name_of_the_cap() -> None:
+def test_quirk_output_cap_max_completion_tokens() -> None:
     newer = those(lambda name: "max_completion_tokens" in body_for(name))
     assert newer == {"openai", "azure", "xai", "groq"}
     assert those(lambda name: "max_tokens" in body_for(name)) == set(PRESETS) - newer
 
 
-def test_usage_is_not_asked_for_where_it_comes_unasked() -> None:
+def test_quirk_stream_options_are_left_out_where_usage_comes_anyway() -> None:
     assert those(lambda name: "stream_options" not in body_for(name)) == {"mistral"}
 
 
@@ -94,22 +94,22 @@ def test_tool_choice_auto_is_not_sent_where_it_helps_nobody() -> None:
     assert silent == {"ollama", "llamacpp", "zai"}
 
 
-def test_one_call_at_a_time_is_not_said_where_the_field_is_unknown() -> None:
+def test_quirk_parallel_tool_calls_is_left_out_where_unknown() -> None:
     silent = those(lambda name: "parallel_tool_calls" not in body_for(name))
     assert silent == {"ollama", "zai", "anthropic", "gemini"}
 
 
-def test_content_is_a_string_where_null_is_refused() -> None:
+def test_quirk_null_content_becomes_a_string_where_refused() -> None:
     string = those(lambda name: calls_for(name)[0]["content"] == "")
     assert string == {"deepseek", "zai", "llamacpp"}
 
 
-def test_thoughts_come_back_where_they_are_wanted() -> None:
+def test_quirk_thinking_is_sent_back_where_wanted() -> None:
     told = those(lambda n: calls_for(n)[1].get("reasoning_content") == "hm")
     assert told == {"deepseek", "zai", "moonshot"}
 
 
-def test_only_deepseek_wants_them_even_empty() -> None:
+def test_quirk_empty_thinking_is_sent_to_deepseek_only() -> None:
     empty = those(lambda n: calls_for(n)[0].get("reasoning_content") == "")
     assert empty == {"deepseek"}
 
@@ -124,14 +124,14 @@ def test_only_deepseek_wants_them_even_empty() -> None:
         ("moonshot", re.escape(LONG)),
     ],
 )
-def test_ids_have_the_vendors_form(vendor: str, pattern: str) -> None:
+def test_quirk_tool_call_ids_have_the_vendors_form(vendor: str, pattern: str) -> None:
     messages = body_for(vendor)["messages"]
     sent = [c["id"] for m in messages for c in m.get("tool_calls", ())]
     assert [m["tool_call_id"] for m in messages if m["role"] == "tool"] == sent
     assert re.fullmatch(pattern, sent[1])
 
 
-def test_ids_stay_where_they_may() -> None:
+def test_quirk_tool_call_ids_are_unchanged_where_accepted() -> None:
     changed = those(lambda n: calls_for(n)[1]["tool_calls"][0]["id"] != LONG)
     assert changed == {"openai", "azure", "mistral", "anthropic"}
 
@@ -140,13 +140,13 @@ def test_ids_stay_where_they_may() -> None:
     ("vendor", "longest"),
     [("openai", 40), ("azure", 40), ("mistral", 9), ("anthropic", 64), ("vllm", 65)],
 )
-def test_a_long_id_is_as_long_as_it_may_be(vendor: str, longest: int) -> None:
+def test_quirk_tool_call_id_length_limit(vendor: str, longest: int) -> None:
     chat = dataclasses.replace(CHAT, messages=(call("x" * 65), result("x" * 65)))
     body = OpenAIChat.of(vendor).encode(chat, Target("m")).body
     assert len(body["messages"][0]["tool_calls"][0]["id"]) == longest
 
 
-def test_gemini_reads_its_own_part_of_json_schema() -> None:
+def test_quirk_gemini_gets_its_subset_of_json_schema() -> None:
     narrow = those(
         lambda n: body_for(n)["tools"][0]["function"]["parameters"] != SCHEMA
     )
@@ -158,19 +158,19 @@ def test_gemini_reads_its_own_part_of_json_schema() -> None:
     }
 
 
-def test_mistrals_assistant_speaks_between_tool_and_user() -> None:
+def test_quirk_mistral_gets_an_assistant_between_tool_and_user() -> None:
     strict = those(lambda n: body_for(n)["messages"][-2]["role"] == "assistant")
     assert strict == {"mistral"}
 
 
-def test_the_key_is_in_the_vendors_header() -> None:
+def test_quirk_auth_header_of_the_vendor() -> None:
     headers = {n: quirks_of(n).auth_header for n in PRESETS}
     odd = {n: header for n, header in headers.items() if header != "Authorization"}
     assert odd == {"azure": "api-key"}
 
 
 @pytest.mark.parametrize("vendor", PRESETS)
-def test_nobody_gets_what_some_refuse(vendor: str) -> None:
+def test_quirk_parameters_that_some_refuse_are_never_sent(vendor: str) -> None:
     body = body_for(vendor)
     assert not body.keys() & {"n", "logprobs", "logit_bias", "user", "store"}
     assert "strict" not in body["tools"][0]["function"]
@@ -180,13 +180,13 @@ def test_nobody_gets_what_some_refuse(vendor: str) -> None:
 
 
 @pytest.mark.parametrize("name", QUIRKS)
-def test_a_row_is_for_a_preset_and_says_something(name: str) -> None:
+def test_quirk_row_belongs_to_a_preset_and_differs(name: str) -> None:
     assert name in PRESETS
     assert QUIRKS[name] != DEFAULT
 
 
 @pytest.mark.parametrize("quirks", QUIRKS.values(), ids=list(QUIRKS))
-def test_a_row_can_be_obeyed(quirks: Quirks) -> None:
+def test_quirk_row_can_be_obeyed(quirks: Quirks) -> None:
     assert quirks.output_cap in ("max_tokens", "max_completion_tokens")
     assert quirks.tool_ids.longest in (0, *range(8, 65))
     assert quirks.tool_ids.longest or not quirks.tool_ids.is_exact
@@ -194,6 +194,6 @@ def test_a_row_can_be_obeyed(quirks: Quirks) -> None:
     assert quirks.wants_reasoning or not quirks.empty_reasoning
 
 
-def test_every_field_is_explained() -> None:
+def test_quirk_fields_are_all_explained() -> None:
     told = Quirks.__doc__ or ""
     assert [f.name for f in dataclasses.fields(Quirks) if f.name not in told] == []

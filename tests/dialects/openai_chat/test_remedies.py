@@ -81,7 +81,7 @@ def after(request: Any, message: str, **options: Any) -> Sent:
         ("Unknown field seed", "seed"),
     ],
 )
-def test_the_parameter_that_is_named_is_found(message: str, name: str) -> None:
+def test_remedy_finds_the_named_parameter(message: str, name: str) -> None:
     remedy = found(BODY, message, extra=["seed", "missing"])
     assert remedy and remedy.what == name
 
@@ -98,23 +98,23 @@ def test_the_parameter_that_is_named_is_found(message: str, name: str) -> None:
         "",
     ],
 )
-def test_where_nothing_is_named_there_is_no_remedy(message: str) -> None:
+def test_remedy_needs_a_name_in_the_refusal(message: str) -> None:
     assert found(BODY, message, extra=["seed", "missing"]) is None
 
 
-def test_only_what_was_sent_is_found() -> None:
+def test_remedy_names_only_what_was_sent() -> None:
     assert found({"messages": []}, "temperature is not supported") is None
 
 
-def test_only_what_the_user_added_may_be_left_out_besides() -> None:
+def test_remedy_may_also_drop_extra_body_fields() -> None:
     assert found(BODY, "Unknown field seed") is None
 
 
-def test_a_parameter_is_named_only_where_the_request_is_at_fault() -> None:
+def test_remedy_needs_a_refusal_that_blames_the_request() -> None:
     assert found(BODY, "temperature sensor failed", status=500) is None
 
 
-def test_of_too_long_a_conversation_the_cap_is_no_fault() -> None:
+def test_remedy_for_a_context_overflow_does_not_drop_max_tokens() -> None:
     message = (
         "'max_tokens' or 'max_completion_tokens' is too large: 9. This model's maximum "
         "context length is 8192 tokens and your request has 8190 input tokens"
@@ -148,7 +148,7 @@ def test_of_too_long_a_conversation_the_cap_is_no_fault() -> None:
         pytest.param([("cap", "max_completion_tokens")], [], {}, id="a cap not sent"),
     ],
 )
-def test_refused_parameters_are_left_out(
+def test_remedy_drops_refused_parameters(
     remedies: list[tuple[str, str]], gone: list[str], added: dict[str, Any]
 ) -> None:
     before = dict(BODY)
@@ -158,7 +158,7 @@ def test_refused_parameters_are_left_out(
     assert before == BODY
 
 
-def test_a_cap_that_was_renamed_is_left_out_next() -> None:
+def test_remedy_drops_max_tokens_after_renaming_it() -> None:
     once = found(BODY, "max_tokens is not supported")
     assert once == Remedy("cap", "max_tokens")
     renamed = mended(BODY, [once]).body
@@ -184,14 +184,14 @@ def test_a_cap_that_was_renamed_is_left_out_next() -> None:
         "tools.1.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'",
     ],
 )
-def test_a_tool_that_is_named_is_left_out(message: str) -> None:
+def test_remedy_leaves_out_a_named_tool(message: str) -> None:
     sent = after(body(tool("a"), tool("b"), tool("c")), message)
     assert names(sent.body) == ["a", "c"]
     (notice,) = sent.notices
     assert "left out: b." in notice
 
 
-def test_a_tool_is_found_by_a_path_that_only_it_has() -> None:
+def test_remedy_finds_a_tool_by_a_path_that_only_it_has() -> None:
     message = (
         "tools.function.parameters is not a valid moonshot flavored json schema, "
         "details: <At path 'properties.x.items': type is not defined>"
@@ -212,7 +212,7 @@ def test_a_tool_is_found_by_a_path_that_only_it_has() -> None:
         "GenerateContentRequest.tools[0].function_declarations: Invalid schema.",
     ],
 )
-def test_the_list_of_all_tools_names_none_of_them(message: str) -> None:
+def test_remedy_does_not_read_tool_names_from_a_list_of_all_tools(message: str) -> None:
     assert found(body(tool("a"), tool("b")), message) is None
 
 
@@ -224,7 +224,7 @@ def test_the_list_of_all_tools_names_none_of_them(message: str) -> None:
         ("Invalid schema: tools.0.description: at most 10", "tools"),
     ],
 )
-def test_tools_that_the_user_added_are_left_out_at_most_as_a_field(
+def test_remedy_drops_tools_of_extra_body_only_as_a_field(
     message: str, remedy: str | None
 ) -> None:
     own = {"type": "web_search"}
@@ -233,26 +233,26 @@ def test_tools_that_the_user_added_are_left_out_at_most_as_a_field(
     assert found(request, message, extra=("tools",)) == wanted
 
 
-def test_a_tool_that_nobody_names_stays() -> None:
+def test_remedy_keeps_a_tool_that_nobody_names() -> None:
     request = body(tool("a"))
     assert found(request, "Invalid schema for function 'gone'") is None
     assert found(request, "tools.7.custom.input_schema: wrong") is None
     assert found(request, "Say 'a' more politely") is None
 
 
-def test_a_tool_that_has_changed_is_offered_again() -> None:
+def test_remedy_offers_a_changed_tool_again() -> None:
     remedy = found(body(tool("a"), tool("b")), "Invalid schema for function 'b'")
     assert remedy
     changed = body(tool("a"), tool("b", required=["x"]))
     assert mended(changed, [remedy]) == Sent(changed)
 
 
-def test_without_its_only_tool_a_request_says_nothing_of_tools() -> None:
+def test_remedy_drops_tool_fields_with_the_only_tool() -> None:
     request = body(tool("b"), parallel_tool_calls=False)
     assert after(request, "Invalid schema for function 'b'").body == body()
 
 
-def test_tools_left_out_are_told_in_one_line_at_the_beginning() -> None:
+def test_remedy_notice_lists_left_out_tools_in_the_first_turn() -> None:
     request = body(tool("a"), tool("b"), tool("c"))
     remedies = [
         remedy
@@ -285,7 +285,7 @@ def test_tools_left_out_are_told_in_one_line_at_the_beginning() -> None:
         ("gpt-4.1 takes at most 64 tools, see error 3.", 64),
     ],
 )
-def test_too_many_tools_become_as_many_as_are_taken(message: str, most: int) -> None:
+def test_remedy_offers_as_many_tools_as_are_taken(message: str, most: int) -> None:
     request = body(*(tool(f"t{n}") for n in range(150)))
     sent = after(request, message)
     assert names(sent.body) == [f"t{n}" for n in range(most)]
@@ -293,7 +293,7 @@ def test_too_many_tools_become_as_many_as_are_taken(message: str, most: int) -> 
     assert f"takes {most} tools" in notice
 
 
-def test_a_vendors_limit_is_known_beforehand() -> None:
+def test_remedy_for_a_known_tool_limit_is_presumed() -> None:
     assert presumed_remedies(QUIRKS["openai"]) == (Remedy("most tools", "128"),)
     assert presumed_remedies(DEFAULT) == ()
     request = body(*(tool(f"t{n}") for n in range(129)))
@@ -302,7 +302,7 @@ def test_a_vendors_limit_is_known_beforehand() -> None:
     assert mended(few, presumed_remedies(QUIRKS["azure"])) == Sent(few)
 
 
-def test_long_descriptions_are_cut_to_the_length_that_is_taken() -> None:
+def test_remedy_truncates_long_tool_descriptions() -> None:
     message = (
         "Invalid 'tools[0].function.description': string too long. Expected a string "
         "with maximum length 1024, but got a string with length 1440 instead."
@@ -315,7 +315,7 @@ def test_long_descriptions_are_cut_to_the_length_that_is_taken() -> None:
     assert sent.notices == ()
 
 
-def test_a_model_without_tools_is_asked_without_them() -> None:
+def test_remedy_for_a_model_without_tools() -> None:
     request = body(tool("b"), messages=CALLED, parallel_tool_calls=False)
     sent = after(request, "gemma does not support tools", agent=True)
     assert sent.body.keys() == {"model", "messages"}
@@ -326,7 +326,7 @@ def test_a_model_without_tools_is_asked_without_them() -> None:
     assert "Choose a model that can call tools" in notice
 
 
-def test_tools_stay_where_only_a_field_beside_them_is_refused() -> None:
+def test_remedy_keeps_tools_where_only_a_field_beside_them_is_refused() -> None:
     request = body(tool("b"))
     message = "No endpoints found that support the provided 'tool_choice' value."
     sent = after(request, message)
@@ -335,7 +335,7 @@ def test_tools_stay_where_only_a_field_beside_them_is_refused() -> None:
     assert remedy and names(mended(sent.body, [remedy]).body) == []
 
 
-def test_only_agents_hear_that_there_are_no_tools() -> None:
+def test_remedy_notice_of_missing_tools_is_for_agents_only() -> None:
     assert after(body(tool("b")), "It does not support tools").notices == ()
 
 
@@ -348,13 +348,13 @@ def test_only_agents_hear_that_there_are_no_tools() -> None:
         "It does not support tools",
     ],
 )
-def test_old_calls_become_text_where_no_tools_are_offered(message: str) -> None:
+def test_remedy_without_tools_writes_old_tool_calls_as_text(message: str) -> None:
     sent = after(body(messages=CALLED), message)
     assert not any(m.get("tool_calls") for m in sent.body["messages"])
     assert sent.notices == ()
 
 
-def test_old_calls_stay_where_tools_are_offered() -> None:
+def test_remedy_with_tools_keeps_old_tool_calls() -> None:
     request = body(tool("b"), messages=CALLED)
     assert mended(request, [Remedy("calls")]) == Sent(request)
     assert found(request, "tools: Field required") is None
@@ -363,7 +363,7 @@ def test_old_calls_stay_where_tools_are_offered() -> None:
 # Pictures
 
 
-def test_a_picture_is_replaced_where_none_is_seen() -> None:
+def test_remedy_replaces_images_for_a_text_model() -> None:
     sent = after(body(messages=[PICTURE]), "image input is not supported")
     (message,) = sent.body["messages"]
     assert message["content"].startswith("Look.\n\n[a picture stood here")
@@ -371,13 +371,13 @@ def test_a_picture_is_replaced_where_none_is_seen() -> None:
     assert found(sent.body, "image input is not supported") is None
 
 
-def test_an_old_picture_is_not_told_again() -> None:
+def test_remedy_notice_of_an_old_image_is_not_repeated() -> None:
     said = {"role": "assistant", "content": "A cat."}
     remedies = [Remedy("pictures")]
     assert mended(body(messages=[PICTURE, said, USER]), remedies).notices == ()
     assert mended(body(messages=[USER, said, PICTURE]), remedies).notices
 
 
-def test_a_remedy_that_was_made_is_no_remedy() -> None:
+def test_remedy_is_not_applied_twice() -> None:
     made = Remedy("pictures")
     assert found(body(messages=[PICTURE]), "image input is not supported", made) is None

@@ -68,7 +68,7 @@ def written(call: ToolCall, call_id: str = "call_1") -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": function}
 
 
-def test_a_plain_question_needs_few_fields() -> None:
+def test_request_of_a_plain_question_has_few_fields() -> None:
     request = encode(user("Hi?"))
     assert request.path == "chat/completions"
     assert request.body == {
@@ -151,11 +151,13 @@ def test_a_plain_question_needs_few_fields() -> None:
         ),
     ],
 )
-def test_a_message_is_spelled(message: Message, expected: dict[str, Any]) -> None:
+def test_request_message_roles_and_content(
+    message: Message, expected: dict[str, Any]
+) -> None:
     assert messages(message) == [expected]
 
 
-def test_messages_keep_their_order() -> None:
+def test_request_messages_keep_their_order() -> None:
     turn = [said(Role.SYSTEM, "s"), user("u"), assistant(CALL), result(CALL), user("v")]
     roles = [m["role"] for m in messages(*turn)]
     assert roles == ["system", "user", "assistant", "tool", "user"]
@@ -165,7 +167,7 @@ LONG_ID = "call_1__thought__" + "Q" * 300  # LiteLLM hides a signature in the id
 
 
 @pytest.mark.parametrize("call_id", [LONG_ID, "functions.read:0", "id 1", "ünï/1"])
-def test_an_id_goes_back_verbatim_to_whoever_names_no_limit(call_id: str) -> None:
+def test_tool_call_id_is_sent_verbatim_without_a_limit(call_id: str) -> None:
     call = dataclasses.replace(CALL, id=call_id)
     asked, told = messages(assistant(call), result(call))
     assert asked["tool_calls"][0]["id"] == call_id
@@ -173,7 +175,7 @@ def test_an_id_goes_back_verbatim_to_whoever_names_no_limit(call_id: str) -> Non
 
 
 @pytest.mark.parametrize("call_id", ["", "a\nb", "a\ud83d"])
-def test_an_id_that_no_json_holds_safely_is_replaced(call_id: str) -> None:
+def test_tool_call_id_that_is_unsafe_in_json_is_replaced(call_id: str) -> None:
     call = dataclasses.replace(CALL, id=call_id)
     asked, told = messages(assistant(call), result(call))
     sent = asked["tool_calls"][0]["id"]
@@ -184,7 +186,7 @@ def test_an_id_that_no_json_holds_safely_is_replaced(call_id: str) -> None:
 @pytest.mark.parametrize(
     ("vendor", "longest"), [("openai", 40), ("azure", 40), ("anthropic", 64)]
 )
-def test_a_vendors_limit_on_ids_is_kept(vendor: str, longest: int) -> None:
+def test_tool_call_id_keeps_the_vendors_limit(vendor: str, longest: int) -> None:
     call = dataclasses.replace(CALL, id=LONG_ID)
     asked, told = messages(assistant(call), result(call), quirks=QUIRKS[vendor])
     sent = asked["tool_calls"][0]["id"]
@@ -200,13 +202,13 @@ def test_null_content_is_avoided_where_it_is_refused() -> None:
     assert message["content"] == ""
 
 
-def test_an_assistant_speaks_between_tool_and_user_where_roles_are_strict() -> None:
+def test_strict_roles_put_an_assistant_between_tool_and_user() -> None:
     turn = [assistant(CALL), result(CALL), result(CALL), user("Go on.")]
     roles = [m["role"] for m in messages(*turn, quirks=Quirks(strict_roles=True))]
     assert roles == ["assistant", "tool", "tool", "assistant", "user"]
 
 
-def test_thoughts_come_back_beside_calls_where_they_are_wanted() -> None:
+def test_thinking_is_sent_back_beside_tool_calls_where_wanted() -> None:
     turn = [assistant(ThinkingPart("hm"), CALL), assistant(ThinkingPart("no"), "a")]
     first, second = messages(*turn, quirks=Quirks(wants_reasoning=True))
     assert first["reasoning_content"] == "hm"
@@ -214,7 +216,7 @@ def test_thoughts_come_back_beside_calls_where_they_are_wanted() -> None:
     assert all("reasoning_content" not in m for m in messages(*turn))
 
 
-def test_only_its_own_calls_go_back_with_provider_data() -> None:
+def test_provider_data_is_sent_back_to_its_origin_only() -> None:
     data = {"extra_content": {"a": "CiQ=="}}
     for origin in (
         HERE,
@@ -230,7 +232,7 @@ def test_only_its_own_calls_go_back_with_provider_data() -> None:
         assert asked["tool_calls"] == [{**written(CALL), **own}]
 
 
-def test_provider_data_of_thoughts_is_not_sent() -> None:
+def test_provider_data_of_thinking_is_not_sent() -> None:
     thought = ThinkingPart("", ProviderData(HERE, {"signature": "x"}))
     quirks = Quirks(wants_reasoning=True)
     (message,) = messages(assistant(thought, CALL), quirks=quirks)
@@ -241,12 +243,12 @@ def test_provider_data_of_thoughts_is_not_sent() -> None:
     }
 
 
-def test_usage_is_asked_for_where_that_is_known() -> None:
+def test_stream_options_request_usage_where_known() -> None:
     assert "stream_options" not in encode(quirks=Quirks(stream_options=False)).body
 
 
 @pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens"])
-def test_the_output_cap_has_the_vendors_name(field: str) -> None:
+def test_max_tokens_has_the_vendors_name(field: str) -> None:
     sampling = Sampling(max_tokens=9)
     body = encode(sampling=sampling, quirks=Quirks(output_cap=field)).body
     assert {k: v for k, v in body.items() if k.startswith("max_")} == {field: 9}
@@ -261,14 +263,14 @@ def test_the_output_cap_has_the_vendors_name(field: str) -> None:
     ],
     ids=["nothing", "zero", "two"],
 )
-def test_only_given_parameters_are_sent(
+def test_sampling_sends_only_given_parameters(
     sampling: Sampling, fields: dict[str, Any]
 ) -> None:
     plain = encode(user("x")).body
     assert encode(user("x"), sampling=sampling).body == {**plain, **fields}
 
 
-def test_the_users_own_fields_win() -> None:
+def test_extra_body_wins() -> None:
     extra = {"temperature": 1, "seed": 7}
     body = encode(sampling=Sampling(temperature=0.1), extra=extra).body
     assert body["temperature"] == 1
@@ -287,7 +289,7 @@ def tool(name: str) -> ToolDefinition:
     return ToolDefinition(name, "Show a file.", SCHEMA)
 
 
-def test_a_tool_is_offered() -> None:
+def test_request_offers_tools() -> None:
     body = encode(user("x"), tools=(tool("view"),)).body
     assert body["tools"] == [
         {
@@ -310,7 +312,7 @@ def test_a_tool_is_offered() -> None:
     [(True, False, False), (True, True, None), (False, False, None)],
     ids=["the client cannot", "the client can", "the upstream knows no such field"],
 )
-def test_parallel_calls_are_forbidden_unless_the_client_can(
+def test_parallel_tool_calls_are_disabled_unless_the_client_can(
     accepted: bool, client_can: bool, sent: bool | None
 ) -> None:
     body = encode(
@@ -321,7 +323,7 @@ def test_parallel_calls_are_forbidden_unless_the_client_can(
     assert body.get("parallel_tool_calls") is sent
 
 
-def test_without_tools_nothing_is_said_of_them() -> None:
+def test_request_without_tools_has_no_tool_fields() -> None:
     body = encode(user("x")).body
     assert not body.keys() & {"tools", "tool_choice", "parallel_tool_calls"}
 
@@ -341,14 +343,14 @@ def test_without_tools_nothing_is_said_of_them() -> None:
     ],
 )
 @pytest.mark.case("B87")
-def test_a_name_is_made_safe_and_found_again(name: str, safe: str) -> None:
+def test_tool_name_is_made_safe_and_mapped_back(name: str, safe: str) -> None:
     request = encode(tools=(tool(name),))
     sent = request.body["tools"][0]["function"]["name"]
     assert re.fullmatch(safe, sent)
     assert request.tool_names[sent] == name
 
 
-def test_a_tool_name_that_equals_the_safe_name_of_another_stays_apart() -> None:
+def test_tool_name_that_equals_the_safe_name_of_another_stays_apart() -> None:
     (safe,) = encode(tools=(tool("a.b"),)).tool_names
     request = encode(tools=(tool(safe), tool("a.b")))
     first, second = (t["function"]["name"] for t in request.body["tools"])
@@ -367,7 +369,7 @@ NAMES = st.lists(
 @settings(max_examples=100)
 @given(NAMES, st.randoms(use_true_random=False))
 @pytest.mark.case("B87")
-def test_no_two_names_become_one(names: list[str], order: Any) -> None:
+def test_tool_names_stay_distinct(names: list[str], order: Any) -> None:
     first = encode(tools=tuple(tool(name) for name in names))
     # An offered name that looks like another one's replacement is no exception.
     names = [*first.tool_names, *(n for n in names if n not in first.tool_names)]
@@ -395,7 +397,7 @@ IDS = st.lists(
 @pytest.mark.parametrize("vendor", ["default", "openai", "mistral", "anthropic"])
 @settings(max_examples=60)
 @given(ids=IDS)
-def test_no_two_ids_become_one(vendor: str, ids: list[str]) -> None:
+def test_tool_call_ids_stay_distinct(vendor: str, ids: list[str]) -> None:
     quirks = QUIRKS.get(vendor, DEFAULT)
     calls = [ToolCall(call_id, "view", "{}") for call_id in ids]
     turn = [assistant(*calls), *(result(call) for call in calls)]
@@ -415,7 +417,7 @@ def test_no_two_ids_become_one(vendor: str, ids: list[str]) -> None:
             assert re.fullmatch(r"[A-Za-z0-9_-]+", call_id)
 
 
-def test_a_fitting_id_stays() -> None:
+def test_tool_call_id_that_fits_is_unchanged() -> None:
     call = dataclasses.replace(CALL, id="Abc123xyZ")
     for quirks in (DEFAULT, QUIRKS["mistral"]):
         (message,) = messages(assistant(call), quirks=quirks)

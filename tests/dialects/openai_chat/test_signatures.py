@@ -10,7 +10,7 @@ from byok.dialects.openai_chat.signatures import with_bypass_signature
     ["gemini-3-pro-preview", "models/gemini-3.6-flash", "Gemini-Flash-Latest",
      "gemini-10-pro"],
 )  # fmt: skip
-def test_gemini_3_and_later_are_told_not_to_check(model: str) -> None:
+def test_signature_check_of_gemini_3_and_later_is_bypassed(model: str) -> None:
     extra = with_bypass_signature(model)["extra_content"]
     assert extra == {
         "google": {"thought_signature": "skip_thought_signature_validator"}
@@ -20,5 +20,5 @@ def test_gemini_3_and_later_are_told_not_to_check(model: str) -> None:
 @pytest.mark.parametrize(
     "model", ["gemini-2.5-pro", "gemini-1.5-flash", "gemini-2-flash", "gemma-4", ""]
 )
-def test_who_never_checks_gets_nothing(model: str) -> None:
+def test_signature_bypass_is_sent_to_no_other_model(model: str) -> None:
     assert with_bypass_signature(model) == {}

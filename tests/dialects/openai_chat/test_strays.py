@@ -27,7 +27,9 @@ from tests.fakes.values import VALUES
         ({}, False),
     ],
 )
-def test_an_error_is_told_by_its_fields(chunk: dict[str, Any], *, error: bool) -> None:
+def test_stray_error_is_recognised_by_its_fields(
+    chunk: dict[str, Any], *, error: bool
+) -> None:
     assert is_error(chunk) is error
 
 
@@ -45,12 +47,12 @@ def test_an_error_is_told_by_its_fields(chunk: dict[str, Any], *, error: bool) -
         "message",
     ],
 )
-def test_a_chat_completion_is_no_other_protocol(chunk: Any) -> None:
+def test_stray_check_accepts_a_chat_completion(chunk: Any) -> None:
     check_protocol(chunk)
 
 
 @given(VALUES)
-def test_no_value_breaks_it(value: Any) -> None:
+def test_stray_check_takes_any_value(value: Any) -> None:
     try:
         check_protocol(value)
     except UpstreamGarbled as error:

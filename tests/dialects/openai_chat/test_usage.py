@@ -101,7 +101,7 @@ def test_usage_is_read(usage: Any, expected: Usage | None) -> None:
         pytest.param(b'"usage":{"a":"\xff"}', None, id="not UTF-8"),
     ],
 )
-def test_the_counts_of_an_answer_that_is_passed_on(
+def test_usage_of_an_answer_that_is_passed_on(
     answer: bytes, expected: Usage | None
 ) -> None:
     assert usage_near_end(answer) == expected

@@ -60,7 +60,7 @@ def sent(vendor: str, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize("vendor", RULES)
-def test_every_vendor_takes_the_tools_of_public_servers(
+def test_tool_schemas_of_public_servers_suit_every_vendor(
     vendor: str, server: str
 ) -> None:
     tools = definitions(SERVERS[server])
@@ -70,7 +70,7 @@ def test_every_vendor_takes_the_tools_of_public_servers(
 
 
 @pytest.mark.parametrize("vendor", MOST_TOOLS)
-def test_no_vendor_gets_more_tools_than_it_takes(vendor: str) -> None:
+def test_tool_count_stays_within_each_vendors_limit(vendor: str) -> None:
     everything = {
         f"{name}_{n}": schema
         for n in range(20)
@@ -82,7 +82,7 @@ def test_no_vendor_gets_more_tools_than_it_takes(vendor: str) -> None:
     assert refused(vendor, offered) == []
 
 
-def test_the_rules_refuse_what_was_refused() -> None:
+def test_strict_rules_refuse_what_vendors_refused() -> None:
     """Without cleaning, each of these servers is refused by the vendor named."""
     for server, vendor in {
         "notion": "openai",
@@ -102,7 +102,7 @@ def test_the_rules_refuse_what_was_refused() -> None:
 
 
 @pytest.mark.parametrize("server", ["filesystem", "memory", "github", "playwright"])
-def test_what_nobody_refuses_stays_byte_for_byte(server: str) -> None:
+def test_tool_schema_that_suits_all_stays_byte_for_byte(server: str) -> None:
     for schema in SERVERS[server].values():
         plain = json.loads(json.dumps(schema).replace('"$schema"', '"$comment"'))
         assert json.dumps(clean(plain)) == json.dumps(plain)
@@ -154,7 +154,7 @@ def test_every_vendor_takes_any_schema(schema: dict[str, Any]) -> None:
 @pytest.mark.slow
 @settings(max_examples=200)
 @given(ANY)
-def test_cleaning_a_schema_twice_changes_nothing_more(schema: dict[str, Any]) -> None:
+def test_tool_schema_cleaned_twice_is_unchanged(schema: dict[str, Any]) -> None:
     (tool,) = sent("openai", definitions({"tool": schema}))
     once = tool["function"]["parameters"]
     before = copy.deepcopy(once)
@@ -197,7 +197,7 @@ GROUPS: st.SearchStrategy[Any] = st.fixed_dictionaries(
 @pytest.mark.slow
 @settings(max_examples=500)
 @given(GROUPS, st.lists(GROUPS, max_size=3), CALLS)
-def test_a_value_that_fits_the_original_is_never_forbidden(
+def test_tool_schema_never_forbids_a_value_that_fits_the_original(
     whole: dict[str, Any], choices: list[dict[str, Any]], value: dict[str, Any]
 ) -> None:
     inner = {"type": "object", **whole, **({"anyOf": choices} if choices else {})}
@@ -309,23 +309,23 @@ def test_a_value_that_fits_the_original_is_never_forbidden(
         pytest.param(None, {}, id="null"),
     ],
 )
-def test_a_schema_is_spelled_as_all_know_it(schema: Any, expected: Any) -> None:
+def test_tool_schema_spelling_that_all_vendors_know(schema: Any, expected: Any) -> None:
     assert one(schema) == expected
 
 
-def test_a_reference_at_the_top_is_put_in_place() -> None:
+def test_tool_schema_reference_at_the_root_is_inlined() -> None:
     found = clean(SERVERS["pagerduty"]["list_oncalls"])
     assert found["properties"] == {"id": TEXT}
     assert "$ref" not in found
 
 
-def test_words_beside_a_reference_win() -> None:
+def test_tool_schema_keywords_beside_a_reference_win() -> None:
     found = clean(SERVERS["pagerduty"]["list_schedules"])["properties"]["query_model"]
     assert found["description"] == "Only these."
     assert found["properties"]["team_ids"]["items"] == {}
 
 
-def test_definitions_of_draft_7_are_found_under_their_new_name() -> None:
+def test_tool_schema_definitions_of_draft_7_are_renamed() -> None:
     shared = {"a": {"type": "string"}}
     whole = {"properties": {"x": {"$ref": "#/definitions/a"}}, "definitions": shared}
     found = clean(whole)
@@ -335,7 +335,7 @@ def test_definitions_of_draft_7_are_found_under_their_new_name() -> None:
 
 
 @pytest.mark.parametrize("ref", ["#/$defs/t", "#/properties/t"])
-def test_a_tree_stays_finite(ref: str) -> None:
+def test_tool_schema_of_a_tree_stays_finite(ref: str) -> None:
     tree = {
         "type": "object",
         "description": "A tree.",
@@ -345,7 +345,7 @@ def test_a_tree_stays_finite(ref: str) -> None:
     assert len(json.dumps(found)) < 2000
 
 
-def test_references_that_double_at_every_step_end() -> None:
+def test_tool_schema_references_that_double_at_every_step_end() -> None:
     many = {
         f"d{n}": {
             "description": "D",
@@ -384,7 +384,7 @@ HUGE_TARGET = {
         ),
     ],
 )
-def test_a_huge_schema_is_cleaned_in_linear_time(
+def test_tool_schema_cleaning_of_a_huge_schema_takes_linear_time(
     schema: dict[str, Any],
 ) -> None:
     before = time.process_time()
@@ -393,7 +393,7 @@ def test_a_huge_schema_is_cleaned_in_linear_time(
     assert time.process_time() - before < 20  # hours, if all were compared with all
 
 
-def test_odd_keys_are_told_where_they_are_refused() -> None:
+def test_tool_schema_odd_keys_move_to_the_description() -> None:
     schema = SERVERS["twilio"]["TwilioApiV2010--ListMessage"]
     found = clean(schema, plain_keys=True)
     assert list(found["properties"]) == ["PathAccountSid", "DateSent", "projects.any"]
@@ -402,7 +402,7 @@ def test_odd_keys_are_told_where_they_are_refused() -> None:
     assert list(clean(schema)["properties"]) == list(schema["properties"])
 
 
-def test_plain_keys_alone_leave_an_object_as_it_is() -> None:
+def test_tool_schema_with_plain_keys_alone_is_unchanged() -> None:
     schema = {
         "type": "object",
         "properties": {"a": TEXT},

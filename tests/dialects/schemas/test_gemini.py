@@ -174,11 +174,11 @@ def one(schema: Any, **root: Any) -> Any:
         pytest.param(True, {}, id="anything"),
     ],
 )
-def test_a_schema_is_spelled_in_known_words(schema: Any, expected: Any) -> None:
+def test_gemini_schema_has_known_keywords_only(schema: Any, expected: Any) -> None:
     assert one(schema) == expected
 
 
-def test_a_property_may_be_called_like_a_keyword() -> None:
+def test_gemini_schema_property_may_be_named_like_a_keyword() -> None:
     schema = {
         "type": "object",
         "properties": {"const": {"type": "string"}, "$ref": {"type": "string"}},
@@ -188,13 +188,13 @@ def test_a_property_may_be_called_like_a_keyword() -> None:
 
 
 @pytest.mark.parametrize("place", ["$defs", "definitions"])
-def test_a_reference_is_put_in_place(place: str) -> None:
+def test_gemini_schema_reference_is_inlined(place: str) -> None:
     defs = {place: {"a/b": {"type": "string", "const": "x"}}}
     schema = {"$ref": f"#/{place}/a~1b", "description": "D"}
     assert one(schema, **defs) == {"type": "string", "enum": ["x"], "description": "D"}
 
 
-def test_a_tree_ends_after_one_round() -> None:
+def test_gemini_schema_of_a_tree_ends_after_one_round() -> None:
     tree = {"type": "object", "properties": {"left": {"$ref": "#/$defs/tree"}}}
     found = one({"$ref": "#/$defs/tree"}, **{"$defs": {"tree": tree}})
     assert found["properties"]["left"] == {
@@ -204,11 +204,11 @@ def test_a_tree_ends_after_one_round() -> None:
 
 
 @pytest.mark.parametrize("ref", ["#", "#/nowhere", "https://x/y", "", "#/type"])
-def test_a_reference_to_nowhere_is_an_object(ref: str) -> None:
+def test_gemini_schema_reference_to_nowhere_is_an_object(ref: str) -> None:
     assert one({"$ref": ref})["type"] == "object"
 
 
-def test_a_choice_at_the_root_is_told() -> None:
+def test_gemini_schema_choice_at_the_root_moves_to_the_description() -> None:
     schema = {"properties": {"a": {}}, "oneOf": [{"required": ["a"]}]}
     assert narrow_schema(schema) == {
         "type": "object",
@@ -217,7 +217,7 @@ def test_a_choice_at_the_root_is_told() -> None:
     }
 
 
-def test_long_chains_of_references_end() -> None:
+def test_gemini_schema_long_chains_of_references_end() -> None:
     links = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(3000)}
     start = {"$ref": "#/$defs/d0"}
     schema = {"$defs": links, "properties": {f"p{n}": start for n in range(3000)}}
@@ -226,7 +226,7 @@ def test_long_chains_of_references_end() -> None:
     assert time.process_time() - before < 5  # minutes, if every chain were followed
 
 
-def test_references_that_double_at_every_step_end() -> None:
+def test_gemini_schema_references_that_double_at_every_step_end() -> None:
     defs = {
         f"d{n}": {"properties": {side: {"$ref": f"#/$defs/d{n + 1}"} for side in "ab"}}
         for n in range(40)
@@ -235,7 +235,7 @@ def test_references_that_double_at_every_step_end() -> None:
 
 
 @pytest.mark.parametrize("key", ["items", "not", "properties", "anyOf", "allOf"])
-def test_a_deep_schema_ends(key: str) -> None:
+def test_gemini_schema_depth_is_limited(key: str) -> None:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(110):
         inner: Any = {"a": schema} if key == "properties" else schema
@@ -276,7 +276,9 @@ STRANGE: st.SearchStrategy[Any] = st.recursive(
 
 @settings(max_examples=200)
 @given(SCHEMAS | st.dictionaries(KEYWORDS, STRANGE, max_size=5))
-def test_any_schema_becomes_one_in_known_words(schema: dict[str, Any]) -> None:
+def test_gemini_schema_from_any_schema_has_known_keywords_only(
+    schema: dict[str, Any],
+) -> None:
     before = copy.deepcopy(schema)
     check(narrow_schema(schema))
     assert schema == before
@@ -284,6 +286,6 @@ def test_any_schema_becomes_one_in_known_words(schema: dict[str, Any]) -> None:
 
 @settings(max_examples=100)
 @given(SCHEMAS)
-def test_once_is_enough(schema: dict[str, Any]) -> None:
+def test_gemini_schema_cleaned_twice_is_unchanged(schema: dict[str, Any]) -> None:
     narrow = narrow_schema(schema)
     assert narrow_schema(narrow) == narrow

@@ -27,7 +27,7 @@ def shaped(**node: Any) -> dict[str, Any]:
 
 
 @given(st.sampled_from([k for k in KEYWORDS if k not in HOLDING] + ["type"]), VALUES)
-def test_any_value_becomes_one_that_the_metaschema_allows(key: str, value: Any) -> None:
+def test_schema_keyword_values_fit_the_metaschema(key: str, value: Any) -> None:
     Draft202012Validator.check_schema(shaped(**{key: value}))
 
 
@@ -62,16 +62,16 @@ def test_a_keyword_is_kept_spelled_or_dropped(
 
 
 @pytest.mark.parametrize("text", ["[", r"\p{L}", "(?<n>a)", "(" * 5000])
-def test_what_python_cannot_read_is_no_pattern(text: str) -> None:
+def test_schema_pattern_that_python_cannot_read_is_none(text: str) -> None:
     assert not is_pattern(text)
 
 
 @pytest.mark.parametrize("text", ["", "^a$", r"\d+", "[[a]", "(?=a)"])
-def test_a_pattern_is_one(text: str) -> None:
+def test_schema_pattern_is_recognised(text: str) -> None:
     assert is_pattern(text)
 
 
-def test_values_and_schemas_have_kinds() -> None:
+def test_schema_types_of_values_and_schemas() -> None:
     values: list[Any] = [None, True, 1, 1.0, 1.5, "a", [], {}]
     assert [kind_of(value) for value in values] == [
         *("null", "boolean", "integer", "integer", "number", "string"),

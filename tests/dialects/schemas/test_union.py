@@ -16,7 +16,7 @@ def united(schema: Json, **shared: Json) -> tuple[dict[str, Any], list[str]]:
     return node, notes
 
 
-def test_choices_become_one_object() -> None:
+def test_schema_union_of_choices_is_one_object() -> None:
     schema = NOTION["notion-create-attachment"]
     node, notes = united(schema)
     assert list(node["properties"]) == [
@@ -29,34 +29,34 @@ def test_choices_become_one_object() -> None:
     ]
 
 
-def test_what_all_choices_require_is_required() -> None:
+def test_schema_union_requires_what_all_choices_require() -> None:
     choices = [{"required": ["a", "b"]}, {"required": ["b", "c"]}]
     node, notes = united({"required": ["d"], "oneOf": choices})
     assert node["required"] == ["d", "b"]
     assert notes == ["exactly one of these sets of keys: a, b; b, c"]
 
 
-def test_a_key_may_have_what_any_choice_allows() -> None:
+def test_schema_union_property_allows_what_any_choice_allows() -> None:
     choices = [{"properties": {"a": TEXT, "b": TEXT}}, {"properties": {"a": NUMBER}}]
     node, (note,) = united({"properties": {"b": NUMBER}, "anyOf": choices})
     assert node["properties"] == {"b": NUMBER, "a": {"anyOf": [TEXT, NUMBER]}}
     assert note.startswith("anyOf: [")
 
 
-def test_all_parts_are_demanded() -> None:
+def test_schema_union_of_all_of_requires_every_part() -> None:
     parts = [{"required": ["a"]}, {"properties": {"a": TEXT}, "required": ["b"]}]
     node, notes = united({"allOf": parts})
     assert node == {"required": ["a", "b"], "properties": {"a": TEXT}}
     assert notes == []
 
 
-def test_references_and_parts_of_choices_count() -> None:
+def test_schema_union_follows_references() -> None:
     shared = {"properties": {"a": TEXT}, "allOf": [{"properties": {"b": TEXT}}]}
     node, _ = united({"anyOf": [{"$ref": "s"}, {}]}, s=shared)
     assert node["properties"] == {"a": TEXT, "b": TEXT}
 
 
-def test_parts_without_end_end() -> None:
+def test_schema_union_of_endless_parts_ends() -> None:
     endless: dict[str, Any] = {"required": ["a"], "allOf": [{"$ref": "s"}]}
     node, _ = united(endless, s=endless)
     assert node == {"required": ["a"]}
