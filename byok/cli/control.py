@@ -102,9 +102,9 @@ def _request_stop(paths: Paths, *, again: bool) -> "Instance | None":
 
 
 def _is_over(paths: Paths, daemon: "Instance") -> bool:
-    from byok.daemon.instance import is_held, running
+    from byok.daemon.instance import find_instance, is_held
 
-    now = running(paths)
+    now = find_instance(paths)
     return not is_held(paths) if now is None else now.instance != daemon.instance
 
 

@@ -122,7 +122,7 @@ async def _serve(
     workspaces: list[Path],
     source: "Source",
 ) -> bool:
-    from byok.daemon.instance import record
+    from byok.daemon.instance import write_record
     from byok.daemon.logs import set_up_logging
     from byok.redact import Redactor
     from byok.server.run import run_until_signal
@@ -144,7 +144,7 @@ async def _serve(
 
     def ready(daemon: "Daemon") -> None:
         try:
-            record(paths, daemon.port, daemon.instance)
+            write_record(paths, daemon.port, daemon.instance)
         except OSError as error:  # such as a full disk: clients are served all the same
             why = error.strerror or error
             tell(f"Cannot write {paths.daemon} ({why}): commands will not find byok.")

@@ -24,13 +24,13 @@ _SECONDS = 3.0
 _NONCE_CHARS = range(16, 129)
 
 
-def proof(token: str, nonce: str, port: int, instance: str) -> str:
+def compute_proof(token: str, nonce: str, port: int, instance: str) -> str:
     """Return the HMAC-SHA256 (hex) of nonce, port and instance under the token."""
     message = f"byok {PATH}\n{nonce}\n{port}\n{instance}"
     return hmac.new(token.encode(), message.encode(), "sha256").hexdigest()
 
 
-def answer(body: "Json", token: str, port: int, instance: str) -> "Json":
+def answer_challenge(body: "Json", token: str, port: int, instance: str) -> "Json":
     """Answer a challenge `{"nonce": 16 to 128 ASCII characters}`.
 
     Raises:
@@ -47,10 +47,10 @@ def answer(body: "Json", token: str, port: int, instance: str) -> "Json":
             code="bad_field",
             status=422,
         )
-    return {"instance": instance, "proof": proof(token, nonce, port, instance)}
+    return {"instance": instance, "proof": compute_proof(token, nonce, port, instance)}
 
 
-def holds(daemon: Instance, token: str) -> bool:
+def verify_daemon(daemon: Instance, token: str) -> bool:
     """Ask the daemon for the proof; False if it is wrong or nobody answers."""
     nonce = secrets.token_hex(16)
     connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=_SECONDS)
@@ -64,7 +64,7 @@ def holds(daemon: Instance, token: str) -> bool:
         return False
     finally:
         connection.close()
-    expected = proof(token, nonce, daemon.port, daemon.instance)
+    expected = compute_proof(token, nonce, daemon.port, daemon.instance)
     return isinstance(given, str) and hmac.compare_digest(
         given.encode("utf-8", "replace"), expected.encode()
     )

@@ -15,7 +15,7 @@ _FEWEST_FILES = 128
 _OWN_FILES = 64  # for everything that is no connection
 
 
-def room_for_connections(wanted: int) -> int:
+def max_connections(wanted: int) -> int:
     """Raise the soft limit of open files, and return how many connections fit in it.
 
     Each may need a second one, to an upstream. An event loop that runs out of file

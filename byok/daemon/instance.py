@@ -36,7 +36,7 @@ def is_held(paths: Paths) -> bool:
         return True
 
 
-def running(paths: Paths) -> Instance | None:
+def find_instance(paths: Paths) -> Instance | None:
     """Return the record of the running daemon, or None."""
     return _read_record(paths) if is_held(paths) else None
 
@@ -73,7 +73,7 @@ def only_instance(paths: Paths) -> Iterator[None]:
         lock.release()
 
 
-def record(paths: Paths, port: int, instance: str) -> Instance:
+def write_record(paths: Paths, port: int, instance: str) -> Instance:
     """Record where this daemon listens."""
     own = Instance(os.getpid(), port, instance, time.time())
     write_private(paths.daemon, orjson.dumps(asdict(own)).decode())

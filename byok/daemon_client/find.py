@@ -2,8 +2,8 @@
 
 import time
 
-from byok.daemon.challenge import holds
-from byok.daemon.instance import Instance, is_held, running
+from byok.daemon.challenge import verify_daemon
+from byok.daemon.instance import Instance, find_instance, is_held
 from byok.daemon.token import read_token
 from byok.platform.paths import Paths
 
@@ -19,8 +19,8 @@ def find_daemon(paths: Paths, seconds: float = START_SECONDS) -> Instance | None
     """
     deadline = time.monotonic() + seconds
     while is_held(paths):
-        daemon = running(paths)
-        if daemon is not None and holds(daemon, read_token(paths.token)):
+        daemon = find_instance(paths)
+        if daemon is not None and verify_daemon(daemon, read_token(paths.token)):
             return daemon
         if time.monotonic() >= deadline:
             break

@@ -18,7 +18,7 @@ from byok.retrieval.pack import (
     Section,
     merge_spans,
 )
-from byok.retrieval.render import FileBlock, RenderedAnswer, block
+from byok.retrieval.render import FileBlock, RenderedAnswer, write_block
 from byok.truncate import fair_share
 
 _HEADING = "[files that the user attached]\n"
@@ -39,7 +39,7 @@ class Attached(NamedTuple):
     lines: Sequence[str]
 
 
-def most_attached(limit: int) -> int:
+def max_attached(limit: int) -> int:
     """Return how many attached files an answer of `limit` characters can show."""
     return max(1, limit // _LEAST)
 
@@ -53,13 +53,13 @@ def render_attached(
     """Write the files, and notes about others, in at most `limit` characters."""
     said = _write_notes(notes, limit // _NOTES_SHARE)
     room = max(0, limit - len(_HEADING) - len(said))
-    blocks = [_start(file, room) for file in files]
+    blocks = [_write_start(file, room) for file in files]
     wanted = [len(found.text) if found.whole else room for found in blocks]
     cap = fair_share(wanted, room)
     fitting = [
         found
         if len(found.text) <= cap and found.whole
-        else _parts(file, cap, parts) or _start(file, cap)
+        else _write_sections(file, cap, parts) or _write_start(file, cap)
         for file, found in zip(files, blocks, strict=True)
     ]
     text = "".join(found.text for found in fitting) + said
@@ -79,29 +79,29 @@ def _write_notes(notes: Iterable[str], room: int) -> str:
     return text
 
 
-def _parts(file: Attached, room: int, parts: Parts) -> FileBlock | None:
+def _write_sections(file: Attached, room: int, parts: Parts) -> FileBlock | None:
     """Write the sections of a file that the question is about; None if there are none.
 
     The remaining room is filled with the start, where imports and comments are.
     """
     room -= len(GAP_LINE)
     sections = tuple(parts(file.blob_id, room))
-    found = _sections(file, sections, room)
+    found = _write_block(file, sections, room)
     if not found.text:
         return None
     start = _lines_within(file.lines, room - len(found.text) - len(GAP_LINE)) - 1
     if start > 0:
-        more = _sections(file, merge_spans((Section(0, start - 1), *sections)), room)
+        more = _write_block(file, merge_spans((Section(0, start - 1), *sections)), room)
         found = more if more.whole else found
     return _mark_cut(found, file)
 
 
-def _sections(file: Attached, sections: tuple[Section, ...], room: int) -> FileBlock:
+def _write_block(file: Attached, sections: tuple[Section, ...], room: int) -> FileBlock:
     part = PackedFile(file.blob_id, file.path, sections)
-    return block(part, file.lines, room, least=1)
+    return write_block(part, file.lines, room, least=1)
 
 
-def _start(file: Attached, room: int) -> FileBlock:
+def _write_start(file: Attached, room: int) -> FileBlock:
     """Write a file from its first line, whole or cut."""
     if not file.lines:
         nothing = PackedFile(file.blob_id, file.path, ())
@@ -110,8 +110,8 @@ def _start(file: Attached, room: int) -> FileBlock:
     count = _lines_within(file.lines, room)
     start = (Section(0, count - 1),)
     if count == len(file.lines):
-        return _sections(file, start, room)
-    return _mark_cut(_sections(file, start, room - len(GAP_LINE)), file)
+        return _write_block(file, start, room)
+    return _mark_cut(_write_block(file, start, room - len(GAP_LINE)), file)
 
 
 def _mark_cut(found: FileBlock, file: Attached) -> FileBlock:

@@ -21,7 +21,7 @@ _COCHANGE = 0.1
 _MOST_COMMITS = 200
 
 
-class Signals:
+class HistorySignals:
     """An immutable index of a commit history, for the files of one view.
 
     3,000 commits take about a quarter of a second to read and a few MB to keep.
@@ -51,9 +51,9 @@ class Signals:
             kept = [path for path in commit.files if path in view]
             if not kept or not commit.telling:
                 continue
-            files = tuple(self._number(path, lengths, of_file) for path in kept)
+            files = tuple(self._number_of(path, lengths, of_file) for path in kept)
             weight = 1 / math.sqrt(len(files))
-            said = self._say(commit.message, len(self._commits))
+            said = self._index_message(commit.message, len(self._commits))
             for file in files:
                 lengths[file] += weight * said
                 of_file[file].append(len(self._commits))
@@ -66,14 +66,16 @@ class Signals:
             "d", [1 - _B + _B * length / average for length in lengths]
         )
 
-    def _number(self, path: str, lengths: list[float], of_file: list[list[int]]) -> int:
+    def _number_of(
+        self, path: str, lengths: list[float], of_file: list[list[int]]
+    ) -> int:
         number = self._numbers.setdefault(path, len(self._numbers))
         if number == len(lengths):
             lengths.append(0.0)
             of_file.append([])
         return number
 
-    def _say(self, message: str, commit: int) -> int:
+    def _index_message(self, message: str, commit: int) -> int:
         """Index the terms of a message; return how many there are."""
         said = set(terms(message)) - STOP_WORDS - TASK_WORDS
         for term in said:
@@ -127,7 +129,7 @@ class Signals:
 class JoinedSignals:
     """The history signals of several workspaces, each with a prefix of its paths."""
 
-    def __init__(self, parts: Mapping[str, Signals]) -> None:
+    def __init__(self, parts: Mapping[str, HistorySignals]) -> None:
         """Take signals by prefix: "" for a single workspace, else `label/`."""
         self._parts = parts
 

@@ -12,10 +12,10 @@ from functools import lru_cache
 from byok.redact import HINTS, MARK, PATTERNS
 from byok.retrieval.secret_values import (
     is_bare_password,
+    is_generated,
     is_password,
-    is_random,
     is_template,
-    looks_made,
+    looks_generated,
 )
 
 # name = "value", name: 'value', "name": "value", NAME => "value"; in a string, such as
@@ -165,12 +165,12 @@ def _mask_known_format(match: re.Match[str]) -> str:
     if before.endswith("asic "):
         return text if _PLAIN.fullmatch(text) else MARK
     # sk-folding-cube, npm_config_registry, glpat-your-token-here
-    return MARK if _DIGIT.search(text) or looks_made(text) else text
+    return MARK if _DIGIT.search(text) or looks_generated(text) else text
 
 
 def _mask_quoted(match: re.Match[str]) -> str:
     before, name, quote, value = match.groups()
-    is_secret = is_password if name.lower().startswith(_PASSWORDS) else is_random
+    is_secret = is_password if name.lower().startswith(_PASSWORDS) else is_generated
     if is_template(value) or not is_secret(value):
         return match[0]
     return f"{before}{quote}{MARK}{quote}"
@@ -178,7 +178,7 @@ def _mask_quoted(match: re.Match[str]) -> str:
 
 def _bare(match: re.Match[str]) -> str:
     before, value = match.groups()
-    return f"{before}{MARK}" if is_random(value) else match[0]
+    return f"{before}{MARK}" if is_generated(value) else match[0]
 
 
 def _bare_password(match: re.Match[str]) -> str:

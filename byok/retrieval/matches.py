@@ -66,7 +66,7 @@ class MatchCollector:
         counts[path] = counts.get(path, 0) + 1
 
 
-def by_rarity(
+def rank_by_rarity(
     found: MatchCollector, names: frozenset[Kind] = frozenset()
 ) -> tuple[FileMatches, ...]:
     """Rank files by the rarity of their words, times the factor of the kind."""
@@ -88,7 +88,7 @@ def by_rarity(
     return tuple(ranked[:_FILES])
 
 
-def as_ranked(
+def to_ranked(
     files: Iterable[FileMatches], prefix: str = ""
 ) -> tuple[list[RankedFile], dict[int, list[Span]]]:
     """Return matches as ranked files and their spans, ready for `pack`.

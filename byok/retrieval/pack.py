@@ -65,7 +65,7 @@ def pack(
     """
     taken: dict[int, list[Span]] = defaultdict(list)
     room = limit * _SHARE
-    for place, span in _by_worth(ranked[:_FILES], spans_of):
+    for place, span in _spans_by_value(ranked[:_FILES], spans_of):
         cost = _cost(span)
         if place not in taken:
             cost += len(PATH_LINE) + len(ranked[place].path)
@@ -82,7 +82,7 @@ def pack(
     return Packed(files, tuple(rest[:_OTHERS]))
 
 
-def _by_worth(
+def _spans_by_value(
     ranked: Sequence[RankedFile], spans_of: Callable[[int], Sequence[Span]]
 ) -> Iterable[tuple[int, Span]]:
     """Yield the position of a file and one of its spans, the highest value first."""

@@ -24,13 +24,13 @@ from byok.index.store.database import NAMED
 from byok.index.store.lexical import View
 from byok.index.types import SkipReason
 from byok.retrieval import query as queries
-from byok.retrieval.attached import Attached, most_attached, render_attached
+from byok.retrieval.attached import Attached, max_attached, render_attached
 from byok.retrieval.pack import PackedFile, Section, pack
 from byok.retrieval.query import STOP_WORDS, TASK_WORDS, Query
 from byok.retrieval.rank import RankedFile
 from byok.retrieval.ranker import Ranker
 from byok.retrieval.render import RenderedAnswer, render
-from byok.retrieval.scope import Scope, scope_of
+from byok.retrieval.scope import Scope, select_scope
 
 _log = logging.getLogger(__name__)
 _HEADING = "[code of the workspace that may be relevant]\n"
@@ -70,7 +70,7 @@ class PassageFinder:
                 await self._ranker.wait_until_indexed(_SETTLE_SECONDS)
                 scope = None
                 if not wanted.blobs.is_empty:
-                    scope = await scope_of(self._engine, wanted.blobs, ())
+                    scope = await select_scope(self._engine, wanted.blobs, ())
                 return await asyncio.to_thread(self._gather, wanted, scope, length)
         except TimeoutError as error:
             raise NotReady(f"No code was found in {self._seconds:g} s.") from error
@@ -78,10 +78,10 @@ class PassageFinder:
     def _gather(
         self, wanted: CodeQuestion, scope: Scope | None, length: int
     ) -> CodeContextBlock:
-        files = _Files(self._engine.contents)
-        attached = _attachments(files, wanted.guided, most_attached(length))
-        query = queries.parse(wanted.question)
-        parts = _Parts(
+        files = _FileReader(self._engine.contents)
+        attached = _attachments(files, wanted.guided, max_attached(length))
+        query = queries.parse_query(wanted.question)
+        parts = _QuestionSections(
             self._rank_by_index, query, [file.blob_id for file in attached.files]
         )
         first = render_attached(attached.files, length, attached.notes, parts)
@@ -102,7 +102,7 @@ class PassageFinder:
         self,
         query: Query,
         scope: Scope,
-        files: "_Files",
+        files: "_FileReader",
         shown: Iterable[PackedFile],
         room: int,
     ) -> RenderedAnswer:
@@ -132,7 +132,7 @@ class PassageFinder:
         return [], {}
 
 
-class _Parts:
+class _QuestionSections:
     """The sections of attached files that a question is about.
 
     They are ranked when the first file does not fit. A question without a search term,
@@ -162,7 +162,7 @@ class _Parts:
         return packed.files[0].sections if packed.files else ()
 
 
-class _Files:
+class _FileReader:
     """Reads the files of an answer, and keeps each as it was read."""
 
     def __init__(self, contents: Contents) -> None:
@@ -216,7 +216,7 @@ class _Attachments(NamedTuple):
             self.files.append(Attached(entry.blob_id, entry.path, lines))
 
 
-def _attachments(files: _Files, names: Sequence[bytes], most: int) -> _Attachments:
+def _attachments(files: _FileReader, names: Sequence[bytes], most: int) -> _Attachments:
     """Read the files that the user attached, at most `most`; each counts once."""
     found = _Attachments([], [], [])
     known = files.contents.find_entries(names)

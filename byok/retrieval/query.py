@@ -73,7 +73,7 @@ class Query:
     names: frozenset[Kind]
 
 
-def parse(text: str) -> Query:
+def parse_query(text: str) -> Query:
     """Parse a question; of more than 10,000 characters the rest is ignored."""
     said = words(text[:_LONGEST])
     weights: dict[str, float] = {}

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from byok.index.contents import Contents, Entry
 from byok.index.engine import ContextEngine
 from byok.index.files.languages import kind_of
-from byok.retrieval.history_signals import JoinedSignals, Signals
+from byok.retrieval.history_signals import HistorySignals, JoinedSignals
 from byok.retrieval.query import Query
 from byok.retrieval.rank import FileEntry, RankedFile, rank
 from byok.retrieval.scope import Scope
@@ -18,7 +18,7 @@ class Ranker:
 
     def __init__(self, engine: ContextEngine) -> None:
         self._engine = engine
-        self._signals: dict[int, tuple[str, Signals]] = {}
+        self._signals: dict[int, tuple[str, HistorySignals]] = {}
 
     async def wait_until_indexed(self, seconds: float) -> None:
         """Wait at most `seconds` while fewer than 50 files are being indexed."""
@@ -51,14 +51,14 @@ class Ranker:
 
     def _signals_of(self, scope: Scope) -> JoinedSignals:
         """Return the history signals; built again only after a new commit."""
-        parts: dict[str, Signals] = {}
+        parts: dict[str, HistorySignals] = {}
         for space in scope.workspaces:
             history = self._engine.history_of(space)
             if history is None or not space.status.was_complete:
                 continue  # with half of the files it would be kept for the whole
             known = self._signals.get(space.id)
             if known is None or known[0] != history.head:
-                known = (history.head, Signals(history, space.paths()))
+                known = (history.head, HistorySignals(history, space.paths()))
                 self._signals[space.id] = known
             parts[scope.prefix_of(space)] = known[1]
         return JoinedSignals(parts)

@@ -66,14 +66,14 @@ def render(
     gone = [file.path for file, lines in contents if lines is None]
     said = [*notes, _unreadable_note(gone)] if gone else list(notes)
     notes_text = _list_rows("\n", (f"{note}\n" for note in said), limit // 3)
-    others_text = _others(packed.others, limit // 4)
+    others_text = _list_paths(packed.others, limit // 4)
     room = limit - len(heading) - len(others_text) - len(notes_text)
     blocks, left = _fill(contents, room)
     start = heading if blocks else ""
     code = "".join(found.text for found in blocks)
     if left:
         room = limit - len(start) - len(code) - len(notes_text)
-        others_text = _others([*left, *packed.others], room)
+        others_text = _list_paths([*left, *packed.others], room)
     if not blocks and not others_text:
         start = _TOO_SHORT if left else _NOTHING
     text = start + code + others_text + notes_text
@@ -90,7 +90,9 @@ def _fill(
     for file, lines in contents:
         if lines is None:
             continue
-        found = FileBlock("", file, whole=False) if full else block(file, lines, room)
+        found = (
+            FileBlock("", file, whole=False) if full else write_block(file, lines, room)
+        )
         full = not found.whole
         room -= len(found.text)
         if found.text:
@@ -100,7 +102,7 @@ def _fill(
     return blocks, left
 
 
-def block(
+def write_block(
     file: PackedFile, lines: Sequence[str], room: int, least: int = _WORTH_CUTTING
 ) -> FileBlock:
     """Write the sections of a file that fit; cut one to at least `least` lines."""
@@ -113,7 +115,7 @@ def block(
         if len(text) + len(gap) + sum(map(len, rows)) > room:
             whole = False
             left = room - len(text) - len(gap) - len(GAP_LINE)
-            rows = _fitting(rows, left, least)
+            rows = _cut_rows(rows, left, least)
         if rows:
             text += gap + "".join(rows) + ("" if whole else GAP_LINE)
             shown.append(Section(first, first + len(rows) - 1))
@@ -122,7 +124,7 @@ def block(
     return FileBlock(text if shown else "", file._replace(sections=(*shown,)), whole)
 
 
-def _fitting(rows: list[str], room: int, least: int) -> list[str]:
+def _cut_rows(rows: list[str], room: int, least: int) -> list[str]:
     count = 0
     for row in rows:
         room -= len(row)
@@ -146,7 +148,7 @@ def _line(line: str, beyond: int) -> str:
     return escape(line)
 
 
-def _others(paths: Iterable[str], room: int) -> str:
+def _list_paths(paths: Iterable[str], room: int) -> str:
     return _list_rows(_OTHERS, map(PATH_LINE.format, paths), room)
 
 

@@ -23,12 +23,12 @@ from byok.retrieval.render import render
 from byok.retrieval.ripgrep import Ripgrep
 from byok.retrieval.scope import (
     Scope,
-    around,
-    behind,
+    empty_answer,
     is_usable,
-    nothing_to_search,
-    scope_of,
-    without_roots,
+    outer_workspaces,
+    remove_roots,
+    select_scope,
+    stale_notes,
 )
 
 _log = logging.getLogger(__name__)
@@ -57,23 +57,23 @@ class Retriever:
         started = time.monotonic()
         length = request.length
         await self.ranker.wait_until_indexed(_SETTLE_SECONDS)
-        scope = await scope_of(
+        scope = await select_scope(
             self._engine,
             request.blobs,
             request.roots,
             request.query,
             request.folders,
         )
-        query = without_roots(request.query, scope)
+        query = remove_roots(request.query, scope)
         asked = bool(query.strip())
         parts: list[str] = [] if asked else [_NO_QUESTION]
         if asked and request.code:
-            parts.append(await self._code(query, scope, length))
+            parts.append(await self._answer_code(query, scope, length))
         elif asked and not request.commits:
             parts.append("Code retrieval was disabled for this request.\n")
         if asked and request.commits:
             room = length - len(parts[0]) - 1 if parts else length
-            parts.append(await self._commits(query, scope, room))
+            parts.append(await self._answer_commits(query, scope, room))
         return Retrieval(
             "\n".join(part for part in parts if part)[:length],
             scope.unknown,
@@ -90,49 +90,51 @@ class Retriever:
         index is searched; the notes say what it lacks.
         """
         await self.ranker.wait_until_indexed(_SETTLE_SECONDS)
-        scope = await scope_of(self._engine, BlobNames(), roots, text)
-        building = [*map(_progress_note, _being_built(scope.workspaces))]
+        scope = await select_scope(self._engine, BlobNames(), roots, text)
+        building = [*map(_progress_note, _workspaces_in_progress(scope.workspaces))]
         if trouble := self._engine.indexer.error:
             building.append(f"Indexing failed, so hits may be missing: {trouble}")
         found, entries = await asyncio.to_thread(
-            self.ranker.rank, queries.parse(without_roots(text, scope)), scope
+            self.ranker.rank, queries.parse_query(remove_roots(text, scope)), scope
         )
         return {
-            "hits": [_hit(file, entries, scope) for file in found[:limit]],
-            "notes": [*scope.notes, *(building or behind(scope))],
+            "hits": [_describe_hit(file, entries, scope) for file in found[:limit]],
+            "notes": [*scope.notes, *(building or stale_notes(scope))],
         }
 
-    async def _code(self, text: str, scope: Scope, length: int) -> str:
+    async def _answer_code(self, text: str, scope: Scope, length: int) -> str:
         usable = scope.named or all(map(is_usable, scope.workspaces))
         by_index = self._mode is SearchMode.INDEX or (
             self._mode is SearchMode.AUTO and usable
         )
         if not scope.view.ids and (scope.named or not scope.workspaces):
-            return nothing_to_search(scope)
+            return empty_answer(scope)
         if by_index or not scope.workspaces:
             try:
-                return await asyncio.to_thread(self._by_index, text, scope, length)
+                return await asyncio.to_thread(
+                    self._answer_by_index, text, scope, length
+                )
             except IndexFailed as error:
                 _log.error("the index cannot be searched: %s", error)
                 scope.notes.append(f"The index was not searched. {error.sentence}")
                 if not scope.workspaces:
-                    return nothing_to_search(scope)
-        return await self._by_ripgrep(text, scope, length)
+                    return empty_answer(scope)
+        return await self._answer_by_ripgrep(text, scope, length)
 
-    def _by_index(self, text: str, scope: Scope, length: int) -> str:
-        found, entries = self.ranker.rank(queries.parse(text), scope)
+    def _answer_by_index(self, text: str, scope: Scope, length: int) -> str:
+        found, entries = self.ranker.rank(queries.parse_query(text), scope)
         packed = pack(found, lambda blob_id: entries[blob_id].spans, length)
         if not found:
-            packed = Packed((), self._all_of_few(scope))
+            packed = Packed((), self._all_paths(scope))
 
         def lines_of(file: PackedFile) -> Sequence[str] | None:
             return self._engine.contents.lines_of(entries[file.blob_id])
 
-        elsewhere = _elsewhere(packed, entries, scope)
-        notes = [*scope.notes, *elsewhere, *behind(scope)]
+        elsewhere = _duplicate_notes(packed, entries, scope)
+        notes = [*scope.notes, *elsewhere, *stale_notes(scope)]
         return render(packed, lines_of, length, notes).text
 
-    def _all_of_few(self, scope: Scope) -> tuple[str, ...]:
+    def _all_paths(self, scope: Scope) -> tuple[str, ...]:
         """List all files of a small scope, code first: better than "no matches"."""
         if len(scope.view.ids) > _SMALL:
             return ()
@@ -143,7 +145,7 @@ class Retriever:
         ]
         return tuple(sorted(paths, key=lambda path: (kind_of(path) != "code", path)))
 
-    async def _by_ripgrep(
+    async def _answer_by_ripgrep(
         self,
         text: str,
         scope: Scope,
@@ -154,7 +156,7 @@ class Retriever:
         notes += [
             f"{_progress_note(space)} So this is a plain text search; ask "
             "again later for better results."
-            for space in _being_built(scope.workspaces)
+            for space in _workspaces_in_progress(scope.workspaces)
         ]
         answers = [
             await self._ripgrep.answer(
@@ -168,8 +170,8 @@ class Retriever:
         ]
         return "\n".join([*answers, *notes])
 
-    async def _commits(self, text: str, scope: Scope, length: int) -> str:
-        terms = queries.parse(text).terms
+    async def _answer_commits(self, text: str, scope: Scope, length: int) -> str:
+        terms = queries.parse_query(text).terms
         commits = [
             commit
             for space in scope.workspaces
@@ -177,14 +179,14 @@ class Retriever:
             for commit in history.commits
         ]
         if scope.notes and not scope.workspaces:
-            return nothing_to_search(scope)
+            return empty_answer(scope)
         if not commits:
             return "No commit history is at hand for this workspace.\n"
         found = await asyncio.to_thread(rank_commits, commits, terms)
         return render_commits(found, length)
 
 
-def _being_built(spaces: Iterable[Workspace]) -> list[Workspace]:
+def _workspaces_in_progress(spaces: Iterable[Workspace]) -> list[Workspace]:
     building = (Phase.SCANNING, Phase.INDEXING)
     return [w for w in spaces if not is_usable(w) and w.status.phase in building]
 
@@ -198,11 +200,11 @@ def _is_open(space: Workspace, spaces: Sequence[Workspace], path: str) -> bool:
     """Tell whether a file may be shown and no outer workspace shows it already."""
     return space.rules.reason(path) is None and not any(
         outer.rules.reason(prefix + path) is None
-        for outer, prefix in around(space, spaces)
+        for outer, prefix in outer_workspaces(space, spaces)
     )
 
 
-def _elsewhere(
+def _duplicate_notes(
     packed: Packed, entries: Mapping[int, Entry], scope: Scope
 ) -> Iterator[str]:
     """Give a note for each shown file that other workspaces hold, too."""
@@ -212,7 +214,7 @@ def _elsewhere(
             yield f"{other} is the same as {first}."
 
 
-def _hit(
+def _describe_hit(
     file: RankedFile, entries: Mapping[int, Entry], scope: Scope
 ) -> dict[str, Any]:
     entry = entries[file.blob_id]

@@ -29,11 +29,11 @@ from byok.retrieval.matches import (
     LINES_A_FILE,
     FileMatches,
     MatchCollector,
-    as_ranked,
-    by_rarity,
+    rank_by_rarity,
+    to_ranked,
 )
 from byok.retrieval.pack import PackedFile, pack
-from byok.retrieval.query import STOP_WORDS, TASK_WORDS, parse
+from byok.retrieval.query import STOP_WORDS, TASK_WORDS, parse_query
 from byok.retrieval.render import render
 
 _WORD = re.compile(
@@ -63,14 +63,14 @@ _GONE = "The folder of the workspace is gone."
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class TextSearchResult:
     """The files found, best first; `notes` say what was not searched, and why."""
 
     files: tuple[FileMatches, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def tokens_of(text: str) -> list[str]:
+def search_words(text: str) -> list[str]:
     """Return what to search for: at most eight words, else the start of the text.
 
     Task words come last, and stop words are used only if there is nothing else. Text
@@ -126,7 +126,7 @@ class Ripgrep:
 
     async def search(
         self, root: Path, text: str, allowed: Callable[[str], bool]
-    ) -> Search:
+    ) -> TextSearchResult:
         """Search the files below `root` for the words of a question.
 
         `allowed` tells for a path whether its lines may be shown. A failure does not
@@ -134,23 +134,23 @@ class Ripgrep:
         process.
         """
         if self._program is None:
-            return Search(notes=(UNAVAILABLE,))
+            return TextSearchResult(notes=(UNAVAILABLE,))
         found = MatchCollector()
         troubles: dict[str, None] = {}
         loop = asyncio.get_running_loop()
         end = loop.time() + self._total_seconds
-        for token in tokens_of(text):
+        for token in search_words(text):
             seconds = min(self._token_seconds, end - loop.time())
             if seconds <= 0:
-                troubles[_late(self._total_seconds)] = None
+                troubles[_timeout_note(self._total_seconds)] = None
                 break
             run = _Run(token, found, allowed)
             if trouble := await self._run(run, root, seconds):
                 troubles[trouble] = None
             if trouble in (UNAVAILABLE, _GONE):
                 break
-        names = parse(text).names
-        return Search(by_rarity(found, names), tuple(troubles))
+        names = parse_query(text).names
+        return TextSearchResult(rank_by_rarity(found, names), tuple(troubles))
 
     async def _run(self, run: "_Run", root: Path, seconds: float) -> str | None:
         """Search for one word; return a note if something went wrong."""
@@ -165,9 +165,9 @@ class Ripgrep:
                 if whole:
                     await process.wait()
         except TimeoutError:
-            return _late(seconds)
+            return _timeout_note(seconds)
         finally:
-            await _end(process)
+            await _kill(process)
         if not whole:
             run.found.common.add(run.token)
             return f"{run.token!r} is too common: only some files were searched for it."
@@ -203,7 +203,7 @@ class Ripgrep:
         return True
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _kill(process: asyncio.subprocess.Process) -> None:
     """Kill the process group if it still runs, and wait for its end."""
     if process.returncode is None:
         kill_group(process.pid)
@@ -215,8 +215,8 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             await process.wait()
 
 
-def _write_answer(root: Path, found: Search, limit: int, prefix: str) -> str:
-    ranked, spans = as_ranked(found.files, prefix)
+def _write_answer(root: Path, found: TextSearchResult, limit: int, prefix: str) -> str:
+    ranked, spans = to_ranked(found.files, prefix)
     packed = pack(ranked, spans.__getitem__, limit)
 
     def lines_of(file: PackedFile) -> list[str] | None:
@@ -234,7 +234,7 @@ def _write_answer(root: Path, found: Search, limit: int, prefix: str) -> str:
     return render(packed, lines_of, limit, found.notes).text
 
 
-def _late(seconds: float) -> str:
+def _timeout_note(seconds: float) -> str:
     return f"rg was stopped after {seconds:.0f} s, so its results are incomplete."
 
 

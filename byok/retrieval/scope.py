@@ -64,7 +64,7 @@ class Scope:
             if space.blob_of(entry.path) == entry.blob_id
             and not any(
                 outer.blob_of(prefix + entry.path)
-                for outer, prefix in around(space, self.workspaces)
+                for outer, prefix in outer_workspaces(space, self.workspaces)
             )
         ]
 
@@ -79,7 +79,7 @@ class Scope:
         return None
 
 
-async def scope_of(
+async def select_scope(
     engine: ContextEngine,
     blobs: BlobNames,
     roots: Sequence[str],
@@ -96,7 +96,7 @@ async def scope_of(
     if roots:
         spaces = [space for space in known if str(space.root) in roots]
     else:
-        spaces = _about(known, question, folders)
+        spaces = _workspaces_about(known, question, folders)
         if known and not spaces:
             why = _OTHERS.format(folders[0]) if folders else _WHICH
             return Scope(total_view((), 0), (), [why])
@@ -108,7 +108,7 @@ async def scope_of(
     return Scope(view._replace(ids=frozenset().union(*own.values())), shown, notes)
 
 
-def _about(
+def _workspaces_about(
     known: Sequence[Workspace], question: str, folders: Sequence[str]
 ) -> list[Workspace]:
     """Return the workspaces that a question is about if it names none of them."""
@@ -140,14 +140,14 @@ def _mentions(question: str, space: Workspace) -> bool:
     return re.search(rf"(?<![\w./-]){root}(?![\w-]|\.\w)", question) is not None
 
 
-def without_roots(question: str, scope: Scope) -> str:
+def remove_roots(question: str, scope: Scope) -> str:
     """Return a question without the paths of workspaces, which are not search terms."""
     for space in scope.workspaces:
         question = question.replace(str(space.root), " ")
     return question
 
 
-def around(
+def outer_workspaces(
     space: Workspace, spaces: Iterable[Workspace]
 ) -> list[tuple[Workspace, str]]:
     """Return the workspaces that contain one, each with the path prefix in it."""
@@ -160,7 +160,7 @@ def around(
 
 def _own_ids(space: Workspace, spaces: Sequence[Workspace]) -> frozenset[int]:
     """Return the blobs of the files that no outer workspace has."""
-    outer = around(space, spaces)
+    outer = outer_workspaces(space, spaces)
     if not outer:
         return space.ids()
     found = (
@@ -207,7 +207,7 @@ def is_usable(space: Workspace) -> bool:
     return space.status.was_complete and 2 * space.status.waiting < space.file_count
 
 
-def behind(scope: Scope) -> Iterator[str]:
+def stale_notes(scope: Scope) -> Iterator[str]:
     """Give a note for each workspace whose index is not up to date."""
     for space in scope.workspaces:
         status = space.status
@@ -219,7 +219,7 @@ def behind(scope: Scope) -> Iterator[str]:
             )
 
 
-def nothing_to_search(scope: Scope) -> str:
+def empty_answer(scope: Scope) -> str:
     """Return the answer for a scope without code, and how to add some."""
     if scope.notes:
         return "\n".join(["No code was found.", *scope.notes])

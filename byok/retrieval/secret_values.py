@@ -55,16 +55,16 @@ def is_bare_password(value: str) -> bool:
     return not (named or is_template(value)) and is_password(value)
 
 
-def is_random(value: str) -> bool:
+def is_generated(value: str) -> bool:
     """Tell whether a value looks like a generated key."""
     if len(value) < _SHORTEST_RANDOM or not _LETTER.search(value) or _is_code(value):
         return False
-    if looks_made(value):
+    if looks_generated(value):
         return True
     return len(_DIGIT.findall(value)) >= 2 and not _is_words(value)
 
 
-def looks_made(value: str) -> bool:
+def looks_generated(value: str) -> bool:
     """Tell whether a value changes case or digits more often than words do."""
     if _AWS_SECRET.fullmatch(value) and value.upper() != value != value.lower():
         return True
@@ -75,7 +75,7 @@ def _is_code(value: str) -> bool:
     """Tell whether a value is a path, a rule, a selector, an expression or a text."""
     if "|" in value and all(map(_RULES.fullmatch, value.split("|"))):
         return True
-    if _PATH.match(value) and not any(map(looks_made, _SIDES.split(value))):
+    if _PATH.match(value) and not any(map(looks_generated, _SIDES.split(value))):
         return True
     if any(
         value.find(closing, value.find(opening)) > value.find(opening) >= 0
@@ -90,6 +90,6 @@ def _is_code(value: str) -> bool:
 def _is_words(value: str) -> bool:
     """Tell whether a value consists of words and numbers between separators."""
     return all(
-        _PIECE.fullmatch(piece) and not looks_made(piece.rstrip("0123456789"))
+        _PIECE.fullmatch(piece) and not looks_generated(piece.rstrip("0123456789"))
         for piece in _SIDES.split(value)
     )

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from aiohttp.web import ServerRunner, SockSite
 
 from byok.config import Settings
-from byok.daemon.challenge import answer
-from byok.daemon.hardening import room_for_connections
+from byok.daemon.challenge import answer_challenge
+from byok.daemon.hardening import max_connections
 from byok.daemon.logs import set_level
 from byok.daemon.token import TokenCheck
 from byok.errors import ByokError
@@ -127,7 +127,7 @@ async def listening(
     token = TokenCheck(paths.token, redactor.add)
     guard = Guard(token)
     gate = Gate(limits.streams, limits.waiting, limits.wait_seconds)
-    connections = room_for_connections(limits.connections)
+    connections = max_connections(limits.connections)
     sockets = listen(settings.server.port)
     port: int = sockets[0].getsockname()[1]
     instance = secrets.token_hex(8)
@@ -137,7 +137,7 @@ async def listening(
         gate,
         redactor,
         Observers([AccessLog(), *observers]),
-        prove=lambda body: answer(body, token.token, port, instance),
+        prove=lambda body: answer_challenge(body, token.token, port, instance),
         body_gap=timing.body_gap,
         challenge_seconds=timing.challenge,
     )

@@ -24,7 +24,7 @@ from byok.upstream.summaries import Summariser
 from byok.upstream.transport import Transports
 from byok.urls import is_loopback
 from byok.wiring.key_sources import key_wanted
-from byok.wiring.upstreams import make_upstream, spec_of
+from byok.wiring.upstreams import make_spec, make_upstream
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class UpstreamPool:
     def _reuse_or_build(
         self, name: str, section: UpstreamSettings, settings: Settings
     ) -> PooledUpstream:
-        built_from = (section, spec_of(name, section, settings), self._summariser)
+        built_from = (section, make_spec(name, section, settings), self._summariser)
         known = self._pooled.get(name)
         if known is not None and known.built_from == built_from:
             return known

@@ -32,7 +32,7 @@ def models_of(section: UpstreamSettings) -> tuple[tuple[str, ...], str]:
     return tuple(section.models), section.model
 
 
-def spec_of(name: str, settings: UpstreamSettings, common: Settings) -> UpstreamSpec:
+def make_spec(name: str, settings: UpstreamSettings, common: Settings) -> UpstreamSpec:
     """Combine a section with the settings that are common to all upstreams."""
     chat, network = common.chat, common.network
     apis = apis_of(settings)
@@ -77,7 +77,7 @@ def make_upstream(
     """Build the upstream of one section."""
     if settings.type == DEMO:
         return DemoUpstream(name)
-    spec = spec_of(name, settings, common)
+    spec = make_spec(name, settings, common)
     http = HttpUpstream(spec, transports, key)
     thoughts = spec.api.dialect.sends_thoughts
     window = Window(settings.context_window, http.known.window, thoughts)

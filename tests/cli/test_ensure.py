@@ -6,7 +6,7 @@ import pytest
 
 from byok.cli.ensure import RequestedOptions, unfulfilled_options
 from byok.config import Settings
-from byok.daemon.instance import running
+from byok.daemon.instance import find_instance
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.program import serving
@@ -48,7 +48,7 @@ def _settings() -> Path:
 def test_two_urls_are_two_upstreams(url: str) -> None:
     started = "http://127.0.0.1:9/v1"
     with serving("--upstream", started, "--port", "0"):
-        daemon = running(find_paths())
+        daemon = find_instance(find_paths())
         assert daemon is not None
         found = unfulfilled_options(daemon, RequestedOptions(upstream=url), Settings())
     assert found == ([] if url == started else [f"--upstream {url}"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from byok.daemon.challenge import PATH, holds, proof
+from byok.daemon.challenge import PATH, compute_proof, verify_daemon
 from byok.daemon.instance import Instance
 from tests.fakes.daemon import Answer, Editor, running
 
@@ -29,19 +29,19 @@ async def test_the_daemon_proves_itself_without_a_token() -> None:
         port, name = editor.daemon.port, editor.daemon.instance
         assert told == {
             "instance": name,
-            "proof": proof(editor.token, NONCE, port, name),
+            "proof": compute_proof(editor.token, NONCE, port, name),
         }
         assert editor.token not in str(told)
-        assert await asyncio.to_thread(holds, instance_of(editor), editor.token)
+        assert await asyncio.to_thread(verify_daemon, instance_of(editor), editor.token)
 
 
 async def test_every_part_counts() -> None:
-    whole = proof("token", NONCE, 1, "a")
+    whole = compute_proof("token", NONCE, 1, "a")
     others = [
-        proof("other", NONCE, 1, "a"),
-        proof("token", NONCE + "0", 1, "a"),
-        proof("token", NONCE, 2, "a"),
-        proof("token", NONCE, 1, "b"),
+        compute_proof("other", NONCE, 1, "a"),
+        compute_proof("token", NONCE + "0", 1, "a"),
+        compute_proof("token", NONCE, 2, "a"),
+        compute_proof("token", NONCE, 1, "b"),
     ]
     assert len({whole, *others}) == 5
 
@@ -51,8 +51,8 @@ async def test_another_token_or_instance_is_not_believed() -> None:
     async with running(upstream="demo") as editor:
         own = instance_of(editor)
         stranger = Instance(own.pid, own.port, "other", 0.0)
-        assert not await asyncio.to_thread(holds, own, secrets.token_urlsafe())
-        assert not await asyncio.to_thread(holds, stranger, editor.token)
+        assert not await asyncio.to_thread(verify_daemon, own, secrets.token_urlsafe())
+        assert not await asyncio.to_thread(verify_daemon, stranger, editor.token)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_port_where_nobody_answers_is_not_believed() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    assert not holds(Instance(1, port, "a", 0.0), "token")
+    assert not verify_daemon(Instance(1, port, "a", 0.0), "token")
 
 
 @pytest.mark.case("B108")
@@ -94,7 +94,9 @@ async def test_a_squatter_never_sees_the_token(squatter: socket.socket) -> None:
     port = squatter.getsockname()[1]
     squatter.setblocking(False)
     asking = asyncio.ensure_future(
-        asyncio.to_thread(holds, Instance(1, port, "a", 0.0), "the-token-itself")
+        asyncio.to_thread(
+            verify_daemon, Instance(1, port, "a", 0.0), "the-token-itself"
+        )
     )
     loop = asyncio.get_running_loop()
     connection, _ = await loop.sock_accept(squatter)

@@ -22,7 +22,7 @@ def run(code: str) -> "subprocess.CompletedProcess[str]":
 def room(soft: int, hard: int, wanted: int) -> str:
     done = run(
         f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))\n"
-        f"print(room_for_connections({wanted}))\n"
+        f"print(max_connections({wanted}))\n"
         "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
     )
     return done.stdout or done.stderr.strip().splitlines()[-1]

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from byok.daemon.instance import only_instance, record, running
+from byok.daemon.instance import find_instance, only_instance, write_record
 from byok.errors import CannotStart
 from byok.platform.paths import Paths, find_paths
 
 HOLDER = """
 import sys
 from byok.platform.paths import find_paths
-from byok.daemon.instance import only_instance, record
+from byok.daemon.instance import only_instance, write_record
 
 paths = find_paths()
 with only_instance(paths):
-    record(paths, 4711, "abc")
+    write_record(paths, 4711, "abc")
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -49,20 +49,20 @@ def holder(paths: Paths) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_nobody_runs_in_a_fresh_home(paths: Paths) -> None:
-    assert running(paths) is None
+    assert find_instance(paths) is None
 
 
 def test_a_second_daemon_is_told_about_the_first(
     paths: Paths, holder: subprocess.Popen[str]
 ) -> None:
-    found = running(paths)
+    found = find_instance(paths)
     assert found is not None
     assert (found.pid, found.port) == (holder.pid, 4711)
     with pytest.raises(CannotStart) as caught, only_instance(paths):
         pass
     assert f"pid {holder.pid}, port 4711" in str(caught.value)
     assert caught.value.code == "already_running"
-    assert running(paths) == found
+    assert find_instance(paths) == found
 
 
 def test_a_killed_daemon_frees_the_lock(
@@ -70,9 +70,9 @@ def test_a_killed_daemon_frees_the_lock(
 ) -> None:
     holder.send_signal(signal.SIGKILL)
     holder.wait(5)
-    assert running(paths) is None
+    assert find_instance(paths) is None
     with only_instance(paths):
-        own = record(paths, 1, "abc")
+        own = write_record(paths, 1, "abc")
         assert own.pid == os.getpid()
 
 
@@ -83,7 +83,7 @@ def test_a_daemon_that_ends_takes_its_facts_with_it(
     assert holder.stdin is not None
     holder.stdin.close()
     holder.wait(5)
-    assert running(paths) is None
+    assert find_instance(paths) is None
     assert not paths.daemon.exists()
 
 
@@ -113,7 +113,7 @@ def test_damaged_facts_only_shorten_the_message(
     paths: Paths, holder: subprocess.Popen[str], facts: bytes
 ) -> None:
     paths.daemon.write_bytes(facts)
-    assert running(paths) is None
+    assert find_instance(paths) is None
     with (
         pytest.raises(CannotStart, match=r"already running\."),
         only_instance(paths),

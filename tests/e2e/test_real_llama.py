@@ -21,7 +21,7 @@ from byok.config import load_settings
 from byok.platform.paths import find_paths
 from byok.upstream.client import HttpUpstream
 from byok.upstream.transport import Transports
-from byok.wiring.upstreams import spec_of
+from byok.wiring.upstreams import make_spec
 from tests.fakes.asker import Key
 from tests.fakes.bodies import call_node, exchange, result_node
 from tests.fakes.daemon import Editor, running, settings_for
@@ -263,7 +263,7 @@ async def test_a_conversation_larger_than_its_window_is_answered(
 async def test_it_tells_the_window_of_its_model(llama: str) -> None:
     loaded = load_settings(find_paths().config, settings(llama))
     transports = Transports()
-    spec = spec_of("fake", loaded.upstreams["fake"], loaded)
+    spec = make_spec("fake", loaded.upstreams["fake"], loaded)
     upstream = HttpUpstream(spec, transports, Key())
     async with aiohttp.ClientSession() as http, http.get(f"{llama}/props") as response:
         props = await response.json()

@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from byok.daemon import challenge
-from byok.daemon.instance import only_instance, record
+from byok.daemon.instance import only_instance, write_record
 from byok.daemon.token import read_token
 from byok.platform.paths import find_paths
 
@@ -34,7 +34,9 @@ class Rows:
         body = json.loads(await request.read())
         if request.path == challenge.PATH:
             token = read_token(find_paths().token) if self.honest else "a guess"
-            return web.json_response(challenge.answer(body, token, self.port, WORD))
+            return web.json_response(
+                challenge.answer_challenge(body, token, self.port, WORD)
+            )
         self.asked.append((request.path, body))
         given = self.answers.get(request.path, {})
         status, told = given if isinstance(given, tuple) else (200, given)
@@ -55,7 +57,7 @@ async def daemon_rows(answers: dict[str, Any] | None = None) -> AsyncIterator[Ro
         await site.start()
         assert site._server is not None
         rows.port = site._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
-        await asyncio.to_thread(record, paths, rows.port, WORD)
+        await asyncio.to_thread(write_record, paths, rows.port, WORD)
         try:
             yield rows
         finally:

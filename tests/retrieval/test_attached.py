@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.retrieval.attached import Attached, most_attached, render_attached
+from byok.retrieval.attached import Attached, max_attached, render_attached
 from byok.retrieval.pack import PackedFile, Section, merge_spans
 
 HEADING = "[files that the user attached]\n"
@@ -156,7 +156,7 @@ def test_nothing_attached_is_no_text() -> None:
 
 @pytest.mark.parametrize(("limit", "most"), [(0, 1), (1000, 1), (20_000, 20)])
 def test_as_many_files_are_shown_as_there_is_room_for(limit: int, most: int) -> None:
-    assert most_attached(limit) == most
+    assert max_attached(limit) == most
 
 
 LINES = st.lists(

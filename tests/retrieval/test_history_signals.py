@@ -5,26 +5,28 @@ import random
 import pytest
 
 from byok.index.types import Commit, CommitHistory
-from byok.retrieval.history_signals import JoinedSignals, Signals
-from byok.retrieval.query import parse
+from byok.retrieval.history_signals import HistorySignals, JoinedSignals
+from byok.retrieval.query import parse_query
 from tests.fakes.commits import history
 
 
-def scores(signals: Signals | JoinedSignals, text: str) -> dict[str, float]:
-    return signals.text_scores(parse(text).terms)
+def scores(signals: HistorySignals | JoinedSignals, text: str) -> dict[str, float]:
+    return signals.text_scores(parse_query(text).terms)
 
 
 def test_a_file_is_found_by_the_words_of_its_commits() -> None:
-    signals = Signals(history(("retry on timeout", "a.py"), ("colour", "b.py")), "ab")
+    signals = HistorySignals(
+        history(("retry on timeout", "a.py"), ("colour", "b.py")), "ab"
+    )
     assert scores(signals, "retry") == {}
-    signals = Signals(
+    signals = HistorySignals(
         history(("retry on timeout", "a.py"), ("colour", "b.py")), ["a.py", "b.py"]
     )
     assert list(scores(signals, "the timeouts")) == ["a.py"]
 
 
 def test_a_commit_of_few_files_says_more_about_each() -> None:
-    signals = Signals(
+    signals = HistorySignals(
         history(("retry", "a"), ("retry", "b c d e")), ["a", "b", "c", "d", "e", "f"]
     )
     found = scores(signals, "retry")
@@ -33,26 +35,26 @@ def test_a_commit_of_few_files_says_more_about_each() -> None:
 
 def test_files_that_are_gone_do_not_count() -> None:
     commits = history(("retry", "a gone"), ("retry", "gone"))
-    signals = Signals(commits, ["a"])
+    signals = HistorySignals(commits, ["a"])
     assert set(scores(signals, "retry")) == {"a"}
     assert signals.cochange({"a": 1.0, "gone": 1.0}) == {}
 
 
 def test_a_commit_of_too_many_files_says_nothing() -> None:
     large = Commit("0" * 40, 0, "retry", ("a", "b"), 31)
-    signals = Signals(CommitHistory("0" * 40, (large,)), ["a", "b"])
+    signals = HistorySignals(CommitHistory("0" * 40, (large,)), ["a", "b"])
     assert scores(signals, "retry") == {}
     assert signals.cochange({"a": 1.0}) == {}
 
 
 def test_task_words_of_messages_do_not_count() -> None:
-    signals = Signals(history(("fix the file", "a")), ["a"])
+    signals = HistorySignals(history(("fix the file", "a")), ["a"])
     assert scores(signals, "fix the file") == {}
 
 
 def test_a_rare_word_and_a_weighty_word_count_more() -> None:
     commits = [("common", f"f{n}") for n in range(9)]
-    signals = Signals(
+    signals = HistorySignals(
         history(*commits, ("common", "a"), ("rare", "b")),
         ["a", "b", *(f"f{n}" for n in range(9))],
     )
@@ -63,7 +65,7 @@ def test_a_rare_word_and_a_weighty_word_count_more() -> None:
 
 
 def test_a_file_passes_a_tenth_on_to_those_it_changed_with() -> None:
-    signals = Signals(
+    signals = HistorySignals(
         history(("x", "a b"), ("x", "a b"), ("x", "a c"), ("x", "d")), "abcd"
     )
     found = signals.cochange({"a": 3.0, "d": 5.0, "unknown": 9.0})
@@ -71,19 +73,19 @@ def test_a_file_passes_a_tenth_on_to_those_it_changed_with() -> None:
 
 
 def test_gains_of_several_files_add_up() -> None:
-    signals = Signals(history(("x", "a c"), ("x", "b c")), "abc")
+    signals = HistorySignals(history(("x", "a c"), ("x", "b c")), "abc")
     assert signals.cochange({"a": 1.0, "b": 1.0}) == pytest.approx({"c": 0.2})
 
 
 def test_a_history_of_nothing_says_nothing() -> None:
-    signals = Signals(history(), ["a"])
+    signals = HistorySignals(history(), ["a"])
     assert scores(signals, "retry") == {}
     assert signals.cochange({"a": 1.0}) == {}
 
 
 def test_joined_signals_speak_of_whole_paths() -> None:
-    one = Signals(history(("retry", "a b")), ["a", "b"])
-    two = Signals(history(("retry", "a c")), ["a", "c"])
+    one = HistorySignals(history(("retry", "a b")), ["a", "b"])
+    two = HistorySignals(history(("retry", "a c")), ["a", "c"])
     joined = JoinedSignals({"one/": one, "two/": two})
     assert set(scores(joined, "retry")) == {"one/a", "one/b", "two/a", "two/c"}
     assert joined.cochange({"one/a": 1.0}) == pytest.approx({"one/b": 0.1})
@@ -97,6 +99,6 @@ def test_no_gain_exceeds_what_was_passed_on() -> None:
     commits = [
         ("w", " ".join(draw.sample(names, draw.randint(1, 6)))) for _ in range(60)
     ]
-    signals = Signals(history(*commits), names)
+    signals = HistorySignals(history(*commits), names)
     top = {name: draw.random() for name in names[:5]}
     assert sum(signals.cochange(top).values()) == pytest.approx(sum(top.values()) / 10)

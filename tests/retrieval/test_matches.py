@@ -3,7 +3,12 @@
 import pytest
 
 from byok.index.types import Kind, Span
-from byok.retrieval.matches import LINES_A_FILE, MatchCollector, as_ranked, by_rarity
+from byok.retrieval.matches import (
+    LINES_A_FILE,
+    MatchCollector,
+    rank_by_rarity,
+    to_ranked,
+)
 from byok.retrieval.rank import RankedFile
 
 
@@ -17,7 +22,7 @@ def found_in(**words: str) -> MatchCollector:
 
 
 def order(found: MatchCollector, names: frozenset[Kind] = frozenset()) -> list[str]:
-    return [file.path for file in by_rarity(found, names)]
+    return [file.path for file in rank_by_rarity(found, names)]
 
 
 def test_a_rare_word_counts_more() -> None:
@@ -40,7 +45,7 @@ def test_a_word_seen_in_part_counts_as_common() -> None:
 def test_kinds_weigh_as_in_the_index() -> None:
     found = found_in(zebra="tests/a.py docs/a.md z.py")
     assert order(found) == ["z.py", "tests/a.py", "docs/a.md"]
-    lifted = by_rarity(found, frozenset({Kind.DOC}))
+    lifted = rank_by_rarity(found, frozenset({Kind.DOC}))
     assert [file.path for file in lifted] == ["z.py", "docs/a.md", "tests/a.py"]
 
 
@@ -48,15 +53,15 @@ def test_lines_stand_in_order_cut_and_not_too_many() -> None:
     found = MatchCollector()
     for number in reversed(range(LINES_A_FILE + 9)):
         found.add("x", "a.py", number, "x" * 9000)
-    [file] = by_rarity(found)
+    [file] = rank_by_rarity(found)
     assert len(file.lines) == LINES_A_FILE
     assert [line.number for line in file.lines] == list(range(9, LINES_A_FILE + 9))
     assert {len(line.text) for line in file.lines} == {400}
 
 
 def test_nothing_found_is_nothing_ranked() -> None:
-    assert by_rarity(MatchCollector()) == ()
-    assert as_ranked([]) == ([], {})
+    assert rank_by_rarity(MatchCollector()) == ()
+    assert to_ranked([]) == ([], {})
 
 
 @pytest.mark.parametrize(
@@ -74,7 +79,7 @@ def test_lines_near_each_other_are_one_chunk(
     found = MatchCollector()
     for number in numbers:
         found.add("x", "a.py", number, "text")
-    _, of = as_ranked(by_rarity(found))
+    _, of = to_ranked(rank_by_rarity(found))
     assert [(span.first, span.last) for span in of[0]] == spans
 
 
@@ -82,7 +87,7 @@ def test_the_chunk_with_most_lines_is_the_best() -> None:
     found = MatchCollector()
     for number in (3, 50, 51, 52):
         found.add("x", "a.py", number, "x")
-    ranked, spans = as_ranked(by_rarity(found), prefix="root/")
+    ranked, spans = to_ranked(rank_by_rarity(found), prefix="root/")
     [file] = ranked
     assert isinstance(file, RankedFile)
     assert (file.path, file.blob_id) == ("root/a.py", 0)

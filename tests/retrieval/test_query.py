@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.index.types import Kind
-from byok.retrieval.query import parse
+from byok.retrieval.query import parse_query
 
 
 @pytest.mark.parametrize(
@@ -26,15 +26,15 @@ from byok.retrieval.query import parse
     ],
 )  # fmt: skip
 def test_a_request_becomes_terms(text: str, terms: dict[str, float]) -> None:
-    assert dict(parse(text).terms) == terms
+    assert dict(parse_query(text).terms) == terms
 
 
 def test_terms_stand_in_the_order_of_the_request() -> None:
-    assert list(parse("zebra add apple").terms) == ["zebra", "add", "appl"]
+    assert list(parse_query("zebra add apple").terms) == ["zebra", "add", "appl"]
 
 
 def test_parts_are_the_words_without_whole_names() -> None:
-    assert parse("loadConfig").parts == {"load", "config"}
+    assert parse_query("loadConfig").parts == {"load", "config"}
 
 
 @pytest.mark.parametrize(
@@ -53,25 +53,25 @@ def test_parts_are_the_words_without_whole_names() -> None:
     ],
 )
 def test_a_request_names_kinds_of_files(text: str, kinds: set[Kind]) -> None:
-    assert parse(text).names == kinds
+    assert parse_query(text).names == kinds
 
 
 def test_of_many_terms_those_that_say_most_are_kept() -> None:
     many = " ".join(f"word{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(60))
     text = f"add fix file {many} lastWord finalWord endWord trueName oneMore"
-    terms = parse(text).terms
+    terms = parse_query(text).terms
     assert len(terms) == 64
     assert {"=lastword", "=finalword", "=onemore"} <= set(terms)
     assert not {"add", "fix", "file"} & set(terms)
 
 
 def test_what_lies_behind_ten_thousand_characters_is_not_read() -> None:
-    assert dict(parse("x " * 5000 + "zebra").terms) == {}
-    assert parse("x " * 4990 + "zebra").terms
+    assert dict(parse_query("x " * 5000 + "zebra").terms) == {}
+    assert parse_query("x " * 4990 + "zebra").terms
 
 
 def test_a_name_beyond_64_characters_is_no_term() -> None:
-    assert set(parse("a" * 65 + " " + "b" * 64).terms) == {"b" * 64}
+    assert set(parse_query("a" * 65 + " " + "b" * 64).terms) == {"b" * 64}
 
 
 @pytest.mark.case("B48")
@@ -83,7 +83,7 @@ def test_a_name_beyond_64_characters_is_no_term() -> None:
     )
 )
 def test_any_request_becomes_at_most_64_short_terms(text: str) -> None:
-    query = parse(text)
+    query = parse_query(text)
     assert len(query.terms) <= 64
     assert all(0 < len(term.removeprefix("=")) <= 64 for term in query.terms)
     assert all(weight in (0.5, 1.0) for weight in query.terms.values())

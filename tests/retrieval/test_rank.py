@@ -9,8 +9,8 @@ import pytest
 from byok.index.files.languages import kind_of
 from byok.index.store.lexical import ChunkScore
 from byok.index.types import Kind
-from byok.retrieval.history_signals import Signals
-from byok.retrieval.query import parse
+from byok.retrieval.history_signals import HistorySignals
+from byok.retrieval.query import parse_query
 from byok.retrieval.rank import FileEntry, RankedFile, kind_factor, rank
 from tests.fakes.commits import history
 
@@ -18,7 +18,7 @@ from tests.fakes.commits import history
 def ranked(
     scores: Mapping[str, Sequence[float]],
     text: str = "zebra",
-    signals: Signals | None = None,
+    signals: HistorySignals | None = None,
     others: Sequence[str] = (),
     limit: int = 100,
 ) -> list[RankedFile]:
@@ -31,7 +31,9 @@ def ranked(
     ]
     by_blob = {entry.blob_id: entry for entry in entries}
     by_path = {entry.path: entry for entry in entries}
-    return rank(chunks, by_blob.get, parse(text), signals, by_path.get, limit=limit)
+    return rank(
+        chunks, by_blob.get, parse_query(text), signals, by_path.get, limit=limit
+    )
 
 
 def order(files: list[RankedFile]) -> list[str]:
@@ -105,17 +107,17 @@ def test_equal_scores_stand_by_path_whatever_the_order_of_chunks() -> None:
 def test_blobs_outside_the_view_are_left_out() -> None:
     chunks = [ChunkScore(1, 0, 5.0), ChunkScore(2, 0, 4.0)]
     entry = FileEntry(2, "a.py", Kind.CODE)
-    found = rank(chunks, {2: entry}.get, parse("x"))
+    found = rank(chunks, {2: entry}.get, parse_query("x"))
     assert order(found) == ["a.py"]
 
 
 def test_nothing_found_is_an_empty_list() -> None:
     assert ranked({}) == []
-    assert rank([], lambda _: None, parse("")) == []
+    assert rank([], lambda _: None, parse_query("")) == []
 
 
 def test_history_lifts_files_and_brings_some_in() -> None:
-    signals = Signals(
+    signals = HistorySignals(
         history(("zebra stripes", "b.py only.py"), ("else", "a.py")),
         ["a.py", "b.py", "only.py", "tests/c.py"],
     )
@@ -126,7 +128,7 @@ def test_history_lifts_files_and_brings_some_in() -> None:
 
 
 def test_companions_of_the_best_files_gain() -> None:
-    signals = Signals(
+    signals = HistorySignals(
         history(("x", "a.py c.py"), ("x", "a.py new.py")),
         ["a.py", "b.py", "c.py", "new.py"],
     )
@@ -141,7 +143,7 @@ def test_companions_of_the_best_files_gain() -> None:
 
 
 def test_history_of_files_outside_the_view_is_passed_over() -> None:
-    signals = Signals(history(("zebra", "gone.py a.py")), ["gone.py", "a.py"])
+    signals = HistorySignals(history(("zebra", "gone.py a.py")), ["gone.py", "a.py"])
     assert order(ranked({"a.py": [1]}, "zebra", signals)) == ["a.py"]
 
 
@@ -178,6 +180,6 @@ def test_a_random_order_of_chunks_changes_nothing() -> None:
     draw = random.Random(3)
     entries = {n: FileEntry(n, f"{n}.py", Kind.CODE) for n in range(20)}
     chunks = [ChunkScore(b, o, draw.random()) for b in range(20) for o in range(6)]
-    first = rank(chunks, entries.get, parse("x"))
+    first = rank(chunks, entries.get, parse_query("x"))
     draw.shuffle(chunks)
-    assert rank(chunks, entries.get, parse("x")) == first
+    assert rank(chunks, entries.get, parse_query("x")) == first

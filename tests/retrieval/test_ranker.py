@@ -4,9 +4,9 @@ from pathlib import Path
 
 from byok.code_query import BlobNames, Upload
 from byok.index.types import Phase
-from byok.retrieval.query import parse
+from byok.retrieval.query import parse_query
 from byok.retrieval.ranker import Ranker
-from byok.retrieval.scope import scope_of
+from byok.retrieval.scope import select_scope
 from tests.fakes.engines import InlineWorkers, complete, engine, project, until
 
 
@@ -16,8 +16,10 @@ async def test_the_files_of_a_scope_are_ranked_with_their_chunks(
     root = project(tmp_path / "zoo", lion__py="def feed_lion(): pass\n", bear__py="x")
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
-        scope = await scope_of(made, BlobNames(), [])
-        found, entries = Ranker(made).rank(parse("feed the lion in bear.py"), scope)
+        scope = await select_scope(made, BlobNames(), [])
+        found, entries = Ranker(made).rank(
+            parse_query("feed the lion in bear.py"), scope
+        )
     assert [file.path for file in found] == ["lion.py", "bear.py"]
     best = entries[found[0].blob_id]
     assert (best.path, len(best.spans)) == ("lion.py", 1)
@@ -29,8 +31,8 @@ async def test_what_is_out_of_scope_is_not_found(tmp_path: Path) -> None:
             [Upload(b"", "one.py", b"lion one"), Upload(b"", "two.py", b"lion two")]
         )
         await complete(made)
-        scope = await scope_of(made, BlobNames("", (two,)), [])
-        found, _ = Ranker(made).rank(parse("lion"), scope)
+        scope = await select_scope(made, BlobNames("", (two,)), [])
+        found, _ = Ranker(made).rank(parse_query("lion"), scope)
     assert [file.path for file in found] == ["two.py"]
 
 
@@ -38,8 +40,8 @@ async def test_a_blob_that_is_gone_has_nothing_to_show(tmp_path: Path) -> None:
     root = project(tmp_path / "zoo", lion__py="lion")
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
-        scope = await scope_of(made, BlobNames(), [])
-        _, entries = Ranker(made).rank(parse("lion"), scope)
+        scope = await select_scope(made, BlobNames(), [])
+        _, entries = Ranker(made).rank(parse_query("lion"), scope)
         assert (entries[10**6].path, entries[10**6].spans) == ("", [])
 
 
@@ -59,5 +61,5 @@ async def test_a_few_files_just_saved_are_waited_for_and_no_longer(
         assert made.indexer.open_tasks
         workers.gate.set()
         await ranker.wait_until_indexed(20)
-        scope = await scope_of(made, BlobNames(), [])
-        assert ranker.rank(parse("tiger"), scope)[0]
+        scope = await select_scope(made, BlobNames(), [])
+        assert ranker.rank(parse_query("tiger"), scope)[0]

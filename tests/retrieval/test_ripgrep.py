@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.platform.programs import find_program
-from byok.retrieval.ripgrep import UNAVAILABLE, Ripgrep, Search, tokens_of
+from byok.retrieval.ripgrep import UNAVAILABLE, Ripgrep, TextSearchResult, search_words
 
 RG = shutil.which("rg")
 needs_rg = pytest.mark.skipif(RG is None, reason="ripgrep is not installed")
@@ -39,7 +39,7 @@ def write(root: Path, files: dict[str, str | bytes]) -> Path:
     return root
 
 
-def paths(found: Search) -> list[str]:
+def paths(found: TextSearchResult) -> list[str]:
     return [file.path for file in found.files]
 
 
@@ -68,13 +68,13 @@ def paths(found: Search) -> list[str]:
     ],
 )  # fmt: skip
 def test_a_request_becomes_few_tokens(text: str, tokens: list[str]) -> None:
-    assert tokens_of(text) == tokens
+    assert search_words(text) == tokens
 
 
 @pytest.mark.case("B48", "B51")
 @given(st.text())
 def test_a_token_is_short_and_has_no_nul_and_no_end_of_line(text: str) -> None:
-    tokens = tokens_of(text)
+    tokens = search_words(text)
     assert len(tokens) <= 8
     for token in tokens:
         assert 0 < len(token) <= 64
@@ -334,7 +334,7 @@ async def test_a_missing_or_broken_rg_is_said_in_one_sentence(tmp_path: Path) ->
     for rg in (None, str(tmp_path / "gone"), str(tmp_path / "plain"),
                str(tmp_path / "junk"), str(tmp_path)):  # fmt: skip
         found = await Ripgrep(rg).search(tmp_path, "zebra stripe", everything)
-        assert found == Search(notes=(UNAVAILABLE,))
+        assert found == TextSearchResult(notes=(UNAVAILABLE,))
     text = await Ripgrep(None).answer(tmp_path, "zebra", everything, 900)
     assert "install ripgrep" in text
 

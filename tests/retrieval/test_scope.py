@@ -5,7 +5,7 @@ from pathlib import Path
 from byok.code_query import BlobNames, Upload
 from byok.index.contents import Entry
 from byok.index.versions import blob_name
-from byok.retrieval.scope import nothing_to_search, scope_of
+from byok.retrieval.scope import empty_answer, select_scope
 from tests.fakes.engines import complete, engine, written
 
 
@@ -17,8 +17,8 @@ async def test_paths_of_several_workspaces_begin_with_their_names(
         written(root, {"a.py": f"x = {root.name!r}\n"})
     async with engine(tmp_path / "e", *roots) as made:
         await complete(made)
-        both = await scope_of(made, BlobNames(), list(map(str, roots)))
-        alone = await scope_of(made, BlobNames(), [str(roots[1])])
+        both = await select_scope(made, BlobNames(), list(map(str, roots)))
+        alone = await select_scope(made, BlobNames(), [str(roots[1])])
         [second] = made.contents.entries(alone.view.ids).values()
     assert both.path_of(second) == "two/a.py"
     assert both.blob_of("two/a.py") == second.blob_id
@@ -37,10 +37,10 @@ async def test_named_blobs_are_the_scope_and_what_is_missing_is_told(
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
         await made.uploads.upload([Upload(known, "b.py", b"b")])
-        found = await scope_of(made, BlobNames("", (known, unknown)), [])
-        lost = await scope_of(made, BlobNames("none"), [])
+        found = await select_scope(made, BlobNames("", (known, unknown)), [])
+        lost = await select_scope(made, BlobNames("none"), [])
     assert (found.named, len(found.view.ids), list(found.workspaces)) == (True, 1, [])
     assert found.unknown == [unknown]
     assert "1 files of this workspace were not searched" in found.notes[0]
     assert not lost.checkpoint_found
-    assert "unknown to byok" in nothing_to_search(lost)
+    assert "unknown to byok" in empty_answer(lost)

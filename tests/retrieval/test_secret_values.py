@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from byok.retrieval.secret_values import (
     is_bare_password,
+    is_generated,
     is_password,
-    is_random,
     is_template,
-    looks_made,
+    looks_generated,
 )
 from tests.fakes.linear import check_linear
 
@@ -78,20 +78,20 @@ def test_a_value_without_quotes_may_be_a_name(value: str, chosen: bool) -> None:
     ],
 )
 def test_what_machines_make_is_told_from_joined_words(value: str, made: bool) -> None:
-    assert is_random(value) is made
+    assert is_generated(value) is made
 
 
-def test_nearly_every_random_key_looks_made() -> None:
+def test_nearly_every_random_key_looks_generated() -> None:
     source = Random(7)
     keys = [b64encode(source.randbytes(30)).decode() for _ in range(1000)]
-    assert sum(map(is_random, keys)) >= 980
+    assert sum(map(is_generated, keys)) >= 980
 
 
 @given(WORDS, st.sampled_from("._-/:"))
 def test_words_with_anything_between_are_never_random(
     words: list[str], side: str
 ) -> None:
-    assert not is_random(side.join(words)) or looks_made(side.join(words))
+    assert not is_generated(side.join(words)) or looks_generated(side.join(words))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_template_is_seen(value: str) -> None:
 @pytest.mark.parametrize("piece", ["a", "a1", "A.", "(", "[", "|a", "#a", "%a", "a:"])
 def test_the_time_is_linear_in_the_value(piece: str) -> None:
     def judge(size: int) -> None:
-        for check in (is_password, is_bare_password, is_random, is_template):
+        for check in (is_password, is_bare_password, is_generated, is_template):
             check(piece * size + "!1")
 
     check_linear(judge, 1000)

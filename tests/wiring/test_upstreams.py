@@ -17,7 +17,7 @@ from byok.upstream.summaries import Summariser
 from byok.upstream.timeouts import LOCAL, REMOTE, Timeouts
 from byok.upstream.transport import Route
 from byok.wiring.key_sources import key_wanted, official_wanted
-from byok.wiring.upstreams import make_official, make_upstream, spec_of
+from byok.wiring.upstreams import make_official, make_spec, make_upstream
 from tests.fakes.lister import FakeTransports, listing
 from tests.fakes.ring import FakeRing, store_of
 
@@ -52,7 +52,7 @@ def test_how_an_upstream_is_reached(
 ) -> None:
     network = {"proxy": "http://common:1", "ca_file": "common.pem"}
     settings = Settings(network=network, upstreams={"box": section})
-    spec = spec_of("box", settings.upstreams["box"], settings)
+    spec = make_spec("box", settings.upstreams["box"], settings)
     assert spec.route == Route(*route)
     assert spec.timeouts == patience
     assert (spec.breaker_pause < 10) is (patience is LOCAL)
@@ -75,7 +75,7 @@ def test_a_vendors_quirks_follow_its_type_or_its_address(
     section: dict[str, Any], vendor: str
 ) -> None:
     settings = Settings(upstreams={"box": section})
-    spec = spec_of("box", settings.upstreams["box"], settings)
+    spec = make_spec("box", settings.upstreams["box"], settings)
     assert spec.api.dialect == OpenAIChat.of(vendor)
     assert (*spec.fim,) == fim_profile_of(vendor).modes
 
@@ -84,7 +84,7 @@ def test_a_way_to_fill_gaps_that_the_user_chose_is_the_only_one() -> None:
     settings = Settings(
         upstreams={"box": {"type": "llamacpp"}}, completion={"way": "template"}
     )
-    spec = spec_of("box", settings.upstreams["box"], settings)
+    spec = make_spec("box", settings.upstreams["box"], settings)
     assert [*spec.fim] == [FimMode.TEMPLATE]
 
 

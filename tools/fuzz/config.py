@@ -17,7 +17,7 @@ from byok.config import Settings, check_files, example, load_settings
 from byok.errors import ConfigError
 from byok.platform.paths import find_paths
 from byok.wiring.key_sources import key_wanted, make_ladder
-from byok.wiring.upstreams import spec_of
+from byok.wiring.upstreams import make_spec
 from tools.fuzz.target import Draw, Target
 
 _CANARY = "sk-canary0123456789abcdef"
@@ -67,7 +67,7 @@ def _check_use(settings: Settings) -> None:
     for name, section in settings.upstreams.items():
         key_wanted(name, section)
         if section.type != "demo":
-            spec = spec_of(name, section, settings)
+            spec = make_spec(name, section, settings)
             url = spec.api.url(spec.api.dialect.models_path())
             httpx.Request("GET", url, headers=dict(spec.headers))
 
