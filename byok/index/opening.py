@@ -1,15 +1,18 @@
 """Opens the code index without blocking the event loop, and closes it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from byok.index.engine import ContextEngine
 from byok.index.indexer import Workers
 from byok.index.options import IndexOptions
 from byok.index.parse.worker_pool import Pool
+from byok.index.store.lexical import LexicalIndex
 from byok.index.store.store import Store
+from byok.index.store.tantivy_index import TantivyIndex
 
 
 def _let_go(opening: asyncio.Task[Store]) -> None:
@@ -19,9 +22,15 @@ def _let_go(opening: asyncio.Task[Store]) -> None:
 
 @asynccontextmanager
 async def open_engine(
-    database: Path, index: Path, options: IndexOptions
+    database: Path,
+    index: Path,
+    options: IndexOptions,
+    *,
+    open_index: Callable[[Path], LexicalIndex] = TantivyIndex,
 ) -> AsyncIterator[ContextEngine]:
     """Open the code index; close it when the block ends.
+
+    `open_index` opens the lexical index in the folder `index`.
 
     Raises:
         CannotStart, IndexInUse: the files cannot be used.
@@ -31,7 +40,8 @@ async def open_engine(
         return Pool(size, limit=options.parse_seconds)
 
     # Opening takes seconds after a crash: not in the loop.
-    opening = asyncio.ensure_future(asyncio.to_thread(Store, database, index))
+    opened = partial(Store, database, index, open_index=open_index)
+    opening = asyncio.ensure_future(asyncio.to_thread(opened))
     try:
         store = await asyncio.shield(opening)
     except asyncio.CancelledError:

@@ -1,21 +1,27 @@
 """An upgrade by hand: an older byok writes a data folder, this one opens it.
 
-`python -m tests.fakes.upgrade OLD_PYTHON WORKSPACE` starts the daemon of another byok
-(a Python in whose environment it is installed), uploads files, makes a checkpoint and
-asks questions. Then it starts this byok on the same folder, asks the same and compares.
+`python -m tests.fakes.upgrade OLD_PYTHON WORKSPACE [KILLS]` starts the daemon of
+another byok (a Python in whose environment it is installed), uploads files, makes a
+checkpoint and asks questions. Then it starts this byok on the same folder, asks the
+same and compares. With KILLS that many starts are killed at random moments; a folder
+that is migrated by then is put back to the old one, or goes on to be killed again.
 """
 
 import hashlib
 import itertools
 import json
 import os
+import random
 import re
+import shutil
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -70,24 +76,32 @@ class Daemon:
 
 
 @contextmanager
-def daemon(python: str, home: Path, cwd: Path, *options: str) -> Iterator[Daemon]:
-    """Run a daemon in a home of its own until the block ends."""
+def starting(
+    python: str, home: Path, cwd: Path, *options: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a daemon in a home of its own, and end it."""
     command = [python, "-m", "byok", "serve", "--upstream", "demo", "--port", "0"]
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*command, *options], cwd=cwd, env={**os.environ, "BYOK_HOME": str(home)},
         stdout=subprocess.PIPE,
-    )  # fmt: skip
-    assert process.stdout is not None
-    try:
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def daemon(python: str, home: Path, cwd: Path, *options: str) -> Iterator[Daemon]:
+    """Run a daemon until the block ends."""
+    with starting(python, home, cwd, *options) as process:
+        assert process.stdout is not None
         found = None
         while not found:
             line = process.stdout.readline()
             assert line, "the daemon ended"
             found = _READY.search(line)
         yield Daemon(int(found[1]), (home / "state" / "token").read_text().strip())
-    finally:
-        process.terminate()
-        process.wait(30)
 
 
 def uploads_of(folder: Path) -> list[dict[str, str]]:
@@ -130,7 +144,7 @@ def _files(hits: Any) -> list[str]:
     return [str(hit["path"]) for hit in hits.get("hits", hits.get("results", []))]
 
 
-def compare(python: str, workspace: Path, home: Path) -> None:
+def compare(python: str, workspace: Path, home: Path, kills: int = 0) -> None:
     """Write with the old byok, open with this one, print what differs.
 
     Answers of another version may differ because it cuts files in another way. So they
@@ -149,6 +163,8 @@ def compare(python: str, workspace: Path, home: Path) -> None:
     with daemon(python, home, home.parent, *options) as one:
         checkpoint = fill(one)
         before = answers(one, names, checkpoint)
+    if kills:
+        print(kill_starts(home, kills, options))
     with daemon(sys.executable, home, ROOT, *options) as one:
         at_once = answers(one, names, checkpoint)
         seconds = one.wait()
@@ -163,6 +179,34 @@ def compare(python: str, workspace: Path, home: Path) -> None:
     print("data folder:", sorted(path.name for path in (home / "data").iterdir()))
 
 
+def kill_starts(home: Path, kills: int, options: tuple[str, ...]) -> str:
+    """Kill starts of this byok on a data folder; returns what they left."""
+    saved = home.with_name("saved")
+    shutil.copytree(home, saved)
+    rng = random.Random(1)
+    left: Counter[str] = Counter()
+    for _ in range(kills):
+        with starting(sys.executable, home, ROOT, *options) as process:
+            until = time.monotonic() + 60
+            while not _is_migrating(home) and time.monotonic() < until:
+                time.sleep(0.002)
+            time.sleep(rng.choice([0, rng.uniform(0, 0.1), rng.uniform(0, 2)]))
+            process.kill()
+        uri = f"file:{home / 'data' / 'data.db'}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True)) as db:
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+        left[f"version {version}"] += 1
+        if version > 1 and rng.random() < 0.7:
+            shutil.rmtree(home)
+            shutil.copytree(saved, home)
+    return f"{kills} kills left {dict(left)}"
+
+
+def _is_migrating(home: Path) -> bool:
+    """Tell whether the copy was begun; the database may be open or migrated then."""
+    return any((home / "data").glob("data.db.v1-*"))
+
+
 def _mark(first: Any, second: Any) -> str:
     if first == second:
         return "same"
@@ -173,9 +217,9 @@ def _mark(first: Any, second: Any) -> str:
 
 def main(arguments: list[str]) -> None:
     """Run it in a home that is removed afterwards."""
-    python, workspace = arguments
+    python, workspace, *kills = arguments
     with TemporaryDirectory() as folder:
-        compare(python, Path(workspace), Path(folder) / "home")
+        compare(python, Path(workspace), Path(folder) / "home", *map(int, kills))
 
 
 if __name__ == "__main__":

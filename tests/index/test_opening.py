@@ -10,7 +10,9 @@ from byok.errors import IndexInUse
 from byok.index.engine import ContextEngine
 from byok.index.opening import open_engine
 from byok.index.options import IndexOptions
+from byok.index.store.lexical import View
 from tests.fakes.engines import complete, project, until
+from tests.fakes.memory_index import MemoryIndex
 
 
 @pytest.fixture
@@ -24,6 +26,21 @@ async def test_the_real_workers_do_the_same(tmp_path: Path, root: Path) -> None:
         await complete(made)
         [entry] = made.contents.entries(made.workspaces[0].ids()).values()
         assert made.contents.lines_of(entry) == ["def lion(): pass"]
+
+
+async def test_another_lexical_index_takes_the_place_of_tantivy(
+    tmp_path: Path, root: Path
+) -> None:
+    options = IndexOptions(roots=[root])
+    for _ in range(2):  # this index is empty at each start, and filled again
+        async with open_engine(
+            tmp_path / "data.db", tmp_path / "index", options, open_index=MemoryIndex
+        ) as made:
+            await complete(made)
+            view = made.workspaces[0].members()
+            [hit] = made.store.index.search({"lion": 1.0}, View(*view, chunks=0))
+            assert hit.blob_id == made.workspaces[0].blob_of("a.py")
+    assert not (tmp_path / "index").exists()
 
 
 async def test_who_hangs_up_while_the_files_are_opened_leaves_them_free(
