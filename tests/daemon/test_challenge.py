@@ -23,7 +23,7 @@ async def challenged(editor: Editor, body: Any) -> Answer:
     return await editor.post(PATH, body, headers={"Authorization": ""})
 
 
-async def test_the_daemon_proves_itself_without_a_token() -> None:
+async def test_challenge_proves_the_daemon_without_sending_the_token() -> None:
     async with running(upstream="demo") as editor:
         told = (await challenged(editor, {"nonce": NONCE})).json
         port, name = editor.daemon.port, editor.daemon.instance
@@ -35,7 +35,7 @@ async def test_the_daemon_proves_itself_without_a_token() -> None:
         assert await asyncio.to_thread(verify_daemon, instance_of(editor), editor.token)
 
 
-async def test_every_part_counts() -> None:
+async def test_challenge_covers_every_part_of_the_answer() -> None:
     whole = compute_proof("token", NONCE, 1, "a")
     others = [
         compute_proof("other", NONCE, 1, "a"),
@@ -47,7 +47,7 @@ async def test_every_part_counts() -> None:
 
 
 @pytest.mark.case("B108")
-async def test_another_token_or_instance_is_not_believed() -> None:
+async def test_challenge_with_another_token_or_instance_fails() -> None:
     async with running(upstream="demo") as editor:
         own = instance_of(editor)
         stranger = Instance(own.pid, own.port, "other", 0.0)
@@ -58,7 +58,7 @@ async def test_another_token_or_instance_is_not_believed() -> None:
 @pytest.mark.parametrize(
     "nonce", [None, 1, "short", "x" * 129, "0123456789abcde\n", "é" * 16, ["a" * 16]]
 )
-async def test_an_odd_nonce_is_refused(nonce: Any) -> None:
+async def test_challenge_refuses_an_odd_nonce(nonce: Any) -> None:
     async with running(upstream="demo") as editor:
         answer = await challenged(editor, {"nonce": nonce})
     assert (answer.status, answer.json["error"]["code"]) == (422, "bad_field")
@@ -82,7 +82,7 @@ def squatter() -> Iterator[socket.socket]:
 
 
 @pytest.mark.case("B108")
-def test_a_port_where_nobody_answers_is_not_believed() -> None:
+def test_challenge_fails_at_a_closed_port() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -90,7 +90,9 @@ def test_a_port_where_nobody_answers_is_not_believed() -> None:
 
 
 @pytest.mark.case("B108")
-async def test_a_squatter_never_sees_the_token(squatter: socket.socket) -> None:
+async def test_challenge_never_shows_the_token_to_a_squatter(
+    squatter: socket.socket,
+) -> None:
     port = squatter.getsockname()[1]
     squatter.setblocking(False)
     asking = asyncio.ensure_future(

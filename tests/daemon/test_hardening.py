@@ -37,14 +37,14 @@ def room(soft: int, hard: int, wanted: int) -> str:
     ],
 )
 @pytest.mark.case("F18")
-def test_connections_fit_below_the_limit_of_files(
+def test_file_limit_leaves_room_for_all_connections(
     soft: int, hard: int, wanted: int, told: str
 ) -> None:
     assert room(soft, hard, wanted) == told
 
 
 @pytest.mark.case("F18")
-def test_too_few_files_are_told_at_once() -> None:
+def test_file_limit_that_is_too_low_is_reported() -> None:
     assert room(100, 100, 512) == (
         "byok.errors.CannotStart: Only 100 files may be open at once; byok needs 128."
     )

@@ -48,11 +48,11 @@ def holder(paths: Paths) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_nobody_runs_in_a_fresh_home(paths: Paths) -> None:
+def test_instance_is_absent_in_a_fresh_home(paths: Paths) -> None:
     assert find_instance(paths) is None
 
 
-def test_a_second_daemon_is_told_about_the_first(
+def test_instance_lock_error_describes_the_running_daemon(
     paths: Paths, holder: subprocess.Popen[str]
 ) -> None:
     found = find_instance(paths)
@@ -65,7 +65,7 @@ def test_a_second_daemon_is_told_about_the_first(
     assert find_instance(paths) == found
 
 
-def test_a_killed_daemon_frees_the_lock(
+def test_instance_lock_is_freed_by_a_killed_daemon(
     paths: Paths, holder: subprocess.Popen[str]
 ) -> None:
     holder.send_signal(signal.SIGKILL)
@@ -76,7 +76,7 @@ def test_a_killed_daemon_frees_the_lock(
         assert own.pid == os.getpid()
 
 
-def test_a_daemon_that_ends_takes_its_facts_with_it(
+def test_instance_facts_are_removed_when_the_daemon_ends(
     paths: Paths, holder: subprocess.Popen[str]
 ) -> None:
     assert paths.daemon.stat().st_mode & 0o777 == 0o600
@@ -87,7 +87,9 @@ def test_a_daemon_that_ends_takes_its_facts_with_it(
     assert not paths.daemon.exists()
 
 
-def test_a_start_sweeps_what_killed_commands_left_long_ago(paths: Paths) -> None:
+def test_instance_start_removes_old_temporary_files_of_killed_commands(
+    paths: Paths,
+) -> None:
     old = [paths.token.with_name(".token.abcdefgh")]
     old.append(paths.vault.with_name(".vault.json.abcdefgh"))
     busy = paths.token.with_name(".token.ijklmnop")
@@ -100,7 +102,7 @@ def test_a_start_sweeps_what_killed_commands_left_long_ago(paths: Paths) -> None
         assert [file.exists() for file in (*old, busy)] == [False, False, True]
 
 
-def test_who_wrote_no_facts_removes_none(paths: Paths) -> None:
+def test_instance_facts_of_another_process_are_not_removed(paths: Paths) -> None:
     paths.daemon.parent.mkdir(parents=True)
     paths.daemon.write_bytes(b"somebody else's")
     with only_instance(paths):
@@ -109,7 +111,7 @@ def test_who_wrote_no_facts_removes_none(paths: Paths) -> None:
 
 
 @pytest.mark.parametrize("facts", [b"", b"{", b"[]", b'{"pid": 1}', b"\xff"])
-def test_damaged_facts_only_shorten_the_message(
+def test_instance_facts_that_are_damaged_only_shorten_the_message(
     paths: Paths, holder: subprocess.Popen[str], facts: bytes
 ) -> None:
     paths.daemon.write_bytes(facts)
@@ -121,7 +123,7 @@ def test_damaged_facts_only_shorten_the_message(
         pass
 
 
-def test_the_lock_is_private(paths: Paths) -> None:
+def test_instance_lock_is_private(paths: Paths) -> None:
     with only_instance(paths):
         assert paths.lock.stat().st_mode & 0o777 == 0o600
         assert paths.state_dir.stat().st_mode & 0o777 == 0o700

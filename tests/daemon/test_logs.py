@@ -44,7 +44,9 @@ def written(redactor: Redactor, message: str, *args: object, failed: bool) -> st
     return RedactingFormatter(redactor).format(record)
 
 
-def test_a_key_is_hidden_in_words_arguments_and_tracebacks(redactor: Redactor) -> None:
+def test_logs_hide_a_key_in_messages_arguments_and_tracebacks(
+    redactor: Redactor,
+) -> None:
     try:
         raise ValueError(f"header {KEY} is bad")
     except ValueError:
@@ -65,13 +67,13 @@ def test_a_key_is_hidden_in_words_arguments_and_tracebacks(redactor: Redactor) -
     ],
     ids=["escape", "return", "override", "surrogate", "letters"],
 )
-def test_control_characters_are_shown_as_marks(
+def test_logs_escape_control_characters(
     redactor: Redactor, raw: str, shown: str
 ) -> None:
     assert written(redactor, "%s", raw, failed=False).endswith(f": {shown}")
 
 
-def test_records_go_to_stderr_and_to_a_private_file(
+def test_logs_go_to_stderr_and_to_a_private_file(
     tmp_path: Path,
     redactor: Redactor,
     root: logging.Logger,
@@ -120,7 +122,7 @@ def test_the_log_turns_over_before_it_is_too_large(
     assert (tmp_path / "byok.log.1").read_bytes().endswith(b"first\n")
 
 
-def test_every_line_has_its_own_time(redactor: Redactor) -> None:
+def test_logs_have_a_time_on_every_line(redactor: Redactor) -> None:
     ours, plain = RedactingFormatter(redactor), logging.Formatter()
     for when in (1.25, 1.999, 2.0, 86_400.001, 1.25):
         record = logging.LogRecord("x", logging.INFO, "f", 1, "", (), None)

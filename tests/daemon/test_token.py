@@ -97,7 +97,9 @@ def test_a_token_that_is_there_already_is_kept(path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
 @pytest.mark.case("B103")
-def test_a_file_open_to_others_is_refused_with_its_cure(path: Path, mode: int) -> None:
+def test_token_file_open_to_others_is_refused_with_a_hint(
+    path: Path, mode: int
+) -> None:
     put(path, "a-token-of-the-user\n", mode)
     with pytest.raises(ConfigError) as caught:
         read_token(path)
@@ -127,7 +129,7 @@ def test_a_file_without_a_token_is_refused(path: Path, content: str) -> None:
 
 
 @pytest.mark.case("B103")
-def test_a_symlink_is_refused_and_its_target_left_alone(path: Path) -> None:
+def test_token_file_that_is_a_symlink_is_refused(path: Path) -> None:
     target = path.parent.parent / "target"
     put(path, "")
     path.unlink()
@@ -142,7 +144,7 @@ def test_a_symlink_is_refused_and_its_target_left_alone(path: Path) -> None:
 
 
 @pytest.mark.case("B103")
-def test_a_directory_is_refused(path: Path) -> None:
+def test_token_file_that_is_a_directory_is_refused(path: Path) -> None:
     path.mkdir(parents=True)
     with pytest.raises(ConfigError, match="plain file"):
         read_token(path)
@@ -170,7 +172,7 @@ def test_each_token_that_counts_is_told_so_that_logs_can_hide_it(path: Path) -> 
 
 
 @pytest.mark.case("B103")
-def test_a_file_that_became_open_to_others_counts_again_once_it_is_private(
+def test_token_file_counts_again_once_it_is_private(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     check = TokenCheck(path)

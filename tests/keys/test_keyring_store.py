@@ -54,7 +54,7 @@ def own_choice() -> Iterator[None]:
     keyring.set_keyring(before)
 
 
-def test_a_key_is_kept_read_and_removed() -> None:
+def test_keyring_keeps_reads_and_removes_a_key() -> None:
     ring = FakeRing()
     store = store_of(ring)
     assert store.get(ENTRY) is None
@@ -83,7 +83,7 @@ def test_a_key_is_kept_read_and_removed() -> None:
     ],
 )
 @pytest.mark.case("F38")
-def test_a_backend_that_is_none_of_the_systems_own_is_refused_unused(
+def test_keyring_backend_that_is_not_the_systems_own_is_refused_unused(
     make: Callable[[], object], told: str
 ) -> None:
     backend = make()
@@ -101,7 +101,7 @@ def test_a_backend_that_is_none_of_the_systems_own_is_refused_unused(
     assert not any(getattr(ring, "calls", 0) for ring in used)
 
 
-def test_the_systems_own_backend_is_used() -> None:
+def test_keyring_backend_of_the_system_is_used() -> None:
     ring = SecretServiceRing()
     keyring.set_keyring(as_backend(ring))
     KeyringStore().set(ENTRY, KEY)
@@ -109,7 +109,7 @@ def test_the_systems_own_backend_is_used() -> None:
 
 
 @pytest.mark.case("F38")
-def test_of_a_chain_only_the_systems_own_backend_is_used() -> None:
+def test_keyring_chain_uses_only_the_systems_own_backend() -> None:
     plain, real = PlaintextKeyring(), SecretServiceRing()
     keyring.set_keyring(as_backend(Chainer(plain, real)))
     KeyringStore().set(ENTRY, KEY)
@@ -120,14 +120,14 @@ def test_of_a_chain_only_the_systems_own_backend_is_used() -> None:
 
 
 @pytest.mark.case("F38")
-def test_a_backend_that_forgets_is_caught_by_reading_back() -> None:
+def test_keyring_backend_that_forgets_is_caught_by_reading_back() -> None:
     with pytest.raises(ConfigError, match="did not store the key") as caught:
         store_of(FakeRing(forgets=True)).set(ENTRY, KEY)
     assert KEY not in caught.value.sentence
 
 
 @pytest.mark.case("F38")
-def test_a_backend_that_hangs_is_given_up_and_asked_again_when_it_is_back() -> None:
+def test_keyring_backend_that_hangs_is_given_up_and_retried_later() -> None:
     free = threading.Event()
     ring = FakeRing(wait_for=free)
     ring.kept["byok", ENTRY] = KEY
@@ -171,7 +171,7 @@ def test_a_locked_keyring_is_asked_once_and_not_for_every_upstream() -> None:
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
 @pytest.mark.case("F38")
-def test_a_failure_becomes_a_sentence_with_a_cure_and_without_its_text(
+def test_keyring_failure_becomes_a_sentence_with_a_hint(
     error: Exception, told: str
 ) -> None:
     store = store_of(FakeRing(error=error))

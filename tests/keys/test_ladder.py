@@ -45,7 +45,9 @@ RUNGS = {
 
 
 @pytest.mark.parametrize("above", range(len(RUNGS)))
-def test_the_first_rung_that_holds_a_key_wins(tmp_path: Path, above: int) -> None:
+def test_key_ladder_takes_the_first_source_that_has_a_key(
+    tmp_path: Path, above: int
+) -> None:
     kept = dict(list(RUNGS.items())[above:])
     environ = {k: v for k, v in kept.items() if k.isupper()}
     if credential := kept.get("systemd credential"):
@@ -63,7 +65,7 @@ def test_the_first_rung_that_holds_a_key_wins(tmp_path: Path, above: int) -> Non
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\n"], ids=repr)
-def test_a_blank_variable_counts_as_absent(blank: str) -> None:
+def test_key_ladder_ignores_a_blank_variable(blank: str) -> None:
     environ = {"BYOK_KEY_OPENAI": blank, "OPENAI_API_KEY": "sk-usual"}
     ladder_ = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
     assert ladder_.find(WANTED).source == "OPENAI_API_KEY"
@@ -73,25 +75,27 @@ def test_a_blank_variable_counts_as_absent(blank: str) -> None:
     ("name", "variable"),
     [("my-box", "BYOK_KEY_MY_BOX"), ("a_b", "BYOK_KEY_A_B"), ("7b", "BYOK_KEY_7B")],
 )
-def test_the_own_variable_follows_the_name(name: str, variable: str) -> None:
+def test_key_ladder_prefers_the_upstreams_own_variable(
+    name: str, variable: str
+) -> None:
     found = KeyLadder(environ={variable: "sk-own"}).find(KeyWanted(name, URL))
     assert (found.source, found.value) == (variable, "sk-own")
 
 
 @pytest.mark.parametrize("pasted", ["Bearer sk-own", '"sk-own"', " sk-own\r\n"])
-def test_a_key_found_is_cleaned_like_one_typed(pasted: str) -> None:
+def test_key_ladder_cleans_a_key_like_a_typed_one(pasted: str) -> None:
     assert KeyLadder(environ={"OPENAI_API_KEY": pasted}).find(WANTED).value == "sk-own"
 
 
 @pytest.mark.case("B98")
-def test_what_is_no_key_names_its_source_and_not_itself() -> None:
+def test_key_ladder_names_the_source_of_an_invalid_key_but_not_the_key() -> None:
     environ = {"OPENAI_API_KEY": "sk-canary 0123"}
     with pytest.raises(ConfigError, match=r"^OPENAI_API_KEY: ") as caught:
         KeyLadder(environ=environ).find(WANTED)
     assert "canary" not in caught.value.sentence
 
 
-def test_a_found_key_hides_its_value() -> None:
+def test_key_ladder_hides_the_value_of_a_key() -> None:
     found = KeyLadder(environ={"OPENAI_API_KEY": "sk-canary"}).find(WANTED)
     assert "canary" not in f"{found!r} {found}"
 
@@ -112,7 +116,7 @@ def test_a_found_key_hides_its_value() -> None:
         ),
     ],
 )
-def test_a_named_source_is_the_only_one(wanted: KeyWanted) -> None:
+def test_key_ladder_with_a_named_source_uses_no_other(wanted: KeyWanted) -> None:
     ring = FakeRing()
     ring.kept["byok", ENTRY] = "sk-ring"
     environ = {"BYOK_KEY_OPENAI": "sk-own", "OPENAI_API_KEY": "sk-usual"}
@@ -123,7 +127,7 @@ def test_a_named_source_is_the_only_one(wanted: KeyWanted) -> None:
     assert ring.calls == 0
 
 
-def test_a_named_variable_is_read_although_others_are_set() -> None:
+def test_key_ladder_reads_a_named_variable_although_others_are_set() -> None:
     environ = {"BYOK_KEY_OPENAI": "sk-own", "TEAM_KEY": "sk-team"}
     found = KeyLadder(environ=environ).find(KeyWanted("openai", URL, "", "TEAM_KEY"))
     assert (found.source, found.value) == ("TEAM_KEY", "sk-team")
@@ -137,11 +141,11 @@ def of_command(*command: str) -> str:
     return KeyLadder(environ={}).find(wanted).value
 
 
-def test_the_first_line_of_the_command_is_the_key() -> None:
+def test_key_command_gives_its_first_line() -> None:
     assert of_command(*printing("sk-first\nuser: me")) == "sk-first"
 
 
-def test_the_command_runs_without_a_shell(tmp_path: Path) -> None:
+def test_key_command_runs_without_a_shell(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
     shown = "import sys; print('sk-' + str(len(sys.argv[1])))"
     trick = f"$(touch {marker}); touch {marker} | `touch {marker}`"
@@ -150,7 +154,7 @@ def test_the_command_runs_without_a_shell(tmp_path: Path) -> None:
 
 
 @pytest.mark.case("B112")
-def test_the_command_sees_no_key_and_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_command_environment_has_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = ("BYOK_KEY_BOX", "BYOK_VAULT_PASSPHRASE", "OTHER_API_KEY", "PRESET")
     for name in (*keys, "PASSWORD_STORE_DIR"):
         monkeypatch.setenv(name, "sk-canary")
@@ -164,7 +168,7 @@ def test_the_command_sees_no_key_and_all_else(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.case("B109")
 @pytest.mark.parametrize("name", ["get-key", "./get-key", "../here/get-key"])
-def test_a_program_in_the_current_folder_is_no_key_command(
+def test_key_command_is_not_searched_in_the_current_folder(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = tmp_path / "here"
@@ -181,7 +185,7 @@ def test_a_program_in_the_current_folder_is_no_key_command(
 
 
 @pytest.mark.case("B109")
-def test_the_command_runs_in_the_home_folder(
+def test_key_command_runs_in_the_home_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -191,7 +195,7 @@ def test_the_command_runs_in_the_home_folder(
     assert of_command(sys.executable, "-c", shown) == "True"
 
 
-def test_the_command_cannot_read_the_terminal() -> None:
+def test_key_command_cannot_read_the_terminal() -> None:
     shown = "import sys; print('sk-' + repr(sys.stdin.read()))"
     assert of_command(sys.executable, "-c", shown) == "sk-''"
 
@@ -216,7 +220,7 @@ def test_the_command_cannot_read_the_terminal() -> None:
         ),
     ],
 )
-def test_a_command_that_fails_says_how_and_shows_no_output(
+def test_key_command_that_fails_is_reported_without_its_output(
     command: tuple[str, ...], told: str
 ) -> None:
     with pytest.raises(ConfigError, match=told) as caught:
@@ -225,7 +229,7 @@ def test_a_command_that_fails_says_how_and_shows_no_output(
     assert "canary" not in caught.value.sentence
 
 
-def test_a_file_that_cannot_be_run_is_told(tmp_path: Path) -> None:
+def test_key_command_that_cannot_be_run_is_reported(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_bytes(b"\x7fELF no program")
     program.chmod(0o755)
@@ -233,7 +237,7 @@ def test_a_file_that_cannot_be_run_is_told(tmp_path: Path) -> None:
         of_command(str(program))
 
 
-def test_a_command_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_command_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ladder._COMMAND_SECONDS == 5
     monkeypatch.setattr(ladder, "_COMMAND_SECONDS", 0.2)
     with pytest.raises(ConfigError, match=r"did not answer within 0\.2 seconds"):
@@ -241,14 +245,14 @@ def test_a_command_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="no process groups here")
-def test_the_children_of_a_command_end_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_command_children_end_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ladder, "_COMMAND_SECONDS", 0.2)
     script = "import subprocess, sys; subprocess.run(['sleep', '60'])"
     with pytest.raises(ConfigError, match="did not answer"):
         of_command(sys.executable, "-c", script)
 
 
-def test_a_command_that_prints_without_end_is_cut() -> None:
+def test_key_command_with_endless_output_is_cut() -> None:
     script = "while True: print('sk-0123456789')"
     assert of_command(sys.executable, "-c", script) == "sk-0123456789"
 
@@ -256,14 +260,16 @@ def test_a_command_that_prints_without_end_is_cut() -> None:
 # --- the systemd credential ---
 
 
-def test_a_credential_that_cannot_be_read_is_no_absent_one(tmp_path: Path) -> None:
+def test_systemd_credential_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "byok.openai").mkdir()
     environ = {"CREDENTIALS_DIRECTORY": str(tmp_path), "OPENAI_API_KEY": "sk-usual"}
     with pytest.raises(ConfigError, match=r"credential byok\.openai cannot be read"):
         KeyLadder(environ=environ).find(WANTED)
 
 
-def test_without_a_credential_the_next_rung_is_asked(tmp_path: Path) -> None:
+def test_systemd_credential_that_is_absent_leaves_the_next_source(
+    tmp_path: Path,
+) -> None:
     environ = {"CREDENTIALS_DIRECTORY": str(tmp_path), "OPENAI_API_KEY": "sk-usual"}
     assert KeyLadder(environ=environ).find(WANTED).source == "OPENAI_API_KEY"
 
@@ -280,7 +286,7 @@ def test_without_a_credential_the_next_rung_is_asked(tmp_path: Path) -> None:
         ("http://127.0.0.1:11434/v1", "http://127.0.0.1:11434"),
     ],
 )
-def test_an_origin_is_scheme_host_and_port(url: str, origin: str) -> None:
+def test_key_origin_is_scheme_host_and_port(url: str, origin: str) -> None:
     assert KeyWanted("openai", url).entry == f"openai@{origin}"
 
 
@@ -295,7 +301,7 @@ def test_an_origin_is_scheme_host_and_port(url: str, origin: str) -> None:
         ("other", "https://api.openai.com/v1", False),
     ],
 )
-def test_a_stored_key_is_not_given_to_another_origin(
+def test_stored_key_is_not_given_to_another_origin(
     name: str, url: str, found: bool
 ) -> None:
     ring = FakeRing()
@@ -311,7 +317,7 @@ def test_a_stored_key_is_not_given_to_another_origin(
 # --- nothing found ---
 
 
-def test_key_missing_names_what_was_tried_and_the_cure(tmp_path: Path) -> None:
+def test_key_missing_names_the_sources_tried_and_a_hint(tmp_path: Path) -> None:
     environ = {"CREDENTIALS_DIRECTORY": str(tmp_path), "GROQ_API_KEY": "sk-canary"}
     keys = KeyLadder(environ=environ, keyring=store_of(FakeRing()), vault=FakeVault())
     with pytest.raises(KeyMissing) as caught:
@@ -324,7 +330,7 @@ def test_key_missing_names_what_was_tried_and_the_cure(tmp_path: Path) -> None:
     assert (caught.value.status, caught.value.code) == (422, "key_missing")
 
 
-def test_the_cure_of_a_named_variable_is_that_variable() -> None:
+def test_key_missing_hint_for_a_named_variable_is_that_variable() -> None:
     with pytest.raises(KeyMissing, match="looked in: TEAM_KEY") as caught:
         KeyLadder(environ={}).find(KeyWanted("openai", URL, "", "TEAM_KEY"))
     assert "TEAM_KEY" in caught.value.hint
@@ -332,7 +338,7 @@ def test_the_cure_of_a_named_variable_is_that_variable() -> None:
 
 
 @pytest.mark.case("F38")
-def test_a_keyring_that_fails_does_not_hide_the_vault() -> None:
+def test_keyring_failure_does_not_hide_the_vault() -> None:
     ring = store_of(FakeRing(error=RuntimeError("sk-canary")))
     found = KeyLadder(environ={}, keyring=ring, vault=FakeVault(openai="sk-vault"))
     assert found.find(WANTED).source == "vault"
@@ -342,7 +348,7 @@ def test_a_keyring_that_fails_does_not_hide_the_vault() -> None:
 
 
 @pytest.mark.case("F38")
-def test_a_keyring_that_hangs_costs_one_wait_for_many_upstreams() -> None:
+def test_keyring_that_hangs_costs_one_wait_for_many_upstreams() -> None:
     free = threading.Event()
     ring = FakeRing(wait_for=free)
     keys = KeyLadder(environ={}, keyring=store_of(ring, seconds=0.05))

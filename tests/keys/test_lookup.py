@@ -19,7 +19,7 @@ def lookup(
     return UpstreamKey(ladder, wanted, redactor or Redactor())
 
 
-async def test_a_key_is_found_once_and_kept_out_of_logs() -> None:
+async def test_key_lookup_finds_a_key_once_and_keeps_it_out_of_logs() -> None:
     environ = {"BYOK_KEY_BOX": KEY}
     redactor = Redactor()
     key = lookup(environ, KeyWanted("box", URL), redactor)
@@ -29,7 +29,7 @@ async def test_a_key_is_found_once_and_kept_out_of_logs() -> None:
     assert KEY not in redactor(f"refused {KEY}")
 
 
-async def test_a_refused_key_is_looked_up_anew() -> None:
+async def test_key_lookup_is_repeated_after_a_refused_key() -> None:
     environ = {"BYOK_KEY_BOX": KEY}
     key = lookup(environ, KeyWanted("box", URL))
     await key.get()
@@ -38,18 +38,20 @@ async def test_a_refused_key_is_looked_up_anew() -> None:
     assert await key.get() == "another-0123456789"
 
 
-async def test_an_upstream_that_needs_no_key_works_without() -> None:
+async def test_key_lookup_is_optional_for_an_upstream_without_keys() -> None:
     assert await lookup({}, KeyWanted("box", URL)).get() == ""
 
 
 @pytest.mark.parametrize("field", ["preset_env", "named_env"])
-async def test_a_key_that_is_needed_and_missing_is_told(field: str) -> None:
+async def test_key_lookup_reports_a_missing_key(field: str) -> None:
     wanted = KeyWanted("box", URL, **{field: "BOX_API_KEY"})  # type: ignore[arg-type]
     with pytest.raises(KeyMissing, match="BOX_API_KEY"):
         await lookup({}, wanted).get()
 
 
-async def test_the_keyring_is_opened_for_a_local_server_only_after_a_refusal() -> None:
+async def test_key_lookup_for_a_local_server_opens_the_keyring_after_a_refusal() -> (
+    None
+):
     ring = FakeRing()
     store = store_of(ring)
     wanted = KeyWanted("box", "http://127.0.0.1:9/v1")
@@ -64,7 +66,7 @@ async def test_the_keyring_is_opened_for_a_local_server_only_after_a_refusal() -
     assert ring.calls > asked
 
 
-async def test_cheap_sources_count_for_a_local_server_at_once() -> None:
+async def test_key_lookup_reads_cheap_sources_for_a_local_server_at_once() -> None:
     wanted = KeyWanted("box", "http://127.0.0.1:9/v1")
     ladder = KeyLadder(environ={"BYOK_KEY_BOX": KEY}, keyring=store_of(FakeRing()))
     assert await UpstreamKey(ladder, wanted, Redactor(), local=True).get() == KEY

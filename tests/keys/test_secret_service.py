@@ -158,7 +158,7 @@ def files_with_the_key(home: Path) -> list[Path]:
     return [path for path in files if KEY.encode() in path.read_bytes()]
 
 
-async def test_a_key_is_set_listed_used_and_removed(
+async def test_secret_service_key_is_set_listed_used_and_removed(
     desktop: Desktop, fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BYOK_UPSTREAMS__FAKE__BASE_URL", fake.url)
@@ -183,7 +183,7 @@ async def test_a_key_is_set_listed_used_and_removed(
 
 
 @pytest.mark.case("F38")
-def test_only_the_keyring_holds_the_key_and_encrypted(desktop: Desktop) -> None:
+def test_secret_service_alone_holds_the_key_and_encrypts_it(desktop: Desktop) -> None:
     for name in ("openai", "groq"):
         assert run_byok("keys", "set", name, stdin=f"{KEY}\n").returncode == 0
     assert run_byok("keys", "list").returncode == 0
@@ -192,7 +192,7 @@ def test_only_the_keyring_holds_the_key_and_encrypted(desktop: Desktop) -> None:
 
 
 @pytest.mark.case("F38")
-def test_a_key_outlives_the_keyring_daemon(session: Path) -> None:
+def test_secret_service_key_outlives_the_keyring_daemon(session: Path) -> None:
     address = os.environ["DBUS_SESSION_BUS_ADDRESS"]
     with keyring_daemon(address, password="pw"):
         assert run_byok("keys", "set", "openai", stdin=KEY).returncode == 0
@@ -203,7 +203,9 @@ def test_a_key_outlives_the_keyring_daemon(session: Path) -> None:
 
 @pytest.mark.parametrize("used_before", [False, True], ids=["new", "used before"])
 @pytest.mark.case("F38")
-def test_a_locked_keyring_is_told_at_once(session: Path, used_before: bool) -> None:
+def test_secret_service_that_is_locked_is_reported_at_once(
+    session: Path, used_before: bool
+) -> None:
     address = os.environ["DBUS_SESSION_BUS_ADDRESS"]
     if used_before:
         with keyring_daemon(address, password="pw"):
@@ -216,7 +218,7 @@ def test_a_locked_keyring_is_told_at_once(session: Path, used_before: bool) -> N
 
 
 @pytest.mark.case("F38")
-def test_a_keyring_that_does_not_answer_is_given_up(desktop: Desktop) -> None:
+def test_secret_service_that_does_not_answer_is_given_up(desktop: Desktop) -> None:
     desktop.keyring.send_signal(signal.SIGSTOP)
     done = run_byok("keys", "set", "openai", stdin=KEY)
     assert_unusable(done, "did not answer within 5 seconds")
@@ -226,7 +228,7 @@ def test_a_keyring_that_does_not_answer_is_given_up(desktop: Desktop) -> None:
 
 @pytest.mark.parametrize("address", [None, "unix:path=/nowhere/bus"])
 @pytest.mark.case("F38")
-def test_without_a_bus_there_is_no_keyring(
+def test_secret_service_without_a_bus_is_no_keyring(
     session: Path, monkeypatch: pytest.MonkeyPatch, address: str | None
 ) -> None:
     monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS")

@@ -31,12 +31,12 @@ KEY = "sk-canary0123456789"
     ids=repr,
 )
 @pytest.mark.case("B98")
-def test_what_a_paste_brings_along_is_removed(pasted: str) -> None:
+def test_key_validation_removes_what_a_paste_brings_along(pasted: str) -> None:
     assert clean_key(pasted) == KEY
 
 
 @pytest.mark.parametrize("length", [8, 512])
-def test_the_shortest_and_the_longest_key_are_kept(length: int) -> None:
+def test_key_validation_accepts_the_shortest_and_the_longest_key(length: int) -> None:
     assert clean_key("k" * length) == "k" * length
 
 
@@ -58,7 +58,9 @@ def test_the_shortest_and_the_longest_key_are_kept(length: int) -> None:
     ],
 )
 @pytest.mark.case("B98")
-def test_what_is_no_key_is_refused_without_showing_it(pasted: str, told: str) -> None:
+def test_key_validation_refuses_an_invalid_key_without_showing_it(
+    pasted: str, told: str
+) -> None:
     with pytest.raises(ConfigError, match=told) as caught:
         clean_key(pasted)
     assert KEY not in caught.value.sentence
@@ -67,7 +69,7 @@ def test_what_is_no_key_is_refused_without_showing_it(pasted: str, told: str) ->
 
 @given(st.text(max_size=600))
 @pytest.mark.case("B98")
-def test_the_result_can_always_be_sent_in_a_header(pasted: str) -> None:
+def test_key_validation_result_can_always_be_sent_in_a_header(pasted: str) -> None:
     try:
         key = clean_key(pasted)
     except ConfigError:
@@ -80,6 +82,6 @@ def test_the_result_can_always_be_sent_in_a_header(pasted: str) -> None:
     assert key in pasted
 
 
-def test_a_fingerprint_tells_keys_apart_and_shows_nothing_of_them() -> None:
+def test_key_fingerprint_tells_keys_apart_and_reveals_nothing() -> None:
     assert fingerprint(KEY) == hashlib.sha256(KEY.encode()).hexdigest()[:8]
     assert fingerprint(KEY) != fingerprint(f"{KEY}x")

@@ -42,7 +42,7 @@ def refusal(vault: Vault) -> ConfigError:
     return caught.value
 
 
-def test_keys_survive_in_a_private_file_that_shows_none_of_them(path: Path) -> None:
+def test_vault_keeps_keys_in_a_private_encrypted_file(path: Path) -> None:
     vault = Vault(path, PHRASE)
     assert vault.get(ENTRY) == KEY
     vault.set("groq@https://api.groq.com", OTHER)
@@ -59,14 +59,14 @@ def test_keys_survive_in_a_private_file_that_shows_none_of_them(path: Path) -> N
     assert again.get("groq@https://api.groq.com") == OTHER
 
 
-def test_every_write_has_a_salt_and_a_nonce_of_its_own(path: Path) -> None:
+def test_vault_writes_have_a_salt_and_a_nonce_of_their_own(path: Path) -> None:
     before = json.loads(path.read_text())
     Vault(path, PHRASE).set(ENTRY, KEY)
     after = json.loads(path.read_text())
     assert all(before[part] != after[part] for part in ("salt", "nonce", "data"))
 
 
-def test_the_file_is_aes_gcm_under_an_expensive_scrypt(
+def test_vault_file_is_aes_gcm_under_an_expensive_scrypt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vault_module, "_N", REAL_COST)
@@ -80,13 +80,13 @@ def test_the_file_is_aes_gcm_under_an_expensive_scrypt(
     assert json.loads(plain) == {ENTRY: KEY}
 
 
-def test_a_missing_file_holds_nothing_and_needs_no_passphrase(tmp_path: Path) -> None:
+def test_vault_without_a_file_is_empty_and_needs_no_passphrase(tmp_path: Path) -> None:
     vault = Vault(tmp_path / "vault.json", {})
     assert vault.get(ENTRY) is None
     assert vault.remove(ENTRY) is False
 
 
-def test_a_wrong_passphrase_is_told(path: Path) -> None:
+def test_vault_passphrase_that_is_wrong_is_reported(path: Path) -> None:
     vault = Vault(path, {"BYOK_VAULT_PASSPHRASE": "wrong"})
     assert "passphrase is wrong" in str(refusal(vault))
 
@@ -97,7 +97,7 @@ def test_without_a_passphrase_the_vault_is_locked(path: Path) -> None:
     assert "BYOK_VAULT_PASSPHRASE" in error.hint
 
 
-def test_a_person_is_asked_once(tmp_path: Path) -> None:
+def test_vault_passphrase_is_asked_for_once(tmp_path: Path) -> None:
     asked: list[str] = []
 
     def ask() -> str:
@@ -112,7 +112,7 @@ def test_a_person_is_asked_once(tmp_path: Path) -> None:
     assert Vault(path, {"BYOK_VAULT_PASSPHRASE": "typed"}).get(ENTRY) == OTHER
 
 
-def test_nobody_answering_leaves_it_locked(path: Path) -> None:
+def test_vault_passphrase_that_nobody_types_leaves_it_locked(path: Path) -> None:
     assert "locked" in str(refusal(Vault(path, {}, lambda: "")))
 
 
@@ -126,7 +126,7 @@ def key_file(folder: Path, content: bytes, mode: int = 0o600) -> dict[str, str]:
     return {"BYOK_VAULT_KEY_FILE": str(file)}
 
 
-def test_a_key_file_can_hold_the_passphrase(path: Path, tmp_path: Path) -> None:
+def test_vault_passphrase_may_come_from_a_key_file(path: Path, tmp_path: Path) -> None:
     assert Vault(path, key_file(tmp_path, b"correct horse\n")).get(ENTRY) == KEY
 
 
@@ -135,19 +135,21 @@ def test_a_key_file_can_hold_the_passphrase(path: Path, tmp_path: Path) -> None:
     [(b"", "empty"), (b" \n", "empty"), (b"\xff\xfe", "cannot be read")],
     ids=repr,
 )
-def test_a_key_file_without_a_passphrase_is_refused(
+def test_vault_key_file_without_a_passphrase_is_refused(
     path: Path, tmp_path: Path, content: bytes, told: str
 ) -> None:
     assert told in str(refusal(Vault(path, key_file(tmp_path, content))))
 
 
-def test_a_missing_key_file_is_told(path: Path, tmp_path: Path) -> None:
+def test_vault_key_file_that_is_missing_is_reported(path: Path, tmp_path: Path) -> None:
     environ = {"BYOK_VAULT_KEY_FILE": str(tmp_path / "none")}
     assert "cannot be read" in str(refusal(Vault(path, environ)))
 
 
 @needs_modes
-def test_a_key_file_that_others_can_read_is_refused(path: Path, tmp_path: Path) -> None:
+def test_vault_key_file_that_others_can_read_is_refused(
+    path: Path, tmp_path: Path
+) -> None:
     error = refusal(Vault(path, key_file(tmp_path, b"correct horse", 0o640)))
     assert "other users" in str(error)
 

@@ -21,16 +21,16 @@ def record_of(clock: Clock | None = None, **fields: object) -> RequestRecord:
     return record
 
 
-def test_a_request_without_an_upstream_has_five_facts() -> None:
+def test_access_log_without_an_upstream_has_five_fields() -> None:
     record = record_of(attempts=3, repairs=1, error="bad_body")
     assert access_line(record) == "POST /chat 200 250 ms r1"
 
 
-def test_a_method_that_is_no_word_is_not_repeated() -> None:
+def test_access_log_does_not_repeat_an_invalid_method() -> None:
     assert access_line(record_of(method="G\nET")).startswith("? /chat ")
 
 
-def test_what_an_upstream_did_follows() -> None:
+def test_access_log_adds_what_the_upstream_did() -> None:
     record = record_of(upstream="one", model="m", first_byte=0.1)
     assert access_line(record).endswith(" r1 byok:one:m first=100ms")
     record.usage, record.attempts, record.repairs = Usage(1200, 30, 1000), 2, 1
@@ -41,7 +41,7 @@ def test_what_an_upstream_did_follows() -> None:
     )
 
 
-def test_a_long_model_id_is_cut() -> None:
+def test_access_log_cuts_a_long_model_id() -> None:
     assert len(access_line(record_of(upstream="one", model="m" * 500))) < 140
 
 
@@ -54,7 +54,7 @@ def test_a_long_model_id_is_cut() -> None:
         (True, "/health", logging.DEBUG),
     ],
 )
-def test_only_what_clients_ask_is_for_everybody(
+def test_access_log_shows_client_requests_at_level_info_only(
     trusted: bool, endpoint: str, level: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "byok.access")

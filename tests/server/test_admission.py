@@ -14,7 +14,7 @@ from tests.fakes.upstream import FakeUpstream, Script, delta
 FINISH = Finish(FinishReason.STOP)
 
 
-async def test_beyond_the_limit_a_stream_is_refused_as_not_ready(
+async def test_admission_refuses_a_stream_beyond_the_limit(
     fake: FakeUpstream,
 ) -> None:
     fake.play(Script([delta(content="One")], end="hang"))
@@ -31,7 +31,7 @@ async def test_beyond_the_limit_a_stream_is_refused_as_not_ready(
     assert refused.json["error"]["code"] == "too_many_streams"
 
 
-async def test_an_answer_waits_for_its_turn_without_keeping_a_place() -> None:
+async def test_admission_of_a_waiting_turn_keeps_no_place() -> None:
     admission = Admission(Gate(1, 0, 1), Conversations())
     steps: list[str] = []
 

@@ -19,11 +19,11 @@ def object_of(response: StreamResponse) -> Any:
     return json.loads(getattr(response, "body"))  # noqa: B009 - a Response in fact
 
 
-async def test_a_constant_is_answered() -> None:
+async def test_answer_of_a_constant_endpoint() -> None:
     assert object_of(await ConstantAnswer({"a": 1}).answer()) == {"a": 1}
 
 
-async def test_the_object_of_a_handler_is_answered() -> None:
+async def test_answer_of_a_handler_is_its_object() -> None:
     async def handler() -> Json:
         return {"a": 1}
 
@@ -33,7 +33,7 @@ async def test_the_object_of_a_handler_is_answered() -> None:
 @pytest.mark.parametrize(
     ("lines", "sent"), [((), b""), (({"a": 1}, {"b": 2}), b'{"a":1}\n{"b":2}\n')]
 )
-async def test_the_lines_of_a_stream_are_sent(
+async def test_answer_of_a_stream_is_its_lines(
     lines: tuple[Json, ...], sent: bytes
 ) -> None:
     seen: list[tuple[Hop, bytes]] = []

@@ -47,7 +47,7 @@ def accesses(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize("path", ["/health", "/healthz"])
-async def test_health_is_told_without_a_token(path: str) -> None:
+async def test_health_needs_no_token(path: str) -> None:
     async with running(upstream="demo") as editor:
         answer = await put(editor, bare_get(path))
         assert (answer.status, answer.json) == (200, {"status": "ok"})
@@ -57,7 +57,7 @@ async def test_health_is_told_without_a_token(path: str) -> None:
     "path", ["/", "/health/", "//health", "/a/health", "/health?x", "/get-models"]
 )
 @pytest.mark.case("B17")
-async def test_nothing_else_is_open(path: str) -> None:
+async def test_every_other_path_needs_the_token(path: str) -> None:
     async with running(upstream="demo") as editor:
         assert (await put(editor, bare_get(path))).code == "unauthorized"
 
@@ -90,7 +90,7 @@ async def test_health_is_503_while_the_daemon_stops() -> None:
         ("/..%5cMARK", {}, "POST (none) 404"),
     ],
 )
-async def test_the_access_log_has_facts_and_no_words(
+async def test_access_log_has_facts_and_no_content(
     path: str, body: Any, line: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "byok.access")
@@ -106,7 +106,7 @@ async def test_the_access_log_has_facts_and_no_words(
     assert reply.headers["X-Request-Id"] == match[4]
 
 
-async def test_what_was_asked_of_an_upstream_is_in_the_access_log(
+async def test_access_log_shows_the_upstream_request(
     fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "byok.access")
@@ -133,7 +133,7 @@ async def test_what_was_asked_of_an_upstream_is_in_the_access_log(
     ]
 
 
-async def test_what_byoks_own_commands_ask_does_not_fill_the_log(
+async def test_access_log_leaves_out_byoks_own_commands(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "byok.access")
@@ -146,7 +146,7 @@ async def test_what_byoks_own_commands_ask_does_not_fill_the_log(
     assert len(accesses(caplog)) == 1
 
 
-async def test_who_has_no_token_cannot_fill_the_log(
+async def test_access_log_cannot_be_filled_without_the_token(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Whoever reaches the port could push everything else out of it."""
@@ -163,7 +163,7 @@ async def test_who_has_no_token_cannot_fill_the_log(
     assert "MARK" not in caplog.text
 
 
-async def test_each_request_that_is_refused_is_in_the_log_for_who_looks_closer(
+async def test_access_log_shows_each_refused_request_at_level_debug(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG, "byok.access")
@@ -200,7 +200,7 @@ async def test_health_waits_for_nothing(tmp_path: Path) -> None:
     assert response.status == 200
 
 
-async def test_what_comes_too_early_waits_until_the_endpoints_are_there(
+async def test_early_requests_wait_until_the_endpoints_are_ready(
     tmp_path: Path,
 ) -> None:
     async def answer(exchange: HttpExchange) -> StreamResponse:
@@ -215,12 +215,12 @@ async def test_what_comes_too_early_waits_until_the_endpoints_are_there(
     assert (await asyncio.wait_for(early, 5)).status == 204
 
 
-async def test_who_has_no_token_does_not_wait_for_the_endpoints(tmp_path: Path) -> None:
+async def test_early_requests_without_the_token_do_not_wait(tmp_path: Path) -> None:
     response = await asyncio.wait_for(closed_app(tmp_path)(asked("POST", "/chat")), 5)
     assert response.status == 401
 
 
-async def test_what_waits_is_told_when_nothing_will_come(tmp_path: Path) -> None:
+async def test_early_requests_are_refused_when_the_start_fails(tmp_path: Path) -> None:
     app = closed_app(tmp_path)
     token = read_token(tmp_path / "token")
     early = asyncio.ensure_future(app(asked("POST", "/chat", token)))
@@ -241,7 +241,7 @@ async def answered_by(fault: Exception, folder: Path) -> StreamResponse:
     return await app(asked("POST", "/chat", read_token(folder / "token")))
 
 
-async def test_without_memory_the_client_is_asked_to_come_again(
+async def test_memory_error_asks_the_client_to_come_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     response = await answered_by(MemoryError(), tmp_path)
@@ -249,7 +249,7 @@ async def test_without_memory_the_client_is_asked_to_come_again(
     assert "Traceback" not in caplog.text
 
 
-async def test_a_fault_of_byok_is_one_500_and_its_whole_story_in_the_log(
+async def test_internal_error_is_one_500_with_a_traceback_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     response = await answered_by(ZeroDivisionError("a-word-from-the-inside"), tmp_path)
@@ -299,7 +299,7 @@ USAGE = {"prompt_tokens": 9, "completion_tokens": 2}
 
 
 @pytest.mark.parametrize("path", ["/chat-stream", "/chat"])
-async def test_an_observer_reads_what_came_of_a_chat(
+async def test_observer_reads_the_outcome_of_a_chat(
     fake: FakeUpstream, path: str
 ) -> None:
     said = [*answer("One")[:-1], event({"choices": [], "usage": USAGE}), DONE]
@@ -326,7 +326,7 @@ async def test_an_observer_reads_what_came_of_a_chat(
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_an_observer_reads_what_passes_to_openai_clients(
+async def test_observer_reads_what_passes_to_openai_clients(
     fake: FakeUpstream, stream: bool
 ) -> None:
     headers = {"Content-Type": "text/event-stream" if stream else "application/json"}
@@ -340,7 +340,7 @@ async def test_an_observer_reads_what_passes_to_openai_clients(
     assert watcher.bytes[Hop.TO_CLIENT] == reply.raw
 
 
-async def test_an_observer_reads_how_a_request_failed(fake: FakeUpstream) -> None:
+async def test_observer_reads_how_a_request_failed(fake: FakeUpstream) -> None:
     fake.play(Script([delta(content="One")], end="hang"))
     async with watched(fake) as (editor, watcher):
         cut = asyncio.ensure_future(editor.chat())

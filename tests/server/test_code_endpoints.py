@@ -54,7 +54,7 @@ def root(tmp_path: Path) -> Path:
     return project(tmp_path / "zoo", lion__py="def feed_lion(): pass\n")
 
 
-async def test_an_upload_is_known_and_found(code: Code) -> None:
+async def test_upload_is_known_and_found(code: Code) -> None:
     [name] = await code.upload(a__py="lion")
     assert name == blob_name("a.py", b"lion").hex()
     asked = {"blob_names": [name, "0" * 64]}
@@ -67,7 +67,7 @@ async def test_an_upload_is_known_and_found(code: Code) -> None:
     assert "Path: a.py" in reply["formatted_retrieval"]
 
 
-async def test_the_clients_own_name_stands_for_its_blob(code: Code) -> None:
+async def test_upload_blob_name_of_the_client_stands_for_its_blob(code: Code) -> None:
     blob = {"blob_name": "mine", "path": "a.py", "content": "lion"}
     sent = await code.answer(Service.BATCH_UPLOAD, {"blobs": [blob]})
     assert sent["blob_names"] == ["mine"]
@@ -77,7 +77,7 @@ async def test_the_clients_own_name_stands_for_its_blob(code: Code) -> None:
     assert missing["unknown_memory_names"] == ["theirs"]
 
 
-async def test_a_checkpoint_stands_for_its_names(code: Code) -> None:
+async def test_checkpoint_stands_for_its_blob_names(code: Code) -> None:
     [name] = await code.upload(a__py="lion")
     made = await code.answer(Service.CHECKPOINT, {"blobs": {"added_blobs": [name]}})
     await code.indexed()
@@ -91,7 +91,7 @@ async def test_a_checkpoint_stands_for_its_names(code: Code) -> None:
 @pytest.mark.parametrize(
     ("length", "count"), [(None, 10), (0, 1), (-1, 1), (3, 3), (10**9, 12), ("x", 10)]
 )
-async def test_a_search_gives_as_many_hits_as_asked(
+async def test_search_gives_as_many_hits_as_requested(
     tmp_path: Path, length: Any, count: int
 ) -> None:
     files = {f"lion{n}__py": f"def feed_lion_{n}(): pass\n" for n in range(12)}
@@ -104,7 +104,7 @@ async def test_a_search_gives_as_many_hits_as_asked(
     assert len(found["hits"]) == count
 
 
-async def test_workspaces_are_added_told_rebuilt_and_removed(
+async def test_workspaces_are_added_listed_rebuilt_and_removed(
     code: Code, root: Path
 ) -> None:
     added = await code.answer(Service.INDEX_ADD, {"root": str(root)})
@@ -128,7 +128,7 @@ async def test_workspaces_are_added_told_rebuilt_and_removed(
 
 
 @pytest.mark.parametrize("given", [None, "", "relative", 5, "../x", "/tmp/../etc"])
-async def test_a_folder_must_be_named_whole(code: Code, given: Any) -> None:
+async def test_workspace_path_must_be_absolute(code: Code, given: Any) -> None:
     with pytest.raises(BadRequest, match="absolute"):
         await code.answer(Service.INDEX_ADD, {"root": given})
 
@@ -137,7 +137,7 @@ async def test_a_folder_must_be_named_whole(code: Code, given: Any) -> None:
 @pytest.mark.parametrize(
     "given", ["/", "/none/such", "/etc/passwd", "/\0", "/" + "x" * 4000]
 )
-async def test_a_folder_that_cannot_be_a_workspace_is_refused(
+async def test_workspace_folder_that_cannot_be_indexed_is_refused(
     code: Code, given: str
 ) -> None:
     with pytest.raises(ConfigError):
@@ -145,7 +145,7 @@ async def test_a_folder_that_cannot_be_a_workspace_is_refused(
 
 
 @pytest.mark.case("B69")
-async def test_only_declared_folders_are_known(code: Code, root: Path) -> None:
+async def test_workspace_folders_are_declared_ones_only(code: Code, root: Path) -> None:
     await code.answer(Service.INDEX_ADD, {"root": str(root)})
     sibling = project(root.with_name("zoo-evil"), a__py="lion")
     for path in (sibling / "a.py", Path("/etc/passwd"), root.parent):

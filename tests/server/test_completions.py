@@ -41,7 +41,9 @@ def asked_at(editor: Editor, fake: FakeUpstream, **body: Any) -> asyncio.Task[An
     return asyncio.ensure_future(complete(editor, **body))
 
 
-async def test_the_model_is_left_when_enough_came(fake: FakeUpstream) -> None:
+async def test_completion_leaves_the_upstream_when_enough_came(
+    fake: FakeUpstream,
+) -> None:
     fake.play(Script([delta(content="return 1\n\n\ndef g():\n    ")], end="hang"))
     async with running(settings(fake, timeout_ms=60_000)) as editor:
         reply = await asyncio.wait_for(complete(editor), 5)
@@ -49,7 +51,7 @@ async def test_the_model_is_left_when_enough_came(fake: FakeUpstream) -> None:
     assert reply.json["text"] == "return 1"
 
 
-async def test_when_the_time_is_over_whole_lines_are_given(fake: FakeUpstream) -> None:
+async def test_completion_deadline_gives_whole_lines(fake: FakeUpstream) -> None:
     fake.play(ENDLESS, Script([delta(content="a(")], end="hang"))
     async with running(settings(fake, timeout_ms=200)) as editor:
         whole = await complete(editor)
@@ -59,7 +61,7 @@ async def test_when_the_time_is_over_whole_lines_are_given(fake: FakeUpstream) -
     assert (none.status, none.json["completion_items"]) == (200, [])
 
 
-async def test_an_upstream_that_says_nothing_is_left_in_time(
+async def test_completion_deadline_leaves_a_silent_upstream(
     fake: FakeUpstream,
 ) -> None:
     fake.play(Script([], end="hang"))
@@ -70,7 +72,7 @@ async def test_an_upstream_that_says_nothing_is_left_in_time(
     assert (reply.status, reply.json["completion_items"]) == (200, [])
 
 
-async def test_a_newer_one_of_the_same_editor_and_file_ends_the_older(
+async def test_completion_is_superseded_by_a_newer_one_of_the_same_file(
     fake: FakeUpstream,
 ) -> None:
     fake.play(ENDLESS, answer("b()"))
@@ -92,7 +94,9 @@ async def test_a_newer_one_of_the_same_editor_and_file_ends_the_older(
         pytest.param({"headers": {}}, id="an editor without a name"),
     ],
 )
-async def test_those_of_others_go_on(fake: FakeUpstream, other: dict[str, Any]) -> None:
+async def test_completion_of_another_editor_or_file_goes_on(
+    fake: FakeUpstream, other: dict[str, Any]
+) -> None:
     slow = Script([delta(content="a()\n"), 0.3, *answer("    b()")])
     fake.play(slow, answer("c()"))
     async with running(settings(fake)) as editor:
@@ -105,7 +109,9 @@ async def test_those_of_others_go_on(fake: FakeUpstream, other: dict[str, Any]) 
     assert second.json["text"] == "c()"
 
 
-async def test_typing_along_a_prediction_asks_nobody(fake: FakeUpstream) -> None:
+async def test_completion_typed_along_is_answered_without_a_request(
+    fake: FakeUpstream,
+) -> None:
     fake.play(answer("return 1"))
     async with running(settings(fake)) as editor:
         for typed in ("", "ret", "return "):
@@ -124,7 +130,7 @@ async def test_typing_along_a_prediction_asks_nobody(fake: FakeUpstream) -> None
         pytest.param("ret", {"model": "byok:fake:other"}, id="another model"),
     ],
 )
-async def test_what_is_no_typing_along_is_asked_anew(
+async def test_completion_after_other_typing_is_requested_again(
     fake: FakeUpstream, typed: str, body: dict[str, Any]
 ) -> None:
     fake.play(answer("return 1"), answer("more"))
@@ -133,7 +139,9 @@ async def test_what_is_no_typing_along_is_asked_anew(
         assert (await complete(editor, typed, **body)).json["text"] == "more"
 
 
-async def test_a_box_of_the_chat_has_predictions_of_its_own(fake: FakeUpstream) -> None:
+async def test_completion_of_the_chat_input_has_predictions_of_its_own(
+    fake: FakeUpstream,
+) -> None:
     async with running(settings(fake)) as editor:
         await complete(editor)
         await editor.post("/chat-input-completion", BODY)
@@ -153,7 +161,9 @@ async def test_a_completion_does_not_queue(fake: FakeUpstream) -> None:
     assert len(fake.requests) == 1
 
 
-async def test_the_end_of_the_daemon_is_an_answer_too(fake: FakeUpstream) -> None:
+async def test_completion_ends_with_an_answer_when_the_daemon_stops(
+    fake: FakeUpstream,
+) -> None:
     fake.play(ENDLESS)
     async with running(settings(fake, timeout_ms=60_000)) as editor:
         task = asked_at(editor, fake)
@@ -163,7 +173,7 @@ async def test_the_end_of_the_daemon_is_an_answer_too(fake: FakeUpstream) -> Non
     assert (reply.status, reply.json["completion_items"]) == (200, [])
 
 
-async def test_a_failure_is_written_down_once(
+async def test_completion_failure_is_logged_once(
     fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
     refused = Script([b'{"error":{"message":"SECRET"}}'], 401)
@@ -185,7 +195,7 @@ class Faulty(DemoUpstream):
         yield []
 
 
-async def test_a_fault_of_byok_is_no_error_for_the_editor(
+async def test_completion_internal_error_is_no_error_for_the_editor(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     settings, paths, redactor, open_services = parts_of(upstream="demo")
@@ -212,7 +222,9 @@ async def test_without_a_model_there_are_no_completions() -> None:
     assert (reply.status, reply.json["completion_items"]) == (200, [])
 
 
-async def test_a_probe_tells_the_facts_and_asks_nobody(fake: FakeUpstream) -> None:
+async def test_completion_probe_reports_facts_without_a_request(
+    fake: FakeUpstream,
+) -> None:
     name = "ab" * 32
     blobs = {"checkpoint_id": None, "added_blobs": [name], "deleted_blobs": []}
     async with running(settings(fake)) as editor:
@@ -236,7 +248,7 @@ async def test_a_probe_neither_repeats_nor_ends_a_completion(
         assert (await slow).json["text"] == "a()"
 
 
-async def test_the_users_choices_count(fake: FakeUpstream) -> None:
+async def test_completion_settings_count(fake: FakeUpstream) -> None:
     chosen = {
         **settings(fake, max_tokens=64, way="chat"),
         "routing": {"models": {"completion": "byok:fake:coder"}},
@@ -253,13 +265,17 @@ async def test_the_users_choices_count(fake: FakeUpstream) -> None:
     assert sent["messages"][0]["content"].endswith("ADDED")
 
 
-async def test_the_upstreams_shorter_answer_counts(fake: FakeUpstream) -> None:
+async def test_completion_max_tokens_of_the_upstream_counts_if_shorter(
+    fake: FakeUpstream,
+) -> None:
     async with running(settings_for(fake.url, max_tokens=16)) as editor:
         await complete(editor)
     assert fake.requests[0]["max_tokens"] == 16
 
 
-async def test_an_upstream_that_fills_gaps_gets_the_gap(fake: FakeUpstream) -> None:
+async def test_completion_uses_fim_where_the_upstream_has_it(
+    fake: FakeUpstream,
+) -> None:
     said = event({"content": "return 1\n", "stop": True})
     fake.play(Script([json.dumps({"error": "no"}).encode()], 501), answer("x"), [said])
     upstream = settings_for(fake.url, type="llamacpp")
@@ -273,7 +289,7 @@ async def test_an_upstream_that_fills_gaps_gets_the_gap(fake: FakeUpstream) -> N
     assert fake.requests[2]["n_predict"] == 256
 
 
-async def test_a_file_of_secrets_is_not_sent_unless_the_user_opened_it(
+async def test_completion_never_sends_a_secret_file_the_user_did_not_open(
     fake: FakeUpstream,
 ) -> None:
     fake.play(answer("KEY=1"))

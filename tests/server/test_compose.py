@@ -8,7 +8,7 @@ _NEEDS_A_NAME = {Service.KEY_TEST, Service.STOP}
 _NEEDS_A_PATH = {Service.INDEX_ADD, Service.INDEX_REMOVE, Service.INDEX_WHY}
 
 
-async def test_each_local_endpoint_answers_or_says_what_it_lacks() -> None:
+async def test_composed_endpoints_answer_or_say_what_is_missing() -> None:
     rows = [row for row in ENDPOINTS if isinstance(row, Local)]
     async with running(upstream="demo") as editor:
         statuses = {row.answer: (await editor.post(row.path)).status for row in rows}

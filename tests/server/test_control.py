@@ -63,7 +63,7 @@ async def following(
         task.cancel()
 
 
-async def test_a_changed_file_is_used_without_being_asked(
+async def test_config_file_change_is_picked_up(
     control: Control, used: Used, file: Path
 ) -> None:
     async with following(control):
@@ -74,7 +74,7 @@ async def test_a_changed_file_is_used_without_being_asked(
 
 
 @pytest.mark.parametrize("end", ["deleted", "emptied"])
-async def test_settings_stay_in_force_when_their_file_is_lost(
+async def test_config_file_that_is_lost_leaves_the_settings_in_force(
     control: Control, used: Used, file: Path, end: str
 ) -> None:
     """Its proxy and headers must not be dropped by accident."""
@@ -98,7 +98,7 @@ async def test_settings_stay_in_force_when_their_file_is_lost(
                 await asyncio.sleep(0)
 
 
-async def test_a_restart_without_the_settings_file_is_the_users_choice(
+async def test_config_file_missing_at_restart_is_the_users_choice(
     file: Path, used: Used
 ) -> None:
     write(file, "[server]\nport = 9001\n")
@@ -119,7 +119,7 @@ async def test_a_restart_without_the_settings_file_is_the_users_choice(
     assert control.again
 
 
-async def test_a_file_that_is_wrong_changes_nothing_until_it_is_right(
+async def test_config_file_with_an_error_changes_nothing_until_corrected(
     control: Control, used: Used, file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with following(control):
@@ -137,7 +137,7 @@ async def test_a_file_that_is_wrong_changes_nothing_until_it_is_right(
     assert "the settings stay as they were" in caplog.text
 
 
-async def test_a_file_is_used_once_its_access_is_right(
+async def test_config_file_is_used_once_its_permissions_are_right(
     control: Control, used: Used, file: Path
 ) -> None:
     """That is the cure byok names, and changes no byte of the file."""
@@ -151,7 +151,7 @@ async def test_a_file_is_used_once_its_access_is_right(
         assert await used.next() == 9001
 
 
-async def test_a_file_that_is_still_being_written_is_not_read(
+async def test_config_file_that_is_still_being_written_is_not_read(
     control: Control, used: Used, file: Path
 ) -> None:
     """One that an editor is still filling would lack some settings."""
@@ -174,7 +174,7 @@ async def test_a_file_that_is_still_being_written_is_not_read(
         assert await used.next() == Settings().server.port
 
 
-async def test_what_cannot_be_used_is_told_and_raised_when_asked_for(
+async def test_config_reload_reports_settings_that_cannot_be_used(
     control: Control, file: Path
 ) -> None:
     write(file, "[server]\nport = 9999\n")
@@ -187,7 +187,7 @@ async def test_what_cannot_be_used_is_told_and_raised_when_asked_for(
     }
 
 
-async def test_settings_that_need_a_restart_are_named_until_they_are_as_before(
+async def test_config_reload_names_settings_that_need_a_restart(
     control: Control, file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(file, "[server]\nport = 9001\n[limits]\nstreams = 3\n[chat]\ntop_p = 0.5\n")
@@ -199,7 +199,7 @@ async def test_settings_that_need_a_restart_are_named_until_they_are_as_before(
     assert control.status()["restart"] == []
 
 
-async def test_only_who_means_this_daemon_ends_it(control: Control) -> None:
+async def test_stop_needs_the_identity_of_this_daemon(control: Control) -> None:
     with pytest.raises(BadRequest):
         await control.stop("another", again=False)
     assert not control.ending.is_set()
@@ -208,7 +208,7 @@ async def test_only_who_means_this_daemon_ends_it(control: Control) -> None:
     assert not control.again
 
 
-async def test_nothing_is_started_again_with_options_that_no_longer_fit(
+async def test_restart_is_refused_with_options_that_no_longer_fit(
     file: Path,
 ) -> None:
     """A folder that `--workspace` named may be gone: byok would end for good."""
@@ -226,7 +226,7 @@ async def test_nothing_is_started_again_with_options_that_no_longer_fit(
     assert control.ending.is_set()
 
 
-async def test_nothing_is_started_again_with_settings_that_cannot_be_used(
+async def test_restart_is_refused_with_settings_that_cannot_be_used(
     control: Control, file: Path
 ) -> None:
     write(file, "[server\n")

@@ -62,7 +62,7 @@ async def test_the_turns_of_a_conversation_come_one_after_another() -> None:
         assert stage.begun == ["one", "two", "three"]
 
 
-async def test_a_turn_that_gives_up_waiting_lets_nobody_past() -> None:
+async def test_conversation_turn_that_gives_up_waiting_lets_nobody_past() -> None:
     stage = Stage()
     places = {"one": Place("c", "0"), "two": Place("c", "1"), "three": Place("c", "2")}
     async with stage.under_way(**places) as tasks:
@@ -80,7 +80,7 @@ async def test_conversations_and_silent_jobs_do_not_wait_for_each_other() -> Non
         assert stage.begun == ["a", "b", "silent"]
 
 
-async def test_a_newer_request_for_the_same_place_ends_the_older() -> None:
+async def test_conversation_turn_is_superseded_by_a_newer_request() -> None:
     stage = Stage()
     async with stage.under_way(old=Place("c", "1"), new=Place("c", "1")) as tasks:
         with pytest.raises(BadRequest) as caught:
@@ -89,7 +89,7 @@ async def test_a_newer_request_for_the_same_place_ends_the_older() -> None:
         assert stage.begun == ["old", "new"]
 
 
-async def test_one_that_waits_can_lose_its_place_too() -> None:
+async def test_conversation_turn_that_waits_can_be_superseded_too() -> None:
     stage = Stage()
     places = {"one": Place("c", "0"), "old": Place("c", "1"), "new": Place("c", "1")}
     async with stage.under_way(**places) as tasks:
@@ -101,7 +101,7 @@ async def test_one_that_waits_can_lose_its_place_too() -> None:
         assert stage.begun == ["one", "new"]
 
 
-async def test_one_that_takes_its_time_to_end_can_be_ended_twice() -> None:
+async def test_conversation_turn_that_ends_slowly_can_be_cancelled_twice() -> None:
     place, leaves = Place("c", "1"), asyncio.Event()
     conversations = Conversations()
 
@@ -123,7 +123,7 @@ async def test_one_that_takes_its_time_to_end_can_be_ended_twice() -> None:
     assert not conversations._open
 
 
-async def test_a_time_out_of_an_answer_itself_stays_one() -> None:
+async def test_conversation_turn_passes_a_timeout_of_the_answer_on() -> None:
     with pytest.raises(TimeoutError):
         async with Conversations().turn(Place("c", "0")):
             raise TimeoutError
@@ -146,7 +146,7 @@ async def both(editor: Editor, fake: FakeUpstream, **second: object) -> list[str
     return [one.text, two.text]
 
 
-async def test_a_second_turn_is_asked_when_the_first_is_answered(
+async def test_conversation_second_turn_starts_when_the_first_is_answered(
     fake: FakeUpstream,
 ) -> None:
     fake.play(Script([delta(content="1"), 0.2, *answer("st")]), answer("2nd"))
@@ -170,7 +170,7 @@ async def test_independent_questions_of_one_conversation_do_not_wait(
         await asyncio.gather(first, return_exceptions=True)
 
 
-async def test_who_waits_for_a_turn_keeps_no_place_from_others(
+async def test_conversation_turn_that_waits_keeps_no_place_from_others(
     fake: FakeUpstream,
 ) -> None:
     fake.play(Script([delta(content="1")], end="hang"))
@@ -192,7 +192,7 @@ async def test_who_waits_for_a_turn_keeps_no_place_from_others(
         await asyncio.gather(*turns, return_exceptions=True)
 
 
-async def test_a_question_that_is_asked_anew_hangs_up_the_old_one(
+async def test_conversation_turn_asked_again_disconnects_the_old_one(
     fake: FakeUpstream,
 ) -> None:
     fake.play(Script([delta(content="1")], end="hang"), answer("2nd"))

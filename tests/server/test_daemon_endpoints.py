@@ -28,7 +28,7 @@ async def test_the_daemon_tells_who_answers_and_why() -> None:
     assert told["settings"] == {"file": file, "error": "", "restart": []}
 
 
-async def test_the_settings_in_force_are_told_without_secrets(
+async def test_daemon_status_shows_settings_without_secrets(
     fake: FakeUpstream,
 ) -> None:
     settings = settings_for(fake.url, headers={"X-Team": KEY})
@@ -41,7 +41,7 @@ async def test_the_settings_in_force_are_told_without_secrets(
         assert reply.json["upstreams"]["fake"]["timeout"] == 7
 
 
-async def test_the_models_and_failures_of_this_moment_are_told(
+async def test_daemon_status_shows_current_models_and_failures(
     fake: FakeUpstream,
 ) -> None:
     fake.models_error = "no"
@@ -70,7 +70,9 @@ async def test_keys_are_those_that_the_daemon_finds(fake: FakeUpstream) -> None:
     assert unknown.json["error"]["code"] == "no_upstream"
 
 
-async def test_a_key_that_is_refused_is_told_without_it(fake: FakeUpstream) -> None:
+async def test_daemon_status_reports_a_refused_key_without_showing_it(
+    fake: FakeUpstream,
+) -> None:
     fake.models_error = "bad one {key} for you"
     environ = {"BYOK_KEY_FAKE": KEY}
     async with running(settings_for(fake.url), environ=environ) as editor:
@@ -80,7 +82,7 @@ async def test_a_key_that_is_refused_is_told_without_it(fake: FakeUpstream) -> N
 
 
 @pytest.mark.parametrize("path", ["/chat-stream", "/v1/chat/completions"])
-async def test_open_streams_go_on_where_they_began_when_settings_change(
+async def test_daemon_reload_keeps_open_streams_on_their_upstream(
     fake: FakeUpstream, path: str
 ) -> None:
     """New requests are answered by the new settings meanwhile."""
@@ -110,7 +112,7 @@ def told(reply: Answer) -> str:
     return "".join(delta.get("content", "") for delta in deltas)
 
 
-async def test_the_turns_of_a_conversation_keep_their_order_when_settings_change(
+async def test_daemon_reload_keeps_the_order_of_conversation_turns(
     fake: FakeUpstream,
 ) -> None:
     fake.play(Script([delta(content="One"), 0.5, *answer(".")]), answer("Two."))
@@ -128,7 +130,7 @@ async def test_the_turns_of_a_conversation_keep_their_order_when_settings_change
         assert (await first).text == "One."
 
 
-async def test_reload_answers_when_the_settings_are_in_force_and_reads_keys_anew(
+async def test_daemon_reload_answers_once_settings_and_keys_are_in_force(
     fake: FakeUpstream,
 ) -> None:
     environ = {"BYOK_KEY_FAKE": "first-key-of-all"}

@@ -9,7 +9,7 @@ from tests.fakes.daemon import running, settings_for
 from tests.fakes.upstream import FakeUpstream
 
 
-async def test_models_are_told_at_once_although_the_upstream_dawdles(
+async def test_get_models_answers_at_once_although_the_upstream_is_slow(
     fake: FakeUpstream,
 ) -> None:
     fake.models_delay = 60
@@ -21,7 +21,7 @@ async def test_models_are_told_at_once_although_the_upstream_dawdles(
     assert reply.json["default_model"] == "byok:fake:by-hand"
 
 
-async def test_models_are_told_at_once_although_none_is_known(
+async def test_get_models_answers_at_once_although_no_model_is_known(
     fake: FakeUpstream,
 ) -> None:
     fake.models_delay = 60
@@ -30,7 +30,7 @@ async def test_models_are_told_at_once_although_none_is_known(
     assert [m["name"] for m in reply.json["models"]] == ["byok:fake:default"]
 
 
-async def test_models_found_stand_behind_those_listed_by_hand(
+async def test_get_models_lists_configured_models_before_discovered_ones(
     fake: FakeUpstream,
 ) -> None:
     fake.models = ["found", "by-hand"]
@@ -41,7 +41,7 @@ async def test_models_found_stand_behind_those_listed_by_hand(
     assert names == ["byok:fake:by-hand", "byok:fake:found"]
 
 
-async def test_an_upstream_that_is_down_hides_no_model_listed_by_hand() -> None:
+async def test_get_models_keeps_configured_models_of_an_upstream_that_is_down() -> None:
     settings = settings_for("http://127.0.0.1:9/v1", models=["by-hand"])
     async with running(settings) as editor:
         await editor.services.catalog.settle(5)
@@ -49,7 +49,7 @@ async def test_an_upstream_that_is_down_hides_no_model_listed_by_hand() -> None:
     assert [m["name"] for m in reply.json["models"]] == ["byok:fake:by-hand"]
 
 
-async def test_an_unknown_path_is_logged_once_without_its_query(
+async def test_unknown_endpoint_is_logged_once_without_its_query(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "byok.server.endpoints")
@@ -64,7 +64,7 @@ async def test_an_unknown_path_is_logged_once_without_its_query(
     ]
 
 
-async def test_a_row_that_is_not_served_says_why() -> None:
+async def test_endpoint_that_is_not_served_says_why() -> None:
     async with running(upstream="demo") as editor:
         reply = await editor.post("/remote-agents/chat", {})
     assert reply.status == 403
@@ -72,7 +72,7 @@ async def test_a_row_that_is_not_served_says_why() -> None:
     assert "no remote agents" in reply.json["message"]
 
 
-async def test_the_settings_decide_what_asks_at_every_pause() -> None:
+async def test_endpoint_settings_switch_automatic_requests() -> None:
     completion = {"chat_input": True, "next_edit": True}
     async with running({"completion": completion}, upstream="demo") as editor:
         flags = (await editor.post("/get-models")).json["feature_flags"]

@@ -21,7 +21,7 @@ def folders(known: OpenFolders, headers: dict[str, str]) -> Any:
     return list(decode_retrieval(body).folders)
 
 
-def test_each_window_has_its_own() -> None:
+def test_open_folders_are_kept_per_window() -> None:
     known = OpenFolders()
     known.note(window("a"), chat("/a"))
     known.note(window("b"), chat("/b"))
@@ -33,7 +33,7 @@ def test_each_window_has_its_own() -> None:
     assert folders(known, {}) == []
 
 
-def test_the_oldest_are_forgotten() -> None:
+def test_open_folders_of_the_oldest_windows_are_forgotten() -> None:
     known = OpenFolders(most=2)
     for name in ("a", "b", "a", "c"):
         known.note(window(name), chat(f"/{name}"))

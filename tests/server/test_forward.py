@@ -31,7 +31,7 @@ def error_of(answer: Answer) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "path", ["chat/completions", "completions", "embeddings", "responses"]
 )
-async def test_every_byte_but_the_models_name_is_passed_on(
+async def test_openai_forward_changes_only_the_model_name(
     fake: FakeUpstream, path: str
 ) -> None:
     whole = b' {"id": "x", "n": 1180591620717411303424}\n'
@@ -58,7 +58,7 @@ KEY = {"K": "sk-of-the-upstream"}
         ("", "fake-model"),
     ],
 )
-async def test_the_model_is_chosen_by_the_router(
+async def test_openai_forward_model_is_chosen_by_the_router(
     fake: FakeUpstream, asked: str, sent: str
 ) -> None:
     fake.models = ["fake-model", "second"]
@@ -68,7 +68,7 @@ async def test_the_model_is_chosen_by_the_router(
     assert fake.requests == [{"model": sent, "a": 1}, {"model": "fake-model", "a": 1}]
 
 
-async def test_a_stream_is_passed_on_as_it_comes(fake: FakeUpstream) -> None:
+async def test_openai_forward_stream_passes_as_it_comes(fake: FakeUpstream) -> None:
     script = [b": hm\r\n\r\n", *answer("One ", "two."), b"data: x"]
     fake.play(Script(script))
     async with running(settings_for(fake.url)) as editor:
@@ -77,7 +77,9 @@ async def test_a_stream_is_passed_on_as_it_comes(fake: FakeUpstream) -> None:
     assert got.headers["Content-Type"] == "text/event-stream"
 
 
-async def test_a_compressed_answer_stays_compressed(fake: FakeUpstream) -> None:
+async def test_openai_forward_compressed_answer_stays_compressed(
+    fake: FakeUpstream,
+) -> None:
     packed = gzip.compress(b'{"id": "x"}')
     fake.play(Script([packed], headers={**JSON, "Content-Encoding": "gzip"}))
     async with running(settings_for(fake.url)) as editor:
@@ -86,7 +88,7 @@ async def test_a_compressed_answer_stays_compressed(fake: FakeUpstream) -> None:
     assert got.json == {"id": "x"}  # the test's client unpacks it
 
 
-async def test_the_models_are_listed(fake: FakeUpstream) -> None:
+async def test_openai_forward_lists_models(fake: FakeUpstream) -> None:
     async with running(settings_for(fake.url)) as editor:
         headers = {"Authorization": f"Bearer {editor.token}"}
         async with editor.http.get(
@@ -111,7 +113,7 @@ async def test_the_models_are_listed(fake: FakeUpstream) -> None:
         pytest.param(refusal(501), 501, "upstream_refused", id="501"),
     ],
 )
-async def test_a_refusal_comes_in_openais_shape(
+async def test_openai_forward_refusal_has_openais_shape(
     fake: FakeUpstream, script: Script, status: int, code: str
 ) -> None:
     fake.play(script)
@@ -124,7 +126,7 @@ async def test_a_refusal_comes_in_openais_shape(
     assert (got.headers.get("Retry-After") == "60") is (status == 429)
 
 
-async def test_an_upstream_without_responses_says_what_works(
+async def test_openai_forward_without_responses_says_what_works(
     fake: FakeUpstream,
 ) -> None:
     fake.play(Script([b'{"detail":"Not Found"}'], 404, JSON))
@@ -138,7 +140,9 @@ async def test_an_upstream_without_responses_says_what_works(
     assert "model's name" not in message
 
 
-async def test_the_upstreams_own_code_is_kept(fake: FakeUpstream) -> None:
+async def test_openai_forward_keeps_the_upstreams_error_code(
+    fake: FakeUpstream,
+) -> None:
     body = {"error": {"message": "Too long.", "code": "context_length_exceeded"}}
     fake.play(Script([json.dumps(body).encode()], 400, JSON))
     async with running(settings_for(fake.url)) as editor:
@@ -147,7 +151,7 @@ async def test_the_upstreams_own_code_is_kept(fake: FakeUpstream) -> None:
     assert error["type"] == "invalid_request_error"
 
 
-async def test_what_byok_refuses_comes_in_openais_shape_too(
+async def test_openai_forward_own_refusal_has_openais_shape(
     fake: FakeUpstream,
 ) -> None:
     async with running(settings_for(fake.url)) as editor:
@@ -168,20 +172,22 @@ async def test_what_byok_refuses_comes_in_openais_shape_too(
     assert fake.requests == []
 
 
-async def test_an_upstream_that_is_away_is_told() -> None:
+async def test_openai_forward_reports_an_upstream_that_is_down() -> None:
     async with running(settings_for(dead_url())) as editor:
         got = await editor.post(CHAT)
     assert (got.status, error_of(got)["code"]) == (502, "upstream_connect")
 
 
-async def test_the_demo_has_chats_alone() -> None:
+async def test_openai_forward_of_the_demo_has_chats_only() -> None:
     async with running(upstream="demo") as editor:
         got = await editor.post("/v1/embeddings", {"model": "m", "input": "a"})
     assert (got.status, error_of(got)["code"]) == (422, "not_served")
 
 
 @pytest.mark.case("F09")
-async def test_a_failure_before_the_answer_is_tried_again(fake: FakeUpstream) -> None:
+async def test_openai_forward_retries_a_failure_before_the_answer(
+    fake: FakeUpstream,
+) -> None:
     fake.play(Script(before_head=True), Script(answer("Hi.")))
     async with running(settings_for(fake.url)) as editor:
         got = await editor.post(CHAT)
@@ -190,7 +196,7 @@ async def test_a_failure_before_the_answer_is_tried_again(fake: FakeUpstream) ->
 
 
 @pytest.mark.case("F02")
-async def test_a_stream_that_breaks_ends_with_an_error_event(
+async def test_openai_forward_broken_stream_ends_with_an_error_event(
     fake: FakeUpstream,
 ) -> None:
     fake.play(Script([delta(content="Half")], end="reset"))
@@ -204,7 +210,7 @@ async def test_a_stream_that_breaks_ends_with_an_error_event(
 
 
 @pytest.mark.case("F02")
-async def test_a_whole_answer_that_breaks_is_an_error(fake: FakeUpstream) -> None:
+async def test_openai_forward_broken_answer_is_an_error(fake: FakeUpstream) -> None:
     fake.play(Script([b'{"half":'], headers=JSON, end="reset"))
     async with running(settings_for(fake.url)) as editor:
         got = await editor.post(CHAT)
@@ -212,7 +218,7 @@ async def test_a_whole_answer_that_breaks_is_an_error(fake: FakeUpstream) -> Non
 
 
 @pytest.mark.case("F05")
-async def test_silence_in_a_stream_ends_it(fake: FakeUpstream) -> None:
+async def test_openai_forward_idle_timeout_ends_a_stream(fake: FakeUpstream) -> None:
     fake.play(Script([delta(content="Half")], end="hang"))
     async with running(settings_for(fake.url, timeout=0.2)) as editor:
         got = await editor.post(CHAT)
@@ -229,7 +235,7 @@ async def _begun(editor: Editor) -> Any:
 
 
 @pytest.mark.case("F15")
-async def test_a_client_that_leaves_frees_the_upstream(fake: FakeUpstream) -> None:
+async def test_openai_forward_disconnect_frees_the_upstream(fake: FakeUpstream) -> None:
     fake.play(Script([delta(content="Half")], end="hang"))
     async with running(settings_for(fake.url)) as editor:
         response = await _begun(editor)
@@ -239,7 +245,9 @@ async def test_a_client_that_leaves_frees_the_upstream(fake: FakeUpstream) -> No
 
 
 @pytest.mark.case("F39")
-async def test_stopping_ends_a_stream_with_an_error_event(fake: FakeUpstream) -> None:
+async def test_openai_forward_stop_ends_a_stream_with_an_error_event(
+    fake: FakeUpstream,
+) -> None:
     fake.play(Script([delta(content="Half")], end="hang"))
     quick = Timing(grace=0.1, last_words=0.5)
     async with running(settings_for(fake.url), timing=quick) as editor:
@@ -249,7 +257,7 @@ async def test_stopping_ends_a_stream_with_an_error_event(fake: FakeUpstream) ->
         assert b"shutting_down" in await response.content.read()
 
 
-async def test_answers_count_against_the_limit(fake: FakeUpstream) -> None:
+async def test_openai_forward_counts_against_the_limit(fake: FakeUpstream) -> None:
     fake.play(Script([], end="hang"))
     settings = settings_for(fake.url) | {"limits": {"streams": 1, "waiting": 0}}
     async with running(settings) as editor:

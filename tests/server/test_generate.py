@@ -10,7 +10,7 @@ from tests.fakes.upstream import FakeUpstream
 FINISH = Finish(FinishReason.STOP)
 
 
-async def test_nothing_to_answer_is_an_empty_turn_without_an_upstream(
+async def test_generate_without_a_question_is_an_empty_turn(
     fake: FakeUpstream,
 ) -> None:
     async with running(settings_for(fake.url)) as editor:
@@ -21,7 +21,7 @@ async def test_nothing_to_answer_is_an_empty_turn_without_an_upstream(
     assert fake.requests == []
 
 
-async def test_an_unknown_kind_of_node_is_told_once(
+async def test_generate_reports_an_unknown_node_type_once(
     fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
     nodes = [{"id": 1, "type": 0, "text_node": {"content": "x"}}, {"id": 2, "type": 99}]
@@ -31,7 +31,7 @@ async def test_an_unknown_kind_of_node_is_told_once(
     assert caplog.text.count("nodes of type 99") == 1
 
 
-async def test_a_model_of_an_upstream_that_left_the_settings_is_asked_of_nobody(
+async def test_generate_refuses_a_model_of_a_removed_upstream(
     fake: FakeUpstream,
 ) -> None:
     gone = "byok:gone:m"
@@ -56,7 +56,7 @@ async def test_a_model_of_an_upstream_that_left_the_settings_is_asked_of_nobody(
     assert fake.requests == []
 
 
-async def test_another_model_than_the_chosen_one_says_so_once_a_conversation(
+async def test_generate_reports_a_substituted_model_once_a_conversation(
     fake: FakeUpstream,
 ) -> None:
     said = "'claude-x' is no model of byok's: byok:fake:fake-model answers."

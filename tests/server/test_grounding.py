@@ -61,7 +61,7 @@ async def grounded(
     return await grounding.ground(job, body, "r", run)
 
 
-async def test_code_goes_into_the_chat_and_its_places_into_the_facts(
+async def test_grounding_adds_code_to_the_chat_and_its_places_to_the_facts(
     tmp_path: Path,
 ) -> None:
     context = Context(tmp_path, CodeContextBlock("code", (CHUNK,), ("u",), False))
@@ -81,7 +81,7 @@ async def test_code_goes_into_the_chat_and_its_places_into_the_facts(
     ],
     ids=str,
 )
-async def test_where_no_code_is_wanted_only_what_is_unknown_is_told(
+async def test_grounding_without_code_only_reports_unknown_blobs(
     tmp_path: Path, fields: dict[str, Any], settings: dict[str, Any]
 ) -> None:
     context = Context(tmp_path, CodeContextBlock("code"))
@@ -91,7 +91,7 @@ async def test_where_no_code_is_wanted_only_what_is_unknown_is_told(
     assert context.asked == [BlobNames("", (bytes.fromhex("a" * 64),))]
 
 
-async def test_where_uploads_go_elsewhere_nothing_is_looked_up(tmp_path: Path) -> None:
+async def test_grounding_is_skipped_where_uploads_go_elsewhere(tmp_path: Path) -> None:
     context = Context(tmp_path, CodeContextBlock("code", (CHUNK,), ("u",), False))
     for body in (BODY, {**BODY, "mode": "AGENT"}):
         chat, facts = await grounded(context, body, keeps_uploads=False)
@@ -102,7 +102,7 @@ async def test_where_uploads_go_elsewhere_nothing_is_looked_up(tmp_path: Path) -
     assert await elsewhere.facts(BlobNames("c"), "r") == ReplyFacts("r")
 
 
-async def test_a_chat_that_names_no_blobs_asks_for_nothing(tmp_path: Path) -> None:
+async def test_grounding_is_skipped_for_a_chat_without_blobs(tmp_path: Path) -> None:
     context = Context(tmp_path, CodeContextBlock("code"))
     chat, facts = await grounded(context, {"message": "Where?"})
     assert chat.messages[-1].parts == (TextPart("Where?"),)
@@ -114,7 +114,7 @@ async def test_a_chat_that_names_no_blobs_asks_for_nothing(tmp_path: Path) -> No
     ("error", "level"),
     [(NotReady("The disk is full."), "WARNING"), (KeyError("fault"), "ERROR")],
 )
-async def test_whatever_fails_is_logged_once_and_the_chat_goes_on(
+async def test_grounding_failure_is_logged_once_and_the_chat_goes_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception, level: str
 ) -> None:
     chat, facts = await grounded(Context(tmp_path, error))
@@ -127,7 +127,7 @@ async def test_whatever_fails_is_logged_once_and_the_chat_goes_on(
 
 
 @pytest.mark.parametrize("error", [NotReady("The disk is full."), KeyError("fault")])
-async def test_where_blobs_cannot_be_looked_up_nothing_is_called_unknown(
+async def test_grounding_calls_nothing_unknown_where_blobs_cannot_be_looked_up(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     _, facts = await grounded(Context(tmp_path, error), {**BODY, "mode": "AGENT"})

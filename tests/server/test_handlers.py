@@ -7,7 +7,7 @@ from byok.routing import Service
 from tests.fakes.daemon import running
 
 
-async def test_every_kind_of_row_is_answered() -> None:
+async def test_handlers_exist_for_every_kind_of_row() -> None:
     async with running(upstream="demo") as editor:
         chat = await editor.post("/chat", {"message": "Hi"})
         completion = await editor.post("/completion", {"prompt": "x = "})
@@ -25,7 +25,7 @@ async def test_every_kind_of_row_is_answered() -> None:
     assert refused.json["error"]["code"] == "not_served"
 
 
-async def test_a_search_is_about_the_folders_that_chats_told_of(
+async def test_handlers_search_the_folders_that_chats_named(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     node = {"id": 1, "type": 4, "ide_state_node": {"workspace_folders": [FOLDER]}}
@@ -42,6 +42,6 @@ FOLDER = {"folder_root": "/nowhere/zoo"}
 SESSION = {"X-Request-Session-Id": "s-1"}
 
 
-def test_every_service_of_the_daemon_has_a_path() -> None:
+def test_handlers_give_every_daemon_service_a_path() -> None:
     local = {row.answer for row in ENDPOINTS if isinstance(row, Local)}
     assert local == set(Service)

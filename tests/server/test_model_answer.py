@@ -21,7 +21,7 @@ READ = {
 }
 
 
-async def test_a_repair_is_logged_with_before_after_and_rule(
+async def test_tool_call_repair_is_logged_with_before_after_and_rule(
     fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "byok.server.model_answer")
@@ -37,7 +37,7 @@ async def test_a_repair_is_logged_with_before_after_and_rule(
     assert ":5}" in after
 
 
-async def test_a_call_that_needs_no_repair_is_not_logged(
+async def test_tool_call_without_repair_is_not_logged(
     fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "byok.server.model_answer")
@@ -47,7 +47,7 @@ async def test_a_call_that_needs_no_repair_is_not_logged(
     assert "repaired" not in caplog.text
 
 
-async def test_only_the_place_of_a_repair_is_logged(
+async def test_tool_call_repair_log_shows_only_the_position(
     fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "byok.server.model_answer")
@@ -60,7 +60,7 @@ async def test_only_the_place_of_a_repair_is_logged(
     assert caplog.text.count("SECRET-CODE") < 20
 
 
-async def test_an_agent_goes_on_where_a_call_was_no_json(
+async def test_tool_call_retry_continues_an_agent_after_invalid_json(
     fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -102,7 +102,7 @@ async def test_what_a_turn_cost_is_told_though_its_second_answer_broke(
     assert "in=5 cached=0 out=2" in caplog.text
 
 
-async def test_asking_again_can_be_switched_off(fake: FakeUpstream) -> None:
+async def test_tool_call_retry_can_be_switched_off(fake: FakeUpstream) -> None:
     fake.play(tool_answer("read", r'{"path": "a\d"}'))
     async with running({**settings_for(fake.url), "tools": {"ask_again": 0}}) as editor:
         reply = await editor.chat(tool_definitions=[READ])

@@ -16,7 +16,7 @@ from tests.fakes.official import ENVIRON, NDJSON, FakeOfficial, whole
 from tests.fakes.upstream import Script
 
 
-async def test_where_byok_is_full_it_says_so_and_not_that_the_service_failed(
+async def test_official_overload_of_byok_is_not_reported_as_the_services_failure(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with FakeOfficial() as official:
@@ -38,7 +38,7 @@ async def test_where_byok_is_full_it_says_so_and_not_that_the_service_failed(
     assert "does not answer" not in caplog.text
 
 
-async def test_a_stream_without_a_type_is_one_of_lines() -> None:
+async def test_official_stream_without_a_content_type_is_lines() -> None:
     async with FakeOfficial() as official:
         official.expect("/chat-stream", b"{}", Script([b"{}\n"], 201, {"X-Other": "1"}))
         official.expect("/chat", b"{}", whole(b"{}", 201, Via="x"))
@@ -62,7 +62,7 @@ async def test_a_stream_without_a_type_is_one_of_lines() -> None:
     ],
     ids=["too large", "pieces of nothing", "expands"],
 )
-async def test_a_list_of_models_beyond_measure_is_left_out(
+async def test_official_model_list_of_excessive_size_is_left_out(
     body: bytes, headers: dict[str, Any]
 ) -> None:
     async with FakeOfficial() as official:
@@ -76,7 +76,7 @@ async def test_a_list_of_models_beyond_measure_is_left_out(
     assert "models" in troubles
 
 
-async def test_what_goes_where_is_said_at_the_start_and_when_asked(
+async def test_official_routes_are_logged_at_the_start_and_on_request(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO", "byok.server.official")
@@ -92,7 +92,7 @@ async def test_what_goes_where_is_said_at_the_start_and_when_asked(
     }
 
 
-async def test_an_observer_reads_that_the_service_answered() -> None:
+async def test_official_answer_is_seen_by_an_observer() -> None:
     class Watcher:
         def __init__(self) -> None:
             self.records: list[RequestRecord] = []

@@ -47,7 +47,7 @@ async def met(troubles: OfficialHealth, *errors: ByokError) -> None:
         troubles.note_failure(EndpointGroup.CHAT, "/chat", error)
 
 
-async def test_one_line_a_group_until_it_is_over(
+async def test_official_failure_is_one_line_per_group_until_it_is_over(
     troubles: OfficialHealth, log: pytest.LogCaptureFixture
 ) -> None:
     await met(troubles, DOWN, AT_REST, refused(500), refused(401), SLOW)
@@ -63,7 +63,7 @@ async def test_one_line_a_group_until_it_is_over(
 
 
 @pytest.mark.parametrize("status", [400, 404, 405, 413, 422])
-async def test_a_path_that_is_refused_says_nothing_of_its_group(
+async def test_official_refused_path_says_nothing_of_its_group(
     troubles: OfficialHealth, log: pytest.LogCaptureFixture, status: int
 ) -> None:
     for _ in range(2):
@@ -77,21 +77,21 @@ async def test_a_path_that_is_refused_says_nothing_of_its_group(
 
 
 @pytest.mark.parametrize("status", [302, 401, 402, 403, 408, 429, 500, 503, 529])
-async def test_these_are_the_services_own_troubles(
+async def test_official_failures_of_the_service_itself(
     troubles: OfficialHealth, status: int
 ) -> None:
     await met(troubles, refused(status))
     assert troubles.reasons == {"chat": f"it answered {status}. Do."}
 
 
-async def test_the_words_of_others_are_not_written_down(
+async def test_official_error_words_are_not_logged(
     troubles: OfficialHealth, log: pytest.LogCaptureFixture
 ) -> None:
     await met(troubles, refused(500), refused(404))
     assert "their words" not in log.text + str(troubles.reasons)
 
 
-async def test_a_missing_token_is_told_once_for_all_groups(
+async def test_official_missing_token_is_reported_once_for_all_groups(
     troubles: OfficialHealth, log: pytest.LogCaptureFixture
 ) -> None:
     for group in (EndpointGroup.CHAT, EndpointGroup.EDIT):
@@ -104,14 +104,14 @@ async def test_a_missing_token_is_told_once_for_all_groups(
     assert levels(log) == [logging.WARNING]
 
 
-async def test_what_works_is_not_told(
+async def test_official_success_is_not_logged(
     troubles: OfficialHealth, log: pytest.LogCaptureFixture
 ) -> None:
     troubles.over(EndpointGroup.CHAT, "/chat")
     assert log.records == []
 
 
-async def test_a_group_that_waited_in_vain_is_left_alone_for_a_while() -> None:
+async def test_official_group_that_timed_out_is_left_alone_for_a_while() -> None:
     clock = Clock()
     troubles = OfficialHealth(60.0, clock=clock)
     await met(troubles, DOWN, refused(500), UpstreamGarbled("x"))

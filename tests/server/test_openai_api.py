@@ -27,12 +27,12 @@ from byok.server.openai_api import (
 )
 
 
-def test_a_route_leads_to_the_upstreams_endpoint_of_the_same_name() -> None:
+def test_openai_api_route_leads_to_the_upstream_endpoint_of_the_same_name() -> None:
     paths = {row.upstream_path for row in ROUTES if isinstance(row, Forward)}
     assert paths == {"chat/completions", "completions", "embeddings", "responses"}
 
 
-def test_a_model_is_listed_by_its_whole_id() -> None:
+def test_openai_api_lists_a_model_by_its_full_id() -> None:
     listed = model_list([ListedModel("fake", "a/b")])
     assert listed["object"] == "list"
     (row,) = listed["data"]
@@ -48,11 +48,11 @@ MODELS = [ListedModel("fake", "a/b"), ListedModel("other", "c")]
 
 
 @pytest.mark.parametrize("wanted", ["byok:fake:a/b", "a/b"])
-def test_one_model_is_told_by_its_id_or_its_name(wanted: str) -> None:
+def test_openai_api_finds_a_model_by_its_id_or_its_name(wanted: str) -> None:
     assert one_model(MODELS, wanted)["id"] == "byok:fake:a/b"
 
 
-def test_a_model_nobody_has_is_not_found() -> None:
+def test_openai_api_unknown_model_is_not_found() -> None:
     with pytest.raises(BadRequest) as caught:
         one_model(MODELS, "gone")
     assert status_of(caught.value) == 404
@@ -72,7 +72,7 @@ def test_a_model_nobody_has_is_not_found() -> None:
         ("/x/models", ""),
     ],
 )
-def test_a_base_url_without_v1_and_an_id_lead_to_their_route(
+def test_openai_api_base_url_without_v1_and_a_model_id_are_routed(
     path: str, found: str
 ) -> None:
     route = find_route(path)
@@ -117,7 +117,7 @@ def refused(status: int, code: str = "") -> UpstreamRefused:
         (ByokError("x"), 500, "api_error", "internal"),
     ],
 )
-def test_an_error_has_a_status_a_type_and_a_code(
+def test_openai_api_error_has_a_status_a_type_and_a_code(
     error: ByokError, status: int, kind: str, code: str
 ) -> None:
     assert status_of(error) == status
@@ -125,6 +125,6 @@ def test_an_error_has_a_status_a_type_and_a_code(
     assert (shape["type"], shape["code"], shape["param"]) == (kind, code, None)
 
 
-def test_the_message_ends_with_the_cure() -> None:
+def test_openai_api_error_message_ends_with_the_hint() -> None:
     error = ByokError("It broke.", hint="Mend it.")
     assert error_body(error)["error"]["message"] == "It broke. Mend it."

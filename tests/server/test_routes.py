@@ -12,12 +12,12 @@ from byok.server.routes import find_row
 PATHS = [row.path for row in ENDPOINTS]
 
 
-def test_no_path_stands_in_the_table_twice() -> None:
+def test_routes_have_no_duplicate_paths() -> None:
     assert len(set(PATHS)) == len(PATHS)
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_every_row_is_found_however_a_client_joins_its_path(path: str) -> None:
+def test_routes_are_found_however_a_client_joins_the_path(path: str) -> None:
     for raw in (path, f"{path}/", f"/{path}", f"/api{path}", f"/a/b/c{path}//?x=/y#z"):
         row, known = find_row(raw)
         assert (row.path, known) == (path, True)
@@ -32,7 +32,7 @@ def test_every_row_is_found_however_a_client_joins_its_path(path: str) -> None:
         ("/chat?path=/../%2e", "/chat"),
     ],
 )
-def test_the_longest_known_end_of_a_path_counts(raw: str, path: str) -> None:
+def test_routes_match_the_longest_known_end_of_a_path(raw: str, path: str) -> None:
     row, known = find_row(raw)
     assert (row.path, known) == (path, True)
 
@@ -54,7 +54,7 @@ def test_the_longest_known_end_of_a_path_counts(raw: str, path: str) -> None:
         "/a%2fchat",
     ],
 )
-def test_a_path_that_could_hide_another_is_not_found(raw: str) -> None:
+def test_routes_refuse_a_path_that_could_hide_another(raw: str) -> None:
     with pytest.raises(BadRequest) as caught:
         find_row(raw)
     assert (caught.value.status, caught.value.code) == (404, "not_found")
@@ -77,14 +77,14 @@ def test_a_path_that_could_hide_another_is_not_found(raw: str) -> None:
         ),
     ],
 )
-def test_an_unknown_path_gets_what_keeps_clients_calm(
+def test_routes_answer_an_unknown_path_in_a_way_that_calms_clients(
     raw: str, answer: ConstantReply
 ) -> None:
     assert find_row(raw) == (answer, False)
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_a_row_or_not_found(text: str) -> None:
+def test_routes_any_text_is_a_row_or_not_found(text: str) -> None:
     try:
         row, _ = find_row("/" + text)
     except BadRequest as error:

@@ -33,7 +33,7 @@ HEALTH = request(method=b"GET", target=b"/health", body=b"")
 
 
 @pytest.mark.case("F44")
-async def test_the_daemon_answers_on_ipv4_and_on_ipv6() -> None:
+async def test_daemon_answers_on_ipv4_and_on_ipv6() -> None:
     async with running(upstream="demo") as editor:
         port = editor.daemon.port
         assert editor.daemon.url == f"http://127.0.0.1:{port}"
@@ -43,7 +43,7 @@ async def test_the_daemon_answers_on_ipv4_and_on_ipv6() -> None:
                 assert (await connection.answer()).status == 200
 
 
-async def test_a_stopped_daemon_takes_no_more_connections() -> None:
+async def test_shutdown_takes_no_more_connections() -> None:
     async with running(upstream="demo") as editor:
         await editor.daemon.stop()
         with pytest.raises(ConnectionRefusedError):
@@ -51,7 +51,7 @@ async def test_a_stopped_daemon_takes_no_more_connections() -> None:
 
 
 @pytest.mark.case("F39")
-async def test_a_stream_that_ends_in_time_ends_as_if_nothing_were(
+async def test_shutdown_lets_a_short_stream_end(
     fake: FakeUpstream,
 ) -> None:
     fake.play(Script([delta(content="One"), 0.1, delta("stop", content=" two.")]))
@@ -65,7 +65,7 @@ async def test_a_stream_that_ends_in_time_ends_as_if_nothing_were(
 
 
 @pytest.mark.parametrize("path", ["/chat-stream", "/chat"])
-async def test_an_answer_that_the_end_cuts_says_so(
+async def test_shutdown_is_reported_in_a_cut_answer(
     fake: FakeUpstream, path: str
 ) -> None:
     fake.play(Script([], end="hang"))
@@ -83,7 +83,9 @@ async def test_an_answer_that_the_end_cuts_says_so(
 
 
 @pytest.mark.case("F39")
-async def test_every_open_stream_gets_its_last_line(fake: FakeUpstream) -> None:
+async def test_shutdown_gives_every_open_stream_its_last_line(
+    fake: FakeUpstream,
+) -> None:
     fake.play(Script([delta(content="One")], end="hang"))
     async with running(settings_for(fake.url)) as editor:
         asking = [asyncio.ensure_future(editor.chat()) for _ in range(32)]
@@ -96,7 +98,7 @@ async def test_every_open_stream_gets_its_last_line(fake: FakeUpstream) -> None:
 
 
 @pytest.mark.case("F39")
-async def test_a_waiting_request_is_refused_when_the_daemon_stops(
+async def test_shutdown_refuses_waiting_requests(
     fake: FakeUpstream,
 ) -> None:
     fake.play(Script([], end="hang"))
@@ -115,7 +117,7 @@ async def test_a_waiting_request_is_refused_when_the_daemon_stops(
     assert len(fake.requests) == 1
 
 
-async def test_a_taken_port_is_told_before_anything_is_served() -> None:
+async def test_start_reports_a_taken_port_before_anything_is_served() -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -125,7 +127,7 @@ async def test_a_taken_port_is_told_before_anything_is_served() -> None:
                 pass
 
 
-async def test_a_token_file_open_to_others_stops_the_start() -> None:
+async def test_start_is_refused_with_a_token_file_open_to_others() -> None:
     paths = find_paths()
     paths.state_dir.mkdir(parents=True)
     paths.token.write_text("a-token-of-the-user\n")
@@ -137,7 +139,7 @@ async def test_a_token_file_open_to_others_stops_the_start() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.case("F39")
-async def test_a_signal_ends_the_daemon(number: signal.Signals) -> None:
+async def test_shutdown_by_a_signal(number: signal.Signals) -> None:
     ready = asyncio.Event()
 
     def on_ready(daemon: Daemon) -> None:
@@ -156,7 +158,7 @@ async def test_a_signal_ends_the_daemon(number: signal.Signals) -> None:
 
 
 @pytest.mark.case("F39")
-async def test_a_second_signal_ends_it_at_once(fake: FakeUpstream) -> None:
+async def test_shutdown_at_once_by_a_second_signal(fake: FakeUpstream) -> None:
     fake.play(Script([], end="hang"))
     ready: asyncio.Future[Daemon] = asyncio.get_running_loop().create_future()
     parts = parts_of(settings_for(fake.url))
@@ -187,7 +189,7 @@ IMPORTS = (
 
 
 @pytest.mark.slow
-def test_what_only_requests_need_is_not_imported_before_the_port_is_open() -> None:
+def test_start_imports_only_what_is_needed_before_the_port_is_open() -> None:
     command = [sys.executable, "-c", IMPORTS]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert [name for name in done.stdout.split() if name.startswith(LATE)] == []
@@ -223,7 +225,7 @@ class Opening:
         return filled(data, self.port, self._parts[1].token.read_text().strip())
 
 
-async def test_while_the_services_are_opened_health_is_told_and_requests_wait() -> None:
+async def test_start_answers_health_while_services_are_opened() -> None:
     opening = Opening()
     serving = asyncio.ensure_future(opening.run())
     await asyncio.wait_for(opening.begun.wait(), 10)
@@ -237,7 +239,7 @@ async def test_while_the_services_are_opened_health_is_told_and_requests_wait() 
     await asyncio.wait_for(serving, 5)
 
 
-async def test_services_that_cannot_be_opened_end_the_start_and_free_the_port() -> None:
+async def test_start_failure_of_services_ends_the_daemon_and_frees_the_port() -> None:
     opening = Opening()
     serving = asyncio.ensure_future(opening.run())
     await asyncio.wait_for(opening.begun.wait(), 10)

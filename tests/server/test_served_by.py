@@ -33,7 +33,7 @@ OFFICIAL = {"base_url": "https://h.example", "chat": "official", "context": "off
         ("/v1/models", {}, None),
     ],
 )
-def test_a_request_has_its_place(
+def test_served_by_gives_the_place_of_a_request(
     path: str, body: dict[str, Any], where: ServedBy | None
 ) -> None:
     settings = OfficialSettings.model_validate(OFFICIAL)
@@ -42,7 +42,7 @@ def test_a_request_has_its_place(
     assert found is None or found.row.path == path
 
 
-def test_what_is_off_is_off_for_every_model() -> None:
+def test_served_by_off_counts_for_every_model() -> None:
     settings = OfficialSettings(chat=ServedBy.OFF)
     found = choose_where(settings, find_row("/chat")[0], ASKED)
     assert found is not None
@@ -60,6 +60,8 @@ def test_what_is_off_is_off_for_every_model() -> None:
         ("/v1/models", 1),
     ],
 )
-def test_a_body_that_nobody_reads_is_short(path: str, mebibytes: int) -> None:
+def test_body_limit_is_small_where_nobody_reads_the_body(
+    path: str, mebibytes: int
+) -> None:
     settings = OfficialSettings.model_validate(OFFICIAL)
     assert longest_body(settings, find_row(path)[0]) == mebibytes * 2**20

@@ -21,7 +21,7 @@ from tests.fakes.upstream import FakeUpstream, Script, delta, event
 FINISH = Finish(FinishReason.STOP)
 
 
-async def test_a_stream_that_fails_says_so_in_its_text_and_in_its_last_line(
+async def test_streamed_answer_that_fails_says_so_in_its_text_and_in_its_last_line(
     fake: FakeUpstream,
 ) -> None:
     fake.play(Script([delta(content="One"), event({"error": {"message": "broke"}})]))

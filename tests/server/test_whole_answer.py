@@ -82,7 +82,9 @@ async def test_a_whole_answer_that_fails_later_keeps_its_text(
 
 
 @pytest.mark.case("F09")
-async def test_a_rate_limit_with_a_wait_stays_one(fake: FakeUpstream) -> None:
+async def test_whole_answer_keeps_a_rate_limit_with_its_wait(
+    fake: FakeUpstream,
+) -> None:
     fake.play(refusal(429, "slow down", **{"Retry-After": "60"}))
     async with running(settings_for(fake.url)) as editor:
         reply = await editor.post("/chat", {"message": "x"})

@@ -34,7 +34,7 @@ def test_for_whom_a_key_is_looked_for() -> None:
     assert (wanted.named_env, wanted.command) == ("TEAM", ("pass", "x"))
 
 
-def test_a_vault_that_is_made_later_counts_too(paths: Paths) -> None:
+def test_key_sources_include_a_vault_that_is_made_later(paths: Paths) -> None:
     environ = {"BYOK_VAULT_PASSPHRASE": "open sesame"}
     ladder = make_ladder(paths, environ)
     wanted = KeyWanted("box", "https://h/v1")
@@ -73,7 +73,7 @@ async def test_only_an_upstream_that_needs_no_key_works_without() -> None:
         await upstream_key({}, Redactor(), "openai").get()
 
 
-def test_the_token_of_the_official_service_belongs_to_its_address() -> None:
+def test_key_source_of_the_official_token_belongs_to_its_url() -> None:
     official = {"base_url": "https://h.example:8443/base/"}
     wanted = official_wanted(Settings(routing={"official": official}))
     assert wanted.entry == "official@https://h.example:8443"
@@ -110,7 +110,7 @@ def test_the_list_of_keys_says_what_is_wrong_with_one_and_never_shows_it() -> No
     assert "two words" not in source
 
 
-def test_a_store_that_cannot_be_read_is_listed_once() -> None:
+def test_key_sources_report_an_unreadable_store_once() -> None:
     settings = Settings(upstreams={"box": BOX, "other": BOX})
     ring = store_of(FakeRing(error=RuntimeError("x")))
     told = list_keys(settings, settings.upstreams, KeyLadder(environ={}, keyring=ring))

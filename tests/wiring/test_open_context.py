@@ -7,7 +7,7 @@ from byok.platform.paths import find_paths
 from byok.wiring.open_context import open_context
 
 
-async def test_workspaces_of_settings_and_command_line_are_followed(
+async def test_open_context_follows_workspaces_of_settings_and_command_line(
     tmp_path: Path,
 ) -> None:
     paths = find_paths()
@@ -20,7 +20,7 @@ async def test_workspaces_of_settings_and_command_line_are_followed(
     assert [space.root for space in status.workspaces] == [one, str(two)]
 
 
-async def test_without_any_no_file_is_made(tmp_path: Path) -> None:
+async def test_open_context_without_workspaces_makes_no_file(tmp_path: Path) -> None:
     del tmp_path
     paths = find_paths()
     async with open_context(load_settings(paths.config, {}), paths) as context:

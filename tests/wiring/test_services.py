@@ -19,7 +19,7 @@ def two_upstreams(**box: str) -> dict[str, Any]:
     }
 
 
-async def test_other_settings_make_other_upstreams_and_keep_what_is_the_same() -> None:
+async def test_services_reload_keeps_upstreams_with_the_same_settings() -> None:
     """What an upstream has learned is lost only where its own settings change."""
     async with open_services(
         Settings(upstreams=two_upstreams()), find_paths(), ladder=KeyLadder(environ={})
@@ -40,7 +40,7 @@ async def test_other_settings_make_other_upstreams_and_keep_what_is_the_same() -
         assert anew.upstreams["other"] is not old.upstreams["other"]
 
 
-async def test_settings_that_cannot_be_used_leave_everything_as_it_is() -> None:
+async def test_services_reload_with_invalid_settings_changes_nothing() -> None:
     async with open_services(
         Settings(upstreams=two_upstreams()), find_paths(), ladder=KeyLadder(environ={})
     ) as services:
@@ -51,7 +51,7 @@ async def test_settings_that_cannot_be_used_leave_everything_as_it_is() -> None:
         assert dict(again.upstreams) == dict(services.upstreams)
 
 
-async def test_a_chosen_upstream_stays_chosen_whatever_the_settings() -> None:
+async def test_services_reload_keeps_a_chosen_upstream() -> None:
     async with open_services(
         Settings(), find_paths(), upstream="demo", ladder=KeyLadder(environ={})
     ) as services:
@@ -60,7 +60,7 @@ async def test_a_chosen_upstream_stays_chosen_whatever_the_settings() -> None:
     assert new.router.default().id == "byok:demo:echo"
 
 
-async def test_settings_that_were_emptied_send_nothing_elsewhere() -> None:
+async def test_services_reload_of_empty_settings_sends_nothing_elsewhere() -> None:
     """A deleted file or one that an editor emptied is no choice of another vendor."""
     ladder = KeyLadder(environ={"BYOK_KEY_GROQ": "sk-x"})
     settings = Settings(upstreams=two_upstreams())
@@ -73,7 +73,7 @@ async def test_settings_that_were_emptied_send_nothing_elsewhere() -> None:
         assert list(anew.upstreams) == ["demo"]
 
 
-async def test_keys_read_anew_open_no_keyring_for_a_local_server() -> None:
+async def test_services_reload_of_keys_opens_no_keyring_for_a_local_server() -> None:
     """It may ask the user to unlock it; the server has not refused anything."""
     ring = FakeRing()
     ladder = KeyLadder(environ={}, keyring=store_of(ring))

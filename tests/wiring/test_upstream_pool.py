@@ -45,7 +45,7 @@ def test_an_upstream_is_kept_while_what_it_depends_on_stays_equal(
     assert build(pool, **changed)["box"] is after
 
 
-async def test_summaries_are_written_by_the_model_of_the_router_in_force(
+async def test_upstream_pool_writes_summaries_by_the_router_in_force(
     pool: UpstreamPool,
 ) -> None:
     asked: list[str] = []

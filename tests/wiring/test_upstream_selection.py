@@ -33,7 +33,7 @@ def paths() -> Paths:
 # --- the user chose ---
 
 
-async def test_the_settings_come_first_and_nothing_is_looked_for() -> None:
+async def test_upstream_selection_prefers_the_settings_and_looks_for_nothing() -> None:
     settings = Settings(upstreams={"box": BOX, "openai": {}})
     transports = answering("ollama")
     choice = await select_upstreams(settings, "", transports, keys())
@@ -65,7 +65,7 @@ async def test_the_upstream_of_the_command_line_comes_before_those_of_the_settin
     assert transports.requests == []
 
 
-async def test_a_url_wins_over_a_section_that_is_called_custom() -> None:
+async def test_upstream_selection_prefers_a_url_to_a_section_called_custom() -> None:
     settings = Settings(upstreams={"custom": BOX})
     choice = await select_upstreams(
         settings, "https://other.example/v1", answering(), keys()
@@ -76,7 +76,7 @@ async def test_a_url_wins_over_a_section_that_is_called_custom() -> None:
 # --- nobody chose ---
 
 
-async def test_the_first_local_server_that_answers_is_taken() -> None:
+async def test_upstream_selection_takes_the_first_local_server_that_answers() -> None:
     transports = answering("vllm", "lmstudio")
     choice = await select_upstreams(
         Settings(), "", transports, keys(OPENAI_API_KEY="sk-x")
@@ -121,7 +121,7 @@ async def test_without_a_local_server_an_upstream_with_a_key_is_taken(
     assert choice.reason == f"its key is in {source}"
 
 
-async def test_without_anything_the_demo_answers_and_the_reason_says_so() -> None:
+async def test_upstream_selection_falls_back_to_the_demo_with_a_reason() -> None:
     choice = await select_upstreams(Settings(), "", answering(), keys())
     assert {n: u.type for n, u in choice.upstreams.items()} == {"demo": "demo"}
     assert "no local server answers" in choice.reason
@@ -129,7 +129,7 @@ async def test_without_anything_the_demo_answers_and_the_reason_says_so() -> Non
     assert "--upstream" in choice.reason
 
 
-async def test_what_was_found_once_stays_whatever_answers_later() -> None:
+async def test_upstream_selection_of_a_local_server_stays() -> None:
     found = await select_upstreams(Settings(), "", answering("ollama"), keys())
     transports, ladder = answering("lmstudio"), keys(OPENAI_API_KEY="sk-x")
     later = await select_upstreams(Settings(), "", transports, ladder, found)
@@ -143,7 +143,7 @@ async def test_the_demo_gives_way_to_the_first_upstream_that_is_found() -> None:
     assert list(later.upstreams) == ["ollama"]
 
 
-async def test_a_keyring_that_fails_does_not_stop_the_start() -> None:
+async def test_upstream_selection_survives_a_keyring_failure() -> None:
     ladder = KeyLadder(environ={}, keyring=store_of(FakeRing(error=RuntimeError("x"))))
     choice = await select_upstreams(Settings(), "", answering(), ladder)
     assert list(choice.upstreams) == ["demo"]

@@ -71,7 +71,7 @@ def test_how_an_upstream_is_reached(
         ({"type": "openrouter"}, ""),
     ],
 )
-def test_a_vendors_quirks_follow_its_type_or_its_address(
+def test_upstream_quirks_follow_the_type_or_the_address(
     section: dict[str, Any], vendor: str
 ) -> None:
     settings = Settings(upstreams={"box": section})
@@ -80,7 +80,7 @@ def test_a_vendors_quirks_follow_its_type_or_its_address(
     assert (*spec.fim,) == fim_profile_of(vendor).modes
 
 
-def test_a_way_to_fill_gaps_that_the_user_chose_is_the_only_one() -> None:
+def test_upstream_fim_mode_of_the_settings_is_the_only_one() -> None:
     settings = Settings(
         upstreams={"box": {"type": "llamacpp"}}, completion={"way": "template"}
     )
@@ -118,7 +118,7 @@ async def test_an_upstream_is_asked_by_its_route() -> None:
         ("http://127.0.0.1:9", ("", "common.pem")),
     ],
 )
-async def test_the_official_service_is_asked_by_its_route(
+async def test_upstream_official_service_is_requested_by_its_route(
     base_url: str, route: tuple[str, str]
 ) -> None:
     network = {"proxy": "http://common:1", "ca_file": "common.pem"}

@@ -48,7 +48,7 @@ async def test_a_body_of_just_the_limit_is_read() -> None:
     assert await read_body(posted(b"{}", b" " * 8), 10) == b"{}" + b" " * 8
 
 
-async def test_reading_stops_where_the_limit_is_passed() -> None:
+async def test_body_reading_stops_at_the_size_limit() -> None:
     endless = posted(b"{}", b" " * 9, ends=False)
     with pytest.raises(BadRequest) as caught:
         await asyncio.wait_for(read_body(endless, 10), 5)

@@ -4,7 +4,7 @@ from byok.routing import EndpointGroup
 from byok.server.http.deadlines import OfficialTiming
 
 
-def test_each_group_has_its_time() -> None:
+def test_deadline_of_each_endpoint_group() -> None:
     timing = OfficialTiming()
     assert (
         timing.until_first(EndpointGroup.MODELS)

@@ -18,7 +18,7 @@ from byok.server.http.exchange import HttpExchange
         ("/v1/models", {"code", "message", "type", "param"}),
     ],
 )
-def test_an_error_has_the_shape_that_its_client_reads(
+def test_exchange_error_has_the_shape_that_its_client_reads(
     path: str, keys: set[str]
 ) -> None:
     record = RequestRecord("r1")

@@ -41,7 +41,7 @@ async def turns(count: int = 5) -> None:
         await asyncio.sleep(0)
 
 
-async def test_one_more_than_the_limit_is_told_to_come_again() -> None:
+async def test_gate_refuses_one_more_than_the_limit() -> None:
     gate = Gate(streams=2, waiting=0, seconds=5)
     async with gate.enter(), gate.enter():
         with pytest.raises(NotReady) as caught:
@@ -53,7 +53,7 @@ async def test_one_more_than_the_limit_is_told_to_come_again() -> None:
         pass  # there is room again
 
 
-async def test_who_will_not_wait_is_told_at_once() -> None:
+async def test_gate_without_a_queue_refuses_at_once() -> None:
     gate = Gate(streams=1, waiting=5, seconds=60)
     async with gate.enter(wait=False):
         with pytest.raises(NotReady, match="Too many"):
@@ -61,7 +61,7 @@ async def test_who_will_not_wait_is_told_at_once() -> None:
                 pass
 
 
-async def test_the_waiting_room_is_served_in_order_and_has_an_end() -> None:
+async def test_gate_queue_is_served_in_order_and_is_limited() -> None:
     gate, seen = Gate(streams=1, waiting=2, seconds=5), list[str]()
     visitors = [Visitor(gate, name, seen) for name in "abcd"]
     await turns()
@@ -75,7 +75,7 @@ async def test_the_waiting_room_is_served_in_order_and_has_an_end() -> None:
     assert seen == ["a", "b", "c"]
 
 
-async def test_a_newcomer_does_not_overtake_who_waits() -> None:
+async def test_gate_newcomer_does_not_overtake_the_queue() -> None:
     gate, seen = Gate(streams=1, waiting=2, seconds=5), list[str]()
     first = Visitor(gate, "first", seen)
     second = Visitor(gate, "second", seen)
@@ -89,7 +89,7 @@ async def test_a_newcomer_does_not_overtake_who_waits() -> None:
     assert seen == ["first", "second", "third"]
 
 
-async def test_waiting_ends_after_its_time_and_frees_the_chair() -> None:
+async def test_gate_queue_timeout_frees_the_place() -> None:
     gate = Gate(streams=1, waiting=1, seconds=0.01)
     async with gate.enter():
         for _ in range(3):
@@ -100,7 +100,7 @@ async def test_waiting_ends_after_its_time_and_frees_the_chair() -> None:
 
 
 @pytest.mark.case("F15")
-async def test_who_leaves_while_waiting_frees_the_chair() -> None:
+async def test_gate_client_that_leaves_the_queue_frees_the_place() -> None:
     gate = Gate(streams=1, waiting=1, seconds=5)
     first, second = Visitor(gate), Visitor(gate)
     await turns()
@@ -113,7 +113,7 @@ async def test_who_leaves_while_waiting_frees_the_chair() -> None:
     await soon(asyncio.gather(first.task, third.task))
 
 
-async def test_a_failure_inside_gives_the_place_back() -> None:
+async def test_gate_frees_the_place_after_a_failure() -> None:
     gate = Gate(streams=1, waiting=0, seconds=5)
     with pytest.raises(ZeroDivisionError):
         async with gate.enter(), gate.raise_on_stop():
@@ -122,14 +122,14 @@ async def test_a_failure_inside_gives_the_place_back() -> None:
         pass
 
 
-async def test_a_timeout_of_the_answer_itself_stays_one() -> None:
+async def test_gate_does_not_mistake_a_timeout_of_the_answer_for_its_own() -> None:
     gate = Gate(streams=1, waiting=0, seconds=5)
     with pytest.raises(TimeoutError):
         async with gate.enter(), gate.raise_on_stop():
             raise TimeoutError
 
 
-async def test_stopping_waits_for_answers_and_then_ends_them() -> None:
+async def test_gate_stop_waits_for_answers_and_then_ends_them() -> None:
     gate = Gate(streams=2, waiting=0, seconds=5)
     quick, endless = Visitor(gate), Visitor(gate)
     await turns()
@@ -143,7 +143,7 @@ async def test_stopping_waits_for_answers_and_then_ends_them() -> None:
     assert caught.value.code == "shutting_down"
 
 
-async def test_an_answer_that_takes_its_time_to_end_can_be_hurried() -> None:
+async def test_gate_stop_can_be_hurried() -> None:
     gate, leaves = Gate(streams=1, waiting=0, seconds=5), asyncio.Event()
 
     async def slow() -> None:
@@ -163,7 +163,7 @@ async def test_an_answer_that_takes_its_time_to_end_can_be_hurried() -> None:
         await soon(answer)
 
 
-async def test_stopping_is_quick_where_nothing_is_under_way() -> None:
+async def test_gate_stop_is_quick_without_requests() -> None:
     gate = Gate(streams=1, waiting=0, seconds=5)
     await asyncio.wait_for(gate.stop(grace=60), 5)
     with pytest.raises(NotReady, match="shutting down"):
@@ -171,7 +171,7 @@ async def test_stopping_is_quick_where_nothing_is_under_way() -> None:
             pass
 
 
-async def test_who_waits_when_byok_stops_is_not_let_in_any_more() -> None:
+async def test_gate_queue_is_refused_when_byok_stops() -> None:
     gate, seen = Gate(streams=1, waiting=1, seconds=5), list[str]()
     first = Visitor(gate, "first", seen)
     second = Visitor(gate, "second", seen)

@@ -38,7 +38,9 @@ def asked(
 
 @pytest.mark.parametrize("host", [OWN, f"localhost:{PORT}", f"[::1]:{PORT}"])
 @pytest.mark.parametrize("change", [str.lower, str.upper])
-def test_the_three_own_names_pass(guard: Guard, host: str, change: type[str]) -> None:
+def test_guard_accepts_the_three_own_host_names(
+    guard: Guard, host: str, change: type[str]
+) -> None:
     guard.check_origin(asked(host=change(host)))
 
 
@@ -83,7 +85,7 @@ def test_the_three_own_names_pass(guard: Guard, host: str, change: type[str]) ->
         ),
     ],
 )
-def test_a_foreign_head_is_turned_away(
+def test_guard_refuses_a_foreign_host_or_origin(
     guard: Guard, request_: BaseRequest, status: int, code: str
 ) -> None:
     with pytest.raises(ByokError) as caught:
@@ -91,7 +93,7 @@ def test_a_foreign_head_is_turned_away(
     assert (caught.value.status, caught.value.code) == (status, code)
 
 
-def test_nobody_passes_before_the_port_is_known(tmp_path: Path) -> None:
+def test_guard_refuses_everything_before_the_port_is_known(tmp_path: Path) -> None:
     guard = Guard(TokenCheck(tmp_path / "token"))
     with pytest.raises(ByokError, match="Host"):
         guard.check_origin(asked())
@@ -100,7 +102,7 @@ def test_nobody_passes_before_the_port_is_known(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("length", "refused"), [("9", False), ("10", False), ("11", True)]
 )
-def test_a_declared_length_up_to_the_limit_passes(
+def test_guard_accepts_a_declared_length_up_to_the_limit(
     guard: Guard, length: str, refused: bool
 ) -> None:
     request = asked(("Content-Length", length))
@@ -112,7 +114,7 @@ def test_a_declared_length_up_to_the_limit_passes(
     assert (caught.value.status, caught.value.code) == (413, "body_too_large")
 
 
-def test_a_request_without_the_token_is_told_where_to_find_it(guard: Guard) -> None:
+def test_guard_refuses_a_missing_token_and_says_where_to_find_it(guard: Guard) -> None:
     with pytest.raises(ByokError) as caught:
         guard.check_token({})
     assert (caught.value.status, caught.value.code) == (401, "unauthorized")
@@ -136,7 +138,7 @@ def test_a_request_without_the_token_is_told_where_to_find_it(guard: Guard) -> N
         ({"Content-Type": JSON, "Expect": "banana"}, 417),
     ],
 )
-def test_the_content_must_be_plain_json(
+def test_guard_requires_plain_json(
     guard: Guard, headers: dict[str, str], status: int
 ) -> None:
     found = 200
@@ -147,11 +149,11 @@ def test_the_content_must_be_plain_json(
     assert found == status
 
 
-def test_a_limit_is_named_in_mib() -> None:
+def test_guard_names_the_size_limit_in_mib() -> None:
     assert "64 MiB" in str(too_large(64 * 2**20))
 
 
-def test_what_is_refused_is_counted_and_told_every_ten_seconds(
+def test_guard_counts_refusals_and_logs_them_every_ten_seconds(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     moments = iter((0.0, 1.0, 9.9, 10.0, 11.0))

@@ -6,7 +6,7 @@ import threading
 from byok.server.http.large import LargeBodies
 
 
-async def test_a_small_body_is_understood_at_once_and_here() -> None:
+async def test_small_bodies_are_parsed_in_the_event_loop() -> None:
     bodies = LargeBodies(large=10, at_once=1)
     async with bodies.room(10), bodies.room(9) as run:
         assert await run(threading.get_ident) == threading.get_ident()
@@ -20,7 +20,7 @@ async def test_a_large_or_unknown_one_is_understood_elsewhere() -> None:
         assert await same(threading.get_ident) != here
 
 
-async def test_only_so_many_at_once() -> None:
+async def test_large_bodies_are_parsed_a_few_at_once() -> None:
     bodies = LargeBodies(large=10, at_once=2)
     inside = most = 0
 

@@ -62,7 +62,7 @@ async def serving(handler: Handler, connections: int = 8) -> AsyncIterator[int]:
     ],
     ids=["control", "no colon", "version", "no request", "headers", "target"],
 )
-async def test_what_is_no_http_is_neither_echoed_nor_logged(
+async def test_http_protocol_neither_echoes_nor_logs_invalid_http(
     head: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with serving(Handler()) as port, connected(port) as connection:
@@ -74,7 +74,7 @@ async def test_what_is_no_http_is_neither_echoed_nor_logged(
     assert "a-canary" not in caplog.text
 
 
-async def test_a_fault_that_nobody_caught_is_told_without_its_words() -> None:
+async def test_http_protocol_reports_an_unhandled_error_without_its_words() -> None:
     async with serving(Handler(ValueError("a-canary"))) as port:
         answer = await ask(port, GET)
     assert (answer.status, answer.code) == (500, "internal")
@@ -82,7 +82,7 @@ async def test_a_fault_that_nobody_caught_is_told_without_its_words() -> None:
     assert b"a-canary" not in answer.body
 
 
-async def test_one_connection_serves_one_request_after_another() -> None:
+async def test_http_protocol_serves_one_request_after_another() -> None:
     async with serving(Handler()) as port, connected(port) as connection:
         await connection.send(GET * 3)
         for _ in range(3):
@@ -90,7 +90,7 @@ async def test_one_connection_serves_one_request_after_another() -> None:
 
 
 @pytest.mark.case("F15")
-async def test_the_handler_ends_when_the_client_leaves() -> None:
+async def test_http_protocol_cancels_the_handler_when_the_client_leaves() -> None:
     handler = Handler(waits=True)
     async with serving(handler) as port:
         async with connected(port) as connection:
@@ -101,7 +101,7 @@ async def test_the_handler_ends_when_the_client_leaves() -> None:
 
 
 @pytest.mark.case("F17")
-async def test_a_connection_too_many_is_closed_where_all_showed_the_token(
+async def test_connection_limit_refuses_one_more_where_all_are_authenticated(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with serving(Handler(), 2) as port:
@@ -118,7 +118,7 @@ async def test_a_connection_too_many_is_closed_where_all_showed_the_token(
 
 
 @pytest.mark.case("F17")
-async def test_connections_that_say_nothing_make_room_for_one_that_does() -> None:
+async def test_connection_limit_closes_idle_connections_first() -> None:
     async with (
         serving(Handler(), 3) as port,
         connected(port) as used,
@@ -134,7 +134,7 @@ async def test_connections_that_say_nothing_make_room_for_one_that_does() -> Non
 
 
 @pytest.mark.case("B111")
-async def test_of_those_without_the_token_the_oldest_makes_room() -> None:
+async def test_connection_limit_closes_the_oldest_without_the_token() -> None:
     async with (
         serving(Handler(), 3) as port,
         connected(port) as known,
@@ -153,14 +153,14 @@ async def test_of_those_without_the_token_the_oldest_makes_room() -> None:
 
 
 @pytest.mark.case("B111")
-async def test_who_reads_no_answer_makes_room_too() -> None:
+async def test_connection_limit_closes_clients_that_read_no_answer() -> None:
     async with serving(Handler(), 1) as port, connected(port) as deaf:
         await deaf.send(GET * 20)
         assert (await ask(port, GET)).status == 200
 
 
 @pytest.mark.case("B28", "B29", "F17")
-async def test_the_limits_reach_the_connection() -> None:
+async def test_connection_limits_reach_the_connection() -> None:
     connection = HttpServer(Handler(), 8)()
     assert connection.keepalive_timeout == 75
     assert (connection.max_line_size, connection.max_headers) == (8190, 64)

@@ -18,7 +18,7 @@ from byok.server.http.reply import (
 )
 
 
-def test_an_object_is_answered_as_json_that_nobody_keeps() -> None:
+def test_reply_of_an_object_is_json_without_caching() -> None:
     response = json_response({"a": "é\u2028"}, 201)
     assert response.status == 201
     assert response.body == '{"a":"é\\u2028"}\n'.encode()
@@ -27,7 +27,7 @@ def test_an_object_is_answered_as_json_that_nobody_keeps() -> None:
     assert response.headers["Server"] == "byok"
 
 
-def test_an_error_has_one_shape_and_no_secret() -> None:
+def test_reply_of_an_error_has_one_shape_and_no_secret() -> None:
     redactor = Redactor()
     redactor.add("a-canary-of-a-key")
     error = BadRequest("bad a-canary-of-a-key", code="odd", hint="a-canary-of-a-key")
@@ -62,7 +62,7 @@ def test_an_error_has_one_shape_and_no_secret() -> None:
         pytest.param(internal_error(), 500, None, False, id="internal"),
     ],
 )
-def test_the_status_the_wait_and_the_connection_follow_the_error(
+def test_reply_status_retry_after_and_connection_follow_the_error(
     error: ByokError, status: int, retry_after: str | None, closes: bool
 ) -> None:
     response = error_response(error, "id", Redactor())

@@ -42,7 +42,7 @@ def listening(port: int) -> Iterator[list[socket.socket]]:
 
 @ipv6
 @pytest.mark.case("B99")
-def test_port_0_is_one_free_port_on_both_addresses() -> None:
+def test_port_zero_is_one_free_port_on_both_addresses() -> None:
     with listening(0) as sockets:
         names = [sock.getsockname()[:2] for sock in sockets]
     port = names[0][1]
@@ -51,7 +51,7 @@ def test_port_0_is_one_free_port_on_both_addresses() -> None:
 
 
 @pytest.mark.parametrize(("host", "family"), BOTH)
-def test_a_port_taken_on_either_address_is_refused(
+def test_port_taken_on_either_address_is_refused(
     host: str, family: socket.AddressFamily
 ) -> None:
     with closing(socket.socket(family, socket.SOCK_STREAM)) as other:
@@ -66,7 +66,7 @@ def test_a_port_taken_on_either_address_is_refused(
 
 
 @pytest.mark.parametrize(("host", "family"), BOTH)
-def test_a_connection_is_taken_on_either_address(
+def test_socket_accepts_on_either_address(
     host: str, family: socket.AddressFamily
 ) -> None:
     with listening(0) as sockets, closing(socket.socket(family)) as client:
@@ -74,7 +74,7 @@ def test_a_connection_is_taken_on_either_address(
         client.connect((host, sockets[0].getsockname()[1]))
 
 
-def test_a_port_is_free_again_as_soon_as_it_is_closed() -> None:
+def test_port_is_free_again_as_soon_as_it_is_closed() -> None:
     with listening(0) as sockets:
         port = sockets[0].getsockname()[1]
     with listening(port) as again:
@@ -82,7 +82,7 @@ def test_a_port_is_free_again_as_soon_as_it_is_closed() -> None:
 
 
 @pytest.mark.case("B99")
-def test_no_module_names_an_address_of_the_network() -> None:
+def test_socket_addresses_are_loopback_in_every_module() -> None:
     modules = list(Path(byok.__file__).parent.rglob("*.py"))
     assert len(modules) > 50
     for module in modules:
@@ -92,7 +92,7 @@ def test_no_module_names_an_address_of_the_network() -> None:
 
 
 @pytest.mark.case("F44")
-def test_without_ipv6_there_is_ipv4_alone_and_a_warning(
+def test_socket_without_ipv6_is_ipv4_alone_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Old(socket.socket):

@@ -47,7 +47,7 @@ async def test_a_silent_upstream_gives_a_head_and_heartbeats(
         response.close()
 
 
-async def test_heartbeats_go_on_between_texts_and_hurt_none(
+async def test_stream_heartbeats_go_on_between_texts_and_hurt_none(
     fake: FakeUpstream,
 ) -> None:
     first, last, *rest = answer("One ", "two.")
@@ -63,7 +63,7 @@ async def test_heartbeats_go_on_between_texts_and_hurt_none(
     assert [line for line in reply.lines if line["stop_reason"]] == [reply.last]
 
 
-async def test_a_quick_answer_has_the_facts_once_and_no_heartbeat(
+async def test_stream_of_a_quick_answer_has_the_facts_once_and_no_heartbeat(
     fake: FakeUpstream,
 ) -> None:
     async with running(settings_for(fake.url)) as editor:

@@ -25,5 +25,5 @@ from byok.server.http.user_agent import client_of
         ("", ""),
     ],
 )
-def test_a_client_is_told_by_family_and_version(header: str, client: str) -> None:
+def test_user_agent_is_shown_as_family_and_version(header: str, client: str) -> None:
     assert client_of(header) == client
