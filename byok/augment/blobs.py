@@ -116,7 +116,7 @@ def checkpoint_reply(checkpoint: str | None) -> dict[str, Any]:
     """
     if checkpoint is None:
         raise BadRequest(
-            "The checkpoint to start from is unknown here.",
+            "The base checkpoint is unknown.",
             code="checkpoint_not_found",
             hint="Send all names again, with checkpoint_id null.",
             status=404,
@@ -127,5 +127,7 @@ def checkpoint_reply(checkpoint: str | None) -> dict[str, Any]:
 def _check_count(count: int, limit: int) -> None:
     if count > limit:
         raise BadRequest(
-            f"At most {limit:,} names at once.", code="too_many_names", status=422
+            f"At most {limit:,} names are allowed in a request.",
+            code="too_many_names",
+            status=422,
         )

@@ -48,7 +48,7 @@ STOP_REASONS = {
 
 
 _NOTHING = Notice(
-    "The model answered with nothing. Try again, or another model.", "upstream_empty"
+    "The model gave an empty answer. Try again, or use another model.", "upstream_empty"
 )
 
 

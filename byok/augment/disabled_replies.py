@@ -37,9 +37,9 @@ class Off:
 def disabled_error(group: EndpointGroup) -> BadRequest:
     """Return the error for a group that is disabled."""
     return BadRequest(
-        f"The group {group} is switched off.",
+        f"The endpoint group {group} is disabled.",
         code="switched_off",
-        hint=f"The setting {group} of [routing.official] says so.",
+        hint=f"See the setting {group} in [routing.official].",
         status=422,
     )
 

@@ -152,6 +152,6 @@ class Unfenced:
             return
         between = "".join(self._behind[1:])
         if self._code and (not self._fenced or is_talk(between, announcing=True)):
-            raise uncertain("mixes words and code, so it is uncertain what is which")
+            raise uncertain("mixes words and code that cannot be told apart")
         behind, self._behind = self._behind, None
         yield "".join((*behind, line))

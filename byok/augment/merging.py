@@ -53,7 +53,7 @@ def merge_models(official: Json, ours: Json, groups: Collection[EndpointGroup]) 
         UpstreamGarbled: the reply is not one of /get-models.
     """
     if not isinstance(official.get("feature_flags"), dict):
-        raise UpstreamGarbled("its list of models is none.")
+        raise UpstreamGarbled("its reply is not a list of models.")
     with_theirs = EndpointGroup.CHAT in groups
     names = {model["name"] for model in ours["models"]}
     theirs = objects(official, "models") if with_theirs else []

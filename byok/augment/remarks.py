@@ -175,7 +175,7 @@ class OnlyBlock:
             inside, outside = lines[start : more[0]], [*before, *lines[more[0] :]]
             if self._has_known(inside) and not self._has_known(outside):
                 return start
-        raise uncertain("mixes words and code, so it is uncertain what is which")
+        raise uncertain("mixes words and code that cannot be told apart")
 
     def _is_wrapped(self, lines: list[str]) -> bool:
         """Tell whether a fence surrounds the text, which begins as it did before."""

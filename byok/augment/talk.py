@@ -92,7 +92,7 @@ def uncertain(what: str) -> UpstreamGarbled:
     return UpstreamGarbled(
         f"The model's answer {what}; nothing was changed.",
         code="upstream_remark",
-        hint="Try again, or another model.",
+        hint="Try again, or use another model.",
     )
 
 

@@ -14,7 +14,7 @@ from byok.stage import Stage
 def empty_answer_error() -> UpstreamEmpty:
     """Return the error for an answer without text."""
     return UpstreamEmpty(
-        "The model answered with nothing.",
+        "The model gave an empty answer.",
         hint="Try again, or another model.",
         retryable=True,
     )

@@ -64,8 +64,8 @@ def _result(call: ToolCall, broken: BrokenCall) -> ToolResult:
     start, end = max(0, at - _AROUND), at + _AROUND
     place = f"{'…' if start else ''}{raw[start:end]}{'…' if raw[end:] else ''}"
     told = (
-        "ERROR: the tool was not run, because the arguments of this call are no valid "
-        f"JSON: {broken.problem} (character {at}). They read there:\n{place}\n"
+        "ERROR: the tool was not run, because the arguments of this call are not valid "
+        f"JSON: {broken.problem} (character {at}). The text there is:\n{place}\n"
         "Make the call again, as one JSON object. Inside its strings a backslash is "
         'written \\\\, a quotation mark \\" and a line break \\n.'
     )

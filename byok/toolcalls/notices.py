@@ -11,7 +11,7 @@ def incomplete_notice(names: Iterable[str]) -> Notice:
     """Return the sentence about calls that were cut; a name may be empty."""
     tools = ", ".join(dict.fromkeys(n[:_LONGEST_NAME] or "a tool" for n in names))
     return Notice(
-        f"The model's call of {tools} came incomplete and was not passed on; "
+        f"The model's call of {tools} was incomplete and was not passed on; "
         "ask it to try again.",
         "tool_call_incomplete",
     )
@@ -21,7 +21,7 @@ def invalid_notice(name: str) -> Notice:
     """Return the sentence about a call whose arguments are not JSON."""
     return Notice(
         f"The model's call of {name[:_LONGEST_NAME]} was not passed on, because its "
-        "arguments are no valid JSON; ask it to try again.",
+        "arguments are not valid JSON; ask it to try again.",
         "tool_call_invalid",
     )
 

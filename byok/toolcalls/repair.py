@@ -104,7 +104,7 @@ def repair_arguments(
 def _require_json(raw: str) -> str:
     if is_object(raw):
         return raw
-    raise Unrepairable("no JSON, and tools.repair is off")
+    raise Unrepairable("not JSON, and tools.repair is off")
 
 
 def _read(raw: str) -> tuple[dict[str, Any], list[str]]:
@@ -127,7 +127,7 @@ def _read(raw: str) -> tuple[dict[str, Any], list[str]]:
             break
         rules.append("double-encoded JSON")
         text = value
-    raise Unrepairable("no JSON object")
+    raise Unrepairable("not a JSON object")
 
 
 def _parse(text: str) -> Any:

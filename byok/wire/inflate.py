@@ -27,7 +27,7 @@ class Inflate:
         self._raw = name in ("", "identity")
         if not self._raw and name not in _WINDOW:
             raise UpstreamGarbled(
-                f"its answer is compressed ({name[:20]}), which was not asked for.",
+                f"its answer has an unsupported compression ({name[:20]}).",
                 code="upstream_encoding",
             )
         self._window = _WINDOW.get(name, 0)
@@ -53,7 +53,7 @@ class Inflate:
         cut = self._decoder.unconsumed_tail or len(plain) > MAX_PER_READ
         if cut or self._total > MAX_TOTAL:
             raise UpstreamGarbled(
-                "its compressed answer expands beyond every measure.",
+                "its answer is too large when decompressed.",
                 code="upstream_event_too_large",
             )
         if plain:

@@ -113,7 +113,7 @@ def _stdlib(raw: bytes, *, read_float: Callable[[str], float] = _finite) -> Any:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"no UTF-8 at byte {error.start}") from None
+        raise ValueError(f"not UTF-8 at byte {error.start}") from None
     try:
         return json.loads(  # noqa: TID251 - the one place that may, see above
             text, parse_constant=_refuse, parse_float=read_float
@@ -124,7 +124,7 @@ def _stdlib(raw: bytes, *, read_float: Callable[[str], float] = _finite) -> Any:
 
 
 def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _repair_strings(value: Any) -> Any:
@@ -169,7 +169,9 @@ def _deeper_than(value: Any, limit: int, raw: bytes) -> bool:
 
 def _too_deep(raw: bytes) -> BadRequest:
     if raw.count(b"[") + raw.count(b"{") > _MAX_OPENERS:
-        return BadRequest("The body is not JSON: it only opens.", code="bad_json")
+        return BadRequest(
+            "The body is not JSON: its brackets are never closed.", code="bad_json"
+        )
     return BadRequest(
         f"The body is nested deeper than {MAX_DEPTH} levels.",
         code="json_too_complex",

@@ -166,7 +166,7 @@ class Lenient:
             pieces.append(plain.group())
             self._at = plain.end()
             if self._at >= len(self._text):
-                raise self._syntax_error("a string was left open")
+                raise self._syntax_error("a string is not closed")
             if self._text[self._at] == quote:
                 self._at += 1
                 break
@@ -190,7 +190,7 @@ class Lenient:
                     self._note("python escape")
                 self._at += 2 + size
                 return chr(code)
-        raise self._syntax_error("a broken escape")
+        raise self._syntax_error("an invalid escape")
 
     def _scalar(self) -> Any:
         if word := _WORD.match(self._text, self._at):
@@ -203,7 +203,7 @@ class Lenient:
         elif number := _NUMBER.match(self._text, self._at):
             self._at = number.end()
             return self._number(number.group())
-        raise self._syntax_error("no JSON value")
+        raise self._syntax_error("not a JSON value")
 
     def _number(self, digits: str) -> int | float:
         try:

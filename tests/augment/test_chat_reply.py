@@ -165,9 +165,9 @@ def test_byoks_own_failure_is_an_end_of_turn() -> None:
 
 @pytest.mark.parametrize("error", [None, BROKE])
 def test_a_notice_is_shown_and_never_comes_back(error: ByokError | None) -> None:
-    notice = Notice("A call\n came incomplete.", "tool_call_incomplete")
+    notice = Notice("A call\n was incomplete.", "tool_call_incomplete")
     chunks = written(TextDelta("Hi."), notice, STOP, error=error)
-    assert "\n[byok] A call came incomplete." in texts(chunks)
+    assert "\n[byok] A call was incomplete." in texts(chunks)
     assert "[byok]" not in repr(nodes(chunks))
     assert [n["content"] for n in nodes(chunks) if n["type"] == 0] == ["Hi."]
     kept_by_client = {"response_text": collect(chunks)["text"]}
@@ -267,7 +267,7 @@ ASKED = ChatRequest((Message(Role.USER, (TextPart("Hi"),)),))
 )
 def test_an_answer_without_a_word_says_so(events: tuple[StreamEvent, ...]) -> None:
     chunks = written(*events, chat=ASKED)
-    assert texts(chunks)[-1].startswith("\n[byok] The model answered with nothing.")
+    assert texts(chunks)[-1].startswith("\n[byok] The model gave an empty answer.")
     assert chunks[-1]["error"]["code"] == "upstream_empty"
     assert chunks[-1]["stop_reason"] == 1
 

@@ -96,7 +96,7 @@ def test_each_upload_is_acknowledged_at_its_place() -> None:
 def test_a_checkpoint_and_a_question_have_the_fields_that_sdks_need() -> None:
     assert off("/checkpoint-blobs").lines == [{"new_checkpoint_id": CHECKPOINT}]
     [answer] = off("/agents/codebase-retrieval").lines
-    assert "context is switched off" in answer["formatted_retrieval"]
+    assert "context is disabled" in answer["formatted_retrieval"]
 
 
 @pytest.mark.parametrize("row", [r for r in ENDPOINTS if isinstance(r, ConstantReply)])
@@ -115,5 +115,5 @@ def test_what_is_not_served_is_still_not_served(row: Refused) -> None:
 def test_a_service_without_such_an_answer_says_so() -> None:
     row = ROWS["/get-models"]
     assert isinstance(row, Local)
-    with pytest.raises(BadRequest, match="models is switched off"):
+    with pytest.raises(BadRequest, match="models is disabled"):
         off_answer(row, EndpointGroup.MODELS, {}, "")

@@ -144,7 +144,7 @@ def test_a_second_block_is_never_part_of_the_first(
 
 def test_words_between_pieces_of_code_are_not_taken_for_code() -> None:
     answer = "```\nx = 1\n```\nThen you run it.\n```\nls\n```\n"
-    with pytest.raises(UpstreamGarbled, match="uncertain"):
+    with pytest.raises(UpstreamGarbled, match="cannot be told apart"):
         list(drain(Unfenced(code=True), answer))
     assert unfenced(answer).startswith("x = 1\n```\nThen")
 
@@ -155,7 +155,7 @@ def test_words_between_pieces_of_code_are_not_taken_for_code() -> None:
 )
 def test_an_example_behind_the_code_is_never_put_in(between: str) -> None:
     answer = f"```py\nx = 1\n```\n{between}```\nls\n```\n"
-    with pytest.raises(UpstreamGarbled, match="uncertain"):
+    with pytest.raises(UpstreamGarbled, match="cannot be told apart"):
         list(drain(Unfenced(code=True, fenced=False), answer))
 
 

@@ -41,7 +41,7 @@ def test_nothing_said_is_no_replacement(said: str) -> None:
     lines = reply()
     assert lines.feed(TextDelta(said)) == []
     lines.feed(Finish(FinishReason.STOP))
-    with pytest.raises(UpstreamGarbled, match="nothing"):
+    with pytest.raises(UpstreamGarbled, match="empty answer"):
         lines.flush()
 
 

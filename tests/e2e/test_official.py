@@ -130,7 +130,7 @@ async def test_a_model_that_is_off_is_an_error(
         got = await editor.post(UNARY[group], raw=BODY)
     assert got.status == 422
     assert got.json["error"]["code"] == "switched_off"
-    assert f"The group {group} is switched off." in got.json["message"]
+    assert f"The endpoint group {group} is disabled." in got.json["message"]
     assert fake.requests == []
 
 
@@ -141,8 +141,8 @@ async def test_a_chat_stream_that_is_off_says_so_in_one_line(
         got = await editor.chat("Hello.")
     assert got.status == 200
     assert [line["text"] for line in got.lines if line["text"]] == [
-        "\n[byok] The group chat is switched off. "
-        "The setting chat of [routing.official] says so."
+        "\n[byok] The endpoint group chat is disabled. "
+        "See the setting chat in [routing.official]."
     ]
     assert got.last["error"]["code"] == "switched_off"
     assert got.last["stop_reason"] == 1
@@ -160,7 +160,7 @@ async def test_uploads_to_a_group_that_is_off_are_taken_and_forgotten(
         status = await editor.post("/byok/index/status")
     assert sent.json == {"blob_names": ["a" * 64]}
     assert made.json == {"new_checkpoint_id": "off"}
-    assert "switched off" in found.json["formatted_retrieval"]
+    assert "is disabled" in found.json["formatted_retrieval"]
     assert status.json["totals"].get("blobs", 0) == 0
 
 

@@ -132,7 +132,7 @@ async def test_a_call_that_hits_the_limit_is_not_run(llama: str, most: int) -> N
     assert got.text.startswith("Now I write.\n")
     assert got.last["stop_reason"] == 2
     if choice["message"].get("tool_calls"):
-        assert "[byok] The model's call of write_file came incomplete" in got.text
+        assert "[byok] The model's call of write_file was incomplete" in got.text
 
 
 async def test_the_result_of_a_tool_is_answered(editor: Editor) -> None:

@@ -109,4 +109,4 @@ async def test_tool_call_retry_can_be_switched_off(fake: FakeUpstream) -> None:
     assert len(fake.requests) == 1
     assert reply.tool_uses == []
     assert "[byok] The model's call of read was not passed on" in reply.text
-    assert "no valid JSON" in reply.text
+    assert "not valid JSON" in reply.text

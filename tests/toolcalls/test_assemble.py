@@ -374,7 +374,7 @@ def test_a_complete_tool_call_with_invalid_json_is_not_called_incomplete(
     told = notice(list(drain(stage, events)))
     assert told.code == "tool_call_invalid"
     assert "view" in told.text
-    assert "no valid JSON" in told.text
+    assert "not valid JSON" in told.text
     assert [one.call for one in stage.broken] == [ToolCall("x", "view", raw)]
     assert stage.others == 0
 
@@ -385,7 +385,7 @@ def test_a_broken_tool_call_names_the_position_of_the_error() -> None:
     events: list[StreamEvent] = [Delta(0, "x", "f", A), broken_one, DONE]
     list(drain(stage, events))
     [broken] = stage.broken
-    assert (broken.problem, broken.at) == ("a broken escape", 8)
+    assert (broken.problem, broken.at) == ("an invalid escape", 8)
     assert broken.call.id == "new1"
     assert stage.others == 1
 

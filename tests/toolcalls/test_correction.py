@@ -29,7 +29,7 @@ GREP = ToolDefinition("grep", "", {"type": "object"})
 CHAT = ChatRequest((ASKED,), (GREP,), own_words="Search it.")
 RAW = r'{"regex": "class\s+\w+"}'
 SIGNED = ProviderData(Origin("d", "u", "m"), {"sign": 1})
-BROKEN = BrokenCall(ToolCall("c1", "grep", RAW), "a broken escape", RAW.index("\\"))
+BROKEN = BrokenCall(ToolCall("c1", "grep", RAW), "an invalid escape", RAW.index("\\"))
 
 
 def test_correction_returns_the_tool_call_without_arguments_and_its_error() -> None:
@@ -44,7 +44,7 @@ def test_correction_returns_the_tool_call_without_arguments_and_its_error() -> N
     assert isinstance(told, ToolResult)
     assert (told.call_id, told.name) == ("c1", "grep")
     assert told.is_error and told.content.startswith("ERROR: ")
-    assert "a broken escape" in told.content
+    assert "an invalid escape" in told.content
     assert r"class\s+\w+" in told.content
     assert (chat.tools, chat.own_words) == (CHAT.tools, CHAT.own_words)
 

@@ -5,7 +5,7 @@ from byok.toolcalls.notices import incomplete_notice, invalid_notice, too_many_n
 
 def test_a_notice_about_cut_calls_names_each_tool_once() -> None:
     notice = incomplete_notice(["view", "", "view", "x" * 500])
-    assert f"call of view, a tool, {'x' * 64} came incomplete" in notice.text
+    assert f"call of view, a tool, {'x' * 64} was incomplete" in notice.text
     assert notice.code == "tool_call_incomplete"
 
 

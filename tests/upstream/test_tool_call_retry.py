@@ -150,7 +150,7 @@ async def test_a_second_broken_call_is_told_to_the_user() -> None:
     assert isinstance(notice, Notice)
     assert notice.code == "tool_call_invalid"
     assert "grep" in notice.text
-    assert "no valid JSON" in notice.text
+    assert "not valid JSON" in notice.text
     assert end == DONE
 
 

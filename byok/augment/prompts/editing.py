@@ -88,7 +88,7 @@ def selection_region(body: Json) -> Region:
             stop = begin + positions.original(file[begin:], len(positions.normal(old)))
             return positions.region(file[:begin] + old + file[stop:], begin, old)
     raise BadRequest(
-        "The file begins before the text that was sent, so its lines have no numbers.",
+        "The beginning of the file was not sent, so its line numbers are unknown.",
         code="file_start_unknown",
         hint="Save the file, so that the client uploads it, and try again.",
         status=422,

@@ -59,5 +59,5 @@ def test_where_nothing_was_said_nobody_is_asked() -> None:
 
 
 def test_a_model_that_says_nothing_fails() -> None:
-    with pytest.raises(UpstreamGarbled, match="nothing"):
+    with pytest.raises(UpstreamGarbled, match="empty answer"):
         whole(decode, BODY, events("```"))
