@@ -196,20 +196,12 @@ def _home() -> Path | None:
 
 
 def _run(wanted: KeyWanted) -> str:
-    """Run the user's key command and return its first line."""
-    program, *arguments = wanted.command
-    try:
-        process = subprocess.Popen(  # noqa: S603 - a list from the user's own settings
-            [_program(program), *arguments],
-            cwd=_home(),
-            env=_environment(wanted),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # so that its children can be ended with it
-        )
-    except OSError as error:
-        raise ConfigError(f"api_key_cmd cannot be run: {error.strerror}.") from error
+    """Run the user's key command and return its first line.
+
+    Raises:
+        ConfigError: it cannot be run, fails, prints nothing, or takes too long.
+    """
+    process = _start(wanted)
     too_slow = threading.Event()
 
     def give_up() -> None:
@@ -234,6 +226,22 @@ def _run(wanted: KeyWanted) -> str:
     if not first.strip():
         raise ConfigError("api_key_cmd printed nothing.")
     return first
+
+
+def _start(wanted: KeyWanted) -> "subprocess.Popen[bytes]":
+    program, *arguments = wanted.command
+    try:
+        return subprocess.Popen(  # noqa: S603 - a list from the user's own settings
+            [_program(program), *arguments],
+            cwd=_home(),
+            env=_environment(wanted),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # so that its children can be ended with it
+        )
+    except OSError as error:
+        raise ConfigError(f"api_key_cmd cannot be run: {error.strerror}.") from error
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

@@ -19,6 +19,8 @@ _WAITING = 64
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
+_Into = MemoryObjectSendStream[SessionMessage | Exception]
+_OutOf = MemoryObjectReceiveStream[SessionMessage]
 
 
 class Descriptors(NamedTuple):
@@ -59,25 +61,13 @@ async def streams(
     ).start()
 
     async def receive(replies: Outgoing) -> None:
-        lines = Lines()
         async with into, replies:
-            with contextlib.suppress(anyio.BrokenResourceError):
-                while data := await arrived.get():
-                    for line in lines.feed(data):
-                        message, error = decode(line)
-                        if message is not None:
-                            await into.send(SessionMessage(message))
-                        elif error is not None:
-                            await replies.send(SessionMessage(error))
+            await _receive(arrived, into, replies)
             on_end()
 
     async def send() -> None:
         async with out_of:
-            async for item in out_of:
-                try:
-                    await asyncio.to_thread(_write, own.sink, encode(item.message))
-                except OSError:  # nobody reads any more
-                    break
+            await _send(out_of, own.sink)
         on_end()
         await into.aclose()
 
@@ -87,6 +77,30 @@ async def streams(
         async with incoming, outgoing:
             yield incoming, outgoing
         group.cancel_scope.cancel()
+
+
+async def _receive(
+    arrived: "asyncio.Queue[bytes]", into: _Into, replies: Outgoing
+) -> None:
+    """Pass messages on until the input ends; a line that is none is answered."""
+    lines = Lines()
+    with contextlib.suppress(anyio.BrokenResourceError):
+        while data := await arrived.get():
+            for line in lines.feed(data):
+                message, error = decode(line)
+                if message is not None:
+                    await into.send(SessionMessage(message))
+                elif error is not None:
+                    await replies.send(SessionMessage(error))
+
+
+async def _send(out_of: _OutOf, sink: int) -> None:
+    """Write messages until there are no more, or nobody reads them."""
+    async for item in out_of:
+        try:
+            await asyncio.to_thread(_write, sink, encode(item.message))
+        except OSError:
+            return
 
 
 def _read(
