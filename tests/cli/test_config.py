@@ -7,7 +7,7 @@ import pytest
 from byok.config import example
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
-from tests.fakes.program import serving
+from tests.fakes.daemon_thread import daemon_thread
 
 CANARY = "sk-canary0123456789"
 FULL = f"""
@@ -110,7 +110,7 @@ def test_another_file_can_be_named(cli: Cli, command: str) -> None:
 
 
 def test_show_prints_what_the_running_daemon_uses(cli: Cli) -> None:
-    with serving("--upstream", "demo", "--port", "0"):
+    with daemon_thread():
         write(FULL)
         done = cli("config", "show")
         assert (done.code, done.err) == (0, "")

@@ -7,7 +7,6 @@ import pytest
 
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
-from tests.fakes.program import run_byok
 from tests.fakes.rows import daemon_rows
 
 CLIENTS = ("vscode", "jetbrains", "cli", "sdk")
@@ -31,20 +30,22 @@ def test_without_a_daemon_the_usual_port_is_given_and_that_is_said(
     assert "byok is not running" in done.err
 
 
-async def test_with_a_daemon_its_port_is_given() -> None:
+async def test_with_a_daemon_its_port_is_given(cli: Cli) -> None:
     async with daemon_rows() as rows:
         for client in CLIENTS:
-            done = await asyncio.to_thread(run_byok, "connect", client, "--json")
-            told = json.loads(done.stdout)[NAMES[client][0]]
-            assert (told, done.stderr) == (f"http://127.0.0.1:{rows.port}", "")
+            done = await asyncio.to_thread(cli, "connect", client, "--json")
+            told = json.loads(done.out)[NAMES[client][0]]
+            assert (told, done.err) == (f"http://127.0.0.1:{rows.port}", "")
 
 
-async def test_no_client_is_pointed_at_what_does_not_prove_to_be_the_daemon() -> None:
+async def test_no_client_is_pointed_at_what_does_not_prove_to_be_the_daemon(
+    cli: Cli,
+) -> None:
     async with daemon_rows() as rows:
         rows.honest = False
-        done = await asyncio.to_thread(run_byok, "connect", "cli")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "the daemon does not answer" in done.stderr
+        done = await asyncio.to_thread(cli, "connect", "cli")
+    assert (done.code, done.out) == (1, "")
+    assert "the daemon does not answer" in done.err
 
 
 def test_the_port_of_the_settings_is_the_usual_port(cli: Cli) -> None:

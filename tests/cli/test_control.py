@@ -12,6 +12,7 @@ import pytest
 from byok.daemon.instance import only_instance
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
+from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.program import run_byok, serving
 from tests.fakes.rows import daemon_rows
 
@@ -58,15 +59,15 @@ def test_without_a_daemon_nothing_is_ended_and_that_is_said(cli: Cli) -> None:
 
 @pytest.mark.parametrize("command", ["stop", "restart", "reload"])
 async def test_what_does_not_prove_to_be_the_daemon_is_told_nothing(
-    command: str,
+    cli: Cli, command: str
 ) -> None:
     """It may hold the lock and the port: without the proof it gets no token."""
     async with daemon_rows() as rows:
         rows.honest = False
-        done = await asyncio.to_thread(run_byok, command)
+        done = await asyncio.to_thread(cli, command)
         assert (rows.asked, rows.tokens) == ([], [])
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "the daemon does not answer" in done.stderr
+    assert (done.code, done.out) == (1, "")
+    assert "the daemon does not answer" in done.err
 
 
 def test_restart_keeps_the_options_and_the_place_of_the_daemon() -> None:
@@ -85,48 +86,51 @@ def test_restart_keeps_the_options_and_the_place_of_the_daemon() -> None:
         assert process.wait(10) == 0
 
 
-def test_nothing_is_restarted_with_settings_that_serve_would_refuse() -> None:
-    with serving(*DEMO) as (process, _):
+def test_nothing_is_restarted_with_settings_that_serve_would_refuse(cli: Cli) -> None:
+    with daemon_thread():
         before = facts()
         write("[server]\nprot = 1\n")
-        done = run_byok("restart")
-        assert (done.returncode, done.stdout) == (78, "")
-        assert "Did you mean port?" in done.stderr
+        done = cli("restart")
+        assert (done.code, done.out) == (78, "")
+        assert "Did you mean port?" in done.err
         assert facts() == before
-        assert process.poll() is None
 
 
-def test_reload_puts_settings_in_force_and_names_what_needs_a_restart() -> None:
-    with serving("--port", "0", env={"BYOK_UPSTREAMS__DEMO__TYPE": "demo"}):
+def test_reload_puts_settings_in_force_and_names_what_needs_a_restart(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BYOK_UPSTREAMS__DEMO__TYPE", "demo")
+    with daemon_thread(upstream=""):
         file = write('[routing]\ndefault = "byok:demo:new"\n[limits]\nstreams = 7\n')
-        done = run_byok("reload")
-        assert (done.returncode, done.stdout) == (
+        done = cli("reload")
+        assert (done.code, done.out) == (
             0,
             f"byok uses the settings of {file}.\n",
         )
-        assert done.stderr == "These need a restart (byok restart): limits.streams\n"
-        shown = run_byok("status").stdout
+        assert done.err == "These need a restart (byok restart): limits.streams\n"
+        shown = cli("status").out
         assert "model: byok:demo:new\n" in shown
         assert "need a restart (byok restart): limits.streams" in shown
-        run_byok("restart", seconds=60)
-        assert status()["settings"]["restart"] == []
 
 
-def test_settings_that_are_wrong_leave_the_old_ones_and_are_told() -> None:
-    with serving(*DEMO):
+def test_settings_that_are_wrong_leave_the_old_ones_and_are_told(cli: Cli) -> None:
+    with daemon_thread():
         write('[routing]\ndefault = "byok:gone:m"\n')
-        done = run_byok("reload")
-        assert (done.returncode, done.stdout) == (78, "")
-        assert "names an upstream that is not configured" in done.stderr
-        assert "the previous ones are still in use" in run_byok("status").stdout
+        done = cli("reload")
+        assert (done.code, done.out) == (78, "")
+        assert "names an upstream that is not configured" in done.err
+        assert "the previous ones are still in use" in cli("status").out
         assert _answers(), "it goes on"
 
 
-def test_a_changed_file_counts_without_a_command() -> None:
-    with serving("--port", "0", env={"BYOK_UPSTREAMS__DEMO__TYPE": "demo"}):
+def test_a_changed_file_counts_without_a_command(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BYOK_UPSTREAMS__DEMO__TYPE", "demo")
+    with daemon_thread(upstream=""):
         write('[routing]\ndefault = "byok:demo:new"\n')
         deadline = time.monotonic() + 30
-        while status()["model"] != "byok:demo:new":
+        while json.loads(cli("status", "--json").out)["model"] != "byok:demo:new":
             assert time.monotonic() < deadline
 
 

@@ -9,7 +9,7 @@ from byok.config import Settings
 from byok.daemon.instance import find_instance
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
-from tests.fakes.program import serving
+from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.project import make_project
 
 
@@ -18,9 +18,8 @@ def test_options_that_the_running_daemon_does_not_fulfil_are_named(
 ) -> None:
     project, other = make_project(tmp_path / "bakery"), tmp_path / "other"
     other.mkdir()
-    started = ("--upstream", "demo", "--port", "0", "--workspace", str(project))
-    with serving(*started) as (_, line):
-        port = line.strip().rpartition(":")[2]
+    with daemon_thread(project) as daemon:
+        port, line = daemon.port, f"byok is listening on {daemon.url}\n"
         same = cli(
             *("serve", "--ensure", "--upstream", "demo", "--model", "echo"),
             *("--port", port, "--workspace", project, "--config", _settings()),
@@ -47,7 +46,7 @@ def _settings() -> Path:
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/v1", "http://127.0.0.1:8/v1"])
 def test_two_urls_are_two_upstreams(url: str) -> None:
     started = "http://127.0.0.1:9/v1"
-    with serving("--upstream", started, "--port", "0"):
+    with daemon_thread(upstream=started):
         daemon = find_instance(find_paths())
         assert daemon is not None
         found = unfulfilled_options(daemon, RequestedOptions(upstream=url), Settings())

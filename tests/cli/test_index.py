@@ -14,7 +14,7 @@ from byok.platform.paths import find_paths
 from byok.routing import Service
 from tests.fakes.build_states import space
 from tests.fakes.commands import Cli
-from tests.fakes.program import serving
+from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.project import make_project
 
 
@@ -73,7 +73,7 @@ def test_without_a_daemon_this_process_indexes(cli: Cli, project: Path) -> None:
 
 
 def test_with_a_daemon_it_indexes(cli: Cli, project: Path) -> None:
-    with serving("--upstream", "demo", "--port", "0"):
+    with daemon_thread():
         check_index(cli, project, daemon=True)
         quick = cli("index", "add", project, "--no-wait")
         assert "the daemon is indexing it" in quick.out
@@ -93,7 +93,7 @@ def test_an_unfit_folder_is_refused_alike_with_a_daemon_and_without(
     monkeypatch.setenv("HOME", str(tmp_path))
     places = (tmp_path / "missing", tmp_path, "/")
     alone = [cli("index", "add", place) for place in places]
-    with serving("--upstream", "demo", "--port", "0"):
+    with daemon_thread():
         asked = [cli("index", "add", place) for place in places]
     assert alone == asked
     assert {done.code for done in alone} == {78}

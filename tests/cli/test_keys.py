@@ -10,8 +10,8 @@ from byok.keys import fingerprint
 from byok.keys import vault as vault_module
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
+from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.official import TOKEN, FakeOfficial, whole
-from tests.fakes.program import run_byok, serving
 from tests.fakes.upstream import FakeUpstream, Script
 
 KEY = "sk-canary0123456789"
@@ -69,23 +69,28 @@ def test_a_vault_that_cannot_be_opened_is_no_lack_of_keys(
     assert (removing.code, told in removing.err) == (78, True)
 
 
-def test_no_passphrase_is_asked_for_where_nobody_can_type_one() -> None:
-    done = run_byok("keys", "set", "openai", "--store", "vault", stdin=f"{KEY}\n")
-    assert (done.returncode, done.stdout) == (78, "")
-    message, cure = done.stderr.splitlines()
+def test_no_passphrase_is_asked_for_where_nobody_can_type_one(cli: Cli) -> None:
+    done = cli("keys", "set", "openai", "--store", "vault", stdin=f"{KEY}\n")
+    assert (done.code, done.out) == (78, "")
+    message, cure = done.err.splitlines()
     assert message == "byok: the vault is locked"
     assert "BYOK_VAULT_PASSPHRASE" in cure
 
 
-async def test_the_running_daemon_is_asked_for_its_keys(fake: FakeUpstream) -> None:
+async def test_the_running_daemon_is_asked_for_its_keys(
+    cli: Cli, fake: FakeUpstream
+) -> None:
     """A key in the environment of the daemon is not in that of another terminal."""
-    env = {"BYOK_UPSTREAMS__FAKE__BASE_URL": fake.url, "BYOK_KEY_FAKE": KEY}
+    file = find_paths().config
+    file.parent.mkdir(parents=True)
+    file.write_text(f'[upstreams.fake]\nbase_url = "{fake.url}"\n')
+    file.chmod(0o600)
 
     def both() -> tuple[str, str, str]:
-        with serving("--port", "0", env=env):
-            listed = run_byok("keys", "list", "--json")
-            tried = run_byok("keys", "test", "fake")
-        return listed.stdout, tried.stdout, tried.stderr
+        with daemon_thread(upstream="", environ={"BYOK_KEY_FAKE": KEY}):
+            listed = cli("keys", "list", "--json")
+            tried = cli("keys", "test", "fake")
+        return listed.out, tried.out, tried.err
 
     listed, tried, err = await asyncio.to_thread(both)
     row = {"upstream": "fake", "source": "BYOK_KEY_FAKE"}
@@ -159,37 +164,42 @@ def test_each_upstream_is_listed_with_the_source_of_its_key(
 
 
 async def test_a_key_is_tried_at_the_upstream(
-    fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BYOK_UPSTREAMS__FAKE__BASE_URL", fake.url)
     monkeypatch.setenv("BYOK_KEY_FAKE", KEY)
-    done = await asyncio.to_thread(run_byok, "keys", "test", "fake")
-    assert done.returncode == 0
+    done = await asyncio.to_thread(cli, "keys", "test", "fake")
+    assert done.code == 0
     origin = fake.url.removesuffix("/v1")
-    assert done.stdout == f"fake ({origin}) listed 1 model(s) with this key.\n"
+    assert done.out == f"fake ({origin}) listed 1 model(s) with this key.\n"
     assert fake.list_headers[0]["Authorization"] == f"Bearer {KEY}"
 
 
-async def test_a_url_can_be_tried_without_settings(fake: FakeUpstream) -> None:
+async def test_a_url_can_be_tried_without_settings(
+    cli: Cli, fake: FakeUpstream
+) -> None:
     fake.play(Script())
-    done = await asyncio.to_thread(run_byok, "keys", "test", fake.url)
-    assert done.returncode == 0
-    assert "listed 1 model(s)" in done.stdout
+    done = await asyncio.to_thread(cli, "keys", "test", fake.url)
+    assert done.code == 0
+    assert "listed 1 model(s)" in done.out
 
 
 @pytest.mark.parametrize(
     "command", [("keys", "test", "fake"), ("models",), ("models", "--json")]
 )
 async def test_a_key_that_an_upstream_repeats_is_not_printed(
-    fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+    cli: Cli,
+    fake: FakeUpstream,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
 ) -> None:
     odd = "zq-verysecret+value/0123456789"
     fake.models_error = "bad one {key} for you"
     monkeypatch.setenv("BYOK_UPSTREAMS__FAKE__BASE_URL", fake.url)
     monkeypatch.setenv("BYOK_KEY_FAKE", odd)
-    done = await asyncio.to_thread(run_byok, *command)
-    assert "bad one" in done.stdout + done.stderr
-    assert odd not in done.stdout + done.stderr
+    done = await asyncio.to_thread(cli, *command)
+    assert "bad one" in done.out + done.err
+    assert odd not in done.out + done.err
 
 
 @pytest.fixture
@@ -234,7 +244,7 @@ def test_a_token_without_an_address_is_refused(cli: Cli, command: str) -> None:
     ],
 )
 async def test_the_token_of_the_official_service_is_tried(
-    monkeypatch: pytest.MonkeyPatch, token: str, code: int, told: str
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, token: str, code: int, told: str
 ) -> None:
     async with FakeOfficial("/base", token) as official:
         script = whole() if code == 0 else whole(b"", 401)
@@ -242,10 +252,10 @@ async def test_the_token_of_the_official_service_is_tried(
         monkeypatch.setenv("BYOK_ROUTING__OFFICIAL__BASE_URL", official.url)
         if token:
             monkeypatch.setenv("BYOK_KEY_OFFICIAL", token)
-        done = await asyncio.to_thread(run_byok, "keys", "test", "official")
-    assert done.returncode == code
-    assert told in done.stdout + done.stderr
-    assert TOKEN not in done.stdout + done.stderr
+        done = await asyncio.to_thread(cli, "keys", "test", "official")
+    assert done.code == code
+    assert told in done.out + done.err
+    assert TOKEN not in done.out + done.err
 
 
 @pytest.mark.parametrize(

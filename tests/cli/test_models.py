@@ -6,25 +6,25 @@ import json
 import pytest
 
 from tests.fakes.commands import Cli
-from tests.fakes.program import run_byok, serving
+from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.upstream import FakeUpstream
 
 NOT_RUNNING = "byok is not running; this comes from the settings file.\n"
 
 
 async def test_the_running_daemon_is_asked_and_not_the_settings(
-    fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A daemon that was started with --upstream answers by that one."""
     fake.models = ["first"]
 
     def listed() -> tuple[str, str]:
         monkeypatch.setenv("BYOK_UPSTREAMS__DEMO__TYPE", "demo")
-        done = run_byok("models")
-        return done.stdout, done.stderr
+        done = cli("models")
+        return done.out, done.err
 
     def both() -> tuple[str, str]:
-        with serving("--upstream", fake.url, "--port", "0"):
+        with daemon_thread(upstream=fake.url):
             before, err = listed()
             assert (before.split()[2:], err) == (["custom", "first", "default"], "")
             fake.models = ["another"]  # what it offers now is told
@@ -45,14 +45,14 @@ def test_the_demo_offers_its_one_model(cli: Cli) -> None:
 
 
 async def test_the_models_of_an_upstream_are_listed(
-    fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.models = ["one", "two/three:free", "x[/y]"]
     monkeypatch.setenv("BYOK_UPSTREAMS__FAKE__BASE_URL", fake.url)
     monkeypatch.setenv("BYOK_UPSTREAMS__FAKE__MODEL", "two/three:free")
-    done = await asyncio.to_thread(run_byok, "models")
-    assert (done.returncode, done.stderr) == (0, NOT_RUNNING)
-    rows = [line.split() for line in done.stdout.splitlines()[1:]]
+    done = await asyncio.to_thread(cli, "models")
+    assert (done.code, done.err) == (0, NOT_RUNNING)
+    rows = [line.split() for line in done.out.splitlines()[1:]]
     assert sorted(rows) == [
         ["fake", "one"],
         ["fake", "two/three:free", "default"],

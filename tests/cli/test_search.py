@@ -8,7 +8,7 @@ import pytest
 from byok.cli.search import wait_until_searchable
 from tests.fakes.build_states import client, space
 from tests.fakes.commands import Cli
-from tests.fakes.program import serving
+from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.project import make_project
 
 QUESTION = "where is the oven heated before baking"
@@ -57,7 +57,7 @@ def test_with_a_daemon_the_workspace_around_is_searched(
     cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(project)
-    with serving("--upstream", "demo", "--port", "0", "--workspace", str(project)):
+    with daemon_thread(project):
         check_answers(cli)
         assert cli("search", QUESTION).err == ""
         other = project.parent / "other"
@@ -77,7 +77,7 @@ def test_with_a_daemon_the_workspace_around_is_searched(
 def test_named_folders_are_searched_and_the_daemon_keeps_them(
     cli: Cli, project: Path, tmp_path: Path
 ) -> None:
-    with serving("--upstream", "demo", "--port", "0"):
+    with daemon_thread():
         done = cli("search", QUESTION, "-w", project)
         assert "Path: bakery/oven.py" in done.out
         assert f"byok now indexes {project}" in done.err

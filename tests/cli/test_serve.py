@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import shutil
 import signal
@@ -16,7 +17,8 @@ import pytest
 from byok.daemon.instance import only_instance
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
-from tests.fakes.program import ROOT, run_byok, serving
+from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.program import ROOT, serving
 from tests.fakes.upstream import FakeUpstream
 
 READY = re.compile(r"byok is listening on (http://127\.0\.0\.1:(\d+))\n")
@@ -32,7 +34,8 @@ def url_of(line: str) -> str:
 def test_one_line_on_stdout_then_it_serves_until_a_signal(
     number: signal.Signals,
 ) -> None:
-    with serving("--upstream", "demo", "--port", "0") as (process, line):
+    env = {"BYOK_OF_ANOTHER_PROGRAM": "x"}
+    with serving("--upstream", "demo", "--port", "0", env=env) as (process, line):
         url = url_of(line)
         with urllib.request.urlopen(f"{url}/health", timeout=5) as answer:
             assert json.load(answer) == {"status": "ok"}
@@ -44,26 +47,26 @@ def test_one_line_on_stdout_then_it_serves_until_a_signal(
     assert "upstream: demo (chosen by --upstream)" in err
     assert "model:    echo" in err
     assert "byok connect vscode | jetbrains | cli | sdk" in err
+    assert "unknown environment variable BYOK_OF_ANOTHER_PROGRAM" in err
     assert "Traceback" not in err
     assert not find_paths().daemon.exists()
 
 
-def test_only_one_daemon_runs_and_others_find_it() -> None:
-    with serving("--upstream", "demo", "--port", "0") as (process, line):
-        url = url_of(line)
-        second = run_byok("serve", "--upstream", "demo", "--port", "0")
-        assert (second.returncode, second.stdout) == (75, "")
-        assert f"pid {process.pid}" in second.stderr
-        assert "byok status" in second.stderr
-        found = run_byok("connect", "cli", "--json")
-        assert json.loads(found.stdout)["AUGMENT_API_URL"] == url
+def test_only_one_daemon_runs_and_others_find_it(cli: Cli) -> None:
+    with daemon_thread() as daemon:
+        second = cli("serve", "--upstream", "demo", "--port", "0")
+        assert (second.code, second.out) == (75, "")
+        assert f"pid {os.getpid()}" in second.err
+        assert "byok status" in second.err
+        found = cli("connect", "cli", "--json")
+        assert json.loads(found.out)["AUGMENT_API_URL"] == daemon.url
 
 
-def test_ensure_does_nothing_where_the_daemon_runs() -> None:
-    with serving("--upstream", "demo", "--port", "0") as (process, line):
-        second = run_byok("serve", "--ensure", "--port", "0")
-        assert (second.returncode, second.stdout, second.stderr) == (0, line, "")
-        assert process.poll() is None
+def test_ensure_does_nothing_where_the_daemon_runs(cli: Cli) -> None:
+    with daemon_thread() as daemon:
+        second = cli("serve", "--ensure", "--port", "0")
+        line = f"byok is listening on {daemon.url}\n"
+        assert (second.code, second.out, second.err) == (0, line, "")
 
 
 def test_ensure_starts_the_daemon_where_none_runs() -> None:
@@ -72,11 +75,11 @@ def test_ensure_starts_the_daemon_where_none_runs() -> None:
         assert process.poll() is None
 
 
-def test_ensure_believes_only_the_daemon_itself(squatter_file: str) -> None:
+def test_ensure_believes_only_the_daemon_itself(cli: Cli, squatter_file: str) -> None:
     with only_instance(find_paths()):
         find_paths().daemon.write_text(squatter_file)
-        done = run_byok("serve", "--ensure", "--upstream", "demo", "--port", "0")
-    assert (done.returncode, done.stdout) == (75, "")
+        done = cli("serve", "--ensure", "--upstream", "demo", "--port", "0")
+    assert (done.code, done.out) == (75, "")
 
 
 @pytest.fixture
@@ -125,7 +128,7 @@ def _chat(url: str) -> None:
         answer.read()
 
 
-def test_a_token_rotated_meanwhile_counts_at_once() -> None:
+def test_a_token_rotated_meanwhile_counts_at_once(cli: Cli) -> None:
     def status(url: str, token: str) -> int:
         request = urllib.request.Request(
             f"{url}/get-models", b"{}", {"Authorization": f"Bearer {token}"}
@@ -138,23 +141,22 @@ def test_a_token_rotated_meanwhile_counts_at_once() -> None:
             with error:
                 return error.code
 
-    with serving("--upstream", "demo", "--port", "0") as (_, line):
-        url = url_of(line)
-        old = run_byok("token").stdout.strip()
+    with daemon_thread() as daemon:
+        url = daemon.url
+        old = cli("token").out.strip()
         assert status(url, old) == 200
-        new = run_byok("token", "rotate").stdout.strip()
+        new = cli("token", "rotate").out.strip()
         assert (status(url, old), status(url, new)) == (401, 200)
 
 
-def test_a_port_that_is_taken_is_told() -> None:
+def test_a_port_that_is_taken_is_told(cli: Cli) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        done = run_byok("serve", "--upstream", "demo", "--port", str(port))
-    assert (done.returncode, done.stdout) == (69, "")
-    assert str(port) in done.stderr
-    assert "Traceback" not in done.stderr
+        done = cli("serve", "--upstream", "demo", "--port", port)
+    assert (done.code, done.out) == (69, "")
+    assert str(port) in done.err
 
 
 def test_an_upstream_that_does_not_exist_is_told_before_the_port_is_tried(
@@ -168,10 +170,10 @@ def test_an_upstream_that_does_not_exist_is_told_before_the_port_is_tried(
     assert (done.code, done.out) == (78, "")
 
 
-def test_a_default_model_of_nobody_is_told_before_the_ready_line() -> None:
-    done = run_byok("serve", "--upstream", "demo", "--port=0", "--model", "byok:a:b")
-    assert (done.returncode, done.stdout) == (78, "")
-    assert "names an upstream that is not configured" in done.stderr
+def test_a_default_model_of_nobody_is_told_before_the_ready_line(cli: Cli) -> None:
+    done = cli("serve", "--upstream", "demo", "--port=0", "--model", "byok:a:b")
+    assert (done.code, done.out) == (78, "")
+    assert "names an upstream that is not configured" in done.err
 
 
 @pytest.mark.parametrize("port", ["80", "65536", "abc", "-1", "1e4"])
@@ -188,15 +190,6 @@ def test_there_is_no_way_to_listen_beyond_this_machine(cli: Cli, option: str) ->
     done = cli("serve", "--upstream", "demo", option, "0.0.0.0")
     assert (done.code, done.out) == (2, "")
     assert "No such option" in done.err
-
-
-def test_a_variable_of_another_program_is_named_and_hinders_nothing() -> None:
-    env = {"BYOK_OF_ANOTHER_PROGRAM": "x"}
-    with serving("--upstream", "demo", "--port", "0", env=env) as (process, line):
-        url_of(line)
-        process.terminate()
-        err = process.communicate(timeout=20)[1]
-    assert "unknown environment variable BYOK_OF_ANOTHER_PROGRAM" in err
 
 
 @pytest.mark.skipif(shutil.which("rg") is None, reason="scripts/setup installs it")
@@ -241,7 +234,9 @@ async def test_the_upstream_of_the_settings_answers(
     assert "model:    big" in err
 
 
-def test_a_workspace_that_is_none_is_told_before_anything_runs(tmp_path: Path) -> None:
-    done = run_byok("serve", "--upstream", "demo", "--workspace", tmp_path / "none")
-    assert done.returncode == 78
-    assert "none" in done.stderr
+def test_a_workspace_that_is_none_is_told_before_anything_runs(
+    cli: Cli, tmp_path: Path
+) -> None:
+    done = cli("serve", "--upstream", "demo", "--workspace", tmp_path / "none")
+    assert done.code == 78
+    assert "none" in done.err

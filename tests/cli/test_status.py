@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+import os
 from typing import Any
 
 import pytest
 
 from tests.fakes.commands import Cli
-from tests.fakes.program import run_byok, serving
+from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.project import make_project
 from tests.fakes.rows import daemon_rows
 
@@ -25,21 +26,23 @@ def test_the_daemon_its_model_and_its_index_are_told(
     cli: Cli, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     project = str(make_project(tmp_path_factory.mktemp("status") / "bakery"))
-    with serving("--upstream", "demo", "--port", "0") as (process, ready):
+    with daemon_thread() as daemon:
         done = cli("status")
         assert done.code == 0
-        assert f"pid {process.pid}, {ready.split()[-1]}, since 20" in done.out
+        assert f"pid {os.getpid()}, {daemon.url}, since 20" in done.out
         assert "model: byok:demo:echo\n" in done.out
         assert "nothing is indexed" in done.out
         cli("index", "add", project)
         assert project in cli("status").out
         told = json.loads(cli("status", "--json").out)
-    assert (told["running"], told["pid"]) == (True, process.pid)
+    assert (told["running"], told["pid"]) == (True, os.getpid())
     assert "instance" not in told
     assert told["index"]["workspaces"][0]["phase"] == "complete"
 
 
-async def test_a_daemon_that_cannot_tell_of_its_index_runs_all_the_same() -> None:
+async def test_a_daemon_that_cannot_tell_of_its_index_runs_all_the_same(
+    cli: Cli,
+) -> None:
     error = {"code": "corrupt_data", "message": "It is damaged.", "hint": "Do."}
     answers = {
         "/byok/daemon": DAEMON,
@@ -47,36 +50,38 @@ async def test_a_daemon_that_cannot_tell_of_its_index_runs_all_the_same() -> Non
         "/byok/index/status": (422, {"error": error}),
     }
     async with daemon_rows(answers):
-        done = await asyncio.to_thread(run_byok, "status")
-    assert done.returncode == 0
-    assert "index: It is damaged. Do.\n" in done.stdout
+        done = await asyncio.to_thread(cli, "status")
+    assert done.code == 0
+    assert "index: It is damaged. Do.\n" in done.out
 
 
-async def test_settings_that_are_not_in_force_are_told() -> None:
+async def test_settings_that_are_not_in_force_are_told(cli: Cli) -> None:
     answers: dict[str, Any] = {
         "/byok/daemon": DAEMON,
         "/byok/official": {"base_url": ""},
         "/byok/index/status": {"workspaces": [], "totals": {}},
     }
     async with daemon_rows(answers) as rows:
-        fine = await asyncio.to_thread(run_byok, "status")
+        fine = await asyncio.to_thread(cli, "status")
         told = {"file": "f", "error": "f is wrong.", "restart": ["server.port"]}
         rows.answers["/byok/daemon"] = {**DAEMON, "settings": told}
-        done = await asyncio.to_thread(run_byok, "status")
-    assert "settings" not in fine.stdout
-    assert "settings: the previous ones are still in use. f is wrong.\n" in done.stdout
-    assert "need a restart (byok restart): server.port\n" in done.stdout
+        done = await asyncio.to_thread(cli, "status")
+    assert "settings" not in fine.out
+    assert "settings: the previous ones are still in use. f is wrong.\n" in done.out
+    assert "need a restart (byok restart): server.port\n" in done.out
 
 
-async def test_what_holds_the_lock_and_proves_nothing_is_not_called_stopped() -> None:
+async def test_what_holds_the_lock_and_proves_nothing_is_not_called_stopped(
+    cli: Cli,
+) -> None:
     async with daemon_rows() as rows:
         rows.honest = False
-        done = await asyncio.to_thread(run_byok, "status")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "the daemon does not answer" in done.stderr
+        done = await asyncio.to_thread(cli, "status")
+    assert (done.code, done.out) == (1, "")
+    assert "the daemon does not answer" in done.err
 
 
-async def test_the_official_service_and_its_troubles_are_told() -> None:
+async def test_the_official_service_and_its_troubles_are_told(cli: Cli) -> None:
     told = {
         "base_url": "https://h.example",
         "groups": {"chat": "official", "edit": "official", "telemetry": "off"},
@@ -88,9 +93,9 @@ async def test_the_official_service_and_its_troubles_are_told() -> None:
         "/byok/index/status": {"workspaces": [], "totals": {}},
     }
     async with daemon_rows(answers) as rows:
-        done = await asyncio.to_thread(run_byok, "status")
+        done = await asyncio.to_thread(cli, "status")
         rows.answers["/byok/official"] = {**told, "groups": {}, "troubles": {}}
-        unused = await asyncio.to_thread(run_byok, "status")
+        unused = await asyncio.to_thread(cli, "status")
     lines = "official service: https://h.example, used for chat, edit\n"
-    assert lines + "  chat: it answered 402.\n" in done.stdout
-    assert "official service: https://h.example, not used\n" in unused.stdout
+    assert lines + "  chat: it answered 402.\n" in done.out
+    assert "official service: https://h.example, not used\n" in unused.out

@@ -6,14 +6,13 @@ import pytest
 
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
-from tests.fakes.program import run_byok
 
 
-def test_the_token_and_a_newline_are_printed_and_nothing_else() -> None:
-    done = run_byok("token")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert re.fullmatch(r"[A-Za-z0-9_-]{43}\n", done.stdout)
-    assert done.stdout.strip() == find_paths().token.read_text().strip()
+def test_the_token_and_a_newline_are_printed_and_nothing_else(cli: Cli) -> None:
+    done = cli("token")
+    assert (done.code, done.err) == (0, "")
+    assert re.fullmatch(r"[A-Za-z0-9_-]{43}\n", done.out)
+    assert done.out.strip() == find_paths().token.read_text().strip()
 
 
 def test_the_token_stays_the_same(cli: Cli) -> None:

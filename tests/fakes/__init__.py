@@ -16,6 +16,7 @@ Upstreams and services
 
 byok itself
     daemon           a daemon inside the test, and an editor that asks it
+    daemon_thread    a daemon in a thread, for commands that ask one
     process          `byok serve` as a process
     program          byok's command line as a process
     commands         how a command ended that ran inside the test
