@@ -41,7 +41,7 @@ class StopReason(IntEnum):
 
 STOP_REASONS = {
     FinishReason.STOP: StopReason.END_TURN,
-    FinishReason.TOOL_CALLS: StopReason.END_TURN,  # without a call to show for it
+    FinishReason.TOOL_CALLS: StopReason.END_TURN,  # used if no call followed
     FinishReason.LENGTH: StopReason.MAX_TOKENS,
     FinishReason.CONTENT_FILTER: StopReason.SAFETY,
 }
@@ -78,14 +78,14 @@ class ChatReply:
         self._request_id = request_id
         self._origin = {tool.name: tool for tool in chat.tools}
         self._nodes = NodeWriter()
-        self._has_said = False  # a word that is in a node already
+        self._has_said = False  # a node with text was written
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._calls = 0
         self._usage: Usage | None = None
         self._finish: FinishReason | None = None
         self._notices: list[Notice] = []
-        self.omitted_tools: list[str] = []  # calls beyond the one that the client takes
+        self.omitted_tools: list[str] = []  # calls that this client does not accept
 
     @property
     def has_output(self) -> bool:
@@ -122,7 +122,7 @@ class ChatReply:
             case Notice():
                 self._note(event)
             case ToolCallDelta():
-                pass  # the assembler made it a ToolCall
+                pass  # the assembler turns it into a ToolCall
             case _:
                 assert_never(event)
         return ()

@@ -95,7 +95,7 @@ QUIET: tuple[ConstantReply, ...] = (
         for path in paths
     ),
     # agents
-    # Nobody here judges a call: "not safe" lets the client ask its user.
+    # byok cannot judge a call: "not safe" makes the client ask its user.
     ConstantReply(
         "/agents/check-tool-safety", {"is_safe": False}, group=EndpointGroup.AGENTS
     ),

@@ -23,7 +23,7 @@ from byok.code_query import Retrieval
 from byok.errors import BadRequest
 from byok.routing import EndpointGroup, Service
 
-CHECKPOINT = "off"  # nobody will know it, so that clients send all names again later
+CHECKPOINT = "off"  # unknown later, so that clients send all names again
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ class Endings:
     def __init__(self, ending: str, last: bool | None) -> None:
         self._ending = ending
         self._last = last
-        self._held = ""  # a line break whose place is not known yet
+        self._held = ""  # line breaks that may be the end of the text
         self._said = False
 
     def feed(self, text: str, /) -> Iterator[str]:

@@ -46,14 +46,14 @@ class Unfenced:
         self._names = names
         self._code = code
         self._fenced = fenced
-        self._first = ""  # the first line, as long as it is undecided
+        self._first = ""  # the first line, until it is decided
         self._decided = False
         self._mark = ""  # the opening fence, "" for none
         self._depth = _DEEPEST
         self._line = ""  # the beginning of a line that may be a fence
-        self._inside_line = False  # the beginning of this line was given
+        self._inside_line = False  # the beginning of this line was returned
         self._inner = False  # in a block of the text
-        self._behind: list[str] | None = None  # what follows on what may be the end
+        self._behind: list[str] | None = None  # what follows a possible end of the text
         self._over = False
 
     def feed(self, text: str, /) -> Iterator[str]:

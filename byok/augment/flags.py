@@ -56,7 +56,7 @@ SUMMARY: dict[str, Flag] = {
     "history_summary_min_version": ON,
     "history_summary_params": write_json(
         {
-            # Some clients send it as it is, so that an empty one would ask for nothing.
+            # Some clients send it unchanged; an empty one would be an empty question.
             "prompt": "Please write a clear and concise summary of our conversation "
             f"so far, from which the work can go on. {SUMMARY_HOLDS} Write plain text, "
             "call no tool, and do not go on with the work itself.",

@@ -21,7 +21,7 @@ class Unannounced:
     def __init__(self, *, strict: bool = False) -> None:
         self._strict = strict
         self._held: str | None = ""  # None once it is decided
-        self._lead = ""  # that was taken away, as long as nothing followed
+        self._lead = ""  # removed, as long as nothing follows it
 
     def feed(self, text: str, /) -> Iterator[str]:
         """Return the text once it is certain to be no announcement."""

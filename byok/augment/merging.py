@@ -118,7 +118,7 @@ def _by_priority(infos: Json, but: Json) -> Iterable[tuple[str, dict[str, Any]]]
 
 def _number(value: Any) -> float:
     known = isinstance(value, (int, float)) and not isinstance(value, bool)
-    with contextlib.suppress(OverflowError):  # an integer may have any length
+    with contextlib.suppress(OverflowError):  # int() accepts any length
         return float(value) if known else math.inf
     return math.inf
 

@@ -183,7 +183,7 @@ class _Reader:
                     self._say_message()
                     self._say(said)
             case RequestNode.TOOL_RESULT:
-                pass  # read apart: results precede the words of their exchange
+                pass  # read separately: results precede the words of their exchange
             case RequestNode.IMAGE:
                 self._picture(read_image(mapping(node, "image_node")))
             case RequestNode.FILE:

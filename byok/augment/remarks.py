@@ -21,9 +21,9 @@ from byok.augment.talk import (
 )
 
 _FENCE = re.compile(r" {0,3}(?:`{3,}|~{3,})[ \t]*([^`\r\n]*)\s*\Z")
-_MARKS = re.compile(r" {0,3}~{1,2}\Z")  # that may become a fence
+_MARKS = re.compile(r" {0,3}~{1,2}\Z")  # may become a fence
 _MOST_HELD, _MOST_AMONG_WORDS = 4096, 600  # characters
-_FEWEST = 3  # lines of a file that must not all be gone
+_FEWEST = 3  # lines of a file; a new version keeps some of so many
 
 
 class WithoutTalk:
@@ -51,7 +51,7 @@ class WithoutTalk:
         self._among_words = self._holds is Holds.WORDS
         self._streams = streams
         self._limit = _MOST_AMONG_WORDS if self._among_words else _MOST_HELD
-        self._place = 0  # where the line begins that is looked at
+        self._place = 0  # offset of the line that is examined
         self._held: str | None = ""  # None once it is decided
 
     def feed(self, text: str, /) -> Iterator[str]:

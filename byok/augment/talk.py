@@ -118,7 +118,7 @@ def may_open_remark(beginning: str) -> bool:
     if not bare or _WIDE.match(bare):
         return True
     word = (_FIRST.match(bare) or [""])[0].replace("'", "").replace("’", "").lower()
-    if word == bare.lower():  # it may go on
+    if word == bare.lower():  # the word may continue
         return any(opener.startswith(word) for opener in _OPENERS)
     return word in _OPENERS
 

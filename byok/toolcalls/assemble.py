@@ -47,7 +47,7 @@ from byok.wire.surrogates import join_surrogates
 
 MAX_CALLS = 64
 MAX_ARGUMENT_CHARS = 1024 * 1024
-_MOST_LOOKS = 1000  # a model's calls need a handful; it keeps the work linear
+_MOST_LOOKS = 1000  # real calls need a handful; keeps the work linear
 
 
 @dataclass(slots=True)
@@ -58,8 +58,8 @@ class _OpenCall:
     pieces: list[str] = field(default_factory=list)
     size: int = 0
     provider_data: ProviderData | None = None
-    place_id: str = ""  # the final id, where its place was given
-    looks: int = 0  # how often it was joined only to see whether it is whole
+    place_id: str = ""  # the final id, once its place was announced
+    looks: int = 0  # how often the text was joined to see whether it is complete
 
     @property
     def text(self) -> str:
@@ -113,7 +113,7 @@ class ToolCallAssembler:
         self._on_provider_data = on_provider_data
         self._calls: list[_OpenCall] = []
         self._too_many = False
-        self.unplaced: list[_OpenCall] = []  # calls that nothing has followed yet
+        self.unplaced: list[_OpenCall] = []  # calls whose place was not announced
         self.others = 0
         self.broken: list[BrokenCall] = []
 
@@ -178,7 +178,7 @@ class ToolCallAssembler:
 
     def _find(self, delta: ToolCallDelta) -> _OpenCall | None:
         if self._calls and not delta.id and not delta.name:
-            last = self._calls[-1]  # nearly every fragment goes on with it
+            last = self._calls[-1]  # nearly every fragment continues it
             if delta.index in (None, last.index):
                 return last
         same_index = [c for c in self._calls if c.index == delta.index is not None]
@@ -214,7 +214,7 @@ class ToolCallAssembler:
         if last.name and last.name != delta.name:
             return last if self._is_piece(last, delta.name) else None
         if delta.index is not None and not delta.arguments.strip():
-            return last  # the name repeated, with nothing new
+            return last  # a repeated name without arguments
         closed = bool(last.pieces) and last.pieces[-1].rstrip().endswith("}")
         if not closed or last.looks >= _MOST_LOOKS:
             return last

@@ -13,7 +13,7 @@ from byok.chat import ChatRequest, Message, Part, ProviderData, ToolCall
 from byok.wire.json_body import write_json
 
 _ROOM = 16 * 2**20  # bytes of everything that is kept
-_ENTRY = 400  # bytes that one of them takes beside its text
+_ENTRY = 400  # bytes of an entry besides its text
 
 _Key: TypeAlias = tuple[str, str, str]  # upstream, model, call id
 

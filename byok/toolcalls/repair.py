@@ -52,7 +52,7 @@ class Repair:
     rule: str
 
 
-# What else may supply an absent required property: (arguments, schema) -> additions.
+# Another source for missing required properties: (arguments, schema) -> additions.
 Supply: TypeAlias = Callable[[Mapping[str, Any], Json], Mapping[str, Any]]
 
 
@@ -85,7 +85,7 @@ def repair_arguments(
     try:
         value, rules = _read(raw)
     except Unrepairable:
-        if is_object(raw):  # with a number that only its own digits can say
+        if is_object(raw):  # it has a number beyond the range of a float
             return raw, []
         raise
     if mode is RepairMode.OFF:

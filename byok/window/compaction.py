@@ -33,7 +33,7 @@ from byok.window.shorten import LEVELS, shorten, without_pictures
 from byok.window.summary_message import summary_message
 
 LOW_WATER = 0.6  # of the room
-_SHARE = 8  # the summary may take an eighth of the room, the task as much
+_SHARE = 8  # the summary may take 1/8 of the room, the task as much
 _LONGEST_SUMMARY = 8_000
 _SHORTEST_RESULT = 200
 
@@ -118,7 +118,7 @@ def _leave_out(
     """Find the first cut point after which the rest fits, and the new beginning."""
     front, low = _NO_FRONT, int(room * LOW_WATER)
     added = _longest_summary(room)
-    for _ in range(2):  # how heavy the task is depends on where the cut lies
+    for _ in range(2):  # the weight of the task depends on the cut
         later = [point for point in points if point >= front.cut]
         cut = draft.cut(later, low - added)
         task = task_of(draft.messages[:cut], own_words, room // _SHARE)
@@ -140,7 +140,7 @@ class _Draft:
         self.messages = list(body)
         self.weights = [weigh(message) for message in body]
         self.total = sum(self.weights)
-        self.changed = 0  # behind the last message that was
+        self.changed = 0  # index behind the last changed message
 
     def shorten(self, stop: int, low: int) -> None:
         """Shorten old messages, the oldest first, until the total is at most `low`.

@@ -13,8 +13,8 @@ from byok.window.estimate import PICTURE
 from byok.window.shorten import NO_PICTURE
 from byok.window.summary_message import without_summary
 
-_NEWEST = 0.25  # of the room is for what was said last
-_LAST_WORDS = 0.5  # or more, to reach back to the user's last words
+_NEWEST = 0.25  # share of the room for the newest messages
+_LAST_WORDS = 0.5  # a larger share if that includes the user's last words
 
 
 def cut_points(body: Sequence[Message]) -> list[int]:
@@ -66,7 +66,7 @@ def task_of(
                 p
                 for p in message.parts
                 if isinstance(p, TextPart) and p.text.strip()
-                if p.text.strip().partition("\n")[0] in lines  # soon told
+                if p.text.strip().partition("\n")[0] in lines  # cheap, so first
                 if p.text.strip() in own_words
             )
     texts = [len(p.text) for p in parts if isinstance(p, TextPart)]

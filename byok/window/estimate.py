@@ -18,9 +18,9 @@ from byok.chat import (
 )
 from byok.wire.json_body import write_json
 
-PICTURE = 5_000  # a picture is some 1,400 tokens, whatever its bytes are
-_MESSAGE = 12  # what a chat template puts around a message
-_CALL = 24  # and around a call
+PICTURE = 5_000  # an image is about 1,400 tokens, whatever its size in bytes
+_MESSAGE = 12  # what a chat template adds to a message
+_CALL = 24  # and to a call
 
 Weigh: TypeAlias = Callable[[Message], int]
 
@@ -83,6 +83,6 @@ def has_pictures(messages: Iterable[Message]) -> bool:
 
 
 def _bytes(text: str) -> int:
-    if text.isascii():  # known without a look at the characters
+    if text.isascii():  # O(1) for str
         return len(text)
     return len(text.encode("utf-8", "surrogatepass"))

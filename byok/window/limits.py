@@ -7,16 +7,16 @@ tokens is learned from the token counts of answers.
 
 from dataclasses import dataclass
 
-BYTES_A_TOKEN = 3.5  # until an answer tells
+BYTES_A_TOKEN = 3.5  # until an answer's token count is known
 _FEWEST, _MOST = 1.0, 8.0
-_MOST_A_BYTE = 4  # tokens; a larger count is of more than this prompt, or a lie
-_TELLING = 500  # tokens; a shorter prompt is mostly the template's own words
+_MOST_A_BYTE = 4  # tokens per byte; a larger count cannot be of this prompt alone
+_TELLING = 500  # tokens; shorter prompts are mostly chat template
 _RISE = 0.3
-_MARGIN = 0.95  # of the room, since an estimate may be wrong
+_MARGIN = 0.95  # of the room, because weights are estimates
 _ANSWER = 4096  # tokens kept for an answer of unknown length
-_GUESS = 0.7  # of a prompt that was too long, where no number is named
+_GUESS = 0.7  # of a prompt that was refused without a number
 _SMALLEST = 2048  # tokens; no guess goes below
-_GROWTH = 1.25  # of a guess that a prompt of half of it did not disprove
+_GROWTH = 1.25  # of a guess, when a prompt of half of it succeeds
 
 
 @dataclass(slots=True)
@@ -78,9 +78,9 @@ class WindowLimits:
             self.ratio = min(max(weight / counted, _FEWEST), _MOST)
         if window:
             self.learned = window
-            if counted:  # what is refused although it fits left too little behind it
+            if counted:  # it fitted, but left too little room for the answer
                 self.answer = max(self.answer, window - counted)
-            else:  # its tokens were more than the window has, or it were no refusal
+            else:  # it was refused, so it has more tokens than the window
                 self.ratio = max(min(self.ratio, weight / window), _FEWEST)
         else:
             self.learned = max(int(_GUESS * weight / self.ratio), _SMALLEST)

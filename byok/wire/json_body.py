@@ -65,7 +65,7 @@ def parse_body(raw: bytes) -> dict[str, Any]:
             status=413,
         )
     if len(raw) >= _LARGE:
-        # Where memory ends, orjson ends the process: ask for it first, and raise.
+        # orjson aborts the process when memory runs out: allocate first, which raises.
         bytearray(_TIMES * len(raw))
     try:
         body = parse_json(raw)

@@ -47,7 +47,7 @@ class JsonLines:
         """Treat the end of the answer as the end of the last line."""
         self._is_document = False
         values = self._end_line()
-        if self._is_document:  # that line began what nothing completes any more
+        if self._is_document:  # that line began a value which nothing completes
             raise _not_json()
         return values
 

@@ -26,7 +26,7 @@ def with_string(raw: bytes, body: dict[str, Any], key: str, value: str) -> bytes
 
 def _insert(raw: bytes, member: bytes) -> bytes:
     start = raw.find(b"{") + 1
-    if not start:  # an empty body counts as an empty object
+    if not start:  # an empty body counts as {}
         return b"{" + member + b"}"
     more = b"" if raw[start:].lstrip().startswith(b"}") else b","
     return raw[:start] + member + more + raw[start:]

@@ -43,7 +43,7 @@ class SSEDecoder:
     def feed(self, chunk: bytes, /) -> list[ServerSentEvent]:
         """Take any slice of the answer."""
         if self._between and (events := _whole_events(chunk)):
-            return events  # as nearly every slice of a model that types
+            return events  # the usual slice of a streaming model
         if self._head is not None:
             chunk = self._sniff(chunk)
         if self._document is not None:

@@ -69,10 +69,12 @@ class IndentedBlock:
         self._line = cursor.line
         self._next = cursor.next_line.rstrip()
         self._base = indent(cursor.line)
-        self._siblings = not cursor.line.strip()  # whether lines at the base belong
+        self._siblings = (
+            not cursor.line.strip()
+        )  # whether lines with the base indentation belong
         self._depth = self._before = brackets(cursor.line[-_LOOKED_AT:])[1]
         self._kept: list[str] = []
-        self._open = ""  # the line that is not whole yet
+        self._open = ""  # the line that is not complete yet
         self._begun = False  # a line that is not blank came,
         self._blank = False  # and then a blank one
         self.enough = False
@@ -113,7 +115,7 @@ class IndentedBlock:
     def _begin(self, line: str) -> None:
         """Determine the block's indentation from its first line."""
         here = indent(line)
-        if not self._kept:  # it goes on in the cursor's line
+        if not self._kept:  # it continues the cursor's line
             self._base += here if self._siblings else 0
         elif not self._siblings and here <= self._base:
             self._base, self._siblings = here, True  # the next statement

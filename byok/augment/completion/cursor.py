@@ -6,7 +6,7 @@ from functools import cached_property
 
 from byok.augment.positions import normal
 
-# Without the quotes that a backslash makes plain, each of them would be looked behind.
+# Escaped quotes are removed first, or the pattern would backtrack at each of them.
 _TOKEN = re.compile(
     r"\\[\\\"']|"
     r'"(?:[^"\\\n]|\\.)*+"'

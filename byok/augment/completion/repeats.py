@@ -6,9 +6,9 @@ from itertools import islice
 
 from byok.augment.completion.cursor import Cursor, brackets
 
-_MOST_LINES = 30  # above the cursor, that a model may say again
-_MOST_CHARS = 400  # of what stands behind the cursor
-_MOST_TRIES = 8  # more ends than that only rows of brackets have
+_MOST_LINES = 30  # above the cursor, which a model may repeat
+_MOST_CHARS = 400  # behind the cursor
+_MOST_TRIES = 8  # only rows of brackets have more possible ends
 _WORD = re.compile(r"\w{3,}\Z")
 _QUOTES = "\"'`"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from byok.augment.completion.cursor import Cursor
 
 MOST = 128
-_TELLING = 1000  # characters that no two places have in common
+_TELLING = 1000  # characters; no two places share so many
 
 
 @dataclass(frozen=True, slots=True)

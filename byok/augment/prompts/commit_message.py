@@ -16,7 +16,7 @@ from byok.stage import chain
 from byok.truncate import fair_share
 
 MAX_DIFF = 48_000  # characters of all files together
-MIN_FILE = 1_000  # what each file may have in any case, while there is room
+MIN_FILE = 1_000  # characters for each file in any case, while there is room
 _MAX_LINE = 400
 _MAX_SAMPLES, _MAX_SAMPLE = 10, 400
 _FILE = re.compile(r"^(?=diff --git |Index: )", re.MULTILINE)

@@ -13,7 +13,7 @@ from byok.chat import ChatRequest, Json, Message, Role, TextPart
 from byok.truncate import truncate_middle
 from byok.wire.json_body import write_json
 
-LOW = 0.2  # temperature: these answers are to be right, not new
+LOW = 0.2  # temperature: these answers must be right, not creative
 _GUIDES = ("user_guidelines", "workspace_guidelines", "rules")
 _MAX_EXCHANGES = 10
 _MAX_SAID = 2000
