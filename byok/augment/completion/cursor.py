@@ -6,7 +6,7 @@ from functools import cached_property
 
 from byok.augment.positions import normal
 
-# Escaped quotes are removed first, or the pattern would backtrack at each of them.
+# An escaped quote is a token of its own; else each quote would need a lookbehind.
 _TOKEN = re.compile(
     r"\\[\\\"']|"
     r'"(?:[^"\\\n]|\\.)*+"'
