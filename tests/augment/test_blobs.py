@@ -27,14 +27,14 @@ NAMES = [f"{n:064x}" for n in range(3)]
     ],
 )
 @pytest.mark.case("B91")
-def test_names_are_asked_for_in_either_field(
+def test_find_missing_reads_blob_names_in_either_field(
     body: dict[str, Any], names: list[str]
 ) -> None:
     assert blobs.requested_names(body) == names
 
 
 @pytest.mark.case("B91")
-def test_no_more_than_2000_names_are_looked_up() -> None:
+def test_find_missing_looks_up_at_most_2000_blob_names() -> None:
     most = [f"{n:064x}" for n in range(2000)]
     assert blobs.requested_names({"blob_names": most}) == most
     assert blobs.requested_names({"blob_names": most * 2}) == most
@@ -44,7 +44,7 @@ def test_no_more_than_2000_names_are_looked_up() -> None:
 
 
 @pytest.mark.case("B113")
-def test_a_checkpoint_takes_as_many_names_as_a_workspace_may_have_files() -> None:
+def test_checkpoint_takes_as_many_blob_names_as_a_workspace_may_have_files() -> None:
     most = [f"{number:064x}" for number in range(blobs.MAX_CHECKPOINTED - 1)]
     body = {"blobs": {"added_blobs": most, "deleted_blobs": ["0" * 64]}}
     assert len(blobs.checkpoint_names(body).added) == len(most)
@@ -54,7 +54,7 @@ def test_a_checkpoint_takes_as_many_names_as_a_workspace_may_have_files() -> Non
     assert (refused.value.status, refused.value.code) == (422, "too_many_names")
 
 
-def test_missing_names_are_told_in_the_words_of_all_clients() -> None:
+def test_find_missing_answers_in_the_fields_of_all_clients() -> None:
     assert blobs.missing_reply(NAMES[:1], NAMES[1:]) == {
         "unknown_memory_names": NAMES[:1],
         "unknown_blob_names": NAMES[:1],
@@ -94,23 +94,23 @@ def test_missing_names_are_told_in_the_words_of_all_clients() -> None:
         pytest.param("x", SentBlob("", b"", "", b""), id="no object"),
     ],
 )
-def test_an_upload_is_read_tolerantly(sent: Any, expected: SentBlob) -> None:
+def test_batch_upload_is_read_tolerantly(sent: Any, expected: SentBlob) -> None:
     assert blobs.decode_uploads({"blobs": [sent]}) == [expected]
 
 
 @pytest.mark.parametrize("body", [{}, {"blobs": None}, {"blobs": "x"}, {"blobs": {}}])
-def test_no_uploads_are_none(body: dict[str, Any]) -> None:
+def test_batch_upload_of_nothing_is_empty(body: dict[str, Any]) -> None:
     assert blobs.decode_uploads(body) == []
 
 
-def test_no_more_than_1000_uploads_come_at_once() -> None:
+def test_batch_upload_takes_at_most_1000_blobs() -> None:
     assert len(blobs.decode_uploads({"blobs": [{}] * 1000})) == 1000
     with pytest.raises(BadRequest) as refused:
         blobs.decode_uploads({"blobs": [{}] * 1001})
     assert refused.value.status == 422
 
 
-def test_uploads_are_acknowledged_by_position_and_by_the_clients_name() -> None:
+def test_batch_upload_acknowledges_by_position_and_by_the_clients_name() -> None:
     sent = blobs.decode_uploads(
         {"blobs": [{"blob_name": "mine"}, {"path": "a", "content": "x"}, None]}
     )
@@ -118,7 +118,7 @@ def test_uploads_are_acknowledged_by_position_and_by_the_clients_name() -> None:
     assert reply == {"blob_names": ["mine", NAMES[1], ""]}
 
 
-def test_a_set_is_a_checkpoint_and_what_changed_since() -> None:
+def test_blob_set_is_a_checkpoint_and_its_changes() -> None:
     body = {
         "blobs": {
             "checkpoint_id": "ck",
@@ -144,27 +144,27 @@ def test_a_set_is_a_checkpoint_and_what_changed_since() -> None:
         {"blobs": {"checkpoint_id": [], "added_blobs": "x", "deleted_blobs": 5}},
     ],
 )
-def test_a_client_that_names_nothing_names_nothing(body: dict[str, Any]) -> None:
+def test_blob_set_of_a_client_without_blobs_is_none(body: dict[str, Any]) -> None:
     assert blobs.blob_names(body) == BlobNames()
     assert blobs.blob_names(body).is_empty
 
 
-def test_what_is_only_deleted_is_no_set() -> None:
+def test_blob_set_of_deletions_only_is_none() -> None:
     assert blobs.blob_names({"blobs": {"deleted_blobs": NAMES}}).is_empty
 
 
-def test_a_checkpoint_is_answered_by_its_id() -> None:
+def test_checkpoint_is_answered_by_its_id() -> None:
     assert blobs.checkpoint_reply("byok-1") == {"new_checkpoint_id": "byok-1"}
 
 
-def test_an_unknown_base_is_not_found() -> None:
+def test_checkpoint_with_an_unknown_base_is_not_found() -> None:
     with pytest.raises(BadRequest) as refused:
         blobs.checkpoint_reply(None)
     assert (refused.value.status, refused.value.code) == (404, "checkpoint_not_found")
     assert refused.value.hint
 
 
-def test_attached_files_are_named_under_either_field_each_once() -> None:
+def test_attached_blob_names_come_from_either_field_each_once() -> None:
     body = {"user_guided_blobs": [NAMES[0], "odd", ""], "userSpecifiedFiles": NAMES[:2]}
     found = [to_text(name) for name in blobs.attached_names(body)]
     assert found == [NAMES[0], "odd", NAMES[1]]

@@ -44,11 +44,11 @@ def folders(*roots: str) -> list[dict[str, str]]:
         pytest.param({"current_terminal": None}, "", id="nothing"),
     ],
 )
-def test_the_ide_state_is_folders_and_a_directory(node: Any, shown: str) -> None:
+def test_ide_state_block_has_folders_and_a_directory(node: Any, shown: str) -> None:
     assert blocks.ide_state(node) == shown
 
 
-def test_at_most_eight_folders_are_shown() -> None:
+def test_ide_state_block_shows_at_most_eight_folders() -> None:
     shown = blocks.ide_state({"workspace_folders": folders(*"abcdefghij")})
     assert shown.count("root: ") == 8
 
@@ -57,14 +57,14 @@ def edit(before: str = "a", after: str = "b", line: int = 4) -> dict[str, Any]:
     return {"before_text": before, "after_text": after, "after_line_start": line}
 
 
-def test_edits_are_line_old_and_new_below_their_file() -> None:
+def test_recent_edits_block_has_line_old_and_new_below_the_file() -> None:
     event = {"path": "a.py", "edits": [edit("x = 1\n", "x = 2\n", 7)]}
     assert blocks.edit_events({"edit_events": [event, {"path": "b.py"}]}) == (
         "[recent edits by the user]\na.py\n  7: 'x = 1\\n' → 'x = 2\\n'"
     )
 
 
-def test_edits_are_cut_in_length_and_number() -> None:
+def test_recent_edits_block_is_limited_in_length_and_number() -> None:
     event = {"path": "a.py", "edits": [edit("o" * 900, "n" * 900)] * 9}
     shown = blocks.edit_events({"edit_events": [event] * 9})
     assert shown.count("a.py") == 6
@@ -74,7 +74,7 @@ def test_edits_are_cut_in_length_and_number() -> None:
     assert "n" * 201 not in shown
 
 
-def test_a_selection_stands_between_its_surroundings() -> None:
+def test_selection_block_stands_between_its_surroundings() -> None:
     body = {"path": "a.py", "lang": "python", "prefix": "import os\n", "suffix": "\n"}
     shown = blocks.selection({**body, "selected_code": "x = 1\n"})
     assert shown == (
@@ -88,18 +88,18 @@ def test_a_selection_stands_between_its_surroundings() -> None:
     "body",
     [{}, {"path": "a.py"}, {"prefix": None, "suffix": ""}, {"selected_code": " \n"}],
 )
-def test_without_code_there_is_no_selection(body: Any) -> None:
+def test_selection_block_needs_code(body: Any) -> None:
     assert blocks.selection(body) == ""
 
 
 @pytest.mark.parametrize(
     ("code", "fence"), [("x", "```"), ("a `b`", "```"), ("```\nx\n```", "````")]
 )
-def test_a_fence_is_longer_than_any_inside(code: str, fence: str) -> None:
+def test_code_fence_is_longer_than_any_inside(code: str, fence: str) -> None:
     assert blocks.fence_code(code, "md") == f"{fence}md\n{code}\n{fence}"
 
 
-def test_a_patch_is_fenced_and_an_empty_one_left_out() -> None:
+def test_patch_block_is_fenced_and_an_empty_one_left_out() -> None:
     assert blocks.diff("+x\n") == "[patch]\n```diff\n+x\n```"
     assert blocks.diff(" \n") == ""
 
@@ -125,18 +125,18 @@ def coded(content: str) -> str:
         ("", "text/plain", "[attached file, text/plain]"),
     ],
 )
-def test_a_file_is_its_text_or_a_line_about_it(
+def test_file_block_is_its_text_or_a_line_about_it(
     data: str, media_type: str, shown: str
 ) -> None:
     assert shown in blocks.file(data, media_type)
 
 
-def test_a_file_is_capped_at_twenty_thousand_characters() -> None:
+def test_file_block_is_limited_to_twenty_thousand_characters() -> None:
     shown = blocks.file(coded("é" * 30_000), "text/plain")
     assert shown.count("é") == 20_000
 
 
-def test_a_marker_names_only_what_is_known() -> None:
+def test_image_marker_names_only_what_is_known() -> None:
     assert blocks.marker("attached file", "", None, "3 bytes") == (
         "[attached file: 3 bytes]"
     )

@@ -25,11 +25,11 @@ from tests.fakes.bodies import ANYTHING
         ({}, ""),
     ],
 )
-def test_a_text_is_a_string_or_a_number(given_body: Any, found: str) -> None:
+def test_body_text_is_a_string_or_a_number(given_body: Any, found: str) -> None:
     assert body.text(given_body, "tool_use_id") == found
 
 
-def test_the_first_usable_name_wins() -> None:
+def test_body_field_takes_the_first_usable_name() -> None:
     both = {"mcp_name": "", "name": {}, "title": "x"}
     assert body.text(both, "name", "title") == "x"
     assert body.text(both, "mcp_name", "title") == ""
@@ -45,7 +45,7 @@ def test_the_first_usable_name_wins() -> None:
         (float("inf"), -1), (float("nan"), -1), (10**300, 10**300),
     ],
 )  # fmt: skip
-def test_an_integer_is_whole_or_the_default(written: Any, number: int) -> None:
+def test_body_integer_is_whole_or_the_default(written: Any, number: int) -> None:
     assert body.integer({"n": written}, "n", -1) == number
 
 
@@ -57,11 +57,11 @@ def test_an_integer_is_whole_or_the_default(written: Any, number: int) -> None:
         (None, False), ([], False), ([1], False),
     ],
 )  # fmt: skip
-def test_a_flag_is_true_in_few_spellings(written: Any, is_set: bool) -> None:
+def test_body_flag_is_true_in_few_spellings(written: Any, is_set: bool) -> None:
     assert body.flag({"silent": written}, "silent") is is_set
 
 
-def test_containers_of_the_wrong_type_count_as_absent() -> None:
+def test_body_containers_of_the_wrong_type_count_as_absent() -> None:
     odd = {"a": "x", "b": {"c": 1}, "d": [1, {"e": 2}, None, "s", "s"], "f": ["t", "s"]}
     assert body.mapping(odd, "a", "b") == {"c": 1}
     assert body.mapping(odd, "d") == {}
@@ -83,6 +83,6 @@ READERS: list[tuple[Callable[[Any, str], Any], type]] = [
 
 
 @given(st.sampled_from(["x_y", "xY"]), ANYTHING)
-def test_every_reader_gives_its_own_type_for_any_json(name: str, given_: Any) -> None:
+def test_body_readers_give_their_own_type_for_any_json(name: str, given_: Any) -> None:
     for read, kind in READERS:
         assert type(read({name: given_}, "x_y")) is kind

@@ -16,7 +16,7 @@ BODY = {"message": "x"}
 FACTS = ReplyFacts("r", ("b",), False)
 
 
-def test_the_first_line_has_the_facts() -> None:
+def test_chat_stream_first_line_has_the_facts() -> None:
     reply = chat_lines(BODY, PLAIN, ignore).reply(FACTS)
     assert reply.first == {
         **chunk(),
@@ -26,14 +26,14 @@ def test_the_first_line_has_the_facts() -> None:
     assert (reply.heartbeat, reply.keeps_part) == (chunk(), True)
 
 
-def test_the_object_is_the_chunks_joined() -> None:
+def test_chat_object_is_the_chunks_joined() -> None:
     answer = events("One ", "two.")
     found = whole(chat_object, BODY, answer, FACTS)
     assert found["text"] == streamed(chat_lines, BODY, answer).text == "One two."
     assert (found["stop_reason"], found["unknown_blob_names"]) == (1, ["b"])
 
 
-def test_a_whole_answer_that_broke_keeps_its_text_if_there_is_any() -> None:
+def test_chat_object_of_a_broken_answer_keeps_its_text() -> None:
     reply = chat_object(BODY, PLAIN, ignore).reply(FACTS)
     with pytest.raises(UpstreamGarbled):
         reply.fail_whole(UpstreamGarbled("broke"))
@@ -44,7 +44,7 @@ def test_a_whole_answer_that_broke_keeps_its_text_if_there_is_any() -> None:
     assert reply.omitted_tools == []
 
 
-def test_the_first_line_says_where_what_was_shown_stands() -> None:
+def test_chat_stream_first_line_names_the_places_of_retrieved_code() -> None:
     facts = ReplyFacts("r", chunks=(FileChunk("b", 1, 5),))
     chunks = [{"char_start": 1, "char_end": 5, "blob_name": "b"}]
     reply = chat_lines(BODY, PLAIN, ignore).reply(facts)

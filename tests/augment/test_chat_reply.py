@@ -77,14 +77,14 @@ def texts(chunks: Iterable[Json]) -> list[str]:
     return [c["text"] for c in chunks if c["text"]]
 
 
-def test_a_sentence_is_said_once_in_a_turn() -> None:
+def test_notice_is_shown_once_in_a_turn() -> None:
     notice = Notice("Two tools were left out.")
     chunks = written(notice, TextDelta("Hi."), notice, STOP)
     said = "".join(texts(chunks))
     assert said == "Hi.\n[byok] Two tools were left out."
 
 
-def test_the_whole_answer_is_in_its_order() -> None:
+def test_chat_reply_nodes_are_in_their_order() -> None:
     chunks = written(
         ThinkingDelta("Hm"),
         ThinkingDelta("m."),
@@ -117,7 +117,7 @@ def test_the_whole_answer_is_in_its_order() -> None:
 
 
 @pytest.mark.parametrize("one", written(TextDelta("a"), CALL, Usage(1, 1), STOP))
-def test_every_chunk_has_all_seven_keys(one: Json) -> None:
+def test_chat_reply_chunk_has_all_seven_keys(one: Json) -> None:
     assert one.keys() == chunk().keys() == {
         "text", "nodes", "stop_reason", "unknown_blob_names", "checkpoint_not_found",
         "workspace_file_chunks", "incorporated_external_sources",
@@ -134,7 +134,7 @@ def test_every_chunk_has_all_seven_keys(one: Json) -> None:
         pytest.param(None, 1, 3, id="none"),
     ],
 )
-def test_a_stop_reason_depends_on_the_finish_and_on_calls(
+def test_stop_reason_depends_on_the_finish_and_on_tool_calls(
     finish: Finish | None, without: int, with_call: int
 ) -> None:
     end = [finish] if finish else []
@@ -145,7 +145,7 @@ def test_a_stop_reason_depends_on_the_finish_and_on_calls(
 
 
 @pytest.mark.parametrize("events", [(), (TextDelta("a"),), (CALL,)])
-def test_a_broken_answer_ends_with_a_reason_and_zero(
+def test_stop_reason_of_a_broken_answer_is_zero_with_an_error(
     events: tuple[StreamEvent, ...],
 ) -> None:
     chunks = written(*events, error=BROKE)
@@ -159,12 +159,12 @@ def test_a_broken_answer_ends_with_a_reason_and_zero(
     assert types(chunks)[-1] == 2
 
 
-def test_byoks_own_failure_is_an_end_of_turn() -> None:
+def test_stop_reason_of_byoks_own_failure_is_end_turn() -> None:
     assert written(error=BadRequest("No."))[-1]["stop_reason"] == 1
 
 
 @pytest.mark.parametrize("error", [None, BROKE])
-def test_a_notice_is_shown_and_never_comes_back(error: ByokError | None) -> None:
+def test_notice_is_shown_and_never_comes_back(error: ByokError | None) -> None:
     notice = Notice("A call\n was incomplete.", "tool_call_incomplete")
     chunks = written(TextDelta("Hi."), notice, STOP, error=error)
     assert "\n[byok] A call was incomplete." in texts(chunks)
@@ -175,7 +175,7 @@ def test_a_notice_is_shown_and_never_comes_back(error: ByokError | None) -> None
     assert chunks[-1]["error"]["code"] in ("tool_call_incomplete", BROKE.code)
 
 
-def test_a_sentence_for_information_is_shown_and_is_no_error() -> None:
+def test_notice_for_information_is_no_error() -> None:
     chunks = written(TextDelta("Hello"), Notice("Tool x was left out."), STOP)
     assert chunks[-2]["text"] == "\n[byok] Tool x was left out."
     assert "error" not in chunks[-1] and chunks[-1]["stop_reason"] == 1
@@ -185,13 +185,13 @@ def test_a_sentence_for_information_is_shown_and_is_no_error() -> None:
     assert "[byok]" not in collect(silent)["text"]
 
 
-def test_an_answer_without_a_word_says_so_beside_other_sentences() -> None:
+def test_notice_of_an_empty_answer_stands_beside_other_notices() -> None:
     asked = replace(BOTH, messages=(Message(Role.USER, (TextPart("Hi"),)),))
     chunks = written(Notice("Left out."), STOP, chat=asked)
     assert chunks[-1]["error"]["code"] == "upstream_empty"
 
 
-def test_an_answer_without_a_notice_has_no_error() -> None:
+def test_chat_reply_without_a_notice_has_no_error() -> None:
     assert "error" not in written(TextDelta("a"), STOP)[-1]
 
 
@@ -204,7 +204,7 @@ def test_an_answer_without_a_notice_has_no_error() -> None:
         (False, False, [5, 2]),
     ],
 )
-def test_a_client_gets_only_what_it_can_digest(
+def test_chat_reply_has_only_nodes_that_the_client_supports(
     parallel: bool, start: bool, expected: list[int]
 ) -> None:
     chat = ChatRequest(
@@ -216,17 +216,17 @@ def test_a_client_gets_only_what_it_can_digest(
     assert chunks[-1]["stop_reason"] == 3
 
 
-def test_the_origin_of_an_mcp_tool_is_echoed() -> None:
+def test_tool_use_of_an_mcp_tool_echoes_its_origin() -> None:
     for node in nodes(written(OTHER, TOOLS))[:2]:
         assert node["tool_use"]["mcp_server_name"] == "box"
         assert node["tool_use"]["mcp_tool_name"] == "snap"
 
 
-def test_a_tool_of_the_clients_own_has_no_origin() -> None:
+def test_tool_use_of_the_clients_own_tool_has_no_origin() -> None:
     assert "mcp_server_name" not in nodes(written(CALL, TOOLS))[0]["tool_use"]
 
 
-def test_a_silent_job_has_no_thinking() -> None:
+def test_chat_reply_of_a_silent_job_has_no_thinking() -> None:
     events = (ThinkingDelta("Hm."), TextDelta("Yes."), STOP)
     assert types(written(*events, chat=ChatRequest((), silent=True))) == [0, 2]
     assert types(written(*events)) == [8, 0, 2]
@@ -253,7 +253,7 @@ def test_a_silent_job_has_no_thinking() -> None:
                      id="a fragment that became no call"),
     ],
 )  # fmt: skip
-def test_nodes_appear_only_for_what_there_was(
+def test_chat_reply_nodes_appear_only_for_what_there_was(
     events: tuple[StreamEvent, ...], expected: list[int]
 ) -> None:
     assert types(written(*events)) == expected
@@ -265,7 +265,7 @@ ASKED = ChatRequest((Message(Role.USER, (TextPart("Hi"),)),))
 @pytest.mark.parametrize(
     "events", [(), (STOP,), (ThinkingDelta("Hm."), STOP), (TextDelta(" \n"), STOP)]
 )
-def test_an_answer_without_a_word_says_so(events: tuple[StreamEvent, ...]) -> None:
+def test_notice_of_an_empty_answer(events: tuple[StreamEvent, ...]) -> None:
     chunks = written(*events, chat=ASKED)
     assert texts(chunks)[-1].startswith("\n[byok] The model gave an empty answer.")
     assert chunks[-1]["error"]["code"] == "upstream_empty"
@@ -282,7 +282,7 @@ def test_an_answer_without_a_word_says_so(events: tuple[StreamEvent, ...]) -> No
         ((), ChatRequest(())),
     ],
 )
-def test_nothing_is_said_where_there_is_an_answer_or_nobody_reads_it(
+def test_notice_is_left_out_beside_an_answer_or_where_nobody_reads_it(
     events: tuple[StreamEvent, ...], chat: ChatRequest
 ) -> None:
     chunks = written(*events, chat=chat)
@@ -290,7 +290,7 @@ def test_nothing_is_said_where_there_is_an_answer_or_nobody_reads_it(
     assert "[byok]" not in "".join(texts(chunks))
 
 
-def test_output_of_the_model_is_known() -> None:
+def test_chat_reply_knows_whether_the_model_wrote_output() -> None:
     reply = ChatReply(BOTH, "r")
     list(reply.feed(Usage(1, 1)))
     assert not reply.has_output
@@ -298,7 +298,7 @@ def test_output_of_the_model_is_known() -> None:
     assert reply.has_output
 
 
-def test_a_call_stands_where_it_began() -> None:
+def test_tool_use_stands_where_the_call_began() -> None:
     chunks = written(
         TextDelta("One."),
         ToolCallPlace("c1"),
@@ -318,18 +318,18 @@ def test_a_call_stands_where_it_began() -> None:
     assert uses == ["c1", "c2"]
 
 
-def test_the_text_behind_an_open_call_is_shown_at_once() -> None:
+def test_text_behind_an_open_tool_use_is_shown_at_once() -> None:
     reply = ChatReply(BOTH, "r")
     assert list(reply.feed(ToolCallPlace("c1"))) == []
     assert list(reply.feed(TextDelta("Two."))) == [chunk("Two.")]
 
 
-def test_what_waits_for_a_call_is_kept_where_the_answer_breaks() -> None:
+def test_text_behind_an_open_tool_use_is_kept_when_the_answer_breaks() -> None:
     said = (TextDelta("One."), ToolCallPlace("c1"), TextDelta("Two."))
     assert types(written(*said, error=BROKE)) == [0, 0, 2]
 
 
-def test_an_omitted_call_leaves_its_place_empty() -> None:
+def test_omitted_tool_use_leaves_its_place_empty() -> None:
     chat = ChatRequest((), (MCP,))
     places = (ToolCallPlace("c1"), ToolCallPlace("c2"))
     chunks = written(*places, TextDelta("a"), CALL, OTHER, TOOLS, chat=chat)
@@ -340,7 +340,9 @@ STEPS = st.lists(st.sampled_from(["text", "thought", "signed", "call"]), max_siz
 
 
 @given(STEPS)
-def test_an_answer_is_read_back_in_the_order_in_which_it_came(steps: list[str]) -> None:
+def test_chat_reply_is_read_back_in_the_order_in_which_it_came(
+    steps: list[str],
+) -> None:
     stage = ToolCallAssembler((), new_id=lambda: "new")
     events: list[StreamEvent] = []
     blocks: list[Part] = []
@@ -379,7 +381,7 @@ def _joined(blocks: Iterable[Part]) -> list[Part]:
     return out
 
 
-def test_the_chunks_become_one_object() -> None:
+def test_chat_reply_chunks_become_one_object() -> None:
     whole = collect(written(TextDelta("a"), TextDelta("b"), CALL, error=BROKE))
     assert whole.keys() - chunk().keys() == {"error"}
     assert whole["text"].startswith("ab\n[byok] ")

@@ -66,7 +66,7 @@ def roles(chat: ChatRequest) -> list[str]:
         )}, id="all null"),
     ],
 )  # fmt: skip
-def test_a_body_that_asks_nothing_has_no_messages(body: dict[str, Any]) -> None:
+def test_chat_request_that_asks_nothing_has_no_messages(body: dict[str, Any]) -> None:
     chat = decode_chat({"user_guidelines": "Be brief.", **body}, Defaults("Base."))
     assert chat.messages == ()
 
@@ -92,18 +92,20 @@ def test_a_body_that_asks_nothing_has_no_messages(body: dict[str, Any]) -> None:
         pytest.param({"chat_history": [exchange("a")]}, "user", id="no answer yet"),
     ],
 )  # fmt: skip
-def test_a_body_that_asks_has_messages(body: dict[str, Any], expected: str) -> None:
+def test_chat_request_that_asks_has_messages(
+    body: dict[str, Any], expected: str
+) -> None:
     assert roles(decode_chat(body, Defaults())) == expected.split()
 
 
 @pytest.mark.case("B85")
-def test_five_thousand_turns_are_read() -> None:
+def test_chat_request_of_five_thousand_turns_is_read() -> None:
     chat = decoded(message="c", chat_history=[exchange("a", "b")] * 5000)
     assert len(chat.messages) == 10_001
 
 
 @pytest.mark.case("B85")
-def test_every_unknown_type_is_told_and_harmless() -> None:
+def test_unknown_node_type_is_reported_and_ignored() -> None:
     told: list[int] = []
     nodes = [{"id": n, "type": n} for n in range(1000)]
     past = {"request_nodes": [{"type": 5555}]}
@@ -137,7 +139,7 @@ def test_selection_and_patch_stand_before_a_question(
         assert said.index("x = 1") < said.index("+x") < said.index("Hi?")
 
 
-def test_the_latest_summary_drops_what_is_older() -> None:
+def test_history_summary_drops_what_is_older() -> None:
     chat = decoded(
         message="Now?",
         chat_history=[
@@ -162,13 +164,13 @@ def test_a_summary_in_the_request_drops_all_history() -> None:
     assert "old" not in user_text(chat)
 
 
-def test_results_after_a_summarised_exchange_still_pair() -> None:
+def test_tool_results_after_a_summarised_exchange_still_pair() -> None:
     past = [exchange("", nodes=[SUMMARY], calls=["c"])]
     chat = decoded(chat_history=past, nodes=[result_node("c")])
     assert roles(chat) == ["user", "assistant", "tool"]
 
 
-def test_a_silent_job_has_no_tools() -> None:
+def test_chat_request_of_a_silent_job_has_no_tools() -> None:
     tools = [{"name": "view"}]
     assert decoded(message="a", tool_definitions=tools).tools
     silent = decoded(message="a", tool_definitions=tools, silent=True)
@@ -186,7 +188,7 @@ def test_a_silent_job_has_no_tools() -> None:
         ({}, ""),
     ],
 )
-def test_the_model_is_found_in_its_fields(body: dict[str, Any], model: str) -> None:
+def test_chat_model_is_found_in_its_fields(body: dict[str, Any], model: str) -> None:
     assert model_id(body) == model
 
 
@@ -200,7 +202,7 @@ def test_the_model_is_found_in_its_fields(body: dict[str, Any], model: str) -> N
         ("x", False, False),
     ],
 )
-def test_the_client_says_what_it_can_digest(
+def test_chat_request_says_which_nodes_the_client_supports(
     flags: Any, parallel: bool, start: bool
 ) -> None:
     chat = decoded(message="a", feature_detection_flags=flags)
@@ -209,7 +211,7 @@ def test_the_client_says_what_it_can_digest(
 
 
 @pytest.mark.case("B90")
-def test_the_users_defaults_count_and_the_clients_sampling_does_not() -> None:
+def test_sampling_defaults_of_the_user_count_and_the_clients_do_not() -> None:
     defaults = Defaults("Base.", "Added.", Sampling(temperature=0.5))
     odd = {"temperature": "hot", "stop_sequences": -1, "top_p": 3, "max_tokens": None}
     chat = decode_chat({"message": "a", **odd}, defaults)
@@ -217,11 +219,11 @@ def test_the_users_defaults_count_and_the_clients_sampling_does_not() -> None:
     assert chat.messages[0].parts == (TextPart("Base.\n\nAdded."),)
 
 
-def test_records_of_the_past_are_explained_in_the_system_message() -> None:
+def test_system_prompt_explains_records_of_the_past() -> None:
     assert roles(decoded(nodes=[result_node("z")])) == ["system", "user"]
 
 
-def test_the_override_of_a_third_party_is_not_obeyed() -> None:
+def test_system_prompt_override_of_a_third_party_is_ignored() -> None:
     override = {"base_url": "http://evil", "api_key": "stolen-key"}
     chat = decoded(message="a", third_party_override=override)
     assert "evil" not in repr(chat)
@@ -229,7 +231,7 @@ def test_the_override_of_a_third_party_is_not_obeyed() -> None:
 
 
 @pytest.mark.case("B86")
-def test_a_picture_of_thirty_megabytes_is_passed_on() -> None:
+def test_image_of_thirty_megabytes_is_passed_on() -> None:
     data = PNG[:8] + "AAAA" * (30 * 2**20 // 4)
     [message] = decoded(nodes=[image_node(data)]).messages
     [image] = message.parts
@@ -290,7 +292,7 @@ BODIES = st.fixed_dictionaries(
 
 @given(BODIES)
 @pytest.mark.case("B85", "B45")
-def test_any_json_in_any_field_is_read(body: dict[str, Any]) -> None:
+def test_chat_request_accepts_any_json_in_any_field(body: dict[str, Any]) -> None:
     chat = decode_chat(body, Defaults())
     said = roles(chat)
     assert said.count("system") == said[:1].count("system")
@@ -311,7 +313,7 @@ def test_a_conversation_becomes_a_request_that_breaks_no_rule(
     check_body(write_json(conversation.body))
 
 
-def test_an_agent_acts_by_itself_and_a_silent_job_does_not() -> None:
+def test_chat_request_of_an_agent_is_marked_and_a_silent_one_is_not() -> None:
     assert decoded(message="a", mode="AGENT").agent
     assert not decoded(message="a", mode="AGENT", silent=True).agent
     assert not decoded(message="a").agent

@@ -83,16 +83,16 @@ def test_a_constant_answer_is_the_smallest_that_is_known(path: str) -> None:
         ("/remote-agents/agent-history-stream", None),
     ],
 )
-def test_a_quiet_stream_has_one_line_or_none(path: str, line: Any) -> None:
+def test_constant_stream_has_one_line_or_none(path: str, line: Any) -> None:
     group = EndpointGroup.AGENTS
     assert ROWS[path] == ConstantReply(path, line, group, stream=True)
 
 
-def test_only_streams_are_streamed() -> None:
+def test_constant_replies_stream_exactly_the_stream_endpoints() -> None:
     assert [p for p, row in ROWS.items() if row.stream != p.endswith("-stream")] == []
 
 
-def test_a_remote_tool_fails_with_a_sentence() -> None:
+def test_remote_tool_reply_fails_with_a_sentence() -> None:
     answer = ROWS["/agents/run-remote-tool"].body
     assert answer is not None
     assert answer["is_error"] is True
@@ -101,7 +101,7 @@ def test_a_remote_tool_fails_with_a_sentence() -> None:
     assert isinstance(answer["status"], int)
 
 
-def test_the_token_answer_lasts_a_year_and_gives_nothing_away() -> None:
+def test_token_reply_lasts_a_year_and_reveals_nothing() -> None:
     assert ROWS["/token"].body == {
         "access_token": "",
         "token_type": "Bearer",
@@ -113,7 +113,7 @@ def test_the_token_answer_lasts_a_year_and_gives_nothing_away() -> None:
 @pytest.mark.parametrize(
     "path", ["/cloud-agents/agents/create", "/cloud-experts/experts/create-agent"]
 )
-def test_a_cloud_agent_has_all_its_fields(path: str) -> None:
+def test_cloud_agent_reply_has_all_its_fields(path: str) -> None:
     answer = ROWS[path].body
     assert answer is not None
     assert answer["agent"].keys() == {

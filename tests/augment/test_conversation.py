@@ -13,7 +13,7 @@ def chat(*history: dict[str, str], **fields: Any) -> dict[str, Any]:
     return {"conversation_id": "c", "chat_history": [*history], **fields}
 
 
-def test_a_request_stands_behind_what_was_said_last() -> None:
+def test_conversation_place_follows_what_was_said_last() -> None:
     first, second = place_of(chat(ONE)), place_of(chat(ONE, TWO))
     assert first is not None
     assert second is not None
@@ -40,12 +40,12 @@ def test_what_follows_nothing_in_a_conversation_has_no_place(
     assert place_of(body) is None
 
 
-def test_a_question_that_is_asked_anew_has_the_same_place() -> None:
+def test_conversation_place_of_a_repeated_question_is_the_same() -> None:
     again, older = place_of(chat(ONE, message="b")), place_of(chat(ONE, message="a"))
     assert again == older == Place("c", "1 r1")
 
 
 @pytest.mark.parametrize("history", [None, "x", [1], [{}], {"a": 1}, [[ONE]]], ids=str)
-def test_an_odd_history_does_no_harm(history: object) -> None:
+def test_conversation_place_with_an_odd_history(history: object) -> None:
     place = place_of({"conversation_id": "c", "chat_history": history})
     assert place == (Place("c", "1 ") if history == [{}] else None)

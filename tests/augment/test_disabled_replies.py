@@ -30,7 +30,7 @@ def off(path: str, body: dict[str, Any] | None = None) -> Off:
 
 @pytest.mark.parametrize("path", [p for p in ROWS if ROWS[p].group in GROUPS])
 @pytest.mark.parametrize("body", [BODY, {}], ids=["usual", "empty"])
-def test_every_endpoint_answers_or_says_why_not(
+def test_disabled_endpoints_all_answer_or_say_why_not(
     path: str, body: dict[str, Any]
 ) -> None:
     try:
@@ -43,18 +43,18 @@ def test_every_endpoint_answers_or_says_why_not(
         assert answer.stream or len(answer.lines) == 1
 
 
-def test_a_chat_stream_says_it_outside_of_the_models_words() -> None:
+def test_disabled_chat_stream_says_so_outside_of_the_models_words() -> None:
     first, *middle, last = off("/chat-stream").lines
     assert first["text"] == ""
     assert [line["text"][:8] for line in middle] == ["\n[byok] "]
     assert (last["stop_reason"], last["error"]["request_id"]) == (1, "id-1")
 
 
-def test_an_enhanced_prompt_is_the_users_own() -> None:
+def test_disabled_prompt_enhancer_returns_the_users_prompt() -> None:
     assert "".join(line["text"] for line in off("/prompt-enhancer").lines) == "Say it."
 
 
-def test_a_file_that_was_to_be_edited_stays_as_it_is() -> None:
+def test_disabled_edit_file_returns_the_file_unchanged() -> None:
     [answer] = off("/agents/edit-file").lines
     assert (answer["modified_file_contents"], answer["is_error"]) == ("keep me", True)
 
@@ -63,7 +63,7 @@ def test_a_file_that_was_to_be_edited_stays_as_it_is() -> None:
     "path",
     ["/chat", "/edit", "/instruction-stream", "/smart-paste-stream"],
 )
-def test_what_would_replace_code_is_refused(path: str) -> None:
+def test_disabled_edit_is_refused(path: str) -> None:
     with pytest.raises(BadRequest) as caught:
         off(path)
     assert (caught.value.code, caught.value.status) == ("switched_off", 422)
@@ -72,12 +72,12 @@ def test_what_would_replace_code_is_refused(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/completion", "/chat-input-completion"])
-def test_no_completion_is_an_answer(path: str) -> None:
+def test_disabled_completion_is_an_empty_answer(path: str) -> None:
     [answer] = off(path).lines
     assert answer["completion_items"] == []
 
 
-def test_nothing_is_missing() -> None:
+def test_disabled_find_missing_reports_nothing_missing() -> None:
     [answer] = off("/find-missing", {"mem_object_names": ["a", "b"]}).lines
     assert set(answer) == {
         "unknown_memory_names",
@@ -87,32 +87,32 @@ def test_nothing_is_missing() -> None:
     assert not any(answer.values())
 
 
-def test_each_upload_is_acknowledged_at_its_place() -> None:
+def test_disabled_upload_acknowledges_each_blob_at_its_place() -> None:
     blobs = [{"blob_name": "b", "content": "x"}, {"blob_name": "a"}, {}, "odd"]
     [answer] = off("/batch-upload", {"blobs": blobs}).lines
     assert answer == {"blob_names": ["b", "a", "", ""]}
 
 
-def test_a_checkpoint_and_a_question_have_the_fields_that_sdks_need() -> None:
+def test_disabled_checkpoint_and_retrieval_have_the_fields_that_sdks_need() -> None:
     assert off("/checkpoint-blobs").lines == [{"new_checkpoint_id": CHECKPOINT}]
     [answer] = off("/agents/codebase-retrieval").lines
     assert "context is disabled" in answer["formatted_retrieval"]
 
 
 @pytest.mark.parametrize("row", [r for r in ENDPOINTS if isinstance(r, ConstantReply)])
-def test_a_constant_stays_what_it_is(row: ConstantReply) -> None:
+def test_disabled_constant_reply_stays_what_it_is(row: ConstantReply) -> None:
     lines = [] if row.body is None else [row.body]
     assert off_answer(row, EndpointGroup.AGENTS, {}, "") == Off(lines, row.stream)
 
 
 @pytest.mark.parametrize("row", [r for r in ENDPOINTS if isinstance(r, Refused)])
-def test_what_is_not_served_is_still_not_served(row: Refused) -> None:
+def test_disabled_endpoint_that_is_not_served_stays_so(row: Refused) -> None:
     with pytest.raises(BadRequest) as caught:
         off_answer(row, EndpointGroup.AGENTS, {}, "")
     assert (caught.value.code, caught.value.status) == ("not_served", row.status)
 
 
-def test_a_service_without_such_an_answer_says_so() -> None:
+def test_disabled_service_without_a_harmless_answer_says_so() -> None:
     row = ROWS["/get-models"]
     assert isinstance(row, Local)
     with pytest.raises(BadRequest, match="models is disabled"):

@@ -28,7 +28,7 @@ EXACT: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(st.dictionaries(st.text(), EXACT), st.text(), st.text())
-def test_provider_data_comes_back_as_it_was(
+def test_encrypted_content_returns_provider_data_unchanged(
     data: dict[str, Any], upstream: str, model: str
 ) -> None:
     written = ProviderData(Origin("gemini", upstream, model), data)
@@ -51,16 +51,16 @@ def test_provider_data_comes_back_as_it_was(
         json.dumps({**WHOLE, "data": [1]}, separators=(",", ":")),
     ],
 )
-def test_any_other_text_counts_as_absent(text: str) -> None:
+def test_encrypted_content_with_other_text_counts_as_absent(text: str) -> None:
     assert read_encrypted(text) is None
 
 
 @given(st.text() | ANYTHING.map(lambda value: '{"byok":1,"data":' + json.dumps(value)))
-def test_reading_never_fails(text: str) -> None:
+def test_encrypted_content_of_any_text_never_fails(text: str) -> None:
     assert read_encrypted(text) is None
 
 
-def test_another_origin_gets_nothing() -> None:
+def test_encrypted_content_of_another_origin_is_ignored() -> None:
     read = read_encrypted(write_encrypted(DATA))
     assert read is not None
     assert read.data_for(Origin("anthropic", "box", "m")) == DATA.data

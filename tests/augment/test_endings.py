@@ -26,7 +26,7 @@ TEXTS = st.text(alphabet="a é🚢\u2028\r\n", max_size=40)
         ("\n", True, "", ""),
     ],
 )
-def test_lines_end_as_in_the_file(
+def test_line_endings_are_those_of_the_file(
     ending: str, last: bool | None, text: str, expected: str
 ) -> None:
     assert "".join(drain(Endings(ending, last), [text])) == expected
@@ -39,7 +39,7 @@ def test_lines_end_as_in_the_file(
     st.sampled_from([None, True, False]),
     CUTS,
 )
-def test_where_the_text_is_cut_makes_no_difference(
+def test_line_endings_any_slicing_gives_the_same(
     text: str, ending: str, last: bool | None, places: list[int]
 ) -> None:
     pieces = cut(text, places)
@@ -48,12 +48,12 @@ def test_where_the_text_is_cut_makes_no_difference(
 
 
 @given(TEXTS, CUTS)
-def test_nothing_is_altered_unless_it_is_asked_for(
+def test_line_endings_are_unchanged_unless_requested(
     text: str, places: list[int]
 ) -> None:
     assert "".join(drain(Endings("", None), cut(text, places))) == text
 
 
 @given(TEXTS, CUTS)
-def test_white_space_around_a_text_goes(text: str, places: list[int]) -> None:
+def test_surrounding_white_space_is_removed(text: str, places: list[int]) -> None:
     assert "".join(drain(Trimmed(), cut(text, places))) == text.strip()

@@ -49,11 +49,11 @@ KNOWN = """
 
 
 @pytest.mark.parametrize("path", KNOWN.split())
-def test_a_path_that_clients_call_has_a_row(path: str) -> None:
+def test_endpoint_table_has_a_row_for_each_path_that_clients_call(path: str) -> None:
     assert path in ROWS
 
 
-def test_no_path_has_two_rows() -> None:
+def test_endpoint_table_has_no_path_twice() -> None:
     assert len(ROWS) == len(ENDPOINTS)
 
 
@@ -85,7 +85,7 @@ def test_a_text_endpoint_asks_a_model(path: str, stream: bool) -> None:
     assert not row.what.endswith(".")
 
 
-def test_uploads_may_be_large() -> None:
+def test_endpoint_body_limit_of_uploads_is_large() -> None:
     row = ROWS["/batch-upload"]
     assert isinstance(row, Local)
     assert row.max_body == 32 * 2**20
@@ -99,21 +99,23 @@ def test_uploads_may_be_large() -> None:
         ("/remote-agents/chat", 403),
     ],
 )
-def test_what_would_do_harm_when_empty_is_refused(path: str, status: int) -> None:
+def test_endpoint_without_a_harmless_empty_answer_is_refused(
+    path: str, status: int
+) -> None:
     row = ROWS[path]
     assert isinstance(row, Refused)
     assert row.status == status
     assert row.reason.endswith(".")
 
 
-def test_no_refusal_is_one_that_clients_repeat() -> None:
+def test_endpoint_refusals_have_no_status_that_clients_retry() -> None:
     for row in ENDPOINTS:
         if isinstance(row, Refused):
             assert 400 <= row.status < 500
             assert row.status not in (429, 499)
 
 
-def test_families_of_paths_have_their_constants() -> None:
+def test_endpoint_families_have_constant_replies() -> None:
     assert dict(CONTAINING) == {"/settings/": {"configs": []}}
     assert dict(ENDING) == {
         "/poll-update": {"updates": [], "events": []},
@@ -122,14 +124,14 @@ def test_families_of_paths_have_their_constants() -> None:
     }
 
 
-def test_every_path_has_a_group_but_byoks_own_and_the_one_that_gives_a_token() -> None:
+def test_endpoint_group_of_every_path_but_byoks_own() -> None:
     alone = {row.path for row in ENDPOINTS if row.group is None}
     own = {row.path for row in ENDPOINTS if isinstance(row, Local) and row.own}
     assert alone == own | {"/token"}
     assert own == {path for path in ROWS if path.startswith("/byok/")}
 
 
-def test_every_group_has_paths() -> None:
+def test_endpoint_groups_all_have_paths() -> None:
     assert {row.group for row in ENDPOINTS} == {*EndpointGroup, None}
 
 
@@ -147,5 +149,5 @@ def test_every_group_has_paths() -> None:
         ("/report-error", EndpointGroup.TELEMETRY),
     ],
 )
-def test_some_paths_and_their_groups(path: str, group: EndpointGroup) -> None:
+def test_endpoint_groups_of_some_paths(path: str, group: EndpointGroup) -> None:
     assert ROWS[path].group is group

@@ -32,12 +32,12 @@ def test_the_users_words_of_an_exchange_are_found(
     assert said_by(read_exchange(item)) == said
 
 
-def test_dots_that_the_user_typed_are_words() -> None:
+def test_ellipsis_that_the_user_typed_is_text() -> None:
     """Only beside tool results do dots mean a continuation."""
     assert said_by(read_exchange(exchange("...", "Yes?"))) == ["..."]
 
 
-def test_items_that_are_no_objects_are_left_out() -> None:
+def test_exchange_items_that_are_no_objects_are_left_out() -> None:
     body = {"chat_history": [None, "x", exchange("Hi?"), 5]}
     assert [said_by(e) for e in read_exchanges(body)] == [["Hi?"]]
     assert read_exchanges({"chat_history": "x"}) == []

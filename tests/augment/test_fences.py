@@ -80,7 +80,7 @@ def test_a_fenced_text_comes_out_as_it_went_in(
 
 
 @given(st.sampled_from(["```", "```py\n", "~~~\n", ""]), CODE, CUTS)
-def test_where_the_answer_is_cut_makes_no_difference(
+def test_code_fence_removal_any_slicing_gives_the_same(
     head: str, text: str, places: list[int]
 ) -> None:
     assert unfenced(*cut(head + text, places)) == unfenced(head + text)
@@ -93,7 +93,7 @@ def test_what_is_given_early_holds_no_part_of_a_fence(text: str) -> None:
     assert "".join(early).startswith("q")
 
 
-def test_code_leaves_before_the_answer_ends() -> None:
+def test_code_fence_removal_streams_code_before_the_answer_ends() -> None:
     stage = Unfenced()
     assert "".join(p for t in ("```py\n", "x = 1\ny") for p in stage.feed(t)) == (
         "x = 1\ny"
@@ -118,7 +118,7 @@ REMARKS = st.sampled_from(["", "\n", "Bye.", "\nI changed `f`.\n\n* a\n* b\n"])
 
 
 @given(BLOCKS, st.sampled_from(["md", "", "markdown"]), REMARKS, CUTS)
-def test_blocks_of_the_text_stay_and_remarks_behind_it_go(
+def test_code_fence_removal_keeps_blocks_of_the_text_and_drops_remarks(
     text: str, name: str, remarks: str, places: list[int]
 ) -> None:
     answer = f"```{name}\n{text}```\n{remarks}"
@@ -135,14 +135,14 @@ def test_longer_fences_hold_any_text(
 
 
 @given(BLOCKS, CUTS)
-def test_a_second_block_is_never_part_of_the_first(
+def test_code_fence_removal_ignores_a_second_block(
     text: str, places: list[int]
 ) -> None:
     answer = f"```md\n{text}```\nUse it so:\n\n```sh\nls\n```\n"
     assert unfenced(*cut(answer, places)) == text
 
 
-def test_words_between_pieces_of_code_are_not_taken_for_code() -> None:
+def test_code_fence_removal_does_not_take_words_between_blocks_for_code() -> None:
     answer = "```\nx = 1\n```\nThen you run it.\n```\nls\n```\n"
     with pytest.raises(UpstreamGarbled, match="cannot be told apart"):
         list(drain(Unfenced(code=True), answer))
@@ -153,7 +153,7 @@ def test_words_between_pieces_of_code_are_not_taken_for_code() -> None:
     "between",
     ["Output:\n", "", "\n**Usage:**\n\n", "- I set x.\n", "It has `{x}` (x=1):\n"],
 )
-def test_an_example_behind_the_code_is_never_put_in(between: str) -> None:
+def test_code_fence_removal_drops_an_example_behind_the_code(between: str) -> None:
     answer = f"```py\nx = 1\n```\n{between}```\nls\n```\n"
     with pytest.raises(UpstreamGarbled, match="cannot be told apart"):
         list(drain(Unfenced(code=True, fenced=False), answer))
@@ -174,7 +174,7 @@ def test_markdown_keeps_the_fences_of_other_languages() -> None:
 
 
 @pytest.mark.parametrize("flood", ["`", " ", "\n", "```x"])
-def test_a_flood_is_not_held_for_ever(flood: str) -> None:
+def test_code_fence_removal_does_not_hold_a_flood_for_ever(flood: str) -> None:
     stage = Unfenced()
     assert any(piece for _ in range(6000) for piece in stage.feed(flood))
     inside = Unfenced()

@@ -65,12 +65,12 @@ def test_a_flag_has_the_type_that_clients_read(name: str, kind: type) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in FLAGS if n.endswith("_min_version")])
-def test_a_version_gate_is_on_or_off(name: str) -> None:
+def test_feature_flag_version_gate_is_on_or_off(name: str) -> None:
     assert FLAGS[name] in (ON, OFF)
 
 
 @pytest.mark.parametrize("name", [n for n in FLAGS if n.startswith("enable_")])
-def test_what_is_called_enable_is_a_switch(name: str) -> None:
+def test_feature_flag_called_enable_is_a_switch(name: str) -> None:
     assert isinstance(FLAGS[name], bool) is not name.endswith("_min_version")
 
 
@@ -95,7 +95,7 @@ def test_a_json_flag_is_a_text_that_parses(name: str, keys: set[str]) -> None:
     assert json.loads(value).keys() == keys
 
 
-def test_clients_are_told_what_to_ask_for_in_a_summary() -> None:
+def test_feature_flag_tells_clients_what_a_summary_must_hold() -> None:
     value = FLAGS["history_summary_params"]
     assert isinstance(value, str)
     prompt = json.loads(value)["prompt"]
@@ -152,13 +152,13 @@ def test_a_flag_that_would_do_harm_has_its_safe_value(name: str, value: object) 
     assert FLAGS[name] == value
 
 
-def test_indexing_is_not_switched_off_by_a_zero() -> None:
+def test_feature_flag_zero_does_not_switch_indexing_off() -> None:
     for name in NUMBERS.split():
         if name.startswith(("max_", "small_", "big_", "agent_max", "notification")):
             assert int(FLAGS[name]) > 0
 
 
-def test_what_asks_at_every_pause_is_off_and_can_be_switched_on() -> None:
+def test_feature_flags_of_automatic_requests_are_off_and_can_be_switched_on() -> None:
     off = pauses(chat_input=False, next_edit=False)
     assert {name: FLAGS[name] for name in off} == off
     on = pauses(chat_input=True, next_edit=True)

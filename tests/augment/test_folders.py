@@ -17,7 +17,9 @@ def state(*roots: str, **fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "carrier", ["nodes", "structured_request_nodes", "request_nodes"]
 )
-def test_the_newest_message_that_tells_counts(carrier: str) -> None:
+def test_open_folders_come_from_the_newest_message_that_names_them(
+    carrier: str,
+) -> None:
     history = [{"request_nodes": [state("/old")]}, {"request_nodes": [state("/new")]}]
     asked = {carrier: [{"type": 0}, state("/now", "/too")], "chat_history": history}
     assert open_folders(asked) == ["/now", "/too"]
@@ -31,7 +33,7 @@ def test_a_folder_without_a_root_is_known_by_its_repository() -> None:
     assert open_folders({"nodes": [{"type": 4, "ide_state_node": node}]}) == ["/r"]
 
 
-def test_few_and_short_ones_are_kept() -> None:
+def test_open_folders_are_limited_in_number_and_length() -> None:
     assert len(open_folders({"nodes": [state(*map(str, range(1, 999)))]})) == 64
     assert open_folders({"nodes": [state("/" * 5000)]}) == []
 
@@ -44,6 +46,8 @@ JSON = st.recursive(
 
 
 @given(JSON, JSON, JSON)
-def test_odd_values_tell_nothing(node: Any, folders: Any, history: Any) -> None:
+def test_open_folders_of_odd_values_are_none(
+    node: Any, folders: Any, history: Any
+) -> None:
     states = [node, {"type": 4, "ide_state_node": {"workspace_folders": folders}}]
     assert open_folders({"nodes": states, "chat_history": history}) == []

@@ -29,7 +29,7 @@ def read(body: dict[str, Any]) -> CodeQuestion | None:
     return code_question(body, decode_chat(body, PLAIN))
 
 
-def test_a_question_is_about_the_blobs_that_come_with_it() -> None:
+def test_grounding_query_is_about_the_blobs_that_come_with_it() -> None:
     body = {"message": "Where?", **BLOBS, "user_guided_blobs": ["mine"]}
     found = read(body)
     assert found == CodeQuestion(
@@ -38,13 +38,13 @@ def test_a_question_is_about_the_blobs_that_come_with_it() -> None:
 
 
 @pytest.mark.parametrize("field", ["user_guided_blobs", "user_specified_files"])
-def test_attached_files_count_by_themselves(field: str) -> None:
+def test_grounding_counts_attached_files_by_themselves(field: str) -> None:
     found = read({"message": "Where?", field: [NAME]})
     assert found == CodeQuestion("Where?", BlobNames(), (to_bytes(NAME),))
 
 
 @pytest.mark.parametrize("mode", [None, "", "CHAT", "chat", "ASK", 7])
-def test_chats_get_code_whatever_their_mode_is_called(mode: Any) -> None:
+def test_grounding_applies_to_chats_of_any_mode(mode: Any) -> None:
     assert read({"message": "Where?", "mode": mode, **BLOBS})
 
 
@@ -66,13 +66,15 @@ def test_chats_get_code_whatever_their_mode_is_called(mode: Any) -> None:
     ],
     ids=str,
 )
-def test_who_searches_alone_or_asks_nothing_gets_none(fields: dict[str, Any]) -> None:
+def test_grounding_skips_agents_that_search_and_empty_questions(
+    fields: dict[str, Any],
+) -> None:
     history = [{"request_message": "Where?", "response_text": "There."}]
     body = {"message": "Where?", "chat_history": history, **BLOBS, **fields}
     assert read(body) is None
 
 
-def test_the_question_of_a_fallback_field_counts() -> None:
+def test_grounding_reads_the_question_of_a_fallback_field() -> None:
     found = read({"prompt": "Where?", **BLOBS})
     assert found is not None
     assert found.question == "Where?"
@@ -81,12 +83,12 @@ def test_the_question_of_a_fallback_field_counts() -> None:
 @pytest.mark.parametrize(
     "odd", [None, 5, "x", {}, {"a": 1}, [None, 5, [], {}, ""], True, [[NAME]]]
 )
-def test_odd_lists_of_attached_files_attach_nothing(odd: Any) -> None:
+def test_grounding_ignores_odd_lists_of_attached_files(odd: Any) -> None:
     body = {"message": "Where?", "user_guided_blobs": odd, "user_specified_files": odd}
     assert read(body) is None
 
 
-def test_a_thousand_attached_files_are_taken_each_once() -> None:
+def test_grounding_takes_a_thousand_attached_files_each_once() -> None:
     names = [f"{n:064x}" for n in range(3000)]
     body = {"message": "Where?", "user_guided_blobs": names * 2}
     found = read({**body, "user_specified_files": names})
@@ -104,7 +106,7 @@ CHAT = ChatRequest(
 )
 
 
-def test_code_stands_first_in_the_last_message_and_nothing_else_changes() -> None:
+def test_grounding_puts_code_first_into_the_last_message() -> None:
     found = with_passages(CHAT, "code")
     assert found.messages[:-1] == CHAT.messages[:-1]
     last = found.messages[-1]
@@ -121,9 +123,11 @@ def test_code_stands_first_in_the_last_message_and_nothing_else_changes() -> Non
         ChatRequest((*CHAT.messages, Message(Role.TOOL, ()))),
     ],
 )
-def test_where_no_question_stands_last_nothing_is_added(chat: ChatRequest) -> None:
+def test_grounding_adds_nothing_where_no_question_stands_last(
+    chat: ChatRequest,
+) -> None:
     assert with_passages(chat, "code") is chat
 
 
-def test_no_code_changes_nothing() -> None:
+def test_grounding_without_code_changes_nothing() -> None:
     assert with_passages(CHAT, CodeContextBlock().text) is CHAT

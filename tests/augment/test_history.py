@@ -329,7 +329,7 @@ ORDER: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], list[str]]] =
 
 @pytest.mark.parametrize("row", PAIRING.values(), ids=PAIRING)
 @pytest.mark.case("B89")
-def test_pairing(
+def test_history_pairs_tool_calls_and_results(
     row: tuple[list[dict[str, Any]], list[dict[str, Any]], list[str]],
 ) -> None:
     past, now, expected = row
@@ -337,7 +337,7 @@ def test_pairing(
 
 
 @pytest.mark.parametrize("row", ORDER.values(), ids=ORDER)
-def test_order(
+def test_history_order_of_messages(
     row: tuple[list[dict[str, Any]], list[dict[str, Any]], list[str]],
 ) -> None:
     past, now, expected = row
@@ -346,13 +346,13 @@ def test_order(
 
 @pytest.mark.parametrize("content", ["found", "", " \n", "Error: no"])
 @pytest.mark.parametrize("is_error", [False, True])
-def test_a_result_is_passed_on_as_it_is(content: str, is_error: bool) -> None:
+def test_history_passes_a_tool_result_unchanged(content: str, is_error: bool) -> None:
     node = result_node("a", content, is_error=is_error)
     *_, message = built(exchange("Look.", calls=["a"]), now=[node])
     assert message.parts == (ToolResult("a", "view", content, is_error),)
 
 
-def test_a_long_orphan_is_cut_in_the_middle() -> None:
+def test_history_truncates_a_long_orphan_result_in_the_middle() -> None:
     content = "head" + "x" * 20_000 + "reference id: 77"
     [line] = lines(built(now=[result_node("z", content)]))
     assert "head" in line
@@ -360,13 +360,13 @@ def test_a_long_orphan_is_cut_in_the_middle() -> None:
     assert len(line) < 8300
 
 
-def test_a_long_paired_result_is_not_cut() -> None:
+def test_history_does_not_truncate_a_long_paired_result() -> None:
     content = "x" * 20_000
     messages = built(exchange("Look.", calls=["a"]), now=[result_node("a", content)])
     assert lines(messages)[-1] == f"tool a: {content}"
 
 
-def test_orphans_are_told_to_who_writes_the_system_message() -> None:
+def test_history_reports_orphan_results_to_the_system_prompt() -> None:
     history = MessageBuilder()
     history.add_turn(read_turn({"nodes": [result_node("z")]}, ""))
     assert history.has_orphans
@@ -390,7 +390,9 @@ PAST = st.lists(
 
 @given(PAST, st.lists(IDS, max_size=3))
 @pytest.mark.case("B89")
-def test_every_call_is_followed_by_just_its_results(past: Any, results: Any) -> None:
+def test_history_follows_every_tool_call_by_just_its_results(
+    past: Any, results: Any
+) -> None:
     messages = built(*past, now=[result_node(i) for i in results])
     open_ids: list[str] = []
     for message in (*messages, Message(Role.SYSTEM, ())):

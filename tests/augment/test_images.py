@@ -39,7 +39,7 @@ PLAIN = coded(b"hello!")
         pytest.param(f" {PNG[:8]}\n{PNG[8:]} ", 1, "image/png", id="with line ends"),
     ],
 )
-def test_a_picture_gets_its_type(data: str, form: Any, media_type: str) -> None:
+def test_image_gets_its_media_type(data: str, form: Any, media_type: str) -> None:
     image = read_image({"image_data": data, "format": form})
     assert image is not None
     assert image.media_type == media_type
@@ -66,7 +66,7 @@ def test_a_picture_gets_its_type(data: str, form: Any, media_type: str) -> None:
     ],
 )
 @pytest.mark.case("B86")
-def test_what_is_no_picture_becomes_a_marker(data: Any, form: Any) -> None:
+def test_image_that_is_none_becomes_a_marker(data: Any, form: Any) -> None:
     assert read_image({"image_data": data, "format": form}) is None
 
 
@@ -80,11 +80,11 @@ def test_what_is_no_picture_becomes_a_marker(data: Any, form: Any) -> None:
         ("", ""),
     ],
 )
-def test_a_data_url_tells_its_type(data: str, media_type: str) -> None:
+def test_image_media_type_is_read_from_a_data_url(data: str, media_type: str) -> None:
     assert data_url_type(data) == media_type
 
 
 @pytest.mark.case("B86")
-def test_a_data_url_of_a_foreign_type_is_no_picture() -> None:
+def test_image_data_url_of_a_foreign_type_is_no_image() -> None:
     svg = f"data:image/svg+xml;base64,{PLAIN}"
     assert read_image({"image_data": svg, "format": 0}) is None

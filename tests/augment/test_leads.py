@@ -26,7 +26,7 @@ def out(stage: Stage[str, str], pieces: Iterable[str]) -> str:
         ("", ""),
     ],
 )
-def test_a_first_line_that_announces_is_dropped(answer: str, text: str) -> None:
+def test_announcing_first_line_is_dropped(answer: str, text: str) -> None:
     assert out(Unannounced(), answer) == out(Unannounced(), [answer]) == text
 
 
@@ -40,7 +40,7 @@ def test_a_first_line_that_announces_is_dropped(answer: str, text: str) -> None:
         ("", ""),
     ],
 )
-def test_strictly_every_first_line_with_a_colon_announces(
+def test_announcing_first_line_with_a_colon_in_strict_mode(
     answer: str, text: str
 ) -> None:
     assert out(Unannounced(strict=True), answer) == text
@@ -60,5 +60,5 @@ def test_strictly_every_first_line_with_a_colon_announces(
         ("", ""),
     ],
 )
-def test_quotation_marks_around_all_of_it_go(answer: str, text: str) -> None:
+def test_quotation_marks_around_all_of_it_are_removed(answer: str, text: str) -> None:
     assert out(Unquoted(), answer) == out(Unquoted(), [answer]) == text

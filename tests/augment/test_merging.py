@@ -50,7 +50,7 @@ def registry(answer: Any, name: str) -> dict[str, Any]:
     return found
 
 
-def test_their_models_go_where_nobody_could_serve_them() -> None:
+def test_merged_models_of_the_service_are_dropped_where_nobody_serves_them() -> None:
     merged = merge_models(official(), OURS, [EndpointGroup.MODELS])
     assert [model["name"] for model in merged["models"]] == IDS
     assert merged["default_model"] == IDS[0]
@@ -59,7 +59,7 @@ def test_their_models_go_where_nobody_could_serve_them() -> None:
     assert "sonnet" not in json.dumps(merged)
 
 
-def test_their_models_stand_behind_ours_where_they_can_be_served() -> None:
+def test_merged_models_of_the_service_follow_byoks_where_served() -> None:
     merged = merge_models(official(), OURS, CHAT)
     assert [model["name"] for model in merged["models"]] == [*IDS, "sonnet"]
     assert merged["models"][2]["x"] == 1
@@ -76,14 +76,14 @@ def test_their_models_stand_behind_ours_where_they_can_be_served() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", "[]", "null", 7, None, "[" * 100_000])
-def test_a_registry_of_theirs_that_cannot_be_read_is_an_empty_one(text: Any) -> None:
+def test_merged_model_registry_that_cannot_be_read_is_empty(text: Any) -> None:
     flags = dict.fromkeys(REGISTRIES, text)
     merged = merge_models(official(**flags), OURS, CHAT)
     for name in REGISTRIES:
         assert registry(merged, name) == registry(OURS, name)
 
 
-def test_everything_else_is_theirs_and_what_they_leave_open_is_ours() -> None:
+def test_merged_get_models_takes_all_else_from_the_service() -> None:
     merged = merge_models(official(enable_chat=False, new_flag="1.0"), OURS, CHAT)
     assert merged["user"] == {"id": "their-user"}
     assert merged["languages"] == [{"name": "Theirs"}]
@@ -106,7 +106,7 @@ def test_everything_else_is_theirs_and_what_they_leave_open_is_ours() -> None:
         ("notification_polling_interval_ms", 1000, EndpointGroup.ACCOUNT),
     ],
 )
-def test_a_flag_that_needs_a_group_is_theirs_only_with_it(
+def test_merged_flag_that_needs_a_group_is_the_services_only_with_it(
     flag: str, theirs: Any, group: EndpointGroup
 ) -> None:
     answer = official(**{flag: theirs})
@@ -119,20 +119,20 @@ def test_a_flag_that_needs_a_group_is_theirs_only_with_it(
 
 
 @pytest.mark.parametrize("flag", ["vscode_sentry_rate", "new_telemetry_endpoint"])
-def test_a_flag_of_telemetry_that_is_new_is_left_out(flag: str) -> None:
+def test_merged_flag_of_telemetry_that_is_new_is_left_out(flag: str) -> None:
     answer = official(**{flag: "x"})
     assert flag not in merge_models(answer, OURS, CHAT)["feature_flags"]
     assert merge_models(answer, OURS, set(EndpointGroup))["feature_flags"][flag] == "x"
 
 
 @pytest.mark.parametrize("answer", [{}, {"feature_flags": None}, {"feature_flags": []}])
-def test_what_is_no_list_of_models_is_an_error(answer: dict[str, Any]) -> None:
+def test_merged_answer_without_a_model_list_is_an_error(answer: dict[str, Any]) -> None:
     with pytest.raises(UpstreamGarbled):
         merge_models(answer, OURS, CHAT)
 
 
 @pytest.mark.parametrize("value", ["9" * 400, "1" * 25, "1e400", "NaN", "-0.0"])
-def test_no_number_of_theirs_is_too_large(value: str) -> None:
+def test_merged_numbers_of_the_service_may_be_of_any_size(value: str) -> None:
     info = f'{{"q": {{"priority": {value}, "size": {value}}}}}'
     theirs = official(model_info_registry=info)
     answer = merge_models(theirs, OURS, {EndpointGroup.CHAT})

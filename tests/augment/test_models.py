@@ -38,14 +38,14 @@ def test_every_model_is_in_every_registry(
     assert set(registry(answer, "model_info_registry")) == fit
 
 
-def test_no_name_holds_a_quote_that_an_old_client_would_turn() -> None:
+def test_model_name_has_no_quote_that_an_old_client_would_turn() -> None:
     answer = get_models([ListedModel("x", 'a "b"')], ListedModel("x", "it's"))
     for name in REGISTRIES:
         raw = answer["feature_flags"][name]
         assert json.loads(raw.replace("'", '"')) == {}
 
 
-def test_display_names_are_short_and_distinct() -> None:
+def test_model_display_names_are_short_and_distinct() -> None:
     models = [ListedModel("a", "m"), ListedModel("b", "m"), ListedModel("a", "n")]
     answer = get_models(models, models[0])
     assert registry(answer, "model_registry") == {
@@ -55,7 +55,7 @@ def test_display_names_are_short_and_distinct() -> None:
     }
 
 
-def test_the_order_of_the_settings_is_kept() -> None:
+def test_model_list_keeps_the_order_of_the_settings() -> None:
     models = [ListedModel("a", name) for name in "zay"]
     answer = get_models(models, models[1])
     assert [m["name"] for m in answer["models"]] == [m.id for m in models]
@@ -64,7 +64,7 @@ def test_the_order_of_the_settings_is_kept() -> None:
     assert [info[m.id]["isDefault"] for m in models] == [False, True, False]
 
 
-def test_a_default_that_is_not_listed_comes_first() -> None:
+def test_model_list_begins_with_an_unlisted_default() -> None:
     answer = get_models([ListedModel("a", "m")], ListedModel("a", "new"))
     assert [m["name"] for m in answer["models"]] == ["byok:a:new", "byok:a:m"]
 
@@ -84,7 +84,7 @@ def test_a_model_has_the_fields_that_clients_read() -> None:
     }  # fmt: skip
 
 
-def test_the_answer_is_complete() -> None:
+def test_model_list_answer_is_complete() -> None:
     answer = get_models([], ListedModel("a", "m"))
     assert answer["user_tier"] == "ENTERPRISE_TIER"
     assert answer["user"].keys() >= {"id", "email"}
@@ -103,7 +103,7 @@ def test_the_answer_is_complete() -> None:
     }
 
 
-def test_the_users_settings_change_flags() -> None:
+def test_model_list_flags_follow_the_settings() -> None:
     default = ListedModel("a", "m")
     wanted = {"enable_chat_input_inline_completion": True}
     usual = get_models([], default)["feature_flags"]

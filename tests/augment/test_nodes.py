@@ -108,7 +108,7 @@ def test_payloads_beyond_the_node_are_told_apart() -> None:
     assert read.summary == {"summary_text": "s"}
 
 
-def test_types_in_other_spellings_and_camel_case_keys_are_read() -> None:
+def test_node_types_in_other_spellings_and_camel_case_keys_are_read() -> None:
     read = turn({"type": "0", "textNode": {"content": "Hi?"}})
     assert shown(read) == ["Hi?"]
 
@@ -116,17 +116,17 @@ def test_types_in_other_spellings_and_camel_case_keys_are_read() -> None:
 @pytest.mark.parametrize(
     ("kind", "told"), [(11, 11), (99, 99), (999, 999), (-5, -5), ("x", -1), (None, -1)]
 )
-def test_an_unknown_type_is_told_and_left_out(kind: Any, told: int) -> None:
+def test_node_of_an_unknown_type_is_reported_and_left_out(kind: Any, told: int) -> None:
     read = turn({"type": kind, "text_node": {"content": "no"}}, text_node("yes"))
     assert shown(read) == ["yes"]
     assert read.unknown_types == (told,)
 
 
-def test_a_bare_content_is_not_the_users() -> None:
+def test_node_with_bare_content_is_not_the_users_text() -> None:
     assert turn({"type": 0, "content": "an old answer"}).content == ()
 
 
-def test_carriers_are_joined_without_repeats_in_the_order_of_ids() -> None:
+def test_node_texts_are_joined_without_repeats_in_the_order_of_ids() -> None:
     first, second, third = text_node("a", 0), text_node("b", 1), text_node("c", 2)
     body = {
         "nodes": [second],
@@ -149,7 +149,7 @@ def test_carriers_are_joined_without_repeats_in_the_order_of_ids() -> None:
         pytest.param("...", [], ["..."], id="dots that the user typed"),
     ],
 )
-def test_the_users_words_are_said_once(
+def test_node_text_of_the_user_is_taken_once(
     message: str, nodes: list[str], said: list[str]
 ) -> None:
     read = turn(*(text_node(t, n) for n, t in enumerate(nodes)), message=message)
@@ -158,7 +158,7 @@ def test_the_users_words_are_said_once(
 
 
 @pytest.mark.parametrize("message", ["", "...", " ... ", "-", "--------", "\n"])
-def test_a_placeholder_beside_results_is_no_question(message: str) -> None:
+def test_placeholder_beside_tool_results_is_no_question(message: str) -> None:
     for read in (
         turn(result_node("a"), message=message),
         turn(result_node("a"), text_node(message)),
@@ -171,11 +171,11 @@ def test_a_placeholder_beside_results_is_no_question(message: str) -> None:
     ("said", "is_one"),
     [("", True), ("---", True), ("-" * 9, False), ("....", False), ("- a", False)],
 )
-def test_placeholders_are_few(said: str, is_one: bool) -> None:
+def test_placeholder_messages_are_few(said: str, is_one: bool) -> None:
     assert is_placeholder(said) is is_one
 
 
-def test_an_image_file_is_a_picture() -> None:
+def test_image_node_of_a_file_is_an_image() -> None:
     file = {"file_data": PNG, "format": "IMAGE/PNG"}
     assert shown(turn({"type": 8, "file_node": file})) == ["<image/png>"]
 
@@ -204,13 +204,13 @@ IMAGE = {"type": 2, "image_content": {"image_data": PNG, "format": 1}}
         pytest.param({"content": 42}, "42", 0, id="a number"),
     ],
 )  # fmt: skip
-def test_a_result_has_one_text_and_its_images(
+def test_tool_result_node_has_one_text_and_its_images(
     fields: dict[str, Any], content: str, images: int
 ) -> None:
     result = read_result({"tool_use_id": "a", **fields})
     assert (result.content, len(result.images)) == (content, images)
 
 
-def test_the_error_flag_of_a_result_is_read() -> None:
+def test_tool_result_node_error_flag_is_read() -> None:
     assert read_result({"is_error": True}).is_error
     assert not read_result({"is_error": None}).is_error

@@ -21,13 +21,13 @@ FILES = st.text(alphabet="ab \t🚢é\u2028\u0085\x0c\r\n", max_size=60)
 
 
 @given(FILES)
-def test_lines_put_together_are_the_file(file: str) -> None:
+def test_position_lines_joined_are_the_file(file: str) -> None:
     assert "".join(lines(file)) == file
     assert all(len(re.findall(r"\r\n|\r|\n", line)) <= 1 for line in lines(file))
 
 
 @given(FILES)
-def test_every_line_begins_where_its_number_says(file: str) -> None:
+def test_position_lines_begin_where_their_number_says(file: str) -> None:
     offset = 0
     for number, line in enumerate(lines(file), 1):
         if line:
@@ -37,7 +37,7 @@ def test_every_line_begins_where_its_number_says(file: str) -> None:
 
 
 @given(FILES, st.data())
-def test_an_offset_survives_the_way_to_the_normal_text_and_back(
+def test_position_offset_survives_line_ending_normalisation(
     file: str, data: st.DataObject
 ) -> None:
     offset = data.draw(st.integers(0, len(file)))
@@ -46,7 +46,7 @@ def test_an_offset_survives_the_way_to_the_normal_text_and_back(
 
 
 @given(FILES, st.data())
-def test_the_lines_of_a_region_hold_its_old_text(
+def test_position_lines_of_a_region_hold_its_old_text(
     file: str, data: st.DataObject
 ) -> None:
     whole = lines(file)
@@ -65,17 +65,17 @@ def test_the_lines_of_a_region_hold_its_old_text(
 
 
 @given(FILES, FILES, FILES)
-def test_what_stands_in_a_file_is_found_there(a: str, b: str, c: str) -> None:
+def test_position_of_a_text_in_a_file_is_found(a: str, b: str, c: str) -> None:
     file = f"{a}|{b}|{c}"
     place = find(file, f"|{normal(b)}|", normal(a), normal(c))
     assert place == len(a)
 
 
-def test_between_cr_and_lf_the_line_has_not_ended() -> None:
+def test_position_between_cr_and_lf_is_before_the_line_end() -> None:
     assert [line_at("a\r\nb", offset) for offset in range(5)] == [1, 1, 1, 2, 2]
 
 
-def test_among_equals_the_surroundings_decide() -> None:
+def test_position_among_equal_texts_is_chosen_by_the_surroundings() -> None:
     file = "a\r\nx\r\nb\r\nx\r\nc"
     assert find(file, "x\n", "b\n", "c") == 9
     assert find(file, "x\n", "a\n", "b") == 3
@@ -100,7 +100,7 @@ def test_among_equals_the_surroundings_decide() -> None:
         ("a\u2028b\nc", 0, "a\u2028b\n", (1, 1, "a\u2028b\n")),
     ],
 )
-def test_a_region_has_lines_from_one(
+def test_position_region_has_lines_from_one(
     file: str, begin: int, old: str, expected: tuple[int, int, str]
 ) -> None:
     found = region(file, begin, old)
@@ -118,7 +118,7 @@ def test_a_region_has_lines_from_one(
         (("a",), ""),
     ],
 )
-def test_the_line_ending_is_the_one_that_all_lines_have(
+def test_position_line_ending_is_the_one_that_all_lines_have(
     texts: tuple[str, ...], ending: str
 ) -> None:
     assert line_ending(*texts) == ending

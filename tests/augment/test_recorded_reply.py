@@ -39,7 +39,7 @@ def finished(content: str) -> dict[str, Any]:
         pytest.param({"response_text": ["a"], "response_nodes": [5]}, "", id="odd"),
     ],
 )  # fmt: skip
-def test_the_answers_text_is_found(item: dict[str, Any], said: str) -> None:
+def test_recorded_reply_text_is_found(item: dict[str, Any], said: str) -> None:
     assert read_reply(item).text == said
 
 
@@ -55,12 +55,14 @@ def test_the_answers_text_is_found(item: dict[str, Any], said: str) -> None:
         pytest.param([{"type": 5, "tool_use": None}, {"type": 5}], "", id="empty"),
     ],
 )
-def test_calls_are_read_once_each(nodes: list[dict[str, Any]], calls: str) -> None:
+def test_recorded_tool_calls_are_read_once_each(
+    nodes: list[dict[str, Any]], calls: str
+) -> None:
     found = read_reply({"response_nodes": nodes}).calls
     assert [call.id for call in found] == calls.split()
 
 
-def test_a_whole_call_wins_over_a_begun_one() -> None:
+def test_recorded_tool_call_that_is_complete_wins_over_a_begun_one() -> None:
     nodes = [
         call_node("a", arguments="{}", kind=7),
         call_node("a", arguments='{"x":1}'),
@@ -129,7 +131,7 @@ NODES = st.lists(
 
 
 @given(NODES, st.sampled_from([None, "", "ab", "\n[byok] note"]))
-def test_every_block_is_read_once_and_nothing_is_added(
+def test_recorded_reply_blocks_are_read_once_and_nothing_is_added(
     nodes: list[dict[str, Any]], end: str | None
 ) -> None:
     joined = "".join(n["content"] for n in nodes if n["type"] == 0)
@@ -146,7 +148,7 @@ def test_every_block_is_read_once_and_nothing_is_added(
     assert all(b.text.strip() for b in reply.blocks if isinstance(b, TextPart))
 
 
-def test_provider_data_of_thoughts_is_read() -> None:
+def test_recorded_thinking_keeps_its_provider_data() -> None:
     nodes = [thought("", write_encrypted(SIGNED)), thought("h", "gAAAA"), raw("a")]
     reply = read_reply({"response_nodes": nodes})
     assert reply.blocks == (
@@ -156,7 +158,7 @@ def test_provider_data_of_thoughts_is_read() -> None:
     )
 
 
-def test_calls_without_an_id_are_all_kept() -> None:
+def test_recorded_tool_calls_without_an_id_are_all_kept() -> None:
     nodes = [call_node("", "view"), call_node(None, "save")]
     found = read_reply({"response_nodes": nodes}).calls
     assert [call.name for call in found] == ["view", "save"]
@@ -172,7 +174,7 @@ def test_calls_without_an_id_are_all_kept() -> None:
         ({"path": "a"}, "{}"), ("[" * 5000, "{}"), ('{"x": NaN}', "{}"),
     ],
 )  # fmt: skip
-def test_arguments_pass_verbatim_where_they_are_an_object(
+def test_recorded_tool_call_arguments_pass_verbatim_if_an_object(
     written: Any, arguments: str
 ) -> None:
     [call] = read_reply({"response_nodes": [call_node("a", arguments=written)]}).calls
@@ -191,12 +193,12 @@ def test_arguments_pass_verbatim_where_they_are_an_object(
         ("Hi.[byok] x", "Hi.[byok] x"),
     ],
 )
-def test_notices_at_the_end_are_dropped_again(said: str, kept: str) -> None:
+def test_recorded_notices_at_the_end_are_dropped(said: str, kept: str) -> None:
     assert without_notices(said) == kept
 
 
 @pytest.mark.parametrize("place", ["response_text", "nodes"])
-def test_no_notice_is_read_back_from_anywhere(place: str) -> None:
+def test_recorded_notices_are_read_back_from_nowhere(place: str) -> None:
     said = "Hi.\n[byok] It broke."
     item = {"response_text": said} if place != "nodes" else {}
     assert read_reply({**item, "response_nodes": [raw(said)]}).text == "Hi."

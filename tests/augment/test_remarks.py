@@ -55,14 +55,14 @@ def test_remarks_around_the_code_are_dropped(answer: str, holds: Holds) -> None:
         "I have updated the function to return 2.\n\nIt is done!",
     ],
 )
-def test_words_in_place_of_code_fail_the_answer(answer: str) -> None:
+def test_remarks_in_place_of_code_fail_the_answer(answer: str) -> None:
     with pytest.raises(UpstreamGarbled, match="remark"):
         code(answer)
 
 
 @pytest.mark.parametrize("old", ["", OLD, "It returns one.", "x"])
 @pytest.mark.parametrize("holds", Holds)
-def test_a_refusal_is_never_put_in(old: str, holds: Holds) -> None:
+def test_refusal_by_the_model_is_never_inserted(old: str, holds: Holds) -> None:
     with pytest.raises(UpstreamGarbled, match="remark"):
         code("I'm sorry, but I can't help with that.\n", old, holds)
 
@@ -81,12 +81,12 @@ def test_a_refusal_is_never_put_in(old: str, holds: Holds) -> None:
         ("import os\nimport sys", "import os", Holds.CODE),
     ],
 )
-def test_words_stay_where_words_are_wanted(answer: str, old: str, holds: Holds) -> None:
+def test_remarks_stay_where_text_is_wanted(answer: str, old: str, holds: Holds) -> None:
     stage = WithoutTalk(old, holds)
     assert out(stage, answer) == answer
 
 
-def test_a_key_or_a_label_announces_nothing() -> None:
+def test_remarks_do_not_begin_with_a_key_or_a_label() -> None:
     for answer in ("ok:\n  label: OK\n", "sure:\n  return 1;\n"):
         for holds in (Holds.CODE, Holds.DATA):
             assert code(answer, "no:\n", holds) == answer
@@ -110,7 +110,7 @@ def test_in_markdown_only_its_own_fence_has_remarks_before_it() -> None:
     )
 
 
-def test_code_leaves_at_once() -> None:
+def test_remark_removal_streams_code_at_once() -> None:
     stage = WithoutTalk(OLD, Holds.CODE)
     assert list(stage.feed("import os\n")) == []
     assert list(stage.feed("x =")) == ["import os\nx ="]
@@ -141,7 +141,7 @@ def test_a_stream_waits_only_where_a_remark_may_begin() -> None:
         "File: a.py\n",
     ],
 )
-def test_the_name_of_a_file_before_its_fence_is_no_code(label: str) -> None:
+def test_remark_that_names_a_file_before_its_fence_is_no_code(label: str) -> None:
     answer = f"{label}{FENCED}"
     for pieces in ([answer], answer):
         stage = WithoutTalk(OLD, Holds.CODE, streams=True)
@@ -149,7 +149,7 @@ def test_the_name_of_a_file_before_its_fence_is_no_code(label: str) -> None:
 
 
 @pytest.mark.parametrize("holds", Holds)
-def test_words_are_not_held_for_ever(holds: Holds) -> None:
+def test_remark_removal_does_not_hold_words_for_ever(holds: Holds) -> None:
     stage = WithoutTalk(OLD, holds)
     assert any(piece for _ in range(1000) for piece in stage.feed("More of it. "))
 
@@ -173,7 +173,7 @@ FENCES = st.sampled_from(["", "```\n", "```py\nx\n```\n", "    ```\n"])
 
 
 @given(TEXTS, FENCES, TEXTS, CUTS, st.sampled_from(Holds), st.booleans())
-def test_where_the_answer_is_cut_makes_no_difference(
+def test_remark_removal_any_slicing_gives_the_same(
     before: str, fence: str, after: str, places: list[int], holds: Holds, streams: bool
 ) -> None:
     answer = before + fence + after
@@ -190,7 +190,7 @@ def test_where_the_answer_is_cut_makes_no_difference(
 
 
 @given(st.text("xy =(\n ", max_size=40), CUTS)
-def test_code_without_words_comes_out_as_it_went_in(
+def test_remark_removal_leaves_code_without_remarks_unchanged(
     text: str, places: list[int]
 ) -> None:
     answer = f"x = {text}"
@@ -207,7 +207,7 @@ def whole(answer: str, old: str = OLD, *, file: bool = True) -> str:
     )
 
 
-def test_the_one_block_with_lines_of_the_file_is_the_answer() -> None:
+def test_remark_removal_takes_the_one_block_with_lines_of_the_file() -> None:
     odd = "x -> y: f(x)=2 now\n"
     assert whole(f"{odd}{FENCED}{odd}") == NEW
     assert whole(f"{FENCED}{odd}") == NEW
@@ -215,7 +215,7 @@ def test_the_one_block_with_lines_of_the_file_is_the_answer() -> None:
     assert whole(NEW) == NEW
 
 
-def test_words_and_code_that_cannot_be_told_apart_fail_the_answer() -> None:
+def test_remarks_and_code_that_cannot_be_told_apart_fail_the_answer() -> None:
     odd = "x -> y: f(x)=2 now\n"
     for answer in (
         f"{odd}```\nz\n```\n",
@@ -226,7 +226,7 @@ def test_words_and_code_that_cannot_be_told_apart_fail_the_answer() -> None:
             whole(answer)
 
 
-def test_a_file_in_several_blocks_is_not_cut_to_the_first() -> None:
+def test_remark_removal_does_not_cut_a_file_in_several_blocks_to_the_first() -> None:
     old = "def f():\n    a = 1\n    b = 2\n    return a\ndef g():\n    pass\n"
     f, g = old[: old.index("def g")], old[old.index("def g") :]
     with pytest.raises(UpstreamGarbled, match="mixes"):
@@ -238,13 +238,13 @@ def test_a_file_in_several_blocks_is_not_cut_to_the_first() -> None:
     assert whole(f"```py\n{new}```\n", old) == new
 
 
-def test_a_file_that_has_fences_keeps_them() -> None:
+def test_remark_removal_keeps_the_fences_of_a_file() -> None:
     old = 'T = """\n```\nx\n```\n"""\nU = 2\n'
     new = old.replace("2", "3")
     assert whole(new, old) == new
 
 
-def test_a_text_that_stands_in_a_fence_is_taken_out_of_it() -> None:
+def test_remark_removal_takes_a_text_out_of_its_fence() -> None:
     def text(answer: str, old: str) -> str:
         return out(OnlyBlock(old, Holds.WORDS, file=True), answer)
 
@@ -257,12 +257,12 @@ def test_a_text_that_stands_in_a_fence_is_taken_out_of_it() -> None:
         assert text(own, before) == own
 
 
-def test_fences_behind_lines_of_the_file_belong_to_it() -> None:
+def test_remark_removal_keeps_fences_behind_lines_of_the_file() -> None:
     new = f'T = """\n{OLD}```\nx\n```\n"""\nU = 2\n'
     assert whole(new) == new
 
 
-def test_a_whole_file_of_which_no_line_stayed_is_not_taken() -> None:
+def test_remark_removal_rejects_a_file_of_which_no_line_stayed() -> None:
     old = "a = 1\nb = 2\nc = 3\n"
     with pytest.raises(UpstreamGarbled, match="nothing in common"):
         whole("I set them {all} to 4", old)

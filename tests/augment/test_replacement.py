@@ -16,7 +16,7 @@ def reply() -> ReplacementLines:
     return ReplacementLines(Unfenced(), PLACE, ReplyFacts("r", ("blob",)))
 
 
-def test_the_place_comes_first_and_once() -> None:
+def test_replacement_region_comes_first_and_once() -> None:
     lines = reply()
     assert lines.first is None
     assert lines.feed(ThinkingDelta("hm")) == lines.feed(TextDelta("\n")) == []
@@ -48,7 +48,7 @@ def test_nothing_said_is_no_replacement(said: str) -> None:
 @pytest.mark.parametrize(
     "finish", [None, FinishReason.LENGTH, FinishReason.CONTENT_FILTER]
 )
-def test_a_cut_answer_fails(finish: FinishReason | None) -> None:
+def test_replacement_of_a_cut_answer_fails(finish: FinishReason | None) -> None:
     lines = reply()
     lines.feed(TextDelta("x"))
     if finish is not None:
@@ -57,7 +57,7 @@ def test_a_cut_answer_fails(finish: FinishReason | None) -> None:
         lines.flush()
 
 
-def test_a_failure_has_no_text() -> None:
+def test_replacement_of_a_failure_has_no_text() -> None:
     [last] = reply().fail(UpstreamGarbled("broke", code="x"))
     assert last["text"] == ""
     assert last["error"] == {"code": "x", "message": "broke", "request_id": "r"}

@@ -35,7 +35,7 @@ def test_nodes_behind_an_open_call_wait_for_it() -> None:
     assert list(writer.write(TEXT)) == [node(5, TEXT)]
 
 
-def test_a_call_that_never_comes_leaves_nothing() -> None:
+def test_reply_nodes_without_the_reserved_call_stay_empty() -> None:
     writer = NodeWriter()
     writer.reserve("c")
     assert writer.is_empty

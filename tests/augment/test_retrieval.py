@@ -17,7 +17,7 @@ from byok.code_query import (
 NAME = "0" * 63 + "7"
 
 
-def test_a_request_is_read_whole() -> None:
+def test_retrieval_request_is_read_completely() -> None:
     body = {
         "information_request": "Where?",
         "max_output_length": 6000,
@@ -56,7 +56,9 @@ def test_a_request_is_read_whole() -> None:
         },
     ],
 )
-def test_what_is_missing_or_unusable_is_the_default(body: dict[str, Any]) -> None:
+def test_retrieval_request_has_defaults_for_missing_or_unusable_fields(
+    body: dict[str, Any],
+) -> None:
     assert decode_retrieval(body) == RetrievalRequest("", roots=[])
 
 
@@ -68,7 +70,7 @@ def test_what_is_missing_or_unusable_is_the_default(body: dict[str, Any]) -> Non
         {"information_request": "", "query": "Where?"},
     ],
 )
-def test_a_question_has_other_names(body: dict[str, Any]) -> None:
+def test_retrieval_question_has_other_field_names(body: dict[str, Any]) -> None:
     assert decode_retrieval(body).query == "Where?"
 
 
@@ -85,11 +87,11 @@ def test_a_question_has_other_names(body: dict[str, Any]) -> None:
         (True, DEFAULT_LENGTH),
     ],
 )
-def test_the_length_is_what_clients_may_ask_for(given: Any, length: int) -> None:
+def test_retrieval_length_is_limited(given: Any, length: int) -> None:
     assert decode_retrieval({"max_output_length": given}).length == length
 
 
-def test_an_answer_tells_its_text_and_what_is_unknown() -> None:
+def test_retrieval_answer_has_its_text_and_the_unknown_blobs() -> None:
     found = Retrieval("Text.", (to_bytes(NAME), to_bytes("theirs")), False, 0.0123)
     assert encode_retrieval(found) == {
         "formatted_retrieval": "Text.",
@@ -99,7 +101,7 @@ def test_an_answer_tells_its_text_and_what_is_unknown() -> None:
     }
 
 
-def test_an_answer_without_trouble_says_so() -> None:
+def test_retrieval_answer_without_trouble_says_so() -> None:
     answer = encode_retrieval(Retrieval("Text."))
     assert answer["unknown_blob_names"] == []
     assert answer["checkpoint_not_found"] is False

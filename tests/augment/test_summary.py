@@ -47,19 +47,23 @@ def shown(*nodes: dict[str, Any]) -> list[str]:
         ("Not A Placeholder", "{Not A Placeholder}"),
     ],
 )
-def test_a_placeholder_is_filled_or_stays(placeholder: str, value: str) -> None:
+def test_summary_template_placeholder_is_filled_or_stays(
+    placeholder: str, value: str
+) -> None:
     assert render(node(f"<{{{placeholder}}}>"), []) == f"<{value}>"
 
 
 @pytest.mark.parametrize(
     "text", ["{summary}", "{middle_part_abridged}", "{x} {{", "\\1"]
 )
-def test_values_may_hold_braces_and_names_of_placeholders(text: str) -> None:
+def test_summary_template_values_may_hold_braces_and_placeholder_names(
+    text: str,
+) -> None:
     filled = render(node("{summary}/{middle_part_abridged}", summary_text=text), [])
     assert filled == f"{text}/wrote tests"
 
 
-def test_the_end_is_tagged_text_in_its_order() -> None:
+def test_summary_end_is_tagged_text_in_its_order() -> None:
     assert render(node("{end_part_full}"), []) == (
         "<exchange><user>Run it.</user><assistant>Running.</assistant>"
         '<tool_use name="launch" id="e1">{"x": 1}</tool_use></exchange>\n'
@@ -68,7 +72,7 @@ def test_the_end_is_tagged_text_in_its_order() -> None:
     )
 
 
-def test_long_results_and_inputs_of_the_end_are_cut_in_the_middle() -> None:
+def test_summary_end_truncates_long_results_and_inputs_in_the_middle() -> None:
     long = '{"x": "' + "y" * 5000 + '"}'
     item = exchange(
         nodes=[result_node("e0", "h" * 20_000 + "reference id: 77")],
@@ -80,7 +84,7 @@ def test_long_results_and_inputs_of_the_end_are_cut_in_the_middle() -> None:
     assert 1400 < filled.count("y") < 2100
 
 
-def test_without_a_template_all_parts_are_shown() -> None:
+def test_summary_without_a_template_shows_all_parts() -> None:
     filled = render(node(), [])
     for part in ("Lexer done.", "14 exchanges dropped", "wrote tests", "Two fail."):
         assert part in filled
@@ -96,7 +100,7 @@ def test_results_beside_the_summary_become_a_further_exchange(template: Any) -> 
     assert text.find(beside) > text.find("Two fail.")
 
 
-def test_nothing_is_left_to_pair_with_a_call() -> None:
+def test_summary_leaves_nothing_to_pair_with_a_tool_call() -> None:
     turn = render_summary(read_turn({"nodes": [result_node("e9"), summary_node()]}, ""))
     assert turn.results == ()
     assert turn.asks
@@ -125,7 +129,7 @@ def test_a_summary_that_says_nothing_leaves_no_empty_text() -> None:
 
 
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [None, {"request_nodes": 5}]])
-def test_fields_of_a_wrong_type_are_ignored(odd: Any) -> None:
+def test_summary_fields_of_a_wrong_type_are_ignored(odd: Any) -> None:
     names = node()
     for name in names:
         assert isinstance(render({**names, name: odd}, []), str)

@@ -21,7 +21,7 @@ FULL: dict[str, Any] = {
 }
 
 
-def test_the_parts_come_in_their_order() -> None:
+def test_system_prompt_parts_come_in_their_order() -> None:
     said = system_text(
         FULL,
         base="Base.",
@@ -72,12 +72,12 @@ def test_the_parts_come_in_their_order() -> None:
                      id="a path alone"),
     ],
 )  # fmt: skip
-def test_a_part_is_said_or_left_out(body: dict[str, Any], said: str) -> None:
+def test_system_prompt_parts_may_be_left_out(body: dict[str, Any], said: str) -> None:
     assert system_text(body, base="Base.") == said
 
 
 @pytest.mark.parametrize("persona", [1, 2, 3, "2"])
-def test_each_persona_has_a_sentence(persona: Any) -> None:
+def test_system_prompt_has_a_sentence_for_each_persona(persona: Any) -> None:
     assert system_text({"persona_type": persona}, base="").startswith("You are ")
 
 
@@ -92,12 +92,12 @@ def test_each_persona_has_a_sentence(persona: Any) -> None:
         {"items": [{"text": "Remember me."}, 5, None]},
     ],
 )
-def test_the_newer_carrier_of_memories_is_read(info: dict[str, Any]) -> None:
+def test_system_prompt_reads_the_newer_field_of_memories(info: dict[str, Any]) -> None:
     said = system_text({"memories_info": info}, base="")
     assert said.strip() == "# Memories\nRemember me."
 
 
-def test_a_silent_job_is_no_persona_and_no_agent() -> None:
+def test_system_prompt_of_a_silent_job_has_no_persona_and_no_agent() -> None:
     said = system_text(
         {**FULL, "silent": True},
         base="Base.",
@@ -109,7 +109,7 @@ def test_a_silent_job_is_no_persona_and_no_agent() -> None:
     assert "Answer briefly." in said
 
 
-def test_the_text_is_the_same_for_every_turn_of_a_conversation() -> None:
+def test_system_prompt_is_the_same_for_every_turn_of_a_conversation() -> None:
     one = {**FULL, "message": "a", "request_id": "1", "chat_history": []}
     two = {**FULL, "message": "b", "request_id": "2", "chat_history": [{}]}
     assert system_text(one, base="B") == system_text(two, base="B")

@@ -63,13 +63,13 @@ def test_sentences_alone_are_talk(text: str) -> None:
 
 @pytest.mark.parametrize("text", [*CODE, *TALK, "1. It.", '- "So", she said', "* `a`"])
 @pytest.mark.parametrize("more", ["", "\n", " - a(b) `c`; and 1) d", "**x** (y)."])
-def test_no_beginning_rules_out_what_the_line_may_be(text: str, more: str) -> None:
+def test_talk_detection_decides_no_line_by_its_beginning(text: str, more: str) -> None:
     for line in (text + more).splitlines(keepends=True):
         if may_be_words(line):
             assert all(may_become_words(line[:end]) for end in range(len(line)))
 
 
-def test_a_colon_ends_a_sentence_only_where_something_follows() -> None:
+def test_talk_detection_ends_a_sentence_at_a_colon_if_more_follows() -> None:
     assert not is_talk("Run it like this:")
     assert is_talk("Run it like this:", announcing=True)
     assert not is_talk("for item in items:", announcing=True)
@@ -86,7 +86,7 @@ def test_a_colon_ends_a_sentence_only_where_something_follows() -> None:
         "Below is the new version：",
     ],
 )
-def test_a_line_that_announces_is_a_lead(line: str) -> None:
+def test_lead_is_a_line_that_announces(line: str) -> None:
     assert is_lead(line)
     assert all(may_become_lead(line[:end]) for end in range(len(line)))
 
@@ -106,7 +106,7 @@ def test_a_line_that_announces_is_a_lead(line: str) -> None:
         "",
     ],
 )
-def test_other_lines_are_no_lead(line: str) -> None:
+def test_lead_is_none_of_other_lines(line: str) -> None:
     assert not is_lead(line)
 
 
@@ -121,7 +121,7 @@ def test_other_lines_are_no_lead(line: str) -> None:
         "Es tut mir leid, aber ich kann das nicht ändern; ich kann hier nicht helfen.",
     ],
 )
-def test_a_refusal_is_known_also_among_words(text: str) -> None:
+def test_refusal_is_detected_among_words_as_well(text: str) -> None:
     assert is_refusal(text)
     assert is_refusal(text, among_words=True)
 
@@ -130,7 +130,7 @@ def test_a_refusal_is_known_also_among_words(text: str) -> None:
     "text",
     ["Sorry, we are closed.", "Unfortunately, I was late.", "Sorry about the delay!"],
 )
-def test_an_apology_may_stand_among_words(text: str) -> None:
+def test_refusal_may_include_an_apology(text: str) -> None:
     assert is_refusal(text)
     assert not is_refusal(text, among_words=True)
 
@@ -147,15 +147,15 @@ def test_an_apology_may_stand_among_words(text: str) -> None:
         "",
     ],
 )
-def test_other_texts_are_no_refusal(text: str) -> None:
+def test_refusal_is_not_detected_in_other_texts(text: str) -> None:
     assert not is_refusal(text)
 
 
 @pytest.mark.parametrize("text", [*TALK, "Here's it:", "1. I did", "**Sorry**, no", ""])
-def test_remarks_have_their_beginnings(text: str) -> None:
+def test_talk_detection_knows_the_beginnings_of_remarks(text: str) -> None:
     assert all(may_open_remark(text[:end]) for end in range(len(text) + 1))
 
 
 @pytest.mark.parametrize("text", ["One two", "half", "x", "return 1", "hereby", "self"])
-def test_other_words_are_not_waited_for(text: str) -> None:
+def test_talk_detection_does_not_wait_for_other_words(text: str) -> None:
     assert not may_open_remark(text)

@@ -43,7 +43,7 @@ def test_an_answer_that_never_began_is_the_users_own_text() -> None:
     assert (first["text"], last["stop_reason"]) == ("mine", 1)
 
 
-def test_what_byok_owes_the_user_stands_in_the_last_chunk() -> None:
+def test_text_reply_notices_stand_in_the_last_chunk() -> None:
     reply = lines()
     for event in (
         TextDelta("x"),
@@ -57,7 +57,7 @@ def test_what_byok_owes_the_user_stands_in_the_last_chunk() -> None:
     assert last["error"] == {"code": "cut", "message": "Cut.", "request_id": "r"}
 
 
-def test_nothing_is_an_error_only_where_something_was_asked() -> None:
+def test_text_reply_that_is_empty_is_an_error_if_something_was_asked() -> None:
     with pytest.raises(UpstreamGarbled):
         lines().flush()
     assert [line["text"] for line in lines(asked=False).flush()] == [""]

@@ -37,13 +37,13 @@ def read(*rows: Any) -> tuple[ToolDefinition, ...]:
                      id="no type"),
     ],
 )  # fmt: skip
-def test_a_schema_is_an_objects(fields: dict[str, Any], schema: Any) -> None:
+def test_tool_schema_is_that_of_an_object(fields: dict[str, Any], schema: Any) -> None:
     [tool] = read({"name": "view", **fields})
     assert tool.parameters == schema
 
 
 @pytest.mark.parametrize("odd", [None, [], "x"])
-def test_properties_of_a_wrong_type_are_none(odd: Any) -> None:
+def test_tool_schema_properties_of_a_wrong_type_are_none(odd: Any) -> None:
     [tool] = read({"name": "view", "input_schema": {"properties": odd, "title": "t"}})
     assert tool.parameters == {**EMPTY, "title": "t"}
 
@@ -53,7 +53,7 @@ def test_the_origin_of_an_mcp_tool_is_kept() -> None:
     assert read(row)[0] == ToolDefinition("snap_box", "", EMPTY, "box", "snap")
 
 
-def test_a_wrapped_definition_is_read() -> None:
+def test_tool_definition_that_is_wrapped_is_read() -> None:
     [tool] = read({"definition": {"name": "view", "description": "Show."}})
     assert (tool.name, tool.description) == ("view", "Show.")
 
@@ -72,7 +72,7 @@ def test_only_nameless_tools_are_dropped(names: list[Any], kept: list[str]) -> N
 
 
 @pytest.mark.case("B87")
-def test_the_first_of_equal_names_wins() -> None:
+def test_tool_definitions_of_equal_names_leave_the_first() -> None:
     rows = [{"name": "a", "description": text} for text in ("one", "two")]
     assert [tool.description for tool in read(*rows)] == ["one"]
 
@@ -94,7 +94,7 @@ def deep(levels: int) -> str:
 
 
 @pytest.mark.case("B87")
-def test_a_schema_deep_as_an_abyss_is_replaced() -> None:
+def test_tool_schema_of_excessive_depth_is_replaced() -> None:
     assert [tool.parameters for tool in read(
         {"name": "a", "input_schema_json": deep(100)},
         {"name": "b", "input_schema_json": "[" * 200 + "]" * 200},
@@ -103,7 +103,7 @@ def test_a_schema_deep_as_an_abyss_is_replaced() -> None:
 
 
 @pytest.mark.case("B87", "B88")
-def test_references_and_patterns_pass_untouched() -> None:
+def test_tool_schema_references_and_patterns_pass_unchanged() -> None:
     schema = {
         "type": "object",
         "properties": {"a": {"$ref": "#/properties/b"}, "b": {"$ref": "#"}},

@@ -89,7 +89,7 @@ def test_a_block_ends_where_another_begins(
     assert block(before, after, said) == (taken, True)
 
 
-def test_an_open_end_is_not_enough_and_is_taken() -> None:
+def test_an_unclosed_block_is_not_enough_and_is_taken() -> None:
     assert block("def f():\n    ", "", "a\n    b") == ("a\n    b", False)
 
 
@@ -117,7 +117,7 @@ def test_of_a_cut_block_whole_lines_are_left() -> None:
         ("\n", "a\n", "a\n", True),
     ],
 )
-def test_a_line_ends_with_its_line(
+def test_a_block_of_one_line_ends_with_its_line(
     again: str, said: str, taken: str, enough: bool
 ) -> None:
     extent = OneLine(again)
@@ -125,7 +125,7 @@ def test_a_line_ends_with_its_line(
     assert (extent.take(whole=True), extent.enough) == (taken, enough)
 
 
-def test_of_a_cut_line_nothing_is_left() -> None:
+def test_a_block_of_a_cut_line_is_empty() -> None:
     extent = OneLine()
     extent.feed("a, b")
     assert extent.take(whole=False) == ""

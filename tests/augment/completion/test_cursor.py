@@ -18,13 +18,13 @@ def test_a_cursor_knows_its_line_whatever_ends_the_lines() -> None:
     ("before", "after", "one"),
     [("a", "b", True), ("a", " \nb", False), ("a\n  ", "b", False), ("", "", False)],
 )
-def test_between_two_pieces_of_code_only_the_line_goes_on(
+def test_cursor_between_two_pieces_of_code_continues_only_the_line(
     before: str, after: str, one: bool
 ) -> None:
     assert Cursor(before, after).one_line is one
 
 
-def test_at_the_end_of_a_file_nothing_is_below() -> None:
+def test_cursor_at_the_end_of_a_file_has_nothing_below() -> None:
     cursor = Cursor("", "")
     assert (cursor.line, cursor.rest, cursor.next_line) == ("", "", "")
 
@@ -45,23 +45,23 @@ def test_at_the_end_of_a_file_nothing_is_below() -> None:
         (r"\(x, y) -> [", (0, 1)),
     ],
 )
-def test_brackets_without_their_partner_are_counted(
+def test_cursor_counts_brackets_without_a_partner(
     code: str, counted: tuple[int, int]
 ) -> None:
     assert brackets(code) == counted
 
 
 @given(st.text("()[]{}\"'`\\a\n", max_size=60))
-def test_no_bracket_is_counted_twice(code: str) -> None:
+def test_cursor_counts_no_bracket_twice(code: str) -> None:
     closing, opening = brackets(code)
     assert closing <= sum(map(code.count, ")]}"))
     assert opening <= sum(map(code.count, "([{"))
 
 
 @pytest.mark.parametrize("piece", ['\\"', '\\"a\\":', "\\'", "\"'`", '"\\"'])
-def test_code_that_is_all_quotes_is_read_once(piece: str) -> None:
+def test_cursor_reads_code_of_quotes_in_linear_time(piece: str) -> None:
     check_linear(lambda size: brackets(piece * size), 20_000)
 
 
-def test_the_indentation_is_counted_in_characters() -> None:
+def test_cursor_counts_indentation_in_characters() -> None:
     assert [indent(line) for line in ("", "x", "  x", "\t x ", "  ")] == [0, 0, 2, 2, 2]

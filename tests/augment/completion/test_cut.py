@@ -44,17 +44,19 @@ def fitted(cursor: Cursor, *said: str, one_line: bool = False) -> str:
         pytest.param("x = 1\n", "\n", "", "", id="nothing"),
     ],
 )  # fmt: skip
-def test_a_text_is_made_to_fit(before: str, after: str, said: str, found: str) -> None:
+def test_completion_cut_makes_a_text_fit(
+    before: str, after: str, said: str, found: str
+) -> None:
     assert fitted(Cursor(before, after), said) == found
     assert fitted(Cursor(before, after), *said) == found
 
 
-def test_a_sentence_is_one_line() -> None:
+def test_completion_cut_keeps_a_sentence_on_one_line() -> None:
     cursor = Cursor("Why is th", "")
     assert fitted(cursor, "e ferry late?\nBecause", one_line=True) == "e ferry late?"
 
 
-def test_an_endless_text_ends() -> None:
+def test_completion_cut_ends_an_endless_text() -> None:
     cutter = Cutter(Cursor("x = ", "\n"), Unfenced())
     fed = 0
     while not cutter.enough:
@@ -64,7 +66,7 @@ def test_an_endless_text_ends() -> None:
     assert cutter.text(whole=True) == "y" * MOST_CHARS
 
 
-def test_when_the_time_is_over_whole_lines_are_left() -> None:
+def test_completion_cut_at_the_deadline_leaves_whole_lines() -> None:
     cutter = Cutter(Cursor("def f():\n    ", ""), Unfenced())
     cutter.feed("a()\n    b()\n    c(")
     assert cutter.text(whole=False) == "a()\n    b()"
@@ -81,7 +83,7 @@ def test_where_the_stream_is_cut_makes_no_difference(
 
 
 @given(AROUND, AROUND, CODE, CODE)
-def test_what_comes_after_enough_changes_nothing(
+def test_completion_cut_ignores_what_comes_after_enough(
     before: str, after: str, said: str, more: str
 ) -> None:
     cursor = Cursor(before, after)
@@ -164,7 +166,7 @@ export const route = [
 
 
 @pytest.mark.parametrize("code", [PYTHON, SCRIPT], ids=["Python", "TypeScript"])
-def test_of_what_a_model_knows_only_what_is_missing_is_taken(code: str) -> None:
+def test_completion_cut_takes_exactly_what_is_missing(code: str) -> None:
     lines = code.splitlines()
     tried = exact = 0
     for start, line in enumerate(lines):

@@ -37,15 +37,13 @@ def new(before: str, *said: str) -> str:
         pytest.param("foo.bar", "foo.b", "foo.b", id="less than was there"),
     ],
 )
-def test_what_stands_there_already_is_not_said_again(
-    before: str, said: str, left: str
-) -> None:
+def test_repeated_prefix_is_removed(before: str, said: str, left: str) -> None:
     assert new(before, said) == left
     assert new(before, *singles(said)) == left
 
 
 @given(LETTERS, LETTERS, CUTS)
-def test_slices_make_no_difference_and_the_end_is_kept(
+def test_repeated_text_any_slicing_gives_the_same(
     before: str, said: str, places: list[int]
 ) -> None:
     whole = new(before, said)
@@ -71,14 +69,12 @@ def test_slices_make_no_difference_and_the_end_is_kept(
         ("", "x", ""),
     ],
 )
-def test_the_beginning_of_what_follows_is_taken_away(
-    text: str, suffix: str, left: str
-) -> None:
+def test_repeated_suffix_is_removed(text: str, suffix: str, left: str) -> None:
     assert without_suffix(text, suffix) == left
 
 
 @given(st.text('ab()"\n', max_size=14), st.text('ab()"\n', max_size=14))
-def test_only_the_beginning_of_what_follows_is_taken_away(
+def test_repeated_suffix_is_removed_only_at_its_beginning(
     text: str, suffix: str
 ) -> None:
     left = without_suffix(text, suffix)
@@ -87,7 +83,9 @@ def test_only_the_beginning_of_what_follows_is_taken_away(
 
 
 @given(st.text("ab\n", max_size=14), st.text("ab\n", max_size=14))
-def test_without_brackets_the_longest_end_is_taken_away(text: str, suffix: str) -> None:
+def test_repeated_suffix_without_brackets_is_the_longest(
+    text: str, suffix: str
+) -> None:
     taken = len(text) - len(without_suffix(text, suffix))
     ends = (n for n in range(len(text) + 1) if suffix[:n] == text[len(text) - n :])
     assert taken == max(ends)

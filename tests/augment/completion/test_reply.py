@@ -36,42 +36,42 @@ def item(text: str) -> dict[str, Any]:
     return {"completion_items": [one], "text": text, **REST}
 
 
-def test_a_text_is_one_item() -> None:
+def test_completion_reply_is_one_item() -> None:
     made = reply("return", " 1")
     made.feed(Finish(FinishReason.LENGTH))
     assert list(made.flush()) == [item("return 1")]
     assert made.text == "return 1"
 
 
-def test_of_what_a_limit_cut_whole_lines_are_given() -> None:
+def test_completion_reply_cut_by_length_has_whole_lines() -> None:
     made = reply("return 1\n    # all p")
     made.feed(Finish(FinishReason.LENGTH))
     assert list(made.flush()) == [item("return 1")]
 
 
-def test_no_text_is_no_item() -> None:
+def test_completion_reply_without_text_has_no_item() -> None:
     for said in ("", " \n", "\n\n"):
         assert list(reply(said).flush()) == [NOTHING]
 
 
-def test_a_failure_is_no_item() -> None:
+def test_completion_reply_of_a_failure_has_no_item() -> None:
     made = reply("return 1\n")
     assert made.fail_whole(UpstreamGarbled("no")) == NOTHING
     assert made.text == ""
 
 
-def test_what_a_filter_cut_is_no_item() -> None:
+def test_completion_reply_cut_by_a_content_filter_has_no_item() -> None:
     made = reply("return 1\n")
     made.feed(Finish(FinishReason.CONTENT_FILTER))
     assert list(made.flush()) == [NOTHING]
 
 
-def test_when_the_time_is_over_whole_lines_are_given() -> None:
+def test_completion_reply_at_the_deadline_has_whole_lines() -> None:
     assert reply("return 1\n    #").in_time() == item("return 1")
     assert reply("return 1").in_time() == NOTHING
 
 
-def test_it_says_when_enough_came() -> None:
+def test_completion_reply_says_when_enough_came() -> None:
     made = reply("return 1\n")
     assert not made.enough
     made.feed(TextDelta("\ndef g():\n"))

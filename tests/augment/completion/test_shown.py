@@ -17,17 +17,17 @@ def shown(before: str = BEFORE, text: str = TEXT) -> Shown:
 
 
 @given(st.integers(0, len(TEXT) - 1))
-def test_what_is_left_is_known(typed: int) -> None:
+def test_shown_completion_gives_the_rest_while_typing_along(typed: int) -> None:
     cursor = Cursor(BEFORE + TEXT[:typed], AFTER)
     assert shown().rest("k", cursor) == TEXT[typed:]
 
 
-def test_at_its_end_another_is_needed() -> None:
+def test_shown_completion_ends_at_its_end() -> None:
     assert shown().rest("k", Cursor(BEFORE + TEXT, AFTER)) == ""
     assert shown(text="a  ").rest("k", Cursor(BEFORE + "a", AFTER)) == ""
 
 
-def test_who_types_something_else_needs_another() -> None:
+def test_shown_completion_ends_with_other_typing() -> None:
     for before, after in (
         (BEFORE + "rex", AFTER),
         (BEFORE[:-1], AFTER),
@@ -39,23 +39,23 @@ def test_who_types_something_else_needs_another() -> None:
     assert shown().rest("other", Cursor(BEFORE, AFTER)) == ""
 
 
-def test_a_window_may_lose_its_beginning_while_one_types() -> None:
+def test_shown_completion_allows_a_window_that_loses_its_beginning() -> None:
     kept = shown(LONG)
     assert kept.rest("k", Cursor((LONG + "return")[40:], AFTER)) == TEXT[6:]
     assert kept.rest("k", Cursor((LONG + "return")[-100:], AFTER)) == ""
 
 
-def test_a_window_may_grow() -> None:
+def test_shown_completion_allows_a_window_that_grows() -> None:
     assert shown(LONG).rest("k", Cursor("x" + LONG, AFTER)) == ""
 
 
-def test_nothing_is_no_prediction_and_forgets_none() -> None:
+def test_shown_completion_that_is_empty_is_not_kept() -> None:
     kept = shown()
     kept.keep("k", Cursor("", ""), "")
     assert kept.rest("k", Cursor(BEFORE, AFTER)) == TEXT
 
 
-def test_only_the_newest_are_remembered() -> None:
+def test_shown_completions_of_the_newest_requests_are_kept() -> None:
     kept = Shown(most=2)
     for key in ("a", "b", "a", "c"):
         kept.keep(key, Cursor("", ""), "x")

@@ -12,7 +12,7 @@ from tests.fakes.jobs import PLAIN, events, ignore, never_fails, texts, whole
 BODY: dict[str, Any] = {"prompt": "Why is the fer", "suffix": " today?"}
 
 
-def test_a_model_is_asked_in_words_and_never_to_fill_code() -> None:
+def test_chat_input_is_completed_by_chat_and_never_by_fim() -> None:
     body = {**BODY, "chat_history": [exchange("Is it late?", "Yes.")]}
     chat = decode(body, PLAIN, ignore).chat
     assert chat.fim is None
@@ -30,17 +30,19 @@ def test_a_model_is_asked_in_words_and_never_to_fill_code() -> None:
         ((" \n",), ""),
     ],
 )
-def test_the_answer_ends_the_sentence(said: tuple[str, ...], text: str) -> None:
+def test_chat_input_completion_ends_the_sentence(
+    said: tuple[str, ...], text: str
+) -> None:
     found = whole(decode, BODY, events(*said))
     assert found["text"] == text
     assert len(found["completion_items"]) == bool(text)
 
 
-def test_an_empty_box_is_not_completed() -> None:
+def test_chat_input_that_is_empty_is_not_completed() -> None:
     assert decode({"prompt": ""}, PLAIN, ignore).chat.messages == ()
 
 
 @pytest.mark.parametrize("odd", [None, 7, [], ["x"], {"x": 1}, "\ud800"])
-def test_no_field_of_any_kind_is_a_fault(odd: Any) -> None:
+def test_chat_input_accepts_any_json_in_any_field(odd: Any) -> None:
     for name in (*BODY, "prefix", "chat_history", "model", "max_tokens"):
         never_fails(decode, {**BODY, name: odd})

@@ -24,7 +24,7 @@ def asked(**body: Any) -> str:
     return texts(decode(body, PLAIN, ignore).chat)
 
 
-def test_the_diff_the_counts_and_the_samples_are_shown() -> None:
+def test_commit_message_prompt_has_the_diff_the_counts_and_the_samples() -> None:
     shown = asked(
         diff=DIFF,
         changed_file_stats={"modified_file_stats": {"changed_file_count": 1}},
@@ -37,7 +37,7 @@ def test_the_diff_the_counts_and_the_samples_are_shown() -> None:
 
 
 @pytest.mark.parametrize("diff", ["", " \n", None, [], {}])
-def test_without_a_diff_nobody_is_asked_and_nothing_said(diff: Any) -> None:
+def test_commit_message_without_a_diff_asks_nobody(diff: Any) -> None:
     job = decode({"diff": diff}, PLAIN, ignore)
     assert job.chat.messages == ()
     ran = streamed(decode, {"diff": ""}, [])
@@ -45,33 +45,33 @@ def test_without_a_diff_nobody_is_asked_and_nothing_said(diff: Any) -> None:
     assert ran.lines[-1]["stop_reason"] == 1
 
 
-def test_the_answer_is_raw_and_trimmed() -> None:
+def test_commit_message_is_the_trimmed_answer() -> None:
     ran = streamed(
         decode, {"diff": DIFF}, events("```\n\nFix ", "x\n\n", "- y\n``", "`")
     )
     assert ran.text == "Fix x\n\n- y"
 
 
-def test_a_long_answer_is_kept_as_far_as_it_came() -> None:
+def test_commit_message_that_is_cut_is_kept() -> None:
     answer = events("Fix", finish=FinishReason.LENGTH)
     ran = streamed(decode, {"diff": DIFF}, answer)
     assert (ran.text, ran.lines[-1]["stop_reason"]) == ("Fix", 2)
 
 
-def test_an_empty_answer_is_an_error() -> None:
+def test_commit_message_that_is_empty_is_an_error() -> None:
     ran = streamed(decode, {"diff": DIFF}, events(" \n"))
     assert ran.lines[-1]["error"]["code"] == "upstream_empty"
     assert ran.text == ""
 
 
-def test_it_is_told_to_be_brief_and_cool() -> None:
+def test_commit_message_prompt_is_brief_with_a_low_temperature() -> None:
     chat = decode({"diff": DIFF}, PLAIN, ignore).chat
     assert "commit message alone" in texts(chat, Role.SYSTEM)
     assert chat.sampling.temperature == 0.2
     assert chat.tools == ()
 
 
-def test_a_large_diff_shows_the_beginning_of_each_file() -> None:
+def test_commit_message_diff_shows_the_beginning_of_each_file() -> None:
     files = [f"diff --git a/{n} b/{n}\n" + f"+{n}\n" * 20_000 for n in range(4)]
     shown = shorten_diff("".join(files))
     assert len(shown) <= MAX_DIFF + 100
@@ -79,7 +79,7 @@ def test_a_large_diff_shows_the_beginning_of_each_file() -> None:
     assert shown.count("[the rest of this file left out]") == 4
 
 
-def test_small_files_leave_their_room_to_a_large_one() -> None:
+def test_commit_message_diff_gives_room_of_small_files_to_a_large_one() -> None:
     large = "diff --git a/x b/x\n" + "+a line of it\n" * 20_000
     small = "".join(f"diff --git a/{n} b/{n}\n+x\n" for n in range(30))
     for diff in (large + small, small + large):
@@ -101,24 +101,24 @@ def test_nothing_stands_around_the_message(answer: str) -> None:
     assert streamed(decode, {"diff": DIFF}, events(*answer)).text == "Fix it\n\n- x"
 
 
-def test_too_many_files_are_counted() -> None:
+def test_commit_message_diff_counts_files_that_are_left_out() -> None:
     diff = "".join(f"diff --git a/{n} b/{n}\n" + "+x\n" * 500 for n in range(200))
     assert "more files left out]" in shorten_diff(diff)
 
 
-def test_endless_lines_are_cut() -> None:
+def test_commit_message_diff_lines_are_truncated() -> None:
     shown = shorten_diff("diff --git a b\n+" + "x" * 100_000 + "\n+y\n")
     assert "+y" in shown
     assert len(shown) < 1000
 
 
 @given(st.text(alphabet="dif -gI:+x\n", max_size=400), st.integers(50, 200))
-def test_no_diff_outgrows_its_limit(diff: str, limit: int) -> None:
+def test_commit_message_diff_stays_within_its_limit(diff: str, limit: int) -> None:
     shown = shorten_diff("diff --git " + diff * 20, limit)
     assert len(shown) <= limit + MIN_FILE
 
 
-def test_samples_are_few_and_short() -> None:
+def test_commit_message_samples_are_few_and_short() -> None:
     shown = samples("label", [str(n) * 1000 for n in range(30)])
     assert len(shown) < 5000
     assert samples("label", ["", " "]) == ""

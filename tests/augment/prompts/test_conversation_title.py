@@ -42,7 +42,7 @@ def test_a_title_is_always_one_short_line(answer: str) -> None:
     assert title == title.strip()
 
 
-def test_it_stands_under_both_names() -> None:
+def test_conversation_title_stands_in_both_fields() -> None:
     title = "Ferry delays"
     assert whole(decode, BODY, events(title)) == {"text": title, "title": title}
 
@@ -53,11 +53,11 @@ def test_the_conversation_is_shown() -> None:
     assert "Fog." in shown
 
 
-def test_where_nothing_was_said_nobody_is_asked() -> None:
+def test_conversation_title_of_an_empty_conversation_asks_nobody() -> None:
     assert decode({}, PLAIN, ignore).chat.messages == ()
     assert whole(decode, {}, []) == {"text": "", "title": ""}
 
 
-def test_a_model_that_says_nothing_fails() -> None:
+def test_conversation_title_that_is_empty_is_an_error() -> None:
     with pytest.raises(UpstreamGarbled, match="empty answer"):
         whole(decode, BODY, events("```"))

@@ -25,7 +25,7 @@ def edited(answer: str, **body: Any) -> str:
     return found
 
 
-def test_the_model_sees_the_selection_its_surroundings_and_the_wish() -> None:
+def test_edit_prompt_has_the_selection_its_surroundings_and_the_instruction() -> None:
     shown = texts(decode(BODY, PLAIN, ignore).chat)
     places = [
         shown.index(part)
@@ -35,7 +35,7 @@ def test_the_model_sees_the_selection_its_surroundings_and_the_wish() -> None:
 
 
 @pytest.mark.parametrize("name", ["instruction", "edit_instruction", "message"])
-def test_the_wish_has_several_names(name: str) -> None:
+def test_edit_instruction_has_several_field_names(name: str) -> None:
     body = {name: "raise", "selectedCode": "y"}
     shown = texts(decode(body, PLAIN, ignore).chat)
     assert "raise" in shown
@@ -51,16 +51,16 @@ def test_the_wish_has_several_names(name: str) -> None:
         ("    raise X\n\n", "    raise X\n\n"),
     ],
 )
-def test_the_text_fits_where_the_selection_stands(answer: str, text: str) -> None:
+def test_edit_replaces_the_selection(answer: str, text: str) -> None:
     assert edited(answer) == text
 
 
-def test_line_ends_are_those_of_the_file() -> None:
+def test_edit_keeps_the_line_endings_of_the_file() -> None:
     assert edited("a\nb", prefix="\r\n", selected_text="x", suffix="\r\n") == "a\r\nb"
     assert edited("a\nb\n", selected_text="x", suffix="") == "a\nb"
 
 
-def test_markdown_keeps_its_fences() -> None:
+def test_edit_keeps_code_fences_in_markdown() -> None:
     assert edited("```py\nx\n```\n", path="a.md") == "```py\nx\n```\n"
 
 
@@ -73,27 +73,25 @@ def test_markdown_keeps_its_fences() -> None:
         ("    raise", FinishReason.CONTENT_FILTER),
     ],
 )
-def test_an_answer_that_is_not_whole_is_an_error(
-    answer: str, finish: FinishReason
-) -> None:
+def test_edit_that_is_incomplete_is_an_error(answer: str, finish: FinishReason) -> None:
     with pytest.raises(UpstreamGarbled):
         whole(decode, BODY, events(answer, finish=finish))
 
 
 @pytest.mark.parametrize("wish", [None, "", " ", [], {}, True])
-def test_without_a_wish_nothing_is_asked(wish: Any) -> None:
+def test_edit_without_an_instruction_asks_nobody(wish: Any) -> None:
     with pytest.raises(BadRequest) as caught:
         decode({**BODY, "instruction": wish}, PLAIN, ignore)
     assert (caught.value.status, caught.value.code) == (422, "bad_field")
 
 
-def test_an_empty_selection_is_a_place_to_insert() -> None:
+def test_edit_of_an_empty_selection_inserts() -> None:
     assert edited("y\n", selected_text="", selected_code="not this") == "y\n"
     shown = texts(decode({**BODY, "selected_text": ""}, PLAIN, ignore).chat)
     assert "[the selection: empty]" in shown
 
 
-def test_unknown_blobs_are_told() -> None:
+def test_edit_reports_unknown_blobs() -> None:
     found = whole(decode, BODY, events("x"), ReplyFacts("r", ("b",), False))
     assert found["unknown_blob_names"] == ["b"]
     assert found["checkpoint_not_found"] is True
@@ -110,15 +108,13 @@ def test_unknown_blobs_are_told() -> None:
         ("Here is the code:\n\n    return 2\n", "    return 2\n"),
     ],
 )
-def test_a_models_remarks_never_stand_in_place_of_the_selection(
-    answer: str, text: str
-) -> None:
+def test_edit_never_takes_the_models_remarks(answer: str, text: str) -> None:
     body = {**BODY, "selected_text": "    return 1\n", "path": "a.py"}
     assert whole(decode, body, events(answer))["text"] == text
 
 
 @pytest.mark.parametrize("selected", ["    return 1\n", ""])
-def test_a_refusal_replaces_nothing(selected: str) -> None:
+def test_edit_refused_by_the_model_replaces_nothing(selected: str) -> None:
     body = {**BODY, "selected_text": selected, "path": "a.py"}
     with pytest.raises(UpstreamGarbled, match="nothing was changed"):
         whole(decode, body, events("Sorry, I can't help with that."))

@@ -35,7 +35,7 @@ def test_the_model_sees_the_file_and_the_change() -> None:
         ("y = ", FinishReason.CONTENT_FILTER),
     ],
 )
-def test_after_a_failure_the_contents_are_unchanged(
+def test_edit_file_failure_leaves_the_contents_unchanged(
     answer: str, finish: FinishReason
 ) -> None:
     found = whole(decode, BODY, events(answer, finish=finish))
@@ -58,7 +58,7 @@ def test_an_empty_file_is_a_file() -> None:
         ({"edit_summary": "", "detailed_edit_description": None}, "x = 1\r\n"),
     ],
 )
-def test_what_is_missing_is_said_and_nobody_asked(
+def test_edit_file_without_its_fields_asks_nobody(
     fields: dict[str, Any], contents: str
 ) -> None:
     body = {**BODY, **fields}

@@ -11,7 +11,7 @@ from tests.fakes.jobs import events, streamed
 TEXTS = st.text(alphabet="ab \t🚢\r\n", max_size=20)
 
 
-def test_lines_of_crlf_files_are_counted_once() -> None:
+def test_instruction_stream_counts_crlf_lines_once() -> None:
     body = {
         "instruction": "add a docstring",
         "prefix": "a\r\n\r\n\r\n",
@@ -27,7 +27,7 @@ def test_lines_of_crlf_files_are_counted_once() -> None:
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_with_its_lines_replaced_the_file_has_the_new_text_in_place_of_the_selection(
+def test_instruction_stream_lines_applied_give_the_new_file(
     prefix: str, old: str, suffix: str
 ) -> None:
     body = {"instruction": "x", "prefix": prefix, "selected_text": old}
@@ -65,7 +65,7 @@ def test_with_its_lines_replaced_the_file_has_the_new_text_in_place_of_the_selec
         ("a\n", "", "b\n", f"{INSERTION}a", "new\n"),
     ],
 )
-def test_the_rest_of_a_line_stays(
+def test_instruction_stream_keeps_the_rest_of_a_line(
     prefix: str, old: str, suffix: str, shown: str, text: str
 ) -> None:
     body = {"instruction": "x", "prefix": prefix, "selected_text": old}

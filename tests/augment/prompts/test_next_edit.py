@@ -25,7 +25,7 @@ BODY: dict[str, Any] = {
 TEXTS = st.text(alphabet="ab🚢\r\n", max_size=30)
 
 
-def test_a_suggestion_has_its_code_point_offsets() -> None:
+def test_next_edit_has_code_point_offsets() -> None:
     ran = streamed(decode, BODY, events("EDIT: annotate k\ndef f(k: str):\n"))
     [line] = ran.lines
     edit = line["next_edit"]
@@ -38,7 +38,7 @@ def test_a_suggestion_has_its_code_point_offsets() -> None:
     assert line["unknown_blob_names"] == []
 
 
-def test_only_the_lines_that_change_are_suggested() -> None:
+def test_next_edit_suggests_only_changed_lines() -> None:
     body = {**BODY, "selected_text": "é = 1\n🚢 = 2\nz = 3\n"}
     ran = streamed(decode, body, events("EDIT: x\né = 1\n🚢 = 4\nz = 3\n"))
     edit = ran.lines[0]["next_edit"]
@@ -58,12 +58,12 @@ def test_only_the_lines_that_change_are_suggested() -> None:
         "EDIT: delete it\n```\n```",
     ],
 )
-def test_no_suggestion_is_an_empty_stream(answer: str) -> None:
+def test_next_edit_without_a_suggestion_is_an_empty_stream(answer: str) -> None:
     ran = streamed(decode, BODY, events(answer))
     assert (ran.lines, ran.error) == ([], None)
 
 
-def test_a_suggestion_may_have_the_fences_of_its_file() -> None:
+def test_next_edit_may_have_the_code_fences_of_its_file() -> None:
     old = '"""\n```\nf(1)\n```\n"""\n'
     new = old.replace("1", "2")
     body = {**BODY, "selected_text": old}
@@ -79,19 +79,19 @@ def test_a_suggestion_may_have_the_fences_of_its_file() -> None:
         "EDIT: x\r\ndef g(k):",
     ],
 )
-def test_a_fence_is_no_part_of_a_suggestion(answer: str) -> None:
+def test_next_edit_drops_code_fences_of_the_answer(answer: str) -> None:
     [line] = streamed(decode, BODY, events(*answer)).lines
     assert line["next_edit"]["suggested_code"] == "def g(k):\n"
 
 
-def test_a_cut_answer_is_no_suggestion() -> None:
+def test_next_edit_of_a_cut_answer_is_none() -> None:
     answer = events("EDIT: x\ndef g(", finish=FinishReason.LENGTH)
     ran = streamed(decode, BODY, answer)
     assert ran.lines == []
     assert ran.error is not None
 
 
-def test_a_cursor_stands_for_the_lines_around_it() -> None:
+def test_next_edit_at_a_cursor_takes_the_lines_around_it() -> None:
     prefix = "".join(f"a{n}\n" for n in range(30)) + "xy"
     suffix = "z\n" + "".join(f"b{n}\n" for n in range(30))
     spot = spot_of({"prefix": prefix, "suffix": suffix})
@@ -101,19 +101,19 @@ def test_a_cursor_stands_for_the_lines_around_it() -> None:
     assert spot.before + spot.old + spot.after == prefix + suffix
 
 
-def test_the_model_sees_what_the_client_sent() -> None:
+def test_next_edit_prompt_has_what_the_client_sent() -> None:
     shown = texts(decode(BODY, PLAIN, ignore).chat)
     for part in ("ahoy", "def f(k)", "return k", "no annotation", '"odd"'):
         assert part in shown
 
 
-def test_without_code_nobody_is_asked() -> None:
+def test_next_edit_without_code_asks_nobody() -> None:
     assert decode({}, PLAIN, ignore).chat.messages == ()
     assert streamed(decode, {}, []).lines == []
 
 
 @given(TEXTS, TEXTS)
-def test_a_difference_put_in_place_gives_the_new_text(old: str, new: str) -> None:
+def test_next_edit_difference_applied_gives_the_new_text(old: str, new: str) -> None:
     found = difference(old, new)
     if found is None:
         assert old == new

@@ -31,17 +31,17 @@ def found(answer: str, **body: Any) -> list[tuple[str, int, int]]:
     return [(i["path"], i["range"]["start"], i["range"]["stop"]) for i in items]
 
 
-def test_the_model_puts_them_in_order() -> None:
+def test_next_edit_locations_are_ordered_by_the_model() -> None:
     assert found("2, 1") == [("b.py", 7, 8), ("a.py", 3, 5)]
     assert found("3") == [("c.py", 1, 2)]
 
 
-def test_what_was_not_named_is_no_place() -> None:
+def test_next_edit_locations_are_only_candidates() -> None:
     assert found("0, 9, 99999, NONE, -2, 2") == [("b.py", 7, 8)]
     assert found("NONE") == []
 
 
-def test_there_are_at_most_as_many_as_asked_for() -> None:
+def test_next_edit_locations_are_limited_by_the_request() -> None:
     many = [{"location": {"path": "x", "line_start": n}} for n in range(20)]
     numbers = ",".join(map(str, range(1, 20)))
     assert len(found(numbers, diagnostics=many)) == 6
@@ -49,11 +49,11 @@ def test_there_are_at_most_as_many_as_asked_for() -> None:
     assert len(found(numbers, diagnostics=many, num_results=-1)) == 6
 
 
-def test_a_single_file_has_places_of_its_own_only() -> None:
+def test_next_edit_locations_of_a_single_file_stay_in_it() -> None:
     assert found("1,2,3", is_single_file=True) == [("a.py", 3, 5)]
 
 
-def test_the_model_sees_the_places_by_number() -> None:
+def test_next_edit_locations_prompt_numbers_the_candidates() -> None:
     shown = texts(decode(BODY, PLAIN, ignore).chat)
     assert "1. a.py:3 m" in shown
     assert "annotate" in shown
@@ -62,11 +62,13 @@ def test_the_model_sees_the_places_by_number() -> None:
 @pytest.mark.parametrize(
     "body", [{}, {"diagnostics": [{}, {"location": {"line_start": -4, "path": "x"}}]}]
 )
-def test_without_places_nobody_is_asked(body: dict[str, Any]) -> None:
+def test_next_edit_locations_without_candidates_ask_nobody(
+    body: dict[str, Any],
+) -> None:
     assert places_of(body) == []
     assert whole(decode, body, []) == EMPTY
 
 
-def test_a_failure_is_no_place_and_no_error() -> None:
+def test_next_edit_locations_of_a_failure_are_empty() -> None:
     reply = decode(BODY, PLAIN, ignore).reply(FACTS)
     assert reply.fail_whole(UpstreamGarbled("x")) == EMPTY

@@ -51,14 +51,14 @@ def test_an_answer_that_fails_leaves_the_users_prompt() -> None:
     assert ran.lines[-1]["error"]["request_id"] == "r-1"
 
 
-def test_nothing_to_rewrite_is_nothing() -> None:
+def test_prompt_enhancer_with_nothing_to_rewrite_is_empty() -> None:
     assert decode({"message": "..."}, PLAIN, ignore).chat.messages != ()
     assert decode({}, PLAIN, ignore).chat.messages == ()
     ran = streamed(decode, {}, [])
     assert (ran.text, ran.error) == ("", None)
 
 
-def test_an_unknown_node_is_told() -> None:
+def test_prompt_enhancer_reports_an_unknown_node() -> None:
     told: list[int] = []
     decode({"message": "x", "nodes": [{"id": 1, "type": 77}]}, PLAIN, told.append)
     assert told == [77]

@@ -7,7 +7,7 @@ from tests.fakes.bodies import exchange
 from tests.fakes.jobs import texts
 
 
-def test_the_system_message_has_the_users_texts_around_the_instructions() -> None:
+def test_system_prompt_has_the_users_texts_around_the_instructions() -> None:
     defaults = Defaults("BASE", "ADDED", Sampling(max_tokens=9))
     body = {"userGuidelines": "GUIDE", "rules": ["RULE"], "mode": "AGENT"}
     chat = question(body, defaults, "INSTRUCTIONS", ["a", " ", "b"])
@@ -17,14 +17,14 @@ def test_the_system_message_has_the_users_texts_around_the_instructions() -> Non
     assert (chat.sampling.max_tokens, chat.sampling.temperature) == (9, 0.2)
 
 
-def test_a_temperature_that_is_lower_stays() -> None:
+def test_prompt_temperature_is_only_lowered() -> None:
     cold = Defaults(sampling=Sampling(temperature=0.0))
     warm = Defaults(sampling=Sampling(temperature=1.5))
     assert question({}, cold, "", []).sampling.temperature == 0.0
     assert question({}, warm, "", []).sampling.temperature == 0.2
 
 
-def test_a_conversation_is_its_newest_exchanges() -> None:
+def test_prompt_conversation_is_its_newest_exchanges() -> None:
     body = {"chat_history": [exchange(f"q{n}.", f"a{n}." * 2000) for n in range(30)]}
     shown = conversation(body)
     assert "q29." in shown
@@ -33,12 +33,12 @@ def test_a_conversation_is_its_newest_exchanges() -> None:
     assert conversation({}) == ""
 
 
-def test_code_is_fenced_safely_and_empty_code_named() -> None:
+def test_prompt_code_is_fenced_safely_and_empty_code_named() -> None:
     assert code("x", "```\n", "py") == "[x]\n````py\n```\n````"
     assert code("x", "") == "[x: empty]"
 
 
-def test_what_has_no_shape_is_shown_as_json() -> None:
+def test_prompt_value_of_unknown_shape_is_json() -> None:
     assert as_json("x", [{"a": "é"}]) == '[x]\n[{"a":"é"}]'
     assert as_json("x", []) == ""
     assert len(as_json("x", ["y" * 90_000])) < 9000

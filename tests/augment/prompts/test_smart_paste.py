@@ -28,35 +28,35 @@ def pasted(answer: str, **body: Any) -> tuple[tuple[int, int, str], str]:
     return place, ran.text
 
 
-def test_without_a_selection_the_file_is_written_anew() -> None:
+def test_smart_paste_without_a_selection_rewrites_the_file() -> None:
     place, text = pasted("```py\na = 1\nb = 3\nc = 3\n```")
     assert place == (1, 3, FILE)
     assert text == "a = 1\r\nb = 3\r\nc = 3\r\n"
 
 
-def test_a_selection_is_found_in_the_file() -> None:
+def test_smart_paste_finds_a_selection_in_the_file() -> None:
     place, text = pasted("b = 3", selected_text="b = 2\n", prefix="a = 1\n")
     assert place == (2, 2, "b = 2\r\n")
     assert text == "b = 3\r\n"
 
 
-def test_the_rest_of_a_selected_line_stays() -> None:
+def test_smart_paste_keeps_the_rest_of_a_selected_line() -> None:
     place, text = pasted("3", selected_text="2", prefix="a = 1\nb = ")
     assert place == (2, 2, "b = 2")
     assert text == "b = 3"
 
 
-def test_a_selection_of_another_file_does_not_count() -> None:
+def test_smart_paste_ignores_a_selection_of_another_file() -> None:
     assert pasted("x", selected_text="not there")[0] == (1, 3, FILE)
 
 
-def test_an_empty_file_is_filled() -> None:
+def test_smart_paste_fills_an_empty_file() -> None:
     place, text = pasted("b = 3\n", target_file_content="", prefix="x", suffix="y")
     assert place == (1, 1, INSERTION)
     assert text == "b = 3\n"
 
 
-def test_without_the_file_the_text_around_the_cursor_is_the_file() -> None:
+def test_smart_paste_without_the_file_uses_the_text_around_the_cursor() -> None:
     place, _ = pasted("x", target_file_content=None, prefix="x\n", suffix="y")
     assert place == (1, 2, "x\ny")
     body = {**BODY, "target_file_content": None, "prefix": "y", "prefix_begin": 9}
@@ -64,14 +64,14 @@ def test_without_the_file_the_text_around_the_cursor_is_the_file() -> None:
         decode(body, PLAIN, ignore)
 
 
-def test_the_model_sees_both() -> None:
+def test_smart_paste_prompt_has_the_file_and_the_block() -> None:
     shown = texts(decode({**BODY, "instruction": "carefully"}, PLAIN, ignore).chat)
     for part in ("x.py", "a = 1", "b = 3", "carefully"):
         assert part in shown
 
 
 @pytest.mark.parametrize("block", [None, "", " \n", [], {}])
-def test_without_a_block_nothing_is_asked(block: Any) -> None:
+def test_smart_paste_without_a_block_asks_nobody(block: Any) -> None:
     with pytest.raises(BadRequest, match="code_block"):
         decode({**BODY, "code_block": block}, PLAIN, ignore)
 
