@@ -8,7 +8,7 @@ import pytest
 from byok.chat import Json
 from byok.cli.build_progress import describe, is_settled, until_built, until_rebuilt
 from byok.daemon_client.client import LocalClient
-from byok.errors import NotReady
+from byok.errors import IndexFailed
 from byok.routing import Service
 from tests.fakes.build_states import Client, client, space
 
@@ -34,7 +34,7 @@ async def test_without_names_it_waits_for_all() -> None:
 
 
 async def test_an_index_that_cannot_be_written_is_an_error() -> None:
-    with pytest.raises(NotReady, match="disk full"):
+    with pytest.raises(IndexFailed, match="disk full"):
         await until_built(client([space("indexing")], error="disk full"))
 
 
@@ -111,5 +111,5 @@ async def test_an_index_that_is_built_anew_is_waited_for() -> None:
     asks = Rebuilding([[space("complete")]])
     await until_rebuilt(cast(LocalClient, asks), 4)
     assert waiting == []
-    with pytest.raises(NotReady, match="disk is full"):
+    with pytest.raises(IndexFailed, match="disk is full"):
         await until_rebuilt(client([], error="The disk is full."), 4)

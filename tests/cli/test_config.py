@@ -135,7 +135,7 @@ def test_show_prints_what_is_in_force_without_secrets(
     assert shown["network"]["proxy"] == "http://proxy.example:3128"
     assert shown["chat"]["headers"] == {"X-Everybody": "***"}
     box = shown["upstreams"]["box"]
-    assert box["base_url"] == "https://box.example/v1"
+    assert box["base_url"] == "https://box.example"
     assert box["headers"] == {"X-Team": "***"}
     assert box["api_key_cmd"] == ["pass"]
     assert box["proxy"] == "http://proxy.example:3128"
