@@ -99,7 +99,7 @@ def set_up_logging(level: str, file: Path | None, redactor: Redactor) -> None:
 def _open_file(file: Path) -> _LogFile:
     make_private(file.parent)
     if file.exists() and not file.is_file():  # a FIFO would block the start
-        raise FileExistsError(errno.EEXIST, f"{file} is no plain file")
+        raise FileExistsError(errno.EEXIST, f"{file} is not a regular file")
     handler = _LogFile(
         file, maxBytes=_FILE_BYTES, backupCount=_FILES - 1, encoding="utf-8"
     )

@@ -19,7 +19,7 @@ def read_token(path: Path) -> str:
     """Return the token; create one if there is none.
 
     Raises:
-        ConfigError: the file is not private, not plain, or holds no token.
+        ConfigError: the file is not private, not plain, or contains no token.
     """
     if os.path.lexists(path):
         return _existing(path)
@@ -51,7 +51,7 @@ def _existing(path: Path) -> str:
         raw = file.read(1024)
     token = raw.decode().strip() if raw.isascii() else ""
     if not _SHORTEST <= len(token) <= 512 or not token.isprintable():
-        raise ConfigError(f"{path} holds no token.", hint="Run: byok token rotate")
+        raise ConfigError(f"{path} contains no token.", hint="Run: byok token rotate")
     return token
 
 

@@ -91,7 +91,7 @@ class ContextEngine:
             except (NotReady, sqlite3.Error) as error:
                 _log.warning("%s is not followed yet: %s", root, error)
                 continue
-            _log.info("%s is there now", root)
+            _log.info("%s exists now and is followed", root)
             return
 
     def _kept_roots(self) -> list[Path]:
@@ -189,7 +189,7 @@ class ContextEngine:
             except Exception as error:
                 # Whatever it is: the daemon lives, the status says it.
                 sync.workspace.status.report_failure(error)
-                _log.exception("%s is not in step", sync.workspace.root)
+                _log.exception("%s could not be synchronised", sync.workspace.root)
             await asyncio.sleep(self.options.poll_seconds)
 
     async def remove(self, root: Path) -> bool:

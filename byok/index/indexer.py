@@ -170,7 +170,7 @@ class Indexer:
                 # Whatever storage or workers threw: the tasks stay open, the daemon
                 # lives, the status says it, and the same is tried again.
                 self.error = reason(error)[:300]
-                _log.exception("indexing failed; it is tried again in %.0f s", pause)
+                _log.exception("indexing failed; retrying in %.0f s", pause)
                 self._end_workers()
                 with self._change:
                     self._change.wait_for(lambda: self._closing, pause)

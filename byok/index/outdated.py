@@ -26,5 +26,5 @@ def index_outdated(store: Store, indexer: Indexer) -> None:
     except NotReady as error:
         _log.warning("%s", error.sentence)
         return
-    _log.info("%d files are indexed again, as byok was updated", len(outdated))
+    _log.info("indexing %d files again because byok was updated", len(outdated))
     indexer.put(UploadTask(blob_id, path) for blob_id, path in outdated)

@@ -39,7 +39,7 @@ _EXPLANATIONS = {
     SkipReason.MINIFIED: "its lines are too long for people",
     SkipReason.ENCODING: "its bytes are no text in a known encoding",
     SkipReason.LINK: "it is a symbolic link",
-    SkipReason.NOT_A_FILE: "it is no plain file",
+    SkipReason.NOT_A_FILE: "it is not a regular file",
     SkipReason.NOT_ACCESSIBLE: "it cannot be read",
     SkipReason.UNSTABLE: "it kept changing while it was read",
 }

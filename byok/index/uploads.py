@@ -138,7 +138,7 @@ class Uploads:
         try:
             adopted = adopt(self._store, self._roots(), wanted)
         except sqlite3.OperationalError as error:
-            _log.warning("files of workspaces are not kept: %s", error)
+            _log.warning("cannot store files of workspaces: %s", error)
             return frozenset()
         self._on_adopted(adopted)
         return adopted
@@ -280,7 +280,7 @@ def _tasks(db: sqlite3.Connection, ids: Iterable[int]) -> list[UploadTask]:
 
 def _full() -> NotReady:
     return NotReady(
-        "There is no room to keep uploaded files.",
+        "There is no space left for uploaded files.",
         code="storage_full",
         status=507,
         hint="Free some disk space, or raise context.store_mb.",

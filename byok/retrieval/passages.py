@@ -128,7 +128,7 @@ class PassageFinder:
             try:
                 return self._ranker.rank(query, scope)
             except IndexFailed as error:
-                _log.error("a chat goes on without the index: %s", error.sentence)
+                _log.error("a chat continues without the index: %s", error.sentence)
         return [], {}
 
 

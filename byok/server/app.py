@@ -104,7 +104,7 @@ class App:
         except (asyncio.CancelledError, ConnectionError):
             raise
         except MemoryError:
-            failure = NotReady("There is no memory for this request.", code="no_memory")
+            failure = NotReady("Not enough memory for this request.", code="no_memory")
         except Exception:
             _log.exception("request %s failed", exchange.request_id)
             failure = internal_error()

@@ -70,13 +70,13 @@ class Control:
                     await self._use(settings)
             except ByokError as error:
                 self._error = error.sentence
-                _log.error("the settings stay as they were: %s", error.sentence)
+                _log.error("the previous settings stay in use: %s", error.sentence)
                 raise
             self._error, self._settings = "", settings
             self._had_file = not _is_empty(self._stamp)
         _log.info("the settings were read from %s", self._source.file)
         if fixed := self._waiting():
-            _log.warning("these settings count after a restart: %s", ", ".join(fixed))
+            _log.warning("these settings need a restart: %s", ", ".join(fixed))
 
     async def follow(
         self, seconds: float, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -92,7 +92,7 @@ class Control:
                 except ByokError:
                     pass  # it is logged, and told by the status
                 except Exception:
-                    _log.exception("the settings cannot be read anew")
+                    _log.exception("cannot reload the settings")
             seen = now
 
     async def stop(self, instance: str, *, again: bool) -> None:
@@ -103,7 +103,7 @@ class Control:
             ConfigError: it could not start again.
         """
         if instance != self._instance:
-            raise BadRequest("Another byok is meant.", status=422)
+            raise BadRequest("This request is for another daemon.", status=422)
         if again:
             settings = await self._read_for_restart()
             await asyncio.to_thread(self._source.check, settings)

@@ -78,7 +78,7 @@ def _end_superseded(answer: _Answer, by: Place) -> bool:
 
 def _superseded_error() -> BadRequest:
     return BadRequest(
-        "A newer request of this conversation took the place of this one.",
+        "A newer request in this conversation replaced this one.",
         code="superseded",
         status=409,
     )

@@ -116,7 +116,7 @@ class Endpoints:
     def _log_unknown(self, path: str) -> None:
         if path not in self._told and len(self._told) < _MAX_TOLD:
             self._told.add(path)
-            _log.info("unknown path %.200r is answered with nothing", path)
+            _log.info("unknown path %.200r: replying with nothing", path)
 
 
 def _note(exchange: HttpExchange, raw: bytes, body: dict[str, Any]) -> None:

@@ -132,10 +132,10 @@ class Generator:
         self._told_models.add(told)
         wanted = self._tools.redactor(destination.instead_of)[:_MAX_SHOWN]
         model = destination.model_id
-        return (Notice(f"{wanted!r} is no model of byok's: {model} answers."),)
+        return (Notice(f"byok does not know the model {wanted!r}: {model} answers."),)
 
     def _log_node(self, kind: int) -> None:
         """Log once that a type of node is unknown."""
         if kind not in self._told_nodes and len(self._told_nodes) < _MAX_TOLD:
             self._told_nodes.add(kind)
-            _log.warning("request nodes of type %d are unknown and left out", kind)
+            _log.warning("ignoring request nodes of type %d: unknown", kind)

@@ -67,7 +67,9 @@ class Grounding:
     async def _find_code(self, wanted: CodeQuestion) -> CodeContextBlock:
         """Find code."""
         found = self._context.passages(wanted, self._settings.context_chars)
-        return await _look_up(found, CodeContextBlock(), "a chat goes on without code")
+        return await _look_up(
+            found, CodeContextBlock(), "a chat continues without code"
+        )
 
 
 async def _look_up(lookup: Awaitable[T], nothing: T, what: str) -> T:

@@ -213,7 +213,7 @@ def _object(answer: Forwarded, raw: bytes) -> Json:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise UpstreamGarbled("its list of models is no JSON object.")
+        raise UpstreamGarbled("its model list is not a JSON object.")
     return found
 
 

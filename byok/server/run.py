@@ -79,7 +79,7 @@ class Daemon:
         set_level(settings.log.level)
         self._open_for(self.services)
         default, why = self.services.router.default(), self.services.selection.reason
-        _log.info("from now on the default model is %s (%s)", default.id, why)
+        _log.info("the default model is now %s (%s)", default.id, why)
 
     async def reload(self) -> None:
         """Read settings and keys anew.

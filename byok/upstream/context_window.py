@@ -36,8 +36,9 @@ _FORGOTTEN = ChatRequest(())
 _NOTHING = Compaction(0, ())
 _MANY_MESSAGES, _LARGE = 500, 500_000  # bytes
 _GUESSED = Notice(
-    "The upstream found this conversation too long and did not say by how much, so its "
-    "oldest part was shortened by guess. Set context_window for this upstream."
+    "The upstream rejected this conversation as too long without naming its limit, so "
+    "byok shortened its oldest part by an estimate. Set context_window for this "
+    "upstream."
 )
 _UNSAID = (
     "If this was too long for it, set context_window for this upstream, or lower it."
@@ -280,7 +281,7 @@ def _check_room(batch: list[StreamEvent]) -> None:
     match [event for event in batch if not isinstance(event, Notice)]:
         case [Usage(input_tokens=read, output_tokens=0), Finish(FinishReason.LENGTH)]:
             raise ContextLengthExceeded(
-                "the conversation left it no room for an answer.",
+                "the conversation leaves it no room for an answer.",
                 window=read or None,
                 counted=read or None,
             )

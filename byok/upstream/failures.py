@@ -96,7 +96,7 @@ def _unreachable(
     match error:
         case httpx.ReadTimeout() | httpx.PoolTimeout() | httpx.WriteTimeout():
             return UpstreamTimeout(
-                "it fell silent in the middle of a request.",
+                "it stopped responding in the middle of a request.",
                 hint="A higher timeout for this upstream may help.",
             )
         case _:

@@ -128,4 +128,4 @@ class Router:
         if not model_id or model_id in self._told or len(self._told) > _MAX_REMEMBERED:
             return
         self._told.add(model_id)
-        _log.info("unknown model %.80r: the default model answers", model_id)
+        _log.info("unknown model %.80r: using the default model", model_id)

@@ -65,14 +65,14 @@ async def stream_whole_calls(
                 if spent:
                     yield [spent]
                 raise
-            _log.warning("%s did not make its tool call anew: %s", name, error.log_text)
+            _log.warning("%s did not repeat its tool call: %s", name, error.log_text)
             yield end
             return
         if answer.correction is None:
             return
         chat, end = answer.correction, answer.end
         shown, spent = shown + answer.visible_text, answer.spent
-        _log.info("%s is asked again: a tool call of its model is no JSON", name)
+        _log.info("asking %s again: a tool call is not valid JSON", name)
 
 
 class _Answer:

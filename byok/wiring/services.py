@@ -82,7 +82,7 @@ class Services:
         """Look every key up again when it is needed next."""
         for key in self.keys.values():
             key.forget(everywhere=False)
-        _log.info("keys are read anew")
+        _log.info("keys were reloaded")
 
     def defaults(self, endpoint: str, upstream: str) -> Defaults:
         """Return the user's defaults for an endpoint and an upstream."""

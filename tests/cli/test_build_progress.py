@@ -46,7 +46,7 @@ async def test_an_index_that_cannot_be_written_is_an_error() -> None:
         ("indexing", "it is watched by polling", False),
         ("complete", "", True),
         ("workspace-too-large", "", True),
-        ("scanning", "not in step: no such folder", True),
+        ("scanning", "could not be synchronised: no such folder", True),
     ],
 )
 def test_waiting_ends_where_it_is_of_no_more_use(

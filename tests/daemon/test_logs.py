@@ -152,7 +152,7 @@ def test_a_fifo_in_the_place_of_the_log_file_does_not_hold_the_start_up(
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "byok.log").symlink_to("fifo")
     set_up_logging("warning", tmp_path / "byok.log", redactor)
-    assert "byok.log is no plain file" in capsys.readouterr().err
+    assert "byok.log is not a regular file" in capsys.readouterr().err
 
 
 @settings(max_examples=150)

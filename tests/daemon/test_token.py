@@ -123,7 +123,7 @@ def test_token_file_open_to_others_is_refused_with_a_hint(
 @pytest.mark.case("B103")
 def test_a_file_without_a_token_is_refused(path: Path, content: str) -> None:
     put(path, content)
-    with pytest.raises(ConfigError, match="holds no token") as caught:
+    with pytest.raises(ConfigError, match="contains no token") as caught:
         read_token(path)
     assert caught.value.hint == "Run: byok token rotate"
 

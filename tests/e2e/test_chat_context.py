@@ -245,7 +245,7 @@ async def test_a_chat_goes_on_where_the_index_cannot_be_opened(
             assert asked(fake) == QUESTION
             assert reply.lines[0]["workspace_file_chunks"] == []
             assert reply.lines[0]["unknown_blob_names"] == []
-            told = [r for r in caplog.records if "goes on without" in r.getMessage()]
+            told = [r for r in caplog.records if "continues without" in r.getMessage()]
             assert len(told) == 1
     finally:
         store.close()

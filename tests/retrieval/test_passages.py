@@ -307,7 +307,7 @@ async def test_a_damaged_index_leaves_attached_files_and_what_is_unknown(
     assert "feed_lion" in found.text
     assert found.unknown == (MISSING.hex(),)
     assert [r.getMessage() for r in caplog.records if r.levelname == "ERROR"] == [
-        "a chat goes on without the index: The index is damaged."
+        "a chat continues without the index: The index is damaged."
     ]
 
 

@@ -200,4 +200,4 @@ async def test_conversation_turn_asked_again_disconnects_the_old_one(
         old, new = await both(editor, fake)
         await asyncio.wait_for(fake.hung_up.wait(), 5)
     assert new == "2nd"
-    assert old.startswith("1\n[byok] A newer request of this conversation")
+    assert old.startswith("1\n[byok] A newer request in this conversation")

@@ -59,8 +59,8 @@ async def test_unknown_endpoint_is_logged_once_without_its_query(
         await editor.post("/other/new", {})
     told = [r.getMessage() for r in caplog.records if r.name == "byok.server.endpoints"]
     assert told == [
-        "unknown path '/brand/new' is answered with nothing",
-        "unknown path '/other/new' is answered with nothing",
+        "unknown path '/brand/new': replying with nothing",
+        "unknown path '/other/new': replying with nothing",
     ]
 
 

@@ -59,7 +59,7 @@ async def test_generate_refuses_a_model_of_a_removed_upstream(
 async def test_generate_reports_a_substituted_model_once_a_conversation(
     fake: FakeUpstream,
 ) -> None:
-    said = "'claude-x' is no model of byok's: byok:fake:fake-model answers."
+    said = "byok does not know the model 'claude-x': byok:fake:fake-model answers."
     async with running(settings_for(fake.url)) as editor:
         first = [
             await editor.chat(model="claude-x", conversation_id="a", silent=silent)

@@ -122,7 +122,7 @@ async def test_grounding_failure_is_logged_once_and_the_chat_goes_on(
     assert facts == ReplyFacts("r")
     [record] = caplog.records
     assert record.levelname == level
-    assert record.getMessage().startswith("a chat goes on without code")
+    assert record.getMessage().startswith("a chat continues without code")
     assert (record.exc_info is not None) == (level == "ERROR")
 
 

@@ -82,7 +82,7 @@ async def test_tool_call_retry_continues_an_agent_after_invalid_json(
     assert answer["tool_calls"][0]["function"]["arguments"] == "{}"
     assert told["role"] == "tool"
     assert r"a\d" in told["content"]
-    assert "is asked again" in caplog.text
+    assert "asking fake again" in caplog.text
 
 
 async def test_what_a_turn_cost_is_told_though_its_second_answer_broke(

@@ -524,7 +524,7 @@ def notices(events: list[StreamEvent]) -> list[str]:
 async def test_context_window_guess_is_reported_in_the_answer() -> None:
     bench = Bench(Model(8 * K, names=False, counts=False))
     (told,) = notices(await bench.ask(chat(100)))
-    assert "by guess" in told
+    assert "by an estimate" in told
     assert "context_window" in told
     assert notices(await bench.ask(chat(101))) == []
 

@@ -208,7 +208,7 @@ async def test_a_failed_tool_call_retry_leaves_the_first_answer(
     assert usage == Usage(10, 2, 3)
     assert isinstance(notice, Notice)
     assert end == DONE
-    assert "box is asked again" in caplog.text
+    assert "asking box again" in caplog.text
     assert "429" in caplog.text
     assert "PROMPT" not in caplog.text
 

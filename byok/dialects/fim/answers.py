@@ -45,7 +45,7 @@ class FimAnswer:
         if sse.event == "error" or (isinstance(chunk, dict) and chunk.get("error")):
             raise refusal_of(chunk)
         if not isinstance(chunk, dict):
-            raise UpstreamNotJson("a part of its answer is no JSON object.")
+            raise UpstreamNotJson("a part of its answer is not a JSON object.")
         self._usage = chunk.get("usage") or self._usage
         said = self._text.feed(self._text_of(chunk))
         out: list[StreamEvent] = [TextDelta(said)] if said else []

@@ -153,7 +153,7 @@ class OpenAIAnswer:
         if not self._spoke:
             check_protocol(chunk)
         if not isinstance(chunk, dict):
-            raise UpstreamNotJson("a part of its answer is no JSON object.")
+            raise UpstreamNotJson("a part of its answer is not a JSON object.")
         if chunk.get("error") or is_error(chunk):
             raise refusal_of(chunk)
         choices = chunk.get("choices")

@@ -52,13 +52,13 @@ def check_root(root: Path) -> Path:
         ) from error
     if not real.is_dir():
         raise ConfigError(
-            f"The workspace {str(root)!r} is no folder.",
-            hint="Name the folder that it is in.",
+            f"The workspace {str(root)!r} is not a folder.",
+            hint="Choose the folder that contains it.",
         )
     if real == Path(real.anchor) or real == Path.home():
         raise ConfigError(
-            f"{real} cannot be a workspace: it would take in far too much.",
-            hint="Name the project's own folder.",
+            f"{real} cannot be a workspace: it is your home folder or a whole disk.",
+            hint="Choose the project's folder.",
         )
     own = getattr(os, "geteuid", lambda: facts.st_uid)()
     if own not in (0, facts.st_uid):

@@ -276,7 +276,7 @@ class Batches:
         try:
             self.flush()
         except IndexFailed as error:
-            _log.warning("the index is mended: %s", error)
+            _log.warning("repairing the index: %s", error)
         self._added.clear()
         self._removed.clear()
         return recovery.check(self._db, self._index)

@@ -21,7 +21,8 @@ def translate_errors() -> Iterator[None]:
         if "LockBusy" in str(error):
             raise IndexInUse(
                 "Another byok process is using the index.",
-                hint="Wait for it, or start the daemon (byok serve): all ask that one.",
+                hint="Wait for it, or start the daemon (byok serve) so that all "
+                "commands share it.",
             ) from error
         raise _index_error("cannot be used", error) from error
     except BaseException as error:

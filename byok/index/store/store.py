@@ -143,10 +143,10 @@ class Store:
         needed = self.index.bytes
         if shutil.disk_usage(self.database.path.parent).free < needed + self.spare:
             raise NotReady(
-                f"Indexing everything anew needs {needed / 1e6:,.0f} MB of disk more.",
+                f"Rebuilding the index needs {needed / 1e6:,.0f} MB more disk space.",
                 code="storage_full",
                 status=507,
-                hint="Free some disk space. The index goes on as it is.",
+                hint="Free some disk space; the current index stays in use.",
             )
 
     def content(self, blob_id: int) -> bytes | None:
@@ -195,7 +195,7 @@ def _sqlite_error(database: Path) -> Iterator[None]:
         _log.error("%s cannot be used: %s", database, error)
         if _is_full(database, error):
             raise NotReady(
-                "The disk is full; byok can keep nothing of code.",
+                "The disk is full; byok cannot store the index.",
                 code="storage_full",
                 status=507,
                 hint="Free some disk space.",

@@ -284,4 +284,4 @@ def _set_aside(folder: Path, error: Exception) -> None:
     """Keep one damaged index for a look, and make room for a new one."""
     segments.move_files(folder, folder.with_name(f"{folder.name}.corrupt"))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _log.error("the index could not be opened, so it is built anew: %s", error)
+    _log.error("the index could not be opened, so it is rebuilt: %s", error)

@@ -88,10 +88,10 @@ def read_history(
         if ran.trouble and not commits:
             raise _RefusedError(ran.trouble)
     except _RefusedError as refused:
-        _log.info("search in %s goes without its history: %s", root, refused)
+        _log.info("searching %s without its history: %s", root, refused)
         return None
     if ran.trouble:
-        _log.warning("only a part of the history of %s: %s", root, ran.trouble)
+        _log.warning("the history of %s is incomplete: %s", root, ran.trouble)
     return CommitHistory(newest, commits)
 
 

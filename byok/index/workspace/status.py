@@ -69,7 +69,7 @@ class WorkspaceStatus:
 
     def report_failure(self, error: BaseException) -> None:
         """Note that the index may not be up to date."""
-        self.trouble = f"not in step: {error}"
+        self.trouble = f"could not be synchronised: {error}"
 
     def clear_trouble(self) -> None:
         """Note that a walk went well."""

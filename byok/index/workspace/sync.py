@@ -273,7 +273,8 @@ class Synchroniser:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
             self.workspace.status.report_failure(error)
-            _log.error("%s is not in step", self.workspace.root, exc_info=error)
+            root = self.workspace.root
+            _log.error("%s could not be synchronised", root, exc_info=error)
             self._failed = True
             self._look_again(paths or ("",))
 

@@ -88,7 +88,7 @@ class Watcher:
             except (OSError, RuntimeError) as error:
                 lasted = time.monotonic() - began > self._poll_seconds
                 self._failures = 1 if lasted else self._failures + 1
-                _log.info("%s is watched anew: %s", self._root, error)
+                _log.info("watching %s again: %s", self._root, error)
                 if self._failures > 1:
                     self._say(error)
                     await asyncio.sleep(self._poll_seconds)

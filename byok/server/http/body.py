@@ -33,10 +33,11 @@ async def read_body(
                 pieces.append(piece)
     except TimeoutError as error:
         raise BadRequest(
-            "The body stopped coming.", code="body_timeout", status=408
+            "The body did not arrive in time.", code="body_timeout", status=408
         ) from error
     except (ClientPayloadError, RequestPayloadError, HttpProcessingError) as error:
-        raise BadRequest("The body is cut or malformed.", code="bad_http") from error
+        message = "The body is incomplete or malformed."
+        raise BadRequest(message, code="bad_http") from error
     return b"".join(pieces)
 
 

@@ -95,4 +95,4 @@ def shutting_down() -> NotReady:
 
 
 def _too_many() -> NotReady:
-    return NotReady("Too many answers are under way.", code="too_many_streams")
+    return NotReady("Too many requests are in progress.", code="too_many_streams")

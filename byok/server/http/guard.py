@@ -55,7 +55,9 @@ class Guard:
                 raise BadRequest(f"{name} was sent more than once.", code="bad_http")
         if headers.get("Host", "").lower() not in self._hosts:
             raise NotAllowed(
-                "This Host is not byok's.", code="host_not_allowed", status=421
+                "The Host header does not name byok.",
+                code="host_not_allowed",
+                status=421,
             )
         if "Origin" in headers or request.method == "OPTIONS":
             raise NotAllowed("Web pages may not use byok.", code="origin_not_allowed")
@@ -113,10 +115,12 @@ class Guard:
             )
         if headers.get("Content-Encoding", "identity").lower() != "identity":
             raise BadRequest(
-                "A compressed body is not read.", code="content_encoding", status=415
+                "Compressed bodies are not supported.",
+                code="content_encoding",
+                status=415,
             )
         if headers.get("Expect", "100-continue").lower() != "100-continue":
-            raise BadRequest("Unknown expectation.", code="bad_http", status=417)
+            raise BadRequest("Unsupported Expect header.", code="bad_http", status=417)
 
 
 def too_large(limit: int) -> BadRequest:

@@ -74,5 +74,5 @@ def internal_error() -> ByokError:
     """Stand for a fault of byok's own, which the log has in full."""
     return ByokError(
         "Internal error.",
-        hint="The log says more: state/log/byok.log in byok's folder.",
+        hint="See the log: state/log/byok.log in byok's folder.",
     )

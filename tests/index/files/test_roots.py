@@ -18,7 +18,7 @@ def test_a_folder_that_may_be_none_is_refused(path: str) -> None:
 
 def test_a_file_is_no_workspace(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
-    with pytest.raises(ConfigError, match="no folder"):
+    with pytest.raises(ConfigError, match="not a folder"):
         check_root(tmp_path / "a")
 
 

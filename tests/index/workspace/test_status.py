@@ -56,7 +56,7 @@ def test_the_note_says_everything_that_is_wrong(status: WorkspaceStatus) -> None
     assert status.note == "it is not watched"
     status.report_watching("")
     status.report_failure(OSError("no"))
-    assert status.note == "not in step: no"
+    assert status.note == "could not be synchronised: no"
 
 
 def test_a_workspace_that_is_too_large_answers_no_more(status: WorkspaceStatus) -> None:

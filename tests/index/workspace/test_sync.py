@@ -369,7 +369,7 @@ async def test_a_second_look_that_fails_is_told_and_repeated(
     hold.execute("BEGIN IMMEDIATE")
     (root / gone).unlink()
     bench.sync._look_again([path])
-    await until(lambda: "not in step" in bench.workspace.status.note)
+    await until(lambda: "not be synchronised" in bench.workspace.status.note)
     hold.close()
     await until(lambda: bench.paths == [left] and not bench.workspace.status.note)
     await bench.idle()
@@ -384,7 +384,7 @@ async def test_a_change_that_cannot_be_noted_is_noted_later(root: Path) -> None:
         hold.execute("BEGIN IMMEDIATE")
         (root / "a.py").unlink()
         events.told("a.py")
-        await until(lambda: "not in step" in bench.workspace.status.note)
+        await until(lambda: "not be synchronised" in bench.workspace.status.note)
         hold.close()
         await until(
             lambda: bench.paths == ["src/b.py"] and not bench.workspace.status.note
