@@ -1,5 +1,6 @@
 """Documents that cannot fall behind."""
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -176,3 +177,31 @@ def test_a_worked_diff_fits_its_file(diff: str) -> None:
     added = [line[1:] for line in lines if line.startswith("+")]
     assert [line for line in kept if f"\n{line}\n" not in text] == []
     assert "\n".join(added) not in text
+
+
+def source_texts() -> list[str]:
+    """Return all texts in byok's code; what is filled in is a NUL character."""
+    texts = []
+    for file in (ROOT / "byok").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.append(node.value)
+            elif isinstance(node, ast.JoinedStr):
+                parts = [getattr(part, "value", "\0") for part in node.values]
+                texts.append("".join(p if isinstance(p, str) else "\0" for p in parts))
+    return texts
+
+
+def test_the_readme_quotes_messages_that_byok_prints() -> None:
+    table = page("README.md").partition("## Troubleshooting")[2].partition("The log")[0]
+    said = [
+        quote.removeprefix("[byok] … ")
+        for row in table.splitlines()
+        for quote in re.findall(r"`([^`]+ [^`]+)`", row.partition(" | ")[0])
+    ]
+    assert len(said) > 10
+    quotes = [re.sub(r" \d+$", "", quote.replace("http://…", "")) for quote in said]
+    patterns = [".*".join(map(re.escape, quote.split("…"))) for quote in quotes]
+    texts = "\n".join(source_texts())
+    unknown = [p for p in patterns if not re.search(p, texts)]
+    assert unknown == [re.escape("The index cannot be used")]  # put together
