@@ -1,7 +1,25 @@
-"""What byok knows of code, behind one door that opens when it is first needed.
+"""Everything byok knows about code, opened on first use; in no client's words.
 
-Who only chats pays nothing: no file is made and no library loaded until a workspace is
-declared or a client asks about blobs.
+Opening costs: tantivy and tree-sitter are loaded, a database and an index are created,
+worker processes start, and a lock is taken that keeps every other process out. Users
+who only chat should pay for none of it. So the index is opened by the first call that
+needs it, under a lock of its own, and the heavy modules are imported there and not at
+the top. `start` opens early only where a workspace is declared or data exists, so that
+changed files are indexed before the first question. `status` opens nothing that was
+never used: `byok status` must not create an index.
+
+One process at a time can have the index open. Where another one has it, behaviour
+depends on who asks. A chat must not fail for lack of code: `find_unknown` and `text_of`
+log the reason and return what is true of an empty index, that nothing is known to be
+missing. If they named all blobs as unknown, the client would upload its whole
+workspace. Questions (`retrieve`, `search`) and commands raise `IndexInUse`, because
+their callers can act on it: the MCP server starts the daemon, a command waits. After a
+failure nothing is kept, and the next call tries again.
+
+The methods take and return the types of `byok/code_query.py`. The endpoints of the
+editor's protocol are written on top of them (`server/code_endpoints.py`), and so is
+whatever else asks about code. They used to be one class; then every caller had to write
+JSON in the client's field names and read it back.
 """
 
 import asyncio

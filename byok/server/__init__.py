@@ -1,1 +1,1 @@
-"""The HTTP face of byok."""
+"""The HTTP server: requests of clients in, answers out."""

@@ -1,4 +1,4 @@
-"""When an answer may begin: its conversation's turn comes, then a place is free."""
+"""Admission of answers: first a turn in the conversation, then a free place."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -65,16 +65,16 @@ class App:
         self._settled = asyncio.Event()
 
     def open(self, endpoints: Handler) -> None:
-        """Let requests in; those that came before were waiting."""
+        """Set the handler; requests that waited for it go on."""
         self._endpoints = endpoints
         self._settled.set()
 
     def close(self) -> None:
-        """Let go who waits: it will not be opened any more."""
+        """Release waiting requests with an error: the daemon stops."""
         self._settled.set()
 
     async def __call__(self, request: BaseRequest) -> StreamResponse:
-        """Answer one request; every failure becomes an answer here."""
+        """Answer one request; every exception becomes an error response here."""
         agent = request.headers.get("User-Agent", "")
         record = begin_record(
             RequestRecord(secrets.token_hex(8), request.method, client=client_of(agent))
@@ -111,7 +111,7 @@ class App:
         return exchange.write_error(failure)
 
     async def _answer(self, exchange: HttpExchange) -> StreamResponse:
-        """Check the head and answer, in the order that the guard explains."""
+        """Check the head and answer, in the order given in `http/guard.py`."""
         request = exchange.request
         self._guard.check_origin(request)
         if request.raw_path in _HEALTH and request.method in ("GET", "HEAD"):

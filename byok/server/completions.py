@@ -1,4 +1,4 @@
-"""Inline completions: in time or without items, the newest one only, and no error."""
+"""Inline completions: within a time limit, only the newest request, never an error."""
 
 import asyncio
 import logging
@@ -141,7 +141,7 @@ class Completer:
         return json_response(reply.write(reply.text))
 
     async def _complete(self, pending: PendingCompletion) -> None:
-        """Ask; a failure is a completion without text."""
+        """Ask; a failure gives a completion without text."""
         name = pending.upstream
         try:
             await self._in_time(pending)
@@ -158,7 +158,7 @@ class Completer:
             pending.reply.fail_whole(internal_error())
 
     async def _in_time(self, pending: PendingCompletion) -> None:
-        """Ask, and stop when enough came, the time is over, or a newer one asks."""
+        """Ask; stop at enough text, at the time limit or for a newer request."""
         answer, reply, gate = pending.model_answer, pending.reply, self._gate
         async with (
             gate.enter(wait=False),
@@ -182,7 +182,7 @@ class Completer:
 
     @asynccontextmanager
     async def _newest(self, asker: Hashable) -> AsyncIterator[_UnderWay]:
-        """End the older one of the same editor and file: nobody waits for it."""
+        """Cancel the older request of the same editor and file: nobody waits for it."""
         now = asyncio.get_running_loop().time()
         older = self._under_way.get(asker)
         if older is not None and not older.scope.expired():

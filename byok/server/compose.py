@@ -1,4 +1,4 @@
-"""The composition of the server: what runs becomes what answers."""
+"""Composition of the server: each part gets what it uses of the services."""
 
 from functools import partial
 
@@ -33,7 +33,7 @@ def make_endpoints(
     control: Control,
     timing: Timing,
 ) -> Endpoints:
-    """Make the endpoints; each gets what it uses of the services."""
+    """Build the endpoints for one set of services."""
     settings, router, patience = services.settings, services.router, timing.patience
     chooser = ModelChooser(settings.routing.models, router)
     tools = AnswerTools(settings.tools, services.provider_data, services.redactor)

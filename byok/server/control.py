@@ -1,4 +1,4 @@
-"""What a running daemon can be told: take the settings anew, stop, start again."""
+"""Control of the running daemon: reload its settings, stop it, restart it."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ _FIXED = ("server", "limits", "context", "retrieval")
 
 
 def _nothing_else(settings: Settings) -> None:
-    """Find nothing wrong."""
+    """Accept any settings."""
 
 
 class Source(NamedTuple):

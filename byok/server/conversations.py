@@ -1,4 +1,4 @@
-"""One answer at a time in each conversation, in the order of the requests."""
+"""Requests of one conversation are answered one at a time, in their order."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ class _Answer:
 
 
 class Conversations:
-    """Lets the requests of a conversation in one after another.
+    """Makes the requests of a conversation take turns.
 
     Different conversations do not wait for each other, and sub-agents have their own.
     """
@@ -68,7 +68,7 @@ class Conversations:
 
 
 def _end_superseded(answer: _Answer, by: Place) -> bool:
-    """End an answer that a newer request makes useless."""
+    """Cancel an answer that a newer request supersedes; tell whether it does."""
     if by.after != answer.place.after:
         return False
     if not answer.scope.expired():  # else it is on its way out already

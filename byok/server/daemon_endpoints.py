@@ -1,4 +1,4 @@
-"""What the daemon tells of itself, and does for the commands of its user.
+"""The endpoints for byok's own commands: status, settings, models, keys, reload, stop.
 
 A command without a daemon calls the same functions on services of its own.
 """

@@ -1,4 +1,4 @@
-"""A request that may be answered: its row, its body, and who answers it."""
+"""Dispatch of a request that may be answered: its row, its body, who answers it."""
 
 import logging
 from functools import partial
@@ -38,7 +38,7 @@ _LONGEST_ID = 100
 
 
 class Endpoints:
-    """Answers whatever is behind the guard."""
+    """Answers every request that has the token."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Remembers which folders a client has open, for its requests that do not say it."""
+"""Remembers each client's open folders, for its requests that do not name them."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ _LONGEST = 100
 
 
 class OpenFolders:
-    """What chats of each client told last; the oldest clients are forgotten."""
+    """The folders that each client's last chat named; the oldest are forgotten."""
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
         self._told: OrderedDict[str, list[str]] = OrderedDict()
 
     def note(self, headers: Mapping[str, str], body: Json) -> None:
-        """Take note of what a chat tells."""
+        """Remember the open folders that a chat names, if any."""
         session = headers.get(_HEADER, "")[:_LONGEST]
         folders = open_folders(body) if session else []
         if folders:
@@ -30,6 +30,6 @@ class OpenFolders:
                 self._told.popitem(last=False)
 
     def add_folders(self, headers: Mapping[str, str], body: Json) -> Json:
-        """Return a request for code with the folders of its client."""
+        """Return a retrieval body with the open folders of its client."""
         known = self._told.get(headers.get(_HEADER, "")[:_LONGEST])
         return with_folders(body, known) if known else body

@@ -1,4 +1,4 @@
-"""Pass a request of an OpenAI client on, and the answer back, byte for byte."""
+"""Forwarding for OpenAI clients: request and answer pass byte for byte."""
 
 import logging
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""From a client's body to a question for a model: the first phase of the Generate rows.
+"""Endpoints that a model answers: a client's body becomes a question for the model.
 
 The second phase is a `StreamedAnswer` or a `WholeAnswer`.
 """

@@ -1,4 +1,4 @@
-"""Puts code into a chat before it is asked, and says what is unknown of it here."""
+"""Adds retrieved code to a chat, and finds out which blobs are not stored here."""
 
 import logging
 from collections.abc import Awaitable
@@ -20,9 +20,9 @@ T = TypeVar("T")
 
 
 class Grounding:
-    """Looks up what the jobs of clients are about.
+    """Looks up the code that requests are about.
 
-    ServedBy uploads do not come here (`keeps_uploads`), there is nothing to find, and
+    Where uploads go elsewhere (`keeps_uploads` is False), there is nothing to find, and
     nothing is called unknown: a client would upload it at once.
     """
 
@@ -40,7 +40,7 @@ class Grounding:
         request_id: str,
         run: Runner,
     ) -> tuple[ChatRequest, ReplyFacts]:
-        """Return what is asked, with code where that is wanted, and the facts of it."""
+        """Return the chat, with code if it wants some, and the facts about blobs."""
         if not self._keeps_uploads:
             return job.chat, ReplyFacts(request_id)
         wanted = job.wanted
@@ -54,7 +54,7 @@ class Grounding:
         return job.chat, await self.facts(names, request_id)
 
     async def facts(self, names: BlobNames, request_id: str) -> ReplyFacts:
-        """Say what is unknown here of the blobs that a request names."""
+        """Return which of the blobs that a request names are not stored here."""
         if names.is_empty or not self._keeps_uploads:
             return ReplyFacts(request_id)
         found = await _look_up(
@@ -73,7 +73,7 @@ class Grounding:
 
 
 async def _look_up(lookup: Awaitable[T], nothing: T, what: str) -> T:
-    """Look something up; whatever goes wrong is logged and hinders no answer."""
+    """Await a lookup; if it fails, log that and return `nothing`."""
     try:
         return await lookup
     except ByokError as error:

@@ -1,4 +1,4 @@
-"""Which handler answers which kind of row, when byok itself answers."""
+"""The handler for each kind of row that byok itself answers."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial

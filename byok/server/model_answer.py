@@ -1,4 +1,4 @@
-"""A model's answer on its way from the upstream to the client: events become lines."""
+"""One model's answer: the upstream's events become the client's lines."""
 
 import logging
 import uuid
@@ -35,7 +35,7 @@ class AnswerTools:
 
 
 class ModelAnswer:
-    """A model's answer on its way from the upstream to the client."""
+    """A model's answer on its way from the upstream to the client; used once."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class ModelAnswer:
         return error.redact(self._tools.redactor)
 
     def _log_repair(self, repair: Repair) -> None:
-        """Write down a repair: its rule, and the place where it began."""
+        """Log a repair: its rule, and the text around the first change."""
         self._record.repairs += 1
         redactor = self._tools.redactor
         before, after = _difference(redactor(repair.before), redactor(repair.after))
@@ -141,7 +141,7 @@ async def _nothing() -> AsyncGenerator[list[StreamEvent], None]:
 
 
 def _difference(before: str, after: str) -> tuple[str, str]:
-    """Cut two texts around their first difference: code is not kept in logs whole."""
+    """Cut two texts around their first difference: logs should hold little code."""
     same = 0
     for one, other in zip(before, after, strict=False):
         if one != other:

@@ -1,4 +1,4 @@
-"""Send an endpoint to the official service; byok answers itself where that fails."""
+"""Relay of requests to the official service; byok answers those that it does not."""
 
 import asyncio
 import logging
@@ -52,7 +52,7 @@ class RelayedRequest:
 
 
 class Relay:
-    """Passes requests on to the official service."""
+    """Relays requests to the official service."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class Relay:
     async def _pass_on_whole(
         self, path: str, group: EndpointGroup, content: bytes, exchange: HttpExchange
     ) -> StreamResponse:
-        """Pass an answer in one piece on, once all of it is here."""
+        """Relay a response that is not a stream, once all of it is here."""
         async with self._gate.raise_on_stop():
             answer, raw = await self._whole(path, group, content, exchange.request)
         self._health.over(group, path)
@@ -168,7 +168,7 @@ class Relay:
     async def _pass_on_stream(
         self, path: str, group: EndpointGroup, content: bytes, exchange: HttpExchange
     ) -> StreamResponse:
-        """Pass a stream on as it comes; one that breaks has no mark of its end."""
+        """Relay a stream as it comes; one that breaks is closed without an end."""
         async with AsyncExitStack() as stack:
             async with self._gate.raise_on_stop():
                 asked = self._ask_service(path, group, content, exchange.request)

@@ -1,4 +1,4 @@
-"""What keeps the official service from answering: told once, until it is over.
+"""Failures of the official service: each is logged once, until it is over.
 
 Most failures are the service's and concern a whole group of endpoints; one that refuses
 a single request, as with 404, concerns that path.

@@ -1,4 +1,4 @@
-"""The routes under /v1: any OpenAI client may share byok's upstreams and keys.
+"""The routes under /v1, with which OpenAI clients use byok's upstreams and keys.
 
 Requests and answers are passed on as they are, but for the model's name; only errors
 are written here, in the shape that OpenAI's API reference gives them.

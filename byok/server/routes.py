@@ -1,4 +1,4 @@
-"""Path to row of the endpoint table.
+"""Routing: from the path of a request to its row in the endpoint table.
 
 Clients resolve paths against bases of their own making, so `//x`, `/api/x`,
 `/any/base/x` and `/x/` are `x`. What could hide another path is no path at all.

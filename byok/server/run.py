@@ -1,4 +1,4 @@
-"""Runner the daemon: bind, serve, stop in order."""
+"""The daemon's life: bind the port, load, serve, stop in order."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class Daemon:
-    """A listening byok."""
+    """A byok that is listening."""
 
     def __init__(
         self,
@@ -66,11 +66,11 @@ class Daemon:
 
     @property
     def url(self) -> str:
-        """ServedBy clients connect."""
+        """The base URL for clients."""
         return f"http://127.0.0.1:{self.port}"
 
     async def use(self, settings: Settings) -> None:
-        """Answer new requests by other settings; open answers keep theirs.
+        """Use other settings for new requests; answers in progress keep theirs.
 
         Raises:
             ConfigError: they cannot be used.
@@ -91,13 +91,13 @@ class Daemon:
         await self.control.reload()
 
     async def stop(self) -> None:
-        """Take no more connections, let streams end, give each a valid last line."""
+        """Accept no more connections; let streams end, or end them with a last line."""
         for site in self._sites:
             await site.stop()
         await self._gate.stop(self._timing.grace)
 
     async def hurry(self) -> None:
-        """Give each stream its last line now."""
+        """End every stream with a last line now."""
         await self._gate.stop(0)
 
 

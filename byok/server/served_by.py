@@ -1,4 +1,4 @@
-"""Who answers a request: byok, the official service or nobody."""
+"""Who serves a request: byok, the official service or nobody."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""A model's answer as a stream of lines, and how a failure is told in one."""
+"""A model's answer as a stream of lines, and how a failure appears in it."""
 
 import logging
 from collections.abc import Callable, Iterable

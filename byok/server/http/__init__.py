@@ -1,1 +1,1 @@
-"""HTTP itself: sockets, limits, who may ask, bodies, streams, errors."""
+"""HTTP: sockets, limits, access checks, bodies, streams, errors."""

@@ -1,4 +1,4 @@
-"""Read a request's body within its limit."""
+"""Reading and parsing the body of a request, within limits of size and time."""
 
 import asyncio
 from typing import Any

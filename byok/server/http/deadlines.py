@@ -1,4 +1,4 @@
-"""The daemon's own deadlines, in seconds; tests scale them."""
+"""The server's timeouts and intervals, in seconds; tests shorten them."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,28 @@
-"""How many answers may be under way at once."""
+"""How many answers may be in progress at once, and how they end when byok stops.
+
+Limit. Each answer holds a connection to an upstream, a parsed conversation and a
+buffer, and local servers answer a few requests at a time. So `streams` answers run and
+`waiting` more queue in the order of their arrival, each for a limited time; the rest
+get a 503 with `Retry-After` at once, which clients repeat. Without a limit on the
+queue, a client that repeats its requests would fill the memory while nothing is
+answered. Completions do not queue (`wait=False`): one that comes late is of no use. A
+request takes its turn in its conversation before its place here
+(`server/admission.py`); the other way round, requests that wait for a turn would hold
+all places.
+
+Stop. When byok stops, answers get `grace` seconds to end by themselves. Then each must
+still send a last line with the reason, or clients report a network error. Cancelling
+the tasks would not do: a cancelled task cannot await a write any more, and cancellation
+already means that the client is gone. So each answer runs inside an `asyncio.timeout`
+without a deadline, and `stop` sets the deadline to now: a `TimeoutError` comes out at
+the answer's current await, `raise_on_stop` turns it into `NotReady`, and the answer is
+ended like any other failed one. A scope that has expired is left alone: to reschedule
+it is a RuntimeError.
+
+`raise_on_stop` is not part of `enter`, because an answer that is passed on byte for
+byte leaves the first scope when its head has arrived and enters another one for its
+body.
+"""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Who may ask: checked before any handler runs and before a body is read.
+"""Access checks, made before any handler runs and before a body is read.
 
 Order: request line, Host, Origin, token, declared length, content type. So a peer
 without the token can never make the daemon hold a body, and a web page that was

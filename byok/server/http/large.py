@@ -1,4 +1,4 @@
-"""Large bodies: few at a time, and taken apart off the event loop.
+"""Large bodies: two at a time, parsed in a thread.
 
 A conversation of tens of megabytes takes seconds to read and ten times its size in
 memory while that goes on. Meanwhile every other client is to be answered at once.
@@ -15,7 +15,7 @@ _AT_ONCE = 2
 
 
 class LargeBodies:
-    """Lets small bodies pass, and large ones in one after the other."""
+    """Admits small bodies at once and large ones two at a time."""
 
     def __init__(self, large: int = LARGE, at_once: int = _AT_ONCE) -> None:
         self._large = large

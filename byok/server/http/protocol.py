@@ -1,4 +1,4 @@
-"""aiohttp's server with byok's own limits and its own words for broken requests."""
+"""aiohttp's server with byok's limits and error responses for malformed requests."""
 
 import asyncio
 import logging

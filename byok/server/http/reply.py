@@ -1,4 +1,4 @@
-"""Answers as HTTP responses: JSON and errors."""
+"""Whole HTTP responses: JSON objects and errors."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,32 @@
-"""Answers that stay open: bytes as they come, and the lines of a chat stream."""
+"""Streamed responses: bytes as they come, and NDJSON lines with heartbeats.
+
+Errors. Once the head is out, the status is 200 for good. So the head waits for the
+first lines, and until then an error can still become an HTTP status. After `head_after`
+seconds it leaves with the line of retrieval facts, long before a client times out.
+
+Silence. Clients close a stream after 60 seconds without a byte, and a model may think
+for minutes. `beat` seconds after the last write a heartbeat is sent: an empty delta,
+which adds nothing for any known client. The heartbeat task is started by a timer, so
+that a quick answer has no task at all.
+
+Clients that do not read. A write waits when the client's window is full, and the
+upstream waits with it. One timer a stream looks whether a write has waited for
+`patience` seconds and then aborts the connection, which makes the write fail and frees
+the upstream. A timeout around each write would do the same, but it would arm a timer
+for every chunk.
+
+Packets. The head is held back by `_send_headers_immediately` and leaves with the first
+bytes; the last bytes leave with the end. Sent apart, small packets wait for each other
+(Nagle's algorithm and delayed acknowledgements), which can cost 40 ms. For the same
+reason callers join all lines of one network read into one `write`.
+
+Two writers. The heartbeat task and the answer may both begin the response, hence the
+lock; it is taken only while the head is not out. Later writes need none: a heartbeat is
+only sent while no other write is under way, and each write is a whole line.
+
+An answer that must not be taken for a complete one is ended by `break_off`, without the
+last chunk of HTTP: a partial file edit that looks complete would delete code.
+"""
 
 import asyncio
 import contextlib
@@ -49,7 +77,7 @@ async def static_stream(exchange: HttpExchange, *lines: Json) -> StreamResponse:
 
 
 class OpenStream:
-    """An open answer. A client that reads nothing for `patience` seconds is let go."""
+    """An open response; the connection of a client that does not read is closed."""
 
     _first = b""
 
@@ -112,7 +140,7 @@ class OpenStream:
         await self._response.write_eof(data)
 
     async def break_off(self, data: bytes) -> None:
-        """End the answer so that no client takes it for a whole one."""
+        """Close the connection without an end of the body: the answer is broken."""
         await self.write(data)
         if self._request.transport is not None:
             self._request.transport.close()  # without the mark of the end
@@ -126,7 +154,7 @@ class OpenStream:
         return data
 
     def _look(self) -> None:
-        """Let a client go that is stuck, else look again when it could be."""
+        """Hang up on a client that does not read, else look again later."""
         now = self._clock()
         since = now if self._stuck_since is None else self._stuck_since
         if now - since >= self._patience:
@@ -136,7 +164,7 @@ class OpenStream:
         self._watch = loop.call_at(since + self._patience, self._look)
 
     def hang_up(self) -> None:
-        """Break the connection: the write that waits fails, the upstream is freed."""
+        """Abort the connection: the pending write fails, the upstream is released."""
         if self._request.transport is not None:
             self._request.transport.abort()
 
@@ -186,7 +214,7 @@ class LineStream(OpenStream):
         self._heartbeat = data
 
     def keep_alive(self) -> None:
-        """From now on, let the client hear something in time."""
+        """Start to send the head and heartbeats in time."""
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._head_after, self._take_care)
