@@ -12,7 +12,7 @@ except ImportError:  # Windows has no such limit
 _log = logging.getLogger(__name__)
 _WANTED_FILES = 8192
 _FEWEST_FILES = 128
-_OWN_FILES = 64  # for everything that is no connection
+_OWN_FILES = 64  # for everything else than connections
 
 
 def max_connections(wanted: int) -> int:

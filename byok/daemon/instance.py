@@ -84,7 +84,7 @@ def _read_record(paths: Paths) -> Instance | None:
     try:
         return Instance(**orjson.loads(paths.daemon.read_bytes()))
     except (OSError, ValueError, TypeError):
-        return None  # it has only just started, or just ended
+        return None  # the daemon has just started or ended
 
 
 def _lock(paths: Paths) -> FileLock:

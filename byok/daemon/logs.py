@@ -28,7 +28,7 @@ class RedactingFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Format one record without secrets and without control characters."""
-        last = self._last  # every handler asks for the same record in turn
+        last = self._last  # each handler formats the same record
         if last is None or last[0] is not record:
             text = self._redactor(super().format(record))
             if not text.isprintable():

@@ -83,7 +83,7 @@ class TokenCheck:
             except (ConfigError, OSError) as error:
                 if self._token:
                     _log.error("the token cannot be read: %s", error)
-                self._token = ""  # nobody is let in until the file is right again
+                self._token = ""  # no token is valid until the file is
             self._on_token(self._token)
         return self._token
 

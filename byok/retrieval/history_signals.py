@@ -13,11 +13,11 @@ from byok.index.parse.tokens import terms
 from byok.index.types import CommitHistory
 from byok.retrieval.query import STOP_WORDS, TASK_WORDS
 
-# BM25 over messages. A term counts 1/sqrt(files of the commit) for each file.
+# BM25 over messages. A term counts 1/sqrt(number of files in the commit).
 _K1 = 4.0
 _B = 0.5
 _COCHANGE = 0.1
-# Of a file that changes all the time, the newest commits say enough.
+# Of a file that changes often, only the newest commits are used.
 _MOST_COMMITS = 200
 
 
@@ -134,7 +134,7 @@ class JoinedSignals:
         self._parts = parts
 
     def text_scores(self, query: Mapping[str, float]) -> dict[str, float]:
-        """Return `Signals.text_scores` of all workspaces, by prefixed path."""
+        """Return `HistorySignals.text_scores` of all workspaces, by prefixed path."""
         return {
             prefix + path: score
             for prefix, signals in self._parts.items()
@@ -142,7 +142,7 @@ class JoinedSignals:
         }
 
     def cochange(self, top: Mapping[str, float]) -> dict[str, float]:
-        """Return `Signals.cochange` of all workspaces, by prefixed path."""
+        """Return `HistorySignals.cochange` of all workspaces, by prefixed path."""
         found = {}
         for prefix, signals in self._parts.items():
             own = {

@@ -18,8 +18,8 @@ from byok.retrieval.secret_values import (
     looks_generated,
 )
 
-# name = "value", name: 'value', "name": "value", NAME => "value"; in a string, such as
-# a line of a notebook, with a backslash before each quotation mark
+# name = "value", name: 'value', "name": "value", NAME => "value"; inside a string, such
+# as a line of a notebook, each quotation mark has a backslash before it
 _CHOSEN = r"pass(?:word|wd|phrase)|pwd"
 _NAME = (
     rf"(?:{_CHOSEN}|secret|token|credentials?"
@@ -35,7 +35,7 @@ _BARE = re.compile(
     rf"{_LINE}{_NAME}\s{{0,8}}[=:]\s{{0,8}})([\w.~+/=-]{{16,512}})(?:\s+#.*)?\s*$",
     re.IGNORECASE,
 )
-# Without quotes only where values have none: in YAML, INI, shell, prose.
+# Only in files whose values have no quotes: YAML, INI, shell, prose.
 _BARE_PASSWORD = re.compile(
     rf"{_LINE}(?:{_CHOSEN})\s{{0,8}}[=:]\s{{0,8}})([^\s\"'`]{{6,512}})(?:\s+#.*)?\s*$",
     re.IGNORECASE,
@@ -60,7 +60,7 @@ _DIGIT = re.compile(r"[0-9]")
 
 _BEGIN = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----")
 _END = "-----END "
-# A line of such a key may stand in a comment or a string.
+# A line of a private key may be in a comment or a string.
 _LEAD = r"\s*(?:(?:[#*>|;]|//)\s*)?[\"'`]?"
 _BODY = re.compile(
     rf"{_LEAD}([A-Za-z0-9+/=]+)(?:\\[nr]){{0,2}}[\"'`]?[\s,;\\)]*(?:\+\s*)?"
@@ -157,14 +157,14 @@ def _mask_known_format(match: re.Match[str]) -> str:
     if text.startswith("eyJ"):
         return MARK
     if text.startswith("-----"):
-        # Without a body it is code that speaks of keys.
+        # Without a body it is code that handles keys.
         body = _BEGIN.sub("", text).partition(_END)[0]
         return MARK if re.search(r"[A-Za-z0-9+/=]{16}", body) else text
     if before.endswith("://"):
         return text if is_template(text) or _PATTERN.search(text) else MARK
     if before.endswith("asic "):
         return text if _PLAIN.fullmatch(text) else MARK
-    # sk-folding-cube, npm_config_registry, glpat-your-token-here
+    # Not a key: sk-folding-cube, npm_config_registry, glpat-your-token-here
     return MARK if _DIGIT.search(text) or looks_generated(text) else text
 
 

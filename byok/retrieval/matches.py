@@ -17,7 +17,7 @@ from byok.retrieval.rank import RankedFile, Reasons, kind_factor
 
 LINES_A_FILE = 40
 _FILES = 100
-# A word of which not all was seen is in many files, only nobody knows in how many.
+# The share of files assumed to contain a word whose search was stopped early.
 _COMMON = 0.5
 _SATURATION = 1.5
 _CONTEXT = 2

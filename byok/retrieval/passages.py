@@ -35,7 +35,7 @@ from byok.retrieval.scope import Scope, select_scope
 _log = logging.getLogger(__name__)
 _HEADING = "[code of the workspace that may be relevant]\n"
 _WORTH_ASKING = 400
-# A chat waits less than a tool does, also for files that were just saved.
+# Seconds for a whole search, and of these for files that were just saved.
 _SECONDS, _SETTLE_SECONDS = 5.0, 0.25
 _NOTHING = RenderedAnswer("", ())
 _Ranked: TypeAlias = tuple[list[RankedFile], Mapping[int, Entry]]
@@ -110,7 +110,7 @@ class PassageFinder:
         if query.terms.keys() <= STOP_WORDS:
             return _NOTHING
         ranked, entries = self._rank_by_index(query, scope)
-        # An attached file may be there in another version, too.
+        # An attached file may be in the index in another version, too.
         known = {file.path for file in shown}
         fresh = [file for file in ranked if file.path not in known]
         packed = pack(fresh, lambda blob_id: entries[blob_id].spans, room)

@@ -96,7 +96,7 @@ def parse_query(text: str) -> Query:
 
 def _terms(word: str) -> Iterator[str]:
     if word[0] >= IDEOGRAPHS:
-        # The terms of a long run are many; those beyond the limit are not made.
+        # A long run has many terms; those beyond the limit are not built.
         word = word[: _MOST_TERMS + 1]
     for term in expand(word):
         if len(term.removeprefix(COMPOUND)) <= _LONGEST_TERM:

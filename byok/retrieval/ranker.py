@@ -55,7 +55,7 @@ class Ranker:
         for space in scope.workspaces:
             history = self._engine.history_of(space)
             if history is None or not space.status.was_complete:
-                continue  # with half of the files it would be kept for the whole
+                continue  # signals are kept, and half of the files would be missing
             known = self._signals.get(space.id)
             if known is None or known[0] != history.head:
                 known = (history.head, HistorySignals(history, space.paths()))
@@ -73,6 +73,6 @@ class _Entries(dict[int, Entry]):
 
     def __missing__(self, blob_id: int) -> Entry:
         found = self._contents.entries([blob_id]).get(blob_id)
-        # It may have gone between two looks: then nothing of it is shown.
+        # It may have been removed meanwhile; then nothing of it is shown.
         self[blob_id] = found or Entry(blob_id, "", b"")
         return self[blob_id]

@@ -29,7 +29,7 @@ _OTHERS = "\nOther files that may be relevant:\n"
 _NOTHING = "No code was found for this request (no matches).\n"
 _TOO_SHORT = "Code was found, but none of it fits into an answer of this length.\n"
 _CUT = " [line cut: {} characters more]"
-# A section that does not fit is cut, if so many of its lines do.
+# A section that does not fit is cut if at least so many of its lines fit.
 _WORTH_CUTTING = 5
 
 

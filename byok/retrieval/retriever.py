@@ -32,7 +32,7 @@ from byok.retrieval.scope import (
 )
 
 _log = logging.getLogger(__name__)
-# Files just saved are searched in their new form, if that takes no longer.
+# Wait at most so long for files that were just saved to be indexed.
 _SETTLE_SECONDS = 1.0
 _SMALL = 16
 _NO_QUESTION = "missing information_request/query: say what to look for.\n"

@@ -40,7 +40,7 @@ _WORD = re.compile(
     r"[A-Za-z_\u00c0-\u1fff][A-Za-z0-9_\u00c0-\u1fff]{2,}"
     r"|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}"  # kana, han, hangul
 )
-_LONGEST_WORD = 4  # of those: longer ones are phrases
+_LONGEST_WORD = 4  # of kana, han and hangul; longer ones are phrases
 _LONGEST_QUERY = 10_000
 _LONGEST_TOKEN = 64
 _TOKENS = 8
@@ -50,7 +50,7 @@ _MOST_BYTES = 2 * 2**20
 _ARGUMENTS = (
     *("--no-config", "--json", "--fixed-strings", "--ignore-case", "--no-messages"),
     *("--hidden", "--glob=!.git", "--no-require-git", "--max-filesize=1M"),
-    "--no-ignore-parent",  # what counts of rules outside, `allowed` knows
+    "--no-ignore-parent",  # `allowed` applies the rules that lie outside
     *(f"--max-count={LINES_A_FILE}", "--threads=2"),
 )
 
@@ -210,7 +210,7 @@ async def _kill(process: asyncio.subprocess.Process) -> None:
     assert process.stdout is not None  # noqa: S101 - asked for above
     with suppress(TimeoutError):
         async with asyncio.timeout(_LAST_WORDS):
-            while await process.stdout.read(_BLOCK):  # until then, it is not closed
+            while await process.stdout.read(_BLOCK):  # it is closed only at its end
                 pass
             await process.wait()
 

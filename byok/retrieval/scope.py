@@ -188,7 +188,7 @@ async def _resolve_blobs(engine: ContextEngine, blobs: BlobNames) -> Scope:
         notes.append(
             f"{found.pending} files were not searched: they are being indexed."
         )
-    # The history of a workspace counts if most of these blobs are its files.
+    # The history of a workspace is used if most of these blobs are its files.
     near = [
         space
         for space in engine.workspaces

@@ -6,11 +6,11 @@ code. An agent that is shown `[redacted]` there would write that back.
 
 import re
 
-# What is put in later is no secret: {name}, ${NAME}, %s, <your key>.
+# Placeholders are no secrets: {name}, ${NAME}, %s, <your key>.
 _TEMPLATE = re.compile(
     r"[{}<>]|%[sd(]|%\w{1,64}%|\$\(|\$\w|\*{3}|x{6}|X{6}|\.\.\.|^[*&!]\w"
 )
-_RULES = re.compile(r"!?[a-z][A-Za-z_]*(?:[:=(].*)?")  # of a validator, | between them
+_RULES = re.compile(r"!?[a-z][A-Za-z_]*(?:[:=(].*)?")  # of a validator, separated by |
 _PATH = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\]|[a-z]+://")
 _SELECTOR = re.compile(r"(?:[#.]|--?)[A-Za-z_-]+=?")  # or an option
 _SENTENCE = re.compile(r"[^\W\d_]+[.:?*…]+")
@@ -28,10 +28,10 @@ _DIGIT = re.compile(r"[0-9]")
 _LETTER = re.compile(r"[A-Za-z]")
 _UNUSUAL = re.compile(r"[^\w.\-/:]")
 _CHANGE = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
-_FIRST_FAR = "\u0590"  # from here on scripts that nobody types a password in
+_FIRST_FAR = "\u0590"  # scripts from here on are not used in passwords
 _SHORTEST_RANDOM = 16
 _AWS_SECRET = re.compile(r"[A-Za-z0-9/+]{40}")
-_WORDLIKE = 0.3  # changes of case a character, at most, in joinedWords
+_WORDLIKE = 0.3  # at most so many changes of case per character in joinedWords
 
 
 def is_template(value: str) -> bool:
@@ -43,7 +43,7 @@ def is_password(value: str) -> bool:
     """Tell whether a value looks like a chosen password, and not like a name."""
     if not (_DIGIT.search(value) or _UNUSUAL.search(value)) or _is_code(value):
         return False
-    # a name with dots or slashes: errors.password.min8, kv/data/app1
+    # Not a password: a name with dots or slashes (errors.password.min8, kv/data/app1)
     parts = re.split(r"[./:]+", value)
     return not ((len(parts) > 2 or "/" in value) and _is_words(value))
 

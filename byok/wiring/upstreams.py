@@ -22,7 +22,7 @@ from byok.upstream.transport import Route, Transports
 from byok.urls import is_loopback
 from byok.wiring.apis import apis_of
 
-_LOCAL_PAUSE, _REMOTE_PAUSE = 3.0, 30.0  # seconds an upstream is not asked once down
+_LOCAL_PAUSE, _REMOTE_PAUSE = 3.0, 30.0  # of the circuit breaker, in seconds
 
 
 def models_of(section: UpstreamSettings) -> tuple[tuple[str, ...], str]:
@@ -46,7 +46,7 @@ def make_spec(name: str, settings: UpstreamSettings, common: Settings) -> Upstre
         apis=apis,
         query=settings.query,
         timeouts=timeouts,
-        # A local server may be started any moment: it is not left alone for long.
+        # A local server may be started at any moment, so its pause is short.
         breaker_pause=_LOCAL_PAUSE if local else _REMOTE_PAUSE,
         headers={**chat.headers, **settings.headers},
         extra_body={**chat.extra_body, **settings.extra_body},
