@@ -1,1 +1,1 @@
-"""Upstream wire protocols: requests, answers, errors."""
+"""Dialects: the wire protocols of model APIs, without any I/O."""

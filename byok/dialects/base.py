@@ -1,29 +1,28 @@
-"""The seam between byok and the APIs of models: what a dialect must be able to say.
+"""The interface of a dialect: everything byok needs to know about a model API.
 
-A dialect is one wire protocol, such as OpenAI's Chat Completions. All that byok knows
-of a protocol is behind this seam; `upstream/` carries bytes and knows none of it. So a
-new protocol is a folder here, a row in `registry.py` and an address in `presets.py`.
+A dialect is one wire protocol, such as OpenAI's Chat Completions. `upstream/` sends and
+receives bytes and knows no protocol, so a new dialect is a folder here, a row in
+`registry.py` and an address in `presets.py`. The interface was checked against the
+protocols of Anthropic, Gemini, Ollama and OpenAI's Responses; this is why it looks so:
 
-Where the seam runs was found out by trying other protocols against it:
+- A dialect reads bytes, not events. An earlier client decoded server-sent events for
+  all dialects. An API that streams lines of JSON could not be used: its stream looked
+  like one document and was held back until the end. Now the dialect puts a decoder of
+  `wire/` in front: `chain(SSEDecoder(), ...)`. Keep it one chain from bytes to events:
+  every streamed chunk passes through it.
+- A dialect returns all headers, with and without a key. Some APIs refuse a request
+  without their version header even where no key is needed.
+- A request carries the mapping of tool names and call ids. The reader of the answer
+  needs it to restore the names that the user's tools have.
+- A request carries notices. Whatever a dialect cannot send, the user is told about.
+- Remedies for refusals are rows of a table, not methods. Which parameter a refusal
+  names and where it is nested depends on the dialect; that each remedy is tried once a
+  request and remembered per model does not.
+- The dialect chooses the paths for listing and probing models, and follows pages.
 
-- A dialect reads bytes, not events. As long as the client read server-sent events for
-  all of them, an API that streams lines of JSON could not be spoken: its answer looked
-  like one document and was held until the end. Framing is a stage of `wire/` that the
-  dialect puts before its own: `chain(SSEDecoder(), ...)`.
-- A dialect gives the headers of each request, with and without a key: some APIs refuse
-  what lacks their version header, though no key is needed.
-- A request carries its names and ids both ways, since the reader of the answer must
-  find the tool that the user knows; and what was left out of it, since nothing is
-  dropped without a word.
-- Remedies are rows of a table. Which parameter a refusal names, and where in the body
-  it is, depends on the dialect; that each remedy is made once a request and remembered
-  for the model does not.
-- Lists of models come in pages, from paths and with fields of the dialect's own, and so
-  does the question how a local server has loaded one.
-
-A dialect performs no I/O and knows no clock. What it must remember during an answer is
-in the reader of that answer; else it holds only facts about the vendor that it is made
-for, and two dialects of the same facts are equal.
+A dialect performs no I/O and has no clock. State during an answer is in its reader. A
+dialect holds only facts about the vendor it is made for, and must be equal to another
+with the same facts: on a reload, equal upstreams keep what they have learned.
 """
 
 from collections.abc import Mapping
@@ -39,11 +38,10 @@ from byok.stage import Stage
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What an upstream says of one of its models; 0 and None are unknown.
+    """What an upstream reports about one of its models; 0 and None mean unknown.
 
-    `window` is how many tokens a prompt and its answer may have, `max_output` the
-    answer alone. The others say whether it takes tools or pictures, and whether it
-    thinks.
+    `window` is the context window in tokens, `max_output` the longest answer in tokens.
+    The others say whether the model accepts tools and pictures, and whether it reasons.
     """
 
     id: str
@@ -67,11 +65,11 @@ class ModelPage:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Whom a request is for.
+    """The model that a request is for.
 
-    `model` is its name there, `facts` what is known of it by now. `extra_body` are
-    fields that the user adds to each request. `origin` is that of provider data which
-    this very model may get back.
+    `model` is its name at the upstream, `facts` what is known about it so far.
+    `extra_body` are fields that the user adds to each request. Only provider data with
+    this `origin` may be sent back to the model.
     """
 
     model: str
@@ -82,17 +80,16 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
-    """A request that is ready to be sent as JSON.
+    """A request to a model, to be sent as JSON.
 
     Attributes:
         path: relative to the base URL; see `Dialect.url`.
-        body: what is sent, before any remedies.
-        headers: those of this request, beside `Dialect.headers`.
-        tool_names: the names that the user's tools have, by the names that were sent.
-        call_ids: the ids of tool calls in the conversation, by the ids that were sent.
-        notices: sentences for the user on what had to be left out.
-        origin: that of the target, for provider data in the answer; set by whoever
-            sends the request.
+        body: the JSON object, before any remedies.
+        headers: headers of this request, in addition to `Dialect.headers`.
+        tool_names: names of the user's tools, by the names that were sent.
+        call_ids: ids of tool calls in the conversation, by the ids that were sent.
+        notices: sentences for the user about what was left out.
+        origin: the origin of provider data in the answer; set by the sender.
     """
 
     path: str
@@ -106,10 +103,10 @@ class UpstreamRequest:
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponse:
-    """An answer with an error status.
+    """An HTTP response with an error status.
 
-    `body` is any JSON, or text; `headers` finds names in any case of their letters, and
-    `received` is when it came, in seconds since 1970.
+    `body` is any JSON value, or the text where it is not JSON. The names in `headers`
+    are case-insensitive. `received` is the time in seconds since 1970.
     """
 
     status: int
@@ -120,34 +117,34 @@ class ErrorResponse:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A question about one model: a POST of `body` as JSON, or a GET without one."""
+    """A request for facts about one model: a POST of `body` as JSON, or a GET."""
 
     path: str
     body: Json | None = None
 
 
 class Codec(Protocol):
-    """Writes one kind of request and reads its answer.
+    """Encodes requests for one endpoint and decodes its answers.
 
-    `remedies` is its table of remedies for refusals.
+    `remedies` is the table of remedies for refusals.
     """
 
     remedies: ClassVar[RemedyTable] = {}
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
-        """Write a conversation as this API wants to read it."""
+        """Encode a conversation as a request."""
         ...
 
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
-        """Give a fresh reader for the bytes of one answer, streamed or whole.
+        """Return a new reader for the bytes of one answer, streamed or whole.
 
-        It ends with exactly one Finish, or raises an UpstreamError. The body of `sent`
-        is gone by then.
+        The reader gives exactly one Finish at the end, or raises an UpstreamError.
+        `sent` is the request without its body.
         """
         ...
 
     def initial_remedies(self, model: str) -> tuple[Remedy, ...]:
-        """Return the changes that a model is known to need before any refusal."""
+        """Return remedies that a model is known to need before any refusal."""
         return ()
 
 
@@ -156,9 +153,8 @@ class Dialect(Codec, Protocol):
 
     Attributes:
         name: the key in the registry.
-        speaks_openai: whether the same base URL serves OpenAI's endpoints, to which
-            byok passes on what comes to /v1.
-        sends_thoughts: whether the model's earlier thoughts are sent back to it.
+        speaks_openai: the base URL serves OpenAI's endpoints, so that requests to
+            byok's own /v1 can be forwarded to it.
     """
 
     name: ClassVar[str]
@@ -166,33 +162,33 @@ class Dialect(Codec, Protocol):
 
     @property
     def sends_thoughts(self) -> bool:
-        """Whether the model's earlier thoughts are part of the next prompt."""
+        """Whether the model's earlier reasoning is sent back with the next prompt."""
         return False
 
     def url(self, base_url: str, path: str) -> str:
-        """Return the whole URL of a path, which may hold a query."""
+        """Return the URL of a path, which may contain a query."""
         return f"{base_url}/{path}"
 
     def headers(self, key: str) -> Mapping[str, str]:
-        """Return the headers of every request; `key` is "" where none is needed."""
+        """Return the headers of every request; `key` is "" without an API key."""
         ...
 
     def refusal(self, response: ErrorResponse) -> UpstreamRefused:
-        """Make the error of an answer with an error status."""
+        """Decode an error response."""
         ...
 
     def models_path(self) -> str:
-        """Return the path of the list of models, or of its first page."""
+        """Return the path of the model list, or of its first page."""
         ...
 
     def read_models(self, body: Any) -> ModelPage:
-        """Read a page of the list; any JSON that is none is an empty one."""
+        """Decode a page of the model list; any other JSON is an empty page."""
         ...
 
     def probe(self, model: str) -> Probe | None:
-        """Return the question how a server has loaded a model, if it can be asked."""
+        """Return the request for facts about a loaded model, or None."""
         return None
 
     def read_probe(self, body: Any, model: str) -> ModelFacts:
-        """Read the answer to `probe`, which may be any JSON."""
+        """Decode the response to `probe`, which may be any JSON value."""
         return ModelFacts(model)

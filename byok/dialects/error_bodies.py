@@ -1,4 +1,4 @@
-"""Error bodies of OpenAI and its imitators, as one sentence with a cure."""
+"""Error bodies of model APIs: decoded into one error with a hint."""
 
 import re
 from typing import Any
@@ -39,7 +39,7 @@ def error_text(body: Any) -> tuple[str, str]:
 def refusal_of(
     body: Any, status: int = 0, retry_after: float | None = None
 ) -> UpstreamRefused:
-    """Make the error of an error body; `status` 0 means: inside a stream."""
+    """Decode an error body; `status` 0 means that it came inside a stream."""
     message, kinds = _read(body)
     words = [*kinds.values(), quotas_exceeded(_inner(body))]
     told = status or next((int(k) for k in words if _STATUS.match(k)), 0)

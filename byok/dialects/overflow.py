@@ -1,7 +1,7 @@
-"""The numbers that upstreams name when a conversation is too long, as data.
+"""Context overflow: the token counts that refusals name, as data.
 
-Read only from refusals whose class is `context_length`: other texts speak of tokens
-too. The first row that matches decides; text is in lower case.
+Used only for refusals of the context length: other texts mention tokens too. The first
+row that matches decides; text is in lower case.
 """
 
 import re
@@ -67,14 +67,14 @@ _SANE = range(64, 2**31)
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """What a refusal tells: the model's window, and the tokens it was sent."""
+    """Token counts of a refusal: the model's context window, and the prompt's."""
 
     window: int | None = None
     counted: int | None = None
 
 
 def overflow_of(message: str, error: Any) -> Overflow:
-    """Read the numbers out of a refusal's text, or out of the fields of its error."""
+    """Extract the token counts from a refusal's text or from its fields."""
     fields = error if isinstance(error, dict) else {}
     text = message.lower()
     window, counted = (_sane(fields.get(name)) for name in _FIELDS)

@@ -1,6 +1,6 @@
-"""Remedies for refused parameters, wherever they are nested in a request's body.
+"""Remedies for refused parameters at any depth: drop, rename or lower them.
 
-A parameter is written as its path from the top: `temperature`, `options.num_ctx`.
+A parameter is named by its path in the body: `temperature`, `options.num_ctx`.
 """
 
 import re
@@ -18,17 +18,17 @@ _NUMBER = re.compile(r"(?<![\w.-])\d{1,9}(?![\w-]|\.\d)")
 
 
 def read_parameter(body: Json, path: str) -> Any:
-    """Return the value of a parameter, None where it is not sent."""
+    """Return the value of a parameter, None where it is missing."""
     return _find(body, path, None)
 
 
 def has_parameter(body: Json, path: str) -> bool:
-    """Tell whether a parameter is sent."""
+    """Tell whether the body has a parameter."""
     return _find(body, path, _MISSING) is not _MISSING
 
 
 def drop_parameter(body: Json, path: str) -> Body:
-    """Leave a parameter out, and an object around it that has nothing else."""
+    """Return a body without a parameter, and without objects that become empty."""
     name, _, rest = (path, "", "") if path in body else path.partition(".")
     if not has_parameter(body, path):
         return dict(body)
@@ -38,7 +38,7 @@ def drop_parameter(body: Json, path: str) -> Body:
 
 
 def set_parameter(body: Json, path: str, value: Any) -> Body:
-    """Send a parameter with this value."""
+    """Return a body with this value of a parameter."""
     name, _, rest = path.partition(".")
     if not rest:
         return {**body, name: value}
@@ -50,7 +50,7 @@ def set_parameter(body: Json, path: str, value: Any) -> Body:
 
 
 def rename_parameter(body: Json, path: str, new: str) -> Body:
-    """Send a parameter's value as another one, in its place where both are there."""
+    """Return a body with a parameter under another path; its value stays."""
     if not has_parameter(body, path):
         return dict(body)
     parent, _, old = path.rpartition(".")
@@ -61,10 +61,9 @@ def rename_parameter(body: Json, path: str, new: str) -> Body:
 
 
 def drop_row(paths: Iterable[str], *, with_extra: bool = True) -> RemedyRow:
-    """Return the row that leaves out the first of these parameters that is refused.
+    """Return the row that drops the first of these parameters that a refusal names.
 
-    The order puts the more specific names first. The fields that the user added may be
-    left out as well.
+    Put the more specific names first. Fields that the user added are dropped as well.
     """
     paths = tuple(paths)
 
@@ -77,10 +76,10 @@ def drop_row(paths: Iterable[str], *, with_extra: bool = True) -> RemedyRow:
 
 
 def rename_row(names: Mapping[str, str], *, unless: Iterable[str] = ()) -> RemedyRow:
-    """Return the row that sends a refused parameter by its other name, once.
+    """Return the row that renames a refused parameter, once.
 
-    `names` maps each to its other name. Where a parameter of `unless` is refused as
-    well, that one is at fault, and this row is no help.
+    `names` maps old to new paths. The row does not help where a refusal also names a
+    parameter of `unless`.
     """
     candidates = (*unless, *names)
 
@@ -103,7 +102,7 @@ def rename_row(names: Mapping[str, str], *, unless: Iterable[str] = ()) -> Remed
 
 
 def lower_row(paths: Iterable[str]) -> RemedyRow:
-    """Return the row that lowers a number to the largest one that a refusal names."""
+    """Return the row that lowers a parameter to the limit that a refusal names."""
     paths = tuple(paths)
 
     def find(refused: RefusedRequest) -> tuple[str, str] | None:
@@ -119,10 +118,10 @@ def lower_row(paths: Iterable[str]) -> RemedyRow:
 
 
 def name_parameter(refused: RefusedRequest, paths: Iterable[str]) -> str:
-    """Return the first of these parameters that was sent and is named; "" for none.
+    """Return the first of these parameters that was sent and that the refusal names.
 
-    Named is the whole path, or its last name as a word. A refusal of a conversation
-    that is too long by a known number names the cap of the answer, which is no fault.
+    The refusal may name the path, or its last part as a word; "" where it names none.
+    Refusals that state the context window also name `max_tokens`: they do not count.
     """
     error = refused.error
     counts = isinstance(error, ContextLengthExceeded) and error.window

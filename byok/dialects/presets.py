@@ -1,11 +1,11 @@
-"""Well-known upstreams: where they are and where their key usually is."""
+"""Presets of well-known upstreams: base URLs, and the variable with the API key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 OPENAI_CHAT = "openai_chat"
-# The path of a base URL that a user gave without one, where a dialect has a usual one.
+# The path that is added to a base URL without one.
 DEFAULT_PATHS = {OPENAI_CHAT: "/v1"}
 
 # The two types that are no preset.
@@ -18,11 +18,11 @@ class Preset:
     """One upstream that needs no section in the user's configuration.
 
     Attributes:
-        addresses: the base URLs by the dialect that is spoken there, the usual one
-            first; all of one origin. "" where only the user knows it.
-        key_env: the vendor's own environment variable, "" where no key is needed.
-        local: a server on this machine, looked for when the user chose nothing.
-        hosts: the end of the vendor's host names, where they vary.
+        addresses: base URL by dialect, all of one origin; the first is the default.
+            "" where each user has another one.
+        key_env: the vendor's environment variable for the API key, "" without a key.
+        local: a server on this machine; byok looks for it when nothing is configured.
+        hosts: the suffix of the vendor's host names, where they vary.
     """
 
     addresses: Mapping[str, str]
@@ -32,7 +32,7 @@ class Preset:
 
     @property
     def dialect(self) -> str:
-        """The dialect that is spoken where the user chose none."""
+        """The dialect that is used unless the user chooses another one."""
         return next(iter(self.addresses))
 
     @property
@@ -41,7 +41,7 @@ class Preset:
         return self.addresses[self.dialect]
 
     def is_at(self, base_url: str) -> bool:
-        """Tell whether an address is the vendor's own."""
+        """Tell whether a base URL belongs to the vendor."""
         given, own = urlsplit(base_url), urlsplit(self.base_url)
         if self.hosts:
             return given.scheme == "https" and (given.hostname or "").endswith(
@@ -87,12 +87,12 @@ _COMPATIBLE = _compatible("")
 
 
 def preset_of(kind: str) -> Preset:
-    """Return the preset of a type; one without an address for all other types."""
+    """Return the preset of a type; other types get one without a base URL."""
     return PRESETS.get(kind, _COMPATIBLE)
 
 
 def vendor_of(kind: str, base_url: str) -> str:
-    """Return the preset that knows the vendor, also where only its URL was given."""
+    """Return the name of a vendor's preset, found by type or by base URL."""
     if kind != OPENAI_COMPATIBLE:
         return kind
     at = (n for n, p in PRESETS.items() if not p.local and p.is_at(base_url))

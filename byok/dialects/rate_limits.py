@@ -1,6 +1,6 @@
-"""What a refusal for too many requests says: how long to wait, and for what.
+"""Rate limits: how long an upstream asks to wait, and which quota is used up.
 
-The wait is in a header, in Google's details of the error, or only in the sentence.
+The wait is in a header, in the details of Google's errors, or only in the message.
 """
 
 import math
@@ -20,7 +20,7 @@ _LONGEST_WORDS = 119  # seconds that are told as such
 
 
 def requested_wait(message: str, error: Any) -> float | None:
-    """Return the seconds to wait that the body of a refusal names, or None."""
+    """Return the seconds to wait that an error body names, or None."""
     for detail in _details(error):
         if isinstance(delay := detail.get("retryDelay"), str) and delay:
             return _seconds(delay)
@@ -39,17 +39,17 @@ def quotas_exceeded(error: Any) -> str:
 
 
 def wait_in_words(seconds: float) -> str:
-    """Say how long to wait."""
+    """Return a wait for display: `36 s`, `2 min`."""
     if seconds <= _LONGEST_WORDS:
         return f"{max(1, math.ceil(seconds))} s"
     return f"{math.ceil(seconds / 60)} min"
 
 
 def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the seconds to wait that the headers of a refusal ask for, or None.
+    """Return the seconds to wait that the headers of an error ask for, or None.
 
-    They are seconds or an HTTP date in Retry-After, or milliseconds in a header of
-    OpenAI's and Azure's. `now` is the current time in seconds since 1970.
+    Retry-After has seconds or an HTTP date (RFC 9110, 10.2.3), OpenAI's and Azure's
+    retry-after-ms milliseconds. `now` is the time in seconds since 1970.
     """
     if (exact := _number(headers.get("retry-after-ms", ""))) is not None:
         return exact / 1000

@@ -1,8 +1,8 @@
-"""What upstreams say when they refuse, as data: words, our code, what to do.
+"""Refusals classified by their text, as data: patterns, kind of refusal, hint.
 
-The first row of which any pattern is found in the message or the code decides. Limits
-of rate and money stand before the length of the context: their texts speak of tokens
-too. A pattern is a regular expression for text in lower case.
+The first row with a pattern in the message or code decides. Rate limits and quotas
+come before the context length, because their texts mention tokens too. A pattern is a
+regular expression for text in lower case.
 """
 
 import re
@@ -243,7 +243,7 @@ _KNOWN = _compile(_ROWS)
 
 
 def class_of(text: str, status: int) -> Refusal:
-    """Tell the class of a refusal; status 0 means: inside a stream."""
+    """Classify a refusal; `status` 0 means that it came inside a stream."""
     text = text.lower()
     for pattern, refusal in _KNOWN:
         if pattern.search(text):

@@ -1,4 +1,4 @@
-"""Which tools a refusal is about: by name, by place in the list, or by their number."""
+"""Refusals of tools: which tool is meant, how many are accepted."""
 
 import hashlib
 import re
@@ -24,7 +24,7 @@ _DESCRIPTION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class OfferedTool:
-    """A tool as it was sent; `version` tells it from a later one of the same name."""
+    """A tool as it was sent; `version` changes with its definition."""
 
     name: str
     schema: Any
@@ -32,20 +32,20 @@ class OfferedTool:
 
 
 def version_of(tool: Json) -> str:
-    """Return a digest of all that was sent of a tool."""
+    """Return a digest of a tool's definition."""
     return hashlib.blake2b(write_json(tool), digest_size=8).hexdigest()
 
 
 def find_tool(text: str, tools: Sequence[OfferedTool]) -> OfferedTool | None:
-    """Return the tool that a refusal names."""
+    """Return the tool that a refusal names, by name, index or path in its schema."""
     return next(_match_tools(text, tools), None)
 
 
 def find_limit(text: str, offered: int) -> int:
-    """Return how many tools are taken; 0 where it is no fewer than were offered.
+    """Return how many tools are accepted, 0 where that is not below `offered`.
 
-    Of several numbers it is the largest: where that is still too many, the next refusal
-    says so.
+    Of several numbers in the text the largest below `offered` counts: if it is still
+    too many, the next refusal names a lower one.
     """
     named = map(int, _NUMBER.findall(text))
     most = max((n for n in named if 0 < n < offered), default=_MOST_TOOLS)
@@ -53,7 +53,7 @@ def find_limit(text: str, offered: int) -> int:
 
 
 def find_description_limit(text: str) -> int:
-    """Return how long a tool's description may be, 0 where that was no fault."""
+    """Return the longest description that is accepted, 0 where none is named."""
     found = _DESCRIPTION.search(text)
     return int(found[1]) if found else 0
 
@@ -70,7 +70,7 @@ def _match_tools(text: str, tools: Sequence[OfferedTool]) -> Iterator[OfferedToo
 
 
 def _leads(schema: Any, path: str) -> bool:
-    """Tell whether a path leads anywhere in a schema: Moonshot names nothing else."""
+    """Tell whether a path exists in a schema: Moonshot names only that."""
     for step in path.split("."):
         schema = schema.get(step) if isinstance(schema, dict) else None
     return schema is not None

@@ -1,4 +1,4 @@
-"""Dialects by the name used in config.toml, each made for a vendor."""
+"""The dialects, by the name used in config.toml."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from byok.dialects.base import Dialect
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.presets import OPENAI_CHAT
 
-# The vendor is the name of a preset, or openai_compatible.
+# Each is made for a vendor: the name of a preset, or openai_compatible.
 DIALECTS: dict[str, Callable[[str], Dialect]] = {
     OPENAI_CHAT: OpenAIChat.of,
 }

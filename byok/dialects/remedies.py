@@ -1,9 +1,9 @@
-"""Remedies: what to change in a request after a refusal, as rows of a table.
+"""Remedies: changes to a request after which a model accepts it, as table rows.
 
-A row knows the refusals that ask for its change, and makes the change in the body of a
-request. `upstream/remedies.py` makes each remedy once a request and remembers for each
-model those that helped. Rows that any dialect can use are in `parameter_rows.py` and
-here; what depends on the shape of a body is the dialect's own.
+A row recognises the refusals that it helps against, and changes the body of the
+request. `upstream/remedies.py` tries each remedy once a request and remembers those
+that helped, per model. Rows for any dialect are here and in `parameter_rows.py`; rows
+that depend on the shape of a body belong to the dialect.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,10 +18,10 @@ Body: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """One change after which a model takes a request that it refused.
+    """One change to a request that was refused.
 
-    `change` is the key of a row, `what` the part of the request that it is about;
-    `version` tells that part from a later one of the same name.
+    `change` is the key of its row, `what` the part of the request that is changed (a
+    parameter, a tool). `version` distinguishes parts of one name, or is a new value.
     """
 
     change: str
@@ -31,10 +31,10 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRequest:
-    """A request, what the upstream said to it, and what was changed before.
+    """A request that was refused: its body, the error, and the remedies made so far.
 
-    `extra` are the fields that the user added, `dialects` the names of the other
-    dialects that this upstream speaks.
+    `extra` are fields that the user added to the body, `dialects` the names of the
+    upstream's other dialects.
     """
 
     body: Json
@@ -45,7 +45,7 @@ class RefusedRequest:
 
     @property
     def text(self) -> str:
-        """The upstream's words, without the status before them."""
+        """The upstream's message, without the status in front."""
         return self.error.message.partition(": ")[2]
 
 
@@ -55,19 +55,16 @@ def _never(body: Json) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RemedyRow:
-    """A change, and when to make it and to tell the user.
+    """One kind of change: how to find that it is needed, how to make it.
 
     Attributes:
-        find: gives the part of the request that a refusal is about and its version;
-            None where this row is no help.
-        make: returns the changed body; it leaves the given one as it is.
-        notice: one sentence for the user, with `{what}` for the parts; "" says nothing.
-            It is told when the remedy is found, and later in turns that it `matters`
-            for.
-        matters: tells from the body whether the user should hear of it once more.
-        is_for_agents: other chats hear nothing of it.
-        switches: instead of a change of the body, the request is written anew in the
-            dialect that `what` names.
+        find: returns `what` and `version` of the remedy for a refusal, or None.
+        make: returns a changed copy of the body.
+        notice: a sentence for the user, with `{what}` for the changed parts, or "". It
+            is shown when the remedy is found, and later where `matters` is true.
+        matters: tells from the body whether to show the notice again.
+        is_for_agents: the notice is shown in agent conversations only.
+        switches: the body is not changed but encoded again, in the dialect `what`.
     """
 
     find: Callable[[RefusedRequest], tuple[str, str] | None]
@@ -78,12 +75,12 @@ class RemedyRow:
     switches: bool = False
 
 
-# The first row that helps counts.
+# The first row that finds a remedy counts.
 RemedyTable: TypeAlias = Mapping[str, RemedyRow]
 
 
 def find_remedy(table: RemedyTable, refused: RefusedRequest) -> Remedy | None:
-    """Return the change that a refusal asks for and that was not made yet."""
+    """Return the first remedy for a refusal that was not made yet, or None."""
     for change, row in table.items():
         if found := row.find(refused):
             remedy = Remedy(change, *found)
@@ -100,9 +97,10 @@ def apply_remedies(
     new: Iterable[Remedy] = (),
     agent: bool = False,
 ) -> tuple[Body, tuple[str, ...]]:
-    """Make changes; return the body, and what the user should be told of them.
+    """Return the changed body and the notices for the user.
 
-    The user hears of `new` ones at any rate. A remedy of another table changes nothing.
+    Notices of `new` remedies are always included. Remedies that are not in the table
+    are ignored.
     """
     new, told = tuple(new), dict[str, list[str]]()
     for remedy in remedies:
@@ -117,10 +115,10 @@ def apply_remedies(
 
 
 def switch_row(names: Mapping[str, str]) -> RemedyRow:
-    """Return the row for refusals that name another API of the same upstream.
+    """Return the row for refusals that refer to another API of the same upstream.
 
-    `names` maps what a refusal says of an API, in lower case, to the dialect that
-    speaks it. The row helps only where the upstream has that dialect.
+    `names` maps text of a refusal, in lower case, to the dialect of that API. The row
+    helps only where the upstream has the dialect.
     """
 
     def find(refused: RefusedRequest) -> tuple[str, str] | None:

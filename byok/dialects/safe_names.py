@@ -1,7 +1,7 @@
 """Aliases for tool names and call ids that an API would refuse.
 
-Aliases are unique within one request, and equal in each request: an upstream's prompt
-cache needs the same bytes for the same conversation.
+Aliases are unique within a request. The same name gets the same alias in every request,
+which keeps the prompt prefix, and with it the upstream's prompt cache, unchanged.
 """
 
 import hashlib
@@ -17,10 +17,10 @@ _DIGEST = 8
 
 
 class Aliases:
-    """Originals and the aliases that are sent for them; no two share one.
+    """A one-to-one mapping from originals to the aliases that are sent.
 
-    `spell` gives the alias of an original. Where that is in use already, it is called
-    again with 1, 2, ... and must give another one.
+    `spell` returns the alias of an original. If it is already taken, `spell` is called
+    again with 1, 2, ... and must return another one.
     """
 
     def __init__(self, spell: Callable[[str, int], str]) -> None:
@@ -29,7 +29,7 @@ class Aliases:
         self._originals: dict[str, str] = {}
 
     def alias(self, original: str) -> str:
-        """Return what is sent instead of an original; often the same."""
+        """Return the alias of an original, which is often the original itself."""
         if original not in self._aliases:
             again, alias = 0, self._spell(original, 0)
             while alias in self._originals:
@@ -41,17 +41,17 @@ class Aliases:
 
     @property
     def originals(self) -> Mapping[str, str]:
-        """The originals by the aliases that were given so far."""
+        """The originals, by the aliases used so far."""
         return self._originals
 
 
 @dataclass(frozen=True, slots=True)
 class IdRule:
-    """Which tool call ids an API takes.
+    """The tool call ids that an API accepts.
 
     Attributes:
-        longest: the most characters, of ASCII only; 0 takes any printable id.
-        is_exact: just `longest` characters, letters and digits only.
+        longest: the maximum length, in ASCII; 0 accepts any printable id.
+        is_exact: exactly `longest` letters and digits.
         is_plain: letters, digits, _ and - only.
     """
 
@@ -60,9 +60,9 @@ class IdRule:
     is_plain: bool = False
 
     def spell(self, call_id: str, again: int) -> str:
-        """Return an id, or a digest of it where it would be refused.
+        """Return the id, or a digest of it where the API would refuse it.
 
-        Whatever may be sent stays as it is: some gateways hide signatures in ids.
+        Accepted ids are never changed: some gateways hide signatures in them.
         """
         if not again and call_id and self._fits(call_id):
             return call_id

@@ -1,7 +1,7 @@
-"""Reasoning that a model writes into its text, between think tags at the start.
+"""Reasoning between think tags at the start of an answer's text, made into thoughts.
 
-Where a server took the reasoning away, but not the tag that closes it, an answer begins
-with that tag: it is left out.
+Some servers remove the reasoning but not its closing tag. A closing tag at the start of
+an answer is removed.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _MARKS = tuple(mark for pair in _PAIRS for mark in pair)
 
 
 class ThinkTags:
-    """Stage[StreamEvent, StreamEvent]: a leading block becomes ThinkingDelta."""
+    """Stage[StreamEvent, StreamEvent]: a leading think block becomes ThinkingDelta."""
 
     def __init__(self) -> None:
         self._held: str | None = ""  # None once the block is over, or there is none
@@ -28,11 +28,11 @@ class ThinkTags:
 
     @property
     def over(self) -> bool:
-        """Whether text passes from now on without a look."""
+        """Whether all further text passes unchanged."""
         return self._held is None and not self._closed
 
     def feed(self, event: StreamEvent, /) -> Iterator[StreamEvent]:
-        """Pass everything on but text that may belong to the block."""
+        """Pass events on, except text that may belong to the block."""
         if isinstance(event, Finish):
             yield from self.flush()
         if self._closed and isinstance(event, TextDelta):
@@ -45,7 +45,7 @@ class ThinkTags:
             yield from self._before(self._held + event.text)
 
     def flush(self) -> Iterator[StreamEvent]:
-        """Give what was held; a block that never ended is reasoning all the same."""
+        """Give the text that was held; an unclosed block is reasoning, too."""
         held, self._held = self._held, None
         if held:
             yield ThinkingDelta(held) if self._closer else TextDelta(held)

@@ -1,4 +1,4 @@
-"""What the rest of byok knows of an upstream."""
+"""The interface of an upstream, as the rest of byok uses it."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -11,9 +11,9 @@ from byok.events import StreamEvent
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """An answer that is passed on as it is: headers that describe it, and its reads.
+    """A response that is forwarded unchanged: its headers, and its body as it comes.
 
-    Reading raises an UpstreamError where the answer breaks off.
+    Reading raises an UpstreamError if the connection breaks.
     """
 
     headers: Mapping[str, str]
@@ -32,29 +32,30 @@ class Upstream(Protocol):
     def stream(
         self, chat: ChatRequest, model: str
     ) -> AsyncGenerator[list[StreamEvent], None]:
-        """Yield the answer's events, those of one network read together.
+        """Yield the events of the answer, those of one network read as one list.
 
-        Closing the generator hangs up. It ends after a Finish, or raises an
-        UpstreamError; events that came before the error were yielded.
+        The last event is a Finish, else an UpstreamError is raised; events before the
+        error have been yielded. Closing the generator closes the connection.
         """
         ...
 
     def forward(
         self, path: str, content: bytes
     ) -> AbstractAsyncContextManager[Forwarded]:
-        """Send a request of the upstream's own API and give the answer that began.
+        """Forward a request of OpenAI's API; `path` is relative to its base URL.
 
-        Leaving the context hangs up.
+        Leaving the context closes the connection.
 
         Raises:
-            ByokError: there is no such API, or no usable answer.
+            BadRequest: the upstream does not speak OpenAI's API.
+            UpstreamError: it has no such path, or gave no usable response.
         """
         ...
 
     async def models(self) -> list[str]:
-        """Ask for the models it offers.
+        """List the ids of its models.
 
         Raises:
-            UpstreamError: it does not tell.
+            UpstreamError: it gave no list.
         """
         ...

@@ -1,7 +1,7 @@
-"""Which models there are: those the user listed, and those upstreams told last.
+"""The catalog of models: those in the settings, and those that upstreams list.
 
-Reading never waits: a list that is old is fetched again in the background, and kept
-in a file so that a fresh start knows it at once.
+Reading never waits. Lists are fetched in the background and cached in a file, so that
+they are known right after a start.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class _Entry:
         self.learn([])
 
     def learn(self, found: list[str]) -> None:
-        """Take a fetched list; what follows from it is asked far more often."""
+        """Store a fetched list and what follows from it."""
         self.found = found
         chosen = (self.chosen,) if self.chosen else ()
         self.models = list(dict.fromkeys((*chosen, *self.by_hand, *found)))
@@ -59,9 +59,9 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """One upstream for the catalog: models listed by hand, and its default model.
+    """An upstream in the catalog, with its models from the settings and its default.
 
-    `address` tells two upstreams of one name apart in the file.
+    `address` distinguishes upstreams of the same name in the cache file.
     """
 
     upstream: Upstream
@@ -71,13 +71,13 @@ class CatalogEntry:
 
     @property
     def key(self) -> str:
-        """What names this upstream in the file."""
+        """The name of this upstream in the cache file."""
         name = self.upstream.name
         return f"{name}@{self.address}" if self.address else name
 
 
 class Catalog:
-    """The models of all configured upstreams; close it at the end."""
+    """The models of all configured upstreams. Close it when done."""
 
     def __init__(
         self,
@@ -97,15 +97,15 @@ class Catalog:
             entry.learn(remembered.get(entry.key, []))
 
     def models_of(self, name: str) -> list[str]:
-        """Return the known models of an upstream: chosen, listed by hand, found."""
+        """Return the models of an upstream: default, configured, listed."""
         return self._entries[name].models
 
     def default_of(self, name: str) -> str:
-        """Return the model of an upstream that is used when none is named, or ""."""
+        """Return the default model of an upstream, or ""."""
         return self._entries[name].default
 
     def list_models(self) -> list[ListedModel]:
-        """Return every known model in the order of the settings."""
+        """Return all models, in the order of the settings."""
         return [
             ListedModel(name, model)
             for name in self._entries
@@ -113,18 +113,18 @@ class Catalog:
         ]
 
     def failure_of(self, name: str) -> str:
-        """Return why an upstream's list could not be fetched last, or ""."""
+        """Return why the last fetch of an upstream's list failed, or ""."""
         return self._entries[name].failure
 
     def refresh(self, *, anew: bool = False) -> None:
-        """Start fetching every list that is old, or each `anew`; returns at once."""
+        """Start to fetch lists that are old, or all of them; returns at once."""
         for name, entry in self._entries.items():
             old = anew or self._clock() - entry.fetched > _FRESH_SECONDS
             if old and (entry.fetching is None or entry.fetching.done()):
                 entry.fetching = asyncio.ensure_future(self._fetch(name, entry))
 
     async def settle(self, seconds: float) -> None:
-        """Wait for lists that are being fetched, at most so long."""
+        """Wait for running fetches, for at most `seconds`."""
         tasks = [
             t for e in self._entries.values() if (t := e.fetching) and not t.done()
         ]
@@ -132,7 +132,7 @@ class Catalog:
             await asyncio.wait(tasks, timeout=seconds)
 
     async def close(self) -> None:
-        """Stop fetching."""
+        """Cancel running fetches."""
         tasks = [e.fetching for e in self._entries.values() if e.fetching is not None]
         for task in tasks:
             task.cancel()
@@ -154,7 +154,7 @@ class Catalog:
 
 
 def _read_cache(file: Path) -> Mapping[str, list[str]]:
-    """Read the lists of the last run; a damaged file is a cache that is lost."""
+    """Read the lists of the last run; a damaged cache file is ignored."""
     try:
         lists = orjson.loads(file.read_bytes())
     except (OSError, ValueError):

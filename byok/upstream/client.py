@@ -1,4 +1,4 @@
-"""Send a conversation to an upstream over HTTP and read the events of its answer."""
+"""An upstream over HTTP: sends requests, streams events, retries, lists models."""
 
 import asyncio
 import random
@@ -57,7 +57,7 @@ def _too_large() -> UpstreamGarbled:
 
 
 class HttpUpstream:
-    """Upstream over HTTP."""
+    """Upstream that is reached over HTTP, in any dialect."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class HttpUpstream:
     async def _stream(
         self, chat: ChatRequest, model: str, fim: Codec | None = None
     ) -> AsyncGenerator[list[StreamEvent], None]:
-        """Ask in a dialect or a codec for FIM; repeats while nothing was yielded."""
+        """Send and stream one request; retries only before the first event."""
         remedies = self._remedies.begin(model, fim)
         facts = self.known.facts(model)
         sent, content = remedies.write(chat, facts)
@@ -142,7 +142,7 @@ class HttpUpstream:
         return [model.id for model in found]
 
     async def _list_models(self, api: Api) -> list[ModelFacts]:
-        """Read all pages of the list; one that leads back to itself ends it."""
+        """Fetch all pages of the list, but none twice."""
         found: dict[str, ModelFacts] = {}
         path, paths = api.dialect.models_path(), set[str]()
         while path and path not in paths and len(paths) < _MAX_PAGES:
@@ -164,10 +164,9 @@ class HttpUpstream:
     async def _batches(
         self, response: httpx.Response, stage: Stage[bytes, StreamEvent]
     ) -> AsyncGenerator[list[StreamEvent], None]:
-        """Yield the events of each network read that has any.
+        """Yield the events of each network read that completes any.
 
-        A connection that breaks is an end like any other: what was finished by then is
-        whole, and only if it was not the break is an error.
+        A lost connection is an error only if the answer was not complete by then.
         """
         lost: UpstreamUnreachable | None = None
         body, size = body_of(response), 0
@@ -198,7 +197,7 @@ class HttpUpstream:
 
     @asynccontextmanager
     async def forward(self, path: str, content: bytes) -> AsyncIterator[Forwarded]:
-        """See Upstream.forward; repeats only until the answer begins."""
+        """See Upstream.forward; retries only before the response begins."""
         if (api := self._spec.openai) is None:
             raise BadRequest(
                 "it does not speak OpenAI's API, so nothing under /v1 can be passed on "
@@ -229,7 +228,7 @@ class HttpUpstream:
                 yield Forwarded(describing_headers(response), reads)
 
     async def _waits(self, error: UpstreamError, attempt: int) -> bool:
-        """Wait before the next attempt; False when there is none."""
+        """Wait before the next attempt; False if there is none."""
         seconds = self._retry.wait(error, attempt, random.random())  # noqa: S311
         if seconds is None:
             return False

@@ -1,8 +1,24 @@
-"""An upstream that is never sent more than its model's window holds.
+"""An upstream that shortens conversations to the model's context window.
 
-What fits is passed on untouched. What does not is compacted (`byok/window`), on every
-later turn in the same way, so that the upstream's prompt cache keeps working. A refusal
-teaches the window, and a shorter request follows it while nobody has seen an answer.
+Why byok does this itself: some servers refuse a prompt that is too long, others
+(Ollama, LM Studio) silently drop its beginning, and with it the tools and the task.
+
+Conversations are compacted in large steps. When one exceeds the window it is cut to
+60 % of the room (`LOW_WATER` in `window/compaction.py`), and every later turn gets the
+same replacement for the same beginning. Cutting a little in each turn would keep more
+of the history, but it changes the start of the prompt each time, and the upstream's
+prompt cache would never be used. So above the low-water mark a known compaction is
+applied even if the whole conversation would fit again by what was learned since: do not
+optimise that away.
+
+How long a prompt may be is learned, as nobody states it reliably. The user's setting,
+the server's report and refusals give the window in tokens; the counts in answers give
+the ratio of bytes to tokens (`window/limits.py`). A refusal that names no number leads
+to a guess, which later answers raise again. Tokens are not counted here: each model has
+its own tokenizer, and a wrong one is no better than the learned ratio.
+
+A shorter request is sent after a refusal only while the user has not seen any answer.
+The messages are released as soon as the answer begins: they can be many megabytes.
 """
 
 import asyncio
@@ -51,10 +67,10 @@ async def _unknown(model: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What is known of an upstream's windows before it is asked.
+    """How to find out the context windows of an upstream, in tokens; 0 is unknown.
 
-    `configured` holds for all its models, `told` finds out that of one; 0 means
-    unknown. `reasoning` tells that it is sent the model's old thoughts.
+    `configured` is the user's setting for all models, `told` asks the server for that
+    of one. `reasoning`: the model's earlier thoughts are sent back and need room.
     """
 
     configured: int = 0
@@ -102,7 +118,7 @@ class WindowedUpstream:
     async def _fitting(
         self, chat: ChatRequest, model: str
     ) -> AsyncGenerator[list[StreamEvent], None]:
-        """Ask with what fits, and learn how much that is."""
+        """Send what fits, and learn from the answer or refusal how much that is."""
         limits = self._limits(model)
         sent, weight, cut = await self._fit(chat, model, limits)
         for attempt in count(1):
@@ -143,11 +159,9 @@ class WindowedUpstream:
     async def _fit(
         self, chat: ChatRequest, model: str, limits: WindowLimits
     ) -> tuple[ChatRequest, int, bool]:
-        """Return what is sent, its weight, and whether more was cut than before.
+        """Return the request, its weight in bytes, and whether it was cut further.
 
-        Below the low-water mark nothing was ever compacted; above it a conversation
-        that once was stays so, even if it would fit again by what was learned since.
-        The code that byok added to the question has the room that is left.
+        The code that byok added to the question gets the room that is left.
         """
         first = 1 if chat.messages and chat.messages[0].role is Role.SYSTEM else 0
         system, body = chat.messages[:first], chat.messages[first:]
@@ -182,10 +196,7 @@ class WindowedUpstream:
         room: int,
         run: Runner,
     ) -> Compaction:
-        """Compact a conversation further than it is known to be, and remember that.
-
-        What would not fit even then is left alone: the upstream says so best itself.
-        """
+        """Compact a conversation further, and remember it; not if it cannot fit."""
         now = known.apply(body)
         made = await run(partial(plan, now, room, self._weigh, chat.own_words))
         if made is None or made.weight > room:
@@ -209,7 +220,7 @@ class WindowedUpstream:
     def _learn(
         self, model: str, limits: WindowLimits, weight: int, batch: list[StreamEvent]
     ) -> None:
-        """Learn from the count of the prompt, which comes with the last word."""
+        """Learn from the token count of the prompt, which comes with the last batch."""
         counts = (event.input_tokens for event in batch if isinstance(event, Usage))
         tokens = next(counts, 0)
         if limits.learn_from_count(weight, tokens) or model in self._suspected:
@@ -231,7 +242,7 @@ class WindowedUpstream:
         return self._models[model]
 
     def _is_small(self, chat: ChatRequest) -> bool:
-        """Tell what fits into any window and teaches nothing."""
+        """Tell whether a request fits into any window and teaches nothing."""
         if len(chat.tools) > _FEW or len(chat.messages) > _FEW:
             return False
         return weigh_tools(chat.tools) + self._sum(chat.messages) <= _SMALL
@@ -241,23 +252,23 @@ class WindowedUpstream:
 
 
 def _run_for(messages: int, weight: int) -> Runner:
-    """Choose where to work on a conversation: a long one may hold up nobody else."""
+    """Choose where to process a conversation: long ones in a thread."""
     large = messages > _MANY_MESSAGES or weight > _LARGE
     return asyncio.to_thread if large else inline
 
 
 def _is_what_is_weighed(chat: ChatRequest) -> bool:
-    """Tell whether the upstream counts the texts of the messages, and nothing else."""
+    """Tell whether the upstream counts only the texts of the messages."""
     return chat.fim is None and not has_pictures(chat.messages)
 
 
 def _with_shorter_answer(
     chat: ChatRequest, error: ContextLengthExceeded
 ) -> ChatRequest:
-    """Ask for no more than there is room for beside a prompt that fits by itself.
+    """Lower max_tokens to what the window leaves beside a prompt that fits.
 
     Raises:
-        ContextLengthExceeded: the same one, where that is no help.
+        ContextLengthExceeded: the given one, if that does not help.
     """
     wanted = chat.sampling.max_tokens or 0
     left = (error.window or 0) - (error.counted or error.window or 0)
@@ -277,7 +288,7 @@ def _explain_empty(error: UpstreamEmpty, weight: int) -> None:
 
 
 def _check_room(batch: list[StreamEvent]) -> None:
-    """Take an answer that ends before its first token for what it is (GLM)."""
+    """Raise ContextLengthExceeded if an answer ends before its first token (GLM)."""
     match [event for event in batch if not isinstance(event, Notice)]:
         case [Usage(input_tokens=read, output_tokens=0), Finish(FinishReason.LENGTH)]:
             raise ContextLengthExceeded(

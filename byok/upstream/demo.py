@@ -1,7 +1,7 @@
-"""A scripted upstream inside the daemon: it proves the chain without a key.
+"""A demo upstream inside the daemon, for trying byok without an API key.
 
-It repeats the question, calls an offered tool when the question names one, and says
-plainly that it is no model.
+It repeats the question, calls a tool if the question names one, and says that it is not
+a model.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _LABEL = re.compile(r"\[[a-z][^\]\n]*\]?")  # of augment/blocks.py
 
 
 class DemoUpstream:
-    """Upstream without a model; `pause` seconds lie between the words."""
+    """Upstream without a model; it pauses for `pause` seconds between words."""
 
     def __init__(self, name: str = "demo", *, pause: float = 0.01) -> None:
         self._name = name
@@ -42,7 +42,7 @@ class DemoUpstream:
 
     @asynccontextmanager
     async def forward(self, path: str, content: bytes) -> AsyncIterator[Forwarded]:
-        """Answer the chats of OpenAI clients; see Upstream.forward."""
+        """Answer chats of OpenAI clients; see Upstream.forward."""
         if path != "chat/completions":
             raise BadRequest(
                 f"The demo upstream serves /chat/completions, but no /{path}.",
@@ -60,7 +60,7 @@ class DemoUpstream:
             yield Forwarded(headers, whole(batches, body))
 
     async def models(self) -> list[str]:
-        """Offer the one script."""
+        """List the one model."""
         return [MODEL]
 
     async def stream(
@@ -92,7 +92,7 @@ class DemoUpstream:
 
 
 def _script(chat: ChatRequest) -> tuple[str, ToolCallDelta | None]:
-    """Decide what to say, and which tool to call if the question names one."""
+    """Return the answer, and the call of a tool that the question names."""
     last = chat.messages[-1]
     if last.role is Role.TOOL:
         results = [p for p in last.parts if isinstance(p, ToolResult)]
@@ -114,7 +114,7 @@ def _script(chat: ChatRequest) -> tuple[str, ToolCallDelta | None]:
 def _tool_in_question(
     tools: tuple[ToolDefinition, ...], said: str
 ) -> ToolDefinition | None:
-    """Find the tool whose name stands in the question as a word of its own."""
+    """Find the tool whose name is a word of the question."""
     for tool in sorted(tools, key=lambda t: len(t.name), reverse=True):
         if re.search(rf"(?<![\w-]){re.escape(tool.name)}(?![\w-])", said):
             return tool
@@ -122,10 +122,7 @@ def _tool_in_question(
 
 
 def _words(message: Message) -> str:
-    """Return the newest words of the user.
-
-    Context that is not theirs begins with a label in brackets, wherever it stands.
-    """
+    """Return the user's newest text, without context, which has a label in brackets."""
     texts = [part.text for part in message.parts if isinstance(part, TextPart)]
     own = [said for said in texts if not _LABEL.match(said)]
     return (own or texts or [""])[-1]

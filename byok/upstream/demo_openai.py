@@ -1,4 +1,4 @@
-"""The demo for OpenAI clients: their requests read, its events written for them."""
+"""The demo upstream for OpenAI clients: decodes requests, encodes events."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -15,10 +15,10 @@ Batches = AsyncIterator[list[StreamEvent]]
 
 
 def read_body(content: bytes) -> Json:
-    """Return the request.
+    """Decode a request.
 
     Raises:
-        BadRequest: it is no object with messages.
+        BadRequest: it is not an object with messages.
     """
     body = parse_json(content)
     if not isinstance(body, dict) or not objects(body, "messages"):
@@ -27,7 +27,7 @@ def read_body(content: bytes) -> Json:
 
 
 def chat_of(body: Json) -> ChatRequest:
-    """Return what the demo looks at: the last message, and the names of the tools."""
+    """Return what the demo needs: the last message, and the names of the tools."""
     last = objects(body, "messages")[-1]
     said = value(last, "content")
     texts = [said] if isinstance(said, str) else [text(p, "text") for p in _parts(last)]
@@ -45,7 +45,7 @@ def _parts(message: Json) -> list[dict[str, Any]]:
 
 
 async def whole(batches: Batches, body: Json) -> AsyncIterator[bytes]:
-    """Write the answer in one piece."""
+    """Encode the answer as one document."""
     said, call, usage, finish = "", {"name": "", "arguments": ""}, Usage(), ""
     async for batch in batches:
         for event in batch:
@@ -72,7 +72,7 @@ async def whole(batches: Batches, body: Json) -> AsyncIterator[bytes]:
 
 
 async def stream_events(batches: Batches, body: Json) -> AsyncIterator[bytes]:
-    """Write the answer as server-sent events."""
+    """Encode the answer as server-sent events."""
     head = _head(body, "chat.completion.chunk")
     counts = mapping(body, "stream_options").get("include_usage") is True
     async for batch in batches:

@@ -1,4 +1,4 @@
-"""Find a model server that runs on this machine."""
+"""Find model servers that run on this machine."""
 
 import asyncio
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ async def find_answering(
     candidates: Mapping[str, Api],
     seconds: float = _PROBE_SECONDS,
 ) -> list[str]:
-    """Return the names of those that list their models, in the given order."""
+    """Return the names of the APIs that list models, in the given order."""
     transport = transports.by(Route())
 
     async def probe(api: Api) -> bool:

@@ -1,4 +1,4 @@
-"""Foreign failures become ours, at the one edge where they enter."""
+"""Errors of httpx and aiohttp, translated to byok's errors with a cause and a hint."""
 
 import errno
 import os
@@ -27,7 +27,7 @@ _PLAIN = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
 
 
 class translate_errors:
-    """Turns the errors of httpx and aiohttp into ours, where they enter."""
+    """Context manager that translates errors of httpx and aiohttp."""
 
     def __init__(
         self, url: str | httpx.URL, environ: Mapping[str, str] = os.environ
@@ -48,14 +48,14 @@ class translate_errors:
 
 
 def is_refused(error: BaseException) -> bool:
-    """Tell a connection that the other machine refused: it costs it nothing."""
+    """Tell whether the connection was refused (ECONNREFUSED)."""
     return _errno(_causes(error)) == errno.ECONNREFUSED
 
 
 def missing_path_hint(error: UpstreamError, path: str) -> str:
-    """Return a hint where a refusal means that the upstream has no such path, or "".
+    """Return a hint if the upstream does not have the path, or "".
 
-    A model that it does not know is refused with the same status, but is named.
+    Unknown models are refused with the same status, but the message names them.
     """
     if not isinstance(error, UpstreamRefused) or path == "chat/completions":
         return ""
@@ -106,14 +106,14 @@ def _unreachable(
 
 
 def _is_of_proxy(error: BaseException, url: str) -> bool:
-    """Tell a failure of the proxy: aiohttp asks for its address as for any other."""
+    """Tell whether the proxy failed; aiohttp resolves its name like any other."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return error.host != _host(url)
     return isinstance(error, (httpx.ProxyError, aiohttp.ClientProxyConnectionError))
 
 
 def _why(error: aiohttp.ClientConnectorError, url: str) -> tuple[str, str]:
-    """Say why no connection came about, and what to do."""
+    """Return why the connection failed, and a hint."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         if error.errno == errno.EADDRNOTAVAIL:  # see transport.py
             return f"{error.host} is a link-local address.", "No such address is asked."
@@ -134,7 +134,7 @@ def _not_connected(
 
 
 def _proxy_variable(url: str, environ: Mapping[str, str]) -> str:
-    """Return the variable that names a proxy for an address, or ""."""
+    """Return the environment variable with a proxy for a URL, or ""."""
     if is_loopback(url):
         return ""
     own = f"{urlsplit(url).scheme}_proxy"
@@ -184,5 +184,5 @@ def _errno(causes: Iterable[BaseException]) -> int | None:
 
 
 def _host(url: str) -> str:
-    """Return the name as it is asked for, in ASCII."""
+    """Return the host name in ASCII."""
     return httpx.URL(url).raw_host.decode("ascii")

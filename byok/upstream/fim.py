@@ -1,4 +1,4 @@
-"""FIM: complete code between a prefix and a suffix, in a model's best mode."""
+"""FIM: ask for code between a prefix and a suffix, in the best mode of a model."""
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
@@ -22,9 +22,9 @@ Events: TypeAlias = AsyncGenerator[list[StreamEvent], None]
 
 
 class FimClient:
-    """Tries one mode after the other, and keeps to the one that a model took.
+    """Tries FIM modes in order, and keeps to the one that a model accepted.
 
-    `codecs` are those of an upstream by mode, in the order of trial, None for a chat.
+    `codecs` are the upstream's, by mode; None stands for a chat.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class FimClient:
         self._logged: set[FimMode] = set()
 
     async def stream(self, chat: ChatRequest, model: str) -> Events:
-        """Yield the events of the first answer that is no such refusal."""
+        """Yield the events of the first mode that is not refused."""
         for mode, is_last in self._possible(model):
             asked = self._ask(chat, model, self._codecs[mode])
             try:
@@ -79,8 +79,8 @@ class FimClient:
 
 
 def _helps_another_mode(error: UpstreamRefused) -> bool:
-    """Tell whether a refusal is of the mode, and not of the request.
+    """Tell whether the mode is refused, and not this request.
 
-    One inside a stream, where no status is, never is.
+    A refusal inside a stream, which has no status, never is one of the mode.
     """
     return error.upstream_status in _NOT_SERVED and error.kind in _NOT_KNOWN

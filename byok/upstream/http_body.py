@@ -1,4 +1,4 @@
-"""Reading an HTTP answer piece by piece, to whatever end it comes."""
+"""Reading HTTP response bodies: as events, within a limit, or forwarded."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
@@ -28,9 +28,9 @@ MAX_WHOLE = 64 * 2**20  # of an answer that is passed on in one piece
 def feed_read(
     stage: Stage[bytes, StreamEvent], data: bytes
 ) -> tuple[list[StreamEvent], UpstreamError | None]:
-    """Feed one read (b"" ends the answer); keep what came before a failure.
+    """Feed one read (b"" at the end); return its events, and the error after them.
 
-    The text of one read becomes one delta: nobody sees it sooner in pieces.
+    The text of one read is joined to one delta.
     """
     batch: list[StreamEvent] = []
     failure: UpstreamError | None = None
@@ -50,7 +50,7 @@ def _join_deltas(batch: list[StreamEvent]) -> Iterator[StreamEvent]:
 
 
 def at_end(lost: UpstreamError | None, failure: UpstreamError) -> UpstreamError:
-    """Say why an answer that ended is not whole: half an event was cut."""
+    """Return the error of an incomplete answer; `lost` is that of its connection."""
     if lost:
         return lost
     if isinstance(failure, UpstreamNotJson):
@@ -61,7 +61,7 @@ def at_end(lost: UpstreamError | None, failure: UpstreamError) -> UpstreamError:
 
 
 async def drain(read: Callable[[], Awaitable[bytes]]) -> None:
-    """Read on to the end of a finished answer, so that the connection is kept."""
+    """Read a finished answer to its end, so that the connection can be reused."""
     try:
         async with asyncio.timeout(_DRAIN_SECONDS):
             while await read():
@@ -71,7 +71,7 @@ async def drain(read: Callable[[], Awaitable[bytes]]) -> None:
 
 
 async def hang_up(response: httpx.Response) -> None:
-    """Close an answer; its connection is kept if it was read to the end."""
+    """Close a response; its connection is reused if it was read to the end."""
     try:
         await response.aclose()
     except httpx.HTTPError:
@@ -81,10 +81,10 @@ async def hang_up(response: httpx.Response) -> None:
 async def read_limited(
     response: httpx.Response, limit: int, *, cut: bool = False
 ) -> bytes:
-    """Read a whole body of at most `limit` bytes; with `cut` the rest is left out.
+    """Read a whole body of at most `limit` bytes; `cut` truncates a larger one.
 
     Raises:
-        UpstreamGarbled: it is larger.
+        UpstreamGarbled: it is larger, without `cut`.
     """
     raw = bytearray()
     inflate = Inflate(response.headers.get("content-encoding", ""))
@@ -99,7 +99,7 @@ async def read_limited(
 
 
 def describing_headers(response: httpx.Response) -> dict[str, str]:
-    """Return the headers that say how to read an answer which is passed on."""
+    """Return the headers of a response that a client needs to read its body."""
     names = ("content-type", "content-encoding")
     return {n: response.headers[n] for n in names if n in response.headers}
 
@@ -107,10 +107,10 @@ def describing_headers(response: httpx.Response) -> dict[str, str]:
 async def pass_on(
     response: httpx.Response, name: str, url: str, timeouts: Timeouts
 ) -> AsyncGenerator[bytes, None]:
-    """Give the reads of an answer as they come; `name` and `url` are for errors.
+    """Yield the reads of a response as they come; `name` and `url` are for errors.
 
     Raises:
-        UpstreamUnreachable: it broke off, or fell silent.
+        UpstreamUnreachable: the connection broke, or a timeout was exceeded.
     """
     body = body_of(response)
     read = current_record().tap_reads(body.read)
@@ -127,10 +127,10 @@ async def pass_on(
 
 
 async def read_to_end(reads: AsyncIterator[bytes], limit: int = MAX_WHOLE) -> bytes:
-    """Read an answer that is passed on to its end.
+    """Return all the reads of a response in one piece.
 
     Raises:
-        UpstreamGarbled: it is larger than `limit` bytes.
+        UpstreamGarbled: they are larger than `limit` bytes.
     """
     pieces: list[bytes] = []
     size = 0

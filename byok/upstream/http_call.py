@@ -1,4 +1,4 @@
-"""Call one HTTP server: its key, a deadline for the head, a pause where it is down."""
+"""HTTP calls to one server: its API key, timeouts and circuit breaker."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,10 +28,10 @@ class Callee:
 
 
 class KeySource(Protocol):
-    """Where the key of an upstream comes from."""
+    """The source of an upstream's API key."""
 
     async def get(self) -> str:
-        """Return the key, "" where none is needed.
+        """Return the key, "" if none is needed.
 
         Raises:
             KeyMissing: one is needed and none was found.
@@ -39,12 +39,12 @@ class KeySource(Protocol):
         ...
 
     def forget(self) -> None:
-        """Look the key up anew next time: the upstream refused it."""
+        """Look the key up again next time: the upstream refused it."""
         ...
 
 
 class Caller:
-    """Calls one server. No redirect is followed: the head would go elsewhere."""
+    """Calls one server. Redirects are not followed: they could leak the key."""
 
     def __init__(
         self,
@@ -67,14 +67,14 @@ class Caller:
         content: bytes | None,
         head: Callable[[str], httpx.Headers],
     ) -> httpx.Response:
-        """Send a request and return the response, whatever its status; to hang up on.
+        """Send a request and return the response, with any status. Close it when done.
 
-        With content it is a POST, else a GET; `head` writes the headers for a key.
-        A refused key is looked up anew, and tried if it was changed meanwhile.
+        With content it is a POST, else a GET; `head` returns the headers for a key.
+        After a 401 the key is looked up again, and the request repeated if it changed.
 
         Raises:
-            UpstreamUnreachable: no connection, or no head in time.
-            NotReady: the server is left alone for the moment.
+            UpstreamUnreachable: no connection, or no response head in time.
+            NotReady: the circuit breaker is open.
         """
         key = await self._key.get()
         response = await self._send(url, content, head(key))

@@ -1,4 +1,4 @@
-"""One HTTP exchange with an upstream: URL, headers, and what an error status means."""
+"""Requests to an upstream's APIs: URLs, headers and error responses."""
 
 import asyncio
 import contextlib
@@ -46,13 +46,14 @@ class Sender:
         content: bytes | None = None,
         headers: Mapping[str, str] = _NO_HEADERS,
     ) -> AsyncIterator[httpx.Response]:
-        """Send a request and give the response whose status is 200 to 299.
+        """Send a request, and yield its response if the status is 200 to 299.
 
-        With content it is a POST of JSON, else a GET; `headers` are for this request.
+        With content it is a POST of JSON, else a GET. `headers` are those of this
+        request alone.
 
         Raises:
-            UpstreamError: no connection, no head in time, or another status.
-            NotReady: the upstream is not asked for the moment.
+            UpstreamError: no connection, no response head in time, or another status.
+            NotReady: the circuit breaker is open.
         """
         head = partial(self._head, api, headers, has_content=content is not None)
         response = await self._caller.call(self._url(api, path), content, head)
@@ -66,7 +67,7 @@ class Sender:
     def _head(
         self, api: Api, own: Mapping[str, str], key: str, *, has_content: bool
     ) -> httpx.Headers:
-        """Return the head of a request; requests that need the same share it."""
+        """Return the headers of a request; equal ones are built once."""
         if key != self._heads_of or len(self._heads) > _MAX_KEPT:
             self._heads, self._heads_of = {}, key
         kind = (api.dialect.name, has_content, *own.items())
@@ -86,7 +87,7 @@ class Sender:
         return self._heads[kind]
 
     def _url(self, api: Api, path: str) -> httpx.URL:
-        """Return the whole URL; parsing it costs more than one would think."""
+        """Return the parsed URL of a path; parsing is slow, so it is cached."""
         url = api.url(path)
         if url not in self._urls:
             if len(self._urls) >= _MAX_KEPT:

@@ -1,4 +1,4 @@
-"""What an upstream says of its models: in its list, and when it is asked about one."""
+"""Facts about an upstream's models: from its model list, and from local servers."""
 
 import asyncio
 import logging
@@ -19,10 +19,10 @@ _SECONDS, _FRESH_SECONDS = 1.0, 60.0
 
 
 class KnownModels:
-    """Knows what the list of models said, and asks local servers about loaded ones.
+    """What is known about the models of one upstream.
 
-    A server is asked once a minute at most: it may load a model anew, with another
-    window.
+    A local server is asked about a loaded model at most once a minute: it may load the
+    model again with another context window.
     """
 
     def __init__(self, sender: Sender, api: Api) -> None:
@@ -32,17 +32,17 @@ class KnownModels:
         self._loaded: dict[str, tuple[int, float]] = {}  # window, until when it holds
 
     def set_listed(self, models: Iterable[ModelFacts]) -> None:
-        """Take what the list of models says."""
+        """Store the facts of the model list."""
         self._listed = {model.id: model for model in models}
 
     def facts(self, model: str) -> ModelFacts:
-        """Return what is known of a model by now."""
+        """Return what is known about a model so far."""
         known = self._listed.get(model) or ModelFacts(model)
         window, _ = self._loaded.get(model, (0, 0.0))
         return replace(known, window=window) if window else known
 
     async def window(self, model: str) -> int:
-        """Return the window of a model in tokens, 0 where nobody says."""
+        """Return the context window of a model in tokens, 0 if it is unknown."""
         probe = self._api.dialect.probe(model)
         loaded = await self._probe(model, probe) if probe else 0
         return loaded or self.facts(model).window

@@ -1,7 +1,7 @@
-"""The official service, asked with the user's own token for it.
+"""The official service, called with the user's own token.
 
-What goes there is the body as the client wrote it and a short list of headers; never
-the token of byok, a key of an upstream or a cookie. Its own token goes nowhere else.
+It receives the body of the client's request and a short list of headers, never byok's
+token, an upstream's key or a cookie. Its token is sent nowhere else.
 """
 
 import asyncio
@@ -66,13 +66,13 @@ class OfficialService:
     async def ask(
         self, path: str, content: bytes, headers: Mapping[str, str], seconds: float
     ) -> AsyncIterator[Forwarded]:
-        """Send a client's request and give the answer, once its first byte is here.
+        """Send a client's request, and yield the response after its first byte.
 
-        Leaving the context hangs up.
+        Leaving the context closes the connection.
 
         Raises:
             ByokError: there is no token, no connection, no byte within `seconds`, or
-                the service refused; reading raises where the answer breaks off.
+                the service refused. Reading raises if the connection breaks.
         """
         url = httpx.URL(self.base_url + path)
         current_record().note_attempt(content)
@@ -96,7 +96,7 @@ class OfficialService:
             yield Forwarded(describing_headers(response), whole, response.status_code)
 
     def _head(self, given: Mapping[str, str], key: str) -> httpx.Headers:
-        """Write the head, from what the client sent and may be passed on."""
+        """Return the headers, with those of the client that may be passed on."""
         if not key:
             raise KeyMissing(
                 "There is no token for the official service.",
@@ -114,13 +114,13 @@ class OfficialService:
         )
 
     def _is_fit(self, value: str) -> bool:
-        """Tell a header that may be passed on from one that holds a secret."""
+        """Tell whether a header may be passed on: it contains no secret."""
         plain = value.isascii() and value.isprintable()
         return plain and self._redactor(value) == value
 
 
 def too_late() -> UpstreamTimeout:
-    """Return the error for an answer that nobody waits for any longer."""
+    """Return the error for a response that did not come in time."""
     return UpstreamTimeout("it did not answer in time.", upstream=OFFICIAL)
 
 

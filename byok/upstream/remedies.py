@@ -1,4 +1,4 @@
-"""What each model of an upstream was found to refuse, and is no longer sent."""
+"""Remedies in use: tried once a request after a refusal, remembered per model."""
 
 import logging
 from dataclasses import replace
@@ -22,24 +22,24 @@ _MOST = 12  # new ones for one request; the next request begins with them
 
 
 class Remedies:
-    """Remembers, for each model, the changes after which it took a request."""
+    """The remedies that each model of an upstream is known to need."""
 
     def __init__(self, spec: UpstreamSpec) -> None:
         self._spec = spec
         self._known: dict[tuple[object, str], list[Remedy]] = {}
 
     def begin(self, model: str, fim: Codec | None = None) -> "RequestRemedies":
-        """Begin a request to a model, in a codec for FIM or in a dialect."""
+        """Start a request to a model, in a codec for FIM or in a dialect."""
         if len(self._known) > _MAX_MODELS:
             self._known.clear()
         return RequestRemedies(self._spec, self._known, model, fim)
 
 
 class RequestRemedies:
-    """The remedies of one request.
+    """One request to a model, encoded with the remedies that it needs.
 
-    `api` and `codec` are where and how it is sent, `notices` what the user should hear
-    of it.
+    `api` and `codec` are those in use; a remedy may switch to another dialect.
+    `notices` are for the user.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class RequestRemedies:
     def write(
         self, chat: ChatRequest, facts: ModelFacts | None = None
     ) -> tuple[UpstreamRequest, bytes]:
-        """Write a request with all changes so far; its body is in the bytes alone."""
+        """Encode the request with all remedies; its body is in the bytes alone."""
         spec = self._spec
         target = Target(
             self._model,
@@ -83,7 +83,7 @@ class RequestRemedies:
         return replace(request, body={}, origin=target.origin), write_json(body)
 
     def find(self, error: UpstreamError, content: bytes) -> bool:
-        """Find one change more after a refusal of `content`; False where none helps."""
+        """Find one more remedy after a refusal of `content`; False if there is none."""
         if not isinstance(error, UpstreamRefused) or not self._left:
             return False
         extra = tuple(self._spec.extra_body) if self.api is self._spec.api else ()
@@ -113,9 +113,9 @@ class RequestRemedies:
         return True
 
     def remember(self) -> None:
-        """Make the changes in later requests at once, now that the model answers.
+        """Use these remedies in later requests from the start: the model has answered.
 
-        What did not help was no remedy: it would cost everybody a tool for nothing.
+        Remedies that did not help are forgotten: a tool would be left out for nothing.
         """
         for known, made in self._steps:
             known += [remedy for remedy in made if remedy not in known]
@@ -130,12 +130,12 @@ class RequestRemedies:
         self._tried.append(api.dialect.name)
 
     def _follow(self) -> None:
-        """Go on in the dialect that the model is known to need."""
+        """Switch to the dialect that the model is known to need."""
         while any(self._switch(remedy) for remedy in self._made):
             pass
 
     def _switch(self, remedy: Remedy) -> bool:
-        """Use the dialect that a remedy names; False where it names none."""
+        """Switch to the dialect that a remedy names; False if it names none."""
         row = self.codec.remedies.get(remedy.change)
         if row is None or not row.switches or remedy.what in self._tried:
             return False

@@ -1,4 +1,4 @@
-"""When a failed request is sent once more, and after how long. Pure."""
+"""Retries: which failed requests are repeated, and after how many seconds. Pure."""
 
 from dataclasses import dataclass
 
@@ -15,9 +15,9 @@ _REPEATED = frozenset({429, 502, 503, 504, 529})
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """At most `tries` repetitions, with full jitter; seconds throughout.
+    """At most `tries` retries, with exponential backoff and full jitter, in seconds.
 
-    A longer Retry-After than `longest_wait` is passed on to the client instead.
+    A Retry-After above `longest_wait` is passed on to the client instead.
     """
 
     tries: int = 2
@@ -26,10 +26,10 @@ class RetryPolicy:
     longest_wait: float = 30.0
 
     def wait(self, error: UpstreamError, attempt: int, luck: float) -> float | None:
-        """Return the seconds to wait before attempt number `attempt` + 1, or None.
+        """Return the seconds to wait before attempt `attempt` + 1, None to give up.
 
-        `attempt` counts from 1, `luck` is a random number from 0 to 1. A read that
-        timed out is never repeated: the request may already be paid for.
+        `attempt` counts from 1, `luck` is a random number from 0 to 1. Timeouts are not
+        retried: the request may already be paid for.
         """
         if attempt > self.tries or not self._repeatable(error, attempt):
             return None

@@ -1,4 +1,4 @@
-"""Model id to upstream."""
+"""Routing: from the model id that a client sends to an upstream and its model."""
 
 import logging
 from collections.abc import Mapping
@@ -17,10 +17,9 @@ _FIRST_LIST_SECONDS = 2.0  # for lists that are on their way
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a request goes, and as which model.
+    """The upstream and model that a request goes to.
 
-    `instead_of` is the id that was asked for where it names no model of byok's, and the
-    default model answers.
+    `instead_of` is the requested id, if it is unknown and the default model answers.
     """
 
     upstream: Upstream
@@ -51,8 +50,8 @@ class Router:
     def default(self) -> ListedModel:
         """Return the default model.
 
-        The user's choice, else the first upstream's default, else a placeholder that
-        stands for whatever that upstream turns out to have.
+        It is the user's choice, else the default of the first upstream, else a
+        placeholder for the first model that this upstream lists.
         """
         if self._default:
             return self._find(self._default) or self._upstream_listing(self._default)
@@ -60,7 +59,7 @@ class Router:
         return ListedModel(name, self._catalog.default_of(name) or PLACEHOLDER)
 
     async def choose(self, model_id: str) -> Destination:
-        """Return where a request goes; an upstream that nobody configured refuses."""
+        """Return the destination of a model id; an unconfigured upstream refuses."""
         if nowhere := self._refusing_upstream(model_id):
             return nowhere
         found, instead_of = self._find(model_id), ""
@@ -74,7 +73,7 @@ class Router:
         return Destination(self._upstreams[found.upstream], found.model, instead_of)
 
     async def choose_listed(self, model_id: str) -> Destination:
-        """Return where a request goes; a plain name may be a model that is listed."""
+        """Return the destination of a model id, or of the name of a listed model."""
         if nowhere := self._refusing_upstream(model_id):
             return nowhere
         if self._find(model_id) is None and model_id:
@@ -86,7 +85,7 @@ class Router:
         return await self.choose(model_id)
 
     async def _look_up_default(self) -> None:
-        """Wait for the lists where only they tell whose model the default is."""
+        """Wait for the lists if only they tell which upstream has the default model."""
         known = not self._default or self._find(self._default)
         if known or any(m.model == self._default for m in self._catalog.list_models()):
             return
@@ -94,7 +93,7 @@ class Router:
         await self._catalog.settle(5.0)
 
     async def _some_model(self, name: str) -> str:
-        """Find out which model an upstream has when nobody named one."""
+        """Return a model of an upstream without a default, from its list."""
         if known := self._catalog.default_of(name):
             return known
         self._catalog.refresh()
@@ -102,20 +101,20 @@ class Router:
         return self._catalog.default_of(name) or PLACEHOLDER
 
     def _find(self, model_id: str) -> ListedModel | None:
-        """Read `byok:<upstream>:<model>`; the model may be one that nobody listed."""
+        """Parse `byok:<upstream>:<model>`; the model need not be listed."""
         if len(model_id) > MAX_ID_LENGTH:  # it would be kept, here and there
             return None
         name, model = split_id(model_id) or ("", "")
         return ListedModel(name, model) if name in self._upstreams else None
 
     def _refusing_upstream(self, model_id: str) -> Destination | None:
-        """Return the upstream that refuses, for an id of one that is not configured."""
+        """Return a refusing upstream for the id of one that is not configured."""
         if not (parts := split_id(model_id)) or parts[0] in self._upstreams:
             return None
         return Destination(UnconfiguredUpstream(parts[0]), parts[1])
 
     def _upstream_listing(self, model: str) -> ListedModel:
-        """Find the upstream that lists a model; the first one if none does."""
+        """Find the upstream that lists a model, else the first one."""
         listed = (m for m in self._catalog.list_models() if m.model == model)
         return next(listed, ListedModel(next(iter(self._upstreams)), model))
 

@@ -1,4 +1,4 @@
-"""Everything about an upstream but its key: its APIs, and how it is reached."""
+"""The specification of an upstream: its APIs and how they are reached, without keys."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from byok.upstream.transport import Route
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API of an upstream: the dialect that it speaks, and where it begins."""
+    """One API of an upstream: its dialect and its base URL."""
 
     dialect: Dialect
     base_url: str
 
     def url(self, path: str) -> str:
-        """Return the whole URL of a path; see `Dialect.url`."""
+        """Return the URL of a path; see `Dialect.url`."""
         return self.dialect.url(self.base_url, path)
 
 
@@ -28,17 +28,15 @@ class UpstreamSpec:
     """One upstream of the settings.
 
     Attributes:
-        name: its name in the settings.
-        apis: its APIs, all of one origin; the first is used unless a model needs
-            another one.
-        timeouts: how long it may take.
-        breaker_pause: seconds that it is not asked after failures in a row.
+        name: the name in the settings.
+        apis: all of one origin; the first is used unless a model needs another one.
+        timeouts: of its requests.
+        breaker_pause: seconds for which the circuit breaker stays open.
         query: parameters that are added to every URL.
         headers: further headers of every request.
         extra_body: further fields of every request in the first dialect.
-        route: how the network is reached.
-        fim: the codecs for FIM by mode, in the order in which they are tried; None
-            stands for a chat.
+        route: proxy and certificates.
+        fim: codecs for FIM by mode, in the order of trial; None stands for a chat.
     """
 
     name: str
@@ -59,18 +57,18 @@ class UpstreamSpec:
         return self.apis[0]
 
     def find_api(self, dialect: str) -> Api | None:
-        """Return the API that speaks a dialect, by the dialect's name."""
+        """Return the API of a dialect, named as in the registry, or None."""
         found = (api for api in self.apis if api.dialect.name == dialect)
         return next(found, None)
 
     @property
     def openai(self) -> Api | None:
-        """The API that serves OpenAI's own endpoints, if there is one."""
+        """The API that serves OpenAI's endpoints, or None."""
         return next((api for api in self.apis if api.dialect.speaks_openai), None)
 
     @property
     def callee(self) -> Callee:
-        """What HTTP needs to know of it."""
+        """The HTTP server to call."""
         return Callee(
             self.name,
             self.api.base_url,

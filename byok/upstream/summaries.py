@@ -1,4 +1,4 @@
-"""Ask a model for the summary of what no longer fits; do without one if it fails."""
+"""Summaries of what no longer fits into the context window, written by a model."""
 
 import asyncio
 import hashlib
@@ -29,11 +29,11 @@ Summarise: TypeAlias = Callable[
 
 
 class Summariser:
-    """Makes summaries; the same messages are never paid for twice.
+    """Writes summaries, and caches them: the same messages are summarised once.
 
-    They are written by the model `wanted`, which `find` knows where to ask for, else by
-    the conversation's own. After a failure that model is not asked for `pause` seconds:
-    nobody should wait for it each time.
+    The model `wanted` writes them (`find` routes to it), else the conversation's own
+    model. After a failure it is not asked for `pause` seconds; until then an outline
+    without a model takes the place of the summary.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Summariser:
 async def _write_summary(
     writer: Destination, dropped: Sequence[Message], room: int, longest: int
 ) -> str:
-    """Ask for a summary, of less where the writer's own window is smaller."""
+    """Ask for a summary; of less text, if the writer's context window is smaller."""
     for left in reversed(range(_TRIES)):
         try:
             text = await asyncio.to_thread(transcript, dropped, room)
@@ -103,10 +103,9 @@ async def _write_summary(
 
 
 async def _answer(writer: Destination, text: str, longest: int) -> str:
-    """Ask one question.
+    """Ask one question, as a single user message.
 
-    It is one message of the user: there is nothing in it to leave out, so that an
-    upstream that fits what it sends cannot ask for a summary of it in turn.
+    A single message cannot be compacted, so this request never needs a summary itself.
     """
     chat = ChatRequest(
         (

@@ -1,10 +1,10 @@
-"""One answer with whole tool calls; a model is told of those that are no JSON.
+"""Retries of tool calls that are not JSON: the model is asked again.
 
-An agent stops where its model's call is dropped. So the model is asked again within the
-same turn: it sees what it said and what is wrong, and its second answer goes on where
-the first one ended. Not where a call was cut: it would be cut again. And not where
-another call of the answer was passed on: the agent goes on with that one's result
-anyway, and a second answer might make the same call twice.
+An agent stops if a tool call is dropped. So the model is asked again: it sees its
+answer and the error, and its second answer continues the first one. A call that was cut
+off is not retried: it would be cut off again. Nor is an answer that also had a valid
+call: the agent continues with that one's result, and a second answer might repeat the
+call.
 """
 
 import logging
@@ -37,10 +37,10 @@ async def stream_whole_calls(
     *,
     again: int,
 ) -> AsyncGenerator[list[StreamEvent], None]:
-    """Yield the answer's events, as Upstream.stream does, with calls that are whole.
+    """Yield the events of Upstream.stream, with tool calls that are whole.
 
-    In one turn a model is asked `again` so many times at most. Of a network read that
-    brought only pieces of calls there are no events.
+    The model is asked again at most `again` times in a turn. A network read with only
+    fragments of calls yields nothing.
     """
     name = whom.upstream.name
     shown, end = "", list[StreamEvent]()
@@ -76,11 +76,11 @@ async def stream_whole_calls(
 
 
 class _Answer:
-    """One answer of a turn; its `end` is for when nobody asks again.
+    """One answer of a turn; `end` holds its last events until no retry follows.
 
-    `shown` is what earlier ones said, `spent` what they cost, and `before` the end of
-    the last one: it counts where this answer brings nothing, or a turn would end
-    without a word of the call that was dropped.
+    `shown` is the text of earlier answers, `spent` their usage, and `before` the end of
+    the last one, which counts if this answer is empty: the user must hear of the call
+    that was dropped.
     """
 
     def __init__(
@@ -104,11 +104,11 @@ class _Answer:
 
     @property
     def visible_text(self) -> str:
-        """What of its text the user sees."""
+        """The text that the user sees."""
         return "".join(self._given)
 
     def take(self, batch: list[StreamEvent]) -> list[StreamEvent]:
-        """Take the events of one network read; give those before the end."""
+        """Take the events of one network read; return those before the end."""
         out: list[StreamEvent] = []
         for event in batch:
             match event:
@@ -139,11 +139,11 @@ class _Answer:
         return out
 
     def rest(self) -> list[StreamEvent]:
-        """Give what is left of an answer without an end."""
+        """Return the remaining events of an answer without an end."""
         return list(self._assembler.flush())
 
     def asks_again(self, chat: ChatRequest) -> bool:
-        """Prepare to ask for its calls anew, where that is of use."""
+        """Tell whether to ask again, and prepare the request for it."""
         stage = self._assembler
         if not stage.others and self._finish in _WHOLE:
             said = answer_parts(self._said)

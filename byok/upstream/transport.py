@@ -1,8 +1,8 @@
-"""One transport per way of reaching the network.
+"""HTTP transports, one for each route (proxy and certificates).
 
-httpx gives the interface, aiohttp the transport: a third of the CPU per chunk. It is
-used without httpx's client, whose proxy variables (they break loopback), redirects
-(they would carry headers elsewhere) and cookies are not wanted here.
+httpx is the interface, aiohttp the transport: it needs a third of the CPU per chunk.
+httpx's client is not used: its proxy variables would break loopback, its redirects
+could leak headers, and cookies are not wanted.
 """
 
 import errno
@@ -23,14 +23,14 @@ from byok.urls import is_link_local
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How an upstream is reached: an explicit proxy, further authorities."""
+    """How an upstream is reached: through a proxy, with further CA certificates."""
 
     proxy: str = ""
     ca_file: str = ""
 
 
 class Transports:
-    """Makes and keeps the transports; close it at the end."""
+    """Creates and keeps the transports. Close it when done."""
 
     def __init__(self) -> None:
         self._made: dict[Route, httpx.AsyncBaseTransport] = {}
@@ -39,7 +39,7 @@ class Transports:
         """Return the transport of a route.
 
         Raises:
-            ConfigError: the proxy or the file of authorities cannot be used.
+            ConfigError: the proxy or the CA file cannot be used.
         """
         if route not in self._made:
             self._made[route] = _make(route)
@@ -53,25 +53,22 @@ class Transports:
 
 
 class Body(AiohttpResponseStream):
-    """An answer's body."""
+    """The body of a response."""
 
     def read(self) -> Awaitable[bytes]:
-        """Give all that the network has delivered, b"" at the end.
-
-        Its errors are aiohttp's own.
-        """
+        """Return what has been received, b"" at the end; raises aiohttp's errors."""
         return self._aiohttp_response.content.readany()
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all of it was read."""
+        """Whether the body was read completely."""
         return self._aiohttp_response.content.at_eof()
 
     def abort(self) -> None:
-        """Break the connection: whoever waits for a read gets an error.
+        """Close the connection; a waiting read raises an error.
 
-        An error of its own: the one that aiohttp would set is shared by all answers,
-        and collects the traceback of every read that it ends, for ever.
+        The error is a new one: aiohttp's own is shared by all responses, and would
+        collect the traceback of every aborted read.
         """
         error = aiohttp.ClientConnectionError("Connection closed")
         self._aiohttp_response.content.set_exception(error)
@@ -79,13 +76,13 @@ class Body(AiohttpResponseStream):
 
 
 def body_of(response: httpx.Response) -> Body:
-    """Return the body of an answer that one of these transports gave."""
+    """Return the body of a response from one of these transports."""
     assert isinstance(response.stream, Body)  # noqa: S101 - see _Transport
     return response.stream
 
 
 class _Resolver(aiohttp.ThreadedResolver):
-    """Resolves names, but to no link-local address: clouds keep secrets there."""
+    """Resolves host names, but not to link-local addresses (cloud metadata)."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -136,7 +133,7 @@ def _proxy(url: str) -> httpx.Proxy | None:
 
 
 def _tls(ca_file: str) -> ssl.SSLContext:
-    """Trust the system's authorities, and the user's own where given."""
+    """Trust the system's CA certificates, and the user's own."""
     context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if ca_file:
         try:

@@ -1,7 +1,7 @@
-"""The upstream of a model id whose upstream is not in the settings: it refuses.
+"""The upstream of model ids whose upstream is not configured: it refuses requests.
 
-What was meant for one upstream is never sent to another one: a local model may have
-been chosen so that no code leaves the machine.
+A request for one upstream is never sent to another one: the user may have chosen a
+local model so that no code leaves the machine.
 """
 
 import re
@@ -19,7 +19,7 @@ _UNNAMED = "unknown"
 
 
 class UnconfiguredUpstream:
-    """Upstream that nobody configured."""
+    """Upstream that is not configured."""
 
     def __init__(self, name: str) -> None:
         self._name = name if _NAME.fullmatch(name) else _UNNAMED

@@ -1,6 +1,6 @@
-"""Filling a gap in code: reading the answer.
+"""FIM: decoding the answer.
 
-llama.cpp's /infill sends `{"content", "stop"}`, everybody else `choices[0].text`; both
+llama.cpp's /infill sends `{"content", "stop"}`, all others send `choices[0].text`; both
 streamed or as one document.
 """
 
@@ -25,7 +25,7 @@ _FINISH = {
 
 
 class FimAnswer:
-    """Stage[ServerSentEvent, StreamEvent]; see Dialect.decoder."""
+    """Stage[ServerSentEvent, StreamEvent]: decodes the answer to a FIM request."""
 
     def __init__(self) -> None:
         self._text = SurrogateBuffer()
@@ -52,7 +52,7 @@ class FimAnswer:
         return [*out, *self._finish_events()] if chunk.get("stop") is True else out
 
     def flush(self) -> Iterable[StreamEvent]:
-        """End the answer; one without any word that it is over was cut."""
+        """End the answer; without a finish reason it was cut off."""
         if self._done:
             return []
         if self._finish is None:
@@ -66,7 +66,7 @@ class FimAnswer:
         return self._finish_events()
 
     def _text_of(self, chunk: dict[str, Any]) -> str:
-        """Return the text of a chunk, and note what it says of the end."""
+        """Return the text of a chunk, and note its finish reason."""
         self._spoke = True
         choices = chunk.get("choices")
         if isinstance(choices, list):

@@ -1,7 +1,7 @@
-"""Fill-in-the-middle: the request of each mode but a chat, and how its answer is read.
+"""FIM: the request of each mode except a chat, and the reader of its answer.
 
-All are endpoints of servers that speak OpenAI's API, so they share its headers, its
-addresses and its error bodies.
+They are endpoints of servers that speak OpenAI's API, and share its base URL, headers
+and error bodies.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,7 +27,7 @@ _REMEDIES: RemedyTable = {"parameter": drop_row(("temperature", "top_p", *_CAPS)
 
 
 def modes_for(modes: Iterable[FimMode], model: str) -> list[FimMode]:
-    """Return the modes that a model's name allows, in their order.
+    """Return the modes that work with a model, judged by its name.
 
     Raises:
         UpstreamError: there is none.
@@ -44,10 +44,10 @@ def modes_for(modes: Iterable[FimMode], model: str) -> list[FimMode]:
 
 @dataclass(frozen=True)
 class FimCodec(Codec):
-    """Sends what stands around the gap, instead of the messages.
+    """Sends the code around the gap instead of the messages.
 
-    `write` makes what is special in a body, for a model; `cap` is the field that
-    limits the answer's tokens.
+    `write` returns the fields of one mode for a gap and a model; `cap` is the field
+    that limits the tokens of the answer.
     """
 
     path: str
@@ -58,7 +58,7 @@ class FimCodec(Codec):
     remedies: ClassVar[RemedyTable] = _REMEDIES
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
-        """Write the request for a chat that has a gap."""
+        """Encode the gap of a chat request."""
         fim = chat.fim or FimRequest("", "")
         body = {"model": target.model, **self.write(fim, target.model), "stream": True}
         body |= self._limits(chat.sampling)
@@ -67,7 +67,7 @@ class FimCodec(Codec):
         return UpstreamRequest(self.path, {**body, **target.extra_body})
 
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
-        """Read the text for the gap."""
+        """Read the code for the gap."""
         return chain(SSEDecoder(), self.answer())
 
     def _limits(self, sampling: Sampling) -> dict[str, Any]:
@@ -80,10 +80,10 @@ class FimCodec(Codec):
 
 
 def codecs_of(profile: FimProfile) -> Mapping[FimMode, Codec]:
-    """Return the codecs of all modes but a chat.
+    """Return the codecs of all modes except a chat.
 
-    llama.cpp's endpoint is beside its /v1 and knows the model's marks; Mistral answers
-    as to a chat.
+    llama.cpp's endpoint is beside its /v1 and knows the FIM tokens of the model.
+    Mistral's answer has the format of a chat.
     """
     return {
         FimMode.INFILL: FimCodec("/infill", _infill, cap="n_predict"),

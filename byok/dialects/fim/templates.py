@@ -1,6 +1,6 @@
-"""How models that were trained to fill gaps want a raw prompt written, as data.
+"""FIM prompt templates of model families, as data.
 
-The marks are those that the makers publish: the model cards and tokenizers of
+The special tokens are those that the makers publish: the model cards and tokenizers of
 Qwen2.5-Coder, CodeLlama, StarCoder, DeepSeek-Coder, Codestral, Granite Code, CodeGemma.
 """
 
@@ -15,10 +15,10 @@ _DEEPSEEK = ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>")
 
 @dataclass(frozen=True)
 class FimTemplate:
-    """One family of models: `text` holds {prefix} and {suffix}.
+    """The FIM prompt of a model family; `text` contains {prefix} and {suffix}.
 
-    `stop` are marks that end an answer, and `marks` all those that code must not be
-    able to write.
+    `stop` are the tokens that end an answer, `marks` all special tokens, which code in
+    the prompt must not be able to contain.
     """
 
     names: str  # a regular expression, for the name in lower case
@@ -27,11 +27,11 @@ class FimTemplate:
     stop: tuple[str, ...]
 
     def prompt(self, prefix: str, suffix: str) -> str:
-        """Write a prompt; a mark in the code itself is broken by a space."""
+        """Return a prompt; special tokens in the code are broken by a space."""
         return self.text.format(prefix=self.inert(prefix), suffix=self.inert(suffix))
 
     def inert(self, code: str) -> str:
-        """Return code that holds none of the marks."""
+        """Return the code without special tokens."""
         return self._marks_pattern.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", code)
 
     @cached_property
@@ -81,6 +81,6 @@ TEMPLATES: tuple[FimTemplate, ...] = (
 
 
 def template_of(model: str) -> FimTemplate | None:
-    """Return how a model wants it written; None where its name says nothing."""
+    """Return the template of a model, found by its name, or None."""
     name = model.lower()
     return next((row for row in TEMPLATES if re.search(row.names, name)), None)

@@ -1,1 +1,1 @@
-"""OpenAI Chat Completions, and every API that imitates it."""
+"""OpenAI Chat Completions, and the APIs that are compatible with it."""

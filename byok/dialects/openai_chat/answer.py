@@ -1,7 +1,7 @@
-"""OpenAI Chat Completions, and everything that imitates it: reading the answer.
+"""Chat Completions: decoding the answer, of OpenAI and of compatible servers.
 
-One reader serves streamed chunks and whole answers. Only choice 0 counts. The facts
-behind each branch were seen in recorded answers of real providers.
+One reader decodes streamed chunks and whole answers. Only choice 0 counts. Each branch
+is there for recorded answers of real providers.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -60,7 +60,7 @@ _WEIGHT = {
 
 
 class OpenAIAnswer:
-    """Stage[ServerSentEvent, StreamEvent]; see Dialect.decoder."""
+    """Stage[ServerSentEvent, StreamEvent]: decodes the answer of a chat."""
 
     def __init__(
         self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
@@ -77,7 +77,7 @@ class OpenAIAnswer:
         self._out: list[StreamEvent] = []
 
     def feed(self, sse: ServerSentEvent, /) -> Iterable[StreamEvent]:
-        """Read one event; what was said before a failure is given first."""
+        """Decode one event; text before a failure is given first."""
         try:
             self._read(sse)
         except UpstreamError as error:
@@ -87,7 +87,7 @@ class OpenAIAnswer:
         return out
 
     def flush(self) -> Iterator[StreamEvent]:
-        """End the answer; one without any word that it is over was cut."""
+        """End the answer; without a finish reason it was cut off."""
         if self._done:
             return
         if self._finish is None:
@@ -142,7 +142,7 @@ class OpenAIAnswer:
         self._out.append(Finish(self._finish or FinishReason.STOP))
 
     def _rest(self) -> None:
-        """Give what was held back: half an emoji, half a tag."""
+        """Give the text that was held back: half an emoji, half a tag."""
         if rest := self._thinking.flush():
             self._out.append(ThinkingDelta(rest))
         self._say(self._text.flush())
@@ -197,7 +197,7 @@ class OpenAIAnswer:
                     self._out.append(self._call(call))
 
     def _read_delta(self, part: dict[str, Any]) -> None:
-        """Read everything of a delta but its tool calls."""
+        """Decode a delta except its tool calls."""
         content = part.get("content")
         if thought := self._thinking.feed(reasoning(part)):
             self._out.append(ThinkingDelta(thought))
@@ -267,7 +267,7 @@ class OpenAIAnswer:
 
 
 def _lines(data: bytes, error: Exception) -> list[Any]:
-    """Read an event whose lines are documents: the blank lines between are missing."""
+    """Decode an event of several documents: the blank lines between are missing."""
     lines = [line for line in data.split(b"\n") if line.strip()]
     try:
         found = [

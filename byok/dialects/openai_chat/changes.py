@@ -1,4 +1,4 @@
-"""Changes to a request body that make a model take it: less tools, text instead."""
+"""Changes to a chat/completions body: fewer tools, text for calls and pictures."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -17,12 +17,12 @@ _RECORDS = (
 
 
 def tools_of(body: Json) -> list[Json]:
-    """Return the functions that a body offers."""
+    """Return the functions offered in a body."""
     return [tool["function"] for tool in body.get("tools") or ()]
 
 
 def without_tool(body: Json, name: str, version: str) -> Body:
-    """Offer all tools but one, unless that one has changed."""
+    """Remove one tool, unless its definition has changed."""
     return _offering(
         body,
         (
@@ -35,10 +35,10 @@ def without_tool(body: Json, name: str, version: str) -> Body:
 
 
 def fewer_tools(body: Json, most: int) -> Body:
-    """Offer so many tools at most, in their order: those that were called come first.
+    """Keep at most so many tools, in their order; tools in the history come first.
 
-    What the history has called stays offered, so that the choice stays the same from
-    turn to turn.
+    A tool that was called stays offered, so that the selection is stable from turn to
+    turn.
     """
     tools = body.get("tools") or []
     if len(tools) <= most:
@@ -54,7 +54,7 @@ def fewer_tools(body: Json, most: int) -> Body:
 
 
 def short_descriptions(body: Json, longest: int) -> Body:
-    """Cut the descriptions of tools, not those of their parameters."""
+    """Truncate the descriptions of tools, not those of their parameters."""
     return _offering(
         body,
         (
@@ -65,12 +65,12 @@ def short_descriptions(body: Json, longest: int) -> Body:
 
 
 def without_tools(body: Json) -> Body:
-    """Offer no tools, and turn the calls of the history into text."""
+    """Remove all tools, and turn the calls in the history into text."""
     return calls_as_text(_offering(body, ()))
 
 
 def has_calls(body: Json) -> bool:
-    """Tell whether the history has a call of a tool, or the result of one."""
+    """Tell whether the history has tool calls or results."""
     return any(
         message["role"] == "tool" or message.get("tool_calls")
         for message in body.get("messages") or ()
@@ -78,9 +78,9 @@ def has_calls(body: Json) -> bool:
 
 
 def calls_as_text(body: Json) -> Body:
-    """Write calls and their results into the user's messages, marked as records.
+    """Move tool calls and results into the user's messages, marked as records.
 
-    What the assistant said stays its own; in its mouth a record would be an example.
+    In the assistant's messages they would be an example for the model to imitate.
     """
     if not has_calls(body):
         return dict(body)
@@ -104,12 +104,12 @@ def calls_as_text(body: Json) -> Body:
 
 
 def has_picture(message: Json) -> bool:
-    """Tell whether a message shows a picture."""
+    """Tell whether a message contains a picture."""
     return any(map(_is_picture, _parts(message)))
 
 
 def pictures_as_text(body: Json) -> Body:
-    """Let a sentence stand where a picture was."""
+    """Replace each picture with a sentence."""
     messages = [
         {**message, "content": _without_pictures(message["content"])}
         if has_picture(message)
@@ -120,7 +120,7 @@ def pictures_as_text(body: Json) -> Body:
 
 
 def _offering(body: Json, tools: Iterable[Any]) -> Body:
-    """Return a body with other tools; without any it says nothing of them."""
+    """Return a body with these tools; without tools, their other fields go too."""
     kept = list(tools)
     if kept:
         return {**body, "tools": kept}
@@ -140,7 +140,7 @@ def _record(function: Json, content: Any) -> str:
 
 
 def _say(messages: list[dict[str, Any]], role: str, content: Any) -> None:
-    """Add words; strict upstreams refuse two messages of one role in a row."""
+    """Add content; strict upstreams refuse two messages of one role in a row."""
     if messages and messages[-1]["role"] == role:
         content = _join_contents(messages.pop()["content"], content)
     messages.append({"role": role, "content": content})
@@ -167,6 +167,6 @@ def _is_picture(part: Json) -> bool:
 
 
 def _without_pictures(content: list[Json]) -> str:
-    """Write a plain string, as for any message without a picture."""
+    """Return a plain string, as for any message without a picture."""
     texts = (_NO_PICTURE if _is_picture(part) else part["text"] for part in content)
     return "\n\n".join(texts)

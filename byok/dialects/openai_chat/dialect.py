@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions, and everything that imitates it."""
+"""The dialect of OpenAI Chat Completions and of compatible APIs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from byok.wire.sse import SSEDecoder
 
 @dataclass(frozen=True)
 class OpenAIChat(Dialect):
-    """Chat Completions as one vendor has it."""
+    """Dialect: Chat Completions as one vendor implements it."""
 
     quirks: Quirks = DEFAULT
 
@@ -42,34 +42,34 @@ class OpenAIChat(Dialect):
 
     @classmethod
     def of(cls, vendor: str) -> "OpenAIChat":
-        """Return the dialect of a vendor, by the name of its preset."""
+        """Return the dialect of a vendor, named by its preset."""
         return cls(quirks_of(vendor))
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
-        """Write a chat/completions request."""
+        """Encode a chat/completions request."""
         return encode_request(chat, target, self.quirks)
 
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
-        """Read chat.completion.chunk events, or one chat.completion."""
+        """Decode chat.completion.chunk events, or one chat.completion."""
         return chain(SSEDecoder(), OpenAIAnswer(sent.tool_names, sent.origin))
 
     def initial_remedies(self, model: str) -> tuple[Remedy, ...]:
-        """Leave out tools beyond the most that the vendor takes."""
+        """Keep to the number of tools that the vendor accepts."""
         return presumed_remedies(self.quirks)
 
     @property
     def sends_thoughts(self) -> bool:
-        """Whether the vendor wants its model's thoughts back."""
+        """Whether the vendor needs the reasoning sent back."""
         return self.quirks.wants_reasoning
 
     def url(self, base_url: str, path: str) -> str:
-        """Return the URL of a path; one with "/" in front stands beside /v1."""
+        """Return the URL of a path; a path with a leading "/" is beside /v1."""
         if path.startswith("/"):
             return base_url.removesuffix(DEFAULT_PATHS[OPENAI_CHAT]) + path
         return f"{base_url}/{path}"
 
     def headers(self, key: str) -> Mapping[str, str]:
-        """Carry the key as a bearer token, or bare in the vendor's own header."""
+        """Return the headers; the key is a bearer token or in the vendor's header."""
         headers = {"Accept": "text/event-stream, application/json"}
         name = self.quirks.auth_header
         if key:
@@ -77,22 +77,22 @@ class OpenAIChat(Dialect):
         return headers
 
     def refusal(self, response: ErrorResponse) -> UpstreamRefused:
-        """Read an error body, and how long to wait from the headers."""
+        """Decode an error body, and the wait from the headers."""
         wait = read_retry_after(response.headers, response.received)
         return refusal_of(response.body, response.status, wait)
 
     def models_path(self) -> str:
-        """List the models at `GET models`, in one page."""
+        """Return the path of the list, which has one page."""
         return "models"
 
     def read_models(self, body: Any) -> ModelPage:
-        """Read names, and the windows that some vendors add."""
+        """Decode the list: ids, and the windows that some vendors add."""
         return ModelPage(read_models(body))
 
     def probe(self, model: str) -> Probe | None:
-        """Ask a local server how it has loaded a model."""
+        """Ask a local server about the model that it has loaded."""
         return Probe(self.quirks.loaded) if self.quirks.loaded else None
 
     def read_probe(self, body: Any, model: str) -> ModelFacts:
-        """Read the window of a loaded model."""
+        """Decode the window of a loaded model."""
         return ModelFacts(model, read_loaded_window(body, model))

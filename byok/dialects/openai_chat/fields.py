@@ -1,4 +1,4 @@
-"""The fields of an OpenAI answer's chunk that vendors spell in several ways."""
+"""Fields of a chat.completion.chunk that vendors name in several ways."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ _REASONING = (
 
 
 def only_delta(chunk: Any) -> dict[str, Any] | None:
-    """Return the delta of a chunk that tells nothing else, as nearly all do."""
+    """Return the delta of a chunk that has nothing else, as nearly all have."""
     try:
         (choice,) = chunk["choices"]
         delta = choice["delta"]
@@ -28,13 +28,13 @@ def only_delta(chunk: Any) -> dict[str, Any] | None:
 
 
 def only_text(delta: dict[str, Any]) -> str:
-    """Return the text of a delta that holds nothing else, or ""."""
+    """Return the text of a delta that has nothing else, or ""."""
     text = delta.get("content")
     return text if len(delta) == 1 and isinstance(text, str) else ""
 
 
 def is_whole_message(message: Any, delta: Any) -> bool:
-    """Tell an answer in one piece from the text so far beside a delta (Perplexity)."""
+    """Distinguish a whole answer from the text so far beside a delta (Perplexity)."""
     if not isinstance(message, dict):
         return False
     if not isinstance(delta, dict):
@@ -47,7 +47,7 @@ def _says_something(part: dict[str, Any]) -> bool:
 
 
 def reasoning(part: dict[str, Any]) -> str:
-    """Read the reasoning once, whichever fields repeat it."""
+    """Return the reasoning once, even if several fields repeat it."""
     for field in _REASONING:
         value = part.get(field)
         if value and (text := value if isinstance(value, str) else texts(value)):
@@ -56,7 +56,7 @@ def reasoning(part: dict[str, Any]) -> str:
 
 
 def texts(value: Any) -> str:
-    """Read a text, or a list of parts that hold text or a summary."""
+    """Return a text, or the joined texts and summaries of a list of parts."""
     if isinstance(value, str):
         return value
     if not isinstance(value, list):
@@ -70,5 +70,5 @@ def texts(value: Any) -> str:
 
 
 def string(value: Any) -> str:
-    """Return a string as it is, and "" for anything else."""
+    """Return a string unchanged, "" for anything else."""
     return value if isinstance(value, str) else ""

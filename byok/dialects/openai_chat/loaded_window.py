@@ -1,7 +1,7 @@
-"""How large a window a local server gave to a model that it has loaded.
+"""The context window of a model that a local server has loaded.
 
-Its list of models does not tell, and Ollama and LM Studio cut what is too long for it
-without a word. Sources: the servers' API references (Ollama `GET /api/ps`, LM Studio
+The model list does not contain it, and Ollama and LM Studio silently truncate prompts
+that exceed it. Sources: the servers' API references (Ollama `GET /api/ps`, LM Studio
 `GET /api/v0/models`, llama.cpp `GET /props`).
 """
 
@@ -11,7 +11,7 @@ _LATEST = ":latest"  # Ollama's name for a model without a tag
 
 
 def read_loaded_window(body: Any, model: str) -> int:
-    """Return the window in tokens; 0 where the model is not loaded or nobody tells."""
+    """Return the window in tokens; 0 where the model is not loaded or it is unknown."""
     if not isinstance(body, dict):
         return 0
     settings = body.get("default_generation_settings")

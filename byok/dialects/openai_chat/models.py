@@ -1,11 +1,11 @@
-"""OpenAI's list of models: their names, and the windows that some vendors add."""
+"""OpenAI's model list: ids, and the context windows that some vendors add."""
 
 from typing import Any
 
 from byok.dialects.base import ModelFacts
 
-# Where a vendor tells the window; what a model was trained with (llama.cpp's
-# `n_ctx_train`) says nothing about what its server takes.
+# The fields with the context window. The one that a model was trained with (llama.cpp's
+# `n_ctx_train`) is not what its server accepts.
 _WINDOWS = (
     "max_model_len",  # vLLM
     "context_window",  # Groq
@@ -17,7 +17,7 @@ _SANE = range(512, 2**31)
 
 
 def read_models(body: Any) -> tuple[ModelFacts, ...]:
-    """Read `GET models`: `{"data": [{"id"}]}`, or the bare array some send."""
+    """Decode `GET models`: `{"data": [{"id"}]}`, or the bare array that some send."""
     rows = body.get("data") if isinstance(body, dict) else body
     if not isinstance(rows, list):
         return ()
@@ -29,7 +29,7 @@ def read_models(body: Any) -> tuple[ModelFacts, ...]:
 
 
 def _window(row: dict[str, Any]) -> int:
-    """Return the smallest window told: a router's best host may have less."""
+    """Return the smallest window of a row: a router's best host may have less."""
     best = row.get("top_provider")
     places = (row, best) if isinstance(best, dict) else (row,)
     found = [place.get(name) for place in places for name in _WINDOWS]

@@ -1,6 +1,6 @@
-"""What a vendor's imitation of Chat Completions cannot do, as data.
+"""Quirks: how vendors' Chat Completions APIs differ from OpenAI's, as data.
 
-A row names only what differs from the default, which is what most servers accept.
+A row lists only the differences from the default, which most servers accept.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from byok.dialects.safe_names import ANY_ID, IdRule
 
 @dataclass(frozen=True, slots=True)
 class Quirks:
-    """How one vendor's API differs.
+    """The differences of one vendor's API.
 
     Attributes:
         output_cap: the body field that limits the answer's tokens.
@@ -19,16 +19,15 @@ class Quirks:
         tool_choice: send `"auto"`; False where that is the default or refused.
         parallel_tool_calls: the field of that name is accepted.
         tool_ids: which ids of tool calls are accepted.
-        most_tools: how many tools a request may offer, 0 for any number.
-        narrow_schemas: tools are described in Gemini's part of JSON Schema.
-        signed_calls: the first tool call of each message wants its signature back.
+        most_tools: the maximum number of tools in a request, 0 for no limit.
+        narrow_schemas: tool schemas must use Gemini's subset of JSON Schema.
+        signed_calls: the first tool call of each message needs its signature.
         plain_keys: a tool's parameters have letters, digits, _, . and - in their names.
         auth_header: the header for the key; `Authorization` takes `Bearer <key>`.
         strict_roles: a user message may not follow a tool message directly.
         wants_reasoning: `reasoning_content` must come back beside tool calls;
             `empty_reasoning` means: even where nothing is known of it.
-        loaded: the path at which the server describes the models that it has loaded,
-            "" where it has none.
+        loaded: the path that describes the loaded models, "" where there is none.
     """
 
     output_cap: str = "max_tokens"

@@ -1,4 +1,4 @@
-"""What Chat Completions can change in a request after a refusal."""
+"""The remedies of Chat Completions."""
 
 from byok.chat import Json
 from byok.dialects.openai_chat import changes
@@ -21,7 +21,7 @@ from byok.dialects.remedies import (
 )
 from byok.errors import RefusalKind
 
-# Parameters without which the request still means the same.
+# Parameters that may be dropped without changing the meaning of a request.
 _DROPPABLE = (
     "stream_options",
     "parallel_tool_calls",
@@ -34,7 +34,7 @@ _CAPS = {
     "max_completion_tokens": "max_tokens",
     "max_tokens": "max_completion_tokens",
 }
-# What is said of models that OpenAI, Azure and Copilot serve by another API alone.
+# In refusals of models that OpenAI, Azure and Copilot serve by another API only.
 _OTHER_APIS = {
     "v1/responses": "openai_responses",
     "responses api": "openai_responses",
@@ -44,7 +44,7 @@ _OTHER_APIS = {
 
 
 def _tool_list(refused: RefusedRequest) -> list[OfferedTool]:
-    """Return the functions that are offered; tools that the user added may be none."""
+    """Return the functions offered; tools that the user added may be others."""
     if "tools" in refused.extra:
         return []
     return [
@@ -54,12 +54,12 @@ def _tool_list(refused: RefusedRequest) -> list[OfferedTool]:
 
 
 def _begins(body: Json) -> bool:
-    """Tell the first turn of a conversation."""
+    """Tell whether this is the first turn of a conversation."""
     return all(message["role"] != "assistant" for message in body["messages"])
 
 
 def _shows(body: Json) -> bool:
-    """Tell a turn that brings a picture."""
+    """Tell whether the newest turn contains a picture."""
     for message in reversed(body["messages"]):
         if message["role"] == "assistant":
             break
@@ -152,5 +152,5 @@ REMEDIES: RemedyTable = {
 
 
 def presumed_remedies(quirks: Quirks) -> tuple[Remedy, ...]:
-    """Return what is known of a vendor before any refusal."""
+    """Return the remedies that a vendor is known to need."""
     return (Remedy("most tools", str(quirks.most_tools)),) if quirks.most_tools else ()

@@ -1,8 +1,7 @@
-"""OpenAI Chat Completions: writing the request.
+"""Chat Completions: encoding the request.
 
-The order and the pairing of messages are the caller's work (`augment/history.py`);
-here each message is only spelled. Names and ids that the API would refuse are
-replaced by safe ones through a table that is injective within the request.
+Order and pairing of messages come from `augment/history.py`; here each message is
+encoded. Names and ids that the API would refuse get aliases (`safe_names.py`).
 """
 
 from collections.abc import Iterable
@@ -33,7 +32,7 @@ from byok.wire.json_body import write_json
 def encode_request(
     chat: ChatRequest, target: Target, quirks: Quirks
 ) -> UpstreamRequest:
-    """Write the body of `POST chat/completions`."""
+    """Encode the body of `POST chat/completions`."""
     names, ids = Aliases(spell_name), Aliases(quirks.tool_ids.spell)
     body: dict[str, Any] = {"model": target.model}
     tools = [_tool(tool, names, quirks) for tool in chat.tools]
@@ -134,7 +133,7 @@ def _own_data(call: ToolCall, target: Target) -> Json:
 
 
 def _content(parts: Iterable[Part]) -> str | list[dict[str, Any]]:
-    """Write a plain string where there is no picture: every server reads that."""
+    """Return a plain string where there is no picture: all servers accept that."""
     parts = list(parts)
     if not any(isinstance(part, ImagePart) for part in parts):
         return "\n\n".join(p.text for p in parts if isinstance(p, TextPart))

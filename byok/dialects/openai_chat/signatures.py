@@ -1,8 +1,8 @@
-"""Gemini signs its tool calls; what stands for a signature that nobody knows.
+"""Gemini's signatures of tool calls, and the placeholder for missing ones.
 
-Since version 3 it refuses a conversation in which the first call of a message has none.
-A call of another model, or of a time before byok was started, gets the value for which
-Google's documentation says that it is not checked.
+Gemini 3 refuses conversations in which the first call of a message has no signature.
+Calls of another model, or from before byok was started, get the value that Google
+documents as not checked.
 """
 
 import re
@@ -14,5 +14,5 @@ _ASKED = re.compile(r"gemini(?!-[12]\b)")
 
 
 def with_bypass_signature(model: str) -> dict[str, Any]:
-    """Return the fields of a tool call without a signature, as a model wants them."""
+    """Return the fields that a model needs in a call without a signature."""
     return _UNSIGNED if _ASKED.search(model.lower()) else {}

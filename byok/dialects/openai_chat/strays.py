@@ -1,7 +1,7 @@
-"""What comes where a part of a chat completion belongs, and is none.
+"""Chunks that are not chat completions: errors, and answers in another protocol.
 
-Errors in the middle of a stream whose object has no `error`, finish reasons that are
-failures, and the answers of servers that speak another protocol at that address.
+Errors inside a stream without an `error` field, finish reasons that are failures, and
+answers of servers that speak another protocol at this URL.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from byok.chat import Json
 from byok.errors import UpstreamGarbled
 
-# The reasons to finish with which nothing was finished.
+# Finish reasons of answers that are not complete.
 FAILED = frozenset(
     {
         "error",
@@ -32,7 +32,7 @@ _ANTHROPIC = frozenset(
 
 
 def is_error(chunk: Json) -> bool:
-    """Tell an error by the fields that a chunk has, and by those that it lacks."""
+    """Recognise an error by the fields that a chunk has and lacks."""
     frame = chunk.get("base_resp")  # MiniMax has it in each answer
     if isinstance(frame, dict) and frame.get("status_code"):
         return True
@@ -45,10 +45,10 @@ def is_error(chunk: Json) -> bool:
 
 
 def check_protocol(chunk: Any) -> None:
-    """Refuse the beginning of an answer in another protocol.
+    """Check that the first chunk of an answer is not from another protocol.
 
     Raises:
-        UpstreamGarbled: it is one.
+        UpstreamGarbled: it is; the message names the protocol.
     """
     if name := _protocol_of(chunk):
         raise UpstreamGarbled(

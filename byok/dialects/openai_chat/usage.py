@@ -1,4 +1,4 @@
-"""Token counts as OpenAI's imitators report them."""
+"""Token counts in answers of OpenAI and of compatible servers."""
 
 import json
 from typing import Any
@@ -24,7 +24,7 @@ _WRITTEN = (
 
 
 def read_usage(usage: Any) -> Usage | None:
-    """Read a usage object; None where it tells nothing.
+    """Decode a usage object; None where it has no counts.
 
     Prompt tokens include the cached part (OpenAI API reference, usage).
     """
@@ -44,7 +44,7 @@ def read_usage(usage: Any) -> Usage | None:
 
 
 def usage_near_end(answer: bytes) -> Usage | None:
-    """Find the last usage object in an answer that is passed on; None without one."""
+    """Return the last usage object of an answer that is passed on, or None."""
     start = answer.rfind(b'"usage"')
     start = answer.find(b"{", start) if start >= 0 else -1
     if start < 0:
