@@ -1,9 +1,8 @@
 """Ignore rules that apply to a workspace and are stored outside of it.
 
-As in git: the user's own for all repositories, those of the repository that hold for
-this clone alone (`info/exclude`), and the files in the folders between the top of the
-repository and the workspace. Nothing is run in a repository, and its configuration is
-not read: that is a stranger's.
+As in git: the user's global ignore file, the `info/exclude` of this clone, and the
+ignore files in the folders between the top of the repository and the workspace. No
+program is run in a repository, and its configuration is not read: it is not trusted.
 """
 
 import logging

@@ -1,9 +1,9 @@
 """Ignore rules of a workspace: one decision for the walk, the watcher and ripgrep.
 
-Secret names first, then `.gitignore` and `.augmentignore` of every folder, what holds
-from outside (`git_rules`), and folders full of files that nobody wrote. Rules of a
-deeper folder win, within a folder those of `.augmentignore`, within a file the last.
-What lies in an ignored folder stays ignored.
+Order: secret names, then `.gitignore` and `.augmentignore` of every folder, the rules
+stored elsewhere (`git_rules`), then folders of generated files. A deeper folder wins
+over a higher one, `.augmentignore` over `.gitignore`, a later line over an earlier one.
+What is below an ignored folder stays ignored.
 """
 
 import logging
@@ -46,7 +46,7 @@ _Chain = tuple[tuple[Patterns, str, int], ...]
 
 
 class FolderRules:
-    """What holds for the names in one folder."""
+    """The rules that apply to the names in one folder."""
 
     __slots__ = ("_parent", "_prefix", "_private", "_rules", "chain", "reason")
 
@@ -66,7 +66,7 @@ class FolderRules:
         self._private = bool(rules.own) or is_secret(path, is_dir=True)
 
     def judge(self, name: str, *, is_dir: bool) -> SkipReason | None:
-        """Return why a name of this folder is left out."""
+        """Return why a name in this folder is skipped, None if it is not."""
         if self.reason:
             return self.reason
         path = self._prefix + name
@@ -119,14 +119,14 @@ class Rules:
         self._told: set[str] = set()
 
     def reason(self, path: str, *, is_dir: bool = False) -> SkipReason | None:
-        """Return why a relative path is left out, for itself or a folder above it."""
+        """Return why a path is skipped, by itself or by a folder above; else None."""
         parent, _, name = path.rpartition("/")
         return self.folder(parent).judge(name, is_dir=is_dir)
 
     def folder(self, path: str, names: Collection[str] | None = None) -> FolderRules:
-        """Return what holds in a folder; "" is the root.
+        """Return the rules of a folder; "" is the root.
 
-        `names` are those in the folder, if known: they spare looking for ignore files.
+        `names` are those in the folder, if known: they save looking for ignore files.
         """
         folders = self._folders  # forgetting puts another one in its place
         found = folders.get(path)
@@ -148,7 +148,7 @@ class Rules:
         return here
 
     def forget(self, folder: str) -> None:
-        """Ask the ignore files in a folder and below it again."""
+        """Read the ignore files in a folder and below it again when next needed."""
         below = f"{folder}/"
         self._lines = 0
         self._folders = {
@@ -158,7 +158,7 @@ class Rules:
         }
 
     def forget_all(self) -> None:
-        """Ask all ignore files again."""
+        """Read all ignore files again when next needed."""
         self.forget("")
 
     def _root(self, names: Collection[str] | None) -> FolderRules:

@@ -1,7 +1,7 @@
-"""Jupyter notebooks: the sources of their cells, by the lines of the file. Pure.
+"""Jupyter notebooks: extracts the sources of cells, with their lines in the file.
 
-Outputs are never read: they are large, and hold what nobody meant to be searched. Lines
-are those of the JSON, as whoever views the file sees them.
+Outputs are skipped: they are large, and nobody searches for them. Line numbers are
+those of the JSON file, as an editor shows them.
 """
 
 import json

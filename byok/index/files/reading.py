@@ -1,4 +1,4 @@
-"""Files below a root, read without ever leaving it (docs/SECURITY.md, B67 to B70).
+"""Reads files below a root without ever leaving it (docs/SECURITY.md, B67 to B70).
 
 Each component of a path is opened from the descriptor of the one before, following no
 link, so nobody can swap a folder for a link between a check and its use.
@@ -29,7 +29,7 @@ _FILE = (  # a FIFO must not block the opening, nor a terminal take us over
 
 
 class Unreadable(Exception):
-    """A file that is not read."""
+    """A file cannot or must not be read; `reason` says why."""
 
     def __init__(self, reason: SkipReason) -> None:
         super().__init__(reason.explanation)
@@ -39,7 +39,7 @@ class Unreadable(Exception):
 class Folder:
     """A root and what lies below it; paths are relative, with `/`.
 
-    Holds one descriptor. It is no property of a thread: several may read at once.
+    Holds one file descriptor. Several threads may read at once.
     """
 
     def __init__(self, root: Path) -> None:
@@ -65,15 +65,18 @@ class Folder:
         self.close()
 
     def close(self) -> None:
-        """Give the descriptor back; a second call does nothing."""
+        """Close the descriptor; a second call does nothing."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
 
     def read(self, path: str, limit: int) -> tuple[bytes, FileFacts]:
-        """Return a plain file of at most `limit` bytes, and what `stat` says of it.
+        """Return content and facts of a plain file of at most `limit` bytes.
 
-        A file that changes meanwhile is read again, once. Raises Unreadable.
+        A file that changes while it is read is read once more.
+
+        Raises:
+            Unreadable: it is a link, no file, too large, unstable, or not accessible.
         """
         for _ in range(_ATTEMPTS):
             fd = self._open(path, _FILE)

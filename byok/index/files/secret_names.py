@@ -2,8 +2,8 @@
 
 The list is fixed. No file of a repository can lift it; only the user's own settings can
 (`context.allow_secret`), and not even these for version control and byok's folders.
-Case is ignored. Source files with telling names (`secrets.py`, `token.ts`) are no
-secrets: what is in them is masked where it looks like a key.
+Case is ignored. Source files such as `secrets.py` or `token.ts` are indexed: only what
+looks like a key in them is masked.
 """
 
 import re

@@ -1,8 +1,7 @@
 """Finds the definitions in a text with tree-sitter.
 
-To be used in a worker process only: a parser cannot be told to stop, and some inputs
-keep it busy for minutes. Trees may be as deep as their text is long, so nothing here
-recurses over them.
+For worker processes only: a parser cannot be interrupted, and some inputs keep it busy
+for minutes. Trees can be as deep as their text is long, so there is no recursion.
 """
 
 import re

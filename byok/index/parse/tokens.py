@@ -1,7 +1,7 @@
-"""Text to terms: identifiers are split into their words, and words are stemmed.
+"""Turns text into search terms: splits identifiers into words and stems them.
 
 `parseHTTPResponse` becomes `pars http respons =parsehttpresponse`: its parts, and the
-whole as one term more, marked with `=`, so that an exact name beats its words.
+whole name as one more term, marked with `=`, so that exact names score higher.
 """
 
 import re

@@ -1,7 +1,7 @@
 """The parser process: receives files, sends back chunks, until the pipe closes.
 
-What it parses may hang or kill it. It keeps a heartbeat for the pool, and an alarm
-that ends it where nobody else can: when the daemon itself is gone.
+A file may hang or crash it. So it sends heartbeats to the pool, and sets an alarm that
+ends it even if the daemon, and with it the pool, is gone.
 """
 
 import contextlib
@@ -94,7 +94,7 @@ def run(connection: Connection, beat: Connection, limits: WorkerLimits) -> None:
 def work(
     connection: Connection, beat: Connection, limits: WorkerLimits, prepare: Prepare
 ) -> None:
-    """Answer batches of jobs with lists of replies, in order, until the pipe ends."""
+    """Answer batches of jobs with lists of replies, in order, until the pipe closes."""
     with contextlib.suppress(EOFError, OSError):  # the pool is gone
         connection.send(READY)
         while True:

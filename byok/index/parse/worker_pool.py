@@ -1,8 +1,8 @@
-"""A pool of processes that prepare files, and can be killed while they do.
+"""A pool of parser processes that can be killed while they work.
 
-A parser cannot be told to stop, and may crash. The heartbeat of each worker tells the
-file it is at; one that takes too long is killed, one that dies is replaced, and the
-file in question is done again without a parser, alone (docs/SECURITY.md, B76, B77).
+A parser cannot be interrupted, and may crash. The heartbeat of each worker names the
+file it works on. A worker that takes too long is killed, one that dies is replaced, and
+its file is prepared again, alone and without a parser (docs/SECURITY.md, B76, B77).
 """
 
 import contextlib

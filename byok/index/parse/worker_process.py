@@ -1,9 +1,10 @@
 """Starts a parser process that nothing in an indexed folder can influence.
 
-multiprocessing would start it with the current folder first in the search path: a
-repository with a `pickle.py` would run code. So it is an isolated Python (`-I`), whose
-search path byok's own one only follows. Nor has it the environment, where keys may be:
-a parser is code of others, and every process of the user could read it there.
+multiprocessing would put the current folder first in the search path, so a repository
+with a `pickle.py` would run code. Therefore the process is an isolated Python (`-I`),
+with byok's own search path behind the standard one. It does not get the environment,
+which may hold keys: parsers are third-party code, and other processes of the user can
+read the environment of a process.
 """
 
 import os

@@ -53,7 +53,7 @@ _UNREAD = FileFacts(-1, 0, 0, 0)
 
 
 class Written(NamedTuple):
-    """A file of a workspace whose blob is known now; None where it has none."""
+    """What is stored for a file of a workspace now; `blob_id` None without content."""
 
     workspace_id: int
     path: str
@@ -211,7 +211,7 @@ class Batches:
                 self._removed.add(blob_id)
 
     def drop_files(self, workspace_id: int, paths: Iterable[str]) -> None:
-        """Forget files of a workspace that are gone."""
+        """Remove files that are gone from a workspace."""
         with self._db.writing() as db:
             for path in paths:
                 row = db.execute(
@@ -223,7 +223,7 @@ class Batches:
                     self._unlink(db, [row[0]])
 
     def drop_workspace(self, workspace_id: int) -> None:
-        """Forget a workspace and its files."""
+        """Remove a workspace and its files."""
         with self._db.writing() as db:
             ids = [
                 blob_id
@@ -237,7 +237,7 @@ class Batches:
             self._unlink(db, ids)
 
     def drop_blobs(self, blob_ids: Iterable[int]) -> None:
-        """Forget uploads, with their content; files keep theirs on disk."""
+        """Remove uploads with their content; files of workspaces stay indexed."""
         with self._db.writing() as db:
             ids = list(blob_ids)
             db.executemany("DELETE FROM content WHERE blob_id = ?", [(i,) for i in ids])
@@ -245,11 +245,11 @@ class Batches:
 
     @property
     def is_pending(self) -> bool:
-        """Whether something was written that is not yet found."""
+        """Whether something was written that is not searchable yet."""
         return bool(self._added or self._removed)
 
     def flush(self) -> None:
-        """Commit the documents, then say so in the rows."""
+        """Commit the documents, then mark their rows; makes `put` searchable."""
         if not self.is_pending:
             return
         with self._losing():
@@ -265,13 +265,13 @@ class Batches:
         self._removed.clear()
 
     def recover(self) -> None:
-        """Bring rows and documents together again; call it once, before anything."""
+        """Make rows and documents agree after a crash; call it once, at the start."""
         recovery.recover(self._db, self._index)
 
     def check(self) -> list[tuple[int, str]]:
-        """Bring rows and documents together again; return all blobs that are indexed.
+        """Make rows and documents agree; return id and path of all indexed blobs.
 
-        What cannot be written before, or is damaged, begins anew.
+        A damaged index is emptied and filled again.
         """
         try:
             self.flush()

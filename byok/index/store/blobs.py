@@ -25,12 +25,12 @@ class Known(NamedTuple):
 
     @property
     def is_held(self) -> bool:
-        """Whether nobody need upload it: content is here, or would not be kept."""
+        """Whether no upload is needed: content is held, or would be refused."""
         return self.state != NAMED and (self.held or self.reason is not None)
 
 
 def find_known(db: sqlite3.Connection, names: Iterable[bytes]) -> dict[bytes, Known]:
-    """Look names up; those that are aliases count as the blob they stand for."""
+    """Look names up; an alias yields the blob that it stands for."""
     wanted = list(names)
     found = _exactly(db, wanted)
     others = [n for n in wanted if n not in found or found[n].state == NAMED]
@@ -57,7 +57,7 @@ def _exactly(db: sqlite3.Connection, names: Iterable[bytes]) -> dict[bytes, Know
 
 
 def names_of(db: sqlite3.Connection, blob_ids: Iterable[int]) -> dict[int, list[bytes]]:
-    """Return the names of blobs, our own before those that clients made otherwise."""
+    """Return all names of blobs, ours first, then those of clients."""
     wanted = list(blob_ids)
     found = {
         blob_id: [name]
@@ -86,7 +86,7 @@ def resolve_aliases(db: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
 
 
 def register(db: sqlite3.Connection, names: Iterable[bytes]) -> dict[bytes, int]:
-    """Return an id for each name, also for those that nothing is known of yet."""
+    """Return an id for each name; unknown names get a row without content."""
     wanted = list(names)
     ids = {name: entry.id for name, entry in find_known(db, wanted).items()}
     for name in wanted:
@@ -105,12 +105,11 @@ def store(
     refused: Mapping[int, SkipReason],
     day: int,
 ) -> tuple[list[bytes], list[int]]:
-    """Keep uploads, inside a transaction; returns names, and the ids to be indexed.
+    """Store uploads inside a transaction; return names, and the ids to be indexed.
 
-    The name is computed anew. Where the client gave another it becomes an alias. What
-    is refused (by position) is remembered by name and reason, without content. A
-    second path under a known name is not stored: the hash has no separator, so that
-    two files can share a name, and the first one keeps it.
+    The name is computed here; another that the client sent becomes an alias. Uploads in
+    `refused` (by position) are stored by name and reason, without content. Two files
+    can share a name, as the hash has no separator: the first one keeps it.
     """
     names = [blob_name(upload.path, upload.content) for upload in uploads]
     there = _exactly(db, dict.fromkeys(names))
@@ -164,7 +163,7 @@ def _put(
 
 
 def hold(db: sqlite3.Connection, blob_id: int, content: bytes) -> bool:
-    """Keep the content of a blob, unless that is about to go; says whether."""
+    """Store the content of a blob; False if the blob is about to be removed."""
     packed = zlib.compress(content, _LEVEL)
     cursor = db.execute(
         "INSERT OR REPLACE INTO content "
@@ -175,7 +174,7 @@ def hold(db: sqlite3.Connection, blob_id: int, content: bytes) -> bool:
 
 
 def content_of(db: sqlite3.Connection, blob_id: int) -> bytes | None:
-    """Return the content of a blob if it is held and unharmed."""
+    """Return the content of a blob, None if it is not held or damaged."""
     row = db.execute(
         "SELECT b.name, b.path, c.packed FROM blob b "
         "JOIN content c ON c.blob_id = b.id WHERE b.id = ?",
@@ -195,7 +194,7 @@ def content_of(db: sqlite3.Connection, blob_id: int) -> bytes | None:
 
 
 def touch(db: sqlite3.Connection, ids: Iterable[int], day: int) -> None:
-    """Note that blobs were asked for today; writes only where that is news."""
+    """Note that blobs were used today; writes only rows that change."""
     db.executemany(
         "UPDATE blob SET used = ? WHERE id = ? AND used < ?",
         [(day, blob_id, day) for blob_id in ids],

@@ -1,7 +1,7 @@
 """Checkpoint rows: sets of blob names that clients refer to by an id.
 
 `set = set(checkpoint) ∪ added − deleted`. The id is a hash of the names, so equal sets
-have equal ids, also in a database made anew.
+have equal ids, also in a new database.
 """
 
 import logging
@@ -28,7 +28,7 @@ def make(
 ) -> str | None:
     """Make a checkpoint inside a transaction; None if the base is unknown.
 
-    Names in it keep their ids: what was used by a client is not forgotten at once.
+    Its names are marked as used today, so that their rows are kept for a while.
     """
     ids: set[int] = set()
     if base:
@@ -82,12 +82,12 @@ def count_bytes(db: sqlite3.Connection) -> int:
 
 
 def drop_unused(db: sqlite3.Connection, since: int) -> None:
-    """Forget checkpoints that nobody used since a day."""
+    """Delete checkpoints that were last used before a day."""
     db.execute("DELETE FROM checkpoint WHERE used < ?", (since,))
 
 
 def drop_names(db: sqlite3.Connection, needed: set[int], since: int) -> None:
-    """Forget names with nothing behind them that nobody used since a day."""
+    """Delete names without content that were last used before a day."""
     rows = db.execute(
         "SELECT id FROM blob WHERE state <> 1 AND state = ? AND used < ?",
         (NAMED, since),
@@ -97,6 +97,6 @@ def drop_names(db: sqlite3.Connection, needed: set[int], since: int) -> None:
 
 
 def members_of_all(db: sqlite3.Connection) -> set[int]:
-    """Return every blob that some checkpoint needs."""
+    """Return every blob that is a member of some checkpoint."""
     ids = [row[0] for row in db.execute("SELECT id FROM checkpoint").fetchall()]
     return set().union(*(members_of(db, checkpoint) or () for checkpoint in ids))

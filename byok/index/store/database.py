@@ -1,7 +1,7 @@
 """Opens the SQLite database: checks it, migrates it, runs transactions.
 
-Its content is data, not a cache: what a client uploaded is nowhere else. So a damaged
-file is never replaced by an empty one; byok stops and says where it lies.
+Its content is data, not a cache: uploads exist nowhere else. So a damaged file is never
+replaced by an empty one; byok refuses to start and names the file.
 """
 
 import logging
@@ -31,10 +31,10 @@ TO_INDEX, INDEXED, TO_REMOVE, NAMED = 0, 1, 2, 3
 
 
 class Database:
-    """The one writing connection; it belongs to one thread at a time."""
+    """The only connection that writes; used by one thread at a time."""
 
     def __init__(self, path: Path) -> None:
-        """Open or make the database.
+        """Open, migrate or create the database.
 
         Raises:
             CannotStart: `newer_data`, a later version wrote it; `corrupt_data`, it
@@ -99,7 +99,7 @@ class Database:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)", (key, value))
 
     def close(self, *, clean: bool = True) -> None:
-        """Note that everything is in order, if it is, and close."""
+        """Close; `clean` notes that no recovery is needed at the next start."""
         try:
             if clean:
                 with self.writing():

@@ -17,7 +17,7 @@ _NAME_BYTES = 170  # what a bare name takes, measured
 
 
 def count_bytes(db: sqlite3.Connection) -> int:
-    """Return how many bytes all take that clients sent: contents, names, sets."""
+    """Return the bytes of everything that clients sent: contents, names, sets."""
     contents = db.execute("SELECT coalesce(sum(bytes), 0) FROM content").fetchone()[0]
     return int(contents) + _name_bytes(db)
 
@@ -30,7 +30,7 @@ def _name_bytes(db: sqlite3.Connection) -> int:
 
 
 def tidy(database: Database, day: int) -> None:
-    """Forget checkpoints and bare names that nobody used for a month."""
+    """Delete checkpoints and bare names that were not used for a month."""
     with database.writing() as db:
         _tidy_checkpoints(db, day)
 
@@ -45,11 +45,11 @@ def _tidy_checkpoints(db: sqlite3.Connection, day: int) -> set[int]:
 
 
 def evict(database: Database, batches: Batches, limit: int, day: int) -> int:
-    """Drop uploads that no live checkpoint names and nobody asked for today.
+    """Drop uploads that no checkpoint contains and that were not used today.
 
-    The least recently used go first, until all fits into `limit` bytes; returns how
-    many went. Names and checkpoints that were not used today go before, where those
-    take more than their share. Runs in the writer thread.
+    Least recently used first, until the rest fits into `limit` bytes; returns how many
+    were dropped. If names and checkpoints take more than their share, those not used
+    today are deleted first. Runs in the writer thread.
     """
     with database.writing() as db:
         used = _tidy_checkpoints(db, day)

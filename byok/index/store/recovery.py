@@ -56,9 +56,9 @@ def note_index_version(db: sqlite3.Connection) -> None:
 
 
 def check(database: Database, index: ChunkIndex) -> list[tuple[int, str]]:
-    """Repair what differs, as after a break; return all blobs that are indexed.
+    """Repair what differs, as after a crash; return all blobs that are indexed.
 
-    An index whose files are damaged is emptied first.
+    An index with damaged files is emptied first.
     """
     if index.is_damaged:
         forget_index(database, index)
@@ -124,10 +124,10 @@ def _start_over(db: sqlite3.Connection, blob_ids: Collection[int]) -> None:
 def forget_rows(
     db: sqlite3.Connection, blob_ids: Iterable[int], state: int | None = None
 ) -> None:
-    """Let rows go, if they still have that state.
+    """Delete rows that still have the given state.
 
-    A client may have put a name that it used into a checkpoint: such a row stays, as a
-    name with nothing behind it, so that its id does.
+    Rows that a client used stay as bare names (NAMED), because checkpoints refer to
+    them by id.
     """
     ids = list(blob_ids)
     db.executemany(

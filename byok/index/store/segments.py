@@ -1,11 +1,11 @@
 """The files of a tantivy index: checksums, and leftovers of broken commits.
 
-Each ends with a checksum. tantivy looks at it only when asked, which its Python binding
-cannot do; a damaged file would give wrong hits, or a panic, whenever it is first read.
+Each ends with a checksum. tantivy checks it only on request, which its Python binding
+does not offer; a damaged file would give wrong hits, or a panic, when it is first read.
 Layout: body, a footer in JSON with the CRC-32 of the body, its length, a magic number.
 
-Only files that bear a name of tantivy's are ever removed or moved: a folder that a user
-names, or links, by mistake keeps what is in it.
+Only files with a name of tantivy's form are ever removed or moved, so a folder that was
+named or linked by mistake keeps its files.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ _TRAILER = 8
 
 
 def find_damaged(folder: Path) -> str:
-    """Return the name of the first file of an index that is not whole, "" if none."""
+    """Return the name of the first damaged file of an index, "" if none."""
     names = _files_of_commit(folder)
     if names is None:
         return "meta.json"
@@ -39,10 +39,10 @@ def find_damaged(folder: Path) -> str:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that may be somebody else's; one that is not there is fine.
+    """Refuse a folder that may not be byok's own; a missing one is accepted.
 
     Raises:
-        ConfigError: it is a link, a disk of its own, no folder, or holds other files.
+        ConfigError: it is a link, a mount, not a folder, or holds other files.
     """
     if not os.path.lexists(folder):
         return
@@ -89,9 +89,9 @@ def size_of(folder: Path) -> int:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what a commit left that broke off; only for who holds the writer's lock.
+    """Remove the files of an unfinished commit; the caller holds the writer's lock.
 
-    The numbers in names of `.del` files come again after a kill, and tantivy cannot
+    After a kill tantivy uses the numbers in names of `.del` files again, and cannot
     write a file that exists: every later commit would fail.
     """
     names = _files_of_commit(folder)

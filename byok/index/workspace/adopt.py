@@ -1,7 +1,7 @@
 """Copies files of workspaces into the store when clients ask about them.
 
-A name may be called known only while its content is held: a checkpoint must not point
-at a file that has changed since.
+A name counts as known only while its content is held, because a file may change while a
+checkpoint still refers to its old version.
 """
 
 import sqlite3
@@ -25,11 +25,13 @@ def adopt(
     *,
     at_once: int = _AT_ONCE,
 ) -> frozenset[int]:
-    """Hold the blobs whose files still are that version; returns which are held.
+    """Store the content of blobs whose files are unchanged; return which are held.
 
-    `roots` are the folders of the workspaces; some `at_once` bytes are in memory, and
-    written before others may write. Blocks; raises sqlite3.OperationalError if the disk
-    is full.
+    `roots` are the folders of the workspaces by id. Contents are written in parts of
+    about `at_once` bytes. Blocks.
+
+    Raises:
+        sqlite3.OperationalError: such as a full disk.
     """
     with store.reading() as db:
         places = list(

@@ -22,14 +22,14 @@ class Commits:
         self._marks: Marks | None = None  # none: nothing was read yet
 
     async def read(self) -> None:
-        """Read git's log if there is something new in it."""
+        """Read the git log if it has new commits."""
         async with self._one_at_a_time:
             marks = await asyncio.to_thread(self._marks_now)
             await self._read()
             self._marks = marks
 
     async def are_new(self) -> bool:
-        """Tell whether there may be something new since it was read: a few lookups."""
+        """Tell whether there may be new commits since the last read (`stat` calls)."""
         if self._marks is None or self._one_at_a_time.locked():
             return False
         return await asyncio.to_thread(self._marks_now) != self._marks

@@ -30,7 +30,7 @@ class Disk:
         self._watcher = watcher
 
     def compare(self, tops: Collection[str], *, limit: int) -> Difference:
-        """Walk some folders; raises what `Workspace.compare` does."""
+        """Walk some folders; raises the errors of `Workspace.compare`."""
         workspace = self._workspace
         entered: set[str] = set()
 
@@ -55,7 +55,7 @@ class Disk:
         return Difference(self._tasks(compared.changed, versions), compared.gone)
 
     def look_at(self, paths: Iterable[str]) -> Difference:
-        """Tell changed files from gone ones, and from folders.
+        """Sort paths into changed files, files that are gone, and folders to walk.
 
         Raises:
             Unreadable: the root is gone.

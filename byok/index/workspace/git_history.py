@@ -1,8 +1,8 @@
 """Reads the commits of a workspace with git, which may run no program of it.
 
-A repository is data of strangers, and git can be told by its configuration to start
-programs (hooks, monitors, filters, pagers, transports, gpg). All of them are off here,
-the configuration of system and user is not read, and nothing is fetched.
+A repository is not trusted, and its configuration can make git start programs (hooks,
+monitors, filters, pagers, transports, gpg). All of these are switched off, the system's
+and the user's configuration is not read, and nothing is fetched.
 """
 
 import logging

@@ -1,8 +1,8 @@
 """File watching on Linux: one inotify watch for each folder.
 
-A watch belongs to a folder however it is called, so each folder is watched by its one
-name without links, and only folders that a walk enters. The C library is called here:
-the packages that do so start programs to find it, which byok does not.
+A watch belongs to a folder, not to a path, so each folder is watched by its path
+without links, and only if a walk enters it. The C library is called directly: packages
+for inotify start programs to find it, which byok avoids.
 """
 
 import ctypes

@@ -1,6 +1,7 @@
 """Runs changes one at a time, and to the end even if the caller is cancelled.
 
-A client that hangs up cancels what it asked for; half of it done is worse than none.
+A client that disconnects cancels its request; a change that is half done would be worse
+than one that is completed.
 """
 
 import asyncio

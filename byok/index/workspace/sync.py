@@ -94,9 +94,9 @@ class Synchroniser:
         self._loop = asyncio.get_running_loop()
 
     async def run(self) -> None:
-        """Look at everything, then follow what changes, for ever.
+        """Scan everything, then follow changes until cancelled.
 
-        What fails is looked at again, and the watching goes on.
+        What fails is looked at again, and watching continues.
         """
         async with aclosing(self._watcher.changes()) as watched:
             async for changes in watched:
@@ -117,7 +117,7 @@ class Synchroniser:
             await self._compare(WHOLE)
 
     async def refresh(self, paths: Iterable[str]) -> None:
-        """Look at some paths again; a folder stands for all that is below it."""
+        """Look at some paths again; a folder stands for everything below it."""
         changed = frozenset(paths)
         if not self.workspace.steering.rules.isdisjoint(changed):
             await self.scan()
@@ -191,9 +191,9 @@ class Synchroniser:
         await self.commits.read()
 
     async def look(self) -> None:
-        """Catch up, before a question is answered, with what no event may have told.
+        """Before a question, look for changes that no event may have reported.
 
-        Waits a moment at most: what takes longer is there for the next question.
+        Waits half a second at most; a longer comparison is for the next question.
         """
         tasks = []
         if await self.commits.are_new():
@@ -279,7 +279,7 @@ class Synchroniser:
             self._look_again(paths or ("",))
 
     def close(self) -> None:
-        """Stop the timers, and a walk that is under way."""
+        """Stop the timers, and a running walk."""
         self._closed = True
         self.workspace.stop()
         for timer in (self._timer, self._clock):

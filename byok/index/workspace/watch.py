@@ -21,7 +21,7 @@ _Told = Found | OSError | RuntimeError
 
 
 class Changes(NamedTuple):
-    """Relative paths that changed; None: anything may have, look at everything."""
+    """Relative paths that changed; None if anything may have changed."""
 
     paths: frozenset[str] | None
 
@@ -72,9 +72,9 @@ class Watcher:
             self._watches.keep(tops, entered)
 
     async def changes(self) -> AsyncGenerator[Changes, None]:
-        """Yield changes for ever, "anything" first, and wherever some may be lost.
+        """Yield changes for ever; "anything" first, and whenever events may be lost.
 
-        A failure is one look at everything; several in a row, one every so often.
+        If watching fails, "anything" is yielded, and again after each pause.
         """
         while True:
             began = time.monotonic()

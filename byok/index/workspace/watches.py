@@ -14,7 +14,7 @@ _STEP_MS, _TIMEOUT_MS = 50, 100
 
 
 class Watches(Protocol):
-    """Watches on folders; those that a walk does not enter need none."""
+    """Watches folders; only those that a walk enters need a watch."""
 
     def enter(self, path: str) -> None:
         """Watch a folder that is about to be listed."""
@@ -30,7 +30,7 @@ class Watches(Protocol):
 
 
 def watches_of(root: Path) -> Watches:
-    """Return what this system has; OSError if there is no more of it."""
+    """Return the watches of this system; OSError if it has no more of them."""
     if sys.platform == "linux":
         from byok.index.workspace.inotify import FolderWatches
 
@@ -39,7 +39,7 @@ def watches_of(root: Path) -> Watches:
 
 
 class TreeWatch:
-    """One watch on a whole tree, where the system has that: it follows no links."""
+    """One watch on a whole tree, for systems that have that; follows no links."""
 
     def __init__(
         self, root: Path, watch: Callable[..., Iterator[Any]] = watchfiles.watch

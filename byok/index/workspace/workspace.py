@@ -20,7 +20,7 @@ _SETTLES_NS = 2_000_000_000
 
 
 class TooManyFiles(Exception):
-    """The walk found more files than the user's limit."""
+    """A walk found more files than the user's limit."""
 
 
 class Stopped(Exception):
@@ -28,7 +28,7 @@ class Stopped(Exception):
 
 
 class Comparison(NamedTuple):
-    """What a walk found that differs from what was known."""
+    """Differences between a walk and the index: paths to read, paths that are gone."""
 
     changed: list[str]
     gone: list[str]
@@ -74,14 +74,12 @@ class Workspace:
         tops: Collection[str] = WHOLE,
         entering: Callable[[str], None] = lambda path: None,
     ) -> Comparison:
-        """Walk some folders; blocks for as long as that takes.
-
-        `known` are the files there were at and below `tops`.
+        """Walk some folders and compare with the files known at and below `tops`.
 
         Raises:
             TooManyFiles: more than `limit` files would be indexed.
             Unreadable: the folder is gone.
-            Stopped: nobody waits for it any more.
+            Stopped: `stop` was called.
         """
         counters = Counters()
         missing = dict(known)
@@ -111,7 +109,7 @@ class Workspace:
         return Comparison(changed, list(missing))
 
     def load(self, files: Mapping[str, int | None]) -> None:
-        """Take over what the database knows: files, and the versions of some."""
+        """Set the files from the database, with their blobs."""
         with self._lock:
             self._members = {p: blob for p, blob in files.items() if blob is not None}
             self._others = files.keys() - self._members.keys()
@@ -119,16 +117,16 @@ class Workspace:
 
     @property
     def file_count(self) -> int:
-        """How many files there are, whatever is in them."""
+        """The number of files, with and without searchable content."""
         return len(self._members) + len(self._others)
 
     def expect(self, paths: Iterable[str]) -> None:
-        """Note files that were found and will be read."""
+        """Add files that were found and will be read."""
         with self._lock:
             self._others.update(p for p in paths if p not in self._members)
 
     def take(self, written: Written) -> bool:
-        """Note what became of a file; False: it needs a second look.
+        """Update a file that was written; returns False if it must be looked at again.
 
         Called in the writer thread.
         """
@@ -144,7 +142,7 @@ class Workspace:
         return self.rules.reason(written.path) is None
 
     def set_member(self, path: str, blob_id: int | None) -> None:
-        """Note which version a file has now."""
+        """Set the blob of a file."""
         with self._lock:
             if blob_id is None:
                 self._members.pop(path, None)
@@ -155,7 +153,7 @@ class Workspace:
             self._version += 1
 
     def drop_members(self, paths: Iterable[str]) -> None:
-        """Note that files are gone."""
+        """Remove files that are gone."""
         with self._lock:
             for path in paths:
                 self._members.pop(path, None)
@@ -163,11 +161,11 @@ class Workspace:
             self._version += 1
 
     def blob_of(self, path: str) -> int | None:
-        """Return the version that a file has, if it has one."""
+        """Return the blob of a file, None without one."""
         return self._members.get(path)
 
     def paths(self) -> list[str]:
-        """Return the files that have a version."""
+        """Return the paths of files that have a blob."""
         with self._lock:
             return list(self._members)
 
@@ -176,7 +174,7 @@ class Workspace:
         return self.members()[1]
 
     def members(self) -> tuple[str, frozenset[int]]:
-        """Return the blobs of all files, and a name for just this set."""
+        """Return the blobs of all files, and a key for this set in caches."""
         with self._lock:
             version, ids = self._view
             if version != self._version:
@@ -218,7 +216,7 @@ def is_unsettled(facts: FileFacts, now_ns: int | None = None) -> bool:
 
 
 def is_wanted(workspace: Workspace, path: str) -> bool:
-    """Tell whether an event about a path matters."""
+    """Tell whether a change event about a path matters."""
     steering = workspace.steering
     if path in steering.rules or path in steering.commits:
         return True
