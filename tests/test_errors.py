@@ -58,10 +58,22 @@ TREE = {
 
 
 def test_the_table_of_this_test_is_the_whole_tree() -> None:
-    """Every error that leaves a room is drawn in byok/errors.py, and in no other."""
     drawn = {c for _, c in inspect.getmembers(errors, inspect.isclass)}
     assert {c for c in drawn if issubclass(c, BaseException)} == set(TREE)
     assert all(f" {c.__name__} " in (errors.__doc__ or "") for c in [*TREE][1:])
+
+
+def test_the_tree_grows_in_its_own_file_only() -> None:
+    drawn = {kind.__name__ for kind in TREE}
+    found = {
+        f"{path.name}: {node.name}"
+        for path in SOURCES.rglob("*.py")
+        if path.name != "errors.py"
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+        if drawn & {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+    }
+    assert found == set()
 
 
 @pytest.mark.parametrize("kind", TREE, ids=lambda kind: kind.__name__)
