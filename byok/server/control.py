@@ -149,7 +149,7 @@ def _is_empty(stamp: tuple[int, ...] | None) -> bool:
 def _file_gone_error(file: Path) -> ConfigError:
     """Return the refusal to go on by defaults: they have no proxy and no headers."""
     return ConfigError(
-        f"{file} is gone or empty, so the settings read from it stay in force.",
+        f"{file} is gone or empty; nothing was changed.",
         hint="Put it back, or restart byok to run without it.",
     )
 
