@@ -57,7 +57,12 @@ class Database:
         version = version_of(self._db)
         if version < VERSION:
             copy = make_copy(self._db, self.path, version)
-            migrate(self._db)
+            try:
+                migrate(self._db)
+            except sqlite3.DatabaseError as error:
+                if _is_damage(error):
+                    raise _corrupt(self.path) from error
+                raise
             self._was_migrated = True
             _log.info(
                 "%s was migrated from version %d to %d; the old one is %s until the "

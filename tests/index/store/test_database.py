@@ -10,12 +10,15 @@ from pathlib import Path
 import pytest
 
 from byok.errors import CannotStart
+from byok.index.store import database as database_module
+from byok.index.store import migrations
 from byok.index.store.database import (
     Database,
     read_only,
     select_in,
 )
 from byok.index.store.schema import VERSION
+from tests.fakes.version_1 import write_version_1
 
 
 @pytest.fixture
@@ -238,6 +241,23 @@ def test_damaged_pages_after_a_break_are_found_and_left(path: Path) -> None:
             found += 1
             assert path.read_bytes() == before
     assert found > 15
+
+
+def _malformed(db: sqlite3.Connection) -> None:
+    raise sqlite3.DatabaseError("database disk image is malformed")
+
+
+def test_damage_that_a_migration_meets_is_told_and_the_old_version_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_version_1(tmp_path, count=2)
+    steps = (*migrations.MIGRATIONS, migrations.Migration(VERSION + 1, _malformed))
+    monkeypatch.setattr(migrations, "MIGRATIONS", steps)
+    monkeypatch.setattr(database_module, "rehearse", lambda db: True)
+    with pytest.raises(CannotStart, match="is damaged"):
+        Database(tmp_path / "data.db")
+    with closing(sqlite3.connect(tmp_path / "data.db")) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (1,)
 
 
 def test_the_log_of_a_database_that_was_moved_away_is_kept_and_not_played(

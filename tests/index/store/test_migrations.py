@@ -86,6 +86,15 @@ def test_a_rehearsal_changes_nothing(old: sqlite3.Connection) -> None:
     assert form(old) == before
 
 
+def test_a_row_that_referred_to_nothing_before_does_not_stop_it(
+    old: sqlite3.Connection,
+) -> None:
+    old.execute("PRAGMA foreign_keys = OFF")
+    old.execute("INSERT INTO content VALUES(99, x'', 0)")
+    migrate(old)
+    assert old.execute("PRAGMA user_version").fetchone() == (VERSION,)
+
+
 def _break(db: sqlite3.Connection) -> None:
     db.execute("DELETE FROM blob")
     raise KeyboardInterrupt
