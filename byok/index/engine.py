@@ -81,13 +81,13 @@ class ContextEngine:
         await asyncio.to_thread(index_outdated, self.store, self.indexer)
 
     async def _when_it_comes(self, root: Path) -> None:
-        """Follow a folder of the settings that was not there at the start."""
+        """Follow a folder of the settings once it exists."""
         while True:
             await asyncio.sleep(self.options.poll_seconds)
             try:
                 await self._open_workspace(check_root(root), keep=False)
             except ConfigError:
-                continue  # told at the start
+                continue  # logged at the start
             except (NotReady, sqlite3.Error) as error:
                 _log.warning("%s is not followed yet: %s", root, error)
                 continue
@@ -182,7 +182,7 @@ class ContextEngine:
         )
 
     async def _follow(self, sync: Synchroniser) -> None:
-        """Keep a workspace in step for ever; what fails is tried again."""
+        """Keep a workspace in sync until cancelled; retry failures."""
         while True:
             try:
                 await sync.run()
@@ -212,7 +212,7 @@ class ContextEngine:
         return True
 
     async def _forget_folder(self, root: Path) -> bool:
-        """Forget a folder that was searched once and is not followed."""
+        """Remove a folder that was indexed once and is no longer followed."""
         with self.store.reading() as db:
             workspace_id = workspaces.find_id(db, root)
         if workspace_id is None:

@@ -127,7 +127,7 @@ class _Walk:
         yield batch
 
     def _in_folder(self, path: str) -> Iterator[tuple[int, list[Entry]]]:
-        """List a folder in bounded steps: how many names, what became of them."""
+        """List a folder in bounded steps; yields how many names, and their results."""
         entries: list[os.DirEntry[str]] = []
         self._entering(path)
         try:

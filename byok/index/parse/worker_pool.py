@@ -162,7 +162,7 @@ class Pool:
         try:
             one.process.connection.send(batch)
             one.batch = batch
-        except OSError:  # it ended while nobody looked
+        except OSError:  # it ended since the last look
             self._end(one)
             self._todo.appendleft(batch)
 
@@ -219,7 +219,7 @@ class Pool:
         return not starved or seconds > _PATIENCE * self._limit
 
     def _replace_worker(self, one: _Worker, why: str) -> list[ParseOutcome]:
-        """End a worker that was lost, and let others do its batch."""
+        """End a worker that was lost, and queue its batch for others."""
         _log.warning("parser process %d was lost: %s", one.process.pid, why)
         if not one.ready:
             self._note_failed_start()
@@ -261,7 +261,7 @@ def _batches(jobs: Iterable[ParseJob]) -> Iterator[list[ParseJob]]:
 
 
 def _feel(one: _Worker) -> None:
-    """Take note of the last heartbeat; what is none is no sign of life."""
+    """Read the last heartbeat; ignore anything else in the pipe."""
     with contextlib.suppress(OSError, EOFError, struct.error):
         while one.process.beat.poll():
             one.beat = Beat(*BEAT.unpack(one.process.beat.recv_bytes(BEAT.size)))
@@ -269,7 +269,7 @@ def _feel(one: _Worker) -> None:
 
 
 def _processor_seconds(pid: int) -> float | None:
-    """Return what a process has computed; None where the system does not tell."""
+    """Return the CPU seconds of a process; None if the system cannot say."""
     try:
         return time.clock_gettime((~pid << 3) | 2)  # Linux: CPUCLOCK_SCHED
     except (AttributeError, OSError, ValueError, OverflowError):

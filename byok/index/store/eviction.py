@@ -9,7 +9,7 @@ from byok.index.store.database import INDEXED, NAMED, Database
 
 _log = logging.getLogger(__name__)
 _LIVE_DAYS = 30
-# Down to this share of the limit, so that room is not made for each upload anew.
+# Down to this share of the limit, so that not every upload starts an eviction.
 _ENOUGH = 0.9
 # This share of the limit is for names and sets of them; clients send those again.
 _NAMES_SHARE = 0.25

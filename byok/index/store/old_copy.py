@@ -21,7 +21,7 @@ _KEY = "old_copy"  # in `meta`: the file name of the copy
 
 
 def make_copy(db: sqlite3.Connection, path: Path, version: int) -> Path:
-    """Copy a database that nobody writes to; returns where the copy is.
+    """Copy a database beside itself; returns the path of the copy.
 
     It is complete and durable then, and only its owner can read it. One that was begun
     before is replaced.

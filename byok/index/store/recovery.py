@@ -17,7 +17,7 @@ from byok.index.store.lexical import ChunkIndex, remove_all
 _log = logging.getLogger(__name__)
 # Raise it when tokens or chunks change. Every blob is then indexed again, in the
 # background, while its old documents answer. Other fields of the documents need another
-# folder or file as well: an index that cannot be opened is begun anew.
+# folder or file as well: an index that cannot be opened is replaced by an empty one.
 INDEX_VERSION = 2
 _VERSION_KEY = "index_version"  # in `meta`: all blobs have it
 
@@ -142,7 +142,7 @@ def forget_rows(
 
 
 def _audit(database: Database, index: ChunkIndex) -> list[int]:
-    """Compare every document with the rows; return the blobs that differ."""
+    """Compare the chunk counts of rows and index; return the blobs that differ."""
     there = index.counts()
     due = dict(
         database.rows(

@@ -122,7 +122,7 @@ class Store:
         self._step(self.batches.flush)
 
     def _step(self, work: Callable[[], None]) -> None:
-        """Run a step of indexing; it fails also if others' work lost what was put."""
+        """Run a step of indexing; fails if documents since the commit were lost."""
 
         def step() -> None:
             try:
@@ -188,7 +188,7 @@ class Store:
 
 @contextmanager
 def _sqlite_error(database: Path) -> Iterator[None]:
-    """Say what hinders SQLite; a full disk is told as what it is."""
+    """Turn errors of SQLite into NotReady; status 507 if the disk is full."""
     try:
         yield
     except sqlite3.OperationalError as error:

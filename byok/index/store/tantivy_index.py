@@ -79,7 +79,7 @@ class TantivyIndex:
             self._open()
 
     def _open(self) -> None:
-        """Open for writing; only who may write can say that an index is damaged."""
+        """Open for writing: only the holder of the lock may call an index damaged."""
         with translate_errors():
             self._index = tantivy.Index(self._schema, path=str(self._folder))
             self._writer: tantivy.IndexWriter | None = self._new_writer()
@@ -92,7 +92,7 @@ class TantivyIndex:
                 raise
 
     def _new_writer(self) -> tantivy.IndexWriter:
-        """Open a writer; a child just forked may hold a lock that we let go."""
+        """Open a writer; a process just forked may still hold the lock for a moment."""
         for pause in (*_LOCK_PAUSES, None):
             try:
                 writer = self._index.writer(_WRITER_BYTES, 1)
@@ -106,7 +106,7 @@ class TantivyIndex:
 
     @contextmanager
     def _writing(self) -> Iterator[tantivy.IndexWriter]:
-        """Lend the writer; one that failed loses what it had, and is replaced."""
+        """Lend the writer; after an error it is closed, and its work is lost."""
         with translate_errors():
             try:
                 if self._writer is None:
@@ -160,7 +160,7 @@ class TantivyIndex:
             self._searcher = self._index.searcher()
 
     def clear(self) -> None:
-        """Remove everything, also what is not committed; a broken one is replaced."""
+        """Remove everything, also what is not committed; replace a damaged index."""
         try:
             with self._writing() as writer:
                 writer.rollback()  # `delete_all_documents` leaves those out
@@ -281,7 +281,7 @@ def _schema() -> tantivy.Schema:
 
 
 def _set_aside(folder: Path, error: Exception) -> None:
-    """Keep one damaged index for a look, and make room for a new one."""
+    """Move a damaged index aside, in place of an older one."""
     segments.move_files(folder, folder.with_name(f"{folder.name}.corrupt"))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _log.error("the index could not be opened, so it is rebuilt: %s", error)

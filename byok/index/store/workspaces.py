@@ -28,7 +28,7 @@ def kept_roots(db: sqlite3.Connection) -> list[Path]:
 
 
 def unused_since(db: sqlite3.Connection, day: int) -> list[int]:
-    """Return the ids of folders that nobody declared or opened since a day."""
+    """Return the ids of undeclared folders that were not opened since a day."""
     rows = db.execute("SELECT id FROM workspace WHERE NOT kept AND used < ?", (day,))
     return [workspace_id for (workspace_id,) in rows]
 

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 COMMITS = 3000
 _SECONDS = 30.0
-_QUICK = 2.0  # what takes longer waits for a pipe that nobody writes to
+_QUICK = 2.0  # a call that takes longer waits on a pipe without a writer
 _MOST_BYTES = 64 * 2**20
 _BLOCK = 2**16
 _LATEST = 253_402_300_799  # the end of the year 9999, as far as dates go

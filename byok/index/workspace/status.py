@@ -80,7 +80,7 @@ class WorkspaceStatus:
         self.unwatched = sentence
 
     def add_queued(self, count: int) -> None:
-        """Note that more files wait; the count starts anew when none did."""
+        """Add waiting files; the count starts at 0 when none waited."""
         if not self.waiting:
             self.queued = 0
         self.queued += count

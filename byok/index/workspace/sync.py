@@ -48,7 +48,7 @@ _COMPARE_SECONDS = 300.0
 _OLD, _OLD_UNWATCHED = 60.0, 2.0  # seconds since a comparison, for a question
 # Of the time since the last comparison, the next one takes at most this share.
 _SHARE, _SHARE_TOO_LARGE = 20, 3
-_PATIENCE = 0.5  # seconds that a question waits for what is read anew
+_PATIENCE = 0.5  # seconds that a question waits for a comparison
 
 
 class Synchroniser:
@@ -171,7 +171,7 @@ class Synchroniser:
         self._queue(found.changed)
 
     def _compare_after(self, seconds: float, share: int = _SHARE) -> None:
-        """Compare everything so long after the last time, for a share of the time."""
+        """Plan the next comparison, `seconds` after the last one or later."""
         if self._clock is not None:
             self._clock.cancel()
         if not self._closed:
@@ -181,7 +181,7 @@ class Synchroniser:
             )
 
     async def _compare_all(self) -> None:
-        """Find what no event told of; what is being indexed is found by that."""
+        """Find changes without events; while files are indexed, wait for that first."""
         async with self._one_at_a_time:
             if self.workspace.status.phase is Phase.INDEXING:
                 self._compared = self._loop.time()
@@ -206,7 +206,7 @@ class Synchroniser:
             await asyncio.wait(tasks, timeout=_PATIENCE)
 
     def _is_old(self) -> bool:
-        """Tell whether a question wants a new comparison."""
+        """Tell whether the last comparison is too old for a question."""
         if not self._compared or self._one_at_a_time.locked():
             return False
         old = _OLD_UNWATCHED if self.workspace.status.unwatched else _OLD
@@ -248,7 +248,7 @@ class Synchroniser:
             status.complete()
 
     def _look_again(self, paths: Iterable[str]) -> None:
-        """Look at paths once more in a while, when what they are is settled."""
+        """Look at paths again after a while, when their time stamps are old enough."""
         self._unsettled.update(paths)
         if self._unsettled and self._timer is None and not self._closed:
             self._timer = self._loop.call_later(self._settle_seconds, self._recheck)
@@ -262,14 +262,14 @@ class Synchroniser:
     def _start(
         self, work: Coroutine[None, None, None], paths: Collection[str] = ()
     ) -> asyncio.Task[None]:
-        """Run something beside; if it fails, `paths` are looked at again."""
+        """Run something in a task; if it fails, `paths` are looked at again."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(partial(self._handle_end, paths))
         return task
 
     def _handle_end(self, paths: Collection[str], task: asyncio.Task[None]) -> None:
-        """Say what failed, and look at everything, as the engine does with `run`."""
+        """Report a failure, and look at its paths, or everything, again."""
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
             self.workspace.status.report_failure(error)
