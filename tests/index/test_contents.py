@@ -7,7 +7,7 @@ from byok.index.versions import blob_name
 from tests.fakes.engines import complete, engine, written
 
 
-async def test_lines_come_from_the_file_while_it_is_that_version(
+async def test_contents_come_from_the_file_while_it_is_that_version(
     tmp_path: Path,
 ) -> None:
     root = tmp_path / "project"
@@ -22,7 +22,7 @@ async def test_lines_come_from_the_file_while_it_is_that_version(
         assert made.contents.lines_of(entry) is None
 
 
-async def test_lines_of_an_upload_come_from_the_store(tmp_path: Path) -> None:
+async def test_contents_of_an_upload_come_from_the_store(tmp_path: Path) -> None:
     name = blob_name("b.py", b"b = 1\n")
     async with engine(tmp_path / "e") as made:
         await made.uploads.upload([Upload(name, "b.py", b"b = 1\n")])
@@ -31,7 +31,7 @@ async def test_lines_of_an_upload_come_from_the_store(tmp_path: Path) -> None:
         assert made.contents.lines_of(entry) == ["b = 1"]
 
 
-async def test_a_blob_is_read_by_its_name(tmp_path: Path) -> None:
+async def test_contents_of_a_blob_are_read_by_its_name(tmp_path: Path) -> None:
     name = blob_name("b.py", b"a\r\nb\r\n")
     async with engine(tmp_path / "e") as made:
         assert made.contents.text_of(name) is None
@@ -39,7 +39,7 @@ async def test_a_blob_is_read_by_its_name(tmp_path: Path) -> None:
         assert made.contents.text_of(name) == "a\nb\n"
 
 
-async def test_what_is_no_text_has_no_lines(tmp_path: Path) -> None:
+async def test_contents_that_are_no_text_have_no_lines(tmp_path: Path) -> None:
     name = blob_name("b.py", b"\0\0")
     async with engine(tmp_path / "e") as made:
         await made.uploads.upload([Upload(name, "b.py", b"\0\0")])
@@ -48,7 +48,7 @@ async def test_what_is_no_text_has_no_lines(tmp_path: Path) -> None:
         assert made.contents.lines_of(entry) is None
 
 
-async def test_a_secret_name_is_never_shown_even_if_it_was_kept_once(
+async def test_contents_of_a_secret_file_are_never_shown(
     tmp_path: Path,
 ) -> None:
     name = blob_name(".env", b"KEY=1\n")
@@ -63,7 +63,7 @@ async def test_a_secret_name_is_never_shown_even_if_it_was_kept_once(
         assert made.contents.text_of(name) is None
 
 
-async def test_a_blob_is_called_as_its_client_calls_it(tmp_path: Path) -> None:
+async def test_contents_are_named_as_the_client_names_the_blob(tmp_path: Path) -> None:
     own, other, odd = blob_name("b.py", b"b"), blob_name("c.py", b"c"), b"odd"
     async with engine(tmp_path / "e") as made:
         contents = made.contents

@@ -12,12 +12,12 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
 
 @pytest.mark.case("F25")
-def test_a_dozen_kills(tmp_path: Path) -> None:
+def test_crash_recovery_survives_a_dozen_kills(tmp_path: Path) -> None:
     assert run(tmp_path, 12, seed=os.getpid()).startswith("12 kills")
 
 
 @pytest.mark.case("F25")
 @pytest.mark.slow
 @pytest.mark.skipif(not KILLS, reason="BYOK_KILLS says how many")
-def test_as_many_kills_as_wanted(tmp_path: Path) -> None:
+def test_crash_recovery_survives_as_many_kills_as_wanted(tmp_path: Path) -> None:
     assert run(tmp_path, KILLS)

@@ -48,7 +48,7 @@ def found(made: ContextEngine, path: str) -> str | None:
     return None
 
 
-async def test_a_workspace_is_indexed_and_can_be_read(
+async def test_engine_indexes_a_workspace_that_can_be_read(
     tmp_path: Path, root: Path
 ) -> None:
     async with engine(tmp_path / "e", root) as made:
@@ -60,13 +60,15 @@ async def test_a_workspace_is_indexed_and_can_be_read(
         assert totals(made.store)["blobs"] == 2
 
 
-async def test_nothing_to_do_is_standby(tmp_path: Path) -> None:
+async def test_engine_without_work_is_standby(tmp_path: Path) -> None:
     async with engine(tmp_path) as made:
         assert made.state is State.STANDBY
         assert made.workspaces == []
 
 
-async def test_a_restart_reads_no_unchanged_file(tmp_path: Path, root: Path) -> None:
+async def test_engine_restart_reads_no_unchanged_file(
+    tmp_path: Path, root: Path
+) -> None:
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
         await until(lambda: not made.indexer.open_tasks)
@@ -79,7 +81,7 @@ async def test_a_restart_reads_no_unchanged_file(tmp_path: Path, root: Path) -> 
     assert workers.prepared == []
 
 
-async def test_interrupted_work_goes_on_after_a_restart(
+async def test_engine_restart_continues_interrupted_work(
     tmp_path: Path, root: Path
 ) -> None:
     written(root, {f"more/{n}.py": f"x{n}" for n in range(300)})
@@ -91,7 +93,7 @@ async def test_interrupted_work_goes_on_after_a_restart(
         assert len(made.workspaces[0].paths()) == 302
 
 
-async def test_a_workspace_added_by_hand_is_remembered(
+async def test_engine_remembers_a_workspace_added_by_hand(
     tmp_path: Path, root: Path
 ) -> None:
     async with engine(tmp_path / "e") as made:
@@ -102,14 +104,16 @@ async def test_a_workspace_added_by_hand_is_remembered(
         assert [space.root for space in made.workspaces] == [root]
 
 
-async def test_one_of_the_settings_is_not(tmp_path: Path, root: Path) -> None:
+async def test_engine_does_not_remember_a_workspace_of_the_settings(
+    tmp_path: Path, root: Path
+) -> None:
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
     async with engine(tmp_path / "e") as made:
         assert made.workspaces == []
 
 
-async def test_added_twice_at_the_same_time_it_is_followed_once(
+async def test_engine_follows_a_workspace_once_if_added_twice(
     tmp_path: Path, root: Path
 ) -> None:
     async with engine(tmp_path / "e") as made:
@@ -118,7 +122,9 @@ async def test_added_twice_at_the_same_time_it_is_followed_once(
         assert made.workspaces == [one]
 
 
-async def test_a_removed_workspace_leaves_nothing(tmp_path: Path, root: Path) -> None:
+async def test_engine_removes_a_workspace_completely(
+    tmp_path: Path, root: Path
+) -> None:
     async with engine(tmp_path / "e") as made:
         await made.add(root)
         await complete(made)
@@ -131,7 +137,7 @@ async def test_a_removed_workspace_leaves_nothing(tmp_path: Path, root: Path) ->
         assert made.workspaces == []
 
 
-async def test_one_removed_while_it_is_indexed_does_no_harm(
+async def test_engine_removes_a_workspace_while_it_is_indexed(
     tmp_path: Path, root: Path
 ) -> None:
     other = project(tmp_path / "q", c__py="lynx")
@@ -148,7 +154,7 @@ async def test_one_removed_while_it_is_indexed_does_no_harm(
         assert totals(made.store)["blobs"] == 1
 
 
-async def test_two_workspaces_of_one_name_and_one_inside_another(
+async def test_engine_follows_two_workspaces_of_one_name_and_a_nested_one(
     tmp_path: Path, root: Path
 ) -> None:
     twin = project(tmp_path / "other" / "p", a__py="def lion(): pass\n")
@@ -167,7 +173,9 @@ async def test_two_workspaces_of_one_name_and_one_inside_another(
         assert found(made, "a.py") is None
 
 
-async def test_a_rebuild_brings_everything_again(tmp_path: Path, root: Path) -> None:
+async def test_engine_rebuild_indexes_everything_again(
+    tmp_path: Path, root: Path
+) -> None:
     workers = InlineWorkers()
     async with engine(tmp_path / "e", root, workers=workers) as made:
         text = b"elephant"
@@ -183,7 +191,7 @@ async def test_a_rebuild_brings_everything_again(tmp_path: Path, root: Path) -> 
         assert await made.uploads.find_missing([name]) == ([], [])
 
 
-async def test_while_it_is_built_anew_the_index_answers(
+async def test_engine_rebuild_answers_from_the_old_index(
     tmp_path: Path, root: Path
 ) -> None:
     workers = InlineWorkers()
@@ -210,7 +218,7 @@ async def test_while_it_is_built_anew_the_index_answers(
         assert made.store.index.search({"tiger": 1}, everything)
 
 
-async def test_without_room_for_two_indexes_the_old_one_stays(
+async def test_engine_rebuild_without_room_for_two_keeps_the_old_index(
     tmp_path: Path, root: Path
 ) -> None:
     workers = InlineWorkers()
@@ -224,7 +232,7 @@ async def test_without_room_for_two_indexes_the_old_one_stays(
         assert (workers.prepared, made.state) == ([], State.INDEXED)
 
 
-async def test_a_break_while_it_is_built_anew_leaves_a_whole_index(
+async def test_engine_rebuild_that_breaks_off_leaves_a_whole_index(
     tmp_path: Path, root: Path
 ) -> None:
     written(root, {f"more/{n}.py": f"x{n} = 1\n" for n in range(200)})
@@ -242,7 +250,7 @@ async def test_a_break_while_it_is_built_anew_leaves_a_whole_index(
         assert len(made.workspaces[0].paths()) == made.store.index.chunks == 202
 
 
-async def test_a_rebuild_mends_an_index_whose_folder_went(
+async def test_engine_rebuild_mends_an_index_whose_folder_vanished(
     tmp_path: Path, root: Path
 ) -> None:
     async with engine(tmp_path / "e", root) as made:
@@ -257,7 +265,7 @@ async def test_a_rebuild_mends_an_index_whose_folder_went(
         assert made.store.index.chunks
 
 
-async def test_a_rebuild_in_the_middle_of_indexing_ends_complete(
+async def test_engine_rebuild_in_the_middle_of_indexing_ends_complete(
     tmp_path: Path, root: Path
 ) -> None:
     written(root, {f"more/{n}.py": f"x{n}" for n in range(100)})
@@ -276,14 +284,14 @@ async def test_a_rebuild_in_the_middle_of_indexing_ends_complete(
         assert not made.indexer.error
 
 
-async def test_a_save_is_noticed(tmp_path: Path, root: Path) -> None:
+async def test_engine_notices_a_saved_file(tmp_path: Path, root: Path) -> None:
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
         (root / "a.py").write_text("def leopard(): pass\n")
         await until(lambda: "leopard" in (found(made, "a.py") or ""))
 
 
-async def test_a_failing_disk_is_an_error_until_it_works_again(
+async def test_engine_reports_a_failing_disk_until_it_works_again(
     tmp_path: Path, root: Path
 ) -> None:
     workers = InlineWorkers()
@@ -294,7 +302,7 @@ async def test_a_failing_disk_is_an_error_until_it_works_again(
         await until(lambda: made.state is State.INDEXED)
 
 
-async def test_a_workspace_that_cannot_be_opened_does_not_stop_the_others(
+async def test_engine_follows_other_workspaces_if_one_cannot_be_opened(
     tmp_path: Path, root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with engine(tmp_path / "e", tmp_path / "none", root) as made:
@@ -302,7 +310,7 @@ async def test_a_workspace_that_cannot_be_opened_does_not_stop_the_others(
     assert "cannot be opened" in caplog.text
 
 
-async def test_a_folder_of_the_settings_that_comes_later_is_followed(
+async def test_engine_follows_a_folder_of_the_settings_that_comes_later(
     tmp_path: Path,
 ) -> None:
     late = tmp_path / "late"
@@ -313,7 +321,7 @@ async def test_a_folder_of_the_settings_that_comes_later_is_followed(
         await until(lambda: "lynx" in (found(made, "a.py") or ""))
 
 
-async def test_closing_in_the_middle_of_everything_is_quick_and_leaves_no_thread(
+async def test_engine_close_is_quick_and_leaves_no_thread(
     tmp_path: Path, root: Path
 ) -> None:
     written(root, {f"more/{n}.py": f"x{n}" for n in range(2000)})
@@ -326,7 +334,7 @@ async def test_closing_in_the_middle_of_everything_is_quick_and_leaves_no_thread
     assert not left & {"indexer", "context-writer_0"}
 
 
-async def test_what_nobody_used_for_a_month_is_forgotten(
+async def test_engine_forgets_what_nobody_used_for_a_month(
     tmp_path: Path, root: Path
 ) -> None:
     async with engine(tmp_path / "e", root) as made:
@@ -340,9 +348,7 @@ async def test_what_nobody_used_for_a_month_is_forgotten(
 
 
 @pytest.mark.case("B100")
-async def test_odd_dates_are_indexed_once_and_not_again_and_again(
-    tmp_path: Path, root: Path
-) -> None:
+async def test_engine_indexes_odd_dates_once(tmp_path: Path, root: Path) -> None:
     os.utime(root / "a.py", (0, 0))
     os.utime(root / "src" / "b.py", (4294967295, 4294967295))
     written(root, {"c.py": "2038"})
@@ -374,7 +380,9 @@ async def test_odd_dates_are_indexed_once_and_not_again_and_again(
         pytest.param("$(touch x); `y` & -rf", id="shell"),
     ],
 )
-async def test_a_workspace_may_have_an_odd_name(tmp_path: Path, name: str) -> None:
+async def test_engine_accepts_a_workspace_with_an_odd_name(
+    tmp_path: Path, name: str
+) -> None:
     root = project(tmp_path / name, a__py="lion")
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
@@ -385,7 +393,7 @@ async def test_a_workspace_may_have_an_odd_name(tmp_path: Path, name: str) -> No
 
 
 @pytest.mark.case("B102")
-async def test_names_that_differ_in_case_or_form_are_files_of_their_own(
+async def test_engine_keeps_names_that_differ_in_case_or_form_apart(
     tmp_path: Path,
 ) -> None:
     names = ["A.py", "a.py", "caf\u00e9.py", "cafe\u0301.py"]
@@ -404,7 +412,7 @@ async def test_names_that_differ_in_case_or_form_are_files_of_their_own(
 
 
 @pytest.mark.case("F24")
-async def test_a_file_that_changes_while_it_is_read_is_never_mixed(
+async def test_engine_never_mixes_versions_of_a_file_that_changes(
     tmp_path: Path,
 ) -> None:
     versions = [f"{letter}\n" * 500 for letter in "abcdef"]
@@ -439,7 +447,9 @@ async def test_a_file_that_changes_while_it_is_read_is_never_mixed(
         await until(lambda: (found(made, "a.txt") or "").split() == ["a"] * 500)
 
 
-async def test_a_vanished_folder_comes_back(tmp_path: Path, root: Path) -> None:
+async def test_engine_follows_a_folder_that_vanished_and_came_back(
+    tmp_path: Path, root: Path
+) -> None:
     async with engine(tmp_path / "e", root, poll_seconds=0.05) as made:
         await complete(made)
         [space] = made.workspaces
@@ -452,7 +462,7 @@ async def test_a_vanished_folder_comes_back(tmp_path: Path, root: Path) -> None:
 
 
 @pytest.mark.case("F23")
-async def test_a_file_that_a_worker_has_when_a_rule_comes_is_left_out_in_the_end(
+async def test_engine_drops_a_file_that_is_ignored_while_a_worker_has_it(
     tmp_path: Path, root: Path
 ) -> None:
     written(root, {f"out/{n}.py": f"x{n}" for n in range(5)})
@@ -469,7 +479,7 @@ async def test_a_file_that_a_worker_has_when_a_rule_comes_is_left_out_in_the_end
         await until(lambda: space.paths() == [])
 
 
-async def test_a_folder_forgotten_twice_at_once_is_forgotten_once(
+async def test_engine_forgets_a_folder_once_if_asked_twice(
     tmp_path: Path, root: Path
 ) -> None:
     async with engine(tmp_path / "e", root) as made:
@@ -479,7 +489,7 @@ async def test_a_folder_forgotten_twice_at_once_is_forgotten_once(
 
 
 @pytest.mark.parametrize("steps", range(6))
-async def test_who_hangs_up_leaves_nothing_half_done(
+async def test_engine_finishes_the_work_of_a_caller_that_was_cancelled(
     tmp_path: Path, root: Path, steps: int
 ) -> None:
     async with engine(tmp_path / "e", root) as made:
@@ -497,7 +507,7 @@ async def test_who_hangs_up_leaves_nothing_half_done(
         assert sorted(space.paths()) == ["a.py", "src/b.py"]
 
 
-async def test_history_is_asked_of_what_was_forgotten_meanwhile(
+async def test_engine_reads_no_history_of_a_forgotten_workspace(
     tmp_path: Path, root: Path
 ) -> None:
     async with engine(tmp_path / "e", root) as made:
@@ -506,7 +516,7 @@ async def test_history_is_asked_of_what_was_forgotten_meanwhile(
         assert made.history_of(space) is None
 
 
-async def test_a_folder_that_is_not_followed_can_be_forgotten(
+async def test_engine_forgets_a_folder_that_is_not_followed(
     tmp_path: Path, root: Path
 ) -> None:
     async with engine(tmp_path / "e", root) as made:
@@ -518,7 +528,7 @@ async def test_a_folder_that_is_not_followed_can_be_forgotten(
         assert not await made.remove(root)
 
 
-async def test_it_counts_what_was_read_and_what_clients_count_on(
+async def test_engine_counts_what_was_read_and_what_clients_rely_on(
     tmp_path: Path, root: Path
 ) -> None:
     async with engine(tmp_path / "e", root) as made:
@@ -546,7 +556,7 @@ class Dying(InlineWorkers):
 
 
 @pytest.mark.case("B77")
-async def test_what_a_parser_died_of_is_spared_it_also_after_a_rebuild(
+async def test_engine_rebuild_does_not_parse_again_what_crashed_a_parser(
     tmp_path: Path, root: Path
 ) -> None:
     workers = Dying()

@@ -96,7 +96,7 @@ def tasks(*paths: str, of: int = 1) -> list[IndexTask]:
     return [WorkspaceTask(of, path, root="/w") for path in paths]
 
 
-async def test_tasks_are_written_in_order_and_then_made_searchable(
+async def test_indexer_writes_tasks_in_order_and_then_makes_them_searchable(
     indexer: Indexer, shelf: Shelf
 ) -> None:
     indexer.put(tasks("a", "b"))
@@ -105,7 +105,7 @@ async def test_tasks_are_written_in_order_and_then_made_searchable(
     assert shelf.flushed
 
 
-async def test_slow_files_are_searchable_before_a_batch_is_full(
+async def test_indexer_makes_slow_files_searchable_before_a_batch_is_full(
     shelf: Shelf, hands: Hands
 ) -> None:
     hands.gate.clear()
@@ -118,7 +118,7 @@ async def test_slow_files_are_searchable_before_a_batch_is_full(
     assert shelf.flushed >= 3
 
 
-async def test_what_is_not_written_is_never_taken_for_searchable(
+async def test_indexer_takes_nothing_for_searchable_that_is_not_written(
     shelf: Shelf, hands: Hands
 ) -> None:
     unwritten: list[int] = []
@@ -136,7 +136,7 @@ async def test_what_is_not_written_is_never_taken_for_searchable(
     assert set(unwritten) == {0}
 
 
-async def test_a_task_is_open_until_it_is_searchable(
+async def test_indexer_task_is_open_until_it_is_searchable(
     indexer: Indexer, hands: Hands
 ) -> None:
     hands.gate.clear()
@@ -149,7 +149,7 @@ async def test_a_task_is_open_until_it_is_searchable(
     assert indexer.open_of(1) == 0
 
 
-async def test_what_is_urgent_goes_first_in_its_own_order(
+async def test_indexer_does_urgent_tasks_first_in_their_order(
     indexer: Indexer, hands: Hands, shelf: Shelf
 ) -> None:
     hands.gate.clear()
@@ -164,7 +164,7 @@ async def test_what_is_urgent_goes_first_in_its_own_order(
     assert rest == ["a", "b", "c", "d"]
 
 
-async def test_an_upload_comes_with_its_content_and_its_blob(
+async def test_indexer_gets_an_upload_with_its_content_and_its_blob(
     indexer: Indexer, shelf: Shelf, hands: Hands
 ) -> None:
     shelf.contents = {7: b"text"}
@@ -174,7 +174,7 @@ async def test_an_upload_comes_with_its_content_and_its_blob(
     assert hands.contents == [b"text"]
 
 
-async def test_an_upload_whose_content_is_gone_does_not_stay_open(
+async def test_indexer_closes_an_upload_whose_content_is_gone(
     indexer: Indexer, shelf: Shelf
 ) -> None:
     indexer.put([UploadTask(7, "a"), *tasks("b")])
@@ -182,7 +182,7 @@ async def test_an_upload_whose_content_is_gone_does_not_stay_open(
     assert shelf.paths == ["b"]
 
 
-async def test_dropped_tasks_are_given_back_and_not_done(
+async def test_indexer_returns_dropped_tasks_undone(
     indexer: Indexer, hands: Hands, shelf: Shelf
 ) -> None:
     hands.gate.clear()
@@ -198,7 +198,7 @@ async def test_dropped_tasks_are_given_back_and_not_done(
     assert shelf.paths == ["at work", "c"]
 
 
-async def test_a_failure_is_told_and_everything_tried_again(
+async def test_indexer_reports_a_failure_and_tries_everything_again(
     shelf: Shelf, hands: Hands, caplog: pytest.LogCaptureFixture
 ) -> None:
     shelf.failures = 3
@@ -218,7 +218,7 @@ async def test_a_failure_is_told_and_everything_tried_again(
     assert caplog.text.count("\nOSError: no space left on device") == 3
 
 
-async def test_the_error_says_what_happened(hands: Hands, shelf: Shelf) -> None:
+async def test_indexer_error_says_what_happened(hands: Hands, shelf: Shelf) -> None:
     shelf.failures = 1
     indexer = Indexer(hands, shelf, first_pause=60)
     try:
@@ -230,7 +230,7 @@ async def test_the_error_says_what_happened(hands: Hands, shelf: Shelf) -> None:
         indexer.close()  # does not wait for the minute
 
 
-async def test_a_few_tasks_get_one_worker_and_many_get_all(
+async def test_indexer_gives_a_few_tasks_one_worker_and_many_tasks_all(
     shelf: Shelf, hands: Hands
 ) -> None:
     indexer = Indexer(hands, shelf, size=3)
@@ -246,7 +246,7 @@ async def test_a_few_tasks_get_one_worker_and_many_get_all(
     assert hands.sizes == [1, 3]
 
 
-async def test_workers_leave_when_nothing_comes_and_come_back(
+async def test_indexer_ends_idle_workers_and_starts_them_again(
     shelf: Shelf, hands: Hands
 ) -> None:
     indexer = Indexer(hands, shelf, idle=0.01)
@@ -260,7 +260,7 @@ async def test_workers_leave_when_nothing_comes_and_come_back(
     assert shelf.paths == ["a", "b"]
 
 
-async def test_each_flush_is_reported(shelf: Shelf, hands: Hands) -> None:
+async def test_indexer_reports_each_flush(shelf: Shelf, hands: Hands) -> None:
     seen: list[int] = []
     made = Indexer(hands, shelf, on_flush=lambda: seen.append(shelf.flushed))
     try:
@@ -271,7 +271,9 @@ async def test_each_flush_is_reported(shelf: Shelf, hands: Hands) -> None:
     assert seen == [1]
 
 
-async def test_closing_ends_after_the_batch_at_hand(shelf: Shelf, hands: Hands) -> None:
+async def test_indexer_close_ends_after_the_batch_at_hand(
+    shelf: Shelf, hands: Hands
+) -> None:
     indexer = Indexer(hands, shelf)
     hands.gate.clear()
     indexer.put(tasks(*(f"{n}" for n in range(1000))))

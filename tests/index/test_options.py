@@ -6,7 +6,7 @@ from byok.config import Settings
 from byok.index.options import IndexOptions
 
 
-def test_defaults_follow_nothing_and_index_everything() -> None:
+def test_index_options_default_is_no_workspace_and_every_file() -> None:
     options = IndexOptions()
     assert not options.roots
     assert not options.extensions
@@ -14,9 +14,9 @@ def test_defaults_follow_nothing_and_index_everything() -> None:
 
 
 @pytest.mark.parametrize("name", ["max_files", "workers", "parse_seconds"])
-def test_defaults_are_those_of_the_settings(name: str) -> None:
+def test_index_options_defaults_are_those_of_the_settings(name: str) -> None:
     assert getattr(IndexOptions(), name) == getattr(Settings().context, name)
 
 
-def test_the_store_is_as_large_as_the_settings_say() -> None:
+def test_index_options_store_size_is_that_of_the_settings() -> None:
     assert IndexOptions().store_bytes == Settings().context.store_mb * 2**20

@@ -36,7 +36,7 @@ def finds(made: ContextEngine, word: str) -> int:
     return len(made.store.index.search({word: 1}, view))
 
 
-async def test_the_old_index_answers_until_all_is_indexed_again(
+async def test_outdated_index_answers_until_all_is_indexed_again(
     tmp_path: Path, root: Path
 ) -> None:
     async with engine(tmp_path / "e", root) as made:
@@ -56,7 +56,7 @@ async def test_the_old_index_answers_until_all_is_indexed_again(
         assert (finds(made, "lion"), finds(made, "tiger")) == (1, 1)
 
 
-async def test_what_a_stop_left_is_done_by_the_next_start_and_only_that(
+async def test_outdated_index_is_continued_by_the_next_start(
     tmp_path: Path, root: Path
 ) -> None:
     async with engine(tmp_path / "e", root) as made:
@@ -77,7 +77,7 @@ async def test_what_a_stop_left_is_done_by_the_next_start_and_only_that(
         assert row.fetchone() == (INDEX_VERSION,)
 
 
-async def test_without_room_for_it_the_old_index_goes_on(
+async def test_outdated_index_stays_without_room_for_a_new_one(
     tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with engine(tmp_path / "e", root) as made:

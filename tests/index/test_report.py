@@ -12,7 +12,7 @@ from byok.index.versions import MAX_BYTES
 from tests.fakes.engines import complete, engine, written
 
 
-async def test_it_says_why_a_path_is_left_out(tmp_path: Path) -> None:
+async def test_report_says_why_a_path_is_left_out(tmp_path: Path) -> None:
     root = tmp_path / "project"
     files = {"a.py": "x = 1\n", "src/b.py": "y = 2\n", ".env": "A=1", "a.log": "x"}
     written(root, {**files, ".gitignore": "*.log\n", "e.bin": "\0"})
@@ -36,7 +36,9 @@ async def test_it_says_why_a_path_is_left_out(tmp_path: Path) -> None:
     assert told == expected
 
 
-async def test_what_the_walk_leaves_out_is_not_called_waiting(tmp_path: Path) -> None:
+async def test_report_does_not_call_a_file_waiting_that_the_scan_leaves_out(
+    tmp_path: Path,
+) -> None:
     root = tmp_path / "project"
     written(root, {"big.py": "x" * (MAX_BYTES + 1)})
     os.mkfifo(root / "pipe.py")
@@ -53,7 +55,9 @@ async def test_what_the_walk_leaves_out_is_not_called_waiting(tmp_path: Path) ->
     ]
 
 
-async def test_of_nested_workspaces_the_inner_one_says_why(tmp_path: Path) -> None:
+async def test_report_of_nested_workspaces_is_that_of_the_inner_one(
+    tmp_path: Path,
+) -> None:
     root = tmp_path / "project"
     written(root, {"in/a.py": "x = 1\n", ".gitignore": "in/\n"})
     async with engine(tmp_path / "e", root, root / "in") as made:
@@ -61,7 +65,7 @@ async def test_of_nested_workspaces_the_inner_one_says_why(tmp_path: Path) -> No
         assert why(made.workspaces, made.store, root / "in/a.py") == ("indexed", None)
 
 
-async def test_it_counts_what_is_kept(tmp_path: Path) -> None:
+async def test_report_counts_what_is_kept(tmp_path: Path) -> None:
     root = tmp_path / "project"
     written(root, {"a.py": "x = 1\n"})
     async with engine(tmp_path / "e", root) as made:

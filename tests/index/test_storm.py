@@ -18,7 +18,9 @@ async def test_after_a_storm_nothing_is_missing_and_nothing_is_stale(
     print(told)
 
 
-async def test_an_edit_in_each_of_many_linked_packages_is_found(tmp_path: Path) -> None:
+async def test_storm_edit_in_each_of_many_linked_packages_is_found(
+    tmp_path: Path,
+) -> None:
     seconds = await packages(tmp_path, 12)
     assert len(seconds) == 12
     print(f"found after at most {max(seconds):.2f} s")

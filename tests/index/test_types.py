@@ -3,6 +3,6 @@
 from byok.index.types import SkipReason
 
 
-def test_every_reason_is_explained_to_users() -> None:
+def test_skip_reasons_are_all_explained_to_users() -> None:
     for reason in SkipReason:
         assert reason.explanation.startswith(("its ", "it ", "a ")), reason

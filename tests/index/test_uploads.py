@@ -54,14 +54,16 @@ async def test_what_was_uploaded_is_known_and_searchable(tmp_path: Path) -> None
         assert store.index.search({"alpha": 1.0}, blobs.view)
 
 
-async def test_nothing_asked_and_nothing_sent(tmp_path: Path) -> None:
+async def test_uploads_of_nothing(tmp_path: Path) -> None:
     async with uploading(tmp_path) as (uploads, _):
         assert await uploads.find_missing([]) == NOTHING_MISSING
         assert await uploads.upload([]) == []
         assert (await uploads.resolve("", [], [])).view.ids == frozenset()
 
 
-async def test_endless_paths_are_refused_at_once(tmp_path: Path) -> None:
+async def test_upload_paths_of_excessive_length_are_refused_at_once(
+    tmp_path: Path,
+) -> None:
     async with uploading(tmp_path) as (uploads, store):
         sent = [upload("_credentials" * 80_000, "x"), upload("a/" * 500_000, "y")]
         async with asyncio.timeout(5):
@@ -73,14 +75,14 @@ async def test_endless_paths_are_refused_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.case("B91")
-async def test_names_asked_twice_are_answered_twice(tmp_path: Path) -> None:
+async def test_find_missing_answers_a_repeated_name_twice(tmp_path: Path) -> None:
     async with uploading(tmp_path) as (uploads, _):
         await uploads.upload([A])
         missing = await uploads.find_missing([UNKNOWN, A.name, UNKNOWN, A.name])
         assert missing == Missing([UNKNOWN, UNKNOWN], [])
 
 
-async def test_blobs_are_not_searchable_only_while_work_goes_on(
+async def test_upload_is_unsearchable_only_while_work_goes_on(
     tmp_path: Path, go: threading.Event
 ) -> None:
     async with uploading(tmp_path, workers=Held, patience=0.05) as (uploads, store):
@@ -121,7 +123,9 @@ async def test_after_a_restart_waiting_uploads_are_indexed(
 
 
 @pytest.mark.case("B64")
-async def test_a_wrong_name_is_another_name_of_the_blob(tmp_path: Path) -> None:
+async def test_upload_under_a_wrong_name_is_an_alias_of_the_blob(
+    tmp_path: Path,
+) -> None:
     wrong, foreign = A._replace(name=b"w" * 32), B._replace(name=b"\0my/b.py")
     async with uploading(tmp_path) as (uploads, store):
         assert await uploads.upload([wrong, foreign]) == [A.name, B.name]
@@ -152,7 +156,9 @@ async def test_a_foreign_name_in_a_checkpoint_is_found_once_uploaded(
 
 
 @pytest.mark.case("B65")
-async def test_of_two_files_with_one_name_the_first_is_served(tmp_path: Path) -> None:
+async def test_upload_of_two_files_with_one_name_serves_the_first(
+    tmp_path: Path,
+) -> None:
     first, second = upload("src/a", ".py code"), upload("src/a.py", " code")
     async with uploading(tmp_path) as (uploads, store):
         assert await uploads.upload([first]) == await uploads.upload([second])
@@ -162,7 +168,9 @@ async def test_of_two_files_with_one_name_the_first_is_served(tmp_path: Path) ->
         assert store.content(blob_id) == b".py code"
 
 
-async def test_secrets_and_large_files_are_refused_but_known(tmp_path: Path) -> None:
+async def test_upload_of_secrets_and_large_files_is_refused_but_known(
+    tmp_path: Path,
+) -> None:
     secret = upload("conf/.env", "PASSWORD=canary")
     large = upload("large.txt", "x" * (MAX_BYTES + 1))
     fits = upload("fits.txt", "word\n" * (MAX_BYTES // 5))
@@ -180,7 +188,9 @@ async def test_secrets_and_large_files_are_refused_but_known(tmp_path: Path) -> 
     assert b"canary" not in (tmp_path / "data.db").read_bytes()
 
 
-async def test_files_that_are_no_text_are_known_with_a_reason(tmp_path: Path) -> None:
+async def test_upload_of_a_file_that_is_no_text_is_known_with_a_reason(
+    tmp_path: Path,
+) -> None:
     async with uploading(tmp_path) as (uploads, store):
         (name,) = await uploads.upload([upload("a.dat2", "\0\1\2" * 99)])
         assert await uploads.find_missing([name]) == NOTHING_MISSING
@@ -196,7 +206,7 @@ async def test_files_that_are_no_text_are_known_with_a_reason(tmp_path: Path) ->
         *("x" * 5000, "CON", "dot.", "a/" * 3000, "\ud800", "'; DROP TABLE blob --"),
     ],
 )
-async def test_a_path_is_data_and_never_a_place(tmp_path: Path, path: str) -> None:
+async def test_upload_path_is_data_and_never_a_place(tmp_path: Path, path: str) -> None:
     data = Upload(b"", path, b"content")
     async with uploading(tmp_path / "store") as (uploads, store):
         (name,) = await uploads.upload(
@@ -223,7 +233,7 @@ async def test_a_set_grows_when_its_names_are_uploaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.case("B92")
-async def test_checkpoints_and_changes_make_the_set(tmp_path: Path) -> None:
+async def test_blob_set_is_made_of_checkpoint_and_changes(tmp_path: Path) -> None:
     async with uploading(tmp_path) as (uploads, _):
         await uploads.upload([A, B])
         base = await uploads.checkpoint("", [A.name], [UNKNOWN])
@@ -256,7 +266,7 @@ def indexed(data: Upload) -> tuple[IndexTask, ParseOutcome]:
     return of_file(data.path, prepared)
 
 
-async def test_files_of_a_workspace_are_kept_when_asked_for_and_unchanged(
+async def test_workspace_files_are_held_when_asked_for_and_unchanged(
     tmp_path: Path,
 ) -> None:
     root = tmp_path / "root"
@@ -300,7 +310,7 @@ async def test_a_disk_with_too_little_room_takes_no_uploads(tmp_path: Path) -> N
 
 
 @pytest.mark.case("F28")
-async def test_a_full_store_makes_room_where_it_can(tmp_path: Path) -> None:
+async def test_upload_into_a_full_store_evicts_where_possible(tmp_path: Path) -> None:
     async with uploading(tmp_path, store_bytes=60_000) as (uploads, store):
         old = [noise(n) for n in range(4)]
         await uploads.upload(old)
@@ -318,7 +328,7 @@ async def test_a_full_store_makes_room_where_it_can(tmp_path: Path) -> None:
 
 
 @pytest.mark.case("B113")
-async def test_a_disk_with_too_little_room_takes_no_checkpoint_and_no_copies(
+async def test_upload_on_a_full_disk_keeps_no_checkpoint_and_no_copies(
     tmp_path: Path,
 ) -> None:
     async with uploading(tmp_path, free_bytes=2**62) as (uploads, store):
@@ -330,7 +340,7 @@ async def test_a_disk_with_too_little_room_takes_no_checkpoint_and_no_copies(
 
 
 @pytest.mark.case("B113")
-async def test_checkpoints_of_unknown_names_without_end_fill_the_store_and_no_more(
+async def test_checkpoints_of_unknown_names_are_limited(
     tmp_path: Path,
 ) -> None:
     limit = 400_000
@@ -397,7 +407,7 @@ async def test_a_full_disk_refuses_uploads_and_recovers_without_a_restart(
 
 
 @pytest.mark.case("F28")
-async def test_an_index_on_a_full_disk_is_finished_when_there_is_room_again(
+async def test_upload_on_a_full_disk_is_indexed_when_there_is_room_again(
     small_disk: Path,
 ) -> None:
     async with uploading(small_disk, patience=0, first_pause=0.01) as (uploads, store):

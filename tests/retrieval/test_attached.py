@@ -14,7 +14,7 @@ def file(blob: int, *lines: str) -> Attached:
     return Attached(blob, f"{blob}.py", lines)
 
 
-def test_files_that_fit_are_shown_whole_in_their_order() -> None:
+def test_attached_files_that_fit_are_shown_whole_in_their_order() -> None:
     found = render_attached([file(2, "two", "deux"), file(1, "one")], 1000)
     assert found.text == (
         f"{HEADING}Path: 2.py\n     1\ttwo\n     2\tdeux\nPath: 1.py\n     1\tone\n"
@@ -25,7 +25,7 @@ def test_files_that_fit_are_shown_whole_in_their_order() -> None:
     )
 
 
-def test_a_large_file_is_cut_at_a_line_and_leaves_the_small_ones_whole() -> None:
+def test_attached_large_file_is_cut_at_a_line_and_leaves_small_ones_whole() -> None:
     large = file(1, *(f"line {n}" for n in range(1000)))
     small = file(2, *(f"small {n}" for n in range(20)))
     found = render_attached([large, small], 2000)
@@ -37,7 +37,7 @@ def test_a_large_file_is_cut_at_a_line_and_leaves_the_small_ones_whole() -> None
     assert cut in found.text
 
 
-def test_large_files_get_equal_shares() -> None:
+def test_attached_large_files_get_equal_shares() -> None:
     files = [file(n, *(f"line {m}" for m in range(1000))) for n in range(4)]
     found = render_attached(files, 4000)
     ends = [sections[-1].last for _, _, sections in found.shown]
@@ -45,7 +45,7 @@ def test_large_files_get_equal_shares() -> None:
     assert max(ends) - min(ends) <= 1
 
 
-def test_a_million_lines_cost_no_more_than_the_few_that_fit() -> None:
+def test_attached_file_of_a_million_lines_is_read_as_far_as_it_fits() -> None:
     class Counted(list[str]):
         seen = 0
 
@@ -60,7 +60,7 @@ def test_a_million_lines_cost_no_more_than_the_few_that_fit() -> None:
     assert lines.seen < 1000
 
 
-def test_lines_that_masks_made_short_do_not_hide_that_the_file_goes_on() -> None:
+def test_attached_file_shortened_by_masking_is_still_marked_as_cut() -> None:
     key = "sk-" + "a1" * 150
     found = render_attached([file(1, *[key] * 100)], 1000)
     assert key not in found.text
@@ -69,7 +69,7 @@ def test_lines_that_masks_made_short_do_not_hide_that_the_file_goes_on() -> None
     assert start.last < 99
 
 
-def test_of_a_file_that_does_not_fit_the_parts_asked_for_are_shown() -> None:
+def test_attached_file_that_does_not_fit_shows_the_matching_parts() -> None:
     large = file(1, *(f"line {n}" for n in range(1000)))
     asked: list[tuple[int, int]] = []
 
@@ -93,14 +93,14 @@ def test_of_a_file_that_does_not_fit_the_parts_asked_for_are_shown() -> None:
     assert 2900 < len(found.text) <= 3000
 
 
-def test_a_start_that_is_longer_than_it_seems_does_not_push_out_the_parts() -> None:
+def test_attached_file_start_does_not_push_out_the_matching_parts() -> None:
     large = file(1, *["\x1b" * 30] * 100, *["line"] * 100)
     part = [Section(150, 160)]
     found = render_attached([large], 1000, parts=lambda blob_id, room: part)
     assert found.shown == (PackedFile(1, "1.py", (Section(150, 160),)),)
 
 
-def test_a_part_that_is_the_end_has_no_mark_behind_it() -> None:
+def test_attached_file_part_at_the_end_has_no_mark_behind_it() -> None:
     large = file(1, *(f"line {n}" for n in range(1000)))
     end = [Section(998, 999)]
     found = render_attached([large], 1000, parts=lambda blob_id, room: end)
@@ -109,26 +109,28 @@ def test_a_part_that_is_the_end_has_no_mark_behind_it() -> None:
 
 
 @pytest.mark.parametrize("sections", [[Section(2000, 2001)], []])
-def test_parts_that_are_no_more_leave_the_start(sections: list[Section]) -> None:
+def test_attached_file_without_its_matching_parts_shows_the_start(
+    sections: list[Section],
+) -> None:
     large = file(1, *(f"line {n}" for n in range(1000)))
     found = render_attached([large], 1000, parts=lambda blob_id, room: sections)
     assert found.text.startswith(f"{HEADING}Path: 1.py\n     1\tline 0\n")
 
 
-def test_an_empty_file_is_said_to_be_empty() -> None:
+def test_attached_empty_file_is_said_to_be_empty() -> None:
     found = render_attached([file(1)], 1000)
     assert found.text == f"{HEADING}Path: 1.py\n(the file is empty)\n"
     assert found.shown == (PackedFile(1, "1.py", ()),)
 
 
-def test_notes_stand_below_and_are_escaped() -> None:
+def test_attached_notes_stand_below_and_are_escaped() -> None:
     found = render_attached([file(1, "x")], 1000, ["a\nb.py is private."])
     assert found.text.endswith("\tx\n(a\\nb.py is private.)\n")
     alone = render_attached([], 1000, ["It is private."])
     assert alone.text == f"{HEADING}(It is private.)\n"
 
 
-def test_notes_take_a_quarter_at_most() -> None:
+def test_attached_notes_take_a_quarter_at_most() -> None:
     notes = [f"{n}.py is private." for n in range(1000)]
     found = render_attached([file(1, *["x" * 80] * 100)], 2000, notes)
     assert 300 < found.text.count("is private") * len("(10.py is private.)\n") <= 500
@@ -136,12 +138,12 @@ def test_notes_take_a_quarter_at_most() -> None:
     assert len(found.text) <= 2000
 
 
-def test_a_few_long_lines_are_better_than_none() -> None:
+def test_attached_file_shows_a_few_long_lines_rather_than_none() -> None:
     found = render_attached([file(1, *["x" * 390] * 9)], 1000)
     assert found.shown == (PackedFile(1, "1.py", (Section(0, 1),)),)
 
 
-def test_a_file_without_room_is_named() -> None:
+def test_attached_file_without_room_is_named() -> None:
     files = [file(n, *["x" * 390] * 9) for n in range(3)]
     found = render_attached(files, 1000)
     assert found.shown == ()
@@ -155,7 +157,9 @@ def test_nothing_attached_is_no_text() -> None:
 
 
 @pytest.mark.parametrize(("limit", "most"), [(0, 1), (1000, 1), (20_000, 20)])
-def test_as_many_files_are_shown_as_there_is_room_for(limit: int, most: int) -> None:
+def test_attached_files_are_shown_as_long_as_there_is_room(
+    limit: int, most: int
+) -> None:
     assert max_attached(limit) == most
 
 
@@ -167,7 +171,7 @@ LINES = st.lists(
 
 
 @given(st.lists(LINES, max_size=6), st.integers(0, 4000))
-def test_no_answer_is_too_long_and_each_shows_the_start_of_its_file(
+def test_attached_files_fit_and_each_shows_its_start(
     contents: list[list[str]], limit: int
 ) -> None:
     files = [file(n, *lines) for n, lines in enumerate(contents)]
@@ -187,7 +191,7 @@ SECTIONS = st.lists(st.integers(0, 40), max_size=6, unique=True).map(sorted)
 
 
 @given(st.lists(LINES, max_size=4), SECTIONS, st.integers(0, 3000))
-def test_parts_and_starts_together_are_no_longer_than_they_may_be(
+def test_attached_parts_and_starts_together_fit(
     contents: list[list[str]], bounds: list[int], limit: int
 ) -> None:
     files = [file(n, *lines) for n, lines in enumerate(contents)]

@@ -53,14 +53,16 @@ def root(tmp_path: Path) -> Path:
     return project(tmp_path / "zoo", lion__py="def feed_lion(): pass\n")
 
 
-async def test_who_only_chats_gets_no_files(context: Context) -> None:
+async def test_code_context_of_a_user_who_only_chats_makes_no_files(
+    context: Context,
+) -> None:
     assert await context.find_unknown(BlobNames()) == UnknownBlobs()
     status = await context.status()
     assert (status.state, status.workspaces) == ("standby", ())
     assert not context.database.parent.exists()
 
 
-async def test_an_upload_is_known_and_found(context: Context) -> None:
+async def test_code_context_upload_is_known_and_found(context: Context) -> None:
     name = await context.keep("a.py", "lion")
     assert name == blob_name("a.py", b"lion")
     missing = await context.find_missing([name, bytes(32)])
@@ -73,14 +75,16 @@ async def test_an_upload_is_known_and_found(context: Context) -> None:
     assert await context.text_of("x") is None
 
 
-async def test_what_is_unknown_is_named_as_the_client_does(context: Context) -> None:
+async def test_code_context_names_unknown_blobs_as_the_client_does(
+    context: Context,
+) -> None:
     name = await context.keep("a.py", "lion")
     names = BlobNames("lost", (name, to_bytes("0" * 64), to_bytes("x")))
     unknown = await context.find_unknown(names)
     assert unknown == UnknownBlobs(("0" * 64, "x"), checkpoint_found=False)
 
 
-async def test_a_checkpoint_stands_for_its_names(context: Context) -> None:
+async def test_code_context_checkpoint_stands_for_its_names(context: Context) -> None:
     name = await context.keep("a.py", "lion")
     checkpoint = await context.checkpoint(BlobNames("", (name,)))
     assert checkpoint is not None
@@ -91,7 +95,7 @@ async def test_a_checkpoint_stands_for_its_names(context: Context) -> None:
     assert await context.checkpoint(BlobNames("lost")) is None
 
 
-async def test_workspaces_are_added_told_rebuilt_and_removed(
+async def test_code_context_workspaces_are_added_listed_rebuilt_and_removed(
     context: Context, root: Path
 ) -> None:
     added = await context.add(root)
@@ -113,7 +117,9 @@ async def test_workspaces_are_added_told_rebuilt_and_removed(
     assert not await context.remove(root)
 
 
-async def test_only_declared_folders_are_known(context: Context, root: Path) -> None:
+async def test_code_context_knows_only_declared_folders(
+    context: Context, root: Path
+) -> None:
     await context.add(root)
     with pytest.raises(BadRequest):
         await context.why(root.parent)
@@ -134,7 +140,9 @@ async def test_a_second_context_of_the_same_files_does_not_open(
     await two.close()
 
 
-async def test_it_opens_at_the_start_where_there_is_something(tmp_path: Path) -> None:
+async def test_code_context_opens_at_the_start_where_there_is_something(
+    tmp_path: Path,
+) -> None:
     one = Context(tmp_path / "data")
     await one.keep("a.py", "lion")
     await one.close()
@@ -157,7 +165,7 @@ async def test_a_chat_gets_the_code_it_is_about(context: Context) -> None:
 @pytest.mark.parametrize(
     ("path", "secret"), [("a.py", False), (".env", True), ("home/.ssh/id_rsa", True)]
 )
-def test_a_file_of_secrets_is_told_by_its_name(
+def test_code_context_tells_a_secret_file_by_its_name(
     tmp_path: Path, path: str, secret: bool
 ) -> None:
     assert Context(tmp_path).is_secret(path) is secret

@@ -17,29 +17,29 @@ PRICE = commit("Round prices", "ferry/prices.py")
 OTHER = commit("Spelling", "README.md")
 
 
-def test_words_of_messages_and_of_paths_count() -> None:
+def test_commit_search_counts_words_of_messages_and_paths() -> None:
     assert rank_commits([OTHER, FERRY, PRICE], {"ferri": 1.0, "ticket": 1.0}) == [
         FERRY,
         PRICE,
     ]
 
 
-def test_a_rare_word_says_more_than_a_common_one() -> None:
+def test_commit_search_weighs_rare_words_more() -> None:
     given = [commit("common"), commit("common"), commit("rare")]
     assert rank_commits(given, {"common": 1.0, "rare": 1.0})[0] == given[2]
 
 
-def test_among_equals_the_newest_comes_first() -> None:
+def test_commit_search_prefers_the_newest_of_equals() -> None:
     newest, older = commit("lion", time=2 * DAY), commit("lion", time=DAY)
     assert rank_commits([newest, older], {"lion": 1.0}) == [newest, older]
 
 
-def test_there_is_a_limit() -> None:
+def test_commit_search_is_limited() -> None:
     assert len(rank_commits([commit("lion")] * 50, {"lion": 1.0}, 7)) == 7
 
 
 @pytest.mark.parametrize("query", [{}, {"none": 1.0}])
-def test_nothing_fits_nothing(query: dict[str, float]) -> None:
+def test_commit_search_without_a_match_gives_nothing(query: dict[str, float]) -> None:
     assert rank_commits([FERRY, OTHER], query) == []
 
 
@@ -53,7 +53,7 @@ def test_a_commit_is_shown_with_its_day_subject_and_files() -> None:
     )
 
 
-def test_many_files_are_counted() -> None:
+def test_commit_search_shows_the_number_of_further_files() -> None:
     text = render_commits(
         [commit("x", *(f"{n}.py" for n in range(9)), touched=30)], 999
     )
@@ -71,14 +71,14 @@ def test_only_whole_commits_are_shown() -> None:
 
 
 @pytest.mark.parametrize("time", [-1, 0, 2**40])
-def test_an_odd_date_and_an_odd_name_do_no_harm(time: int) -> None:
+def test_commit_search_with_an_odd_date_and_name(time: int) -> None:
     text = render_commits([commit("a\x1b[31m", "new\nline", time=time)], 1000)
     assert "\x1b" not in text
     assert "  new\\nline\n" in text
     assert render_commits([commit("")], 1000).startswith("The following commits")
 
 
-def test_a_key_in_a_message_is_masked() -> None:
+def test_commit_search_masks_a_key_in_a_message() -> None:
     key = "ghp_" + "a1B2" * 9
     text = render_commits([commit(f"Try {key}\npassword = 'hunter22!x'", "a.py")], 999)
     assert key not in text
@@ -88,7 +88,7 @@ def test_a_key_in_a_message_is_masked() -> None:
 
 @pytest.mark.case("B116")
 @pytest.mark.parametrize("above", ["", "Add the key\n\n", "Key:\n\n    "])
-def test_a_private_key_over_several_lines_of_a_message_is_masked(above: str) -> None:
+def test_commit_search_masks_a_private_key_over_several_lines(above: str) -> None:
     body = ["MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"] * 3
     lines = ["-----BEGIN PRIVATE KEY-----", *body, "-----END PRIVATE KEY-----", "It."]
     text = render_commits([commit(above + "\n".join(lines))], 2000)
@@ -98,6 +98,6 @@ def test_a_private_key_over_several_lines_of_a_message_is_masked(above: str) -> 
 
 
 @pytest.mark.case("B116")
-def test_a_password_without_quotes_in_a_message_is_masked() -> None:
+def test_commit_search_masks_a_password_without_quotes() -> None:
     text = render_commits([commit("New login\n\npassword: hunter2hunter2")], 999)
     assert "    password: [redacted]\n" in text

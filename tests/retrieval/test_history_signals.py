@@ -14,7 +14,7 @@ def scores(signals: HistorySignals | JoinedSignals, text: str) -> dict[str, floa
     return signals.text_scores(parse_query(text).terms)
 
 
-def test_a_file_is_found_by_the_words_of_its_commits() -> None:
+def test_history_signal_finds_a_file_by_the_words_of_its_commits() -> None:
     signals = HistorySignals(
         history(("retry on timeout", "a.py"), ("colour", "b.py")), "ab"
     )
@@ -25,7 +25,7 @@ def test_a_file_is_found_by_the_words_of_its_commits() -> None:
     assert list(scores(signals, "the timeouts")) == ["a.py"]
 
 
-def test_a_commit_of_few_files_says_more_about_each() -> None:
+def test_history_signal_of_a_commit_of_few_files_is_stronger() -> None:
     signals = HistorySignals(
         history(("retry", "a"), ("retry", "b c d e")), ["a", "b", "c", "d", "e", "f"]
     )
@@ -33,26 +33,26 @@ def test_a_commit_of_few_files_says_more_about_each() -> None:
     assert found["a"] > found["b"] == found["c"]
 
 
-def test_files_that_are_gone_do_not_count() -> None:
+def test_history_signal_ignores_files_that_are_gone() -> None:
     commits = history(("retry", "a gone"), ("retry", "gone"))
     signals = HistorySignals(commits, ["a"])
     assert set(scores(signals, "retry")) == {"a"}
     assert signals.cochange({"a": 1.0, "gone": 1.0}) == {}
 
 
-def test_a_commit_of_too_many_files_says_nothing() -> None:
+def test_history_signal_ignores_a_commit_of_too_many_files() -> None:
     large = Commit("0" * 40, 0, "retry", ("a", "b"), 31)
     signals = HistorySignals(CommitHistory("0" * 40, (large,)), ["a", "b"])
     assert scores(signals, "retry") == {}
     assert signals.cochange({"a": 1.0}) == {}
 
 
-def test_task_words_of_messages_do_not_count() -> None:
+def test_history_signal_ignores_task_words_of_messages() -> None:
     signals = HistorySignals(history(("fix the file", "a")), ["a"])
     assert scores(signals, "fix the file") == {}
 
 
-def test_a_rare_word_and_a_weighty_word_count_more() -> None:
+def test_history_signal_weighs_rare_and_important_words_more() -> None:
     commits = [("common", f"f{n}") for n in range(9)]
     signals = HistorySignals(
         history(*commits, ("common", "a"), ("rare", "b")),
@@ -64,7 +64,7 @@ def test_a_rare_word_and_a_weighty_word_count_more() -> None:
     assert half["b"] == pytest.approx(signals.text_scores({"rare": 1.0})["b"] / 2)
 
 
-def test_a_file_passes_a_tenth_on_to_those_it_changed_with() -> None:
+def test_history_signal_passes_a_tenth_on_to_files_changed_together() -> None:
     signals = HistorySignals(
         history(("x", "a b"), ("x", "a b"), ("x", "a c"), ("x", "d")), "abcd"
     )
@@ -72,7 +72,7 @@ def test_a_file_passes_a_tenth_on_to_those_it_changed_with() -> None:
     assert found == pytest.approx({"b": 0.2, "c": 0.1})
 
 
-def test_gains_of_several_files_add_up() -> None:
+def test_history_signal_gains_of_several_files_add_up() -> None:
     signals = HistorySignals(history(("x", "a c"), ("x", "b c")), "abc")
     assert signals.cochange({"a": 1.0, "b": 1.0}) == pytest.approx({"c": 0.2})
 
@@ -93,7 +93,7 @@ def test_joined_signals_speak_of_whole_paths() -> None:
     assert scores(JoinedSignals({}), "retry") == {}
 
 
-def test_no_gain_exceeds_what_was_passed_on() -> None:
+def test_history_signal_gain_never_exceeds_what_was_passed_on() -> None:
     draw = random.Random(7)
     names = [f"f{n}" for n in range(12)]
     commits = [

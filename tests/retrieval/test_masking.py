@@ -78,7 +78,7 @@ KEYS = [
         ("Authorization: Basic dXNlcjpwYXNz", f"Authorization: Basic {MARK}"),
     ],
 )  # fmt: skip
-def test_what_looks_like_a_secret_is_masked(line: str, shown: str) -> None:
+def test_masking_hides_what_looks_like_a_secret(line: str, shown: str) -> None:
     assert mask(line) == shown
 
 
@@ -86,7 +86,7 @@ def test_what_looks_like_a_secret_is_masked(line: str, shown: str) -> None:
 @pytest.mark.parametrize("frame", ["{}", "key = '{}'", "# {} (old)", "f({}, 1)"])
 @pytest.mark.parametrize("path", ["a.py", "a.yml", ""])
 @pytest.mark.parametrize("key", KEYS)
-def test_keys_of_well_known_shapes_are_masked(key: str, path: str, frame: str) -> None:
+def test_masking_hides_keys_of_known_formats(key: str, path: str, frame: str) -> None:
     assert mask(frame.replace("{}", key), path=path) == frame.replace("{}", MARK)
 
 
@@ -104,7 +104,7 @@ def test_keys_of_well_known_shapes_are_masked(key: str, path: str, frame: str) -
     ],
 )
 @pytest.mark.parametrize("path", ["a.yml", "A.PROPERTIES", "b/Dockerfile", ""])
-def test_values_without_quotes_are_masked_where_they_are_usual(
+def test_masking_hides_values_without_quotes_where_they_are_usual(
     line: str, shown: str, path: str
 ) -> None:
     assert mask(line, path=path) == shown
@@ -112,13 +112,13 @@ def test_values_without_quotes_are_masked_where_they_are_usual(
 
 @pytest.mark.case("B116")
 @pytest.mark.parametrize("quote", ['"', "'", ""])
-def test_a_key_of_aws_with_one_digit_is_masked(quote: str) -> None:
+def test_masking_hides_an_aws_key_with_one_digit(quote: str) -> None:
     line = "aws_secret_access_key = "
     assert mask(line + quote + AWS + quote) == line + quote + MARK + quote
 
 
 @pytest.mark.case("B116")
-def test_a_password_in_an_element_is_masked() -> None:
+def test_masking_hides_a_password_in_an_xml_element() -> None:
     line = "<server><password>hunter2hunter2</password></server>"
     assert mask(line, path="pom.xml") == line.replace("hunter2hunter2", MARK)
 
@@ -151,7 +151,7 @@ def test_a_password_in_an_element_is_masked() -> None:
         "assert secret == other_secret",
     ],
 )
-def test_ordinary_code_stays(line: str) -> None:
+def test_masking_leaves_ordinary_code(line: str) -> None:
     assert mask(line) == line
 
 
@@ -203,14 +203,14 @@ def test_ordinary_code_stays(line: str) -> None:
         'expr: count_over_time(|~ "http(s?)://(\\w+):(\\w+)@")',
     ],
 )
-def test_code_that_speaks_of_passwords_stays_in_every_kind_of_file(
+def test_masking_leaves_code_about_passwords_in_every_language(
     line: str, path: str
 ) -> None:
     assert mask(line, path=path) == line
 
 
 @pytest.mark.case("B116")
-def test_an_unquoted_name_in_code_is_no_password() -> None:
+def test_masking_leaves_an_unquoted_name_in_code() -> None:
     assert mask("password = hunter2hunter2", path="a.py") == "password = hunter2hunter2"
 
 
@@ -234,28 +234,28 @@ PGP = "-----BEGIN PGP PRIVATE KEY BLOCK-----"
         (["-----BEGIN CERTIFICATE-----", LINE], set()),
     ],
 )
-def test_the_body_of_a_private_key_is_masked(
+def test_masking_hides_the_body_of_a_private_key(
     lines: list[str], hidden: set[int]
 ) -> None:
     expected = [MARK if n in hidden else line for n, line in enumerate(lines)]
     assert mask_lines(lines) == expected
 
 
-def test_a_key_that_began_above_what_is_shown_is_masked() -> None:
+def test_masking_hides_a_private_key_that_began_above() -> None:
     lines = ["a", BEGIN, LINE, LINE, LINE, END, "b"]
     assert mask_lines(lines, 3, 4) == [MARK, MARK]
     assert mask_lines(lines, 6, 99) == ["b"]
 
 
 @given(st.lists(st.text(st.sampled_from("ab1=\"' -:/\n.")), max_size=20))
-def test_there_are_as_many_lines_as_before(lines: list[str]) -> None:
+def test_masking_keeps_the_number_of_lines(lines: list[str]) -> None:
     assert len(mask_lines(lines)) == len(lines)
     for first in range(len(lines)):
         assert mask_lines(lines, first) == mask_lines(lines)[first:]
 
 
 @given(st.text(), st.text())
-def test_a_key_in_any_line_is_masked(before: str, after: str) -> None:
+def test_masking_hides_a_key_in_any_line(before: str, after: str) -> None:
     assert A40 not in mask(f"{before} sk-{A40} {after}")
 
 
@@ -265,11 +265,11 @@ def test_a_key_in_any_line_is_masked(before: str, after: str) -> None:
      "password   ", "/", "+", "-", "=", '"', "bearer ", "sk_live_", "glpat-a.", "SG.a",
      "password: a1", "<password>", "token: 'a.b1", "a1(|[", "A1b"],
 )  # fmt: skip
-def test_the_time_is_linear_in_the_line(piece: str) -> None:
+def test_masking_takes_linear_time(piece: str) -> None:
     check_linear(lambda size: mask(f"password{piece * size}!"), 1000)
     check_linear(lambda size: mask(f"password: {piece * size}", path="a.yml"), 1000)
     check_linear(lambda size: mask_lines([BEGIN, f"{piece * size}!"]), 1000)
 
 
-def test_of_a_long_line_only_the_start_is_masked_and_kept() -> None:
+def test_masking_keeps_only_the_start_of_a_long_line() -> None:
     assert mask("x" * 40_000_000) == "x" * 4096

@@ -25,31 +25,31 @@ def order(found: MatchCollector, names: frozenset[Kind] = frozenset()) -> list[s
     return [file.path for file in rank_by_rarity(found, names)]
 
 
-def test_a_rare_word_counts_more() -> None:
+def test_matches_of_a_rare_word_count_more() -> None:
     found = found_in(rare="b.py", common="a.py c.py d.py e.py f.py")
     assert order(found) == ["b.py", "a.py", "c.py", "d.py", "e.py", "f.py"]
 
 
-def test_more_words_and_more_lines_count_more() -> None:
+def test_matches_of_more_words_and_lines_count_more() -> None:
     found = found_in(one="a.py b.py b.py c.py", two="c.py")
     assert order(found) == ["c.py", "b.py", "a.py"]
 
 
-def test_a_word_seen_in_part_counts_as_common() -> None:
+def test_matches_of_a_word_seen_in_part_count_as_common() -> None:
     found = found_in(the="a.py", zebra="b.py c.py")
     assert order(found)[0] == "a.py"
     found.common.add("the")
     assert order(found) == ["b.py", "c.py", "a.py"]
 
 
-def test_kinds_weigh_as_in_the_index() -> None:
+def test_matches_weigh_kinds_of_files_like_the_index() -> None:
     found = found_in(zebra="tests/a.py docs/a.md z.py")
     assert order(found) == ["z.py", "tests/a.py", "docs/a.md"]
     lifted = rank_by_rarity(found, frozenset({Kind.DOC}))
     assert [file.path for file in lifted] == ["z.py", "docs/a.md", "tests/a.py"]
 
 
-def test_lines_stand_in_order_cut_and_not_too_many() -> None:
+def test_matches_have_ordered_truncated_and_few_lines() -> None:
     found = MatchCollector()
     for number in reversed(range(LINES_A_FILE + 9)):
         found.add("x", "a.py", number, "x" * 9000)
@@ -59,7 +59,7 @@ def test_lines_stand_in_order_cut_and_not_too_many() -> None:
     assert {len(line.text) for line in file.lines} == {400}
 
 
-def test_nothing_found_is_nothing_ranked() -> None:
+def test_matches_of_nothing_rank_nothing() -> None:
     assert rank_by_rarity(MatchCollector()) == ()
     assert to_ranked([]) == ([], {})
 
@@ -73,7 +73,7 @@ def test_nothing_found_is_nothing_ranked() -> None:
         (list(range(40)), [(0, 29), (26, 41)]),
     ],
 )
-def test_lines_near_each_other_are_one_chunk(
+def test_matches_near_each_other_are_one_chunk(
     numbers: list[int], spans: list[tuple[int, int]]
 ) -> None:
     found = MatchCollector()
@@ -83,7 +83,7 @@ def test_lines_near_each_other_are_one_chunk(
     assert [(span.first, span.last) for span in of[0]] == spans
 
 
-def test_the_chunk_with_most_lines_is_the_best() -> None:
+def test_matches_make_the_chunk_with_most_lines_the_best() -> None:
     found = MatchCollector()
     for number in (3, 50, 51, 52):
         found.add("x", "a.py", number, "x")

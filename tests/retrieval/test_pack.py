@@ -29,7 +29,7 @@ def packed(
     return pack(ranked, of.__getitem__, limit)
 
 
-def test_the_best_file_is_shown_at_length_and_a_good_second_gets_in() -> None:
+def test_pack_shows_the_best_file_at_length_and_a_good_second() -> None:
     files = [
         ranked_file(1, 10.0, [(0, 5.0), (2, 4.9), (4, 4.8)]),
         ranked_file(2, 9.5, [(1, 3.0), (3, 0.5)]),
@@ -44,13 +44,13 @@ def test_the_best_file_is_shown_at_length_and_a_good_second_gets_in() -> None:
     assert found.others == ("03.py",)
 
 
-def test_files_stand_in_the_order_of_their_rank() -> None:
+def test_pack_orders_files_by_rank() -> None:
     files = [ranked_file(n, 10.0 - n, [(0, 1.0)]) for n in range(1, 5)]
     found = packed(files, {n: spans(100) for n in range(1, 5)})
     assert [file.blob_id for file in found.files] == [1, 2, 3, 4]
 
 
-def test_a_chunk_that_does_not_fit_makes_room_for_one_that_does() -> None:
+def test_pack_replaces_a_chunk_that_does_not_fit_by_one_that_does() -> None:
     files = [
         ranked_file(1, 10.0, [(0, 5.0), (2, 4.0)]),
         ranked_file(2, 8.0, [(0, 5.0)]),
@@ -59,32 +59,32 @@ def test_a_chunk_that_does_not_fit_makes_room_for_one_that_does() -> None:
     assert [f.blob_id for f in packed(files, of, 1200).files] == [1, 2]
 
 
-def test_the_first_chunk_is_taken_even_where_it_does_not_fit() -> None:
+def test_pack_takes_the_first_chunk_even_if_it_does_not_fit() -> None:
     files = [ranked_file(1, 10.0, [(0, 5.0)]), ranked_file(2, 9.0, [(0, 5.0)])]
     found = packed(files, {1: spans(9000), 2: spans(9000)}, 500)
     assert [f.blob_id for f in found.files] == [1]
     assert found.others == ("02.py",)
 
 
-def test_a_file_of_history_alone_shows_its_first_span() -> None:
+def test_pack_shows_the_first_span_of_a_file_found_by_history() -> None:
     found = packed([ranked_file(1, 1.0)], {1: spans(100, 100)})
     assert found.files[0].sections == (Section(0, 9),)
 
 
 @pytest.mark.parametrize("of", [[], spans(100)])
-def test_a_chunk_that_is_no_more_is_passed_over(of: list[Span]) -> None:
+def test_pack_skips_a_chunk_that_is_gone(of: list[Span]) -> None:
     found = packed([ranked_file(1, 1.0, [(3, 1.0)])], {1: of})
     assert found == Packed((), ("01.py",))
 
 
-def test_sixteen_files_are_shown_and_sixteen_more_are_named() -> None:
+def test_pack_shows_sixteen_files_and_names_sixteen_more() -> None:
     files = [ranked_file(n, 100.0 - n, [(0, 1.0)]) for n in range(50)]
     found = packed(files, {n: spans(10) for n in range(50)}, 80_000)
     assert [file.blob_id for file in found.files] == list(range(16))
     assert found.others == tuple(f"{n:02}.py" for n in range(16, 32))
 
 
-def test_nothing_ranked_is_nothing_shown() -> None:
+def test_pack_of_nothing_shows_nothing() -> None:
     assert packed([], {}) == Packed((), ())
 
 
@@ -99,7 +99,7 @@ def test_nothing_ranked_is_nothing_shown() -> None:
         ([(0, 9), (2, 4)], [(0, 9)]),
     ],
 )
-def test_sections_a_few_lines_apart_become_one(
+def test_pack_joins_sections_a_few_lines_apart(
     given_spans: list[tuple[int, int]], expected: list[tuple[int, int]]
 ) -> None:
     found = merge_spans(Section(*span) for span in given_spans)

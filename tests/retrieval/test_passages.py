@@ -65,7 +65,7 @@ def shown_parts(text: str, path: str) -> Iterator[list[str]]:
                 yield [row.partition("\t")[2] for row in run.split("\n")[:-1]]
 
 
-async def test_a_question_finds_code_of_its_set_alone(tmp_path: Path) -> None:
+async def test_passages_come_from_the_blob_set_alone(tmp_path: Path) -> None:
     async with engine(tmp_path / "e") as made:
         names = await upload(made, {"lion.py": LION, "bear.py": BEAR, "x.py": LION})
         found = await find(made, "feed_lion", names["lion.py"], names["bear.py"])
@@ -76,7 +76,7 @@ async def test_a_question_finds_code_of_its_set_alone(tmp_path: Path) -> None:
     assert found.unknown == ()
 
 
-async def test_attached_files_come_first_and_stand_there_once(tmp_path: Path) -> None:
+async def test_passages_of_attached_files_come_first_and_once(tmp_path: Path) -> None:
     async with engine(tmp_path / "e") as made:
         names = await upload(made, {"lion.py": LION, "bear.py": BEAR, "emu.py": "emu"})
         lion, bear, emu = names.values()
@@ -91,7 +91,9 @@ async def test_attached_files_come_first_and_stand_there_once(tmp_path: Path) ->
     ]  # fmt: skip
 
 
-async def test_another_version_of_an_attached_file_is_not_shown(tmp_path: Path) -> None:
+async def test_passages_leave_out_another_version_of_an_attached_file(
+    tmp_path: Path,
+) -> None:
     async with engine(tmp_path / "e") as made:
         old = await upload(made, {"lion.py": LION})
         new = await upload(made, {"lion.py": LION.replace("meat", "hay")})
@@ -113,7 +115,7 @@ LARGE = f"{MUCH}# this explains the file\n{LION}"
         ("What of the xylophone?", SearchMode.AUTO, False),
     ],
 )
-async def test_of_a_large_attached_file_the_right_part_is_shown_or_the_start(
+async def test_passages_of_a_large_attached_file_are_its_best_part_or_its_start(
     tmp_path: Path, question: str, mode: SearchMode, is_asked_for: bool
 ) -> None:
     async with engine(tmp_path / "e") as made:
@@ -128,7 +130,7 @@ async def test_of_a_large_attached_file_the_right_part_is_shown_or_the_start(
     assert told == parts
 
 
-async def test_each_large_attached_file_shows_its_own_part(tmp_path: Path) -> None:
+async def test_passages_of_each_large_attached_file_are_its_own(tmp_path: Path) -> None:
     files = {"zoo.py": LARGE, "pen.py": MUCH + LARGE.replace("meat", "hay")}
     async with engine(tmp_path / "e") as made:
         names = tuple((await upload(made, files)).values())
@@ -141,7 +143,9 @@ async def test_each_large_attached_file_shows_its_own_part(tmp_path: Path) -> No
     assert "    return 'hay'" in pen
 
 
-async def test_attached_files_need_neither_a_set_nor_an_index(tmp_path: Path) -> None:
+async def test_passages_of_attached_files_need_neither_a_set_nor_an_index(
+    tmp_path: Path,
+) -> None:
     workers = InlineWorkers()
     async with engine(tmp_path / "e", workers=workers) as made:
         workers.gate.clear()
@@ -151,7 +155,9 @@ async def test_attached_files_need_neither_a_set_nor_an_index(tmp_path: Path) ->
     assert found.chunks == ((name.hex(), 0, 5),)
 
 
-async def test_unknown_names_are_told_once_and_known_ones_never(tmp_path: Path) -> None:
+async def test_passages_report_unknown_names_once_and_known_ones_never(
+    tmp_path: Path,
+) -> None:
     odd = to_bytes("odd/../name")
     async with engine(tmp_path / "e") as made:
         names = await upload(made, {"lion.py": LION, "a.bin": "\0", "b.py": ""})
@@ -162,21 +168,23 @@ async def test_unknown_names_are_told_once_and_known_ones_never(tmp_path: Path) 
     assert "Path: b.py\n(the file is empty)\n" in found.text
 
 
-async def test_a_name_that_only_a_checkpoint_told_of_is_unknown(tmp_path: Path) -> None:
+async def test_passages_report_a_name_that_only_a_checkpoint_holds(
+    tmp_path: Path,
+) -> None:
     async with engine(tmp_path / "e") as made:
         await made.uploads.checkpoint("", [MISSING], [])
         found = await find(made, guided=(MISSING,))
     assert found == CodeContextBlock(unknown=(MISSING.hex(),))
 
 
-async def test_an_unknown_checkpoint_is_told(tmp_path: Path) -> None:
+async def test_passages_report_an_unknown_checkpoint(tmp_path: Path) -> None:
     async with engine(tmp_path / "e") as made:
         wanted = CodeQuestion("lion", BlobNames("lost"))
         found = await PassageFinder(made, Ranker(made)).find(wanted, 20_000)
     assert found == CodeContextBlock(checkpoint_found=False)
 
 
-async def test_a_file_that_changed_on_disk_is_asked_for(tmp_path: Path) -> None:
+async def test_passages_request_a_file_that_changed_on_disk(tmp_path: Path) -> None:
     root = project(tmp_path / "zoo", lion__py=LION)
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
@@ -189,9 +197,7 @@ async def test_a_file_that_changed_on_disk_is_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [".env", "deploy/id_rsa", "x/credentials.json"])
-async def test_secret_files_are_never_shown_however_they_came(
-    tmp_path: Path, path: str
-) -> None:
+async def test_passages_never_show_secret_files(tmp_path: Path, path: str) -> None:
     text = "LION_PASSWORD = hunter2-feed-lion\n"
     async with engine(tmp_path / "e", allow_secret=[path]) as made:
         names = await upload(made, {path: text})
@@ -207,7 +213,7 @@ async def test_secret_files_are_never_shown_however_they_came(
     assert f"({path} is attached too, but not shown: its name is " in found.text
 
 
-async def test_secrets_in_shown_lines_are_masked(tmp_path: Path) -> None:
+async def test_passages_mask_secrets(tmp_path: Path) -> None:
     key = "sk-abcdef1234567890abcdef"
     async with engine(tmp_path / "e") as made:
         names = await upload(
@@ -233,7 +239,7 @@ async def test_passages_are_as_long_as_they_may_be_at_most(
             assert length * 0.5 < len(found.text) <= length
 
 
-async def test_not_one_character_is_too_much(tmp_path: Path) -> None:
+async def test_passages_stay_within_the_limit_to_the_character(tmp_path: Path) -> None:
     text = "".join(f"def feed_lion_{n:03}(): pass\n" for n in range(200))
     async with engine(tmp_path / "e") as made:
         lion, bear = (await upload(made, {"lion.py": text, "bear.py": BEAR})).values()
@@ -245,7 +251,7 @@ async def test_not_one_character_is_too_much(tmp_path: Path) -> None:
     assert FOUND in found.text
 
 
-async def test_beyond_what_there_is_room_for_files_are_counted(tmp_path: Path) -> None:
+async def test_passages_count_files_without_room(tmp_path: Path) -> None:
     async with engine(tmp_path / "e") as made:
         await made.uploads.checkpoint("", [MISSING], [])
         names = await upload(made, {"lion.py": LION, "bear.py": BEAR, "emu.py": "emu"})
@@ -259,7 +265,9 @@ async def test_beyond_what_there_is_room_for_files_are_counted(tmp_path: Path) -
     assert found.unknown == (MISSING.hex(),)
 
 
-async def test_a_file_that_is_not_kept_is_not_asked_for_again(tmp_path: Path) -> None:
+async def test_passages_do_not_request_a_file_again_that_is_not_kept(
+    tmp_path: Path,
+) -> None:
     async with engine(tmp_path / "e") as made:
         names = await upload(made, {"big.py": "x" * (2**20 + 1)})
         found = await find(made, "Why?", guided=tuple(names.values()))
@@ -270,7 +278,7 @@ async def test_a_file_that_is_not_kept_is_not_asked_for_again(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("question", ["Why?", "What is this, and why?", "???", "..."])
-async def test_a_question_without_a_telling_word_finds_nothing(
+async def test_passages_of_a_question_without_a_significant_word_are_none(
     tmp_path: Path, question: str
 ) -> None:
     async with engine(tmp_path / "e") as made:
@@ -278,7 +286,7 @@ async def test_a_question_without_a_telling_word_finds_nothing(
         assert await find(made, question, *names.values()) == CodeContextBlock()
 
 
-async def test_without_the_index_attached_files_are_all(tmp_path: Path) -> None:
+async def test_passages_without_the_index_are_attached_files(tmp_path: Path) -> None:
     async with engine(tmp_path / "e") as made:
         lion, bear = (await upload(made, {"lion.py": LION, "bear.py": BEAR})).values()
         mode = SearchMode.RIPGREP
@@ -296,7 +304,7 @@ class BrokenRanker(Ranker):
         raise IndexFailed("The index is damaged.")
 
 
-async def test_a_damaged_index_leaves_attached_files_and_what_is_unknown(
+async def test_passages_with_a_damaged_index_are_attached_files(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with engine(tmp_path / "e") as made:
@@ -318,14 +326,14 @@ class SlowRanker(Ranker):
         await asyncio.Event().wait()
 
 
-async def test_a_chat_does_not_wait_for_ever(tmp_path: Path) -> None:
+async def test_passages_have_a_deadline(tmp_path: Path) -> None:
     async with engine(tmp_path / "e") as made:
         finder = PassageFinder(made, SlowRanker(made), seconds=0.01)
         with pytest.raises(NotReady, match=r"No code was found in 0\.01 s"):
             await finder.find(CodeQuestion("lion", BlobNames("", (MISSING,))), 1000)
 
 
-async def test_the_clients_names_are_told(tmp_path: Path) -> None:
+async def test_passages_use_the_clients_names(tmp_path: Path) -> None:
     alias, other = b"\0" * 33 + b"mine", b"\1" * 32
     async with engine(tmp_path / "e") as made:
         await made.uploads.upload(
@@ -349,7 +357,7 @@ ODD = ["lion = 'é😀北'", "\u2028 lion \x0b\x85", "", "  ", "e\u0301 lion", "
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("last", [True, False])
 @pytest.mark.parametrize("guided", [True, False])
-async def test_chunks_are_those_characters_of_the_clients_text(
+async def test_passages_offsets_are_characters_of_the_clients_text(
     tmp_path: Path, mark: str, end: str, last: bool, guided: bool
 ) -> None:
     lines = [f"{ODD[n % len(ODD)]}#{n}" for n in range(300)]
@@ -368,7 +376,7 @@ async def test_chunks_are_those_characters_of_the_clients_text(
             assert mine.rpartition("#")[2] == theirs.rpartition("#")[2]
 
 
-async def test_files_of_a_workspace_are_found_by_name_too(
+async def test_passages_find_files_of_a_workspace_by_name(
     tmp_path: Path,
 ) -> None:
     root = project(tmp_path / "zoo", lion__py=LION)

@@ -25,15 +25,15 @@ from byok.retrieval.query import parse_query
         ("NEAR(x) AND *", {"near": 1}),
     ],
 )  # fmt: skip
-def test_a_request_becomes_terms(text: str, terms: dict[str, float]) -> None:
+def test_query_becomes_terms(text: str, terms: dict[str, float]) -> None:
     assert dict(parse_query(text).terms) == terms
 
 
-def test_terms_stand_in_the_order_of_the_request() -> None:
+def test_query_terms_stand_in_the_order_of_the_request() -> None:
     assert list(parse_query("zebra add apple").terms) == ["zebra", "add", "appl"]
 
 
-def test_parts_are_the_words_without_whole_names() -> None:
+def test_query_parts_are_the_words_without_whole_names() -> None:
     assert parse_query("loadConfig").parts == {"load", "config"}
 
 
@@ -52,11 +52,11 @@ def test_parts_are_the_words_without_whole_names() -> None:
         ("login", set()),
     ],
 )
-def test_a_request_names_kinds_of_files(text: str, kinds: set[Kind]) -> None:
+def test_query_names_kinds_of_files(text: str, kinds: set[Kind]) -> None:
     assert parse_query(text).names == kinds
 
 
-def test_of_many_terms_those_that_say_most_are_kept() -> None:
+def test_query_keeps_the_most_significant_terms() -> None:
     many = " ".join(f"word{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(60))
     text = f"add fix file {many} lastWord finalWord endWord trueName oneMore"
     terms = parse_query(text).terms
@@ -65,12 +65,12 @@ def test_of_many_terms_those_that_say_most_are_kept() -> None:
     assert not {"add", "fix", "file"} & set(terms)
 
 
-def test_what_lies_behind_ten_thousand_characters_is_not_read() -> None:
+def test_query_is_read_up_to_ten_thousand_characters() -> None:
     assert dict(parse_query("x " * 5000 + "zebra").terms) == {}
     assert parse_query("x " * 4990 + "zebra").terms
 
 
-def test_a_name_beyond_64_characters_is_no_term() -> None:
+def test_query_drops_a_name_beyond_64_characters() -> None:
     assert set(parse_query("a" * 65 + " " + "b" * 64).terms) == {"b" * 64}
 
 
@@ -82,7 +82,7 @@ def test_a_name_beyond_64_characters_is_no_term() -> None:
         st.sampled_from(["漢" * 100_000, "a" * 100_000, "a_B" * 40_000, "\x00" * 99]),
     )
 )
-def test_any_request_becomes_at_most_64_short_terms(text: str) -> None:
+def test_query_of_any_text_has_at_most_64_short_terms(text: str) -> None:
     query = parse_query(text)
     assert len(query.terms) <= 64
     assert all(0 < len(term.removeprefix("=")) <= 64 for term in query.terms)

@@ -40,7 +40,7 @@ def order(files: list[RankedFile]) -> list[str]:
     return [file.path for file in files]
 
 
-def test_a_file_is_the_sum_of_its_five_best_chunks_halving() -> None:
+def test_rank_of_a_file_sums_its_five_best_chunks_with_halving_weights() -> None:
     [file] = ranked({"a.py": [1, 16, 2, 8, 4, 1, 1]})
     assert file.score == 16 + 4 + 1 + 0.25 + 0.0625
     assert [c.ordinal for c in file.chunks] == [1, 3, 4, 2, 0, 5, 6]
@@ -65,7 +65,7 @@ def test_a_file_is_the_sum_of_its_five_best_chunks_halving() -> None:
         ("a.py", "test zebra", 1.0),
     ],
 )
-def test_kinds_of_files_weigh_less_unless_asked_for(
+def test_rank_lowers_kinds_of_files_unless_requested(
     path: str, text: str, factor: float
 ) -> None:
     [file] = ranked({path: [10]}, text)
@@ -73,7 +73,7 @@ def test_kinds_of_files_weigh_less_unless_asked_for(
     assert file.reasons.kind == factor
 
 
-def test_every_kind_has_a_factor() -> None:
+def test_rank_has_a_factor_for_every_kind() -> None:
     for kind in Kind:
         assert 0 < kind_factor(kind) <= kind_factor(kind, frozenset(Kind)) <= 1
 
@@ -91,32 +91,32 @@ def test_every_kind_has_a_factor() -> None:
         ("_.py", 0),
     ],
 )
-def test_a_name_that_was_asked_for_adds_a_tenth_of_the_best(
+def test_rank_adds_a_tenth_of_the_best_for_a_requested_name(
     path: str, share: float
 ) -> None:
     found = {file.path: file for file in ranked({"best.py": [20], path: [10]})}
     assert found[path].reasons.name == pytest.approx(2 * share)
 
 
-def test_equal_scores_stand_by_path_whatever_the_order_of_chunks() -> None:
+def test_rank_orders_equal_scores_by_path() -> None:
     paths = ["b.py", "c.py", "a.py"]
     for some in itertools.permutations(paths):
         assert order(ranked({path: [1.5, 1.5] for path in some})) == sorted(paths)
 
 
-def test_blobs_outside_the_view_are_left_out() -> None:
+def test_rank_leaves_out_blobs_outside_the_view() -> None:
     chunks = [ChunkScore(1, 0, 5.0), ChunkScore(2, 0, 4.0)]
     entry = FileEntry(2, "a.py", Kind.CODE)
     found = rank(chunks, {2: entry}.get, parse_query("x"))
     assert order(found) == ["a.py"]
 
 
-def test_nothing_found_is_an_empty_list() -> None:
+def test_rank_of_nothing_is_an_empty_list() -> None:
     assert ranked({}) == []
     assert rank([], lambda _: None, parse_query("")) == []
 
 
-def test_history_lifts_files_and_brings_some_in() -> None:
+def test_rank_is_raised_by_history() -> None:
     signals = HistorySignals(
         history(("zebra stripes", "b.py only.py"), ("else", "a.py")),
         ["a.py", "b.py", "only.py", "tests/c.py"],
@@ -127,7 +127,7 @@ def test_history_lifts_files_and_brings_some_in() -> None:
     assert found[2].reasons.history > 0
 
 
-def test_companions_of_the_best_files_gain() -> None:
+def test_rank_is_raised_for_companions_of_the_best_files() -> None:
     signals = HistorySignals(
         history(("x", "a.py c.py"), ("x", "a.py new.py")),
         ["a.py", "b.py", "c.py", "new.py"],
@@ -142,12 +142,12 @@ def test_companions_of_the_best_files_gain() -> None:
         assert file.score == pytest.approx((text + name + said) * kind + gain)
 
 
-def test_history_of_files_outside_the_view_is_passed_over() -> None:
+def test_rank_ignores_history_of_files_outside_the_view() -> None:
     signals = HistorySignals(history(("zebra", "gone.py a.py")), ["gone.py", "a.py"])
     assert order(ranked({"a.py": [1]}, "zebra", signals)) == ["a.py"]
 
 
-def test_at_most_so_many_files_come_back() -> None:
+def test_rank_is_limited_in_files() -> None:
     found = ranked({f"{n:03}.py": [n] for n in range(1, 200)}, limit=3)
     assert order(found) == ["199.py", "198.py", "197.py"]
 
@@ -176,7 +176,7 @@ def test_a_small_repository_is_ranked_as_ever() -> None:
     ]
 
 
-def test_a_random_order_of_chunks_changes_nothing() -> None:
+def test_rank_does_not_depend_on_the_order_of_chunks() -> None:
     draw = random.Random(3)
     entries = {n: FileEntry(n, f"{n}.py", Kind.CODE) for n in range(20)}
     chunks = [ChunkScore(b, o, draw.random()) for b in range(20) for o in range(6)]

@@ -10,7 +10,7 @@ from byok.retrieval.scope import select_scope
 from tests.fakes.engines import InlineWorkers, complete, engine, project, until
 
 
-async def test_the_files_of_a_scope_are_ranked_with_their_chunks(
+async def test_ranker_ranks_the_files_of_a_scope_with_their_chunks(
     tmp_path: Path,
 ) -> None:
     root = project(tmp_path / "zoo", lion__py="def feed_lion(): pass\n", bear__py="x")
@@ -25,7 +25,7 @@ async def test_the_files_of_a_scope_are_ranked_with_their_chunks(
     assert (best.path, len(best.spans)) == ("lion.py", 1)
 
 
-async def test_what_is_out_of_scope_is_not_found(tmp_path: Path) -> None:
+async def test_ranker_finds_nothing_out_of_scope(tmp_path: Path) -> None:
     async with engine(tmp_path / "e") as made:
         _, two = await made.uploads.upload(
             [Upload(b"", "one.py", b"lion one"), Upload(b"", "two.py", b"lion two")]
@@ -36,7 +36,7 @@ async def test_what_is_out_of_scope_is_not_found(tmp_path: Path) -> None:
     assert [file.path for file in found] == ["two.py"]
 
 
-async def test_a_blob_that_is_gone_has_nothing_to_show(tmp_path: Path) -> None:
+async def test_ranker_shows_nothing_of_a_blob_that_is_gone(tmp_path: Path) -> None:
     root = project(tmp_path / "zoo", lion__py="lion")
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
@@ -45,7 +45,7 @@ async def test_a_blob_that_is_gone_has_nothing_to_show(tmp_path: Path) -> None:
         assert (entries[10**6].path, entries[10**6].spans) == ("", [])
 
 
-async def test_a_few_files_just_saved_are_waited_for_and_no_longer(
+async def test_ranker_waits_for_a_few_files_just_saved_and_no_longer(
     tmp_path: Path,
 ) -> None:
     root = project(tmp_path / "zoo", lion__py="lion")

@@ -17,7 +17,7 @@ def file(path: str, *sections: tuple[int, int], blob: int = 0) -> PackedFile:
     return PackedFile(blob, path, tuple(Section(*section) for section in sections))
 
 
-def test_the_layout_is_the_one_that_clients_know() -> None:
+def test_render_layout_is_the_one_that_clients_know() -> None:
     contents = {
         "src/auth/login.py": [
             "from .store import find_user",
@@ -54,14 +54,14 @@ def test_the_layout_is_the_one_that_clients_know() -> None:
     assert answer.shown == packed.files
 
 
-def test_nothing_found_is_said_in_a_sentence() -> None:
+def test_render_of_nothing_is_a_sentence() -> None:
     answer = render(Packed((), ()), lambda _: None, 500, ["It is being indexed."])
     assert answer.text == (
         "No code was found for this request (no matches).\n\nIt is being indexed.\n"
     )
 
 
-def test_a_file_that_can_no_longer_be_read_is_left_out_with_a_note() -> None:
+def test_render_notes_a_file_that_can_no_longer_be_read() -> None:
     packed = Packed((file("gone.py", (0, 1)), file("here.py", (0, 0))), ())
     answer = render(packed, lambda f: ["x"] if f.path == "here.py" else None, 500)
     assert answer.shown == (packed.files[1],)
@@ -76,7 +76,7 @@ def test_a_file_that_can_no_longer_be_read_is_left_out_with_a_note() -> None:
     )
 
 
-def test_a_file_that_became_shorter_shows_what_is_left() -> None:
+def test_render_shows_what_is_left_of_a_file_that_became_shorter() -> None:
     packed = Packed((file("a.py", (0, 1), (5, 9)), file("b.py", (7, 9))), ())
     answer = render(packed, lambda _: ["x"], 500)
     assert answer.text == f"{HEADING}Path: a.py\n     1\tx\n"
@@ -84,14 +84,14 @@ def test_a_file_that_became_shorter_shows_what_is_left() -> None:
 
 
 @pytest.mark.case("B74")
-def test_a_long_line_is_cut_with_a_mark() -> None:
+def test_render_truncates_a_long_line_with_a_mark() -> None:
     answer = render(Packed((file("a", (0, 0)),), ()), lambda _: ["x" * 40_000_000], 900)
     shown = "x" * 400 + " [line cut: 39999600 characters more]"
     assert answer.text == f"{HEADING}Path: a\n     1\t{shown}\n"
 
 
 @pytest.mark.case("B73")
-def test_secrets_are_masked() -> None:
+def test_render_masks_secrets() -> None:
     key = "-----BEGIN PRIVATE KEY-----"
     lines = ["key: sk-abcdef1234567890abcdef", key, "A" * 64, "A" * 64]
     packed = Packed((file("notes.txt", (0, 0), (3, 3)),), ())
@@ -119,7 +119,7 @@ def test_secrets_are_masked() -> None:
     ],
 )
 @pytest.mark.case("B117")
-def test_odd_names_are_shown_escaped_on_one_line(name: str, shown: str) -> None:
+def test_render_escapes_odd_names_on_one_line(name: str, shown: str) -> None:
     packed = Packed((file(name, (0, 0)),), (name,))
     answer = render(packed, lambda _: ["x"], 2000)
     lines = answer.text.split("\n")
@@ -129,7 +129,7 @@ def test_odd_names_are_shown_escaped_on_one_line(name: str, shown: str) -> None:
 
 
 @pytest.mark.case("B117")
-def test_what_nobody_sees_in_code_is_shown_escaped() -> None:
+def test_render_escapes_invisible_characters_in_code() -> None:
     packed = Packed((file("a.py", (0, 0)),), ())
     line = "if admin\u202e and\u200b ok:\x1b[2J\t# \U000e0068\U000e0069"
     answer = render(packed, lambda _: [line], 2000)
@@ -137,7 +137,7 @@ def test_what_nobody_sees_in_code_is_shown_escaped() -> None:
     assert f"     1\t{shown}\n" in answer.text
 
 
-def test_a_section_that_does_not_fit_is_cut_at_a_line() -> None:
+def test_render_cuts_a_section_that_does_not_fit_at_a_line() -> None:
     lines = [f"line {n}" for n in range(100)]
     packed = Packed((file("a.py", (0, 9), (20, 60)), file("b.py", (0, 9))), ())
     answer = render(packed, lambda _: lines, 400)
@@ -148,7 +148,7 @@ def test_a_section_that_does_not_fit_is_cut_at_a_line() -> None:
     assert answer.text.endswith(f"    {cut.last + 1}\tline {cut.last}\n...\n")
 
 
-def test_files_of_which_nothing_fits_are_named_the_best_first() -> None:
+def test_render_names_files_of_which_nothing_fits_the_best_first() -> None:
     packed = Packed((file("a.py", (0, 9)), file("b.py", (0, 9))), ("c.py",))
     answer = render(packed, lambda _: ["x" * 60] * 10, 300, ["One note."])
     assert answer.text == (
@@ -158,7 +158,7 @@ def test_files_of_which_nothing_fits_are_named_the_best_first() -> None:
     assert answer.shown == ()
 
 
-def test_where_not_even_a_path_fits_a_sentence_says_so() -> None:
+def test_render_without_room_for_a_path_is_a_sentence() -> None:
     packed = Packed((file("a" * 200, (0, 9)),), ())
     text = render(packed, lambda _: ["x" * 60] * 10, 100).text
     assert (
@@ -166,20 +166,20 @@ def test_where_not_even_a_path_fits_a_sentence_says_so() -> None:
     )
 
 
-def test_another_heading_can_stand_above_the_code() -> None:
+def test_render_takes_another_heading() -> None:
     packed = Packed((file("a.py", (0, 0)),), ())
     answer = render(packed, lambda _: ["x"], 500, heading="[code]\n")
     assert answer.text == "[code]\nPath: a.py\n     1\tx\n"
 
 
-def test_a_section_of_which_little_fits_is_left_out() -> None:
+def test_render_leaves_out_a_section_of_which_little_fits() -> None:
     lines = [f"line {n}" for n in range(100)]
     packed = Packed((file("a.py", (0, 9), (20, 60)),), ())
     text = render(packed, lambda _: lines, 250).text
     assert text.endswith("line 9\n")
 
 
-def test_notes_and_paths_leave_room_for_code() -> None:
+def test_render_notes_and_paths_leave_room_for_code() -> None:
     packed = Packed((file("a.py", (0, 9)),), tuple(f"{n}.py" for n in range(500)))
     text = render(packed, lambda _: ["code"] * 10, 600, ["n" * 100] * 50).text
     assert text.count("code\n") == 10
@@ -203,7 +203,7 @@ SECTIONS = st.lists(st.integers(0, 40), max_size=8, unique=True).map(sorted)
     st.lists(st.text(max_size=50), max_size=3),
     st.integers(0, 4000),
 )
-def test_an_answer_fits_and_shows_only_lines_of_files_with_their_numbers(
+def test_render_fits_and_shows_only_lines_of_files_with_their_numbers(
     contents: list[tuple[str, list[int], list[str] | None]],
     others: list[str],
     notes: list[str],

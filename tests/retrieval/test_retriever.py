@@ -90,7 +90,7 @@ def root(tmp_path: Path) -> Path:
     )
 
 
-async def test_the_best_file_comes_first_with_its_lines(
+async def test_retrieval_shows_the_best_file_first_with_its_lines(
     tmp_path: Path, root: Path
 ) -> None:
     async with asking(tmp_path, root) as asker:
@@ -98,7 +98,7 @@ async def test_the_best_file_comes_first_with_its_lines(
     assert text.startswith(f"{HEADING}Path: lion.py\n     1\tdef feed_lion():\n")
 
 
-async def test_an_answer_is_as_long_as_asked_at_most(
+async def test_retrieval_answer_is_at_most_as_long_as_requested(
     tmp_path: Path, root: Path
 ) -> None:
     async with asking(tmp_path, root) as asker:
@@ -110,7 +110,7 @@ async def test_an_answer_is_as_long_as_asked_at_most(
                     assert len(text) <= length
 
 
-async def test_nothing_declared_is_a_sentence_that_says_what_to_do(
+async def test_retrieval_without_a_workspace_says_what_to_do(
     tmp_path: Path,
 ) -> None:
     async with asking(tmp_path) as asker:
@@ -122,7 +122,7 @@ async def test_nothing_declared_is_a_sentence_that_says_what_to_do(
 
 
 @pytest.mark.parametrize("query", ["", " \n"])
-async def test_an_empty_question_is_told_from_a_search_without_code(
+async def test_retrieval_tells_an_empty_question_from_a_search_without_code(
     tmp_path: Path, root: Path, query: str
 ) -> None:
     async with asking(tmp_path) as nothing_declared:
@@ -132,13 +132,13 @@ async def test_an_empty_question_is_told_from_a_search_without_code(
         assert (await one.ask(query, blobs=BlobNames("none"))).text == told.text
 
 
-async def test_no_hits_are_a_sentence(tmp_path: Path, root: Path) -> None:
+async def test_retrieval_without_hits_is_a_sentence(tmp_path: Path, root: Path) -> None:
     written(root, {f"more/{n}.py": f"other{n}" for n in range(20)})
     async with asking(tmp_path, root) as asker:
         assert "no matches" in await asker.text("xylophone")
 
 
-async def test_no_hits_among_a_few_files_are_the_names_of_them_all(
+async def test_retrieval_without_hits_names_all_of_a_few_files(
     tmp_path: Path, root: Path
 ) -> None:
     async with asking(tmp_path, root) as asker:
@@ -147,7 +147,7 @@ async def test_no_hits_among_a_few_files_are_the_names_of_them_all(
     assert paths == ["Path: lion.py", "Path: tiger.py", "Path: docs/bird.md"]
 
 
-async def test_code_can_be_left_out(tmp_path: Path, root: Path) -> None:
+async def test_retrieval_can_leave_out_code(tmp_path: Path, root: Path) -> None:
     async with asking(tmp_path, root) as asker:
         assert "disabled" in await asker.text("lion", code=False)
         text = await asker.text("lion", code=False, commits=True)
@@ -157,7 +157,7 @@ async def test_code_can_be_left_out(tmp_path: Path, root: Path) -> None:
         assert both.endswith("No commit history is at hand for this workspace.\n")
 
 
-async def test_commits_are_searched_where_there_is_a_history(
+async def test_retrieval_searches_commits_where_there_is_a_history(
     tmp_path: Path, root: Path
 ) -> None:
     git(root, "init")
@@ -179,7 +179,7 @@ async def test_commits_are_searched_where_there_is_a_history(
         await until(found)
 
 
-async def test_the_history_is_not_read_for_half_of_the_files(
+async def test_retrieval_does_not_read_the_history_for_half_of_the_files(
     tmp_path: Path, root: Path
 ) -> None:
     git(root, "init", "-q")
@@ -199,7 +199,7 @@ async def test_the_history_is_not_read_for_half_of_the_files(
 
 
 @needs_rg
-async def test_while_the_index_is_built_ripgrep_answers_and_says_so(
+async def test_retrieval_uses_ripgrep_while_the_index_is_built_and_says_so(
     tmp_path: Path, root: Path
 ) -> None:
     written(root, {f"more/{n}.py": "other" for n in range(60)})
@@ -217,7 +217,7 @@ async def test_while_the_index_is_built_ripgrep_answers_and_says_so(
 
 @needs_rg
 @pytest.mark.case("F22")
-async def test_without_any_worker_ripgrep_answers_and_the_state_is_an_error(
+async def test_retrieval_uses_ripgrep_without_workers_and_reports_an_error(
     tmp_path: Path, root: Path
 ) -> None:
     workers = InlineWorkers()
@@ -231,7 +231,7 @@ async def test_without_any_worker_ripgrep_answers_and_the_state_is_an_error(
         await until(lambda: made.state is State.INDEXED)
 
 
-async def test_a_few_changes_do_not_throw_the_index_away(
+async def test_retrieval_keeps_using_the_index_after_a_few_changes(
     tmp_path: Path, root: Path
 ) -> None:
     workers = InlineWorkers()
@@ -245,7 +245,9 @@ async def test_a_few_changes_do_not_throw_the_index_away(
     assert "1 changed files were not searched: they are being indexed." in text
 
 
-async def test_a_file_just_saved_is_waited_for(tmp_path: Path, root: Path) -> None:
+async def test_retrieval_waits_for_a_file_just_saved(
+    tmp_path: Path, root: Path
+) -> None:
     async with asking(tmp_path, root) as asker:
         (root / "emu.py").write_text("def feed_emu(): pass\n")
         [space] = asker.engine.workspaces
@@ -255,7 +257,7 @@ async def test_a_file_just_saved_is_waited_for(tmp_path: Path, root: Path) -> No
 
 
 @needs_rg
-async def test_a_workspace_too_large_for_the_index_is_searched_by_ripgrep(
+async def test_retrieval_uses_ripgrep_for_a_workspace_too_large_for_the_index(
     tmp_path: Path, root: Path
 ) -> None:
     async with engine(tmp_path / "e", root, max_files=2) as made:
@@ -269,7 +271,7 @@ async def test_a_workspace_too_large_for_the_index_is_searched_by_ripgrep(
 
 
 @needs_rg
-async def test_ripgrep_alone_can_be_chosen(tmp_path: Path, root: Path) -> None:
+async def test_retrieval_mode_ripgrep(tmp_path: Path, root: Path) -> None:
     written(root, {".env": "LION_KEY=1", ".gitignore": "cage/\n", "cage/a.py": "lion"})
     async with asking(tmp_path, root, mode=SearchMode.RIPGREP) as asker:
         text = await asker.text("lion")
@@ -278,7 +280,7 @@ async def test_ripgrep_alone_can_be_chosen(tmp_path: Path, root: Path) -> None:
     assert "cage" not in text
 
 
-async def test_without_ripgrep_the_answer_says_what_to_install(
+async def test_retrieval_without_ripgrep_says_what_to_install(
     tmp_path: Path, root: Path
 ) -> None:
     mode = SearchMode.RIPGREP
@@ -286,7 +288,7 @@ async def test_without_ripgrep_the_answer_says_what_to_install(
         assert UNAVAILABLE in await asker.text("lion")
 
 
-async def test_index_alone_can_be_chosen(tmp_path: Path, root: Path) -> None:
+async def test_retrieval_mode_index(tmp_path: Path, root: Path) -> None:
     workers = InlineWorkers()
     workers.gate.clear()
     mode = SearchMode.INDEX
@@ -294,7 +296,7 @@ async def test_index_alone_can_be_chosen(tmp_path: Path, root: Path) -> None:
         assert "no matches" in await asker.text("lion")
 
 
-async def test_hits_that_a_failure_leaves_out_are_told(
+async def test_retrieval_reports_hits_lost_by_a_failure(
     tmp_path: Path, root: Path
 ) -> None:
     written(root, {f"more/{n}.py": "other" for n in range(60)})
@@ -312,7 +314,7 @@ async def test_hits_that_a_failure_leaves_out_are_told(
 
 
 @needs_rg
-async def test_where_the_index_is_damaged_ripgrep_answers_and_says_what_to_do(
+async def test_retrieval_uses_ripgrep_with_a_damaged_index_and_says_what_to_do(
     tmp_path: Path, root: Path
 ) -> None:
     async with asking(tmp_path, root) as asker:
@@ -322,7 +324,7 @@ async def test_where_the_index_is_damaged_ripgrep_answers_and_says_what_to_do(
     assert "The index was not searched. The index is damaged. Mend it." in text
 
 
-async def test_several_workspaces_are_told_apart_by_their_names(
+async def test_retrieval_tells_several_workspaces_apart_by_their_names(
     tmp_path: Path, root: Path
 ) -> None:
     twin = project(tmp_path / "other" / "zoo", lion__py="def groom_lion(): pass\n")
@@ -338,7 +340,7 @@ async def test_several_workspaces_are_told_apart_by_their_names(
     assert len({hit["path"] for hit in hits}) == 3
 
 
-async def test_a_notebook_is_answered_from_disk_and_from_uploads(
+async def test_retrieval_of_a_notebook_from_disk_and_from_uploads(
     tmp_path: Path,
 ) -> None:
     cell = {"cell_type": "code", "source": ["def kultarr(df):\n", "    return df\n"]}
@@ -355,7 +357,7 @@ async def test_a_notebook_is_answered_from_disk_and_from_uploads(
         assert "iVBOR" not in answer
 
 
-async def test_a_path_in_the_question_finds_its_file(
+async def test_retrieval_finds_a_file_by_its_path_in_the_question(
     tmp_path: Path, root: Path
 ) -> None:
     farm = project(tmp_path / "farm", pig__py="x = 1\n")
@@ -365,7 +367,7 @@ async def test_a_path_in_the_question_finds_its_file(
 
 
 @pytest.mark.parametrize("mode", [SearchMode.INDEX, SearchMode.RIPGREP])
-async def test_code_of_one_project_never_answers_in_another(
+async def test_retrieval_never_shows_code_of_another_project(
     tmp_path: Path, root: Path, mode: SearchMode
 ) -> None:
     farm = project(tmp_path / "farm", pig__py="def feed_pig(): return 'meat'\n")
@@ -387,7 +389,7 @@ async def test_code_of_one_project_never_answers_in_another(
             assert "lion.py" not in told
 
 
-async def test_what_is_open_in_the_editor_is_searched(
+async def test_retrieval_searches_what_is_open_in_the_editor(
     tmp_path: Path, root: Path
 ) -> None:
     farm = project(tmp_path / "farm", src___pig__py="def feed_pig(): return 'meat'\n")
@@ -409,7 +411,7 @@ async def test_what_is_open_in_the_editor_is_searched(
 
 
 @pytest.mark.parametrize("mode", [SearchMode.INDEX, SearchMode.RIPGREP])
-async def test_overlapping_workspaces_show_a_file_once(
+async def test_retrieval_shows_a_file_of_overlapping_workspaces_once(
     tmp_path: Path, root: Path, mode: SearchMode
 ) -> None:
     project(
@@ -428,7 +430,7 @@ async def test_overlapping_workspaces_show_a_file_once(
     assert "Path: own/b.py" in inner
 
 
-async def test_a_file_that_two_workspaces_hold_is_told_with_both_places(
+async def test_retrieval_names_both_places_of_a_file_in_two_workspaces(
     tmp_path: Path, root: Path
 ) -> None:
     twin = project(tmp_path / "twin", same__py="def yak(): pass\n")
@@ -443,7 +445,7 @@ async def test_a_file_that_two_workspaces_hold_is_told_with_both_places(
     assert hit["also"] == [str(twin / "same.py")]
 
 
-async def test_a_client_that_names_blobs_is_answered_from_those_alone(
+async def test_retrieval_for_a_client_that_names_blobs_uses_those_alone(
     tmp_path: Path, root: Path
 ) -> None:
     async with asking(tmp_path, root) as asker:
@@ -458,7 +460,7 @@ async def test_a_client_that_names_blobs_is_answered_from_those_alone(
         assert "lion.py" not in await asker.text("lion", blobs=without)
 
 
-async def test_blobs_that_are_not_here_are_told(tmp_path: Path) -> None:
+async def test_retrieval_reports_missing_blobs(tmp_path: Path) -> None:
     async with asking(tmp_path) as asker:
         names = await asker.upload(a__py="lion")
         await complete(asker.engine)
@@ -471,7 +473,7 @@ async def test_blobs_that_are_not_here_are_told(tmp_path: Path) -> None:
         assert none.text.startswith("No code was found.")
 
 
-async def test_an_unknown_checkpoint_is_told_and_the_rest_searched(
+async def test_retrieval_reports_an_unknown_checkpoint_and_searches_the_rest(
     tmp_path: Path,
 ) -> None:
     async with asking(tmp_path) as asker:
@@ -483,7 +485,7 @@ async def test_an_unknown_checkpoint_is_told_and_the_rest_searched(
         assert "The checkpoint that this client named is unknown" in found.text
 
 
-async def test_uploads_that_wait_are_told(tmp_path: Path) -> None:
+async def test_retrieval_reports_uploads_that_wait(tmp_path: Path) -> None:
     workers = InlineWorkers()
     async with asking(tmp_path, workers=workers) as asker:
         workers.gate.clear()
@@ -492,7 +494,9 @@ async def test_uploads_that_wait_are_told(tmp_path: Path) -> None:
     assert "2 files were not searched: they are being indexed." in text
 
 
-async def test_hits_are_plain_data_for_programs(tmp_path: Path, root: Path) -> None:
+async def test_retrieval_hits_are_plain_data_for_programs(
+    tmp_path: Path, root: Path
+) -> None:
     async with asking(tmp_path, root) as asker:
         found = await asker.retriever.search("feed lion", 1)
     [hit] = found["hits"]
@@ -504,7 +508,9 @@ async def test_hits_are_plain_data_for_programs(tmp_path: Path, root: Path) -> N
     assert hit["score"] > 0
 
 
-async def test_a_file_that_just_went_is_never_shown(tmp_path: Path, root: Path) -> None:
+async def test_retrieval_never_shows_a_file_that_was_just_removed(
+    tmp_path: Path, root: Path
+) -> None:
     async with asking(tmp_path, root) as asker:
         (root / "lion.py").unlink()
         text = await asker.text("feed_lion")

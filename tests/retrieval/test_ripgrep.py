@@ -67,13 +67,13 @@ def paths(found: TextSearchResult) -> list[str]:
          [f"word{chr(97 + n)}" for n in range(8)]),
     ],
 )  # fmt: skip
-def test_a_request_becomes_few_tokens(text: str, tokens: list[str]) -> None:
+def test_ripgrep_query_has_few_tokens(text: str, tokens: list[str]) -> None:
     assert search_words(text) == tokens
 
 
 @pytest.mark.case("B48", "B51")
 @given(st.text())
-def test_a_token_is_short_and_has_no_nul_and_no_end_of_line(text: str) -> None:
+def test_ripgrep_token_is_short_without_nul_and_line_end(text: str) -> None:
     tokens = search_words(text)
     assert len(tokens) <= 8
     for token in tokens:
@@ -82,14 +82,16 @@ def test_a_token_is_short_and_has_no_nul_and_no_end_of_line(text: str) -> None:
 
 
 @needs_rg
-async def test_a_chinese_word_beside_an_identifier_is_searched(tmp_path: Path) -> None:
+async def test_ripgrep_finds_a_chinese_word_beside_an_identifier(
+    tmp_path: Path,
+) -> None:
     write(tmp_path, {"a.py": "def f():  # 搜索\n", "b.py": "def function(): pass\n"})
     found = await Ripgrep(RG).search(tmp_path, "where is the function 搜索", everything)
     assert "a.py" in paths(found)
 
 
 @needs_rg
-async def test_outputs_of_a_notebook_are_not_shown(tmp_path: Path) -> None:
+async def test_ripgrep_does_not_show_outputs_of_a_notebook(tmp_path: Path) -> None:
     cell = {"cell_type": "code", "source": ["oryx = 1\n"], "outputs": ["oryx out"]}
     write(tmp_path, {"a.ipynb": json.dumps({"cells": [cell]}, indent=1)})
     text = await Ripgrep(RG).answer(tmp_path, "oryx", everything, 2_000)
@@ -98,7 +100,7 @@ async def test_outputs_of_a_notebook_are_not_shown(tmp_path: Path) -> None:
 
 
 @needs_rg
-async def test_files_are_ranked_by_rare_words_and_kind(tmp_path: Path) -> None:
+async def test_ripgrep_ranks_files_by_rare_words_and_kind(tmp_path: Path) -> None:
     write(
         tmp_path,
         {
@@ -118,7 +120,7 @@ async def test_files_are_ranked_by_rare_words_and_kind(tmp_path: Path) -> None:
 
 
 @needs_rg
-async def test_the_answer_has_the_layout_of_the_index(tmp_path: Path) -> None:
+async def test_ripgrep_answer_has_the_layout_of_the_index(tmp_path: Path) -> None:
     lines = [f"line {n}" for n in range(30)]
     lines[9] = "def zebra():"
     write(tmp_path, {"src/a.py": "\n".join(lines)})
@@ -138,7 +140,7 @@ async def test_the_answer_has_the_layout_of_the_index(tmp_path: Path) -> None:
 
 @needs_rg
 @pytest.mark.case("B73")
-async def test_what_is_not_allowed_is_not_shown_and_keys_are_masked(
+async def test_ripgrep_hides_ignored_files_and_masks_keys(
     tmp_path: Path,
 ) -> None:
     key = "sk-abcdef1234567890abcdef"
@@ -163,7 +165,9 @@ async def test_what_is_not_allowed_is_not_shown_and_keys_are_masked(
         "-",
     ],
 )
-async def test_options_in_a_request_are_words(tmp_path: Path, text: str) -> None:
+async def test_ripgrep_takes_options_in_a_query_for_words(
+    tmp_path: Path, text: str
+) -> None:
     marker = tmp_path / "marker"
     root = write(tmp_path / "root", {"a.txt": f"one {text} two", "b.txt": "other"})
     program(root, f"touch {marker}").replace("fake-rg", "x.sh")
@@ -175,7 +179,7 @@ async def test_options_in_a_request_are_words(tmp_path: Path, text: str) -> None
 
 @needs_rg
 @pytest.mark.case("B52")
-async def test_the_settings_of_the_callers_rg_do_not_count(
+async def test_ripgrep_ignores_the_users_own_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     marker = tmp_path / "marker"
@@ -190,7 +194,7 @@ async def test_the_settings_of_the_callers_rg_do_not_count(
 
 @needs_rg
 @pytest.mark.case("B53")
-async def test_an_rg_in_the_workspace_is_never_run(
+async def test_ripgrep_in_the_workspace_is_never_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     marker = tmp_path / "marker"
@@ -207,7 +211,7 @@ async def test_an_rg_in_the_workspace_is_never_run(
 @needs_rg
 @pytest.mark.case("B51")
 @pytest.mark.parametrize("text", ["\n", "a\nb", "\r", "zebra\nstripe", "é\ré"])
-async def test_a_request_of_several_lines_is_searched(
+async def test_ripgrep_searches_a_query_of_several_lines(
     tmp_path: Path, text: str
 ) -> None:
     write(tmp_path, {"a.txt": "a zebra stripe é"})
@@ -218,7 +222,7 @@ async def test_a_request_of_several_lines_is_searched(
 
 @needs_rg
 @pytest.mark.case("B54")
-async def test_odd_names_give_one_result_each(tmp_path: Path) -> None:
+async def test_ripgrep_gives_odd_names_one_result_each(tmp_path: Path) -> None:
     names = ["-rf", "--pre=sh", "new\nline", "caf\udce9", "x" * 255]
     write(tmp_path, dict.fromkeys(names, "zebra"))
     found = await Ripgrep(RG).search(tmp_path, "zebra", everything)
@@ -234,7 +238,9 @@ async def test_odd_names_give_one_result_each(tmp_path: Path) -> None:
 
 @needs_rg
 @pytest.mark.case("B74")
-async def test_large_files_are_not_read_and_long_lines_cut(tmp_path: Path) -> None:
+async def test_ripgrep_skips_large_files_and_truncates_long_lines(
+    tmp_path: Path,
+) -> None:
     line = b"zebra" + b"x" * 2**19
     write(
         tmp_path,
@@ -250,7 +256,7 @@ async def test_large_files_are_not_read_and_long_lines_cut(tmp_path: Path) -> No
 
 
 @needs_rg
-async def test_links_and_pipes_and_git_are_not_searched(tmp_path: Path) -> None:
+async def test_ripgrep_skips_symlinks_pipes_and_git(tmp_path: Path) -> None:
     write(tmp_path, {"secret": "zebra", "root/.git/config": "zebra"})
     root = write(tmp_path / "root", {".hidden/a.py": "zebra", "skipped": "zebra"})
     (root / ".gitignore").write_text("skipped\n")
@@ -266,7 +272,7 @@ def message(path: str, number: int, text: str) -> str:
     return json.dumps({"type": "match", "data": line})
 
 
-async def test_how_rg_is_run(tmp_path: Path) -> None:
+async def test_ripgrep_command_line(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     root = tmp_path / "root"
     root.mkdir()
@@ -279,7 +285,7 @@ async def test_how_rg_is_run(tmp_path: Path) -> None:
     assert names <= {"PATH", "LANG", "PWD", "SHLVL", "_", "OLDPWD", ""}
 
 
-async def test_names_and_lines_may_come_as_bytes(tmp_path: Path) -> None:
+async def test_ripgrep_names_and_lines_may_come_as_bytes(tmp_path: Path) -> None:
     raw = {"bytes": base64.b64encode(b"caf\xe9").decode()}
     line = {"type": "match", "data": {"path": raw, "lines": raw, "line_number": 2}}
     rg = Ripgrep(program(tmp_path, f"echo '{json.dumps(line)}'"))
@@ -310,7 +316,7 @@ FOUND = f"echo '{message('./a.py', 3, 'zebra')}'"
     ids=["no match", "partly", "exit 2", "junk and exit 2", "killed", "junk",
          "one endless line", "1 GB", "hangs", "hangs with its output closed"],
 )  # fmt: skip
-async def test_whatever_rg_does_the_answer_comes_in_time(
+async def test_ripgrep_has_a_deadline_whatever_it_does(
     tmp_path: Path, text: str, note: str | None, matched: bool
 ) -> None:
     hangs = note == "stopped after"
@@ -326,7 +332,9 @@ async def test_whatever_rg_does_the_answer_comes_in_time(
 
 
 @pytest.mark.case("F20")
-async def test_a_missing_or_broken_rg_is_said_in_one_sentence(tmp_path: Path) -> None:
+async def test_ripgrep_that_is_missing_or_broken_is_reported_in_one_sentence(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "plain").write_text("not a program")
     (tmp_path / "plain").chmod(0o644)
     (tmp_path / "junk").write_bytes(b"\x7fELF junk")
@@ -339,14 +347,14 @@ async def test_a_missing_or_broken_rg_is_said_in_one_sentence(tmp_path: Path) ->
     assert "install ripgrep" in text
 
 
-async def test_a_folder_that_is_gone_is_said_in_one_sentence(tmp_path: Path) -> None:
+async def test_ripgrep_reports_a_missing_folder_in_one_sentence(tmp_path: Path) -> None:
     rg = Ripgrep(program(tmp_path, "exit 1"))
     text = await rg.answer(tmp_path / "gone", "zebra stripe", everything, 900)
     assert text.count("folder of the workspace is gone") == 1
 
 
 @pytest.mark.case("F20")
-async def test_all_words_together_have_a_limit_of_time(tmp_path: Path) -> None:
+async def test_ripgrep_words_together_have_a_deadline(tmp_path: Path) -> None:
     rg = Ripgrep(program(tmp_path, "exec sleep 60"), token_seconds=50, total_seconds=1)
     started = time.monotonic()
     found = await rg.search(tmp_path, "one two three four five", everything)
@@ -355,7 +363,7 @@ async def test_all_words_together_have_a_limit_of_time(tmp_path: Path) -> None:
     assert all("stopped after" in note for note in found.notes)
 
 
-async def test_who_goes_away_takes_rg_along(tmp_path: Path) -> None:
+async def test_ripgrep_is_killed_when_the_caller_leaves(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     rg = Ripgrep(
         program(tmp_path, f"echo $$ > {pid}.new; mv {pid}.new {pid}; exec sleep 60")

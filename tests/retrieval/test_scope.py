@@ -9,7 +9,7 @@ from byok.retrieval.scope import empty_answer, select_scope
 from tests.fakes.engines import complete, engine, written
 
 
-async def test_paths_of_several_workspaces_begin_with_their_names(
+async def test_scope_paths_of_several_workspaces_begin_with_their_names(
     tmp_path: Path,
 ) -> None:
     roots = [tmp_path / "one", tmp_path / "two"]

@@ -41,7 +41,7 @@ WORDS = st.lists(
         ("Passwort:", False),
     ],
 )
-def test_what_people_choose_is_told_from_what_programs_name(
+def test_secret_value_chosen_by_people_is_told_from_a_program_name(
     value: str, chosen: bool
 ) -> None:
     assert is_password(value) is chosen
@@ -77,18 +77,20 @@ def test_a_value_without_quotes_may_be_a_name(value: str, chosen: bool) -> None:
         ("a1b2c3", False),
     ],
 )
-def test_what_machines_make_is_told_from_joined_words(value: str, made: bool) -> None:
+def test_secret_value_made_by_machines_is_told_from_joined_words(
+    value: str, made: bool
+) -> None:
     assert is_generated(value) is made
 
 
-def test_nearly_every_random_key_looks_generated() -> None:
+def test_secret_value_of_a_random_key_is_nearly_always_recognised() -> None:
     source = Random(7)
     keys = [b64encode(source.randbytes(30)).decode() for _ in range(1000)]
     assert sum(map(is_generated, keys)) >= 980
 
 
 @given(WORDS, st.sampled_from("._-/:"))
-def test_words_with_anything_between_are_never_random(
+def test_secret_value_is_never_words_joined_by_anything(
     words: list[str], side: str
 ) -> None:
     assert not is_generated(side.join(words)) or looks_generated(side.join(words))
@@ -97,7 +99,7 @@ def test_words_with_anything_between_are_never_random(
 @pytest.mark.parametrize(
     "value", ["{name}", "${NAME}", "%s", "<your key>", "$NAME", "xxxxxx", "%NAME%"]
 )
-def test_a_template_is_seen(value: str) -> None:
+def test_secret_value_template_is_recognised(value: str) -> None:
     assert is_template(value)
 
 

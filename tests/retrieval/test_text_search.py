@@ -40,7 +40,7 @@ async def test_folders_are_searched_by_their_rules(tmp_path: Path) -> None:
     assert "Another byok process has the index open" in one
 
 
-async def test_an_answer_is_never_too_long_and_says_what_is_missing(
+async def test_text_search_answer_fits_and_says_what_is_missing(
     tmp_path: Path,
 ) -> None:
     roots = [project(tmp_path / str(n), a__py="x\n") for n in range(9)]

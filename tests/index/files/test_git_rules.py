@@ -60,7 +60,7 @@ def judged(root: Path, *paths: str) -> list[SkipReason | None]:
     return [rules.reason(path.rstrip("/"), is_dir=path[-1] == "/") for path in paths]
 
 
-def test_what_the_repository_ignores_is_left_out_of_a_folder_of_it(
+def test_git_ignore_rules_of_the_repository_count_in_a_folder_of_it(
     tmp_path: Path, home: Path
 ) -> None:
     rules = {".gitignore": "generated/\n*.gen.py\n", ".augmentignore": "drafts/\n"}
@@ -74,7 +74,7 @@ def test_what_the_repository_ignores_is_left_out_of_a_folder_of_it(
 
 
 @pytest.mark.parametrize("configured", [True, False])
-def test_the_users_own_ignore_file_counts(
+def test_git_ignore_file_of_the_user_counts(
     tmp_path: Path, home: Path, configured: bool
 ) -> None:
     repo = repository(tmp_path / "repo", {".gitignore": "!kept.bak\n"})
@@ -90,14 +90,14 @@ def test_the_users_own_ignore_file_counts(
     assert judged(plain, "a.bak") == [None]  # as git, which is not asked there
 
 
-def test_what_a_repository_configures_is_not_read(tmp_path: Path, home: Path) -> None:
+def test_git_config_of_a_repository_is_not_read(tmp_path: Path, home: Path) -> None:
     repo = repository(tmp_path / "repo", {})
     (home / "private").write_text("*.py\n")
     git(repo, "config", "core.excludesFile", str(home / "private"))
     assert judged(repo, "a.py") == [None]
 
 
-def test_the_exclude_file_counts_in_every_worktree(tmp_path: Path, home: Path) -> None:
+def test_git_exclude_file_counts_in_every_worktree(tmp_path: Path, home: Path) -> None:
     repo = repository(tmp_path / "repo", {"a.py": ""})
     git(repo, "add", "-A")
     git(repo, "commit", "--quiet", "-m", "one")
@@ -112,7 +112,7 @@ def test_the_exclude_file_counts_in_every_worktree(tmp_path: Path, home: Path) -
 @pytest.mark.parametrize(
     "link", ["", "gitdir:", "gitdir: //host/share", "gitdir: none", "x", "gitdir: \0"]
 )
-def test_a_link_to_no_repository_does_no_harm(
+def test_git_link_to_no_repository_is_ignored(
     tmp_path: Path, home: Path, link: str
 ) -> None:
     (tmp_path / "sub").mkdir()
@@ -121,7 +121,7 @@ def test_a_link_to_no_repository_does_no_harm(
     assert judged(tmp_path / "sub", "a.log", "a.py") == [IGNORED, None]
 
 
-def test_a_pipe_instead_of_an_ignore_file_keeps_nobody(
+def test_git_ignore_file_that_is_a_pipe_does_not_block(
     tmp_path: Path, home: Path
 ) -> None:
     repo = repository(tmp_path / "repo", {"pkg/a.py": ""})

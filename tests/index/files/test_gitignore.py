@@ -43,7 +43,7 @@ from byok.index.files.gitignore import Patterns, pattern_lines
         ("a\nb", ["a\nb"], ["a"]),
     ],
 )
-def test_a_line_names_what_git_says(
+def test_gitignore_line_matches_what_git_matches(
     line: str, hits: list[str], misses: list[str]
 ) -> None:
     patterns = Patterns([line])
@@ -52,7 +52,7 @@ def test_a_line_names_what_git_says(
 
 
 @pytest.mark.parametrize("line", ["a/", "*.x/", "/a/", "p/a/", "[a]/", "**/a/"])
-def test_a_line_for_folders_names_no_file(line: str) -> None:
+def test_gitignore_line_for_folders_matches_no_file(line: str) -> None:
     paths = ("a", "b.x", "p/a")
     patterns = Patterns([line])
     assert any(patterns.verdict(path, is_dir=True) for path in paths)
@@ -60,7 +60,7 @@ def test_a_line_for_folders_names_no_file(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["a/**", "/a/** ", "**/a/**", "a/**/"])
-def test_a_line_for_all_in_a_folder_leaves_the_folder_to_be_looked_into(
+def test_gitignore_line_for_all_in_a_folder_still_enters_the_folder(
     line: str,
 ) -> None:
     patterns = Patterns([line, "!a/kept"])
@@ -73,7 +73,7 @@ def test_a_line_for_all_in_a_folder_leaves_the_folder_to_be_looked_into(
     "lines",
     [["a.c", "!*.c"], ["*.c", "!a.c"], ["a*", "!a.c"], ["a.c", "!a*"], ["*", "!/a.c"]],
 )
-def test_the_last_line_decides_however_it_is_matched(lines: list[str]) -> None:
+def test_gitignore_last_matching_line_decides(lines: list[str]) -> None:
     assert Patterns(lines).verdict("a.c", is_dir=False) is False
     assert Patterns(lines[::-1]).verdict("a.c", is_dir=False) is True
     assert Patterns(lines).verdict("b.d", is_dir=True) is not False
@@ -88,7 +88,7 @@ def test_the_last_line_decides_however_it_is_matched(lines: list[str]) -> None:
         (b"", []),
     ],
 )
-def test_lines_are_those_of_git(content: bytes, lines: list[str]) -> None:
+def test_gitignore_lines_are_split_like_git(content: bytes, lines: list[str]) -> None:
     assert pattern_lines(content) == lines
 
 
@@ -105,7 +105,7 @@ def test_lines_are_those_of_git(content: bytes, lines: list[str]) -> None:
         "**/" * 300 + "b",
     ],
 )
-def test_no_glob_takes_more_than_linear_time(glob: str) -> None:
+def test_gitignore_globs_take_linear_time(glob: str) -> None:
     patterns = Patterns([glob])
     names = ["a" * 254, "a" * 253 + "c", "a/" * 120 + "a", "a/b/" * 60 + "d"]
     began = time.process_time()

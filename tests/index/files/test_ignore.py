@@ -27,7 +27,7 @@ def rules(
     return Rules(held.get, outside=lambda: outside, **options)
 
 
-def test_a_pattern_of_the_root_holds_at_every_depth() -> None:
+def test_ignore_pattern_of_the_root_holds_at_every_depth() -> None:
     judged = rules({".gitignore": "*.log\nout/\n"})
     assert judged.reason("a/b/c.log") is IGNORED
     assert judged.reason("out", is_dir=True) is IGNORED
@@ -35,7 +35,7 @@ def test_a_pattern_of_the_root_holds_at_every_depth() -> None:
     assert judged.reason("a/out") is None
 
 
-def test_deeper_rules_win_and_a_later_line_wins() -> None:
+def test_ignore_deeper_rules_win_and_a_later_line_wins() -> None:
     judged = rules({".gitignore": "*.log\n", "a/.gitignore": "!x.log\n!*.txt\nb.txt\n"})
     assert judged.reason("a/x.log") is None
     assert judged.reason("a/y.log") is IGNORED
@@ -57,7 +57,7 @@ def test_augmentignore_stands_behind_gitignore_of_the_same_folder() -> None:
     assert judged.reason("deep/docs/a.md") is None
 
 
-def test_rules_from_outside_are_the_weakest_and_the_last_of_them_wins() -> None:
+def test_ignore_rules_from_outside_are_the_weakest_and_the_last_wins() -> None:
     outside = [Outside("first", b"*.a\n*.b\n*.c\n", ""), Outside("last", b"!*.c", "")]
     judged = rules({".gitignore": "!*.b\n"}, outside)
     assert judged.reason("x.a") is IGNORED
@@ -65,7 +65,7 @@ def test_rules_from_outside_are_the_weakest_and_the_last_of_them_wins() -> None:
     assert judged.reason("x.c") is None
 
 
-def test_rules_from_above_are_read_from_where_they_stand() -> None:
+def test_ignore_rules_from_above_are_relative_to_their_folder() -> None:
     outside = [Outside(".gitignore", b"/pkg/gen/\n/gen2/\nweb/*.c\n", "pkg/web")]
     judged = rules({}, outside)
     assert judged.reason("gen", is_dir=True) is None
@@ -87,28 +87,30 @@ def test_a_folder_declared_although_it_is_ignored_is_searched(line: str) -> None
 
 
 @pytest.mark.parametrize("path", ["node_modules/a.js", "a/__pycache__/b.pyc", "dist/a"])
-def test_noise_is_left_out_until_the_user_lifts_it(path: str) -> None:
+def test_ignore_noise_until_the_user_allows_it(path: str) -> None:
     assert rules({}).reason(path) is IGNORED
     lifted = "!node_modules/\n!__pycache__/\n!dist/\n"
     assert rules({".augmentignore": lifted}).reason(path) is None
 
 
 @pytest.mark.parametrize("path", ["src/target/a.rs", "src/build/a.py", "src/dist/a.py"])
-def test_folders_that_people_name_so_are_no_noise(path: str) -> None:
+def test_ignore_keeps_folders_that_only_look_like_noise(path: str) -> None:
     assert rules({}).reason(path) is None
 
 
 @pytest.mark.case("B72")
 @pytest.mark.parametrize("name", [".env", "id_rsa", "a.pem", ".git/config", ".aws/x"])
 @pytest.mark.parametrize("ignore_file", [".gitignore", ".augmentignore"])
-def test_no_file_of_a_repository_lifts_a_secret(name: str, ignore_file: str) -> None:
+def test_ignore_secret_files_whatever_a_repository_says(
+    name: str, ignore_file: str
+) -> None:
     lifting = f"!{name}\n!.*\n!*\n!**\n!.git/\n!.aws/\n"
     files = {ignore_file: lifting, f"a/{ignore_file}": lifting}
     assert rules(files).reason(name) is SECRET
     assert rules(files).reason(f"a/{name}") is SECRET
 
 
-def test_the_user_lifts_a_secret_but_never_version_control() -> None:
+def test_ignore_version_control_even_where_the_user_allows_secrets() -> None:
     judged = rules({}, allow_secret=("*.pem", ".aws/config", ".git/"))
     assert judged.reason("a/b.PEM") is None
     assert judged.reason("b.key") is SECRET
@@ -118,7 +120,7 @@ def test_the_user_lifts_a_secret_but_never_version_control() -> None:
     assert judged.reason(".git/config") is SECRET
 
 
-def test_folders_of_byok_itself_stay_out() -> None:
+def test_ignore_folders_of_byok_itself() -> None:
     judged = rules({}, own=("var/byok",), allow_secret=("var/",))
     assert judged.reason("var/byok", is_dir=True) is SECRET
     assert judged.reason("var/byok/notes.txt") is SECRET
@@ -128,7 +130,7 @@ def test_folders_of_byok_itself_stay_out() -> None:
 @pytest.mark.parametrize(
     "given", [(".py", ".D.TS"), ("py", "d.ts"), ("*.py", "*.d.ts")]
 )
-def test_only_wanted_extensions_pass(given: tuple[str, ...]) -> None:
+def test_ignore_other_extensions_than_the_wanted_ones(given: tuple[str, ...]) -> None:
     judged = rules({".gitignore": "x.py"}, extensions=given)
     assert judged.reason("a/b.PY") is None
     assert judged.reason("a.d.ts") is None
@@ -174,13 +176,13 @@ def test_no_ignore_file_stalls(content: bytes) -> None:
     assert time.process_time() - began < 2
 
 
-def test_a_malformed_line_drops_itself_only() -> None:
+def test_ignore_drops_a_malformed_line_only() -> None:
     judged = rules({".gitignore": "[a\n[[:nope:]]\n\\\n/\n!\n[z-a]\n\n# c\nlast\n"})
     assert judged.reason("last") is IGNORED
     assert judged.reason("a") is None
 
 
-def test_a_file_that_is_too_long_is_cut_and_told_once(
+def test_ignore_file_that_is_too_long_is_cut_and_reported_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     files = {".gitignore": "first\n" + "x\n" * 1_000 + "last\n"}
@@ -193,7 +195,7 @@ def test_a_file_that_is_too_long_is_cut_and_told_once(
     assert len(caplog.records) == 1
 
 
-def test_rules_upon_rules_end_somewhere(caplog: pytest.LogCaptureFixture) -> None:
+def test_ignore_total_of_rules_is_limited(caplog: pytest.LogCaptureFixture) -> None:
     many = "".join(f"{number}x\n" for number in range(900))
     deep = "a/b/c/d/e/f/g/"
     files = {deep[: 2 * n] + ".gitignore": f"{many}file{n}\n" for n in range(8)}
@@ -204,7 +206,9 @@ def test_rules_upon_rules_end_somewhere(caplog: pytest.LogCaptureFixture) -> Non
 
 
 @pytest.mark.slow
-def test_rules_in_many_folders_end_somewhere(caplog: pytest.LogCaptureFixture) -> None:
+def test_ignore_total_of_rules_in_many_folders_is_limited(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     many = "".join(f"{number}x\n" for number in range(900)) + "file\n"
     judged = rules({f"{n}/.gitignore": many for n in range(60)})
     assert judged.reason("0/file") is IGNORED
@@ -215,7 +219,9 @@ def test_rules_in_many_folders_end_somewhere(caplog: pytest.LogCaptureFixture) -
 
 
 @pytest.mark.parametrize("tool", ["git", "rg"])
-def test_an_ordinary_tree_is_judged_as_others_do(tmp_path: Path, tool: str) -> None:
+def test_ignore_agrees_with_others_on_an_ordinary_tree(
+    tmp_path: Path, tool: str
+) -> None:
     if shutil.which(tool) is None:
         pytest.skip(f"no {tool} on this machine")
     files = {
@@ -241,7 +247,7 @@ def test_an_ordinary_tree_is_judged_as_others_do(tmp_path: Path, tool: str) -> N
 @pytest.mark.skipif(shutil.which("git") is None, reason="no git on this machine")
 @settings(max_examples=60)
 @given(root=FILES, a=FILES, deep=FILES)
-def test_rules_are_those_of_git(
+def test_ignore_agrees_with_git(
     tmp_path_factory: pytest.TempPathFactory, root: str, a: str, deep: str
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "same-as-git"

@@ -77,5 +77,5 @@ KINDS = {
 @pytest.mark.parametrize(
     ("kind", "path"), [(kind, path) for kind in KINDS for path in KINDS[kind].split()]
 )
-def test_a_path_has_a_kind(kind: str, path: str) -> None:
+def test_language_of_a_path_has_a_kind(kind: str, path: str) -> None:
     assert kind_of(path) == kind

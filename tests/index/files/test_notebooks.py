@@ -32,7 +32,7 @@ def cells(text: str) -> list[Cell]:
 
 
 @given(st.lists(CELLS, max_size=4), st.sampled_from([0, 1, 4]), st.booleans())
-def test_each_line_of_a_source_stands_on_its_line_of_the_file(
+def test_notebook_source_lines_keep_their_line_of_the_file(
     made: list[dict[str, Any]], indent: int, ascii_only: bool
 ) -> None:
     text = json.dumps({"cells": made}, indent=indent, ensure_ascii=ascii_only)
@@ -47,17 +47,17 @@ def test_each_line_of_a_source_stands_on_its_line_of_the_file(
         assert list(map(json.loads, written)) == given_cell["source"]
 
 
-def test_a_source_in_one_string_is_one_line() -> None:
+def test_notebook_source_in_one_string_is_one_line() -> None:
     text = notebook({"source": "a = 1\nb = 2\n", "cell_type": "code"})
     assert cells(text) == [Cell(3, "a = 1 b = 2\n", is_code=True)]
 
 
-def test_pieces_on_one_line_are_joined() -> None:
+def test_notebook_pieces_on_one_line_are_joined() -> None:
     text = '{"cells": [{"cell_type": "code",\n"source": ["a\\n", "b\\n"]}]}'
     assert cells(text) == [Cell(1, "a b\n", is_code=True)]
 
 
-def test_cells_of_the_third_format_are_found() -> None:
+def test_notebook_cells_of_format_3_are_found() -> None:
     cell = {"cell_type": "code", "input": ["x = 1\n"], "outputs": []}
     text = json.dumps({"worksheets": [{"cells": [cell]}]}, indent=1)
     assert [found.text for found in cells(text)] == ["x = 1\n"]
@@ -74,7 +74,7 @@ def test_cells_of_the_third_format_are_found() -> None:
         ({"language_info": 5, "kernelspec": []}, "python"),
     ],
 )
-def test_the_language_is_that_of_the_kernel(
+def test_notebook_language_is_that_of_the_kernel(
     metadata: dict[str, Any], language: str | None
 ) -> None:
     found = read_notebook(notebook(**metadata))
@@ -83,14 +83,14 @@ def test_the_language_is_that_of_the_kernel(
 
 
 @given(st.recursive(st.none() | st.text() | st.integers(), st.lists, max_leaves=9))
-def test_odd_values_do_no_harm(odd: Any) -> None:
+def test_notebook_with_odd_values_is_read(odd: Any) -> None:
     cell = {"cell_type": odd, "source": odd, "cells": [odd]}
     text = json.dumps({"cells": [odd, cell], "metadata": odd})
     assert read_notebook(text) is not None
 
 
 @given(st.lists(CELLS, max_size=3))
-def test_only_lines_of_sources_are_left(made: list[dict[str, Any]]) -> None:
+def test_notebook_view_keeps_only_source_lines(made: list[dict[str, Any]]) -> None:
     lines = json.dumps({"cells": made}, indent=1).split("\n")
     kept = sources_alone(lines)
     shown = [line.strip().removesuffix(",") for line in kept if line]

@@ -33,7 +33,7 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def test_a_file_is_read_with_its_facts(root: Path) -> None:
+def test_file_is_read_with_its_stat(root: Path) -> None:
     with Folder(root) as folder:
         content, facts = folder.read("a/b/c.txt", 7)
     assert content == b"content"
@@ -41,13 +41,13 @@ def test_a_file_is_read_with_its_facts(root: Path) -> None:
     assert facts.size == 7
 
 
-def test_a_root_may_be_a_link_itself(root: Path, tmp_path: Path) -> None:
+def test_root_may_be_a_symlink_itself(root: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(root)
     with Folder(tmp_path / "link") as folder:
         assert folder.read("a/b/c.txt", LIMIT)[0] == b"content"
 
 
-def test_a_missing_root_cannot_be_opened(root: Path) -> None:
+def test_root_that_is_missing_cannot_be_opened(root: Path) -> None:
     with pytest.raises(Unreadable):
         Folder(root / "missing")
 
@@ -62,13 +62,13 @@ def test_a_missing_root_cannot_be_opened(root: Path) -> None:
         *("..\\..\\x", "C:\\x", "C:x", "\\\\srv\\s", "CON", "a/b/c.txt."),
     ],
 )
-def test_a_path_that_is_no_plain_way_down_is_refused(root: Path, path: str) -> None:
+def test_path_that_leaves_the_root_is_refused(root: Path, path: str) -> None:
     assert reason(root, path) is SkipReason.NOT_ACCESSIBLE
 
 
 @pytest.mark.case("B67")
 @pytest.mark.parametrize("target", ["../outside.txt", "/etc/passwd", "..", "loop", "a"])
-def test_no_link_is_followed(root: Path, target: str) -> None:
+def test_symlinks_are_not_followed(root: Path, target: str) -> None:
     (root / "loop").symlink_to(target)
     assert reason(root, "loop") is SkipReason.LINK
     (root / "folder").symlink_to("a")
@@ -76,7 +76,7 @@ def test_no_link_is_followed(root: Path, target: str) -> None:
 
 
 @pytest.mark.case("B68")
-def test_what_is_no_plain_file_is_not_read(root: Path) -> None:
+def test_special_files_are_not_read(root: Path) -> None:
     os.mkfifo(root / "fifo")
     (root / "folder.py").mkdir()
     with socket.socket(socket.AF_UNIX) as server:
@@ -88,12 +88,12 @@ def test_what_is_no_plain_file_is_not_read(root: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc")
-def test_what_is_mounted_below_the_root_is_not_read() -> None:
+def test_mounts_below_the_root_are_not_read() -> None:
     assert reason(Path("/"), "proc/version") is SkipReason.NOT_ACCESSIBLE
 
 
 @pytest.mark.parametrize(("size", "fits"), [(99, True), (100, True), (101, False)])
-def test_the_limit_is_kept_to_the_byte(root: Path, size: int, fits: bool) -> None:
+def test_file_size_limit_is_kept_to_the_byte(root: Path, size: int, fits: bool) -> None:
     (root / "f").write_bytes(b"x" * size)
     if fits:
         with Folder(root) as folder:
@@ -104,7 +104,7 @@ def test_the_limit_is_kept_to_the_byte(root: Path, size: int, fits: bool) -> Non
 
 @pytest.mark.case("F24")
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_file_without_rights_is_not_accessible(root: Path) -> None:
+def test_file_without_permission_is_not_accessible(root: Path) -> None:
     (root / "f").touch(mode=0o000)
     assert reason(root, "f") is SkipReason.NOT_ACCESSIBLE
 
@@ -112,7 +112,7 @@ def test_a_file_without_rights_is_not_accessible(root: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.case("B70")
 @pytest.mark.parametrize("swapped", ["d/x", "d"])
-def test_a_swap_for_a_link_never_shows_what_is_outside(
+def test_symlink_swapped_in_never_shows_what_is_outside(
     root: Path, swapped: str
 ) -> None:
     outside = root.parent / "elsewhere"
@@ -144,7 +144,7 @@ def test_a_swap_for_a_link_never_shows_what_is_outside(
 
 
 @pytest.mark.case("F24")
-def test_a_file_that_keeps_changing_is_whole_or_not_read(root: Path) -> None:
+def test_file_that_keeps_changing_is_whole_or_not_read(root: Path) -> None:
     versions = [bytes([letter]) * size for letter in b"ab" for size in (1, 400_000)]
     number = 0
 
@@ -170,11 +170,11 @@ def test_a_file_that_keeps_changing_is_whole_or_not_read(root: Path) -> None:
 
 @pytest.mark.case("F24")
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc")
-def test_a_file_with_more_in_it_than_it_says_is_not_read() -> None:
+def test_file_with_more_content_than_its_size_is_not_read() -> None:
     assert reason(Path("/proc/self"), "status") is SkipReason.UNSTABLE
 
 
-def test_a_file_that_is_touched_while_it_is_read_is_unstable(root: Path) -> None:
+def test_file_that_is_touched_while_it_is_read_is_unstable(root: Path) -> None:
     (root / "f").write_bytes(b"x" * 4_000_000)
     times = itertools.count()
     seen = False
@@ -192,7 +192,7 @@ def touch(path: Path, seconds: int) -> None:
     os.utime(path, (seconds, seconds))
 
 
-def test_loading_gives_none_for_what_cannot_be_read(root: Path) -> None:
+def test_loading_an_unreadable_file_gives_none(root: Path) -> None:
     (root / "link").symlink_to("a/b/c.txt")
     with Folder(root) as folder:
         assert folder.load("a/b/c.txt") == b"content"
@@ -210,7 +210,7 @@ def test_no_descriptor_stays_open(root: Path) -> None:
 
 
 @pytest.mark.case("B100")
-def test_numbers_that_no_database_holds_are_folded() -> None:
+def test_stat_numbers_that_no_database_holds_are_folded() -> None:
     far = os.stat_result(
         (0o100644, 2**64 - 1, 1, 1, 0, 0, 5, 0, 0, 0),
         {"st_mtime_ns": 2**63 + 1, "st_ctime_ns": -1},
@@ -248,9 +248,7 @@ class running:
             self._done.append(None)
 
 
-def test_what_lies_at_a_path_is_told_without_following_links(
-    root: Path, tmp_path: Path
-) -> None:
+def test_stat_of_a_path_does_not_follow_symlinks(root: Path, tmp_path: Path) -> None:
     (root / "link").symlink_to(tmp_path / "root-evil")
     with Folder(root) as folder:
         assert facts_of(folder.stat("a/b/c.txt")).size == 7

@@ -31,7 +31,7 @@ def test_a_folder_of_a_repository_has_the_git_folder_above_it(made: Made) -> Non
     assert expected.exclude == git / "info" / "exclude"
 
 
-def test_a_work_tree_has_its_own_folder_and_shares_the_rest(made: Made) -> None:
+def test_worktree_has_its_own_git_folder_and_shares_the_rest(made: Made) -> None:
     made.git("worktree", "add", "-q", "../tree")
     git = made.root / ".git"
     tree = made.root.with_name("tree")
@@ -52,25 +52,27 @@ def test_a_submodule_is_a_repository_of_its_own(made: Made) -> None:
     "content",
     ["", "gitdir: ", "gitdir: none", "gitdir: a\0b", "x" * 9000, "gitdir: //host/it"],
 )
-def test_a_file_that_names_no_git_folder_does_no_harm(made: Made, content: str) -> None:
+def test_git_file_that_names_no_folder_is_ignored(made: Made, content: str) -> None:
     (made.root / "pkg" / ".git").write_text(content)
     repository = found(made.root / "pkg")
     assert repository.top == made.root / "pkg"
     assert set(marks_of(repository)) == {None}
 
 
-def test_a_pipe_in_its_place_is_not_waited_for(made: Made) -> None:
+def test_git_file_that_is_a_pipe_does_not_block(made: Made) -> None:
     os.mkfifo(made.root / "pkg" / ".git")
     assert set(marks_of(found(made.root / "pkg"))) == {None}
 
 
-def test_outside_of_repositories_there_is_none(made: Made) -> None:
+def test_no_repository_outside_of_repositories(made: Made) -> None:
     shutil.rmtree(made.root / ".git")
     assert repository_of(made.root / "pkg") is None
     assert marks_of(None) == ()
 
 
-def test_the_marks_differ_after_a_commit_and_after_a_checkout(made: Made) -> None:
+def test_repository_marks_differ_after_a_commit_and_after_a_checkout(
+    made: Made,
+) -> None:
     made.git("worktree", "add", "-q", "../tree")
     for place in (made, Made(made.root.with_name("tree"))):
         repository = found(place.root)

@@ -49,7 +49,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
-def test_files_come_sorted_folder_by_folder(root: Path) -> None:
+def test_scan_gives_files_sorted_folder_by_folder(root: Path) -> None:
     put(root, "b/z.py", "b/a.py", "b/c/d.py", "a/x.py", "z.py", "B.py")
     order = ["B.py", "z.py", "a/x.py", "b/a.py", "b/z.py", "b/c/d.py"]
     assert found(root) == order
@@ -57,7 +57,7 @@ def test_files_come_sorted_folder_by_folder(root: Path) -> None:
     assert first == FoundFile("B.py", facts_of((root / "B.py").stat()))
 
 
-def test_an_ignored_folder_is_one_entry(root: Path) -> None:
+def test_scan_gives_an_ignored_folder_as_one_entry(root: Path) -> None:
     put(root, "node_modules/a/b.js", ".git/config", "src/gen/a.py", "src/a.py", ".env")
     (root / "src/.gitignore").write_text("gen/\n")
     assert found(root) == ["src/.gitignore", "src/a.py"]
@@ -69,7 +69,7 @@ def test_an_ignored_folder_is_one_entry(root: Path) -> None:
     }
 
 
-def test_the_walk_and_the_rules_agree_on_every_path(root: Path) -> None:
+def test_scan_and_rules_agree_on_every_path(root: Path) -> None:
     put(root, "a/b/x.log", "a/b/y.py", "a/k.pem", "docs/a.md", "docs/b/c.txt", "x.log")
     (root / ".gitignore").write_text("*.log\ndocs/*\n!docs/b/\n")
     (root / "a/.augmentignore").write_text("!x.log\ny.*\n")
@@ -84,7 +84,7 @@ def test_the_walk_and_the_rules_agree_on_every_path(root: Path) -> None:
 
 
 @pytest.mark.case("B67")
-def test_links_are_neither_listed_nor_entered(root: Path, tmp_path: Path) -> None:
+def test_scan_neither_lists_nor_enters_symlinks(root: Path, tmp_path: Path) -> None:
     put(tmp_path, "other/secret.py")
     targets: dict[str, str | Path] = {
         "file": "/etc/passwd",
@@ -100,7 +100,7 @@ def test_links_are_neither_listed_nor_entered(root: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.case("B68")
-def test_what_is_no_plain_file_is_left_out(root: Path) -> None:
+def test_scan_leaves_out_special_files(root: Path) -> None:
     os.mkfifo(root / "fifo")
     put(root, "folder.py/inside.py")
     (root / "zero").symlink_to("/dev/zero")
@@ -115,14 +115,14 @@ def test_what_is_no_plain_file_is_left_out(root: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc")
-def test_what_is_mounted_is_not_entered() -> None:
+def test_scan_does_not_enter_mounts() -> None:
     others = [str(path) for path in Path("/").iterdir() if path.name != "proc"]
     rules = Rules(lambda path: None, noise=others)
     entries = [entry for batch in walk(Path("/"), rules, Counters()) for entry in batch]
     assert Skipped("proc/", SkipReason.NOT_ACCESSIBLE) in entries
 
 
-def test_names_without_an_encoding_are_shown_with_escapes(root: Path) -> None:
+def test_scan_shows_names_without_an_encoding_with_escapes(root: Path) -> None:
     try:
         (root / os.fsdecode(b"a\xff.py")).touch()
         (root / os.fsdecode(b"d\xfe")).mkdir()
@@ -133,7 +133,7 @@ def test_names_without_an_encoding_are_shown_with_escapes(root: Path) -> None:
 
 
 @pytest.mark.case("B101", "B102")
-def test_odd_names_are_names(root: Path) -> None:
+def test_scan_accepts_odd_names(root: Path) -> None:
     names = [
         "a b.py",
         "a'b\".py",
@@ -150,7 +150,7 @@ def test_odd_names_are_names(root: Path) -> None:
     assert found(root) == found(root)
 
 
-def test_a_large_file_is_left_out(root: Path) -> None:
+def test_scan_leaves_out_a_large_file(root: Path) -> None:
     for name, size in (("fits", MAX_BYTES), ("large", MAX_BYTES + 1)):
         with (root / name).open("wb") as file:
             file.truncate(size)
@@ -159,12 +159,12 @@ def test_a_large_file_is_left_out(root: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_folder_without_rights_is_left_out(root: Path) -> None:
+def test_scan_leaves_out_a_folder_without_permission(root: Path) -> None:
     (root / "closed").mkdir(mode=0o000)
     assert skipped(root) == {"closed/": SkipReason.NOT_ACCESSIBLE}
 
 
-def test_a_folder_that_vanishes_is_left_out(root: Path) -> None:
+def test_scan_leaves_out_a_folder_that_vanishes(root: Path) -> None:
     put(root, *(f"a/{number}" for number in range(300)), "b/x", "c/x")
     with Folder(root) as folder:
         batches = walk(root, Rules(folder.load), Counters())
@@ -175,13 +175,13 @@ def test_a_folder_that_vanishes_is_left_out(root: Path) -> None:
     assert "c/x" in [entry.path for entry in entries]
 
 
-def test_a_missing_root_is_an_error_not_an_empty_workspace(root: Path) -> None:
+def test_scan_of_a_missing_root_is_an_error(root: Path) -> None:
     with pytest.raises(Unreadable):
         list(walk(root / "missing", Rules(lambda path: None), Counters()))
 
 
 @pytest.mark.case("B78")
-def test_each_step_is_bounded(root: Path) -> None:
+def test_scan_steps_are_bounded(root: Path) -> None:
     put(root, *(f"flat/{number}.py" for number in range(1_000)))
     for number in range(300):
         (root / f"empty/{number}").mkdir(parents=True)
@@ -197,7 +197,7 @@ def test_each_step_is_bounded(root: Path) -> None:
     assert sum(sizes) == counters.accepted == 1_300
 
 
-def test_a_tree_that_is_too_deep_ends(root: Path) -> None:
+def test_scan_depth_is_limited(root: Path) -> None:
     inside = root
     for _ in range(140):
         inside /= "d"
@@ -207,7 +207,7 @@ def test_a_tree_that_is_too_deep_ends(root: Path) -> None:
     assert path == "d/" * 129
 
 
-def test_a_walk_that_is_dropped_leaves_nothing_open(root: Path) -> None:
+def test_scan_that_is_dropped_leaves_nothing_open(root: Path) -> None:
     put(root, *(f"a/{number}" for number in range(600)))
     with Folder(root) as folder:
         before = next_descriptor()
@@ -223,7 +223,7 @@ def next_descriptor() -> int:
     return fd
 
 
-def test_counters_tell_what_happened(root: Path) -> None:
+def test_scan_counters(root: Path) -> None:
     put(root, "a.py", "b.txt", ".env", "id_rsa", "node_modules/x.js")
     (root / "link").symlink_to("a.py")
     (root / "large.py").write_bytes(b"x" * (MAX_BYTES + 1))
@@ -237,7 +237,7 @@ def test_counters_tell_what_happened(root: Path) -> None:
 
 @pytest.mark.case("B100")
 @pytest.mark.parametrize("seconds", [0, 2**31 + 1, 4_291_747_200])
-def test_times_far_off_do_not_change_from_walk_to_walk(
+def test_scan_times_far_off_are_stable_from_scan_to_scan(
     root: Path, seconds: int
 ) -> None:
     put(root, "a.py")
@@ -246,7 +246,7 @@ def test_times_far_off_do_not_change_from_walk_to_walk(
 
 
 @pytest.mark.case("F23")
-def test_new_ignore_rules_give_what_a_fresh_walk_gives(root: Path) -> None:
+def test_scan_with_new_ignore_rules_equals_a_fresh_scan(root: Path) -> None:
     put(root, *(f"d{n % 7}/f{n}.{'log' if n % 2 else 'py'}" for n in range(700)))
     with Folder(root) as folder:
         rules = Rules(folder.load)
@@ -263,7 +263,7 @@ def test_new_ignore_rules_give_what_a_fresh_walk_gives(root: Path) -> None:
     }
 
 
-def test_only_some_folders_are_walked_and_each_is_told_before_it_is_listed(
+def test_scan_of_some_folders_reports_each_before_it_is_listed(
     tmp_path: Path,
 ) -> None:
     put(tmp_path, "a.py", "src/b.py", "src/deep/c.py", "lib/d.py", "node_modules/e.py")
@@ -290,6 +290,6 @@ def test_only_some_folders_are_walked_and_each_is_told_before_it_is_listed(
     ("path", "below"),
     [("src", True), ("src/a", True), ("src-x", False), ("", False), ("a/src", False)],
 )
-def test_a_path_is_below_a_folder_by_whole_names(path: str, below: bool) -> None:
+def test_scan_tells_paths_below_a_folder_by_whole_names(path: str, below: bool) -> None:
     assert is_below(path, {"src", "lib"}) is below
     assert is_below(path, WHOLE)

@@ -99,7 +99,7 @@ def test_a_name_that_only_looks_like_a_private_one_is_one(name: str) -> None:
 
 
 @pytest.mark.case("B73")
-def test_the_tokens_of_composer_lie_at_the_root_and_elsewhere_are_texts() -> None:
+def test_secret_name_of_composer_counts_at_the_root_only() -> None:
     assert is_secret("auth.json")
     assert is_secret("AUTH.JSON")
     assert not is_secret("backend/lang/de/auth.json")
@@ -125,7 +125,7 @@ def test_the_user_can_allow_names_paths_and_folders() -> None:
 
 
 @pytest.mark.parametrize("path", [".git/config", "a/.hg/hgrc", ".svn", "own/x/y"])
-def test_nothing_allows_version_control_and_byok(path: str) -> None:
+def test_secret_names_of_version_control_and_byok_cannot_be_allowed(path: str) -> None:
     assert is_secret(path, ("*", "**", path, ".git/", "own/"), ("own/x",))
 
 

@@ -17,19 +17,19 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     return made
 
 
-def test_without_a_repository_only_its_coming_counts(tmp_path: Path) -> None:
+def test_steering_files_without_a_repository(tmp_path: Path) -> None:
     assert steering_of(tmp_path) == Steering(frozenset({".git"}), frozenset())
     assert Steering().folders == set()
 
 
-def test_a_repositorys_own_files_are_below_the_root(made: Repository) -> None:
+def test_steering_files_of_a_repository_are_below_the_root(made: Repository) -> None:
     found = steering_of(made.root)
     assert found.rules == {".git", ".git/HEAD", ".git/info/exclude"}
     assert {".git/HEAD", ".git/logs/HEAD"} < found.commits
     assert {".git", ".git/info", ".git/logs"} <= found.folders
 
 
-def test_those_above_the_root_count_as_well(made: Repository) -> None:
+def test_steering_files_above_the_root_count_as_well(made: Repository) -> None:
     found = steering_of(made.root / "pkg")
     top = made.root.as_posix()
     assert {f"{top}/.gitignore", f"{top}/.git/info/exclude"} < found.rules

@@ -20,7 +20,7 @@ def test_a_mark_names_the_encoding_and_is_no_part_of_the_text(encoding: str) -> 
 
 @pytest.mark.case("B75")
 @pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])
-def test_utf_16_is_known_by_its_mark_whichever_way_round(mark: bytes) -> None:
+def test_utf_16_is_recognised_by_its_byte_order_mark(mark: bytes) -> None:
     order = "le" if mark == b"\xff\xfe" else "be"
     assert decode(mark + TEXT.encode(f"utf-16-{order}")) == TEXT
 
@@ -31,7 +31,7 @@ def test_an_old_western_encoding_is_text(encoding: str) -> None:
     assert decode(TEXT.encode(encoding)) == TEXT
 
 
-def test_a_byte_that_cp1252_does_not_know_is_latin_1() -> None:
+def test_encoding_of_a_byte_outside_cp1252_is_latin_1() -> None:
     assert decode(b"a line of text \x81 \xe9") == "a line of text \x81 é"
 
 
@@ -41,7 +41,7 @@ def test_a_nul_near_the_front_is_no_text(content: bytes) -> None:
     assert decode(content) is SkipReason.BINARY
 
 
-def test_a_nul_far_behind_does_no_harm() -> None:
+def test_nul_byte_far_behind_is_no_sign_of_binary() -> None:
     assert decode(b"x" * 8192 + b"\0") == "x" * 8192 + "\0"
 
 
@@ -56,7 +56,7 @@ def test_a_nul_far_behind_does_no_harm() -> None:
         random.Random(3).randbytes(20_000).replace(b"\0", b""),
     ],
 )
-def test_what_fits_no_encoding_has_none(content: bytes) -> None:
+def test_text_that_fits_no_encoding_is_none(content: bytes) -> None:
     assert decode(content) is SkipReason.ENCODING
 
 
@@ -75,14 +75,14 @@ def test_what_fits_no_encoding_has_none(content: bytes) -> None:
         (b"", []),
     ],
 )
-def test_lines_are_those_of_an_editor(content: bytes, lines: list[str]) -> None:
+def test_text_lines_are_those_of_an_editor(content: bytes, lines: list[str]) -> None:
     text = decode(content)
     assert isinstance(text, str)
     assert split_lines(text) == lines
     assert split_lines(content.decode("utf-8-sig")) == lines
 
 
-def test_long_lines_in_the_mean_are_minified_beyond_20_000_characters() -> None:
+def test_minified_text_has_long_lines_in_the_mean_beyond_20_000_characters() -> None:
     assert decode(b"x" * 20_001) is SkipReason.MINIFIED
     assert decode(b"x" * 20_000) == "x" * 20_000
     assert decode((b"x" * 399 + b"\n") * 100) == ("x" * 399 + "\n") * 100
@@ -93,14 +93,14 @@ def test_long_lines_in_the_mean_are_minified_beyond_20_000_characters() -> None:
     ("code", "data", "found"),
     [(100, 1, True), (100, 4, True), (100, 5, False), (24, 1, False), (0, 1, False)],
 )
-def test_a_few_endless_lines_among_code_do_not_make_it_minified(
+def test_minified_text_is_not_a_few_endless_lines_among_code(
     code: int, data: int, found: bool
 ) -> None:
     text = "def helper(x): ...\n" * code + ("x" * 120_000 + "\n") * data
     assert (decode(text[:-1].encode()) == text[:-1]) is found
 
 
-def test_pictures_in_a_notebook_do_not_make_it_minified() -> None:
+def test_minified_text_is_not_a_notebook_with_images() -> None:
     content = (b"x" * 50_000 + b"\n") * 3
     assert lines_in(content, "a/B.ipynb") == ["x" * 50_000] * 3
     assert lines_in(content, "a/b.py") is SkipReason.MINIFIED

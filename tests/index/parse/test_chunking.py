@@ -46,7 +46,7 @@ LINES = st.lists(
 
 
 @given(LINES, st.data(), st.booleans())
-def test_every_line_is_in_one_chunk(
+def test_chunks_hold_every_line_once(
     lines: list[str], data: st.DataObject, prose: bool
 ) -> None:
     ends = st.integers(0, max(0, len(lines) - 1))
@@ -57,12 +57,12 @@ def test_every_line_is_in_one_chunk(
 
 
 @pytest.mark.parametrize("language", SAMPLES)
-def test_every_line_of_a_sample_is_in_one_chunk(language: str) -> None:
+def test_chunks_of_a_sample_hold_every_line_once(language: str) -> None:
     text = SAMPLES[language][0] * 30
     assert covers(split_lines(text), spans(text, language))
 
 
-def test_a_chunk_begins_at_a_definition() -> None:
+def test_chunk_begins_at_a_definition() -> None:
     lines = ["import a", "", "def f():", *BODY, "", "def g():", *BODY]
     assert firsts(lines, "python") == ["import a", "def g():"]
 
@@ -86,7 +86,7 @@ def test_a_chunk_begins_at_a_definition() -> None:
     ],
     ids=" ".join,
 )
-def test_what_stands_above_belongs_to_the_definition(above: list[str]) -> None:
+def test_chunk_of_a_definition_includes_the_comment_above(above: list[str]) -> None:
     lines = [*BODY, *above, "definition", *BODY]
     at = len(BODY) + len(above)
     found = cut(lines, [Definition(at, len(lines) - 1, "kind", "g")], prose=False)
@@ -97,64 +97,64 @@ def test_what_stands_above_belongs_to_the_definition(above: list[str]) -> None:
     "above",
     ["x = 1", "}", "", "#include <a>", "#define A", "# endif", "x */", '    """'],
 )
-def test_what_is_no_comment_does_not(above: str) -> None:
+def test_chunk_of_a_definition_leaves_out_other_lines_above(above: str) -> None:
     lines = [*BODY, above, "definition", *BODY]
     at = len(BODY) + 1
     found = cut(lines, [Definition(at, len(lines) - 1, "kind", "g")], prose=False)
     assert found[-1].first == at
 
 
-def test_a_decorator_of_several_lines_stays_with_its_function() -> None:
+def test_chunk_keeps_a_decorator_of_several_lines_with_its_function() -> None:
     lines = ["def f():", *BODY, "@one(", "    1,", ")", "@two", "def g():", *BODY]
     assert firsts(lines, "python") == ["def f():", "@one("]
 
 
-def test_the_docstring_of_one_function_is_not_the_comment_of_the_next() -> None:
+def test_chunk_leaves_a_docstring_with_its_own_function() -> None:
     doc = ['    """About', *BODY, '    """']
     lines = ["def f(", *(f"    {'x' * 90}{n}," for n in "1234"), "):", *doc]
     assert firsts([*lines, "def g():", *doc], "python") == ["def f(", "def g():"]
 
 
-def test_short_neighbours_are_joined_up_to_the_target() -> None:
+def test_chunks_that_are_short_are_joined_up_to_the_target() -> None:
     lines = [f"def f{n}(): return {'x' * 80}" for n in range(100)]
     found = spans("\n".join(lines), "python")
     assert all(1500 < span.chars <= 1600 for span in found[:-1])
     assert len(found) == 7
 
 
-def test_neighbours_of_300_characters_stay_apart() -> None:
+def test_chunks_of_300_characters_stay_apart() -> None:
     lines = ["def f():", *BODY, "def g():", *BODY, "x = 1"]
     assert firsts(lines, "python") == ["def f():", "def g():"]
 
 
-def test_a_long_definition_is_split_behind_blank_lines() -> None:
+def test_chunk_of_a_long_definition_is_split_behind_blank_lines() -> None:
     paragraph = [*BODY, *BODY, *BODY, ""]
     found = spans("\n".join(["def f():", *paragraph * 5]), "python")
     assert [span.first for span in found] == [0, 14, 27, 40, 53]
 
 
-def test_a_long_run_without_blank_lines_is_split_at_the_target() -> None:
+def test_chunk_without_blank_lines_is_split_at_the_target() -> None:
     found = cut(["x" * 99] * 1000, [], prose=False)
     assert {span.chars for span in found[:-1]} == {1600}
 
 
-def test_text_is_cut_at_paragraphs() -> None:
+def test_chunks_of_text_are_cut_at_paragraphs() -> None:
     lines = [*BODY, "", *BODY, "# no heading", *BODY]
     assert [span.first for span in cut(lines, [], prose=False)] == [0, 5]
 
 
-def test_prose_is_cut_at_headings_but_not_in_fences() -> None:
+def test_chunks_of_prose_are_cut_at_headings_but_not_in_fences() -> None:
     lines = [*BODY, "# heading", *BODY, "```", "# comment", *BODY, "```", "#hashtag"]
     assert [span.first for span in cut(lines, [], prose=True)] == [0, 4]
 
 
-def test_one_huge_line_is_one_chunk() -> None:
+def test_chunk_of_one_huge_line() -> None:
     lines = [*BODY, "", "x" * 1_000_000, "", *BODY]
     assert [span.first for span in cut(lines, [], prose=True)] == [0, 5, 7]
     assert [span.first for span in cut(["x" * 10**6], [], prose=False)] == [0]
 
 
-def test_nothing_has_no_chunks() -> None:
+def test_chunks_of_nothing() -> None:
     assert cut([], [], prose=True) == []
 
 
@@ -174,7 +174,7 @@ def test_nothing_has_no_chunks() -> None:
     ],
     ids=" ".join,
 )
-def test_time_is_linear_in_lines_whatever_they_are(lines: list[str]) -> None:
+def test_chunking_time_is_linear_in_lines(lines: list[str]) -> None:
     count = 20_000
     text = lines * (count // len(lines))
     every = [Definition(n, count, "kind", None) for n in range(count)]

@@ -35,7 +35,7 @@ def test_outer_definitions_come_before_the_inner_ones() -> None:
 
 
 @pytest.mark.slow
-def test_each_process_finds_the_same() -> None:
+def test_definitions_are_the_same_in_each_process() -> None:
     printed = set()
     for seed in ("1", "2"):
         env = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
@@ -68,19 +68,21 @@ def test_a_language_without_a_query_has_no_definitions(language: str) -> None:
         (b"", []),
     ],
 )
-def test_the_scripts_of_a_component_are_parsed(text: bytes, names: list[str]) -> None:
+def test_definitions_in_the_scripts_of_a_component_are_found(
+    text: bytes, names: list[str]
+) -> None:
     for language in ("vue", "svelte"):
         assert [d.name for d in definitions(text, language) if d.name] == names
 
 
 @pytest.mark.parametrize("text", [b"<script>\n", b"<script\n", b"</script>\n"])
-def test_a_component_is_searched_in_linear_time(text: bytes) -> None:
+def test_definitions_of_a_component_take_linear_time(text: bytes) -> None:
     begun = time.process_time()
     definitions(text * 50_000, "vue")
     assert time.process_time() - begun < 5  # quadratic: minutes
 
 
-def test_lines_of_a_component_are_those_of_the_file() -> None:
+def test_definitions_of_a_component_have_the_lines_of_the_file() -> None:
     text = b"<template>\n<a/>\n</template>\n\n<script>\n\nlet a\n</script>\n<style>\n"
     found = {(one.first_line, one.kind) for one in definitions(text, "vue")}
     assert found == {
@@ -91,16 +93,16 @@ def test_lines_of_a_component_are_those_of_the_file() -> None:
     }
 
 
-def test_a_declarator_may_be_deep() -> None:
+def test_definition_of_a_deep_declarator() -> None:
     deep = b"int " + b"(" * 50 + b"f" + b")" * 50 + b"(void) { return 1; }"
     assert len(definitions(deep, "c")) == 1
     assert definitions(b"char *(*f(int a))[3] { }", "c")[0].name == "f"
 
 
-def test_a_deep_tree_is_no_trouble() -> None:
+def test_definitions_in_a_deep_tree() -> None:
     text = b"function f() {" + b"[" * 20_000 + b"]" * 20_000 + b"}"
     assert [one.name for one in definitions(text, "javascript")] == ["f"]
 
 
-def test_bytes_that_are_no_text_are_no_trouble() -> None:
+def test_definitions_in_bytes_that_are_no_text() -> None:
     assert definitions(b"def \xff\xfe(): pass\ndef g(): pass", "python")[-1].name == "g"

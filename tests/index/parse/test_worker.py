@@ -30,7 +30,7 @@ def working(how: Prepare = prepare) -> Iterator[tuple[Connection, Connection]]:
         assert not thread.is_alive()
 
 
-def test_a_batch_is_answered_in_order_and_the_heart_beats_at_each_file() -> None:
+def test_worker_answers_a_batch_in_order_with_a_heartbeat_per_file() -> None:
     jobs = [ParseJob(key, f"{key}.py", content=b"def f(): pass") for key in range(3)]
     with working() as (pipe, beat):
         pipe.send(jobs)
@@ -46,7 +46,7 @@ def test_a_batch_is_answered_in_order_and_the_heart_beats_at_each_file() -> None
     assert {reply.facts for reply in replies} == {None}
 
 
-def test_files_are_read_below_their_root(tmp_path: Path) -> None:
+def test_worker_reads_files_below_their_root(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_bytes(b"x = 1\n")
     (tmp_path / "large.py").write_bytes(b"x" * (MAX_BYTES + 1))
     (tmp_path / "link.py").symlink_to("a.py")
@@ -68,7 +68,7 @@ def test_files_are_read_below_their_root(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_that_raises_is_prepared_without_the_parser() -> None:
+def test_worker_prepares_a_file_that_raises_without_the_parser() -> None:
     with working(nasty_worker.prepare) as (pipe, _):
         pipe.send(
             [ParseJob(1, "raise once", content=b""), ParseJob(2, "raise", content=b"")]
@@ -79,14 +79,14 @@ def test_a_file_that_raises_is_prepared_without_the_parser() -> None:
     assert always.reason is SkipReason.NOT_ACCESSIBLE
 
 
-def test_a_large_batch_is_answered_in_parts() -> None:
+def test_worker_answers_a_large_batch_in_parts() -> None:
     content = b"a few words\n" * 50_000
     with working() as (pipe, _):
         pipe.send([ParseJob(n, "a.txt", content=content) for n in range(4)])
         assert [[reply.key for reply in pipe.recv()] for _ in "12"] == [[0, 1], [2, 3]]
 
 
-def test_a_file_that_is_the_known_version_is_not_prepared(tmp_path: Path) -> None:
+def test_worker_skips_a_file_of_the_known_version(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_bytes(b"x = 1\n")
     job = ParseJob(1, "a.py", root=str(tmp_path), known=blob_name("a.py", b"x = 1\n"))
     with working() as (pipe, _):
@@ -100,7 +100,7 @@ def test_a_file_that_is_the_known_version_is_not_prepared(tmp_path: Path) -> Non
     assert changed.prepared is not None
 
 
-def test_a_version_that_killed_a_parser_is_not_parsed_again(tmp_path: Path) -> None:
+def test_worker_does_not_parse_a_version_that_killed_a_parser(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_bytes(b"x = 1\n")
     parser_crashers = frozenset([blob_name("a.py", b"x = 1\n")])
     job = ParseJob(1, "a.py", root=str(tmp_path), parser_crashers=parser_crashers)

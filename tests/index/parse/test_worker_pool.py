@@ -60,7 +60,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
         time.sleep(0.02)
 
 
-def test_every_job_has_the_outcome_of_prepare(tmp_path: Path) -> None:
+def test_worker_pool_gives_every_job_the_outcome_of_prepare(tmp_path: Path) -> None:
     jobs = [ParseJob(n, f"{n}.py", content=b"def f(): pass") for n in range(300)]
     (tmp_path / "a.py").write_bytes(b"def g(): pass")
     jobs += [ParseJob(300, "a.py", str(tmp_path)), ParseJob(301, "none", str(tmp_path))]
@@ -76,7 +76,7 @@ def test_every_job_has_the_outcome_of_prepare(tmp_path: Path) -> None:
     assert outcomes[301].reason is SkipReason.NOT_ACCESSIBLE
 
 
-def test_large_files_come_in_several_replies(tmp_path: Path) -> None:
+def test_worker_pool_splits_large_files_over_replies(tmp_path: Path) -> None:
     jobs = [ParseJob(n, f"{n}.txt", str(tmp_path)) for n in range(5)]
     for job in jobs:
         (tmp_path / job.path).write_bytes(b"a few words\n" * 50_000)
@@ -97,7 +97,7 @@ def test_workers_stay_between_calls_and_start_as_needed() -> None:
     assert not is_alive(pid)
 
 
-def test_jobs_are_taken_as_they_are_needed() -> None:
+def test_worker_pool_takes_jobs_as_needed() -> None:
     taken = []
 
     def jobs() -> Iterator[ParseJob]:
@@ -112,7 +112,7 @@ def test_jobs_are_taken_as_they_are_needed() -> None:
         outcomes.close()  # type: ignore[attr-defined]
 
 
-def test_a_caller_that_stops_early_leaves_no_work_behind() -> None:
+def test_worker_pool_drops_the_work_of_a_caller_that_stops_early() -> None:
     with pool(target=f"{NASTY}:nasty") as workers:
         jobs = [
             *named(*(f"{n}.txt" for n in range(BATCH_FILES))),
@@ -151,7 +151,7 @@ def test_a_file_that_ends_every_worker_is_given_up_and_no_other() -> None:
 
 @pytest.mark.case("F21")
 @pytest.mark.parametrize("how", ["spin once", "sleep once"])
-def test_a_file_that_hangs_is_done_without_the_parser(
+def test_worker_pool_does_a_file_that_hangs_without_the_parser(
     how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pool(limit=LIMIT, target=f"{NASTY}:nasty") as workers:
@@ -217,7 +217,7 @@ BOMBS = {
 
 
 @pytest.mark.case("B76")
-def test_a_text_that_overtaxes_a_parser_is_cut_without_it() -> None:
+def test_worker_pool_chunks_a_text_too_hard_for_the_parser_without_it() -> None:
     jobs = [ParseJob(n, path, content=BOMBS[path]) for n, path in enumerate(BOMBS)]
     with pool(2, limit=LIMIT) as workers:
         found = by_path(list(workers.prepare(jobs)))

@@ -54,7 +54,7 @@ def test_a_worker_looks_for_modules_where_python_alone_would_and_then_where_byok
 
 
 @pytest.mark.case("B112")
-def test_it_has_path_and_language_alone_and_nobody_reads_its_memory(
+def test_worker_process_has_no_key_in_its_environment_and_is_not_dumpable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
@@ -66,13 +66,13 @@ def test_it_has_path_and_language_alone_and_nobody_reads_its_memory(
     assert not is_dumpable
 
 
-def test_its_limits_reach_it() -> None:
+def test_worker_process_limits_are_set() -> None:
     limits = WorkerLimits(alarm=7, nice=1, memory=2**31)
     with started(limits=limits) as process:
         assert told(process)[2] == limits
 
 
-def test_its_end_closes_the_pipes_and_waits_for_it() -> None:
+def test_worker_process_end_closes_the_pipes() -> None:
     with started() as process:
         told(process)
         process.end()
@@ -81,7 +81,7 @@ def test_its_end_closes_the_pipes_and_waits_for_it() -> None:
         assert process.returncode is not None
 
 
-def test_one_that_ends_at_once_is_heard_to_end() -> None:
+def test_worker_process_that_ends_at_once_is_noticed() -> None:
     with started("stillborn") as process:
         assert process.connection.poll(30)
         with pytest.raises(EOFError):
@@ -89,7 +89,9 @@ def test_one_that_ends_at_once_is_heard_to_end() -> None:
 
 
 @pytest.mark.skipif(not FILES.is_dir(), reason="needs /proc")
-def test_what_cannot_start_leaves_no_pipe_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worker_process_that_cannot_start_leaves_no_pipe_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     before = len(list(FILES.iterdir()))
     with pytest.raises(OSError, match="/nowhere/python"), started():

@@ -42,7 +42,9 @@ def test_the_first_replies_of_a_batch_become_outcomes() -> None:
         [REPLY._replace(prepared="no file")],  # type: ignore[arg-type]
     ],
 )
-def test_what_does_not_answer_the_batch_is_refused(message: object) -> None:
+def test_worker_reply_that_does_not_answer_the_batch_is_refused(
+    message: object,
+) -> None:
     with pytest.raises(UnreadableReply):
         read_outcomes(message, JOBS)
 
@@ -56,7 +58,7 @@ class _Call:
 
 
 @pytest.mark.case("B112")
-def test_other_classes_and_damage_are_refused(tmp_path: Path) -> None:
+def test_worker_reply_with_other_classes_or_damage_is_refused(tmp_path: Path) -> None:
     marker = tmp_path / "was-here"
     whole = pickle.dumps([REPLY])
     for received in (pickle.dumps(_Call(marker)), whole[:-9], b"", b"\x80\x04junk"):

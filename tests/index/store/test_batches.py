@@ -43,7 +43,7 @@ def opened(tmp_path: Path) -> Opened:
     return opened
 
 
-def test_a_file_is_indexed_by_put_and_flush(opened: Opened) -> None:
+def test_batch_indexes_a_file_by_put_and_flush(opened: Opened) -> None:
     assert not opened.batches.is_pending
     blob_id = put_file(opened, A1)
     assert opened.batches.is_pending
@@ -59,14 +59,14 @@ def test_a_file_is_indexed_by_put_and_flush(opened: Opened) -> None:
     opened.check()
 
 
-def test_the_same_version_again_is_not_indexed_again(opened: Opened) -> None:
+def test_batch_does_not_index_the_same_version_again(opened: Opened) -> None:
     first = put_file(opened, A1)
     opened.batches.flush()
     assert put_file(opened, A1) == first
     assert not opened.batches.is_pending
 
 
-def test_a_new_version_takes_the_place_of_the_old_one(opened: Opened) -> None:
+def test_batch_replaces_the_old_version(opened: Opened) -> None:
     old = put_file(opened, A1)
     opened.batches.flush()
     new = put_file(opened, A2)
@@ -77,7 +77,7 @@ def test_a_new_version_takes_the_place_of_the_old_one(opened: Opened) -> None:
     opened.check()
 
 
-def test_many_versions_of_a_file_in_one_batch_leave_the_last(opened: Opened) -> None:
+def test_batch_keeps_the_last_of_many_versions(opened: Opened) -> None:
     opened.batches.put([of_file("a.py", v) for v in (A1, A2, A1, A2)])
     opened.batches.flush()
     assert len(opened.index.counts()) == 1
@@ -85,7 +85,7 @@ def test_many_versions_of_a_file_in_one_batch_leave_the_last(opened: Opened) -> 
     opened.check()
 
 
-def test_a_version_shared_by_two_workspaces_goes_with_the_last(opened: Opened) -> None:
+def test_batch_keeps_a_version_shared_by_two_workspaces(opened: Opened) -> None:
     blob_id = put_file(opened, A1)
     assert put_file(opened, A1, workspace=2) == blob_id
     opened.batches.flush()
@@ -99,7 +99,9 @@ def test_a_version_shared_by_two_workspaces_goes_with_the_last(opened: Opened) -
     opened.check()
 
 
-def test_content_that_comes_again_before_it_is_removed_stays(opened: Opened) -> None:
+def test_batch_keeps_content_that_comes_again_before_its_removal(
+    opened: Opened,
+) -> None:
     blob_id = put_file(opened, A1)
     opened.batches.flush()
     opened.batches.drop_files(1, ["a.py"])
@@ -110,7 +112,9 @@ def test_content_that_comes_again_before_it_is_removed_stays(opened: Opened) -> 
     opened.check()
 
 
-def test_an_upload_of_a_file_whose_removal_is_pending_stays(opened: Opened) -> None:
+def test_batch_keeps_an_upload_of_a_file_whose_removal_is_pending(
+    opened: Opened,
+) -> None:
     for flush_between in (False, True):
         put_file(opened, A1)
         opened.batches.flush()
@@ -130,7 +134,7 @@ def test_an_upload_of_a_file_whose_removal_is_pending_stays(opened: Opened) -> N
         opened.check()
 
 
-def test_a_file_that_is_held_stays_as_an_upload(opened: Opened) -> None:
+def test_batch_keeps_a_held_file_as_an_upload(opened: Opened) -> None:
     blob_id = put_file(opened, A1)
     with opened.database.writing() as db:
         assert blobs.hold(db, blob_id, b"one alpha\nbeta")
@@ -140,7 +144,7 @@ def test_a_file_that_is_held_stays_as_an_upload(opened: Opened) -> None:
     opened.check()
 
 
-def test_an_upload_that_is_dropped_stays_as_a_file(opened: Opened) -> None:
+def test_batch_keeps_a_dropped_upload_as_a_file(opened: Opened) -> None:
     blob_id = put_upload(opened, "a.py", "one alpha\nbeta")
     assert put_file(opened, A1) == blob_id
     opened.batches.flush()
@@ -151,7 +155,7 @@ def test_an_upload_that_is_dropped_stays_as_a_file(opened: Opened) -> None:
     opened.check()
 
 
-def test_a_dropped_upload_leaves_its_name_and_id(opened: Opened) -> None:
+def test_batch_keeps_the_name_and_id_of_a_dropped_upload(opened: Opened) -> None:
     """A checkpoint may name it; when it comes again, it is that blob."""
     blob_id = put_upload(opened, "a.py", "one")
     opened.batches.flush()
@@ -163,7 +167,7 @@ def test_a_dropped_upload_leaves_its_name_and_id(opened: Opened) -> None:
     opened.check()
 
 
-def test_an_outcome_for_an_upload_that_is_gone_is_not_kept(opened: Opened) -> None:
+def test_batch_ignores_an_outcome_for_an_upload_that_is_gone(opened: Opened) -> None:
     blob_id = put_upload(opened, "a.py", "one")
     opened.batches.flush()
     late = [of_upload(blob_id, "a.py", A1), of_upload(99, "b.py", B1)]
@@ -180,7 +184,7 @@ def failed(task: IndexTask, reason: SkipReason) -> tuple[IndexTask, ParseOutcome
     return task, ParseOutcome(ParseJob(1, task.path), None, reason)
 
 
-def test_what_cannot_be_indexed_is_known_with_its_reason(opened: Opened) -> None:
+def test_batch_records_why_a_file_cannot_be_indexed(opened: Opened) -> None:
     binary = Prepared(words("c.bin", "x").name, 9, SkipReason.BINARY)
     blob_id = put_upload(opened, "u.py", "one")
     opened.batches.put(
@@ -204,7 +208,7 @@ def test_what_cannot_be_indexed_is_known_with_its_reason(opened: Opened) -> None
     opened.check()
 
 
-def test_files_of_a_workspace_that_was_forgotten_are_not_kept(opened: Opened) -> None:
+def test_batch_ignores_files_of_a_forgotten_workspace(opened: Opened) -> None:
     opened.batches.drop_workspace(1)
     assert opened.batches.put([of_file("a.py", A1)]) == []
     opened.batches.flush()
@@ -216,14 +220,14 @@ def unchanged(path: str, known: bytes) -> tuple[IndexTask, ParseOutcome]:
     return task, ParseOutcome(ParseJob(1, path, known=known), None, facts=FACTS)
 
 
-def test_an_unchanged_file_keeps_its_blob(opened: Opened) -> None:
+def test_batch_leaves_an_unchanged_file_its_blob(opened: Opened) -> None:
     blob_id = put_file(opened, A1)
     (written,) = opened.batches.put([unchanged("a.py", A1.name)])
     assert written.blob_id == blob_id
     assert opened.database.one("SELECT size FROM file") == FACTS.size
 
 
-def test_a_file_that_went_back_to_an_old_version_is_looked_at_again(
+def test_batch_looks_again_at_a_file_that_went_back_to_an_old_version(
     opened: Opened,
 ) -> None:
     """Two changes were queued: the second undid the first."""
@@ -236,7 +240,7 @@ def test_a_file_that_went_back_to_an_old_version_is_looked_at_again(
     assert opened.database.one("SELECT size FROM file") == -1
 
 
-def test_a_parser_that_died_of_a_file_is_remembered(opened: Opened) -> None:
+def test_batch_remembers_a_parser_crash(opened: Opened) -> None:
     task, outcome = of_file("a.py", A1)
     dead, well = (task, replace(outcome, plain=True)), of_file("b.py", B1)
     opened.batches.put([dead, well, dead])
@@ -245,7 +249,7 @@ def test_a_parser_that_died_of_a_file_is_remembered(opened: Opened) -> None:
 
 @pytest.mark.case("F28")
 @pytest.mark.parametrize("at_once", [False, True])
-def test_a_failing_index_loses_nothing_when_the_outcomes_are_put_again(
+def test_batch_loses_nothing_when_the_index_fails(
     opened: Opened, at_once: bool
 ) -> None:
     before = put_file(opened, B1)
@@ -267,7 +271,7 @@ def test_a_failing_index_loses_nothing_when_the_outcomes_are_put_again(
 
 
 @pytest.mark.case("F28")
-def test_a_failing_database_loses_nothing_when_the_outcomes_are_put_again(
+def test_batch_loses_nothing_when_the_database_fails(
     opened: Opened,
 ) -> None:
     pages = opened.database.one("PRAGMA page_count")

@@ -37,7 +37,7 @@ def state(db: sqlite3.Connection, blob_id: int, value: int) -> None:
     db.execute("UPDATE blob SET state = ? WHERE id = ?", (value, blob_id))
 
 
-def test_an_upload_is_held_and_to_be_indexed(db: sqlite3.Connection) -> None:
+def test_upload_is_held_and_waits_for_indexing(db: sqlite3.Connection) -> None:
     names, fresh = store(db, [A, B], {}, 7)
     assert names == [A.name, B.name]
     found = find_known(db, names)
@@ -48,7 +48,7 @@ def test_an_upload_is_held_and_to_be_indexed(db: sqlite3.Connection) -> None:
     assert find_known(db, [b"x" * 32]) == {}
 
 
-def test_the_same_upload_again_changes_nothing(db: sqlite3.Connection) -> None:
+def test_upload_of_the_same_blob_again_changes_nothing(db: sqlite3.Connection) -> None:
     _, (blob_id,) = store(db, [A, A], {}, 7)
     state(db, blob_id, INDEXED)
     before = list(db.iterdump())
@@ -57,7 +57,9 @@ def test_the_same_upload_again_changes_nothing(db: sqlite3.Connection) -> None:
 
 
 @pytest.mark.case("B65")
-def test_of_two_files_with_one_name_the_first_stays(db: sqlite3.Connection) -> None:
+def test_upload_of_two_files_with_one_blob_name_keeps_the_first(
+    db: sqlite3.Connection,
+) -> None:
     first, second = COLLIDING
     assert first.name == second.name
     names, fresh = store(db, [first], {}, 7)
@@ -80,7 +82,7 @@ def test_a_wrong_name_becomes_another_name_of_the_same_blob(
 
 
 @pytest.mark.case("B64")
-def test_a_name_given_by_mistake_does_not_keep_the_right_file_out(
+def test_upload_under_a_wrong_blob_name_does_not_keep_the_right_file_out(
     db: sqlite3.Connection,
 ) -> None:
     """An editor named a file before its last change, and comes back to it later."""
@@ -93,7 +95,7 @@ def test_a_name_given_by_mistake_does_not_keep_the_right_file_out(
     assert find_known(db, [A.name])[A.name].id == blob_id
 
 
-def test_a_name_that_was_asked_for_first_becomes_an_alias(
+def test_blob_name_that_was_asked_for_first_becomes_an_alias(
     db: sqlite3.Connection,
 ) -> None:
     given = b"\0my-name-1"
@@ -105,7 +107,7 @@ def test_a_name_that_was_asked_for_first_becomes_an_alias(
     assert resolve_aliases(db, ids.values()) == {ids[A.name]}
 
 
-def test_registered_names_keep_their_ids(db: sqlite3.Connection) -> None:
+def test_blob_names_that_are_registered_keep_their_ids(db: sqlite3.Connection) -> None:
     ids = register(db, [A.name, B.name, A.name])
     assert register(db, [B.name, A.name]) == ids
     assert find_known(db, [A.name])[A.name].state == NAMED
@@ -113,7 +115,9 @@ def test_registered_names_keep_their_ids(db: sqlite3.Connection) -> None:
     assert fresh == [ids[A.name]]
 
 
-def test_what_is_refused_is_known_with_its_reason_only(db: sqlite3.Connection) -> None:
+def test_blob_that_was_refused_is_known_with_its_reason_only(
+    db: sqlite3.Connection,
+) -> None:
     names, fresh = store(db, [A, B], {0: SkipReason.SECRET}, 7)
     found = find_known(db, names)
     entry = found[A.name]
@@ -124,7 +128,7 @@ def test_what_is_refused_is_known_with_its_reason_only(db: sqlite3.Connection) -
     assert store(db, [A], {}, 7)[1] == []
 
 
-def test_an_upload_is_kept_while_its_removal_is_pending(db: sqlite3.Connection) -> None:
+def test_upload_is_kept_while_its_removal_is_pending(db: sqlite3.Connection) -> None:
     for reason in (None, "binary"):
         _, (blob_id,) = store(db, [A], {}, 7)
         db.execute("DELETE FROM content")
@@ -137,7 +141,7 @@ def test_an_upload_is_kept_while_its_removal_is_pending(db: sqlite3.Connection) 
         db.execute("DELETE FROM blob")
 
 
-def test_a_file_of_a_workspace_is_held_without_being_indexed_again(
+def test_blob_of_a_workspace_file_is_held_without_being_indexed_again(
     db: sqlite3.Connection,
 ) -> None:
     db.execute(
@@ -158,7 +162,7 @@ def test_nothing_is_held_for_a_blob_that_is_gone(db: sqlite3.Connection) -> None
 
 @pytest.mark.case("F37")
 @pytest.mark.parametrize("damage", [b"", b"\x78\x01garbage", "flip", "cut", "other"])
-def test_damaged_content_is_not_given_out(
+def test_blob_with_damaged_content_is_not_returned(
     db: sqlite3.Connection, damage: bytes | str
 ) -> None:
     text = upload("a.txt", "some words " * 50)
@@ -178,7 +182,7 @@ def test_damaged_content_is_not_given_out(
     assert content_of(db, 99) is None
 
 
-def test_any_content_and_path_is_kept_as_it_is(db: sqlite3.Connection) -> None:
+def test_blob_keeps_any_content_and_path(db: sqlite3.Connection) -> None:
     odd = [
         upload("", ""),
         upload("/etc/passwd", "x"),
@@ -190,7 +194,7 @@ def test_any_content_and_path_is_kept_as_it_is(db: sqlite3.Connection) -> None:
     assert [content_of(db, blob_id) for blob_id in fresh] == [u.content for u in odd]
 
 
-def test_days_of_use_only_move_forward(db: sqlite3.Connection) -> None:
+def test_blob_days_of_use_only_move_forward(db: sqlite3.Connection) -> None:
     _, ids = store(db, [A, B], {}, 7)
     touch(db, ids, 9)
     touch(db, ids[:1], 8)

@@ -71,7 +71,9 @@ def test_checkpoints_are_sets(
         }
 
 
-def test_the_order_of_names_does_not_matter(db: sqlite3.Connection) -> None:
+def test_checkpoint_does_not_depend_on_the_order_of_names(
+    db: sqlite3.Connection,
+) -> None:
     made = make(db, "", NAMES, [], 1)
     mixed = random.Random(1).sample(NAMES, len(NAMES))
     assert make(db, "", mixed * 2, [], 1) == made
@@ -79,7 +81,7 @@ def test_the_order_of_names_does_not_matter(db: sqlite3.Connection) -> None:
     assert make(db, half or "", mixed[9:], [], 1) == made
 
 
-def test_the_ids_are_the_same_in_a_database_made_anew(tmp_path: Path) -> None:
+def test_checkpoint_ids_are_the_same_in_a_new_database(tmp_path: Path) -> None:
     made = []
     for name, order in (("a", NAMES), ("b", NAMES[::-1])):
         (tmp_path / name).mkdir()
@@ -91,7 +93,7 @@ def test_the_ids_are_the_same_in_a_database_made_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.case("B92")
-def test_unknown_names_are_deleted_and_one_both_ways_is_out(
+def test_checkpoint_change_with_unknown_and_contradictory_names(
     db: sqlite3.Connection,
 ) -> None:
     base = make(db, "", NAMES[:3], [], 1)
@@ -102,13 +104,13 @@ def test_unknown_names_are_deleted_and_one_both_ways_is_out(
     assert find_known(db, [b"?" * 32]) == {}
 
 
-def test_an_unknown_base_makes_none(db: sqlite3.Connection) -> None:
+def test_checkpoint_with_an_unknown_base_is_none(db: sqlite3.Connection) -> None:
     assert make(db, "byok-unknown", NAMES, [], 1) is None
     assert members_of(db, "byok-unknown") is None
     assert find_known(db, NAMES) == {}
 
 
-def test_an_empty_set_is_a_set(db: sqlite3.Connection) -> None:
+def test_checkpoint_of_an_empty_set(db: sqlite3.Connection) -> None:
     made = make(db, "", [], [], 1)
     assert names_in(db, made) == set()
     assert make(db, "", NAMES, NAMES, 1) == made

@@ -45,7 +45,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
-def test_what_was_committed_is_there_again(path: Path) -> None:
+def test_database_keeps_what_was_committed(path: Path) -> None:
     filled(path, 3)
     database = Database(path)
     assert database.was_clean
@@ -69,7 +69,7 @@ def test_a_database_that_was_not_closed_says_so(path: Path) -> None:
     database.close()
 
 
-def test_the_settings_of_every_connection(path: Path) -> None:
+def test_database_connections_have_their_settings(path: Path) -> None:
     database = Database(path)
     wanted: dict[str, object] = {
         "journal_mode": "wal",
@@ -82,7 +82,7 @@ def test_the_settings_of_every_connection(path: Path) -> None:
     database.close()
 
 
-def test_a_failing_block_leaves_nothing_behind(path: Path) -> None:
+def test_database_rolls_back_a_failing_block(path: Path) -> None:
     database = Database(path)
     with pytest.raises(KeyboardInterrupt), database.writing() as db:
         insert(db, b"1")
@@ -94,7 +94,9 @@ def test_a_failing_block_leaves_nothing_behind(path: Path) -> None:
     database.close()
 
 
-def test_a_transaction_that_cannot_end_does_not_block_the_next(path: Path) -> None:
+def test_database_transaction_that_cannot_end_does_not_block_the_next(
+    path: Path,
+) -> None:
     database = Database(path)
     pages = database.one("PRAGMA page_count")
     database._db.execute(f"PRAGMA max_page_count = {pages}")
@@ -115,7 +117,7 @@ def test_a_transaction_that_cannot_end_does_not_block_the_next(path: Path) -> No
     database.close()
 
 
-def test_a_reader_sees_no_half_transaction_and_cannot_write(path: Path) -> None:
+def test_database_reader_sees_no_half_transaction_and_cannot_write(path: Path) -> None:
     database = Database(path)
     with closing(read_only(path)) as reader:
         with database.writing() as db:
@@ -127,7 +129,7 @@ def test_a_reader_sees_no_half_transaction_and_cannot_write(path: Path) -> None:
     database.close()
 
 
-def test_ids_are_never_given_twice(path: Path) -> None:
+def test_database_ids_are_never_reused(path: Path) -> None:
     database = Database(path)
     with database.writing() as db:
         insert(db, b"1")
@@ -138,7 +140,7 @@ def test_ids_are_never_given_twice(path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 500, 501, 1700])
-def test_any_number_of_values_is_looked_up(path: Path, count: int) -> None:
+def test_database_lookup_takes_any_number_of_values(path: Path, count: int) -> None:
     filled(path, 600)
     with closing(read_only(path)) as db:
         rows = list(select_in(db, "SELECT id FROM blob WHERE id IN (?)", range(count)))
@@ -147,7 +149,7 @@ def test_any_number_of_values_is_looked_up(path: Path, count: int) -> None:
 
 @pytest.mark.case("F35")
 @pytest.mark.parametrize("killed", [False, True])
-def test_data_of_a_later_byok_is_not_touched(path: Path, killed: bool) -> None:
+def test_database_of_a_later_byok_is_not_touched(path: Path, killed: bool) -> None:
     filled(path)
     later = sqlite3.connect(path, isolation_level=None)
     later.execute(f"PRAGMA user_version = {VERSION + 1}")
@@ -221,7 +223,7 @@ def test_a_damaged_database_is_refused_and_left_as_it_is(
 
 
 @pytest.mark.case("F36")
-def test_damaged_pages_after_a_break_are_found_and_left(path: Path) -> None:
+def test_database_with_damaged_pages_is_recognised_and_left(path: Path) -> None:
     database = Database(path)
     with database.writing() as db:
         for n in range(2000):
@@ -284,7 +286,7 @@ def test_a_start_that_broke_off_while_it_made_the_database(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a b.db", "100%.db", "a?b#c.db", "ä.db"])
-def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
+def test_database_may_have_any_file_name(tmp_path: Path, name: str) -> None:
     Database(tmp_path / name).close()
     Database(tmp_path / name).close()
     assert [file.name for file in tmp_path.iterdir()] == [name]

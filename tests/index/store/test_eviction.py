@@ -49,13 +49,15 @@ def run(opened: Opened, limit: int, day: int = TODAY) -> int:
     return evict(opened.database, opened.batches, limit, day)
 
 
-def test_nothing_goes_while_there_is_room(opened: Opened) -> None:
+def test_eviction_needs_a_full_store(opened: Opened) -> None:
     ids = fill(opened, 1, 2, 3)
     assert run(opened, 10 * count_bytes(opened.database._db)) == 0
     assert held(opened) == ids
 
 
-def test_the_longest_unused_goes_first_and_down_to_the_limit(opened: Opened) -> None:
+def test_eviction_takes_the_least_recently_used_down_to_the_limit(
+    opened: Opened,
+) -> None:
     ids = fill(opened, 5, 3, 9, 1, 7)
     full = count_bytes(opened.database._db)
     assert run(opened, full * 7 // 10) == 2
@@ -65,20 +67,20 @@ def test_the_longest_unused_goes_first_and_down_to_the_limit(opened: Opened) -> 
     opened.check()
 
 
-def test_what_was_asked_for_today_stays(opened: Opened) -> None:
+def test_eviction_spares_what_was_used_today(opened: Opened) -> None:
     ids = fill(opened, TODAY, 1, TODAY)
     assert run(opened, 0) == 1
     assert held(opened) == [ids[0], ids[2]]
     assert run(opened, 0) == 0
 
 
-def test_what_is_not_indexed_yet_stays(opened: Opened) -> None:
+def test_eviction_spares_what_is_not_indexed_yet(opened: Opened) -> None:
     ids = fill(opened, 1, 2, index=False)
     assert run(opened, 0) == 0
     assert held(opened) == ids
 
 
-def test_what_a_live_checkpoint_names_stays(opened: Opened) -> None:
+def test_eviction_spares_what_a_live_checkpoint_names(opened: Opened) -> None:
     ids = fill(opened, 1, 1, 1)
     names = [n for (n,) in opened.database.rows("SELECT name FROM blob ORDER BY id")]
     with opened.database.writing() as db:
@@ -91,7 +93,7 @@ def test_what_a_live_checkpoint_names_stays(opened: Opened) -> None:
     assert checkpoints.members_of(opened.database._db, made) is None
 
 
-def test_what_a_checkpoint_names_in_another_way_stays(opened: Opened) -> None:
+def test_eviction_spares_what_a_checkpoint_names_by_an_alias(opened: Opened) -> None:
     given = upload("a.py", "x", name=b"\0foreign")
     with opened.database.writing() as db:
         checkpoints.make(db, "", [given.name], [], TODAY)
@@ -102,7 +104,7 @@ def test_what_a_checkpoint_names_in_another_way_stays(opened: Opened) -> None:
     assert held(opened) == [blob_id]
 
 
-def test_a_file_of_a_workspace_loses_its_copy_only(opened: Opened) -> None:
+def test_eviction_of_a_workspace_file_drops_its_copy_only(opened: Opened) -> None:
     (blob_id,) = fill(opened, 1)
     with opened.database.writing() as db:
         db.execute("INSERT INTO workspace(id, root) VALUES(1, 'x')")
@@ -115,7 +117,7 @@ def test_a_file_of_a_workspace_loses_its_copy_only(opened: Opened) -> None:
     opened.check()
 
 
-def test_names_of_what_went_are_forgotten_after_a_month(opened: Opened) -> None:
+def test_eviction_forgets_names_after_a_month(opened: Opened) -> None:
     fill(opened, 1, TODAY)
     run(opened, 0)
     states = "SELECT state FROM blob ORDER BY id"
@@ -124,19 +126,19 @@ def test_names_of_what_went_are_forgotten_after_a_month(opened: Opened) -> None:
     assert opened.database.rows(states) == [(INDEXED,)]
 
 
-def test_room_is_counted_without_reading_contents(opened: Opened) -> None:
+def test_eviction_counts_room_without_reading_contents(opened: Opened) -> None:
     plan = opened.database.rows("EXPLAIN QUERY PLAN SELECT sum(bytes) FROM content")
     assert "COVERING INDEX content_size" in str(plan)
 
 
-def test_everything_may_go(opened: Opened) -> None:
+def test_eviction_may_take_everything(opened: Opened) -> None:
     fill(opened, *range(1, 30))
     assert run(opened, 0) == 29
     assert opened.index.chunks == 0
     opened.check()
 
 
-def test_what_nobody_used_for_a_month_is_tidied_though_there_is_room(
+def test_eviction_tidies_what_nobody_used_for_a_month(
     opened: Opened,
 ) -> None:
     with opened.database.writing() as db:
@@ -148,7 +150,7 @@ def test_what_nobody_used_for_a_month_is_tidied_though_there_is_room(
 
 
 @pytest.mark.case("B113")
-def test_names_and_checkpoints_take_room_and_the_unused_ones_make_it(
+def test_eviction_counts_names_and_checkpoints_and_takes_unused_ones(
     opened: Opened,
 ) -> None:
     ids = fill(opened, TODAY)
@@ -166,7 +168,7 @@ def test_names_and_checkpoints_take_room_and_the_unused_ones_make_it(
 
 
 @pytest.mark.case("B113")
-def test_within_their_share_checkpoints_stay(opened: Opened) -> None:
+def test_eviction_spares_checkpoints_within_their_share(opened: Opened) -> None:
     with opened.database.writing() as db:
         made = checkpoints.make(db, "", [b"a" * 32, b"b" * 32], [], TODAY - 1)
     run(opened, 5 * count_bytes(opened.database._db))

@@ -11,7 +11,7 @@ from byok.index.store.index_errors import (
 )
 
 
-def test_a_failure_is_short_and_says_what_to_do() -> None:
+def test_index_error_is_short_and_says_what_to_do() -> None:
     with pytest.raises(IndexFailed, match="no room") as caught, translate_errors():
         raise ValueError("no room" + "x" * 1000)
     assert len(str(caught.value)) < 250
@@ -19,7 +19,7 @@ def test_a_failure_is_short_and_says_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("number", [28, 112])
-def test_a_full_disk_is_told_as_what_it_is(number: int) -> None:
+def test_index_error_of_a_full_disk_says_so(number: int) -> None:
     with pytest.raises(DiskFull) as caught, translate_errors():
         raise ValueError(f"An IO error occurred: 'No space (os error {number})'")
     assert (caught.value.status, caught.value.code) == (507, "storage_full")
@@ -39,7 +39,7 @@ def test_a_full_disk_is_told_as_what_it_is(number: int) -> None:
     ],
     ids=str,
 )
-def test_the_reason_names_no_class_and_what_to_do(error: Exception, told: str) -> None:
+def test_index_error_reason_names_no_class(error: Exception, told: str) -> None:
     said = reason(error)
     assert said.startswith(told)
     assert type(error).__name__ not in said

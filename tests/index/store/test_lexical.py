@@ -27,7 +27,7 @@ def index(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LexicalInd
     made.close()
 
 
-def test_chunks_are_found_by_word_after_a_commit(index: LexicalIndex) -> None:
+def test_lexical_index_finds_chunks_by_word_after_a_commit(index: LexicalIndex) -> None:
     assert index.was_new
     index.add(1, words("a.py", "alpha beta", "gamma"))
     assert index.search({"gamma": 1.0}, view(1)) == []
@@ -38,7 +38,7 @@ def test_chunks_are_found_by_word_after_a_commit(index: LexicalIndex) -> None:
     assert index.chunks == 2
 
 
-def test_weights_and_fields_count(index: LexicalIndex) -> None:
+def test_lexical_index_weights_and_fields_count(index: LexicalIndex) -> None:
     span = (Span(0, 0, 1),)
     for blob_id, document, path in (
         (1, Document("word filler", "other"), "path"),
@@ -55,7 +55,7 @@ def test_weights_and_fields_count(index: LexicalIndex) -> None:
     assert twice == pytest.approx(2 * once)
 
 
-def test_a_delete_deletes(index: LexicalIndex) -> None:
+def test_lexical_index_deletes_a_blob(index: LexicalIndex) -> None:
     for blob_id in (1, 2, 2**40):
         index.add(blob_id, words("a.py", "alpha", "beta"))
     index.commit()
@@ -66,7 +66,7 @@ def test_a_delete_deletes(index: LexicalIndex) -> None:
     assert ids_of(index.search({"alpha": 1.0}, view(1, 2, 2**40))) == [2]
 
 
-def test_a_delete_takes_what_came_before_it_only(index: LexicalIndex) -> None:
+def test_lexical_index_deletes_only_what_was_added_before(index: LexicalIndex) -> None:
     index.add(1, words("a.py", "old"))
     index.remove(1)
     index.add(1, words("a.py", "new", "newer"))
@@ -75,7 +75,7 @@ def test_a_delete_takes_what_came_before_it_only(index: LexicalIndex) -> None:
     assert index.search({"old": 1.0}, view(1)) == []
 
 
-def test_clear_leaves_nothing(index: LexicalIndex) -> None:
+def test_lexical_index_is_empty_after_clear(index: LexicalIndex) -> None:
     index.add(1, words("a.py", "alpha"))
     index.commit()
     index.add(2, words("b.py", "alpha"))
@@ -86,7 +86,7 @@ def test_clear_leaves_nothing(index: LexicalIndex) -> None:
     assert index.counts() == {3: 1}
 
 
-def test_a_view_gives_the_same_hits_whichever_way_it_is_filtered(
+def test_lexical_index_filters_a_view_in_either_way_alike(
     index: LexicalIndex,
 ) -> None:
     rng = random.Random(3)
@@ -113,7 +113,9 @@ def scores(hits: list[ChunkScore]) -> list[float]:
     return [round(hit.score, 4) for hit in hits]
 
 
-def test_an_empty_question_and_an_empty_view_find_nothing(index: LexicalIndex) -> None:
+def test_lexical_index_finds_nothing_for_an_empty_query_or_view(
+    index: LexicalIndex,
+) -> None:
     index.add(1, words("a.py", "alpha"))
     index.commit()
     assert index.search({}, view(1)) == []
@@ -121,7 +123,7 @@ def test_an_empty_question_and_an_empty_view_find_nothing(index: LexicalIndex) -
     assert index.search({"": 1.0}, view(1)) == []
 
 
-def test_many_views_are_kept_apart(index: LexicalIndex) -> None:
+def test_lexical_index_keeps_many_views_apart(index: LexicalIndex) -> None:
     for blob_id in range(1, 31):
         index.add(blob_id, words("a.py", "alpha"))
     index.commit()
@@ -130,7 +132,9 @@ def test_many_views_are_kept_apart(index: LexicalIndex) -> None:
             assert ids_of(index.search({"alpha": 1.0}, view(blob_id))) == [blob_id]
 
 
-def test_searching_goes_on_while_another_thread_writes(index: LexicalIndex) -> None:
+def test_lexical_index_searches_while_another_thread_writes(
+    index: LexicalIndex,
+) -> None:
     done = threading.Event()
     found: list[int] = []
 
@@ -150,7 +154,7 @@ def test_searching_goes_on_while_another_thread_writes(index: LexicalIndex) -> N
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_index_that_lost_everything_is_filled_again(
+def test_lexical_index_that_lost_everything_is_filled_again(
     tmp_path: Path, engine: Callable[[Path], LexicalIndex]
 ) -> None:
     opened = Opened(tmp_path, engine)

@@ -45,11 +45,13 @@ def form(db: sqlite3.Connection) -> dict[str, list[object]]:
     }
 
 
-def test_there_is_one_step_for_each_version() -> None:
+def test_migration_has_one_step_for_each_version() -> None:
     assert [step.to for step in MIGRATIONS] == list(range(2, VERSION + 1))
 
 
-def test_a_migrated_database_has_the_form_of_a_new_one(old: sqlite3.Connection) -> None:
+def test_migration_leads_to_the_schema_of_a_new_database(
+    old: sqlite3.Connection,
+) -> None:
     assert rehearse(old)
     migrate(old)
     with closing(sqlite3.connect(":memory:")) as new:
@@ -59,7 +61,9 @@ def test_a_migrated_database_has_the_form_of_a_new_one(old: sqlite3.Connection) 
     assert old.execute("PRAGMA foreign_keys").fetchone() == (1,)
 
 
-def test_versions_that_crashed_the_parser_are_kept(old: sqlite3.Connection) -> None:
+def test_migration_keeps_versions_that_crashed_the_parser(
+    old: sqlite3.Connection,
+) -> None:
     old.execute("INSERT INTO killer VALUES(x'0102')")
     migrate(old)
     assert old.execute("SELECT name FROM parser_crasher").fetchall() == [(b"\1\2",)]
@@ -73,14 +77,14 @@ def test_versions_that_crashed_the_parser_are_kept(old: sqlite3.Connection) -> N
         "ALTER TABLE blob RENAME COLUMN used TO asked",
     ],
 )
-def test_a_database_that_lacks_something_is_not_migrated(
+def test_migration_refuses_a_database_that_lacks_something(
     old: sqlite3.Connection, damage: str
 ) -> None:
     old.execute(damage)
     assert not rehearse(old)
 
 
-def test_a_rehearsal_changes_nothing(old: sqlite3.Connection) -> None:
+def test_migration_rehearsal_changes_nothing(old: sqlite3.Connection) -> None:
     before = form(old)
     assert rehearse(old)
     assert form(old) == before
@@ -108,7 +112,7 @@ def _dangle(db: sqlite3.Connection) -> None:
     ("last", "error"),
     [(_break, KeyboardInterrupt), (_dangle, sqlite3.IntegrityError)],
 )
-def test_a_step_that_fails_takes_all_steps_back(
+def test_migration_step_that_fails_rolls_all_steps_back(
     old: sqlite3.Connection,
     monkeypatch: pytest.MonkeyPatch,
     last: Callable[[sqlite3.Connection], None],
@@ -145,7 +149,7 @@ def test_a_migration_that_is_killed_loses_nothing(kills: str) -> None:
     assert "nothing lost" in ran.stdout
 
 
-def test_a_folder_of_version_1_answers_the_same_without_new_work(
+def test_migration_of_version_1_answers_the_same_without_new_work(
     tmp_path: Path,
 ) -> None:
     write_version_1(tmp_path, count=5)

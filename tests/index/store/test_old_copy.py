@@ -83,7 +83,7 @@ def rows_of(db: sqlite3.Connection) -> dict[str, str]:
 @pytest.mark.parametrize(
     "note", ["../precious", "precious", "data.db", "data.db.v1-0123", "", None, 7]
 )
-def test_a_note_of_another_form_removes_nothing(
+def test_old_copy_with_a_note_of_another_form_is_not_removed(
     db: sqlite3.Connection, path: Path, note: object
 ) -> None:
     path.with_name("precious").write_bytes(b"x")
@@ -93,7 +93,7 @@ def test_a_note_of_another_form_removes_nothing(
     assert path.exists()
 
 
-def test_what_is_no_plain_file_is_left_alone(
+def test_old_copy_that_is_no_plain_file_is_left_alone(
     db: sqlite3.Connection, path: Path
 ) -> None:
     first = make_copy(db, path, 1)

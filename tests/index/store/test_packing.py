@@ -17,23 +17,23 @@ U32 = st.integers(0, 2**32 - 1)
 
 
 @given(st.lists(st.builds(Span, U32, U32, U32)))
-def test_spans(spans: list[Span]) -> None:
+def test_packing_of_spans(spans: list[Span]) -> None:
     packed = pack_spans(spans)
     assert unpack_spans(packed) == spans
     assert len(packed) == 12 * len(spans)  # recovery counts chunks by it
 
 
 @given(st.lists(st.integers(1, 2**62)))
-def test_ids_come_back_sorted_and_once(ids: list[int]) -> None:
+def test_packing_of_ids_sorts_them_and_drops_duplicates(ids: list[int]) -> None:
     assert unpack_ids(pack_ids(ids)) == sorted(set(ids))
     assert pack_ids(reversed(ids)) == pack_ids({*ids})
 
 
-def test_neighbouring_ids_take_no_room() -> None:
+def test_packing_of_neighbouring_ids_takes_no_room() -> None:
     assert len(pack_ids(range(1, 50_000))) < 5_000
 
 
-def test_a_history() -> None:
+def test_packing_of_a_history() -> None:
     first = Commit("ab12", 1_700_000_000, "Say: héllo\n\nbody", ("a.py", "b c.py"), 2)
     for history in (CommitHistory("ab12", (first,)), CommitHistory("", ())):
         assert unpack_history(pack_history(history)) == history

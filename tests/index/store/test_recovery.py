@@ -47,7 +47,7 @@ def unread(opened: Opened) -> list[object]:
 
 
 @pytest.mark.case("F25")
-def test_what_was_written_but_not_committed_is_done_again(tmp_path: Path) -> None:
+def test_recovery_repeats_what_was_written_but_not_committed(tmp_path: Path) -> None:
     opened = start(tmp_path)
     file, held = put_file(opened, A1), put_upload(opened, "u.py", "one")
     opened.abandon()
@@ -59,7 +59,7 @@ def test_what_was_written_but_not_committed_is_done_again(tmp_path: Path) -> Non
 
 
 @pytest.mark.case("F25")
-def test_what_was_committed_but_not_noted_is_done_again(tmp_path: Path) -> None:
+def test_recovery_repeats_what_was_committed_but_not_noted(tmp_path: Path) -> None:
     opened = start(tmp_path)
     file, held = put_file(opened, A1), put_upload(opened, "u.py", "one")
     opened.index.commit()
@@ -73,7 +73,9 @@ def test_what_was_committed_but_not_noted_is_done_again(tmp_path: Path) -> None:
 
 @pytest.mark.case("F25")
 @pytest.mark.parametrize("committed", [False, True])
-def test_a_removal_that_broke_off_is_finished(tmp_path: Path, committed: bool) -> None:
+def test_recovery_finishes_a_removal_that_broke_off(
+    tmp_path: Path, committed: bool
+) -> None:
     opened = start(tmp_path)
     old = put_file(opened, A1)
     opened.batches.flush()
@@ -87,7 +89,7 @@ def test_a_removal_that_broke_off_is_finished(tmp_path: Path, committed: bool) -
     assert opened.index.chunks == 0
 
 
-def test_after_a_clean_end_there_is_nothing_to_do(tmp_path: Path) -> None:
+def test_recovery_has_nothing_to_do_after_a_clean_end(tmp_path: Path) -> None:
     opened = start(tmp_path)
     ids = [
         put_file(opened, A1),
@@ -131,7 +133,7 @@ HARMS: list[Harm] = [_document_gone, _document_twice, _row_gone, _left_over]
 @pytest.mark.parametrize("harm", HARMS)
 @pytest.mark.parametrize("clean", [False, True])
 @pytest.mark.parametrize("held", [False, True])
-def test_rows_and_documents_that_differ_are_mended(
+def test_recovery_mends_rows_and_documents_that_differ(
     tmp_path: Path, harm: Harm, clean: bool, held: bool
 ) -> None:
     """Also after an end that looked clean: a restored copy of one of the two."""
@@ -154,7 +156,7 @@ def test_rows_and_documents_that_differ_are_mended(
 
 @pytest.mark.case("F35")
 @pytest.mark.parametrize("again", [False, True])
-def test_an_index_that_is_new_is_filled_again(tmp_path: Path, again: bool) -> None:
+def test_recovery_fills_a_new_index(tmp_path: Path, again: bool) -> None:
     opened = start(tmp_path)
     held = put_upload(opened, "u.py", "one")
     put_file(opened, A1)
@@ -169,7 +171,7 @@ def test_an_index_that_is_new_is_filled_again(tmp_path: Path, again: bool) -> No
     opened.check()
 
 
-def test_what_another_version_indexed_is_found_until_it_is_indexed_again(
+def test_recovery_keeps_the_index_of_another_version_until_reindexed(
     tmp_path: Path,
 ) -> None:
     opened = start(tmp_path)
@@ -191,7 +193,9 @@ def test_what_another_version_indexed_is_found_until_it_is_indexed_again(
         assert find_outdated(db) == []
 
 
-def test_nothing_is_outdated_where_the_version_was_noted(tmp_path: Path) -> None:
+def test_recovery_finds_nothing_outdated_where_the_version_was_noted(
+    tmp_path: Path,
+) -> None:
     opened = start(tmp_path)
     put_file(opened, A1)
     opened.batches.flush()
@@ -204,7 +208,7 @@ def test_nothing_is_outdated_where_the_version_was_noted(tmp_path: Path) -> None
         assert find_outdated(db) == []
 
 
-def test_a_damaged_index_begins_anew_with_what_was_not_committed(
+def test_recovery_replaces_a_damaged_index(
     tmp_path: Path,
 ) -> None:
     opened = start(tmp_path)
@@ -220,7 +224,7 @@ def test_a_damaged_index_begins_anew_with_what_was_not_committed(
     opened.check()
 
 
-def test_what_differs_is_put_right_before_all_is_indexed_anew(tmp_path: Path) -> None:
+def test_recovery_mends_differences_before_it_reindexes(tmp_path: Path) -> None:
     opened = start(tmp_path)
     held = put_upload(opened, "u.py", "one")
     kept = put_upload(opened, "v.py", "two")
@@ -233,7 +237,7 @@ def test_what_differs_is_put_right_before_all_is_indexed_anew(tmp_path: Path) ->
     opened.check()
 
 
-def test_refused_uploads_keep_their_reason(tmp_path: Path) -> None:
+def test_recovery_keeps_the_reason_of_refused_uploads(tmp_path: Path) -> None:
     opened = start(tmp_path)
     secret = upload(".env", "x=1")
     with opened.database.writing() as db:
@@ -406,7 +410,7 @@ TestLife.settings = settings(
 
 
 @pytest.mark.case("F25")
-def test_after_a_break_each_document_is_compared(tmp_path: Path) -> None:
+def test_recovery_after_a_crash_compares_each_document(tmp_path: Path) -> None:
     """As many documents as rows say, but of another blob."""
     opened = start(tmp_path)
     blob_id = put_upload(opened, "u.py", "one")

@@ -6,7 +6,7 @@ from contextlib import closing
 from byok.index.store.schema import VERSION, create_tables, missing_columns
 
 
-def test_a_new_database_has_every_table_and_the_newest_version() -> None:
+def test_schema_of_a_new_database_is_complete_and_of_the_newest_version() -> None:
     with closing(sqlite3.connect(":memory:")) as db:
         assert ("blob", "spans") in missing_columns(db)
         create_tables(db)
@@ -14,7 +14,7 @@ def test_a_new_database_has_every_table_and_the_newest_version() -> None:
         assert db.execute("PRAGMA user_version").fetchone() == (VERSION,)
 
 
-def test_a_missing_table_and_a_renamed_column_are_found() -> None:
+def test_schema_check_finds_a_missing_table_and_a_renamed_column() -> None:
     with closing(sqlite3.connect(":memory:")) as db:
         create_tables(db)
         db.execute("DROP TABLE alias")

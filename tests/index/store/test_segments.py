@@ -13,7 +13,7 @@ from tests.fakes.segments import DAMAGES, make_index, replace
 from tests.fakes.stores import words
 
 
-def test_a_whole_index(tmp_path: Path) -> None:
+def test_segment_check_accepts_a_whole_index(tmp_path: Path) -> None:
     assert find_damaged(make_index(tmp_path)) == ""
 
 
@@ -86,7 +86,7 @@ def _with_a_list(place: Path) -> Path:
 
 @pytest.mark.case("B110")
 @pytest.mark.parametrize("made", [foreign, _linked, _linked_index, _with_a_list])
-def test_a_folder_that_may_be_somebody_elses_is_refused_and_left_as_it_is(
+def test_index_folder_that_may_be_somebody_elses_is_refused_unchanged(
     tmp_path: Path, made: Callable[[Path], Path]
 ) -> None:
     folder = made(tmp_path / "index")
@@ -98,7 +98,7 @@ def test_a_folder_that_may_be_somebody_elses_is_refused_and_left_as_it_is(
 
 
 @pytest.mark.case("B110")
-def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+def test_index_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "index").write_bytes(b"mine")
     with pytest.raises(ConfigError, match="is no folder"):
         TantivyIndex(tmp_path / "index")
@@ -107,13 +107,13 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.case("B110")
 @pytest.mark.skipif(not Path("/proc").is_mount(), reason="needs a mounted folder")
-def test_a_disk_of_its_own_is_refused() -> None:
+def test_index_folder_that_is_a_mount_is_refused() -> None:
     with pytest.raises(ConfigError, match="a disk of its own"):
         check_folder(Path("/proc"))
 
 
 @pytest.mark.case("B110")
-def test_foreign_files_in_an_index_outlive_opening_damage_and_clearing(
+def test_index_folder_keeps_foreign_files_through_damage_and_clearing(
     tmp_path: Path,
 ) -> None:
     folder = make_index(tmp_path / "index")
@@ -135,7 +135,7 @@ def test_foreign_files_in_an_index_outlive_opening_damage_and_clearing(
 
 
 @pytest.mark.case("B110")
-def test_what_lies_where_a_damaged_index_goes_is_not_removed(tmp_path: Path) -> None:
+def test_index_folder_for_damaged_files_keeps_what_is_there(tmp_path: Path) -> None:
     kept = foreign(tmp_path / "index.corrupt")
     before = contents(kept)
     folder = make_index(tmp_path / "index")
@@ -146,7 +146,7 @@ def test_what_lies_where_a_damaged_index_goes_is_not_removed(tmp_path: Path) -> 
     assert (contents(kept), sorted(folder.iterdir())) == (before, files)
 
 
-def test_an_index_moves_in_place_of_another(tmp_path: Path) -> None:
+def test_index_folder_moves_in_place_of_another(tmp_path: Path) -> None:
     old, new = make_index(tmp_path / "old"), make_index(tmp_path / "new")
     before = contents(new)
     move_files(new, old)

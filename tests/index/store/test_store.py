@@ -41,7 +41,7 @@ def keep(store: Store) -> int:
     return int(blob_id)
 
 
-def test_what_is_put_is_told_and_found_after_a_flush(tmp_path: Path) -> None:
+def test_store_finds_what_was_put_after_a_flush(tmp_path: Path) -> None:
     told: list[str] = []
     store = Store(tmp_path / "data.db", tmp_path / "index")
     store.on_written = lambda written: told.append(written.path)
@@ -54,7 +54,7 @@ def test_what_is_put_is_told_and_found_after_a_flush(tmp_path: Path) -> None:
     store.close()
 
 
-def test_an_end_makes_everything_durable(tmp_path: Path) -> None:
+def test_store_close_makes_everything_durable(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     blob_id = keep(store)
     store.put([of_upload(blob_id, "a.py", A1)])
@@ -90,7 +90,7 @@ def test_a_store_whose_database_is_damaged_lets_the_index_go(tmp_path: Path) -> 
     TantivyIndex(tmp_path / "index").close()
 
 
-def test_readers_take_turns_and_do_not_wait_for_the_writer(store: Store) -> None:
+def test_store_readers_take_turns_and_do_not_wait_for_the_writer(store: Store) -> None:
     go, seen = threading.Event(), threading.Event()
 
     def work(db: object) -> None:
@@ -105,7 +105,7 @@ def test_readers_take_turns_and_do_not_wait_for_the_writer(store: Store) -> None
     written.result()
 
 
-def test_work_is_done_in_order_and_its_errors_come_back(store: Store) -> None:
+def test_store_works_in_order_and_returns_errors(store: Store) -> None:
     done: list[int] = []
     futures = [store.writing(done.append, n) for n in range(50)]
     futures[-1].result()
@@ -115,7 +115,7 @@ def test_work_is_done_in_order_and_its_errors_come_back(store: Store) -> None:
 
 
 @pytest.mark.case("F37")
-def test_damaged_content_is_asked_for_again(store: Store) -> None:
+def test_store_requests_damaged_content_again(store: Store) -> None:
     blob_id = keep(store)
     store.put([of_upload(blob_id, "a.py", A1)])
     store.flush()
@@ -130,7 +130,7 @@ def test_damaged_content_is_asked_for_again(store: Store) -> None:
 
 
 @pytest.mark.case("F37")
-def test_a_file_of_a_workspace_is_found_though_its_copy_is_damaged(
+def test_store_finds_a_workspace_file_though_its_copy_is_damaged(
     store: Store,
 ) -> None:
     store.put([of_file("a.py", A1)])
@@ -145,7 +145,7 @@ def test_a_file_of_a_workspace_is_found_though_its_copy_is_damaged(
 
 
 @pytest.mark.case("F28")
-def test_documents_lost_by_others_work_are_put_again(store: Store) -> None:
+def test_store_puts_documents_again_that_another_process_lost(store: Store) -> None:
     """The indexer must hear of it, though its own calls did not fail."""
     again = [of_file("a.py", A1)]
     store.put(again)
@@ -161,7 +161,7 @@ def test_documents_lost_by_others_work_are_put_again(store: Store) -> None:
 
 
 @pytest.mark.case("F28")
-def test_an_end_on_a_full_disk_is_an_end(tmp_path: Path) -> None:
+def test_store_close_on_a_full_disk_ends(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     blob_id = keep(store)
     store.put([of_upload(blob_id, "a.py", A1)])
@@ -174,7 +174,7 @@ def test_an_end_on_a_full_disk_is_an_end(tmp_path: Path) -> None:
     again.close()
 
 
-def test_a_database_of_another_day_fits_no_index(tmp_path: Path) -> None:
+def test_store_rejects_a_database_that_does_not_fit_its_index(tmp_path: Path) -> None:
     """Someone put a copy of data.db back."""
     store = open_store(tmp_path)
     blob_id = keep(store)
@@ -189,7 +189,7 @@ def test_a_database_of_another_day_fits_no_index(tmp_path: Path) -> None:
 
 
 @pytest.mark.case("F30")
-def test_a_database_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
+def test_store_reports_a_database_that_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "data.db").mkdir()
     for _ in range(2):
         with pytest.raises(NotReady, match="cannot be used"):

@@ -19,7 +19,7 @@ def index(tmp_path: Path) -> TantivyIndex:
     return TantivyIndex(tmp_path / "index")
 
 
-def test_a_large_view_with_few_hits_in_reach_is_searched_again(
+def test_tantivy_search_of_a_large_view_is_repeated_if_hits_are_few(
     index: TantivyIndex,
 ) -> None:
     """The best 3,200 chunks are all of blobs out of view."""
@@ -30,7 +30,7 @@ def test_a_large_view_with_few_hits_in_reach_is_searched_again(
     assert ids_of(hits) == [2] * 100
 
 
-def test_a_second_writer_is_told_and_harms_nothing(tmp_path: Path) -> None:
+def test_tantivy_second_writer_is_refused_and_harms_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "index"
     index = TantivyIndex(folder)
     index.add(1, words("a.py", "alpha"))
@@ -46,7 +46,7 @@ def test_a_second_writer_is_told_and_harms_nothing(tmp_path: Path) -> None:
     again.close()
 
 
-def test_what_was_not_committed_is_gone(tmp_path: Path) -> None:
+def test_tantivy_loses_what_was_not_committed(tmp_path: Path) -> None:
     index = TantivyIndex(tmp_path)
     index.add(1, words("a.py", "alpha"))
     index.close()
@@ -56,7 +56,7 @@ def test_what_was_not_committed_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.case("F25")
-def test_files_of_a_commit_that_was_killed_are_not_in_the_way(tmp_path: Path) -> None:
+def test_tantivy_ignores_the_files_of_a_killed_commit(tmp_path: Path) -> None:
     folder = make_index(tmp_path)
     (segment,) = folder.glob("*.del")
     stem = segment.name.partition(".")[0]
@@ -135,7 +135,7 @@ def test_one_damaged_index_is_kept_for_a_look(tmp_path: Path, harmed: object) ->
 
 
 @pytest.mark.case("F35")
-def test_an_empty_folder_and_one_without_its_list_start_anew(tmp_path: Path) -> None:
+def test_tantivy_starts_anew_in_an_empty_folder(tmp_path: Path) -> None:
     folder = make_index(tmp_path / "index")
     (folder / "meta.json").unlink()
     index = TantivyIndex(folder)
@@ -177,7 +177,7 @@ def test_a_panic_of_tantivy_is_an_ordinary_error(index: TantivyIndex) -> None:
     assert index.counts() == {1: 1, 3: 1}
 
 
-def test_a_folder_that_went_is_an_error_that_says_what_to_do(
+def test_tantivy_folder_that_vanished_is_an_error_with_a_hint(
     index: TantivyIndex, tmp_path: Path
 ) -> None:
     shutil.rmtree(tmp_path / "index")

@@ -26,7 +26,7 @@ def db() -> Iterator[sqlite3.Connection]:
         yield made
 
 
-def test_a_folder_keeps_its_id_and_stays_declared(db: sqlite3.Connection) -> None:
+def test_workspace_keeps_its_id_and_stays_declared(db: sqlite3.Connection) -> None:
     first = declare(db, A, 7, keep=True)
     assert declare(db, A, 8, keep=False) == first
     assert declare(db, B, 8, keep=False) != first
@@ -35,7 +35,7 @@ def test_a_folder_keeps_its_id_and_stays_declared(db: sqlite3.Connection) -> Non
     assert find_id(db, Path("/c")) is None
 
 
-def test_only_folders_that_nobody_declared_grow_old(db: sqlite3.Connection) -> None:
+def test_workspace_expires_only_if_nobody_declared_it(db: sqlite3.Connection) -> None:
     declare(db, A, 7, keep=True)
     old = declare(db, B, 7, keep=False)
     assert unused_since(db, 7) == []

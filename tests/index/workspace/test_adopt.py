@@ -41,7 +41,7 @@ def follow(store: Store, root: Path, path: str, content: str) -> int:
         return find_known(db, [prepared.name])[prepared.name].id
 
 
-def test_a_file_is_held_if_it_did_not_change(store: Store, root: Path) -> None:
+def test_adopted_file_is_held_if_it_did_not_change(store: Store, root: Path) -> None:
     same = follow(store, root, "src/a.py", "content")
     changed = follow(store, root, "src/b.py", "content")
     gone = follow(store, root, "src/c.py", "content")
@@ -55,7 +55,7 @@ def test_a_file_is_held_if_it_did_not_change(store: Store, root: Path) -> None:
     assert store.content(changed) is None
 
 
-def test_many_files_are_held_a_few_at_a_time(store: Store, root: Path) -> None:
+def test_adopted_files_are_held_a_few_at_a_time(store: Store, root: Path) -> None:
     ids = {follow(store, root, f"{n}.py", f"content {n}") for n in range(5)}
     assert adopt(store, {1: root}, ids, at_once=20) == ids
     assert {store.content(blob_id) for blob_id in ids} == {
@@ -63,17 +63,19 @@ def test_many_files_are_held_a_few_at_a_time(store: Store, root: Path) -> None:
     }
 
 
-def test_only_declared_workspaces_are_read(store: Store, root: Path) -> None:
+def test_adopted_files_come_from_declared_workspaces_only(
+    store: Store, root: Path
+) -> None:
     blob_id = follow(store, root, "a.py", "content")
     assert adopt(store, {}, [blob_id]) == adopt(store, {2: root}, [blob_id]) == set()
 
 
-def test_a_root_that_is_gone_has_nothing(store: Store, root: Path) -> None:
+def test_adopted_files_of_a_missing_root_are_none(store: Store, root: Path) -> None:
     blob_id = follow(store, root, "a.py", "content")
     assert adopt(store, {1: root / "gone"}, [blob_id]) == set()
 
 
-def test_a_blob_that_went_meanwhile_is_not_held(store: Store, root: Path) -> None:
+def test_adopted_blob_that_went_meanwhile_is_not_held(store: Store, root: Path) -> None:
     class Dropping(Store):
         """The file is dropped after it was looked for, before it is kept."""
 
@@ -92,7 +94,7 @@ def test_a_blob_that_went_meanwhile_is_not_held(store: Store, root: Path) -> Non
 
 
 @pytest.mark.case("F28")
-def test_a_full_disk_is_told(store: Store, root: Path) -> None:
+def test_adopted_files_on_a_full_disk_are_reported(store: Store, root: Path) -> None:
     blob_id = follow(store, root, "a.py", "content " * 9)
     (root / "a.py").write_bytes(b"content " * 9)
     full = (

@@ -27,16 +27,18 @@ from tests.fakes.linear import check_linear
         ("\n \n", ""),
     ],
 )
-def test_a_message_is_cleaned(message: str, kept: str) -> None:
+def test_commit_message_text_is_cleaned(message: str, kept: str) -> None:
     assert clean_message(message) == kept
 
 
-def test_a_long_message_is_cut() -> None:
+def test_commit_message_text_is_truncated() -> None:
     assert len(clean_message("word " * 10_000)) == LONGEST
 
 
 @given(st.text())
-def test_any_message_becomes_short_lines_without_control_characters(text: str) -> None:
+def test_commit_message_text_has_short_lines_without_control_characters(
+    text: str,
+) -> None:
     found = clean_message(text)
     assert len(found) <= LONGEST
     assert all(line.isprintable() or line for line in found.split("\n"))
@@ -46,5 +48,5 @@ def test_any_message_becomes_short_lines_without_control_characters(text: str) -
 @pytest.mark.parametrize(
     "piece", ["a", "a@", "fix ", " ", "a-", "#1", "abcdef01", "\t"]
 )
-def test_the_time_is_linear_in_the_message(piece: str) -> None:
+def test_commit_message_text_takes_linear_time(piece: str) -> None:
     check_linear(lambda size: clean_message(f"fix{piece * size}x"), 1000)

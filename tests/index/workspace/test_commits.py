@@ -36,7 +36,7 @@ async def test_a_question_knows_the_newest_commit_of_any_work_tree(
         await until(known)
 
 
-async def test_a_repository_that_is_made_later_is_found(
+async def test_commits_of_a_repository_that_is_made_later_are_found(
     tmp_path: Path, made: Repository
 ) -> None:
     root = made.root / "pkg"

@@ -33,7 +33,9 @@ def read(root: Path) -> CommitHistory:
     return found
 
 
-def test_commits_come_newest_first_with_their_files(repository: Repository) -> None:
+def test_git_history_gives_commits_newest_first_with_their_files(
+    repository: Repository,
+) -> None:
     first = repository.commit("one\n\nwith a body", "a.py", "sub/b.py")
     second = repository.commit("two", "a.py")
     found = read(repository.root)
@@ -45,7 +47,9 @@ def test_commits_come_newest_first_with_their_files(repository: Repository) -> N
     assert all(abs(c.time - time.time()) < 3600 for c in found.commits)
 
 
-def test_odd_names_and_messages_are_read_as_they_are(repository: Repository) -> None:
+def test_git_history_reads_odd_names_and_messages_unchanged(
+    repository: Repository,
+) -> None:
     names = ("\nfirst", "new\nline", "-rf", "tab\there", "ünï", "a b")
     repository.commit("", *names)
     repository.commit("")
@@ -56,14 +60,16 @@ def test_odd_names_and_messages_are_read_as_they_are(repository: Repository) -> 
     assert set(named.files) == set(names)
 
 
-def test_a_name_that_is_no_utf8_can_be_kept(repository: Repository) -> None:
+def test_git_history_keeps_a_name_that_is_no_utf8(repository: Repository) -> None:
     repository.commit("x", "caf\udce9")
     found = read(repository.root)
     assert found.commits[0].files == ("caf\\xe9",)
     assert unpack_history(pack_history(found)) == found
 
 
-def test_of_a_large_commit_only_the_words_count(repository: Repository) -> None:
+def test_git_history_counts_only_the_words_of_a_large_commit(
+    repository: Repository,
+) -> None:
     repository.commit("many", *(f"{n:03}" for n in range(MOST_FILES + 1)))
     repository.commit("just few enough", *(f"{n:03}" for n in range(MOST_FILES)))
     few, many = read(repository.root).commits
@@ -72,7 +78,7 @@ def test_of_a_large_commit_only_the_words_count(repository: Repository) -> None:
     assert (many.message, len(many.files)) == ("many", MOST_FILES)
 
 
-def test_a_folder_of_a_repository_has_the_commits_that_touch_it(
+def test_git_history_of_a_folder_has_the_commits_that_touch_it(
     repository: Repository,
 ) -> None:
     repository.commit("both", "a.py", "sub/b.py")
@@ -81,7 +87,7 @@ def test_a_folder_of_a_repository_has_the_commits_that_touch_it(
     assert [(c.message, c.files) for c in found.commits] == [("both", ("b.py",))]
 
 
-def test_merges_are_left_out(repository: Repository) -> None:
+def test_git_history_leaves_out_merges(repository: Repository) -> None:
     repository.commit("base", "a")
     repository.git("checkout", "-q", "-b", "side")
     repository.commit("side", "b")
@@ -92,7 +98,7 @@ def test_merges_are_left_out(repository: Repository) -> None:
     assert sorted(messages) == ["base", "main", "side"]
 
 
-def test_there_are_at_most_so_many(repository: Repository) -> None:
+def test_git_history_is_limited(repository: Repository) -> None:
     for n in range(3):
         repository.commit(str(n), "a")
     found = read_history(repository.root, limit=2)
@@ -122,7 +128,7 @@ def test_without_git_there_is_no_history(
     assert "did not start" in caplog.text
 
 
-def test_a_repository_of_another_user_is_left_alone(
+def test_git_history_of_another_users_repository_is_not_read(
     repository: Repository, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -169,7 +175,7 @@ def test_a_git_that_says_nothing_of_use_gives_no_history(
     assert read_history(tmp_path, git=git) is None
 
 
-def test_a_time_that_no_calendar_has_is_cut(tmp_path: Path) -> None:
+def test_git_history_cuts_a_time_outside_of_the_calendar(tmp_path: Path) -> None:
     record = r"printf '\0%040d\00099999999999999999999\000m\0\0\nf\0' 2"
     git = program(tmp_path / "git", FAKE.format(log=record))
     found = read_history(tmp_path, git=git)
@@ -237,7 +243,7 @@ def test_a_git_in_the_workspace_is_not_run(
 
 
 @pytest.mark.parametrize("older", [False, True])
-def test_no_program_that_a_repository_names_is_run(
+def test_git_history_runs_no_program_that_a_repository_names(
     repository: Repository,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -69,7 +69,7 @@ def at(tmp_path: Path) -> Iterator[Followed]:
     followed.close()
 
 
-def test_only_folders_that_were_entered_are_told_of(at: Followed) -> None:
+def test_inotify_reports_only_folders_that_were_entered(at: Followed) -> None:
     at.enter("", "src")
     assert at.count == 2
     for path in ("out/b.py", "src/sub/a.py", "src/new.py", "last"):
@@ -77,7 +77,9 @@ def test_only_folders_that_were_entered_are_told_of(at: Followed) -> None:
     assert at.until("last") == {"src/new.py", "last"}
 
 
-def test_a_folder_has_one_name_however_many_links_lead_to_it(at: Followed) -> None:
+def test_inotify_folder_has_one_name_however_many_links_lead_to_it(
+    at: Followed,
+) -> None:
     (at.root / "alias").symlink_to("src")
     (at.root / "out" / "up").symlink_to("..")
     at.enter("", "alias", "out", "out/up", "src", "src/sub")
@@ -87,7 +89,7 @@ def test_a_folder_has_one_name_however_many_links_lead_to_it(at: Followed) -> No
     assert at.until("last") == {"src/sub/a.py", "last"}
 
 
-def test_a_renamed_folder_is_told_of_under_its_new_name(at: Followed) -> None:
+def test_inotify_reports_a_renamed_folder_under_its_new_name(at: Followed) -> None:
     at.enter("", "src", "src/sub")
     (at.root / "src").rename(at.root / "lib")
     assert at.until("lib") == {"src", "lib"}
@@ -97,7 +99,7 @@ def test_a_renamed_folder_is_told_of_under_its_new_name(at: Followed) -> None:
     assert at.until("lib/sub/c.py") == {"lib/sub/c.py"}
 
 
-def test_a_folder_that_takes_anothers_place_is_told_of(at: Followed) -> None:
+def test_inotify_reports_a_folder_that_takes_anothers_place(at: Followed) -> None:
     at.enter("", "src", "out")
     (at.root / "src").rename(at.root.parent / "away")
     (at.root / "out").rename(at.root / "src")
@@ -108,7 +110,7 @@ def test_a_folder_that_takes_anothers_place_is_told_of(at: Followed) -> None:
     assert at.until("src/y.py").isdisjoint({"src/x.py", "out/y.py"})
 
 
-def test_what_is_not_entered_again_is_let_go(at: Followed) -> None:
+def test_inotify_releases_what_is_not_entered_again(at: Followed) -> None:
     at.enter("", "src", "src/sub", "out")
     at.watches.keep({"unknown"}, ())
     assert at.count == 4
@@ -122,21 +124,21 @@ def test_what_is_not_entered_again_is_let_go(at: Followed) -> None:
     assert at.count == 1
 
 
-def test_a_folder_elsewhere_is_told_of_by_its_whole_path(at: Followed) -> None:
+def test_inotify_reports_a_folder_elsewhere_by_its_absolute_path(at: Followed) -> None:
     place = at.root.parent.as_posix()
     at.enter("", place)
     (at.root.parent / "rules").touch()
     assert f"{place}/rules" in at.until(f"{place}/rules")
 
 
-def test_names_are_told_of_that_are_no_text(at: Followed) -> None:
+def test_inotify_reports_names_that_are_no_text(at: Followed) -> None:
     at.enter("")
     name = os.fsdecode(b"\xd6\xd0.py")
     (at.root / name).touch()
     assert at.until(name) == {name}
 
 
-def test_a_root_that_goes_is_told(at: Followed) -> None:
+def test_inotify_reports_a_root_that_vanishes(at: Followed) -> None:
     at.enter("", "src")
     at.root.rename(at.root.with_name("q"))
     assert isinstance(at.told.get(timeout=SECONDS), FileNotFoundError)
@@ -144,7 +146,7 @@ def test_a_root_that_goes_is_told(at: Followed) -> None:
     at.watches.keep({""}, ())
 
 
-def test_a_folder_that_cannot_be_watched_is_passed_over_but_for_the_root(
+def test_inotify_skips_a_folder_that_cannot_be_watched_but_not_the_root(
     at: Followed, tmp_path: Path
 ) -> None:
     at.enter("none", "src/sub/a.py", "x" * 5000)
@@ -153,6 +155,6 @@ def test_a_folder_that_cannot_be_watched_is_passed_over_but_for_the_root(
         at.enter("")
 
 
-def test_lost_events_are_told(at: Followed) -> None:
+def test_inotify_reports_lost_events(at: Followed) -> None:
     lost = inotify._EVENT.pack(-1, inotify._OVERFLOW, 0, 0)
     assert at.watches._read_events(lost) is None

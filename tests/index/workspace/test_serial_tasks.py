@@ -21,7 +21,7 @@ class Slow:
         return len(self.said)
 
 
-async def test_one_at_a_time_and_each_its_own_result() -> None:
+async def test_serial_tasks_run_one_at_a_time_with_their_own_results() -> None:
     alone, slow = SerialTasks(), Slow()
     both = asyncio.gather(alone.run(slow.work), alone.run(slow.work))
     await asyncio.sleep(0)
@@ -30,7 +30,7 @@ async def test_one_at_a_time_and_each_its_own_result() -> None:
     assert slow.said == ["begun", "done"] * 2
 
 
-async def test_who_does_not_wait_breaks_nothing_off() -> None:
+async def test_serial_tasks_survive_a_caller_that_does_not_wait() -> None:
     alone, slow = SerialTasks(), Slow()
     asked = asyncio.ensure_future(alone.run(slow.work))
     while not slow.said:
@@ -41,7 +41,7 @@ async def test_who_does_not_wait_breaks_nothing_off() -> None:
     assert await alone.run(slow.work) == 4
 
 
-async def test_an_error_is_told_and_the_next_work_runs() -> None:
+async def test_serial_tasks_go_on_after_an_error() -> None:
     async def bad() -> None:
         raise ValueError
 
@@ -52,7 +52,7 @@ async def test_an_error_is_told_and_the_next_work_runs() -> None:
     assert await alone.run(slow.work) == 2
 
 
-async def test_closing_breaks_off() -> None:
+async def test_serial_tasks_are_cancelled_by_close() -> None:
     alone, slow = SerialTasks(), Slow()
     asked = asyncio.ensure_future(alone.run(slow.work))
     while not slow.said:

@@ -13,7 +13,9 @@ def status() -> WorkspaceStatus:
     return WorkspaceStatus(Path("/project"))
 
 
-def test_the_percentage_is_the_share_that_was_indexed(status: WorkspaceStatus) -> None:
+def test_workspace_status_percentage_is_the_share_that_was_indexed(
+    status: WorkspaceStatus,
+) -> None:
     assert (status.phase, status.percentage) == (Phase.SCANNING, 0.0)
     status.add_queued(4)
     status.begin_indexing()
@@ -25,7 +27,7 @@ def test_the_percentage_is_the_share_that_was_indexed(status: WorkspaceStatus) -
     assert (status.phase, status.percentage, status.done) == (Phase.COMPLETE, 100.0, 4)
 
 
-def test_another_scan_of_a_complete_workspace_does_not_begin_at_0(
+def test_workspace_status_stays_complete_during_another_scan(
     status: WorkspaceStatus,
 ) -> None:
     status.complete()
@@ -34,7 +36,9 @@ def test_another_scan_of_a_complete_workspace_does_not_begin_at_0(
     assert (status.phase, status.percentage) == (Phase.SCANNING, 100.0)
 
 
-def test_the_count_starts_anew_when_nothing_waited(status: WorkspaceStatus) -> None:
+def test_workspace_status_counts_anew_when_nothing_waited(
+    status: WorkspaceStatus,
+) -> None:
     status.add_queued(4)
     status.complete()
     status.add_queued(2)
@@ -46,7 +50,9 @@ def test_the_count_starts_anew_when_nothing_waited(status: WorkspaceStatus) -> N
     assert status.waiting == 0
 
 
-def test_the_note_says_everything_that_is_wrong(status: WorkspaceStatus) -> None:
+def test_workspace_status_note_says_everything_that_is_wrong(
+    status: WorkspaceStatus,
+) -> None:
     assert status.note == ""
     status.lose_folder()
     status.report_watching("it is not watched")
@@ -59,7 +65,9 @@ def test_the_note_says_everything_that_is_wrong(status: WorkspaceStatus) -> None
     assert status.note == "could not be synchronised: no"
 
 
-def test_a_workspace_that_is_too_large_answers_no_more(status: WorkspaceStatus) -> None:
+def test_workspace_status_of_a_workspace_that_is_too_large(
+    status: WorkspaceStatus,
+) -> None:
     status.complete()
     status.give_up(1000)
     assert not status.was_complete

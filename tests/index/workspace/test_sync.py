@@ -125,7 +125,7 @@ def phases(log: pytest.LogCaptureFixture) -> list[str]:
     return [text.rpartition(" ")[2] for text in told]
 
 
-async def test_a_scan_indexes_what_is_there(
+async def test_sync_indexes_what_is_there(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -136,7 +136,9 @@ async def test_a_scan_indexes_what_is_there(
     assert bench.workspace.file_count == 2
 
 
-async def test_progress_stays_between_0_and_100_and_ends_at_100(bench: Bench) -> None:
+async def test_sync_progress_stays_between_0_and_100_and_ends_at_100(
+    bench: Bench,
+) -> None:
     written(bench.workspace.root, {f"f{n}.py": f"{n}" for n in range(90)})
     await bench.sync.scan()
     shares = []
@@ -149,7 +151,7 @@ async def test_progress_stays_between_0_and_100_and_ends_at_100(bench: Bench) ->
     assert bench.workspace.progress.files_processed == 92
 
 
-async def test_a_second_scan_reads_nothing(bench: Bench) -> None:
+async def test_sync_again_reads_nothing(bench: Bench) -> None:
     await bench.sync.scan()
     await bench.idle()
     before = list(bench.workers.prepared)
@@ -159,14 +161,14 @@ async def test_a_second_scan_reads_nothing(bench: Bench) -> None:
     assert bench.workspace.counters.mtime_hits == 2
 
 
-async def test_an_empty_folder_is_complete(tmp_path: Path) -> None:
+async def test_sync_of_an_empty_folder_is_complete(tmp_path: Path) -> None:
     async with opened(project(tmp_path / "p")) as bench:
         await bench.sync.scan()
         assert bench.workspace.status.phase is Phase.COMPLETE
         assert bench.workspace.progress.percentage == 100
 
 
-async def test_changed_new_and_deleted_files_are_told_apart(bench: Bench) -> None:
+async def test_sync_tells_changed_new_and_deleted_files_apart(bench: Bench) -> None:
     root = bench.workspace.root
     await bench.sync.scan()
     await bench.idle()
@@ -180,7 +182,7 @@ async def test_changed_new_and_deleted_files_are_told_apart(bench: Bench) -> Non
     assert bench.workspace.blob_of("a.py") != before
 
 
-async def test_a_touched_file_keeps_its_blob(bench: Bench) -> None:
+async def test_sync_of_a_touched_file_keeps_its_blob(bench: Bench) -> None:
     await bench.sync.scan()
     await bench.idle()
     before = bench.workspace.blob_of("a.py")
@@ -190,7 +192,7 @@ async def test_a_touched_file_keeps_its_blob(bench: Bench) -> None:
     assert bench.workspace.blob_of("a.py") == before
 
 
-async def test_a_renamed_folder_moves_with_all_that_is_below(bench: Bench) -> None:
+async def test_sync_of_a_renamed_folder_moves_what_is_below(bench: Bench) -> None:
     await bench.sync.scan()
     await bench.idle()
     root = bench.workspace.root
@@ -200,7 +202,7 @@ async def test_a_renamed_folder_moves_with_all_that_is_below(bench: Bench) -> No
     assert bench.paths == ["a.py", "lib/b.py"]
 
 
-async def test_a_deleted_folder_takes_its_files_along(bench: Bench) -> None:
+async def test_sync_of_a_deleted_folder_removes_its_files(bench: Bench) -> None:
     await bench.sync.scan()
     await bench.idle()
     shutil.rmtree(bench.workspace.root / "src")
@@ -209,7 +211,7 @@ async def test_a_deleted_folder_takes_its_files_along(bench: Bench) -> None:
     assert bench.paths == ["a.py"]
 
 
-async def test_an_ignored_file_is_not_refreshed(bench: Bench) -> None:
+async def test_sync_does_not_refresh_an_ignored_file(bench: Bench) -> None:
     root = bench.workspace.root
     written(root, {".gitignore": "*.log\nout/\n", "a.log": "x", "out/b.py": "x"})
     await bench.sync.refresh(["a.log", "out", "out/b.py"])
@@ -217,7 +219,7 @@ async def test_an_ignored_file_is_not_refreshed(bench: Bench) -> None:
     assert bench.paths == []
 
 
-async def test_more_files_than_allowed_are_left_to_ripgrep(root: Path) -> None:
+async def test_sync_leaves_too_many_files_to_ripgrep(root: Path) -> None:
     async with opened(root, max_files=1) as bench:
         await bench.sync.scan()
         assert bench.workspace.status.phase is Phase.TOO_LARGE
@@ -232,7 +234,7 @@ async def test_more_files_than_allowed_are_left_to_ripgrep(root: Path) -> None:
         assert (bench.paths, bench.workspace.status.note) == (["a.py"], "")
 
 
-async def test_a_folder_that_vanishes_keeps_what_is_known_and_says_so(
+async def test_sync_of_a_folder_that_vanishes_keeps_what_is_known_and_says_so(
     bench: Bench,
 ) -> None:
     root = bench.workspace.root
@@ -249,7 +251,7 @@ async def test_a_folder_that_vanishes_keeps_what_is_known_and_says_so(
 
 
 @pytest.mark.case("F23")
-async def test_a_rule_that_comes_while_files_wait_takes_them_out_again(
+async def test_sync_drops_waiting_files_that_a_new_rule_ignores(
     bench: Bench,
 ) -> None:
     root = bench.workspace.root
@@ -266,7 +268,7 @@ async def test_a_rule_that_comes_while_files_wait_takes_them_out_again(
     await until(lambda: bench.paths == [".gitignore", "a.py", "src/b.py"])
 
 
-async def test_a_scan_in_the_middle_of_indexing_queues_nothing_twice(
+async def test_sync_in_the_middle_of_indexing_queues_nothing_twice(
     bench: Bench,
 ) -> None:
     bench.workers.gate.clear()
@@ -280,7 +282,7 @@ async def test_a_scan_in_the_middle_of_indexing_queues_nothing_twice(
     assert bench.workspace.progress.percentage == 100
 
 
-async def test_dropped_tasks_do_not_keep_it_indexing_for_ever(bench: Bench) -> None:
+async def test_sync_with_dropped_tasks_ends_complete(bench: Bench) -> None:
     bench.workers.gate.clear()
     await bench.sync.scan()
     bench.indexer.drop(1)
@@ -290,7 +292,7 @@ async def test_dropped_tasks_do_not_keep_it_indexing_for_ever(bench: Bench) -> N
     assert bench.workspace.progress.percentage == 100
 
 
-async def test_a_failed_indexer_recovers_to_complete(root: Path) -> None:
+async def test_sync_recovers_after_a_failed_indexer(root: Path) -> None:
     async with opened(root) as bench:
         bench.workers.failures = 1
         await bench.sync.scan()
@@ -298,7 +300,7 @@ async def test_a_failed_indexer_recovers_to_complete(root: Path) -> None:
         assert bench.paths == ["a.py", "src/b.py"]
 
 
-async def test_what_is_not_settled_is_looked_at_once_more(bench: Bench) -> None:
+async def test_sync_looks_again_at_what_is_not_settled(bench: Bench) -> None:
     await bench.sync.scan()
     await bench.idle()
     before = bench.workers.prepared.count("a.py")
@@ -306,7 +308,7 @@ async def test_what_is_not_settled_is_looked_at_once_more(bench: Bench) -> None:
     await until(lambda: bench.workers.prepared.count("a.py") == before + 1)
 
 
-async def test_a_file_deleted_while_a_worker_has_it_is_dropped_in_the_end(
+async def test_sync_drops_a_file_deleted_while_a_worker_has_it(
     bench: Bench,
 ) -> None:
     root = bench.workspace.root
@@ -329,7 +331,7 @@ async def test_a_file_deleted_while_a_worker_has_it_is_dropped_in_the_end(
     await until(lambda: bench.paths == ["src/b.py"])
 
 
-async def test_events_are_followed_and_a_flood_is_one_scan(
+async def test_sync_follows_events_and_scans_once_after_a_flood(
     root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -359,7 +361,7 @@ async def test_events_are_followed_and_a_flood_is_one_scan(
     ("path", "gone", "left"),
     [("src", "src/b.py", "a.py"), ("a.py", "a.py", "src/b.py")],
 )
-async def test_a_second_look_that_fails_is_told_and_repeated(
+async def test_sync_reports_and_repeats_a_second_look_that_fails(
     bench: Bench, root: Path, path: str, gone: str, left: str
 ) -> None:
     await bench.sync.scan()
@@ -375,7 +377,7 @@ async def test_a_second_look_that_fails_is_told_and_repeated(
     await bench.idle()
 
 
-async def test_a_change_that_cannot_be_noted_is_noted_later(root: Path) -> None:
+async def test_sync_notes_a_change_later_if_it_cannot_be_noted(root: Path) -> None:
     events = PlayedWatches()
     async with opened(root, watches=events) as bench, running(bench):
         await bench.idle()
@@ -395,7 +397,7 @@ async def test_a_change_that_cannot_be_noted_is_noted_later(root: Path) -> None:
         assert events.made == 1
 
 
-async def test_events_from_behind_a_link_change_nothing(
+async def test_sync_ignores_events_from_behind_a_symlink(
     bench: Bench, root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     written(tmp_path / "out", {"sub/x.py": "outside"})
@@ -411,7 +413,7 @@ async def test_events_from_behind_a_link_change_nothing(
 
 
 @pytest.mark.case("F33")
-async def test_without_events_a_clock_looks_and_the_note_says_so(root: Path) -> None:
+async def test_sync_without_events_polls_and_says_so(root: Path) -> None:
     events = PlayedWatches()
     events.error = OSError(errno.ENOSPC, "no more watches")
     async with opened(root, watches=events, poll_seconds=0.02) as bench:
@@ -427,13 +429,13 @@ async def test_without_events_a_clock_looks_and_the_note_says_so(root: Path) -> 
         await asyncio.gather(run, return_exceptions=True)
 
 
-async def test_closing_breaks_off_a_scan(tmp_path: Path, root: Path) -> None:
+async def test_sync_close_cancels_a_scan(tmp_path: Path, root: Path) -> None:
     async with engine(tmp_path / "e", root) as made:
         [space] = made.workspaces
     assert space._stopped
 
 
-async def test_too_large_ends_when_files_are_gone(root: Path) -> None:
+async def test_sync_too_large_ends_when_files_are_gone(root: Path) -> None:
     async with opened(root, max_files=1) as bench, running(bench):
         await until(lambda: bench.workspace.status.phase is Phase.TOO_LARGE)
         (root / "a.py").unlink()
@@ -443,7 +445,7 @@ async def test_too_large_ends_when_files_are_gone(root: Path) -> None:
         await until(lambda: bench.workspace.status.phase is Phase.TOO_LARGE)
 
 
-async def test_files_that_come_and_go_are_counted_at_once(bench: Bench) -> None:
+async def test_sync_counts_files_that_come_and_go_at_once(bench: Bench) -> None:
     root = bench.workspace.root
     await bench.sync.scan()
     await bench.idle()
@@ -461,7 +463,7 @@ async def test_files_that_come_and_go_are_counted_at_once(bench: Bench) -> None:
     assert bench.workspace.progress.files_tracked == 1
 
 
-async def test_what_no_event_told_of_is_found_after_a_while(
+async def test_sync_finds_what_no_event_reported_after_a_while(
     root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -477,7 +479,7 @@ async def test_what_no_event_told_of_is_found_after_a_while(
     assert phases(caplog).count(Phase.SCANNING) == 1
 
 
-async def test_a_question_has_everything_compared_that_was_not_for_a_while(
+async def test_sync_compares_everything_before_a_question_after_a_while(
     root: Path,
 ) -> None:
     async with opened(root, watches=PlayedWatches()) as bench, running(bench):
@@ -492,7 +494,7 @@ async def test_a_question_has_everything_compared_that_was_not_for_a_while(
         assert bench.paths == ["src/b.py"]
 
 
-async def test_without_events_a_question_compares_sooner(root: Path) -> None:
+async def test_sync_compares_sooner_without_events(root: Path) -> None:
     async with opened(root) as bench:
         await bench.sync.scan()
         await bench.idle()
@@ -503,7 +505,7 @@ async def test_without_events_a_question_compares_sooner(root: Path) -> None:
         assert bench.paths == ["src/b.py"]
 
 
-async def test_a_long_comparison_runs_beside_a_question(root: Path) -> None:
+async def test_sync_long_comparison_runs_beside_a_question(root: Path) -> None:
     async with opened(root) as bench:
         await bench.sync.scan()
         await bench.idle()
@@ -515,7 +517,7 @@ async def test_a_long_comparison_runs_beside_a_question(root: Path) -> None:
         await until(lambda: bench.paths == ["src/b.py"])
 
 
-async def test_commits_are_read_when_the_repository_tells(root: Path) -> None:
+async def test_sync_reads_commits_when_the_repository_changes(root: Path) -> None:
     made = Repository(root)
     made.commit("one")
     async with opened(root) as bench, running(bench):
@@ -529,7 +531,7 @@ async def test_commits_are_read_when_the_repository_tells(root: Path) -> None:
         )
 
 
-async def test_a_rule_above_the_root_is_followed(tmp_path: Path) -> None:
+async def test_sync_follows_a_rule_above_the_root(tmp_path: Path) -> None:
     made = Repository(tmp_path.resolve() / "repo")
     root = project(made.root / "pkg", a__py="one", b__log="two")
     async with engine(tmp_path / "e", root) as opened_engine:

@@ -32,7 +32,7 @@ async def first(watcher: Watcher, count: int) -> list[Any]:
     return found
 
 
-async def test_a_saved_file_is_told_by_its_path(tmp_path: Path) -> None:
+async def test_watch_reports_a_saved_file_by_its_path(tmp_path: Path) -> None:
     watcher = Watcher(tmp_path, lambda path: path.endswith(".py"))
     async with asyncio.timeout(SECONDS), aclosing(watcher.changes()) as changes:
         assert (await anext(changes)).paths is None
@@ -43,7 +43,7 @@ async def test_a_saved_file_is_told_by_its_path(tmp_path: Path) -> None:
         assert (await anext(changes)).paths == frozenset({"a.py"})
 
 
-async def test_saves_that_follow_at_once_are_one_heap_and_one_has_an_end(
+async def test_watch_batches_saves_that_follow_at_once_up_to_a_limit(
     tmp_path: Path,
 ) -> None:
     events = PlayedWatches()
@@ -55,7 +55,7 @@ async def test_saves_that_follow_at_once_are_one_heap_and_one_has_an_end(
     assert await first(watcher, 2) == [None, {"a.py", "b0.py", "b1.py"}]
 
 
-async def test_a_heap_ends_when_nothing_more_comes(tmp_path: Path) -> None:
+async def test_watch_batch_ends_when_nothing_more_comes(tmp_path: Path) -> None:
     events = PlayedWatches(frozenset({"a"}), frozenset({"b"}))
     watcher = Watcher(
         tmp_path, lambda path: True, quiet=0.1, longest=SECONDS, watches=events
@@ -64,7 +64,7 @@ async def test_a_heap_ends_when_nothing_more_comes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("told", [frozenset(map(str, range(501))), None])
-async def test_a_flood_and_lost_events_are_a_look_at_everything(
+async def test_watch_flood_or_lost_events_cause_a_full_scan(
     tmp_path: Path, told: frozenset[str] | None
 ) -> None:
     events = PlayedWatches(told)
@@ -95,7 +95,7 @@ async def test_a_folder_that_vanishes_and_comes_back_is_watched_again(
         assert (await anext(changes)).paths == frozenset({"a"})
 
 
-async def test_a_limit_of_the_system_is_told_and_a_clock_takes_over(
+async def test_watch_limit_of_the_system_is_reported_and_replaced_by_polling(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -115,7 +115,7 @@ async def test_a_limit_of_the_system_is_told_and_a_clock_takes_over(
 
 
 @pytest.mark.parametrize("error", [RuntimeError("x"), OSError("x"), ValueError("x")])
-async def test_a_failure_costs_one_look_at_everything(
+async def test_watch_failure_costs_one_full_scan(
     tmp_path: Path, error: Exception
 ) -> None:
     notes: list[str] = []
@@ -125,7 +125,7 @@ async def test_a_failure_costs_one_look_at_everything(
     assert notes == []
 
 
-async def test_the_note_goes_when_events_come_again(tmp_path: Path) -> None:
+async def test_watch_note_is_removed_when_events_come_again(tmp_path: Path) -> None:
     notes: list[str] = []
     events = PlayedWatches(OSError("x"), OSError("x"), frozenset({"a"}))
     watcher = Watcher(
@@ -139,7 +139,7 @@ async def test_the_note_goes_when_events_come_again(tmp_path: Path) -> None:
     assert notes == ["changes are looked for every 1 s", ""]
 
 
-async def test_a_name_that_is_no_text_disturbs_nobody(tmp_path: Path) -> None:
+async def test_watch_ignores_a_name_that_is_no_text(tmp_path: Path) -> None:
     watcher = Watcher(tmp_path, lambda path: path == "a.py")
     async with asyncio.timeout(SECONDS), aclosing(watcher.changes()) as changes:
         assert (await anext(changes)).paths is None
@@ -149,7 +149,7 @@ async def test_a_name_that_is_no_text_disturbs_nobody(tmp_path: Path) -> None:
         assert (await anext(changes)).paths == frozenset({"a.py"})
 
 
-async def test_it_is_asked_about_relative_paths(tmp_path: Path) -> None:
+async def test_watch_filter_gets_relative_paths(tmp_path: Path) -> None:
     asked: list[str] = []
 
     def wanted(path: str) -> bool:

@@ -32,7 +32,7 @@ def following(watch: TreeWatch) -> tuple[threading.Thread, "SimpleQueue[Told]"]:
     return thread, told
 
 
-def test_what_changes_anywhere_is_told_by_its_path(tmp_path: Path) -> None:
+def test_watches_report_any_change_by_its_path(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     watch = TreeWatch(tmp_path)
     watch.enter("src")
@@ -45,7 +45,7 @@ def test_what_changes_anywhere_is_told_by_its_path(tmp_path: Path) -> None:
     assert not thread.is_alive()
 
 
-def test_a_root_that_goes_is_an_error_and_nothing_of_its_own_is_told() -> None:
+def test_watches_report_a_root_that_vanishes_as_an_error() -> None:
     root = Path("/p")
 
     def events(*_: Any, **__: Any) -> Iterator[set[tuple[Change, str]]]:

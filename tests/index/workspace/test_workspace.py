@@ -42,19 +42,21 @@ def known(space: Workspace) -> dict[str, FileFacts]:
     }
 
 
-def test_everything_is_new_where_nothing_is_known(space: Workspace) -> None:
+def test_workspace_everything_is_new_where_nothing_is_known(space: Workspace) -> None:
     found = space.compare({}, limit=10)
     assert (sorted(found.changed), found.gone) == (["a.py", "src/b.py"], [])
     assert space.counters.mtime_misses == 2
 
 
-def test_files_with_the_same_facts_are_not_read_again(space: Workspace) -> None:
+def test_workspace_files_with_the_same_stat_are_not_read_again(
+    space: Workspace,
+) -> None:
     found = space.compare(known(space), limit=10)
     assert (found.changed, found.gone) == ([], [])
     assert (space.counters.mtime_hits, space.counters.mtime_misses) == (2, 0)
 
 
-def test_changed_and_gone_files_are_told(space: Workspace) -> None:
+def test_workspace_reports_changed_and_removed_files(space: Workspace) -> None:
     before = known(space)
     (space.root / "a.py").write_text("longer")
     (space.root / "src" / "b.py").unlink()
@@ -62,14 +64,14 @@ def test_changed_and_gone_files_are_told(space: Workspace) -> None:
     assert (found.changed, found.gone) == (["a.py"], ["src/b.py"])
 
 
-def test_a_file_behind_a_new_rule_is_gone(space: Workspace) -> None:
+def test_workspace_file_that_a_new_rule_ignores_is_removed(space: Workspace) -> None:
     before = known(space)
     (space.root / ".gitignore").touch()
     space.rules = rules(gitignore="src/\n")
     assert space.compare(before, limit=10).gone == ["src/b.py"]
 
 
-def test_as_many_files_as_allowed_are_fine_and_one_more_is_too_many(
+def test_workspace_file_limit(
     space: Workspace,
 ) -> None:
     assert len(space.compare({}, limit=2).changed) == 2
@@ -77,18 +79,18 @@ def test_as_many_files_as_allowed_are_fine_and_one_more_is_too_many(
         space.compare({}, limit=1)
 
 
-def test_a_walk_can_be_broken_off(space: Workspace) -> None:
+def test_workspace_scan_can_be_cancelled(space: Workspace) -> None:
     space.stop()
     with pytest.raises(Stopped):
         space.compare({}, limit=10)
 
 
-def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_workspace_folder_that_is_gone_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Unreadable):
         Workspace(1, tmp_path / "none", rules()).compare({}, limit=10)
 
 
-def test_members_come_change_and_go(space: Workspace) -> None:
+def test_workspace_members_come_change_and_go(space: Workspace) -> None:
     space.load({"a.py": 1, "src/b.py": 2, "src/c.py": 3, "srcs": 4})
     space.set_member("a.py", 9)
     space.set_member("srcs", None)
@@ -99,7 +101,7 @@ def test_members_come_change_and_go(space: Workspace) -> None:
     assert sorted(space.paths()) == ["a.py", "src/c.py"]
 
 
-def test_each_set_of_members_has_a_name_of_its_own(space: Workspace) -> None:
+def test_workspace_member_sets_have_names_of_their_own(space: Workspace) -> None:
     names = [space.members()[0]]
     space.load({"a": 1})
     names.append(space.members()[0])
@@ -123,7 +125,7 @@ def test_several_workspaces_are_one_view(tmp_path: Path) -> None:
     assert total_view([], 7).ids == frozenset()
 
 
-def test_progress_tells_files_and_share(space: Workspace) -> None:
+def test_workspace_progress_has_files_and_share(space: Workspace) -> None:
     space.load({"a.py": 1, "b.bin": None})
     space.status.add_queued(2)
     space.status.begin_indexing()
@@ -144,7 +146,7 @@ def test_progress_tells_files_and_share(space: Workspace) -> None:
     ],
 )
 @pytest.mark.case("B100")
-def test_a_file_is_looked_at_again_only_if_its_date_may_hide_a_change(
+def test_workspace_looks_again_only_at_files_whose_date_may_hide_a_change(
     age: int, since_change: int, unsettled: bool
 ) -> None:
     now = 57 * YEAR
@@ -152,7 +154,7 @@ def test_a_file_is_looked_at_again_only_if_its_date_may_hide_a_change(
     assert is_unsettled(facts, now) is unsettled
 
 
-def test_events_of_ignored_files_are_not_wanted() -> None:
+def test_workspace_ignores_events_of_ignored_files() -> None:
     given = Workspace(1, Path("/p"), rules(gitignore="*.log\n.gitignore\n"))
     given.steering = Steering(
         frozenset({".git/HEAD"}), frozenset({"/r/.git/logs/HEAD"})
@@ -163,7 +165,7 @@ def test_events_of_ignored_files_are_not_wanted() -> None:
     assert not any(is_wanted(given, path) for path in unwanted)
 
 
-def test_files_are_counted_up_and_down_with_or_without_a_version(
+def test_workspace_counts_files_up_and_down(
     space: Workspace,
 ) -> None:
     space.load({"a.py": 1, "picture.png": None})
@@ -177,7 +179,7 @@ def test_files_are_counted_up_and_down_with_or_without_a_version(
     assert space.file_count == 1
 
 
-def test_only_some_folders_are_compared(space: Workspace) -> None:
+def test_workspace_compares_only_some_folders(space: Workspace) -> None:
     entered: list[str] = []
     found = space.compare({}, limit=10, tops={"src"}, entering=entered.append)
     assert found == (["src/b.py"], [])
