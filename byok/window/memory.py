@@ -19,6 +19,7 @@ from byok.chat import (
     ToolResult,
 )
 from byok.window.compaction import Plan
+from byok.wire.json_body import write_json
 
 _ROOM = 16 * 2**20  # bytes of everything that is kept
 _ENTRY = 200  # bytes of a part without its text
@@ -116,7 +117,9 @@ def _texts(part: Part) -> tuple[str, ...]:
         case TextPart(text=text):
             return ("text", text)
         case ThinkingPart(text=text):
-            return ("thinking", text)
+            kept = part.provider_data
+            data = (write_json(kept.data).decode(),) if kept else ()
+            return ("thinking", text, *data)
         case ImagePart(media_type=media_type, data=data):
             return ("image", media_type, data)
         case ToolCall(id=id_, name=name, arguments=arguments):

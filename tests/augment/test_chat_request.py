@@ -6,9 +6,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from byok.augment.chat_reply import ChatReply, collect
 from byok.augment.chat_request import decode_chat, model_id
 from byok.augment.reply_job import Defaults
-from byok.chat import ChatRequest, ImagePart, Role, Sampling, TextPart
+from byok.chat import (
+    ChatRequest,
+    ImagePart,
+    Origin,
+    ProviderData,
+    Role,
+    Sampling,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+)
+from byok.events import (
+    Finish,
+    FinishReason,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
+from byok.stage import drain
+from byok.toolcalls.assemble import ToolCallAssembler
 from byok.wire.json_body import write_json
 from tests.fakes.bodies import (
     ANYTHING,
@@ -317,3 +338,35 @@ def test_chat_request_of_an_agent_is_marked_and_a_silent_one_is_not() -> None:
     assert decoded(message="a", mode="AGENT").agent
     assert not decoded(message="a", mode="AGENT", silent=True).agent
     assert not decoded(message="a").agent
+
+
+def test_an_answer_comes_back_in_its_order_with_its_provider_data() -> None:
+    """A model's answer, the client's nodes of it, and the next request."""
+    signed = [ProviderData(Origin("d", "u", "m"), {"signature": f"{n}"}) for n in "ab"]
+    events: list[StreamEvent] = [
+        ThinkingDelta("I look."),
+        ThinkingDelta("", signed[0]),
+        TextDelta("First "),
+        TextDelta("one."),
+        ToolCallDelta(0, "c1", "view", '{"path": '),
+        ToolCallDelta(0, arguments='"a"}'),
+        ThinkingDelta("", signed[1]),
+        TextDelta("Then two."),
+        ToolCallDelta(1, "c2", "view", "{}"),
+        Finish(FinishReason.TOOL_CALLS),
+    ]
+    assembler = ToolCallAssembler((), new_id=lambda: "new")
+    reply = ChatReply(ChatRequest((), client_parallel_tools=True), "r")
+    chunks = [c for event in drain(assembler, events) for c in reply.feed(event)]
+    answer = collect([*chunks, *reply.flush()])
+    item = {"request_message": "Look.", "response_nodes": answer["nodes"]}
+    body = {"chat_history": [item], "nodes": [result_node("c1"), result_node("c2")]}
+    _, message, *_ = decode_chat(body, Defaults()).messages
+    assert message.parts == (
+        ThinkingPart("I look.", signed[0]),
+        TextPart("First one."),
+        ToolCall("c1", "view", '{"path": "a"}'),
+        ThinkingPart("", signed[1]),
+        TextPart("Then two."),
+        ToolCall("c2", "view", "{}"),
+    )

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.chat import Message, Part, Role, TextPart, ThinkingPart, ToolCall, ToolResult
+from byok.chat import (
+    Message,
+    Origin,
+    Part,
+    ProviderData,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolResult,
+)
 from byok.window.compaction import Plan
 from byok.window.memory import Compaction, Compactions, digests
 from tests.fakes.histories import PNG, agent, histories, step, user
@@ -67,9 +77,11 @@ def test_compaction_memory_does_not_match_an_edited_history(
     assert find(kept, body[:-1]) is None
 
 
+ONE = ProviderData(Origin("d", "u", "m"), {"s": "1"})
 PAIRS: list[tuple[tuple[Part, ...], tuple[Part, ...]]] = [
     ((TextPart("ab"),), (TextPart("a"), TextPart("b"))),
     ((TextPart("a"),), (ThinkingPart("a"),)),
+    ((ThinkingPart("", ONE),), (ThinkingPart("", replace(ONE, data={"s": "2"})),)),
     ((ToolCall("a", "b", "c"),), (ToolResult("a", "b", "c"),)),
     ((ToolResult("a", "b", "c"),), (ToolResult("a", "b", "c", is_error=True),)),
     ((ToolResult("a", "b", "c"),), (ToolResult("a", "b", "c", images=(PNG,)),)),

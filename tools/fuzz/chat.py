@@ -38,7 +38,7 @@ _NODES = (
     (5, "tool_use", ("tool_use_id", "tool_name", "input_json", "is_partial")),
     (7, "tool_use", ("tool_use_id", "tool_name", "input_json", "is_partial")),
     (7, "change_personality_node", ("custom_instructions", "personality_type")),
-    (8, "thinking", ("summary", "content")),
+    (8, "thinking", ("summary", "content", "encrypted_content")),
     (8, "file_node", ("file_data", "format")),
     (9, "file_id_node", ("file_name", "file_id")),
     (
@@ -68,6 +68,7 @@ _TEXTS = (
     *("Hello", "", "...", "{summary}", "call_a", "call_b", "view", "mcp.x/y", "{}"),
     *('{"path": "a"}', "[1]", '{"bad', "iVBORw0KGgo=", "data:image/png;base64,iVBO"),
     *('{"type": "object", "properties": null}', "image/png", "\ud83d", "x" * 70, "-1"),
+    '{"byok":1,"dialect":"d","upstream":"u","model":"m","data":{"s":1}}',
     *("[byok] no", "----", "\n", "9" * 40, "1e400", "true", "²", "is {x} {end_part}"),
 )
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from byok.augment.chat_reply import ChatReply
-from byok.chat import ChatRequest, ToolCall
+from byok.chat import ChatRequest, Origin, ProviderData, ToolCall
 from byok.errors import UpstreamGarbled
 from byok.events import (
     Finish,
@@ -14,6 +14,7 @@ from byok.events import (
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
+    ToolCallPlace,
     Usage,
 )
 from byok.wire.ndjson import encode_line
@@ -61,7 +62,7 @@ def _check_answer(draw: Draw) -> None:
 
 
 def _event(draw: Draw) -> StreamEvent:
-    match draw.upto(6):
+    match draw.upto(8):
         case 0:
             return TextDelta(_text(draw))
         case 1:
@@ -74,6 +75,11 @@ def _event(draw: Draw) -> StreamEvent:
             return Finish(draw.of(tuple(FinishReason)))
         case 5:
             return Notice(_text(draw), "code")
+        case 6:
+            return ToolCallPlace(_text(draw))
+        case 7:
+            data = {"signature": _text(draw)}
+            return ThinkingDelta(_text(draw), ProviderData(Origin("d", "u", "m"), data))
         case _:
             return ToolCallDelta()
 
