@@ -8,9 +8,11 @@ import secrets
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from socket import socket
 from typing import TYPE_CHECKING, TypeAlias
 
-from aiohttp.web import ServerRunner, SockSite
+from aiohttp.web import SockSite
 
 from byok.config import Settings
 from byok.daemon.challenge import answer_challenge
@@ -27,17 +29,14 @@ from byok.server.control import Control, Source
 from byok.server.http.deadlines import Timing
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
+from byok.server.http.listener import serve_http
 from byok.server.http.protocol import HttpServer
-from byok.server.http.sockets import BACKLOG, listen
+from byok.server.http.sockets import listen
 
 if TYPE_CHECKING:
-    from byok.server.endpoints import Endpoints
     from byok.wiring.services import Services
 
 OpenServices: TypeAlias = Callable[[], AbstractAsyncContextManager["Services"]]
-# The loop accepts so many before it reads again: a request that came is read before a
-# flood of connections behind it takes its place. Others wait in the system's queue.
-_AT_ONCE = 8
 _log = logging.getLogger(__name__)
 
 
@@ -101,6 +100,19 @@ class Daemon:
         await self._gate.stop(0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Front:
+    """What answers before the services are there."""
+
+    app: App
+    guard: Guard
+    gate: Gate
+    server: HttpServer
+    sockets: list[socket]
+    port: int
+    instance: str
+
+
 @asynccontextmanager
 async def listening(
     settings: Settings,
@@ -113,16 +125,51 @@ async def listening(
 ) -> AsyncIterator[Daemon]:
     """Serve until the block ends; `source` is where settings can be read anew.
 
-    Every request is told to the access log and to `observers`.
-
-    The port is opened first, so that /health is answered while everything else is
-    loaded and opened; requests that come in that time wait for it.
+    Every request is told to the access log and to `observers`. The port is opened
+    first, so that /health is answered while everything else is loaded and opened;
+    requests that come in that time wait for it.
 
     Raises:
         CannotStart: the port cannot be had.
         ConfigError: the token file is not private, or the services cannot be opened.
     """
     timing = timing or Timing()
+    front = _make_front(settings, paths, redactor, observers, timing)
+    source = source or Source(paths.config, lambda: settings)
+    control = Control(source, settings, front.instance)
+    async with (
+        AsyncExitStack() as opened,
+        serve_http(front.server, front.sockets, timing.last_words / 2) as sites,
+    ):
+        try:
+            await asyncio.to_thread(_import_endpoints)
+            services = await opened.enter_async_context(open_services())
+            open_for = _opener(front, timing, control)
+            open_for(services)
+            daemon = Daemon(
+                services,
+                front.port,
+                front.instance,
+                front.gate,
+                sites,
+                timing,
+                control,
+                open_for,
+            )
+            control.on_change(daemon.use)
+            yield daemon
+        finally:
+            front.app.close()
+
+
+def _make_front(
+    settings: Settings,
+    paths: Paths,
+    redactor: Redactor,
+    observers: Sequence[Observer],
+    timing: Timing,
+) -> _Front:
+    """Bind the port, and make what checks and records requests."""
     limits = settings.limits
     token = TokenCheck(paths.token, redactor.add)
     guard = Guard(token)
@@ -142,52 +189,33 @@ async def listening(
         challenge_seconds=timing.challenge,
     )
     server = HttpServer(app, connections, timing.head)
-    runner = ServerRunner(server, shutdown_timeout=timing.last_words / 2)
-    await runner.setup()
-    async with AsyncExitStack() as opened:
-        try:
-            sites = [SockSite(runner, sock, backlog=_AT_ONCE) for sock in sockets]
-            for site, sock in zip(sites, sockets, strict=True):
-                await site.start()
-                sock.listen(BACKLOG)
-            await asyncio.to_thread(_import_endpoints)
-            services = await opened.enter_async_context(open_services())
-            source = source or Source(paths.config, lambda: settings)
-            control = Control(source, settings, instance)
-            endpoints = _maker_of_endpoints(guard, gate, timing, control)
-
-            def open_for(services: "Services") -> None:
-                app.open(endpoints(services))
-                services.catalog.refresh()
-
-            open_for(services)
-            daemon = Daemon(
-                services, port, instance, gate, sites, timing, control, open_for
-            )
-            control.on_change(daemon.use)
-            yield daemon
-        finally:
-            app.close()
-            await runner.cleanup()
+    return _Front(app, guard, gate, server, sockets, port, instance)
 
 
 def _import_endpoints() -> None:
     import byok.server.compose  # noqa: F401 - a hundred modules, which requests need
 
 
-def _maker_of_endpoints(
-    guard: Guard, gate: Gate, timing: Timing, control: Control
-) -> Callable[["Services"], "Endpoints"]:
-    """Return what makes endpoints of services; conversations keep their order."""
+def _opener(
+    front: _Front, timing: Timing, control: Control
+) -> Callable[["Services"], None]:
+    """Return what lets requests be answered by services; called again on reload.
+
+    Conversations outlive the services, so that their turns keep their order.
+    """
     from byok.server.compose import make_endpoints
     from byok.server.conversations import Conversations
 
     conversations = Conversations()
 
-    def make(services: "Services") -> "Endpoints":
-        return make_endpoints(services, guard, gate, conversations, control, timing)
+    def open_for(services: "Services") -> None:
+        endpoints = make_endpoints(
+            services, front.guard, front.gate, conversations, control, timing
+        )
+        front.app.open(endpoints)
+        services.catalog.refresh()
 
-    return make
+    return open_for
 
 
 async def run_until_signal(
@@ -206,45 +234,54 @@ async def run_until_signal(
     it could break. True means that the daemon is to be started again.
     """
     timing = timing or Timing()
-    again = asyncio.Event()
     opening = listening(settings, paths, redactor, open_services, timing, source)
     async with opening as daemon:
-        asked = daemon.control.ending
-        reading = {asyncio.ensure_future(daemon.control.follow(timing.look))}
+        ending, at_once = daemon.control.ending, asyncio.Event()
+        tasks = {asyncio.ensure_future(daemon.control.follow(timing.look))}
 
-        def ask() -> None:
-            (again if asked.is_set() else asked).set()
+        def stop() -> None:
+            (at_once if ending.is_set() else ending).set()
 
-        def read_anew() -> None:
+        def reload() -> None:
             task = asyncio.ensure_future(_reload(daemon))
-            reading.add(task)
-            task.add_done_callback(reading.discard)
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
 
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with contextlib.suppress(NotImplementedError):  # Windows: KeyboardInterrupt
-                loop.add_signal_handler(number, ask)
-        if hasattr(signal, "SIGHUP"):
-            loop.add_signal_handler(signal.SIGHUP, read_anew)
+        _handle_signals(stop, reload)
         gc.collect()
         gc.freeze()
         gc.enable()
         on_ready(daemon)
-        await asked.wait()
+        await ending.wait()
         _log.info("stopping")
-        for task in (left := [*reading]):
+        for task in (left := [*tasks]):
             task.cancel()
-        stop = asyncio.ensure_future(daemon.stop())
-        hurry = asyncio.ensure_future(again.wait())
-        await asyncio.wait({stop, hurry}, return_when=asyncio.FIRST_COMPLETED)
-        hurry.cancel()
-        if stop.done():
-            stop.result()
-        stop.cancel()
-        await asyncio.gather(stop, hurry, *left, return_exceptions=True)
-        if again.is_set():
-            await daemon.hurry()
+        await _stop(daemon, at_once)
+        await asyncio.gather(*left, return_exceptions=True)
         return daemon.control.again
+
+
+def _handle_signals(stop: Callable[[], None], reload: Callable[[], None]) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with contextlib.suppress(NotImplementedError):  # Windows: KeyboardInterrupt
+            loop.add_signal_handler(number, stop)
+    if hasattr(signal, "SIGHUP"):
+        loop.add_signal_handler(signal.SIGHUP, reload)
+
+
+async def _stop(daemon: Daemon, at_once: asyncio.Event) -> None:
+    """Let streams end in their time, or at once when that is asked for."""
+    stop = asyncio.ensure_future(daemon.stop())
+    hurry = asyncio.ensure_future(at_once.wait())
+    await asyncio.wait({stop, hurry}, return_when=asyncio.FIRST_COMPLETED)
+    hurry.cancel()
+    if stop.done():
+        stop.result()
+    stop.cancel()
+    await asyncio.gather(stop, hurry, return_exceptions=True)
+    if at_once.is_set():
+        await daemon.hurry()
 
 
 async def _reload(daemon: Daemon) -> None:
