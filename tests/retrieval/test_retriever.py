@@ -221,12 +221,13 @@ async def test_retrieval_uses_ripgrep_without_workers_and_reports_an_error(
     tmp_path: Path, root: Path
 ) -> None:
     workers = InlineWorkers()
-    workers.failures = 1
+    workers.failures = 1000
     async with engine(tmp_path / "e", root, workers=workers) as made:
         asker = Asker(made, SearchMode.AUTO, RG)
         await until(lambda: made.state is State.ERROR)
         assert "Path: lion.py" in await asker.text("lion")
         assert "cannot be used: no process can be started" in made.indexer.error
+        workers.failures = 0
         await complete(made)
         await until(lambda: made.state is State.INDEXED)
 
