@@ -23,6 +23,7 @@ from byok.platform.paths import find_paths
 from byok.server.run import Daemon
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.process import children_of
 from tests.fakes.program import ROOT
 from tests.fakes.project import make_project
 
@@ -228,11 +229,6 @@ def greet(process: "subprocess.Popen[bytes]") -> None:
     assert json.loads(process.stdout.readline())["id"] == 1
 
 
-def children_of(pid: int) -> list[str]:
-    lists = Path(f"/proc/{pid}/task").glob("*/children")
-    return [child for children in lists for child in children.read_text().split()]
-
-
 @pytest.mark.parametrize("ending", ["input", "input within a line", "SIGTERM"])
 @pytest.mark.case("B83")
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc")
@@ -263,7 +259,7 @@ def test_it_ends_with_its_client_and_leaves_nobody_behind(
             time.sleep(0.05)
 
 
-def _is_alive(pid: str) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         return (
             Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

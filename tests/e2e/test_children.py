@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.process import Program, serving
+from tests.fakes.process import Program, children_of, serving
 from tests.fakes.project import make_project
 from tests.fakes.raw import request
 from tests.fakes.upstream import FakeUpstream, answer
@@ -44,11 +44,6 @@ def configure(home: Path, url: str, mode: str, command: str) -> None:
         f'[upstreams.fake]\nbase_url = "{url}"\nmodel = "m"\n'
         f"api_key_cmd = ['{command}']\n[retrieval]\nmode = '{mode}'\n"
     )
-
-
-def children_of(pid: int) -> list[int]:
-    lists = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for found in lists for child in found.read_text().split()]
 
 
 async def search(program: Program, query: str) -> str:
