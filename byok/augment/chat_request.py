@@ -31,36 +31,12 @@ def decode_chat(
     It has no messages if there is nothing to answer. Types of nodes that byok does not
     know are left out and reported to `on_unknown_node`.
     """
-    exchanges = read_exchanges(body)
-    current = read_turn(body, text(body, "message"))
-    if not current.asks and (said := first_text(body, "prompt", "instruction")):
-        current = read_turn(body, said)
-    for turn in (*(e.turn for e in exchanges), current):
-        for kind in turn.unknown_types:
-            on_unknown_node(kind)
-    exchanges, current = _after_summary(exchanges, current)
+    exchanges, current = _read_turns(body, on_unknown_node)
+    idle = _is_idle(exchanges, current)
     silent = flag(body, "silent")
     flags = mapping(body, "feature_detection_flags")
-    history = MessageBuilder()
-    for number, exchange in enumerate(exchanges):
-        history.add_exchange(exchange, number)
-    if _is_idle(exchanges, current):
-        messages: tuple[Message, ...] = ()
-    else:
-        history.add_turn(_with_editor(current, body))
-        personality = _personality(exchanges, current)
-        system = system_text(
-            body,
-            base=defaults.system_prompt,
-            addition=defaults.addition,
-            personality=personality,
-            has_records=history.has_orphans,
-        )
-        messages = history.messages()
-        if messages and system:
-            messages = (Message(Role.SYSTEM, (TextPart(system),)), *messages)
     return ChatRequest(
-        messages,
+        () if idle else _build_messages(body, defaults, exchanges, current),
         tools=() if silent else read_tools(body),
         own_words=_own_words(exchanges, current),
         question="" if current.results else current.words,
@@ -75,6 +51,40 @@ def decode_chat(
 def model_id(body: Json) -> str:
     """Return the id of the model that the user chose in the client, "" for none."""
     return first_text(body, "model", "model_id", "model_name")
+
+
+def _read_turns(
+    body: Json, on_unknown_node: Callable[[int], None]
+) -> tuple[list[HistoryItem], UserTurn]:
+    """Return the history behind the latest summary, and the current turn."""
+    exchanges = read_exchanges(body)
+    current = read_turn(body, text(body, "message"))
+    if not current.asks and (said := first_text(body, "prompt", "instruction")):
+        current = read_turn(body, said)
+    for turn in (*(e.turn for e in exchanges), current):
+        for kind in turn.unknown_types:
+            on_unknown_node(kind)
+    return _after_summary(exchanges, current)
+
+
+def _build_messages(
+    body: Json, defaults: Defaults, exchanges: list[HistoryItem], current: UserTurn
+) -> tuple[Message, ...]:
+    history = MessageBuilder()
+    for number, exchange in enumerate(exchanges):
+        history.add_exchange(exchange, number)
+    history.add_turn(_with_editor(current, body))
+    system = system_text(
+        body,
+        base=defaults.system_prompt,
+        addition=defaults.addition,
+        personality=_personality(exchanges, current),
+        has_records=history.has_orphans,
+    )
+    messages = history.messages()
+    if messages and system:
+        return (Message(Role.SYSTEM, (TextPart(system),)), *messages)
+    return messages
 
 
 def _after_summary(

@@ -38,6 +38,13 @@ def get_models(
         "languages": LANGUAGES,
         "feature_flags": {**FLAGS, **wanted, **_registry(named, names, default)},
         "user_tier": "ENTERPRISE_TIER",
+        **_account(),
+    }
+
+
+def _account() -> dict[str, Any]:
+    """Return the fields about the user, which clients expect to be there."""
+    return {
         "user": {
             "id": "byok",
             "email": "byok@localhost",

@@ -34,14 +34,10 @@ def system_text(
     the user's text for this endpoint; `personality` the payload of the latest
     change-personality node. Silent jobs get neither a persona nor the line for agents.
     """
-    silent = flag(body, "silent")
-    kind = integer(personality or {}, "personality_type")
-    persona = _PERSONAS.get(kind) or _PERSONAS.get(integer(body, "persona_type"), "")
-    agent = not silent and is_agent(body)
+    agent = not flag(body, "silent") and is_agent(body)
     parts = [
         _apply_replacements(text(body, "system_prompt") or base, body),
-        "" if silent else persona,
-        "" if silent else text(personality or {}, "custom_instructions"),
+        *_persona(body, personality or {}),
         text(body, "user_guidelines"),
         text(body, "workspace_guidelines"),
         *(_rule(rule) for rule in [*items(body, "rules"), *items(body, "skills")]),
@@ -54,6 +50,14 @@ def system_text(
     ]
     kept = dict.fromkeys(part.strip() for part in parts if part.strip())
     return "\n\n".join(kept)
+
+
+def _persona(body: Json, personality: Json) -> tuple[str, ...]:
+    if flag(body, "silent"):
+        return ()
+    kind = integer(personality, "personality_type")
+    persona = _PERSONAS.get(kind) or _PERSONAS.get(integer(body, "persona_type"), "")
+    return persona, text(personality, "custom_instructions")
 
 
 def is_agent(body: Json) -> bool:
