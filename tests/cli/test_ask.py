@@ -10,7 +10,7 @@ from byok.errors import ConfigError
 from byok.routing import Service
 
 
-def test_without_a_daemon_and_without_data_nothing_is_made(
+def test_ask_without_a_daemon_and_without_data_makes_nothing(
     clean_environment: Path,
 ) -> None:
     async def work(client: LocalClient) -> object:
@@ -20,7 +20,7 @@ def test_without_a_daemon_and_without_data_nothing_is_made(
     assert not (clean_environment / "data").exists()
 
 
-def test_settings_are_read_only_where_this_process_answers(tmp_path: Path) -> None:
+def test_ask_reads_settings_only_where_this_process_answers(tmp_path: Path) -> None:
     async def nothing(client: LocalClient) -> int:
         return 7
 
@@ -33,7 +33,7 @@ def test_settings_are_read_only_where_this_process_answers(tmp_path: Path) -> No
         with_client(something, config=missing)
 
 
-def test_a_path_is_absolute_and_only_its_last_name_may_be_a_link(
+def test_ask_path_is_absolute_and_only_its_last_name_may_be_a_symlink(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = tmp_path / "real"

@@ -13,7 +13,7 @@ from byok.routing import Service
 from tests.fakes.build_states import Client, client, space
 
 
-async def test_it_waits_until_the_named_folders_are_complete() -> None:
+async def test_build_progress_waits_until_the_named_folders_are_complete() -> None:
     other = space("indexing", "/other")
     asks = client(
         [space("scanning"), other],
@@ -25,7 +25,7 @@ async def test_it_waits_until_the_named_folders_are_complete() -> None:
     assert cast(Client, asks).asked == 3
 
 
-async def test_without_names_it_waits_for_all() -> None:
+async def test_build_progress_without_names_waits_for_all() -> None:
     other = space("complete", "/other")
     asks = client(
         [space("complete"), space("indexing", "/o")], [space("complete"), other]
@@ -33,7 +33,7 @@ async def test_without_names_it_waits_for_all() -> None:
     assert len((await until_built(asks)).workspaces) == 2
 
 
-async def test_an_index_that_cannot_be_written_is_an_error() -> None:
+async def test_build_progress_of_an_index_that_cannot_be_written_is_an_error() -> None:
     with pytest.raises(IndexFailed, match="disk full"):
         await until_built(client([space("indexing")], error="disk full"))
 
@@ -49,34 +49,34 @@ async def test_an_index_that_cannot_be_written_is_an_error() -> None:
         ("scanning", "could not be synchronised: no such folder", True),
     ],
 )
-def test_waiting_ends_where_it_is_of_no_more_use(
+def test_build_progress_ends_where_waiting_is_of_no_more_use(
     phase: str, note: str, settled: bool
 ) -> None:
     assert is_settled(space(phase, note=note)) is settled
 
 
-def test_a_workspace_is_described_with_what_is_left_out() -> None:
+def test_build_progress_describes_what_is_left_out() -> None:
     counters = {"ignored": 12, "secret": 1, "too_large": 0, "walk_seconds": 0.5}
     told = describe(space("complete", counters=counters))
     assert told == ("/w: 1,234 files indexed; excluded: 12 ignored, 1 private")
     assert describe(space("complete")) == "/w: 1,234 files indexed"
 
 
-def test_a_workspace_that_is_too_large_says_what_to_do() -> None:
+def test_build_progress_of_a_workspace_that_is_too_large_says_what_to_do() -> None:
     note = "more than 10 files: ripgrep answers instead"
     told = describe(space("workspace-too-large", note=note))
     assert "ripgrep answers instead" in told
     assert "context.max_files" in told
 
 
-async def test_a_pipe_gets_no_control_characters(
+async def test_build_progress_in_a_pipe_has_no_control_characters(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     await until_built(client([space("indexing")], [space("complete")]))
     assert capsys.readouterr() == ("", "")
 
 
-async def test_a_terminal_gets_a_bar_with_files_and_rate(
+async def test_build_progress_in_a_terminal_is_a_bar_with_files_and_rate(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -89,11 +89,11 @@ async def test_a_terminal_gets_a_bar_with_files_and_rate(
     assert "/s" in err
 
 
-def test_one_file_is_no_files() -> None:
+def test_build_progress_has_a_plural() -> None:
     assert describe(space("complete", files_tracked=1)) == "/w: 1 file indexed"
 
 
-async def test_what_is_built_already_shows_no_bar(
+async def test_build_progress_of_a_complete_index_shows_no_bar(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -101,7 +101,7 @@ async def test_what_is_built_already_shows_no_bar(
     assert capsys.readouterr().err == ""
 
 
-async def test_an_index_that_is_built_anew_is_waited_for() -> None:
+async def test_build_progress_waits_for_a_rebuild() -> None:
     waiting = [3, 1, 0]
 
     class Rebuilding(Client):

@@ -17,7 +17,7 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-def test_the_users_own_file_is_read_and_no_other(
+def test_command_settings_come_from_the_users_own_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace = tmp_path / "workspace"
@@ -29,31 +29,31 @@ def test_the_users_own_file_is_read_and_no_other(
     assert load()[0].server.port == 9002
 
 
-def test_a_named_file_replaces_the_users_own(tmp_path: Path) -> None:
+def test_command_settings_come_from_a_named_file_instead(tmp_path: Path) -> None:
     written(find_paths().config, "[server]\nport = 9002\n[log]\nlevel = 'debug'\n")
     settings, paths = load(written(tmp_path / "other.toml", "[server]\nport = 9003\n"))
     assert (settings.server.port, settings.log.level) == (9003, "info")
     assert paths == find_paths()
 
 
-def test_options_win_over_the_file(tmp_path: Path) -> None:
+def test_command_options_win_over_the_file(tmp_path: Path) -> None:
     path = written(tmp_path / "other.toml", "[server]\nport = 9003\n")
     assert load(path, {"server": {"port": "9004"}})[0].server.port == 9004
 
 
-def test_a_named_file_must_exist(tmp_path: Path) -> None:
+def test_command_settings_file_that_is_named_must_exist(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="does not exist"):
         load(tmp_path / "none.toml")
 
 
-def test_services_are_open_while_the_work_runs() -> None:
+def test_command_services_are_open_while_the_work_runs() -> None:
     async def work(services: Services) -> list[str]:
         return await services.upstreams["demo"].models()
 
     assert with_services(work, upstream="demo") == ["echo"]
 
 
-def test_what_the_work_raises_comes_out() -> None:
+def test_command_error_is_raised_unchanged() -> None:
     async def work(services: Services) -> None:
         raise ConfigError(next(iter(services.upstreams)))
 

@@ -32,12 +32,12 @@ def write(text: str) -> None:
     path.chmod(0o600)
 
 
-def test_path_prints_where_the_file_would_be(cli: Cli) -> None:
+def test_config_path_prints_where_the_file_would_be(cli: Cli) -> None:
     done = cli("config", "path")
     assert (done.code, done.out) == (0, f"{find_paths().config}\n")
 
 
-def test_check_tells_a_missing_file_from_a_good_one(cli: Cli) -> None:
+def test_config_check_tells_a_missing_file_from_a_good_one(cli: Cli) -> None:
     missing = cli("config", "check")
     assert (missing.code, missing.out.partition(" ")[2]) == (
         0,
@@ -48,7 +48,7 @@ def test_check_tells_a_missing_file_from_a_good_one(cli: Cli) -> None:
     assert (good.code, good.out) == (0, f"{find_paths().config}: valid\n")
 
 
-def test_init_writes_the_example_where_settings_belong_and_never_over_others(
+def test_config_init_writes_the_example_and_never_over_another_file(
     cli: Cli,
 ) -> None:
     file = find_paths().config
@@ -64,12 +64,12 @@ def test_init_writes_the_example_where_settings_belong_and_never_over_others(
     assert file.read_text() == "[server]\nport = 9123\n"
 
 
-def test_the_example_is_printed_as_it_is(cli: Cli) -> None:
+def test_config_example_is_printed_unchanged(cli: Cli) -> None:
     done = cli("config", "example")
     assert (done.code, done.out, done.err) == (0, example(), "")
 
 
-def test_check_refuses_what_serve_refuses(cli: Cli) -> None:
+def test_config_check_refuses_what_serve_refuses(cli: Cli) -> None:
     """Both tell of a default model whose upstream does not exist."""
     write('[upstreams.demo]\n[routing]\ndefault = "byok:gone:m"\n')
     checked, served = cli("config", "check"), cli("serve", "--port", "0")
@@ -78,7 +78,7 @@ def test_check_refuses_what_serve_refuses(cli: Cli) -> None:
     assert "default model 'byok:gone:m'" in checked.err
 
 
-def test_check_names_what_is_wrong(cli: Cli) -> None:
+def test_config_check_names_what_is_wrong(cli: Cli) -> None:
     write(f'[server]\nprot = "{CANARY}"\n')
     done = cli("config", "check")
     assert (done.code, done.out) == (78, "")
@@ -86,7 +86,7 @@ def test_check_names_what_is_wrong(cli: Cli) -> None:
     assert CANARY not in done.err
 
 
-def test_check_warns_of_variables_that_only_look_like_settings(
+def test_config_check_warns_of_variables_that_only_look_like_settings(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BYOK_SERVER_PORT", CANARY)
@@ -100,7 +100,7 @@ def test_check_warns_of_variables_that_only_look_like_settings(
 
 
 @pytest.mark.parametrize("command", ["check", "show"])
-def test_another_file_can_be_named(cli: Cli, command: str) -> None:
+def test_config_file_may_be_another_one(cli: Cli, command: str) -> None:
     write('[server]\nhost = "0.0.0.0"\n')
     assert cli("config", command).code == 78
     other = find_paths().config.with_name("other.toml")
@@ -109,7 +109,7 @@ def test_another_file_can_be_named(cli: Cli, command: str) -> None:
     assert cli("config", command, "--config", other).code == 0
 
 
-def test_show_prints_what_the_running_daemon_uses(cli: Cli) -> None:
+def test_config_show_prints_what_the_running_daemon_uses(cli: Cli) -> None:
     with daemon_thread():
         write(FULL)
         done = cli("config", "show")
@@ -119,7 +119,7 @@ def test_show_prints_what_the_running_daemon_uses(cli: Cli) -> None:
         assert json.loads(other.out)["server"]["port"] == 9123
 
 
-def test_show_prints_what_is_in_force_without_secrets(
+def test_config_show_prints_settings_without_secrets(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(FULL)

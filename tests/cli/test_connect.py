@@ -19,7 +19,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_without_a_daemon_the_usual_port_is_given_and_that_is_said(
+def test_connect_without_a_daemon_gives_the_default_port_and_says_so(
     cli: Cli, client: str
 ) -> None:
     token = cli("token").out.strip()
@@ -30,7 +30,7 @@ def test_without_a_daemon_the_usual_port_is_given_and_that_is_said(
     assert "byok is not running" in done.err
 
 
-async def test_with_a_daemon_its_port_is_given(cli: Cli) -> None:
+async def test_connect_with_a_daemon_gives_its_port(cli: Cli) -> None:
     async with daemon_rows() as rows:
         for client in CLIENTS:
             done = await asyncio.to_thread(cli, "connect", client, "--json")
@@ -38,7 +38,7 @@ async def test_with_a_daemon_its_port_is_given(cli: Cli) -> None:
             assert (told, done.err) == (f"http://127.0.0.1:{rows.port}", "")
 
 
-async def test_no_client_is_pointed_at_what_does_not_prove_to_be_the_daemon(
+async def test_connect_refuses_what_does_not_prove_to_be_the_daemon(
     cli: Cli,
 ) -> None:
     async with daemon_rows() as rows:
@@ -48,7 +48,7 @@ async def test_no_client_is_pointed_at_what_does_not_prove_to_be_the_daemon(
     assert "the daemon does not answer" in done.err
 
 
-def test_the_port_of_the_settings_is_the_usual_port(cli: Cli) -> None:
+def test_connect_port_of_the_settings_is_the_default(cli: Cli) -> None:
     path = find_paths().config
     path.parent.mkdir(parents=True)
     path.write_text("[server]\nport = 9123\n")
@@ -57,9 +57,7 @@ def test_the_port_of_the_settings_is_the_usual_port(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("client", ["cli", "sdk"])
-def test_variables_are_printed_so_that_a_shell_can_read_them(
-    cli: Cli, client: str
-) -> None:
+def test_connect_variables_are_printed_for_a_shell(cli: Cli, client: str) -> None:
     done = cli("connect", client)
     token = cli("token").out.strip()
     assert done.out.splitlines() == [
@@ -70,7 +68,7 @@ def test_variables_are_printed_so_that_a_shell_can_read_them(
 
 
 @pytest.mark.parametrize("client", ["vscode", "jetbrains"])
-def test_settings_are_json_and_where_they_belong_is_a_remark(
+def test_connect_settings_are_json_with_a_remark_on_stderr(
     cli: Cli, client: str
 ) -> None:
     done = cli("connect", client)

@@ -49,7 +49,7 @@ def test_stop_ends_the_daemon_and_waits_for_that() -> None:
     assert "Traceback" not in err
 
 
-def test_without_a_daemon_nothing_is_ended_and_that_is_said(cli: Cli) -> None:
+def test_stop_without_a_daemon_says_so(cli: Cli) -> None:
     stopped, restarted, reloaded = cli("stop"), cli("restart"), cli("reload")
     assert (stopped.code, stopped.out) == (0, "byok is not running.\n")
     assert (restarted.code, reloaded.code) == (3, 3)
@@ -58,7 +58,7 @@ def test_without_a_daemon_nothing_is_ended_and_that_is_said(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("command", ["stop", "restart", "reload"])
-async def test_what_does_not_prove_to_be_the_daemon_is_told_nothing(
+async def test_stop_sends_nothing_to_what_does_not_prove_to_be_the_daemon(
     cli: Cli, command: str
 ) -> None:
     """It may hold the lock and the port: without the proof it gets no token."""
@@ -70,7 +70,7 @@ async def test_what_does_not_prove_to_be_the_daemon_is_told_nothing(
     assert "the daemon does not answer" in done.err
 
 
-def test_restart_keeps_the_options_and_the_place_of_the_daemon() -> None:
+def test_restart_keeps_the_options_and_the_working_folder() -> None:
     with serving(*DEMO, "--model", "byok:demo:other") as (process, _):
         before = facts()
         done = run_byok("restart", seconds=60)
@@ -86,7 +86,7 @@ def test_restart_keeps_the_options_and_the_place_of_the_daemon() -> None:
         assert process.wait(10) == 0
 
 
-def test_nothing_is_restarted_with_settings_that_serve_would_refuse(cli: Cli) -> None:
+def test_restart_is_refused_with_settings_that_serve_would_refuse(cli: Cli) -> None:
     with daemon_thread():
         before = facts()
         write("[server]\nprot = 1\n")
@@ -96,7 +96,7 @@ def test_nothing_is_restarted_with_settings_that_serve_would_refuse(cli: Cli) ->
         assert facts() == before
 
 
-def test_reload_puts_settings_in_force_and_names_what_needs_a_restart(
+def test_reload_applies_settings_and_names_what_needs_a_restart(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BYOK_UPSTREAMS__DEMO__TYPE", "demo")
@@ -113,7 +113,7 @@ def test_reload_puts_settings_in_force_and_names_what_needs_a_restart(
         assert "need a restart (byok restart): limits.streams" in shown
 
 
-def test_settings_that_are_wrong_leave_the_old_ones_and_are_told(cli: Cli) -> None:
+def test_reload_of_wrong_settings_keeps_the_old_ones_and_reports_it(cli: Cli) -> None:
     with daemon_thread():
         write('[routing]\ndefault = "byok:gone:m"\n')
         done = cli("reload")
@@ -123,7 +123,7 @@ def test_settings_that_are_wrong_leave_the_old_ones_and_are_told(cli: Cli) -> No
         assert _answers(), "it goes on"
 
 
-def test_a_changed_file_counts_without_a_command(
+def test_reload_happens_without_a_command_after_a_change(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BYOK_UPSTREAMS__DEMO__TYPE", "demo")

@@ -13,7 +13,7 @@ from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.project import make_project
 
 
-def test_options_that_the_running_daemon_does_not_fulfil_are_named(
+def test_ensure_names_options_that_the_running_daemon_does_not_fulfil(
     cli: Cli, tmp_path: Path
 ) -> None:
     project, other = make_project(tmp_path / "bakery"), tmp_path / "other"
@@ -44,7 +44,7 @@ def _settings() -> Path:
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/v1", "http://127.0.0.1:8/v1"])
-def test_two_urls_are_two_upstreams(url: str) -> None:
+def test_ensure_tells_two_upstream_urls_apart(url: str) -> None:
     started = "http://127.0.0.1:9/v1"
     with daemon_thread(upstream=started):
         daemon = find_instance(find_paths())

@@ -8,7 +8,7 @@ from byok.cli.estimate import estimate
 from byok.errors import ConfigError
 
 
-def test_files_bytes_time_and_disk_are_counted_by_the_rules_of_the_index(
+def test_estimate_counts_files_bytes_time_and_disk_by_the_rules_of_the_index(
     tmp_path: Path, clean_environment: Path
 ) -> None:
     root = tmp_path / "work"
@@ -30,14 +30,14 @@ def test_files_bytes_time_and_disk_are_counted_by_the_rules_of_the_index(
     assert not clean_environment.exists()
 
 
-def test_one_worker_takes_twice_as_long(tmp_path: Path) -> None:
+def test_estimate_with_one_worker_takes_twice_as_long(tmp_path: Path) -> None:
     for number in range(10):
         (tmp_path / f"{number}.py").write_bytes(b"x" * 900_000)
     assert estimate(tmp_path, max_files=100, workers=1).seconds == 2.0
     assert estimate(tmp_path, max_files=100, workers=8).seconds == 1.0
 
 
-def test_a_folder_that_is_too_large_is_told(tmp_path: Path) -> None:
+def test_estimate_reports_a_folder_that_is_too_large(tmp_path: Path) -> None:
     for name in "abc":
         (tmp_path / name).write_text("x")
     found = estimate(tmp_path, max_files=2)
@@ -46,7 +46,7 @@ def test_a_folder_that_is_too_large_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing", "file"])
-def test_what_is_no_folder_is_told(tmp_path: Path, name: str) -> None:
+def test_estimate_reports_what_is_no_folder(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(ConfigError, match=name):
         estimate(tmp_path / name, max_files=2)

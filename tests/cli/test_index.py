@@ -79,7 +79,7 @@ def test_with_a_daemon_it_indexes(cli: Cli, project: Path) -> None:
         assert "the daemon is indexing it" in quick.out
 
 
-def test_without_anything_status_says_so_and_makes_nothing(cli: Cli) -> None:
+def test_index_status_without_data_says_so_and_makes_nothing(cli: Cli) -> None:
     done = cli("index", "status")
     assert done.code == 0
     assert "Nothing is indexed yet" in done.out
@@ -87,7 +87,7 @@ def test_without_anything_status_says_so_and_makes_nothing(cli: Cli) -> None:
     assert not find_paths().data_dir.exists()
 
 
-def test_an_unfit_folder_is_refused_alike_with_a_daemon_and_without(
+def test_index_add_refuses_an_unfit_folder_with_and_without_a_daemon(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -99,7 +99,7 @@ def test_an_unfit_folder_is_refused_alike_with_a_daemon_and_without(
     assert {done.code for done in alone} == {78}
 
 
-def test_a_folder_that_is_too_large_says_what_answers_instead(
+def test_index_add_of_a_folder_that_is_too_large_says_what_answers_instead(
     cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BYOK_CONTEXT__MAX_FILES", "2")
@@ -122,7 +122,9 @@ def test_an_estimate_needs_neither_daemon_nor_index(
     assert not find_paths().data_dir.exists()
 
 
-def test_data_of_a_later_byok_are_not_touched(cli: Cli, project: Path) -> None:
+def test_index_command_does_not_touch_data_of_a_later_byok(
+    cli: Cli, project: Path
+) -> None:
     import sqlite3
 
     cli("index", "add", project)
@@ -136,9 +138,7 @@ def test_data_of_a_later_byok_are_not_touched(cli: Cli, project: Path) -> None:
 
 
 @pytest.mark.case("B117")
-def test_no_command_prints_what_a_name_would_tell_the_terminal(
-    cli: Cli, tmp_path: Path
-) -> None:
+def test_index_commands_escape_names_for_the_terminal(cli: Cli, tmp_path: Path) -> None:
     odd = make_project(tmp_path / "b\x1b[31mak\u202e\u200be\nry")
     shown = str(tmp_path / "b\\x1b[31mak\\u202e\\u200be\\nry")
     (odd / "a\x07.py").write_text("def ring() -> None: ...\n")
@@ -183,7 +183,7 @@ class Busy:
         (False, "Indexing stops now; byok serve continues it.\n"),
     ],
 )
-async def test_who_interrupts_the_waiting_learns_what_goes_on(
+async def test_index_wait_that_is_interrupted_says_what_goes_on(
     capsys: pytest.CaptureFixture[str], daemon: bool, told: str
 ) -> None:
     busy = Busy(daemon=daemon)

@@ -69,7 +69,7 @@ def test_a_vault_that_cannot_be_opened_is_no_lack_of_keys(
     assert (removing.code, told in removing.err) == (78, True)
 
 
-def test_no_passphrase_is_asked_for_where_nobody_can_type_one(cli: Cli) -> None:
+def test_keys_ask_for_no_passphrase_without_a_terminal(cli: Cli) -> None:
     done = cli("keys", "set", "openai", "--store", "vault", stdin=f"{KEY}\n")
     assert (done.code, done.out) == (78, "")
     message, cure = done.err.splitlines()
@@ -175,7 +175,7 @@ async def test_a_key_is_tried_at_the_upstream(
     assert fake.list_headers[0]["Authorization"] == f"Bearer {KEY}"
 
 
-async def test_a_url_can_be_tried_without_settings(
+async def test_keys_test_takes_a_url_without_settings(
     cli: Cli, fake: FakeUpstream
 ) -> None:
     fake.play(Script())
@@ -229,7 +229,7 @@ def test_the_token_of_the_official_service_is_kept_like_a_key(
 
 
 @pytest.mark.parametrize("command", ["set", "test", "remove"])
-def test_a_token_without_an_address_is_refused(cli: Cli, command: str) -> None:
+def test_keys_official_token_without_a_url_is_refused(cli: Cli, command: str) -> None:
     done = cli("keys", command, "official", stdin=f"{KEY}\n")
     assert (done.code, done.out) == (78, "")
     assert "[routing.official]" in done.err
@@ -243,7 +243,7 @@ def test_a_token_without_an_address_is_refused(cli: Cli, command: str) -> None:
         ("", 78, "byok keys set official"),
     ],
 )
-async def test_the_token_of_the_official_service_is_tried(
+async def test_keys_official_token_is_tested(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, token: str, code: int, told: str
 ) -> None:
     async with FakeOfficial("/base", token) as official:

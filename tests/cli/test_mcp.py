@@ -232,7 +232,7 @@ def greet(process: "subprocess.Popen[bytes]") -> None:
 @pytest.mark.parametrize("ending", ["input", "input within a line", "SIGTERM"])
 @pytest.mark.case("B83")
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc")
-def test_it_ends_with_its_client_and_leaves_nobody_behind(
+def test_mcp_ends_with_its_client_and_leaves_no_process_behind(
     project: Path, ending: str
 ) -> None:
     for number in range(500):
@@ -269,7 +269,7 @@ def _is_alive(pid: int) -> bool:
 
 
 @pytest.mark.case("B82")
-def test_bad_lines_are_answered_and_nothing_else_is_printed(project: Path) -> None:
+def test_mcp_answers_bad_lines_and_prints_nothing_else(project: Path) -> None:
     lines = [
         b"x" * 5_000_000,
         b"nonsense",
@@ -296,7 +296,7 @@ def test_bad_lines_are_answered_and_nothing_else_is_printed(project: Path) -> No
         assert b"Traceback" not in err
 
 
-def test_its_sdk_is_imported_by_this_command_only() -> None:
+def test_mcp_sdk_is_imported_by_this_command_only() -> None:
     script = (
         "import sys\n"
         "import byok.__main__, byok.server.endpoints, byok.wiring.services\n"
@@ -310,5 +310,5 @@ def test_its_sdk_is_imported_by_this_command_only() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_help_needs_no_sdk(cli: Cli) -> None:
+def test_mcp_help_needs_no_sdk(cli: Cli) -> None:
     assert "codebase" not in cli("mcp", "--help").err

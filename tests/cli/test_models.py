@@ -12,7 +12,7 @@ from tests.fakes.upstream import FakeUpstream
 NOT_RUNNING = "byok is not running; this comes from the settings file.\n"
 
 
-async def test_the_running_daemon_is_asked_and_not_the_settings(
+async def test_models_are_those_of_the_running_daemon_and_not_of_the_settings(
     cli: Cli, fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A daemon that was started with --upstream answers by that one."""
@@ -60,7 +60,7 @@ async def test_the_models_of_an_upstream_are_listed(
     ]
 
 
-def test_an_upstream_that_does_not_answer_is_told_once_and_others_are_listed(
+def test_models_of_an_upstream_that_does_not_answer_are_reported_once(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BYOK_UPSTREAMS__BOX__BASE_URL", "http://127.0.0.1:9")
@@ -78,7 +78,7 @@ def test_an_upstream_that_does_not_answer_is_told_once_and_others_are_listed(
     assert "byok:demo:echo" in report["models"]
 
 
-def test_a_missing_key_is_told_with_its_cure(cli: Cli) -> None:
+def test_models_without_a_key_report_it_with_a_hint(cli: Cli) -> None:
     done = cli("models", "--upstream", "openai", "--json")
     report = json.loads(done.out)
     assert "byok keys set openai" in report["failures"]["openai"]

@@ -20,13 +20,13 @@ from byok.errors import ByokError, ConfigError
 Capture = pytest.CaptureFixture[str]
 
 
-def test_results_go_to_stdout_and_remarks_to_stderr(capsys: Capture) -> None:
+def test_output_has_results_on_stdout_and_remarks_on_stderr(capsys: Capture) -> None:
     say("result")
     tell("remark")
     assert capsys.readouterr() == ("result\n", "remark\n")
 
 
-def test_json_is_readable_and_unescaped(capsys: Capture) -> None:
+def test_output_json_is_readable_and_unescaped(capsys: Capture) -> None:
     say_json({"name": "é", "n": [1]})
     out = capsys.readouterr().out
     assert json.loads(out) == {"name": "é", "n": [1]}
@@ -38,7 +38,7 @@ SHOWN = "a\\x1b]0;x\\x07\\u202eb\\x9b\\u200b\\U000e0041\\r"
 
 
 @pytest.mark.case("B117")
-def test_no_line_holds_what_a_terminal_would_obey(capsys: Capture) -> None:
+def test_output_lines_have_no_control_characters(capsys: Capture) -> None:
     say(ODD + "\n")
     tell(ODD)
     fail(ByokError(ODD, hint=ODD))
@@ -47,13 +47,13 @@ def test_no_line_holds_what_a_terminal_would_obey(capsys: Capture) -> None:
     assert told.err == f"{SHOWN}\nbyok: {SHOWN}\n  {SHOWN}\n"
 
 
-def test_a_text_keeps_its_lines_and_tabs(capsys: Capture) -> None:
+def test_output_text_keeps_its_lines_and_tabs(capsys: Capture) -> None:
     say_text(f"1\tone\n2\t{ODD}")
     assert capsys.readouterr().out == f"1\tone\n2\t{SHOWN}\n"
 
 
 @pytest.mark.case("B117")
-def test_json_shows_everything_and_means_the_same(capsys: Capture) -> None:
+def test_output_json_escapes_keep_its_value(capsys: Capture) -> None:
     say_json({"path": ODD, "n": [1]})
     out = capsys.readouterr().out
     assert json.loads(out) == {"path": ODD, "n": [1]}
@@ -69,14 +69,14 @@ def test_json_shows_everything_and_means_the_same(capsys: Capture) -> None:
         (ConfigError("One.\nTwo."), "byok: One.\nTwo.\n"),
     ],
 )
-def test_an_error_is_told_with_its_cure(
+def test_output_of_an_error_has_a_hint(
     capsys: Capture, error: ByokError, text: str
 ) -> None:
     fail(error)
     assert capsys.readouterr() == ("", text)
 
 
-def test_a_table_in_a_pipe_has_one_whole_line_a_row(
+def test_output_table_in_a_pipe_has_one_line_a_row(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
@@ -85,7 +85,7 @@ def test_a_table_in_a_pipe_has_one_whole_line_a_row(
     assert lines == [["upstream", "model"], ["box", "m" * 300], ["other", "n"]]
 
 
-def test_a_narrow_terminal_shows_all_of_a_path(
+def test_output_in_a_narrow_terminal_shows_whole_paths(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
@@ -103,7 +103,7 @@ def test_a_narrow_terminal_shows_all_of_a_path(
 @pytest.mark.parametrize(
     ("number", "told"), [(0, "0 names"), (1, "1 name"), (2000, "2,000 names")]
 )
-def test_a_number_has_its_noun(number: int, told: str) -> None:
+def test_output_number_has_its_noun(number: int, told: str) -> None:
     assert count_noun(number, "name") == told
 
 
@@ -120,7 +120,7 @@ def test_a_number_has_its_noun(number: int, told: str) -> None:
     ],
     ids=ascii,
 )
-def test_a_name_that_an_upstream_chose_is_only_text(
+def test_output_name_of_an_upstream_is_only_text(
     capsys: Capture, cell: str, shown: str
 ) -> None:
     say_table("model", rows=[(cell,)])

@@ -53,32 +53,32 @@ def commands(cli: Cli, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", HELP, ids=lambda name: name or "byok")
-def test_every_command_says_in_its_help_what_it_does(cli: Cli, name: str) -> None:
+def test_help_of_every_command_says_what_it_does(cli: Cli, name: str) -> None:
     done = cli(*name.split(), "--help")
     assert (done.code, done.err) == (0, "")
     assert HELP[name] in " ".join(re.sub(r"[│╭╮╰╯─]", " ", done.out).split())
 
 
 @pytest.mark.parametrize("name", ["", "serve", "keys", "index add"])
-def test_the_help_has_a_short_option(cli: Cli, name: str) -> None:
+def test_help_has_a_short_option(cli: Cli, name: str) -> None:
     done = cli(*name.split(), "-h")
     assert (done.code, done.out) == (0, cli(*name.split(), "--help").out)
 
 
-def test_the_table_of_this_test_has_every_command(cli: Cli) -> None:
+def test_help_table_of_this_test_has_every_command(cli: Cli) -> None:
     top = commands(cli, "")
     groups = {g: commands(cli, g) for g in ("token", "keys", "config", "index")}
     known = {"", *top, *(f"{g} {c}" for g, below in groups.items() for c in below)}
     assert known == set(HELP)
 
 
-def test_without_a_command_the_help_is_shown(cli: Cli) -> None:
+def test_help_is_shown_without_a_command(cli: Cli) -> None:
     done = cli()
     assert done.code == 2
     assert "Start with" in done.out + done.err
 
 
-def test_shells_can_complete_commands(cli: Cli) -> None:
+def test_shell_completion_of_commands(cli: Cli) -> None:
     listed = cli("--help").out
     assert "--install-completion" in listed
     assert "--show-completion" in listed
@@ -88,7 +88,7 @@ def test_shells_can_complete_commands(cli: Cli) -> None:
     ("begun", "offered"),
     [("ol", ["ollama"]), ("b", ["box"]), ("az", ["azure"]), ("x", ["xai"])],
 )
-def test_shells_can_complete_upstreams(
+def test_shell_completion_of_upstreams(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, begun: str, offered: list[str]
 ) -> None:
     monkeypatch.setenv("BYOK_UPSTREAMS__BOX__BASE_URL", "https://h/v1")
@@ -113,7 +113,7 @@ def test_shells_can_complete_upstreams(
     ],
     ids=" ".join,
 )
-def test_wrong_usage_ends_with_2(cli: Cli, arguments: tuple[str, ...]) -> None:
+def test_usage_error_exits_with_2(cli: Cli, arguments: tuple[str, ...]) -> None:
     done = cli(*arguments)
     assert (done.code, done.out) == (2, "")
     assert "Error" in done.err
@@ -130,7 +130,7 @@ def test_wrong_usage_ends_with_2(cli: Cli, arguments: tuple[str, ...]) -> None:
     ],
     ids=" ".join,
 )
-def test_an_unknown_upstream_is_told_with_those_that_are_known(
+def test_unknown_upstream_is_reported_with_the_known_ones(
     cli: Cli, arguments: tuple[str, ...]
 ) -> None:
     done = cli(*arguments, stdin="sk-abcdefgh\n")
@@ -144,7 +144,7 @@ def test_an_unknown_upstream_is_told_with_those_that_are_known(
 @pytest.mark.parametrize(
     "command", ["serve", "models", "keys list", "config check", "config show"]
 )
-def test_a_settings_file_that_was_named_must_exist(
+def test_settings_file_that_is_named_must_exist(
     cli: Cli, tmp_path: Path, command: str
 ) -> None:
     path = tmp_path / "none.toml"
@@ -154,7 +154,7 @@ def test_a_settings_file_that_was_named_must_exist(
 
 
 @pytest.mark.parametrize("command", ["token", "serve", "connect cli", "models"])
-def test_a_relative_home_is_refused(
+def test_relative_byok_home_is_refused(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.setenv("BYOK_HOME", "byok")
@@ -164,7 +164,7 @@ def test_a_relative_home_is_refused(
 
 @pytest.mark.parametrize("command", ["token", "serve --upstream demo", "connect cli"])
 @pytest.mark.case("B104")
-def test_a_home_that_cannot_be_written_is_a_message_and_no_traceback(
+def test_byok_home_that_cannot_be_written_is_a_message_without_traceback(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str
 ) -> None:
     home = tmp_path / "home"
@@ -193,5 +193,5 @@ def test_a_home_that_cannot_be_written_is_a_message_and_no_traceback(
         (BadRequest("x"), 1),
     ],
 )
-def test_every_kind_of_error_has_its_exit_code(error: ByokError, code: int) -> None:
+def test_exit_code_of_every_kind_of_error(error: ByokError, code: int) -> None:
     assert exit_code(error) == code

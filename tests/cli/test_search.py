@@ -40,7 +40,7 @@ def test_in_a_project_without_a_daemon_it_is_indexed_and_searched(
 
 
 @pytest.mark.case("B110")
-def test_an_index_folder_of_the_users_own_files_is_refused_with_its_cure(
+def test_search_refuses_an_index_folder_of_the_users_files_with_a_hint(
     cli: Cli, project: Path, clean_environment: Path
 ) -> None:
     thesis = clean_environment / "data" / "index" / "thesis.tex"
@@ -98,7 +98,7 @@ async def test_where_indexing_failed_the_search_goes_on_and_says_why(
     )
 
 
-def test_one_workspace_shows_nothing_of_another(
+def test_search_in_one_workspace_shows_nothing_of_another(
     cli: Cli, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = make_project(tmp_path / "other")
@@ -135,7 +135,7 @@ def test_of_nested_workspaces_the_inner_one_is_searched(
     assert hits[0]["path"] == "bakery/oven.py"
 
 
-def test_a_question_needs_no_quotes_but_words(cli: Cli, project: Path) -> None:
+def test_search_query_needs_no_quotes_but_words(cli: Cli, project: Path) -> None:
     done = cli("search", *QUESTION.split(), "-w", project)
     assert done.out == cli("search", QUESTION, "-w", project).out
     assert "Path: bakery/oven.py" in done.out
@@ -144,7 +144,7 @@ def test_a_question_needs_no_quotes_but_words(cli: Cli, project: Path) -> None:
     assert "The question is empty" in empty.err
 
 
-def test_a_workspace_without_files_is_told(cli: Cli, tmp_path: Path) -> None:
+def test_search_in_a_workspace_without_files_says_so(cli: Cli, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     done = cli("search", QUESTION, "-w", empty)

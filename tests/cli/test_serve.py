@@ -92,7 +92,7 @@ def squatter_file() -> str:
     return json.dumps(facts)
 
 
-async def test_a_hangup_lets_keys_be_read_anew_and_ends_nothing(
+async def test_sighup_reloads_keys_and_ends_nothing(
     fake: FakeUpstream, tmp_path: Path
 ) -> None:
     key = tmp_path / "key"
@@ -128,7 +128,7 @@ def _chat(url: str) -> None:
         answer.read()
 
 
-def test_a_token_rotated_meanwhile_counts_at_once(cli: Cli) -> None:
+def test_token_that_was_rotated_counts_at_once(cli: Cli) -> None:
     def status(url: str, token: str) -> int:
         request = urllib.request.Request(
             f"{url}/get-models", b"{}", {"Authorization": f"Bearer {token}"}
@@ -149,7 +149,7 @@ def test_a_token_rotated_meanwhile_counts_at_once(cli: Cli) -> None:
         assert (status(url, old), status(url, new)) == (401, 200)
 
 
-def test_a_port_that_is_taken_is_told(cli: Cli) -> None:
+def test_serve_reports_a_taken_port(cli: Cli) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -159,7 +159,7 @@ def test_a_port_that_is_taken_is_told(cli: Cli) -> None:
     assert str(port) in done.err
 
 
-def test_an_upstream_that_does_not_exist_is_told_before_the_port_is_tried(
+def test_serve_reports_an_unknown_upstream_before_the_port_is_tried(
     cli: Cli,
 ) -> None:
     with socket.socket() as taken:
@@ -170,7 +170,7 @@ def test_an_upstream_that_does_not_exist_is_told_before_the_port_is_tried(
     assert (done.code, done.out) == (78, "")
 
 
-def test_a_default_model_of_nobody_is_told_before_the_ready_line(cli: Cli) -> None:
+def test_serve_reports_an_unknown_default_model_before_the_ready_line(cli: Cli) -> None:
     done = cli("serve", "--upstream", "demo", "--port=0", "--model", "byok:a:b")
     assert (done.code, done.out) == (78, "")
     assert "names an upstream that is not configured" in done.err
@@ -178,7 +178,7 @@ def test_a_default_model_of_nobody_is_told_before_the_ready_line(cli: Cli) -> No
 
 @pytest.mark.parametrize("port", ["80", "65536", "abc", "-1", "1e4"])
 @pytest.mark.case("B99")
-def test_a_port_that_is_none_is_refused(cli: Cli, port: str) -> None:
+def test_serve_refuses_an_invalid_port(cli: Cli, port: str) -> None:
     done = cli("serve", "--upstream", "demo", f"--port={port}")
     assert (done.code, done.out) == (78, "")
     assert "the command line: server.port" in done.err
@@ -186,14 +186,16 @@ def test_a_port_that_is_none_is_refused(cli: Cli, port: str) -> None:
 
 @pytest.mark.parametrize("option", ["--host", "--bind", "--listen"])
 @pytest.mark.case("B99")
-def test_there_is_no_way_to_listen_beyond_this_machine(cli: Cli, option: str) -> None:
+def test_serve_has_no_option_to_listen_beyond_this_machine(
+    cli: Cli, option: str
+) -> None:
     done = cli("serve", "--upstream", "demo", option, "0.0.0.0")
     assert (done.code, done.out) == (2, "")
     assert "No such option" in done.err
 
 
 @pytest.mark.skipif(shutil.which("rg") is None, reason="scripts/setup installs it")
-def test_the_script_runs_byok_in_another_virtual_environment(tmp_path: Path) -> None:
+def test_serve_script_runs_byok_in_another_virtual_environment(tmp_path: Path) -> None:
     """`BYOK_VENV=... scripts/serve` hands that variable on to byok."""
     venv = tmp_path / "venv"
     (venv / "bin").mkdir(parents=True)
@@ -218,7 +220,7 @@ def test_the_script_runs_byok_in_another_virtual_environment(tmp_path: Path) -> 
     assert (process.returncode, "BYOK_VENV" in err) == (0, False)
 
 
-async def test_the_upstream_of_the_settings_answers(
+async def test_serve_uses_the_upstream_of_the_settings(
     fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BYOK_UPSTREAMS__FAKE__BASE_URL", fake.url)
@@ -234,7 +236,7 @@ async def test_the_upstream_of_the_settings_answers(
     assert "model:    big" in err
 
 
-def test_a_workspace_that_is_none_is_told_before_anything_runs(
+def test_serve_reports_an_invalid_workspace_before_anything_runs(
     cli: Cli, tmp_path: Path
 ) -> None:
     done = cli("serve", "--upstream", "demo", "--workspace", tmp_path / "none")

@@ -15,14 +15,14 @@ from tests.fakes.rows import daemon_rows
 DAEMON = {"model": "m", "settings": {"file": "f", "error": "", "restart": []}}
 
 
-def test_without_a_daemon_it_ends_with_3(cli: Cli) -> None:
+def test_status_without_a_daemon_exits_with_3(cli: Cli) -> None:
     done = cli("status")
     assert (done.code, done.err) == (3, "")
     assert done.out == "byok is not running. Start it: byok serve\n"
     assert json.loads(cli("status", "--json").out) == {"running": False}
 
 
-def test_the_daemon_its_model_and_its_index_are_told(
+def test_status_shows_the_daemon_its_model_and_its_index(
     cli: Cli, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     project = str(make_project(tmp_path_factory.mktemp("status") / "bakery"))
@@ -40,7 +40,7 @@ def test_the_daemon_its_model_and_its_index_are_told(
     assert told["index"]["workspaces"][0]["phase"] == "complete"
 
 
-async def test_a_daemon_that_cannot_tell_of_its_index_runs_all_the_same(
+async def test_status_of_a_daemon_without_index_status_is_running(
     cli: Cli,
 ) -> None:
     error = {"code": "corrupt_data", "message": "It is damaged.", "hint": "Do."}
@@ -55,7 +55,7 @@ async def test_a_daemon_that_cannot_tell_of_its_index_runs_all_the_same(
     assert "index: It is damaged. Do.\n" in done.out
 
 
-async def test_settings_that_are_not_in_force_are_told(cli: Cli) -> None:
+async def test_status_reports_settings_that_are_not_in_force(cli: Cli) -> None:
     answers: dict[str, Any] = {
         "/byok/daemon": DAEMON,
         "/byok/official": {"base_url": ""},
@@ -71,7 +71,7 @@ async def test_settings_that_are_not_in_force_are_told(cli: Cli) -> None:
     assert "need a restart (byok restart): server.port\n" in done.out
 
 
-async def test_what_holds_the_lock_and_proves_nothing_is_not_called_stopped(
+async def test_status_does_not_call_an_unproven_lock_holder_stopped(
     cli: Cli,
 ) -> None:
     async with daemon_rows() as rows:
@@ -81,7 +81,7 @@ async def test_what_holds_the_lock_and_proves_nothing_is_not_called_stopped(
     assert "the daemon does not answer" in done.err
 
 
-async def test_the_official_service_and_its_troubles_are_told(cli: Cli) -> None:
+async def test_status_shows_the_official_service_and_its_failures(cli: Cli) -> None:
     told = {
         "base_url": "https://h.example",
         "groups": {"chat": "official", "edit": "official", "telemetry": "off"},

@@ -16,7 +16,7 @@ def test_the_version_of_byok_and_of_python(cli: Cli, asked: str) -> None:
     assert (done.code, done.out, done.err) == (0, line, "")
 
 
-def test_the_program_starts_as_a_process() -> None:
+def test_version_is_printed_by_a_process() -> None:
     done = run_byok("version")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"byok {__version__} ")

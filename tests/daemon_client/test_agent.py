@@ -69,7 +69,7 @@ def folder(path: Path) -> Path:
     return path
 
 
-async def test_the_folders_that_are_named_are_searched(tmp_path: Path) -> None:
+async def test_agent_searches_the_folders_that_are_named(tmp_path: Path) -> None:
     own, root = Own(tmp_path / "other"), folder(tmp_path / "root")
     async with agent(own, Text(), tmp_path / "other", root) as asks:
         await asks.look()
@@ -78,7 +78,9 @@ async def test_the_folders_that_are_named_are_searched(tmp_path: Path) -> None:
     assert own.opened == [[root]]
 
 
-async def test_without_it_is_the_workspace_around_the_folder(tmp_path: Path) -> None:
+async def test_agent_without_folders_searches_the_workspace_around_its_folder(
+    tmp_path: Path,
+) -> None:
     own = Own(tmp_path, tmp_path / "other")
     async with agent(own, Text(), tmp_path / "a") as asks:
         await answer(asks)
@@ -86,7 +88,7 @@ async def test_without_it_is_the_workspace_around_the_folder(tmp_path: Path) -> 
     assert own.opened == [[]]
 
 
-async def test_else_the_project_is_followed(tmp_path: Path) -> None:
+async def test_agent_without_a_workspace_follows_the_project(tmp_path: Path) -> None:
     here = folder(tmp_path / "project/a")
     folder(tmp_path / "project/.git")
     own = Own(tmp_path / "other")
@@ -98,7 +100,7 @@ async def test_else_the_project_is_followed(tmp_path: Path) -> None:
     assert own.opened[-1] == [here.parent]
 
 
-async def test_where_no_project_can_be_nothing_is_named(tmp_path: Path) -> None:
+async def test_agent_without_a_project_names_nothing(tmp_path: Path) -> None:
     own = Own(tmp_path)
     async with agent(own, Text(), Path("/")) as asks:
         await answer(asks)
@@ -106,7 +108,7 @@ async def test_where_no_project_can_be_nothing_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("named", [True, False])
-async def test_while_another_process_has_the_index_text_is_searched(
+async def test_agent_searches_text_while_another_process_has_the_index(
     tmp_path: Path, named: bool
 ) -> None:
     root = folder(tmp_path / "root")
@@ -122,7 +124,7 @@ async def test_while_another_process_has_the_index_text_is_searched(
     assert own.asked == [{**QUESTION, "workspaces": [str(root)]}]
 
 
-async def test_what_no_text_search_can_mend_is_an_error(tmp_path: Path) -> None:
+async def test_agent_reports_what_no_text_search_can_mend(tmp_path: Path) -> None:
     own, text = Own(), Text()
     own.error = IndexInUse("No.")
     async with agent(own, text, Path("/")) as asks:

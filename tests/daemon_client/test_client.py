@@ -48,7 +48,9 @@ async def state(client: LocalClient) -> str:
     return "own" if "own" in told else str(told["state"])
 
 
-async def test_without_a_daemon_this_process_answers_and_closes(tmp_path: Path) -> None:
+async def test_client_without_a_daemon_answers_in_this_process_and_closes(
+    tmp_path: Path,
+) -> None:
     own = Own()
     async with asking(find_paths(), own.open, [tmp_path]) as client:
         assert await client.ask(Service.SEARCH, {"query": "x"}) == {
@@ -60,14 +62,16 @@ async def test_without_a_daemon_this_process_answers_and_closes(tmp_path: Path) 
     assert own.closed == 1
 
 
-async def test_nothing_is_opened_that_nobody_asks() -> None:
+async def test_client_opens_nothing_that_nobody_asks() -> None:
     own = Own()
     async with asking(find_paths(), own.open):
         pass
     assert own.opened == []
 
 
-async def test_with_a_daemon_it_is_asked_and_told_the_folders(tmp_path: Path) -> None:
+async def test_client_with_a_daemon_sends_the_question_and_the_folders(
+    tmp_path: Path,
+) -> None:
     own = Own()
     answers = {STATUS: {"state": "indexed"}, ADD: {"workspace": {}}}
     async with (
@@ -84,7 +88,7 @@ async def test_with_a_daemon_it_is_asked_and_told_the_folders(tmp_path: Path) ->
     assert own.opened == []
 
 
-async def test_nobody_gets_the_token_without_the_proof() -> None:
+async def test_client_sends_the_token_only_after_the_proof() -> None:
     own = Own()
     async with daemon_rows({STATUS: {"state": "indexed"}}) as rows:
         rows.honest = False
@@ -94,7 +98,7 @@ async def test_nobody_gets_the_token_without_the_proof() -> None:
         assert (rows.tokens, rows.asked) == ([], [])
 
 
-async def test_the_daemon_takes_over_once_it_runs_and_the_files_are_let_go() -> None:
+async def test_client_hands_over_to_a_daemon_that_starts_and_frees_the_files() -> None:
     own = Own()
     async with asking(find_paths(), own.open) as client:
         assert await state(client) == "own"
@@ -105,7 +109,7 @@ async def test_the_daemon_takes_over_once_it_runs_and_the_files_are_let_go() -> 
     assert own.closed == 2
 
 
-async def test_what_is_being_answered_is_not_interrupted_by_a_new_daemon() -> None:
+async def test_client_answer_is_not_interrupted_by_a_new_daemon() -> None:
     own = Own()
     own.free.clear()
     async with asking(find_paths(), own.open) as client, asyncio.TaskGroup() as group:
@@ -119,7 +123,7 @@ async def test_what_is_being_answered_is_not_interrupted_by_a_new_daemon() -> No
             assert await state(client) == "indexed"
 
 
-async def test_who_only_looks_does_not_interrupt_an_answer_either() -> None:
+async def test_client_answer_is_not_interrupted_by_a_look() -> None:
     own = Own()
     own.free.clear()
     async with asking(find_paths(), own.open) as client, asyncio.TaskGroup() as group:
@@ -134,14 +138,14 @@ async def test_who_only_looks_does_not_interrupt_an_answer_either() -> None:
             assert own.closed == 1
 
 
-async def test_an_index_in_use_is_waited_for() -> None:
+async def test_client_waits_for_an_index_in_use() -> None:
     own = Own(failures=2)
     async with asking(find_paths(), own.open) as client:
         assert await state(client) == "own"
     assert len(own.opened) == 3
 
 
-async def test_an_index_that_stays_in_use_is_told() -> None:
+async def test_client_reports_an_index_that_stays_in_use() -> None:
     own = Own(failures=99)
     async with asking(find_paths(), own.open, patience=0.3) as client:
         with pytest.raises(ByokError) as caught:
@@ -150,7 +154,7 @@ async def test_an_index_that_stays_in_use_is_told() -> None:
     assert len(own.opened) >= 2
 
 
-async def test_more_folders_are_told_to_the_daemon(tmp_path: Path) -> None:
+async def test_client_sends_more_folders_to_the_daemon(tmp_path: Path) -> None:
     answers = {STATUS: {"state": "indexed"}, ADD: {"workspace": {}}}
     async with (
         daemon_rows(answers) as rows,
@@ -160,7 +164,7 @@ async def test_more_folders_are_told_to_the_daemon(tmp_path: Path) -> None:
     assert rows.asked == [(ADD, {"root": str(tmp_path)})]
 
 
-async def test_more_folders_open_this_process_s_own_again(tmp_path: Path) -> None:
+async def test_client_reopens_its_own_index_with_more_folders(tmp_path: Path) -> None:
     own = Own()
     async with asking(find_paths(), own.open) as client:
         await state(client)
@@ -170,14 +174,14 @@ async def test_more_folders_open_this_process_s_own_again(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["missing", "file"])
-async def test_a_folder_that_cannot_be_one_is_told(tmp_path: Path, name: str) -> None:
+async def test_client_reports_an_invalid_folder(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("x")
     async with asking(find_paths(), Own().open, [tmp_path / name]) as client:
         with pytest.raises(ConfigError):
             await state(client)
 
 
-async def test_an_error_comes_out_as_it_is() -> None:
+async def test_client_raises_an_error_unchanged() -> None:
     error = {"code": "no_workspace", "message": "No.", "hint": ""}
     async with (
         daemon_rows({STATUS: (422, {"error": error})}) as rows,
@@ -189,7 +193,7 @@ async def test_an_error_comes_out_as_it_is() -> None:
         assert len(rows.asked) == 1
 
 
-async def test_looking_changes_over_without_a_question() -> None:
+async def test_client_hands_over_at_a_look_without_a_question() -> None:
     own = Own()
     async with asking(find_paths(), own.open) as client:
         await client.look()

@@ -20,7 +20,7 @@ async def ask(port: int, service: Service = Service.INDEX_STATUS) -> Json:
         return await door.answer(service, {"a": 1})
 
 
-async def test_an_answer_comes_out_and_the_token_goes_along() -> None:
+async def test_daemon_client_returns_the_answer_and_sends_the_token() -> None:
     async with daemon_rows({PATH: {"state": "indexed"}}) as rows:
         assert await ask(rows.port) == {"state": "indexed"}
         assert rows.asked == [(PATH, {"a": 1})]
@@ -36,7 +36,7 @@ FOR_CLIENTS = {
 
 
 @pytest.mark.parametrize("service", sorted({*Service} - FOR_CLIENTS))
-async def test_a_service_for_commands_has_a_path_of_byoks_own(
+async def test_daemon_client_uses_byoks_own_path_for_commands(
     service: Service,
 ) -> None:
     async with daemon_rows() as rows:
@@ -68,7 +68,7 @@ async def test_an_error_of_the_daemon_is_the_same_error_here() -> None:
     ],
     ids=str,
 )
-async def test_an_odd_answer_is_an_error_that_says_so(answer: Any, code: str) -> None:
+async def test_daemon_client_reports_an_odd_answer(answer: Any, code: str) -> None:
     async with daemon_rows({PATH: answer}) as rows:
         with pytest.raises(ByokError) as caught:
             await ask(rows.port)
@@ -87,7 +87,7 @@ async def test_a_daemon_that_is_gone_is_told_as_gone() -> None:
     assert isinstance(caught.value, DaemonGone)
 
 
-async def test_the_proxy_of_the_environment_is_not_used(
+async def test_daemon_client_ignores_the_proxy_of_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):

@@ -16,25 +16,25 @@ async def find(seconds: float = 0) -> int:
     return found.port if found else 0
 
 
-async def test_a_daemon_that_proves_itself_is_found() -> None:
+async def test_find_daemon_that_proves_itself() -> None:
     async with daemon_rows() as rows:
         assert await find() == rows.port
 
 
-async def test_without_a_daemon_nothing_is_found_at_once() -> None:
+async def test_find_daemon_gives_nothing_at_once_without_one() -> None:
     began = time.monotonic()
     assert await find(30) == 0
     assert time.monotonic() - began < 10
 
 
-async def test_who_cannot_prove_it_is_no_daemon_and_gets_no_token() -> None:
+async def test_find_daemon_sends_no_token_without_a_proof() -> None:
     async with daemon_rows() as rows:
         rows.honest = False
         assert await find() == 0
         assert rows.tokens == []
 
 
-async def test_a_daemon_that_is_just_starting_is_waited_for() -> None:
+async def test_find_daemon_waits_for_one_that_is_starting() -> None:
     ready, found = threading.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 

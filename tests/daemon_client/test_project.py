@@ -13,7 +13,7 @@ def folder(path: Path) -> Path:
     return path
 
 
-def test_the_innermost_workspace_around_a_folder_is_its_own(tmp_path: Path) -> None:
+def test_project_is_the_innermost_workspace_around_a_folder(tmp_path: Path) -> None:
     outer = tmp_path / "outer"
     inner = folder(outer / "a/inner/deep")
     known = [outer, inner.parent, outer / "a/inn"]
@@ -27,7 +27,7 @@ def test_else_it_is_the_project_of_the_folder(tmp_path: Path) -> None:
     assert workspace_of(deep, [tmp_path / "other"]) == tmp_path / "project"
 
 
-def test_a_folder_that_can_be_no_workspace_has_none() -> None:
+def test_project_of_a_folder_that_can_be_no_workspace_is_none() -> None:
     with pytest.raises(ConfigError):
         workspace_of(Path("/"), [])
 

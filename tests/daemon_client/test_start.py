@@ -13,7 +13,7 @@ def ended(starter: Starter) -> int:
     return starter._process.wait(20)
 
 
-def test_it_runs_in_its_own_folder_and_session(tmp_path: Path) -> None:
+def test_start_daemon_in_its_own_folder_and_session(tmp_path: Path) -> None:
     script = (
         "import os, pathlib; "
         "pathlib.Path('new').write_text(f'{os.getcwd()} {os.getsid(0) == os.getpid()}')"
@@ -26,7 +26,7 @@ def test_it_runs_in_its_own_folder_and_session(tmp_path: Path) -> None:
     assert (home / "ran").read_text() == f"{home} True"
 
 
-def test_a_second_try_waits_and_tells_how_the_first_ended(
+def test_start_daemon_twice_waits_and_reports_how_the_first_ended(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = 0.0
@@ -59,14 +59,14 @@ def test_one_that_still_runs_is_not_started_again(tmp_path: Path) -> None:
     assert ended(starter) < 0
 
 
-def test_what_cannot_be_run_is_told(
+def test_start_daemon_that_cannot_be_run_is_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     Starter([str(tmp_path / "none")], tmp_path).start()
     assert "the daemon did not start" in caplog.text
 
 
-def test_the_daemon_gets_the_same_settings_and_imports_nothing_from_where_it_runs(
+def test_start_daemon_with_the_same_settings_and_no_import_from_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

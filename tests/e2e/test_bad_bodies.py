@@ -57,7 +57,7 @@ BAD = [
 @pytest.mark.parametrize(
     "target", [b"/chat-stream", b"/completion", b"/chat-input-completion"]
 )
-async def test_an_unreadable_body_is_refused_in_words(
+async def test_body_that_is_unreadable_is_refused_in_words(
     fake: FakeUpstream, target: bytes, body: bytes, expected: tuple[int, str]
 ) -> None:
     async with running(settings_for(fake.url)) as editor:
@@ -97,7 +97,7 @@ async def test_bad_json_is_named_with_its_byte(body: bytes, place: int) -> None:
         pytest.param(b'\r\n {"message":"a"}\n', "a", id="blank-space-around"),
     ],
 )
-async def test_an_odd_body_is_still_read(
+async def test_body_that_is_odd_is_still_read(
     fake: FakeUpstream, body: bytes, words: str
 ) -> None:
     async with running(settings_for(fake.url)) as editor:
@@ -107,7 +107,7 @@ async def test_an_odd_body_is_still_read(
 
 
 @pytest.mark.case("B42")
-async def test_b42_half_an_emoji_in_a_tool_result_becomes_a_mark(
+async def test_b42_surrogate_half_in_a_tool_result_becomes_a_mark(
     fake: FakeUpstream,
 ) -> None:
     use = {"tool_use_id": "c1", "tool_name": "view", "input_json": "{}"}
@@ -134,7 +134,7 @@ async def test_b42_half_an_emoji_in_a_tool_result_becomes_a_mark(
 
 
 @pytest.mark.parametrize("body", [b"", b"  \r\n"], ids=["B39-empty", "B39-blank"])
-async def test_an_empty_body_is_an_empty_object(body: bytes) -> None:
+async def test_body_that_is_empty_is_an_empty_object(body: bytes) -> None:
     async with running(upstream="demo") as editor:
         for target in (
             b"/chat", b"/completion", b"/chat-input-completion", b"/find-missing",
@@ -145,7 +145,7 @@ async def test_an_empty_body_is_an_empty_object(body: bytes) -> None:
 
 @pytest.mark.slow
 @pytest.mark.case("B46")
-async def test_b46_a_chat_body_may_have_64_mib_and_no_byte_more() -> None:
+async def test_b46_chat_body_may_have_64_mib_and_no_byte_more() -> None:
     filler = b" " * (64 * 2**20 - 2)
     async with running(upstream="demo") as editor:
         assert (await put(editor, request(body=b"{%s}" % filler))).status == 200
@@ -172,7 +172,7 @@ async def test_b46_a_chat_body_may_have_64_mib_and_no_byte_more() -> None:
         pytest.param("x' OR pg_sleep(8)--", id="B49-sleep"),
     ],
 )
-async def test_a_query_is_text_and_never_syntax(query: str) -> None:
+async def test_query_is_text_and_never_syntax(query: str) -> None:
     body = {"information_request": query, "blobs": {}, "dialog": []}
     async with running(upstream="demo") as editor:
         reply = await editor.post("/agents/codebase-retrieval", body)
@@ -207,7 +207,7 @@ async def test_b49_sql_elsewhere_is_only_text() -> None:
     ],
 )
 @pytest.mark.case("B55")
-async def test_b55_a_body_cannot_choose_where_a_request_goes(
+async def test_b55_body_cannot_choose_where_a_request_goes(
     fake: FakeUpstream, fields: dict[str, Any]
 ) -> None:
     async with FakeUpstream() as canary, running(settings_for(fake.url)) as editor:
@@ -234,9 +234,7 @@ async def test_b55_a_body_cannot_choose_where_a_request_goes(
         case_param({"a": 1}, id="B56-object"),
     ],
 )
-async def test_an_odd_model_is_the_default_model(
-    fake: FakeUpstream, model: Any
-) -> None:
+async def test_odd_model_is_the_default_model(fake: FakeUpstream, model: Any) -> None:
     async with running(settings_for(fake.url, model="the-default")) as editor:
         reply = await editor.chat(model=model)
     assert reply.text.startswith("Hi.")
@@ -244,7 +242,7 @@ async def test_an_odd_model_is_the_default_model(
 
 
 @pytest.mark.case("B56")
-async def test_a_model_of_no_configured_upstream_is_asked_of_nobody(
+async def test_unknown_upstream_of_a_model_is_never_asked(
     fake: FakeUpstream,
 ) -> None:
     async with running(settings_for(fake.url, model="the-default")) as editor:
@@ -266,7 +264,7 @@ async def test_a_model_of_no_configured_upstream_is_asked_of_nobody(
     ],
 )
 @pytest.mark.case("B45")
-async def test_b45_an_odd_optional_field_is_ignored(
+async def test_b45_odd_optional_field_is_ignored(
     fake: FakeUpstream, fields: dict[str, Any]
 ) -> None:
     async with running(settings_for(fake.url)) as editor:
@@ -276,7 +274,7 @@ async def test_b45_an_odd_optional_field_is_ignored(
 
 
 @pytest.mark.case("B93")
-async def test_b93_the_same_request_twice_is_answered_twice(
+async def test_b93_duplicate_request_is_answered_twice(
     fake: FakeUpstream,
 ) -> None:
     fake.play(answer("Once."))

@@ -93,7 +93,9 @@ async def test_odd_fields_change_nothing(
 
 
 @pytest.mark.case("B85")
-async def test_without_a_message_there_is_an_empty_answer(fake: FakeUpstream) -> None:
+async def test_message_that_is_missing_gives_an_empty_answer(
+    fake: FakeUpstream,
+) -> None:
     async with running(settings_for(fake.url)) as editor:
         reply = await editor.post("/chat-stream", {"conversation_id": "c"})
     assert (reply.status, reply.text, fake.requests) == (200, "", [])
@@ -111,7 +113,7 @@ async def test_without_a_message_there_is_an_empty_answer(fake: FakeUpstream) ->
         case_param(7, id="B86-number"),
     ],
 )
-async def test_what_is_no_picture_is_not_fetched_and_not_sent(
+async def test_image_that_is_invalid_is_neither_fetched_nor_sent(
     fake: FakeUpstream, picture: Any
 ) -> None:
     async with FakeUpstream() as canary:
@@ -125,7 +127,7 @@ async def test_what_is_no_picture_is_not_fetched_and_not_sent(
 
 
 @pytest.mark.case("B86")
-async def test_a_large_picture_is_passed_on_whole(fake: FakeUpstream) -> None:
+async def test_image_that_is_large_is_passed_on_whole(fake: FakeUpstream) -> None:
     data = PNG[:12] + "A" * 900_000
     nodes = [text_node("Look."), image_node(data)]
     _, sent = await asked(fake, message="", nodes=nodes)
@@ -146,7 +148,7 @@ async def test_a_large_picture_is_passed_on_whole(fake: FakeUpstream) -> None:
         case_param([tool("t"), tool("t")], 1, id="B87-twice"),
     ],
 )
-async def test_odd_tools_are_offered_as_good_ones(
+async def test_tool_definitions_that_are_odd_are_offered_as_valid_ones(
     fake: FakeUpstream, tools: list[Any], names: int
 ) -> None:
     _, sent = await asked(fake, message="Go on.", tool_definitions=tools)
@@ -155,7 +157,7 @@ async def test_odd_tools_are_offered_as_good_ones(
 
 
 @pytest.mark.case("B87")
-async def test_a_schema_too_deep_to_read_is_refused_with_its_body(
+async def test_tool_schema_of_excessive_depth_is_refused_with_its_body(
     fake: FakeUpstream,
 ) -> None:
     tools = [{"name": "t", "input_schema": DEEP}]
@@ -166,7 +168,7 @@ async def test_a_schema_too_deep_to_read_is_refused_with_its_body(
 
 
 @pytest.mark.case("B88")
-async def test_a_pattern_of_a_schema_is_never_run(fake: FakeUpstream) -> None:
+async def test_tool_schema_pattern_is_never_run(fake: FakeUpstream) -> None:
     hostile = {"path": "a" * 60 + "!"}
     fake.play(tool_answer("view", json.dumps(hostile)))
     schema = {
@@ -212,7 +214,7 @@ USE = call_node("c1")
         ),
     ],
 )
-async def test_calls_and_results_always_fit(
+async def test_tool_calls_and_results_always_fit(
     fake: FakeUpstream, history: list[Any], nodes: list[Any]
 ) -> None:
     fake.play(answer("Well."))
@@ -231,7 +233,7 @@ async def test_calls_and_results_always_fit(
         case_param({"prefix": "x", "cursor_position": -1}, 200, id="B106-negative"),
     ],
 )
-async def test_a_completion_with_odd_bounds(
+async def test_completion_with_odd_bounds(
     fake: FakeUpstream, fields: dict[str, Any], status: int
 ) -> None:
     async with running(settings_for(fake.url)) as editor:
@@ -241,7 +243,7 @@ async def test_a_completion_with_odd_bounds(
 
 
 @pytest.mark.case("B106")
-async def test_a_completion_may_have_8_mib_and_its_cursor_is_ignored(
+async def test_completion_body_may_have_8_mib_and_its_cursor_is_ignored(
     fake: FakeUpstream,
 ) -> None:
     odd = {"cursor_position": -(2**70), "suffix_end": "x", "prefix_begin": 10**9}

@@ -260,7 +260,7 @@ FRAMING = [
 
 
 @pytest.mark.parametrize(("data", "expected"), FRAMING)
-async def test_broken_framing_ends_the_connection(
+async def test_http_broken_framing_ends_the_connection(
     fake: FakeUpstream, data: bytes, expected: tuple[int, str]
 ) -> None:
     async with running(settings_for(fake.url)) as editor:
@@ -303,7 +303,7 @@ ALLOWED = [
 
 
 @pytest.mark.parametrize("data", ALLOWED)
-async def test_what_only_looks_odd_is_answered_as_a_chat(data: bytes) -> None:
+async def test_http_request_that_only_looks_odd_is_answered(data: bytes) -> None:
     async with running(upstream="demo") as editor:
         answer = await put(editor, data)
         assert answer.status == 200
@@ -311,7 +311,7 @@ async def test_what_only_looks_odd_is_answered_as_a_chat(data: bytes) -> None:
 
 
 @pytest.mark.case("B27")
-async def test_b27_methods_that_nobody_serves_are_named_in_allow(
+async def test_b27_http_methods_that_nobody_serves_are_named_in_allow(
     fake: FakeUpstream,
 ) -> None:
     async with running(settings_for(fake.url)) as editor:
@@ -323,7 +323,7 @@ async def test_b27_methods_that_nobody_serves_are_named_in_allow(
 
 @pytest.mark.parametrize("target", ["/CHAT", "/no/such", "/no/such-stream"])
 @pytest.mark.case("B32")
-async def test_b32_an_unknown_path_is_answered_with_nothing(target: str) -> None:
+async def test_b32_unknown_path_is_answered_with_nothing(target: str) -> None:
     async with running(upstream="demo") as editor:
         answer = await put(editor, request(target=target.encode()))
         assert answer.status == 200
@@ -374,7 +374,7 @@ async def test_b20_no_row_sets_a_cookie_or_a_cors_header() -> None:
     ],
 )
 @pytest.mark.case("B18")
-async def test_b18_a_token_that_is_nearly_right_is_wrong(
+async def test_b18_token_that_is_nearly_right_is_wrong(
     fake: FakeUpstream, change: Callable[[str], str]
 ) -> None:
     async with running(settings_for(fake.url)) as editor:
@@ -386,7 +386,7 @@ async def test_b18_a_token_that_is_nearly_right_is_wrong(
 
 @pytest.mark.slow
 @pytest.mark.case("B31")
-async def test_b31_a_million_tiny_chunks_are_read_quickly(
+async def test_b31_chunked_body_of_a_million_tiny_chunks_is_read_quickly(
     fake: FakeUpstream,
 ) -> None:
     body = b"1\r\n \r\n" * (MIB - 2) + b"2\r\n{}\r\n0\r\n\r\n"
@@ -399,7 +399,7 @@ async def test_b31_a_million_tiny_chunks_are_read_quickly(
 
 
 @pytest.mark.case("B35")
-async def test_b35_a_chunked_body_is_refused_where_it_passes_the_limit(
+async def test_b35_chunked_body_is_refused_where_it_passes_the_limit(
     fake: FakeUpstream,
 ) -> None:
     body = b"%x\r\n%s\r\n" % (MIB + 1, b" " * (MIB + 1))  # and no end
@@ -410,7 +410,7 @@ async def test_b35_a_chunked_body_is_refused_where_it_passes_the_limit(
         await check_alive(editor, fake)
 
 
-async def test_a_body_is_asked_for_once_everything_else_was_right() -> None:
+async def test_expect_100_continue_is_sent_after_all_checks() -> None:
     async with running(upstream="demo") as editor:
         port = editor.daemon.port
         head = request(b"Expect: 100-continue", length=b"Content-Length: 2", body=b"")

@@ -54,7 +54,7 @@ REQUESTS = [
 
 
 @pytest.mark.case("B119")
-async def test_no_key_and_no_token_is_told_or_written_down(
+async def test_canary_key_and_token_are_neither_sent_nor_written(
     tmp_path: Path, fake: FakeUpstream, official: FakeOfficial
 ) -> None:
     home = tmp_path / "home"
@@ -113,7 +113,7 @@ async def test_no_key_and_no_token_is_told_or_written_down(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.case("F39")
-async def test_a_signal_ends_the_program_in_peace(
+async def test_canary_signal_ends_the_program_cleanly(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     async with serving(tmp_path / "home", "--upstream", "demo") as program:
@@ -126,7 +126,7 @@ async def test_a_signal_ends_the_program_in_peace(
     assert not (program.home / "state" / "daemon.json").exists()
 
 
-async def test_everything_in_the_home_is_private(tmp_path: Path) -> None:
+async def test_canary_home_is_private(tmp_path: Path) -> None:
     async with serving(tmp_path / "home", "--upstream", "demo") as program:
         facts = json.loads((program.home / "state" / "daemon.json").read_bytes())
         modes = {
@@ -138,7 +138,7 @@ async def test_everything_in_the_home_is_private(tmp_path: Path) -> None:
     assert set(modes.values()) == {0}
 
 
-async def test_a_second_daemon_exits_with_75_and_names_the_first(
+async def test_second_daemon_exits_with_75_and_names_the_first(
     tmp_path: Path,
 ) -> None:
     home = tmp_path / "home"
@@ -151,7 +151,7 @@ async def test_a_second_daemon_exits_with_75_and_names_the_first(
     assert f"pid {program.process.pid}, port {program.port}" in second.stderr
 
 
-def test_a_taken_port_exits_with_69() -> None:
+def test_taken_port_exits_with_69() -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -173,7 +173,7 @@ def test_a_taken_port_exits_with_69() -> None:
     ids=["unknown key", "scheme", "no TOML", "key in the settings"],
 )
 @pytest.mark.case("B97", "B58")
-def test_bad_settings_exit_with_78_and_show_no_value(
+def test_invalid_settings_exit_with_78_and_show_no_value(
     clean_environment: Path, config: str, words: str
 ) -> None:
     clean_environment.mkdir(mode=0o700)
@@ -186,7 +186,7 @@ def test_bad_settings_exit_with_78_and_show_no_value(
 
 
 @pytest.mark.case("B103")
-def test_a_token_file_open_to_others_exits_with_78(clean_environment: Path) -> None:
+def test_token_file_open_to_others_exits_with_78(clean_environment: Path) -> None:
     token = clean_environment / "state" / "token"
     token.parent.mkdir(parents=True)
     token.write_text("a-token-of-the-user\n")

@@ -44,7 +44,7 @@ def chunks(blobs: list[dict[str, str]], line: dict[str, Any]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("mode", ["CHAT", None])
-async def test_a_question_gets_the_code_it_is_about(
+async def test_grounding_gives_a_question_the_code_it_is_about(
     fake: FakeUpstream, mode: str | None
 ) -> None:
     async with running(settings_for(fake.url)) as editor:
@@ -67,7 +67,7 @@ async def test_a_question_gets_the_code_it_is_about(
         assert fake.requests[-1]["messages"] == [system, question]
 
 
-async def test_a_checkpoint_is_searched_without_what_was_deleted(
+async def test_grounding_of_a_checkpoint_leaves_out_deleted_blobs(
     fake: FakeUpstream,
 ) -> None:
     async with running(settings_for(fake.url)) as editor:
@@ -82,7 +82,7 @@ async def test_a_checkpoint_is_searched_without_what_was_deleted(
         assert asked(fake) == "feed"
 
 
-async def test_all_above_the_last_message_is_byte_equal_from_turn_to_turn(
+async def test_prompt_prefix_is_byte_equal_from_turn_to_turn(
     fake: FakeUpstream,
 ) -> None:
     questions = ["Who feeds the lion?", "And the bear?", "Do emus eat seeds?", "Why?"]
@@ -117,7 +117,7 @@ RESULT = {"id": 1, "type": 1, "tool_result_node": {"tool_use_id": "c", "content"
     ],
     ids=str,
 )
-async def test_who_searches_alone_gets_no_code_but_hears_what_is_unknown(
+async def test_grounding_of_an_agent_that_searches_reports_unknown_blobs_only(
     fake: FakeUpstream, fields: dict[str, Any]
 ) -> None:
     async with running(settings_for(fake.url)) as editor:
@@ -132,7 +132,7 @@ async def test_who_searches_alone_gets_no_code_but_hears_what_is_unknown(
     assert reply.lines[0]["unknown_blob_names"] == [MISSING]
 
 
-async def test_the_user_can_do_without(fake: FakeUpstream) -> None:
+async def test_grounding_can_be_switched_off(fake: FakeUpstream) -> None:
     settings = {**settings_for(fake.url), "chat": {"retrieval": False}}
     async with running(settings) as editor:
         names = await indexed(editor, LION)
@@ -141,7 +141,7 @@ async def test_the_user_can_do_without(fake: FakeUpstream) -> None:
 
 
 @pytest.mark.parametrize("guided", [False, True])
-async def test_code_takes_no_more_room_than_the_user_gives_it(
+async def test_grounding_takes_no_more_room_than_configured(
     fake: FakeUpstream, guided: bool
 ) -> None:
     blobs = [
@@ -177,7 +177,7 @@ async def test_attached_files_come_first_whatever_the_question(
         assert "feed" not in asked(fake)
 
 
-async def test_an_attached_file_that_is_unknown_is_shown_once_it_came(
+async def test_attached_file_that_is_unknown_is_shown_once_uploaded(
     fake: FakeUpstream,
 ) -> None:
     name = LION["blob_name"]
@@ -192,7 +192,7 @@ async def test_an_attached_file_that_is_unknown_is_shown_once_it_came(
 
 
 @pytest.mark.case("B73")
-async def test_no_secret_file_and_no_key_reaches_the_upstream(
+async def test_grounding_sends_no_secret_file_and_no_key(
     fake: FakeUpstream,
 ) -> None:
     key = "sk-abcdef1234567890abcdef"
@@ -214,7 +214,7 @@ async def test_no_secret_file_and_no_key_reaches_the_upstream(
 
 @pytest.mark.case("B64")
 @pytest.mark.parametrize("name", ["f" * 64, "mine", "../x\n"])
-async def test_a_file_is_called_as_its_client_calls_it(
+async def test_grounding_names_a_file_as_its_client_does(
     fake: FakeUpstream, name: str
 ) -> None:
     async with running(settings_for(fake.url)) as editor:
@@ -276,7 +276,7 @@ async def test_fields_of_odd_types_never_break_a_chat(
 
 
 @pytest.mark.case("B63")
-async def test_thousands_of_names_and_hostile_ones_are_only_names(
+async def test_grounding_with_thousands_of_hostile_names(
     fake: FakeUpstream,
 ) -> None:
     hostile = [
@@ -345,7 +345,7 @@ def shown_numbers(text: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_the_characters_told_are_exactly_the_lines_shown(
+async def test_grounding_places_are_exactly_the_lines_shown(
     fake: FakeUpstream, seed: int
 ) -> None:
     blobs = [odd_file(seed * 100 + n) for n in range(40)]

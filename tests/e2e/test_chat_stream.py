@@ -21,7 +21,7 @@ VIEW = {
 }
 
 
-async def test_text_comes_as_deltas_then_once_more_as_a_node(
+async def test_chat_stream_text_comes_as_deltas_then_once_more_as_a_node(
     fake: FakeUpstream,
 ) -> None:
     fake.play(answer("Hel", "lo."))
@@ -36,7 +36,9 @@ async def test_text_comes_as_deltas_then_once_more_as_a_node(
     assert fake.requests[0]["messages"] == [{"role": "user", "content": "Hi?"}]
 
 
-async def test_a_tool_call_becomes_a_start_and_a_use_node(fake: FakeUpstream) -> None:
+async def test_chat_stream_tool_call_becomes_a_start_and_a_use_node(
+    fake: FakeUpstream,
+) -> None:
     fake.play(tool_answer("view", '{"path": "a.py"}'))
     async with running(settings_for(fake.url)) as editor:
         reply = await editor.chat(tool_definitions=[VIEW])
@@ -82,7 +84,7 @@ REMEMBER = {
 }
 
 
-async def test_a_memory_holds_the_users_words_and_not_the_editors(
+async def test_chat_stream_memory_holds_the_users_words_and_not_the_editors(
     fake: FakeUpstream,
 ) -> None:
     fake.play(tool_answer("remember", "{}"))
@@ -98,7 +100,7 @@ async def test_a_memory_holds_the_users_words_and_not_the_editors(
     assert "secret" not in use["input_json"]
 
 
-async def test_a_parameter_refused_to_two_at_once_fails_neither(
+async def test_chat_stream_parameter_refused_to_two_at_once_fails_neither(
     fake: FakeUpstream,
 ) -> None:
     refusal = Script(

@@ -64,7 +64,9 @@ async def indexed(program: Program) -> None:
 
 
 @pytest.mark.case("B112")
-async def test_parsers_hold_no_secret(tmp_path: Path, fake: FakeUpstream) -> None:
+async def test_parser_processes_hold_no_secret(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
     project = make_project(tmp_path / "bakery")
     noted = witness(tmp_path / "bin", "key", "echo sk-from-the-command-0123456789\n")
     configure(tmp_path / "home", fake.url, "index", str(noted.with_name("key")))
@@ -91,7 +93,7 @@ async def test_parsers_hold_no_secret(tmp_path: Path, fake: FakeUpstream) -> Non
 @pytest.mark.skipif(
     not (shutil.which("git") and shutil.which("rg")), reason="needs git and rg"
 )
-async def test_git_ripgrep_and_the_key_command_see_no_key(
+async def test_child_processes_git_ripgrep_and_key_command_see_no_key(
     tmp_path: Path, fake: FakeUpstream
 ) -> None:
     project = make_project(tmp_path / "bakery")

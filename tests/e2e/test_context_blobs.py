@@ -42,7 +42,7 @@ async def retrieve(editor: Editor, query: Any, **blobs: Any) -> Any:
                 return reply.json
 
 
-async def test_what_is_uploaded_is_searchable_before_the_client_asks_again() -> None:
+async def test_upload_is_searchable_before_the_client_asks_again() -> None:
     async with running(upstream="demo") as editor:
         names = await upload(editor, LION, BEAR)
         assert names == [LION["blob_name"], BEAR["blob_name"]]
@@ -52,7 +52,7 @@ async def test_what_is_uploaded_is_searchable_before_the_client_asks_again() -> 
         assert "def feed_lion" in found["formatted_retrieval"]
 
 
-async def test_nothing_declared_is_a_sentence() -> None:
+async def test_retrieval_without_a_workspace_is_a_sentence() -> None:
     async with running(upstream="demo") as editor:
         reply = await editor.post("/agents/codebase-retrieval", {"query": "Lion?"})
         assert (await missing(editor))["unknown_blob_names"] == []
@@ -60,7 +60,7 @@ async def test_nothing_declared_is_a_sentence() -> None:
     assert reply.json["checkpoint_not_found"] is False
 
 
-async def test_an_unknown_checkpoint_is_told() -> None:
+async def test_checkpoint_that_is_unknown_is_reported() -> None:
     async with running(upstream="demo") as editor:
         found = await retrieve(editor, "Lion?", checkpoint_id="lost")
         blobs = {"blobs": {"checkpoint_id": "lost", "added_blobs": [MISSING]}}
@@ -102,7 +102,7 @@ async def test_checkpoints_are_the_same_for_the_same_names() -> None:
 
 
 @pytest.mark.case("B91")
-async def test_2000_names_are_looked_up_and_not_one_more() -> None:
+async def test_find_missing_looks_up_2000_names_and_not_one_more() -> None:
     names = [f"{n:064x}" for n in range(2001)]
     async with running(upstream="demo") as editor:
         answer = await missing(editor, *names[:2000], *names[:5], 7, None)
@@ -125,7 +125,7 @@ ODD: list[Any] = [None, 5, "x", [], {}, [1], [None], [[]], {"a": 1}, True]
 
 
 @pytest.mark.parametrize("value", ODD, ids=repr)
-async def test_bodies_of_odd_types_never_break_anything(value: Any) -> None:
+async def test_upload_bodies_of_odd_types_never_break_anything(value: Any) -> None:
     bodies = {
         "/find-missing": [{"mem_object_names": value, "blob_names": value}],
         "/batch-upload": [
@@ -155,7 +155,7 @@ async def test_bodies_of_odd_types_never_break_anything(value: Any) -> None:
 
 
 @pytest.mark.case("B64")
-async def test_a_wrong_name_is_kept_as_an_alias_and_the_others_as_they_are() -> None:
+async def test_upload_under_a_wrong_name_is_an_alias() -> None:
     wrong = {**LION, "blob_name": "f" * 64}
     async with running(upstream="demo") as editor:
         assert await upload(editor, wrong, BEAR) == ["f" * 64, BEAR["blob_name"]]
@@ -167,7 +167,7 @@ async def test_a_wrong_name_is_kept_as_an_alias_and_the_others_as_they_are() -> 
 
 
 @pytest.mark.case("B65")
-async def test_two_files_of_one_name_leave_the_first_as_it_was() -> None:
+async def test_upload_of_two_files_with_one_name_keeps_the_first() -> None:
     first, second = blob("src/a", ".py code"), blob("src/a.py", " code")
     assert first["blob_name"] == second["blob_name"]
     async with running(upstream="demo") as editor:
@@ -192,7 +192,7 @@ async def test_two_files_of_one_name_leave_the_first_as_it_was() -> None:
         "dot.",
     ],
 )
-async def test_a_path_of_an_upload_is_only_a_text(path: str, tmp_path: Path) -> None:
+async def test_upload_path_is_only_a_text(path: str, tmp_path: Path) -> None:
     async with running(upstream="demo") as editor:
         before = {*tmp_path.rglob("*"), *Path.cwd().glob("*")}
         sent = blob(path, "def zebra(): pass\n")
@@ -210,14 +210,16 @@ async def test_a_path_of_an_upload_is_only_a_text(path: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "name", ["a" * 63, "A" * 64, "../x", "a/b", "a\0b", "a" * 64 + "\n", "٣" * 64]
 )
-async def test_a_name_that_is_no_hash_is_asked_for_and_known_again(name: str) -> None:
+async def test_blob_name_that_is_no_hash_is_requested_and_known_again(
+    name: str,
+) -> None:
     async with running(upstream="demo") as editor:
         assert (await missing(editor, name))["unknown_blob_names"] == [name]
         assert await upload(editor, {**LION, "blob_name": name}) == [name]
         assert (await missing(editor, name))["unknown_blob_names"] == []
 
 
-async def test_secrets_that_a_client_uploads_are_not_kept() -> None:
+async def test_upload_of_secrets_is_not_kept() -> None:
     secret = blob("config/.env", "LION_PASSWORD=1")
     async with running(upstream="demo") as editor:
         names = await upload(editor, secret)
@@ -240,9 +242,7 @@ QUERIES = {
 
 @pytest.mark.case("B47", "B48", "B49", "B50", "B51")
 @pytest.mark.parametrize("mode", ["index", pytest.param("ripgrep", marks=needs_rg)])
-async def test_odd_questions_are_searched_for_as_they_stand(
-    tmp_path: Path, mode: str
-) -> None:
+async def test_retrieval_of_odd_questions(tmp_path: Path, mode: str) -> None:
     marker = tmp_path / "marker"
     root = written(
         tmp_path / "p",
@@ -293,7 +293,7 @@ async def test_a_chat_tells_once_what_is_unknown_of_its_blobs(
         assert await facts_of(editor, "/chat", **both) == [([MISSING], False)]
 
 
-async def test_a_chat_tells_of_a_lost_checkpoint(fake: FakeUpstream) -> None:
+async def test_chat_reports_a_lost_checkpoint(fake: FakeUpstream) -> None:
     async with running(settings_for(fake.url)) as editor:
         first, *others = await facts_of(editor, "/chat-stream", checkpoint_id="lost")
         assert first == ([], True)
@@ -310,7 +310,9 @@ async def test_a_chat_without_blobs_opens_nothing(
     assert not (clean_environment / "data" / "data.db").exists()
 
 
-async def test_a_chat_that_fails_tells_it_too(fake: FakeUpstream) -> None:
+async def test_chat_that_fails_reports_a_lost_checkpoint_too(
+    fake: FakeUpstream,
+) -> None:
     fake.play(Script([b"data: nonsense\n\n"]))
     async with running(settings_for(fake.url)) as editor:
         first, *others = await facts_of(
@@ -331,7 +333,7 @@ async def test_a_chat_that_fails_tells_it_too(fake: FakeUpstream) -> None:
 
 @pytest.mark.case("B52", "B53")
 @needs_rg
-async def test_the_process_itself_indexes_answers_and_stops_in_time(
+async def test_daemon_process_indexes_answers_and_stops_in_time(
     tmp_path: Path, fake: FakeUpstream
 ) -> None:
     marker = tmp_path / "marker"

@@ -79,7 +79,7 @@ def root(tmp_path: Path) -> Path:
     )
 
 
-async def test_every_kind_of_change_is_found(root: Path) -> None:
+async def test_workspace_change_of_every_kind_is_found(root: Path) -> None:
     async with following(root) as editor:
         await complete(editor)
         (root / "lion.py").write_text("def groom_lion(): pass\n")
@@ -106,7 +106,7 @@ async def test_every_kind_of_change_is_found(root: Path) -> None:
         await answers(editor, "feed_tiger", lambda t: "tiger.py" not in t, "rm -r")
 
 
-async def test_another_branch_is_another_index(root: Path) -> None:
+async def test_workspace_on_another_branch_is_indexed_anew(root: Path) -> None:
     git(root, "init", "-b", "main")
     git(root, "add", ".")
     git(root, "commit", "-m", "Cats")
@@ -144,7 +144,7 @@ async def test_a_file_saved_in_a_project_of_1000_is_found(tmp_path: Path) -> Non
         assert "def aardvark" in await ask(editor, "aardvark")
 
 
-async def test_work_that_was_interrupted_goes_on(tmp_path: Path) -> None:
+async def test_workspace_indexing_that_was_interrupted_goes_on(tmp_path: Path) -> None:
     files = {f"p{n % 20}/m{n}.py": f"def work_{n}(): pass\n" for n in range(600)}
     root = written(tmp_path / "p", files)
     async with following(root) as editor:
@@ -156,7 +156,7 @@ async def test_work_that_was_interrupted_goes_on(tmp_path: Path) -> None:
         assert (await status(editor))["totals"]["blobs"] == 600
 
 
-async def test_an_editor_that_uploads_nothing_gets_code_of_its_own_folder(
+async def test_workspace_of_an_editor_that_uploads_nothing_is_searched(
     root: Path, tmp_path: Path
 ) -> None:
     other = written(tmp_path / "other", {"emu.py": "def feed_lion_of_others(): ...\n"})
@@ -181,7 +181,7 @@ async def test_an_editor_that_uploads_nothing_gets_code_of_its_own_folder(
     assert "emu.py" not in told.json["formatted_retrieval"]
 
 
-async def test_a_rebuild_ends_with_the_same_answers(root: Path) -> None:
+async def test_workspace_rebuild_ends_with_the_same_answers(root: Path) -> None:
     async with following(root) as editor:
         await complete(editor)
         before = await ask(editor, "feed_lion")
@@ -194,7 +194,7 @@ async def test_a_rebuild_ends_with_the_same_answers(root: Path) -> None:
 
 
 @needs_rg
-async def test_a_workspace_too_large_is_searched_all_the_same(root: Path) -> None:
+async def test_workspace_too_large_is_searched_all_the_same(root: Path) -> None:
     async with following(root, context={"max_files": 2}) as editor:
 
         async def is_told() -> bool:
@@ -210,7 +210,9 @@ async def test_a_workspace_too_large_is_searched_all_the_same(root: Path) -> Non
         assert (await status(editor))["workspaces"][0]["phase"] == "workspace-too-large"
 
 
-async def test_a_folder_that_vanishes_is_told_and_comes_back(root: Path) -> None:
+async def test_workspace_folder_that_vanishes_is_reported_and_comes_back(
+    root: Path,
+) -> None:
     async with following(root) as editor:
         await complete(editor)
         root.rename(root.with_name("away"))
@@ -294,7 +296,7 @@ async def test_an_absurd_ignore_file_costs_little(root: Path) -> None:
 
 
 @pytest.mark.case("B74", "B75")
-async def test_odd_content_is_read_right_or_left_out(root: Path) -> None:
+async def test_workspace_odd_content_is_read_right_or_left_out(root: Path) -> None:
     (root / "one_line.js").write_text("zebra " * 150_000)
     (root / "large.txt").write_bytes(b"zebra large\n" * 90_000)
     (root / "utf16.txt").write_text("first\nzebra sixteen\n", "utf-16")
@@ -339,7 +341,7 @@ async def test_a_thousand_files_renamed_at_once_are_all_right(tmp_path: Path) ->
         assert told["files_tracked"] == 1000
 
 
-async def test_questions_asked_at_the_same_time_as_saves_never_fail(root: Path) -> None:
+async def test_workspace_questions_during_saves_never_fail(root: Path) -> None:
     async with following(root) as editor:
 
         async def save() -> None:
@@ -355,7 +357,9 @@ async def test_questions_asked_at_the_same_time_as_saves_never_fail(root: Path) 
         await answers(editor, "feed_lion_19", lambda t: "def feed_lion_19" in t)
 
 
-async def test_a_folder_that_is_made_anew_at_once_is_followed(root: Path) -> None:
+async def test_workspace_folder_that_is_recreated_at_once_is_followed(
+    root: Path,
+) -> None:
     async with following(root) as editor:
         await complete(editor)
         shutil.rmtree(root)

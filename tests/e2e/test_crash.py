@@ -23,7 +23,7 @@ def files(home: Path) -> set[str]:
     }
 
 
-async def test_after_a_kill_with_32_streams_the_next_start_is_clean(
+async def test_crash_with_32_streams_leaves_a_clean_next_start(
     tmp_path: Path, fake: FakeUpstream
 ) -> None:
     home = tmp_path / "home"

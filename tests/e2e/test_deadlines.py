@@ -20,7 +20,7 @@ QUICK = Timing(
     ids=["nothing", "half a line", "half a head"],
 )
 @pytest.mark.case("F17")
-async def test_half_a_head_is_closed(half: bytes) -> None:
+async def test_deadline_of_a_request_head(half: bytes) -> None:
     async with (
         running(upstream="demo", timing=QUICK) as editor,
         connected(editor.daemon.port) as connection,
@@ -30,7 +30,7 @@ async def test_half_a_head_is_closed(half: bytes) -> None:
         assert (await editor.chat("Still there?")).last["stop_reason"] == 1
 
 
-async def test_a_connection_whose_head_came_lives_on() -> None:
+async def test_deadline_ends_with_a_complete_head() -> None:
     async with (
         running(upstream="demo", timing=QUICK) as editor,
         connected(editor.daemon.port) as connection,
@@ -44,7 +44,7 @@ async def test_a_connection_whose_head_came_lives_on() -> None:
 
 
 @pytest.mark.case("F17")
-async def test_half_a_body_is_408() -> None:
+async def test_deadline_of_a_request_body_is_408() -> None:
     async with (
         running(upstream="demo", timing=QUICK) as editor,
         connected(editor.daemon.port) as connection,
@@ -56,7 +56,7 @@ async def test_half_a_body_is_408() -> None:
 
 
 @pytest.mark.case("F16")
-async def test_a_client_that_does_not_read_frees_its_place_and_the_upstream(
+async def test_deadline_of_a_client_that_does_not_read(
     fake: FakeUpstream,
 ) -> None:
     flood = [delta(content="x" * 60_000)] * 250

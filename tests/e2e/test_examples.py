@@ -191,7 +191,7 @@ async def post(editor: Editor, example: dict[str, Any]) -> Answer:
 
 
 @pytest.mark.parametrize("name", CHATS)
-async def test_a_chat_reaches_the_upstream_as_expected(
+async def test_example_chat_reaches_the_upstream_as_expected(
     name: str, shared: Path, fake: FakeUpstream
 ) -> None:
     example = read_example(shared, name)
@@ -207,7 +207,7 @@ async def test_a_chat_reaches_the_upstream_as_expected(
         CHECKS[key](Sent(example, request), expected)
 
 
-async def test_get_models_has_flags_as_clients_parse_them(
+async def test_example_get_models_has_flags_as_clients_parse_them(
     shared: Path, fake: FakeUpstream
 ) -> None:
     example = read_example(shared, "18-get-models")
@@ -241,7 +241,7 @@ def retrieved(answer: dict[str, Any], expect: dict[str, Any]) -> None:
     assert (answer["unknown_blob_names"], answer["checkpoint_not_found"]) == ([], False)
 
 
-async def test_blobs_are_uploaded_known_and_searched(
+async def test_example_blobs_are_uploaded_known_and_searched(
     shared: Path, fake: FakeUpstream
 ) -> None:
     async with running(settings_for(fake.url)) as editor:
@@ -255,7 +255,7 @@ async def test_blobs_are_uploaded_known_and_searched(
     assert fake.requests == []
 
 
-async def test_before_the_upload_every_blob_is_unknown(
+async def test_example_find_missing_before_the_upload(
     shared: Path, fake: FakeUpstream
 ) -> None:
     asked = read_example(shared, "20-find-missing-blob-names")
@@ -314,7 +314,7 @@ TEXTS: dict[str, tuple[str, Check]] = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-async def test_a_text_is_answered_as_expected(
+async def test_example_text_endpoint_is_answered_as_expected(
     name: str, shared: Path, fake: FakeUpstream
 ) -> None:
     example = read_example(shared, name)
@@ -327,7 +327,7 @@ async def test_a_text_is_answered_as_expected(
     assert len(fake.requests) == 1
 
 
-async def test_a_completion_is_answered_as_expected(
+async def test_example_completion_is_answered_as_expected(
     shared: Path, fake: FakeUpstream
 ) -> None:
     example = read_example(shared, "09-completion")
@@ -346,7 +346,9 @@ async def test_a_completion_is_answered_as_expected(
     assert failed.json["completion_items"] == expect["completion_items"]
 
 
-async def test_an_edit_that_fails_has_no_text(shared: Path, fake: FakeUpstream) -> None:
+async def test_example_edit_that_fails_has_no_text(
+    shared: Path, fake: FakeUpstream
+) -> None:
     fake.play(Script([b"no"], 500))
     async with running(settings_for(fake.url)) as editor:
         answer = await post(editor, read_example(shared, "10-edit"))

@@ -73,7 +73,7 @@ async def chat(fake: FakeUpstream, script: Script | list[bytes]) -> Answer:
         case_param(Script([], end="reset"), id="F02-after-the-head"),
     ],
 )
-async def test_a_connection_lost_before_any_text_is_made_once_more(
+async def test_retry_of_a_connection_lost_before_any_text(
     fake: FakeUpstream, first: Script
 ) -> None:
     fake.play(first, answer("Whole."))
@@ -84,7 +84,7 @@ async def test_a_connection_lost_before_any_text_is_made_once_more(
 
 
 @pytest.mark.case("F02")
-async def test_f02_a_connection_lost_after_text_keeps_the_text(
+async def test_f02_connection_lost_after_text_keeps_the_text(
     fake: FakeUpstream,
 ) -> None:
     reply = await chat(fake, Script([delta(content="One")], end="reset"))
@@ -95,7 +95,7 @@ async def test_f02_a_connection_lost_after_text_keeps_the_text(
 
 
 @pytest.mark.case("F02")
-async def test_f02_a_connection_lost_after_the_finish_loses_nothing(
+async def test_f02_connection_lost_after_the_finish_loses_nothing(
     fake: FakeUpstream,
 ) -> None:
     pieces = [delta(content="Whole."), delta(finish="stop")]
@@ -117,7 +117,7 @@ ESCAPED = b'data: {"choices":[{"index":0,"delta":{"content":"1 \\u20ac"}}]}\n\n'
         case_param(ESCAPED[: ESCAPED.index(b"20ac")], id="F03-in-an-escape"),
     ],
 )
-async def test_a_cut_stream_keeps_its_whole_pieces_only(
+async def test_stream_that_is_cut_keeps_its_whole_events_only(
     fake: FakeUpstream, cut: bytes, end: str, code: str
 ) -> None:
     reply = await chat(fake, Script([delta(content="Zero "), cut], end=end))
@@ -145,7 +145,7 @@ CALL_OPEN, CALL_FINISH, _ = tool_answer("view", '{"path": "a')
         ),
     ],
 )
-async def test_a_tool_call_that_came_in_part_is_never_passed_on(
+async def test_tool_call_that_came_in_part_is_never_passed_on(
     fake: FakeUpstream, script: list[bytes], code: str
 ) -> None:
     reply = await chat(fake, script)
@@ -157,7 +157,7 @@ async def test_a_tool_call_that_came_in_part_is_never_passed_on(
 
 
 @pytest.mark.case("F04")
-async def test_f04_a_finish_without_done_is_success(fake: FakeUpstream) -> None:
+async def test_f04_finish_without_done_is_success(fake: FakeUpstream) -> None:
     check_ended(await chat(fake, answer("Whole.")[:-1]), "Whole.")
     reply = await chat(fake, tool_answer("view", '{"path": "a"}')[:-1])
     assert [use["input_json"] for use in reply.tool_uses] == ['{"path": "a"}']
@@ -176,7 +176,9 @@ WHOLE = {
 
 
 @pytest.mark.case("F11")
-async def test_f11_json_where_a_stream_was_asked_is_read(fake: FakeUpstream) -> None:
+async def test_f11_json_where_a_stream_was_requested_is_read(
+    fake: FakeUpstream,
+) -> None:
     body = json.dumps(WHOLE).encode()
     check_ended(await chat(fake, Script([body], headers=JSON)), "Whole.")
     check_ended(await chat(fake, Script([body[:20], 0.01, body[20:]])), "Whole.")
@@ -204,7 +206,7 @@ async def test_f11_json_where_a_stream_was_asked_is_read(fake: FakeUpstream) -> 
         case_param(Script([DONE]), "upstream_empty", id="F12-done-first"),
     ],
 )
-async def test_an_answer_of_the_wrong_kind_is_told_in_one_sentence(
+async def test_upstream_answer_of_the_wrong_kind_is_reported_in_one_sentence(
     fake: FakeUpstream, script: Script, code: str
 ) -> None:
     check_failed(await chat(fake, script), code)
@@ -228,7 +230,7 @@ OTHER = event({"choices": [{"index": 1, "delta": {"content": "no"}}]})
         pytest.param([*answer("Wh", "", "ole.")], id="nothing-between"),
     ],
 )
-async def test_events_in_odd_order_give_the_same_text(
+async def test_sse_events_in_odd_order_give_the_same_text(
     fake: FakeUpstream, script: list[bytes]
 ) -> None:
     check_ended(await chat(fake, script), "Whole.")
@@ -257,7 +259,7 @@ TEXT = "a\u2028b\x85c"
 
 @pytest.mark.parametrize("ends", ENDS)
 @pytest.mark.case("F13")
-def test_f13_every_split_of_a_stream_gives_the_same_events(ends: str) -> None:
+def test_f13_sse_every_split_gives_the_same_events(ends: str) -> None:
     raw = ENDS[ends]
 
     def events(*pieces: bytes) -> list[bytes]:
@@ -274,7 +276,7 @@ def test_f13_every_split_of_a_stream_gives_the_same_events(ends: str) -> None:
 
 @pytest.mark.parametrize("ends", ENDS)
 @pytest.mark.case("F13")
-async def test_f13_every_line_end_gives_the_same_text(
+async def test_f13_sse_every_line_ending_gives_the_same_text(
     fake: FakeUpstream, ends: str
 ) -> None:
     raw = ENDS[ends]
@@ -293,14 +295,14 @@ async def test_f13_every_line_end_gives_the_same_text(
         case_param(["a\ud83d"], "a\ufffd", id="F14-half-at-the-end"),
     ],
 )
-async def test_an_emoji_in_halves_is_joined(
+async def test_surrogate_halves_are_joined(
     fake: FakeUpstream, pieces: list[str], text: str
 ) -> None:
     check_ended(await chat(fake, answer(*pieces)), text)
 
 
 @pytest.mark.case("F14")
-async def test_an_emoji_in_halves_is_joined_in_tool_arguments(
+async def test_surrogate_halves_are_joined_in_tool_arguments(
     fake: FakeUpstream,
 ) -> None:
     opened, finish, done = tool_answer("view", '{"path": "\ud83d')
@@ -332,7 +334,7 @@ def refusal(status: int, body: bytes = b'{"error": {"message": "no"}}') -> Scrip
     ],
 )
 @pytest.mark.case("F09")
-async def test_an_upstream_that_refuses_is_told_in_one_sentence(
+async def test_upstream_refusal_is_reported_in_one_sentence(
     fake: FakeUpstream, script: Script, code: str, requests: int
 ) -> None:
     reply = await chat(fake, script)
@@ -342,7 +344,7 @@ async def test_an_upstream_that_refuses_is_told_in_one_sentence(
 
 
 @pytest.mark.case("F01")
-async def test_an_upstream_that_is_down_is_told_in_one_sentence() -> None:
+async def test_upstream_that_is_down_is_reported_in_one_sentence() -> None:
     with closing(socket.socket()) as sock:
         sock.bind(("127.0.0.1", 0))  # bound, but nobody listens
         url = f"http://127.0.0.1:{sock.getsockname()[1]}/v1"
@@ -356,7 +358,7 @@ async def test_an_upstream_that_is_down_is_told_in_one_sentence() -> None:
     ("pieces", "text"), [([], ""), ([delta(content="One")], "One")]
 )
 @pytest.mark.case("F05")
-async def test_an_upstream_that_hangs_is_given_up_after_its_timeout(
+async def test_upstream_timeout_of_one_that_hangs(
     fake: FakeUpstream, pieces: list[bytes], text: str
 ) -> None:
     fake.play(Script(pieces, end="hang"))
@@ -367,7 +369,7 @@ async def test_an_upstream_that_hangs_is_given_up_after_its_timeout(
     assert len(fake.requests) == 1
 
 
-async def test_a_daemon_is_well_after_every_kind_of_failure(
+async def test_daemon_is_well_after_every_kind_of_failure(
     fake: FakeUpstream,
 ) -> None:
     fake.play(
@@ -403,7 +405,7 @@ async def asking(editor: Editor) -> AsyncIterator[RawConnection]:
         case_param(Script([delta(content="One")], end="hang"), id="F15-mid-stream"),
     ],
 )
-async def test_the_upstream_is_let_go_within_half_a_second(
+async def test_disconnect_releases_the_upstream_within_half_a_second(
     fake: FakeUpstream, script: Script
 ) -> None:
     fake.play(script)
@@ -417,7 +419,7 @@ async def test_the_upstream_is_let_go_within_half_a_second(
 
 
 @pytest.mark.case("F15")
-async def test_the_upstream_is_let_go_while_heartbeats_are_sent(
+async def test_disconnect_releases_the_upstream_while_heartbeats_are_sent(
     fake: FakeUpstream,
 ) -> None:
     fake.play(Script([], end="hang"))
@@ -434,7 +436,7 @@ async def test_the_upstream_is_let_go_while_heartbeats_are_sent(
 
 
 @pytest.mark.case("F15")
-async def test_f15_who_leaves_the_waiting_room_never_reaches_the_upstream(
+async def test_f15_disconnect_in_the_queue_never_reaches_the_upstream(
     fake: FakeUpstream,
 ) -> None:
     fake.play(Script([delta(content="One")], end="hang"))

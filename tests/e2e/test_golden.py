@@ -59,7 +59,7 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("path", CASES)
-async def test_an_answer_is_as_it_was(
+async def test_golden_answer_is_unchanged(
     path: str, fake: FakeUpstream, request: pytest.FixtureRequest
 ) -> None:
     body, said = CASES[path]

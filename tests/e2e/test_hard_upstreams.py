@@ -100,7 +100,7 @@ async def secure(file: Path, name: str) -> AsyncIterator[tuple[FakeUpstream, str
 @pytest.mark.usefixtures("addresses")
 @pytest.mark.case("F01", "F44")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # of the refused handshake
-async def test_a_certificate_that_nobody_trusts_is_refused(tmp_path: Path) -> None:
+async def test_tls_certificate_that_nobody_trusts_is_refused(tmp_path: Path) -> None:
     file = certificate(tmp_path, "model.test")
     async with (
         secure(file, "model.test") as (upstream, url),
@@ -114,7 +114,7 @@ async def test_a_certificate_that_nobody_trusts_is_refused(tmp_path: Path) -> No
 @pytest.mark.usefixtures("addresses")
 @pytest.mark.case("F01", "F44")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-async def test_a_trusted_certificate_counts_for_its_own_name_only(
+async def test_tls_certificate_that_is_trusted_counts_for_its_own_name_only(
     tmp_path: Path,
 ) -> None:
     file = certificate(tmp_path, "model.test")
@@ -131,7 +131,7 @@ async def test_a_trusted_certificate_counts_for_its_own_name_only(
 
 @pytest.mark.usefixtures("addresses")
 @pytest.mark.case("F01")
-async def test_a_name_without_an_address_is_told() -> None:
+async def test_dns_failure_is_reported() -> None:
     async with running(settings_for("https://model.invalid/v1")) as editor:
         reply = await asyncio.wait_for(editor.chat(), 12)
     assert reply.last["error"]["code"] == "upstream_connect"
@@ -152,7 +152,7 @@ async def test_an_upstream_may_be_on_ipv6_alone() -> None:
 
 
 @pytest.mark.case("F44")
-async def test_a_login_page_in_between_is_told_with_a_hint(fake: FakeUpstream) -> None:
+async def test_captive_portal_is_reported_with_a_hint(fake: FakeUpstream) -> None:
     page = b"<!DOCTYPE html><html><title>Sign in to the hotel's network</title>"
     fake.play(Script([page], headers={"Content-Type": "text/html"}))
     async with running(settings_for(fake.url)) as editor:
@@ -168,7 +168,7 @@ async def test_a_login_page_in_between_is_told_with_a_hint(fake: FakeUpstream) -
 @pytest.mark.case("B62")
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 @pytest.mark.parametrize("place", ["another port", "another host", "the same place"])
-async def test_no_redirect_is_followed(
+async def test_redirect_is_not_followed(
     fake: FakeUpstream, status: int, place: str
 ) -> None:
     async with FakeUpstream() as canary:
@@ -188,7 +188,7 @@ async def test_no_redirect_is_followed(
 
 @pytest.mark.usefixtures("addresses")
 @pytest.mark.case("B62")
-async def test_no_redirect_from_https_to_http_is_followed(
+async def test_redirect_from_https_to_http_is_not_followed(
     fake: FakeUpstream, tmp_path: Path
 ) -> None:
     file = certificate(tmp_path, "model.test")
@@ -224,7 +224,7 @@ IN_AN_HOUR = formatdate(4102444800, usegmt=True)
         case_param(busy(400, ""), 422, 1, id="F09-400"),
     ],
 )
-async def test_a_refusal_has_its_status_and_its_tries(
+async def test_refusal_has_its_status_and_its_attempts(
     fake: FakeUpstream, script: Script, status: int, requests: int
 ) -> None:
     fake.play(script)
@@ -265,7 +265,7 @@ async def told(url: str, patience: Timeouts) -> tuple[str, UpstreamError]:
 
 
 @pytest.mark.case("F06")
-async def test_comments_without_end_are_given_up(fake: FakeUpstream) -> None:
+async def test_sse_comments_without_end_are_given_up(fake: FakeUpstream) -> None:
     drip = [piece for _ in range(400) for piece in (b": wait\n\n", 0.02)]
     fake.play(Script([delta(content="One"), *drip], end="hang"))
     patience = Timeouts(first_byte=5, idle=2, comments_only=0.3)
@@ -275,7 +275,7 @@ async def test_comments_without_end_are_given_up(fake: FakeUpstream) -> None:
 
 
 @pytest.mark.case("F06")
-async def test_comments_before_an_answer_do_no_harm(fake: FakeUpstream) -> None:
+async def test_sse_comments_before_an_answer_are_ignored(fake: FakeUpstream) -> None:
     drip = [piece for _ in range(10) for piece in (b": wait\n\n", 0.02)]
     fake.play(Script([*drip, *answer("Whole.")]))
     async with running(settings_for(fake.url)) as editor:
@@ -283,7 +283,7 @@ async def test_comments_before_an_answer_do_no_harm(fake: FakeUpstream) -> None:
 
 
 @pytest.mark.case("F05")
-async def test_an_answer_without_end_has_a_limit_in_all(fake: FakeUpstream) -> None:
+async def test_answer_without_end_is_limited(fake: FakeUpstream) -> None:
     drip = [piece for _ in range(400) for piece in (delta(content="a"), 0.02)]
     fake.play(Script(drip))
     text, error = await asyncio.wait_for(told(fake.url, Timeouts(total=0.4)), 5)
@@ -292,7 +292,7 @@ async def test_an_answer_without_end_has_a_limit_in_all(fake: FakeUpstream) -> N
 
 
 @pytest.mark.case("F05")
-async def test_a_connection_that_is_taken_and_never_answered_is_given_up() -> None:
+async def test_connection_that_is_never_answered_is_given_up() -> None:
     asked = 0
 
     async def say_nothing(
@@ -312,7 +312,9 @@ async def test_a_connection_that_is_taken_and_never_answered_is_given_up() -> No
 
 
 @pytest.mark.case("F05")
-async def test_silence_after_five_events_keeps_their_text(fake: FakeUpstream) -> None:
+async def test_idle_timeout_after_five_events_keeps_their_text(
+    fake: FakeUpstream,
+) -> None:
     fake.play(Script([delta(content=f"{n} ") for n in range(5)], end="hang"))
     async with running(settings_for(fake.url, timeout=0.3)) as editor:
         reply = await asyncio.wait_for(editor.chat(), 5)
@@ -322,7 +324,7 @@ async def test_silence_after_five_events_keeps_their_text(fake: FakeUpstream) ->
 
 
 @pytest.mark.case("F07")
-async def test_an_answer_byte_by_byte_is_the_same(fake: FakeUpstream) -> None:
+async def test_answer_byte_by_byte_is_the_same(fake: FakeUpstream) -> None:
     whole = b"".join(answer("Slo", "w, né \U0001f600."))
     slow = [p for n in range(len(whole)) for p in (whole[n : n + 1], 0.001)]
     fake.play(Script(slow))
@@ -395,7 +397,7 @@ async def memory(program: Program, stop: asyncio.Event) -> int:
         ),
     ],
 )
-async def test_a_giant_is_cut_and_costs_little_memory(
+async def test_giant_event_is_cut_and_costs_little_memory(
     tmp_path: Path,
     fake: FakeUpstream,
     pieces: Iterable[bytes],
@@ -417,7 +419,7 @@ async def test_a_giant_is_cut_and_costs_little_memory(
 
 
 @pytest.mark.case("F08")
-async def test_a_text_without_end_is_cut(fake: FakeUpstream) -> None:
+async def test_text_without_end_is_cut(fake: FakeUpstream) -> None:
     fake.play(Script(Again(delta(content="x" * 60_000), 1200)))  # 72 MB
     async with running(settings_for(fake.url)) as editor:
         reply = await editor.chat()
@@ -432,7 +434,7 @@ async def calls(fake: FakeUpstream, *pieces: bytes) -> Answer:
 
 
 @pytest.mark.case("F08")
-async def test_100000_fragments_are_one_whole_call(fake: FakeUpstream) -> None:
+async def test_tool_call_of_100000_fragments_is_whole(fake: FakeUpstream) -> None:
     opened = fragment(0, '{"path": "', id="c", function={"name": "view"})
     rest = [fragment(0, "x") * 1000] * 100
     reply = await calls(fake, opened, *rest, fragment(0, '"}'))
@@ -442,7 +444,7 @@ async def test_100000_fragments_are_one_whole_call(fake: FakeUpstream) -> None:
 
 @pytest.mark.case("F08")
 @pytest.mark.parametrize("index", [10**9, -1, 1.5, "0", None, True, [0]])
-async def test_an_absurd_index_is_only_a_name_of_the_call(
+async def test_tool_call_with_an_absurd_index_is_read(
     fake: FakeUpstream, index: Any
 ) -> None:
     opened = fragment(index, '{"path":', id="c", function={"name": "view"})
@@ -452,7 +454,7 @@ async def test_an_absurd_index_is_only_a_name_of_the_call(
 
 
 @pytest.mark.case("F08")
-async def test_ten_thousand_calls_are_cut_to_those_that_anybody_means(
+async def test_tool_calls_by_the_ten_thousand_are_limited(
     fake: FakeUpstream,
 ) -> None:
     many = b"".join(

@@ -75,7 +75,7 @@ def check(course: Course, upstream: WindowedUpstream) -> None:
 @pytest.mark.slow
 @IN_ONE_PIECE
 @pytest.mark.parametrize("configured", [0, 32_768])
-async def test_400_exchanges_in_a_window_of_32k(configured: int) -> None:
+async def test_context_window_of_32k_with_400_exchanges(configured: int) -> None:
     async with WindowedUpstream(32_768) as upstream:
         settings = section(upstream, context_window=configured)
         async with running(settings, environ=KEY) as editor:
@@ -90,7 +90,7 @@ async def test_400_exchanges_in_a_window_of_32k(configured: int) -> None:
 
 
 @pytest.mark.parametrize("configured", [0, 8192])
-async def test_a_window_is_learned_and_kept_to(configured: int) -> None:
+async def test_context_window_is_learned_and_kept_to(configured: int) -> None:
     async with WindowedUpstream(8192) as upstream:
         settings = section(upstream, context_window=configured)
         async with running(settings, environ=KEY) as editor:
@@ -109,7 +109,7 @@ async def test_a_window_is_learned_and_kept_to(configured: int) -> None:
         "Please reduce the length of the messages or completion.",
     ],
 )
-async def test_whatever_words_refuse_it_the_turn_is_answered(words: str) -> None:
+async def test_context_window_refusal_in_any_words_is_handled(words: str) -> None:
     async with WindowedUpstream(8192) as upstream:
         upstream.words, upstream.counts = words, False
         async with running(section(upstream), environ=KEY) as editor:
@@ -118,7 +118,7 @@ async def test_whatever_words_refuse_it_the_turn_is_answered(words: str) -> None
     assert upstream.overflows <= 4
 
 
-async def test_dense_text_teaches_that_less_fits() -> None:
+async def test_context_window_learns_from_dense_text() -> None:
     """Two bytes a token instead of the usual three or four."""
     async with WindowedUpstream(16_384, ratio=2.0) as upstream:
         settings = section(upstream, context_window=16_384)
@@ -142,7 +142,7 @@ async def test_a_long_answer_that_only_the_upstream_knows_of_is_made_room_for() 
     assert 1 <= upstream.overflows <= 4
 
 
-async def test_the_users_small_model_writes_the_summary_and_may_fail() -> None:
+async def test_context_window_summary_by_the_small_model_that_may_fail() -> None:
     async with WindowedUpstream(8192) as upstream:
         settings = section(upstream, context_window=8192)
         settings["routing"] = {"models": {"small": "byok:fake:tiny"}}
@@ -157,7 +157,7 @@ async def test_the_users_small_model_writes_the_summary_and_may_fail() -> None:
     assert "The assistant called these tools: view" in str(upstream.taken[-1])
 
 
-async def test_an_edited_history_gets_no_stale_summary() -> None:
+async def test_context_window_of_an_edited_history_gets_no_stale_summary() -> None:
     async with WindowedUpstream(8192) as upstream:
         settings = section(upstream, context_window=8192)
         async with running(settings, environ=KEY) as editor:

@@ -73,7 +73,7 @@ async def test_an_official_group_goes_through_byte_for_byte(
 
 @pytest.mark.parametrize("group", UNARY)
 @pytest.mark.case("B120")
-async def test_a_local_group_never_leaves(
+async def test_official_local_group_never_leaves(
     official: FakeOfficial, fake: FakeUpstream, group: EndpointGroup
 ) -> None:
     async with between(official, fake, {group.value: "local"}) as editor:
@@ -85,7 +85,7 @@ async def test_a_local_group_never_leaves(
 
 @pytest.mark.parametrize("path", ["/prompt-enhancer", "/chat-stream", "/chat"])
 @pytest.mark.parametrize("elsewhere", ["off", "local"])
-async def test_one_groups_place_says_nothing_of_anothers(
+async def test_official_place_of_one_group_says_nothing_of_anothers(
     official: FakeOfficial, fake: FakeUpstream, path: str, elsewhere: str
 ) -> None:
     others = {g.value: elsewhere for g in UNARY if g is not EndpointGroup.CHAT}
@@ -111,7 +111,7 @@ OFF: dict[EndpointGroup, dict[str, Any]] = {
     "group", [g for g in UNARY if g not in (EndpointGroup.EDIT, "chat")]
 )
 @pytest.mark.case("B120")
-async def test_a_group_that_is_off_is_quiet(
+async def test_official_group_that_is_off_is_quiet(
     official: FakeOfficial, fake: FakeUpstream, group: EndpointGroup
 ) -> None:
     async with between(official, fake, {group.value: "off"}) as editor:
@@ -123,7 +123,7 @@ async def test_a_group_that_is_off_is_quiet(
 
 
 @pytest.mark.parametrize("group", [EndpointGroup.EDIT, EndpointGroup.CHAT])
-async def test_a_model_that_is_off_is_an_error(
+async def test_official_model_that_is_off_is_an_error(
     official: FakeOfficial, fake: FakeUpstream, group: EndpointGroup
 ) -> None:
     async with between(official, fake, {group.value: "off"}) as editor:
@@ -134,7 +134,7 @@ async def test_a_model_that_is_off_is_an_error(
     assert fake.requests == []
 
 
-async def test_a_chat_stream_that_is_off_says_so_in_one_line(
+async def test_official_chat_stream_that_is_off_says_so_in_one_line(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
     async with between(official, fake, {"chat": "off"}) as editor:
@@ -149,7 +149,7 @@ async def test_a_chat_stream_that_is_off_says_so_in_one_line(
     assert fake.requests == []
 
 
-async def test_uploads_to_a_group_that_is_off_are_taken_and_forgotten(
+async def test_official_uploads_to_a_group_that_is_off_are_accepted_and_forgotten(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
     blobs = [{"blob_name": "a" * 64, "path": "x.py", "content": "x = 1"}]
@@ -165,7 +165,7 @@ async def test_uploads_to_a_group_that_is_off_are_taken_and_forgotten(
 
 
 @pytest.mark.parametrize("where", ["local", "official", "off"])
-async def test_a_chat_tells_of_unknown_code_only_where_code_is_kept_here(
+async def test_official_chat_reports_unknown_blobs_only_where_code_is_kept_here(
     official: FakeOfficial, fake: FakeUpstream, where: str
 ) -> None:
     blobs = {"added_blobs": ["a" * 64]}
@@ -178,7 +178,7 @@ async def test_a_chat_tells_of_unknown_code_only_where_code_is_kept_here(
 
 @pytest.mark.filterwarnings("ignore:Sending a large body")  # by the test's client
 @pytest.mark.parametrize(("where", "status"), [("local", 413), ("official", 200)])
-async def test_what_is_not_read_here_may_be_large_there(
+async def test_official_body_limit_of_endpoints_that_are_not_read_here(
     official: FakeOfficial, fake: FakeUpstream, where: str, status: int
 ) -> None:
     body = json.dumps({"title": "x" * 2 * 2**20}).encode()
@@ -203,7 +203,7 @@ async def test_telemetry_stays_here_unless_its_own_group_is_official(
 
 
 @pytest.mark.case("B119")
-async def test_a_token_is_never_fetched_for_the_client(
+async def test_official_token_is_never_fetched_for_the_client(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
     groups = {g.value: "official" for g in EndpointGroup}
@@ -219,7 +219,7 @@ async def test_a_token_is_never_fetched_for_the_client(
 
 
 @pytest.mark.case("B119")
-async def test_only_what_the_service_needs_goes_along(
+async def test_official_request_has_only_what_the_service_needs(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
     sent = {
@@ -248,7 +248,7 @@ async def test_only_what_the_service_needs_goes_along(
 
 
 @pytest.mark.case("B119")
-async def test_a_header_that_holds_a_secret_stays_here(
+async def test_official_request_leaves_out_a_header_that_holds_a_secret(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
     official.expect("/chat", ODD)
@@ -263,7 +263,7 @@ async def test_a_header_that_holds_a_secret_stays_here(
 
 
 @pytest.mark.case("B119")
-async def test_no_secret_is_where_it_does_not_belong(
+async def test_official_request_has_no_secret_of_byok(
     official: FakeOfficial, fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -290,7 +290,7 @@ async def test_no_secret_is_where_it_does_not_belong(
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 @pytest.mark.case("B62")
-async def test_a_redirect_is_not_followed(
+async def test_official_redirect_is_not_followed(
     official: FakeOfficial, fake: FakeUpstream, status: int
 ) -> None:
     async with FakeOfficial() as other:
@@ -303,7 +303,9 @@ async def test_a_redirect_is_not_followed(
 
 
 @pytest.mark.parametrize("base", ["/tenant-7", "/a/b/"])
-async def test_the_service_may_live_below_a_path(fake: FakeUpstream, base: str) -> None:
+async def test_official_service_may_live_below_a_path(
+    fake: FakeUpstream, base: str
+) -> None:
     async with FakeOfficial(base.rstrip("/")) as official:
         official.expect("/chat", BODY, whole(b'{"text": "Theirs."}'))
         official.base = base
@@ -323,7 +325,7 @@ async def test_the_service_may_live_below_a_path(fake: FakeUpstream, base: str) 
     ],
 )
 @pytest.mark.case("B120")
-async def test_a_model_of_an_upstream_stays_here(
+async def test_official_model_of_an_upstream_stays_here(
     official: FakeOfficial, fake: FakeUpstream, model: str | None, upstream: str
 ) -> None:
     body = json.dumps({"message": "Hello.", "model": model}).encode()
@@ -336,7 +338,7 @@ async def test_a_model_of_an_upstream_stays_here(
 
 
 @pytest.mark.case("B120")
-async def test_a_model_of_an_upstream_that_is_gone_is_asked_of_nobody(
+async def test_official_model_of_an_upstream_that_is_gone_is_never_asked(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
     body = json.dumps({"message": "Hello.", "model": "byok:gone:m2"}).encode()
@@ -350,7 +352,7 @@ async def test_a_model_of_an_upstream_that_is_gone_is_asked_of_nobody(
 # --- streams ---
 
 
-async def test_a_stream_arrives_in_pieces_and_whole(
+async def test_official_stream_arrives_in_pieces_and_whole(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
     script = Script([LINES[0], 0.3, *LINES[1:]], headers=NDJSON)
@@ -373,7 +375,7 @@ async def test_a_stream_arrives_in_pieces_and_whole(
 
 
 @pytest.mark.case("F45")
-async def test_a_stream_that_breaks_has_no_end(
+async def test_official_stream_that_breaks_has_no_end(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
     official.expect(
@@ -395,7 +397,7 @@ async def test_a_stream_that_breaks_has_no_end(
 @pytest.mark.parametrize("path", ["/chat-stream", "/chat"])
 @pytest.mark.parametrize("silent", [True, False])
 @pytest.mark.case("F15")
-async def test_a_client_that_leaves_hangs_up_the_service_too(
+async def test_official_disconnect_reaches_the_service(
     official: FakeOfficial, fake: FakeUpstream, path: str, silent: bool
 ) -> None:
     script = Script([LINES[0]], headers=NDJSON, end="hang")
@@ -409,7 +411,7 @@ async def test_a_client_that_leaves_hangs_up_the_service_too(
     assert fake.requests == []
 
 
-async def test_the_end_of_the_daemon_ends_a_stream(
+async def test_official_stream_ends_when_the_daemon_stops(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
     script = Script([LINES[0]], headers=NDJSON, end="hang")
@@ -427,7 +429,7 @@ async def test_the_end_of_the_daemon_ends_a_stream(
 # --- byok's own callers ---
 
 
-async def test_byoks_own_questions_stay_here(
+async def test_official_service_gets_none_of_byoks_own_requests(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
     groups = {g.value: "official" for g in EndpointGroup}
@@ -446,7 +448,7 @@ async def test_byoks_own_questions_stay_here(
     }
 
 
-async def test_an_openai_client_is_none_of_its_business(
+async def test_official_service_gets_no_request_of_an_openai_client(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
     fake.play(Script([b'{"id": "x"}'], headers={"Content-Type": "application/json"}))

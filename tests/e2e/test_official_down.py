@@ -29,7 +29,7 @@ BODY = json.dumps(
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 429, 500, 503])
 @pytest.mark.case("F45")
-async def test_a_refusal_is_answered_here_and_told_once(
+async def test_official_refusal_is_answered_here_and_reported_once(
     official: FakeOfficial,
     fake: FakeUpstream,
     caplog: pytest.LogCaptureFixture,
@@ -89,7 +89,7 @@ async def test_while_it_is_down_everything_works_here(
 
 
 @pytest.mark.case("F45")
-async def test_it_is_asked_again_once_it_is_up(
+async def test_official_service_is_asked_again_once_it_is_up(
     official: FakeOfficial, fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -104,7 +104,7 @@ async def test_it_is_asked_again_once_it_is_up(
 
 
 @pytest.mark.case("F45")
-async def test_a_silent_service_is_waited_for_once(
+async def test_official_service_that_is_silent_is_waited_for_once(
     official: FakeOfficial, fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
     official.expect("/chat-stream", BODY, silent=True)
@@ -118,7 +118,7 @@ async def test_a_silent_service_is_waited_for_once(
     assert len(told(caplog)) == 2
 
 
-async def test_a_completion_that_dawdles_is_not_waited_for(
+async def test_official_completion_that_is_slow_is_not_waited_for(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
     official.expect("/completion", BODY, Script([b'{"text":', 60.0, b'"x"}']))
@@ -130,7 +130,7 @@ async def test_a_completion_that_dawdles_is_not_waited_for(
 
 @pytest.mark.parametrize("before_head", [True, False])
 @pytest.mark.case("F45")
-async def test_an_answer_that_breaks_before_anything_came_is_given_here(
+async def test_official_answer_that_breaks_before_anything_came_is_given_here(
     official: FakeOfficial, fake: FakeUpstream, before_head: bool
 ) -> None:
     broken = Script([], headers=NDJSON, end="reset", before_head=before_head)
@@ -140,7 +140,7 @@ async def test_an_answer_that_breaks_before_anything_came_is_given_here(
 
 
 @pytest.mark.case("F45")
-async def test_half_an_answer_in_one_piece_is_given_here(
+async def test_official_half_answer_in_one_piece_is_given_here(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
     official.expect("/chat", BODY, Script([b'{"text": '], end="reset"))
@@ -148,7 +148,7 @@ async def test_half_an_answer_in_one_piece_is_given_here(
         assert (await editor.post("/chat", raw=BODY)).json["text"] == "Hi."
 
 
-async def test_without_a_token_nothing_goes_there_and_that_is_told_once(
+async def test_official_without_a_token_gets_no_request_and_that_is_reported_once(
     official: FakeOfficial, fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
     groups = {"chat": "official", "account": "official"}
@@ -161,7 +161,7 @@ async def test_without_a_token_nothing_goes_there_and_that_is_told_once(
     assert told(caplog)[0].endswith("Run: byok keys set official")
 
 
-async def test_without_an_address_everything_is_answered_here(
+async def test_official_without_a_url_is_answered_here(
     fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = {"routing": {"official": {g.value: "official" for g in EndpointGroup}}}
@@ -173,7 +173,7 @@ async def test_without_an_address_everything_is_answered_here(
     ]
 
 
-async def test_a_changed_token_is_tried_at_once(
+async def test_official_changed_token_is_tried_at_once(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
     environ = dict(KEYS)
@@ -186,7 +186,7 @@ async def test_a_changed_token_is_tried_at_once(
     assert got.json == {"text": "Theirs."}
 
 
-async def test_a_body_that_cannot_be_read_is_refused_here(
+async def test_official_body_that_cannot_be_read_is_refused_here(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
     async with between(official, fake, CHAT) as editor:
@@ -198,7 +198,7 @@ async def test_a_body_that_cannot_be_read_is_refused_here(
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body")  # by the test's client
-async def test_a_large_body_goes_through_and_is_read_again_here(
+async def test_official_large_body_goes_through_and_is_read_again_here(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
     body = json.dumps({"message": "x" * 3 * 2**20}).encode()

@@ -91,7 +91,7 @@ async def test_their_models_stay_behind_ours_where_they_answer_chats(
     ],
     ids=["no JSON", "a list", "no flags", "500", "401", "cut", "slow"],
 )
-async def test_where_their_list_fails_ours_stands_alone(
+async def test_official_model_list_that_fails_leaves_byoks_own(
     official: FakeOfficial,
     fake: FakeUpstream,
     script: Script,
@@ -110,7 +110,7 @@ async def test_where_their_list_fails_ours_stands_alone(
     assert len(told(caplog)) == 1
 
 
-async def test_a_silent_service_holds_the_list_up_no_longer_than_its_limit(
+async def test_official_model_list_timeout(
     official: FakeOfficial, fake: FakeUpstream
 ) -> None:
     official.expect("/get-models", silent=True)

@@ -83,7 +83,7 @@ def completion(message: Any, finish: str = "stop") -> Script:
     )
 
 
-async def test_a_chat(fake: FakeUpstream, client: Any) -> None:
+async def test_openai_client_chat(fake: FakeUpstream, client: Any) -> None:
     fake.play(completion({"content": "Grüße, 世界 🌍"}))
     got = await client.chat.completions.create(**ASK, temperature=0.5, seed=7)
     assert got.choices[0].message.content == "Grüße, 世界 🌍"
@@ -92,7 +92,7 @@ async def test_a_chat(fake: FakeUpstream, client: Any) -> None:
     assert fake.requests == [{**ASK, "temperature": 0.5, "seed": 7}]
 
 
-async def test_a_streamed_chat(fake: FakeUpstream, client: Any) -> None:
+async def test_openai_client_streamed_chat(fake: FakeUpstream, client: Any) -> None:
     usage = event({"id": "c1", "choices": [], "usage": USAGE})
     fake.play([*answer("Grü", "ße 🌍")[:-1], usage, DONE])
     chunks = [
@@ -105,7 +105,7 @@ async def test_a_streamed_chat(fake: FakeUpstream, client: Any) -> None:
     assert chunks[-1].usage.completion_tokens == 5
 
 
-async def test_the_first_words_come_before_the_last(
+async def test_openai_client_gets_the_first_words_before_the_last(
     fake: FakeUpstream, client: Any
 ) -> None:
     fake.play(Script([delta(content="One")], end="hang"))
@@ -115,7 +115,9 @@ async def test_the_first_words_come_before_the_last(
     assert chunk.choices[0].delta.content == "One"
 
 
-async def test_a_tool_is_called_and_answered(fake: FakeUpstream, client: Any) -> None:
+async def test_openai_client_tool_call_and_result(
+    fake: FakeUpstream, client: Any
+) -> None:
     fake.play(
         completion({"content": None, "tool_calls": [CALL]}, "tool_calls"),
         completion({"content": "It is empty."}),
@@ -139,7 +141,7 @@ def chunk(finish: str | None = None, **fields: Any) -> bytes:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-async def test_streamed_calls_are_put_together(
+async def test_openai_client_streamed_tool_calls(
     fake: FakeUpstream, client: Any, count: int
 ) -> None:
     calls = [{"index": n, **CALL, "id": f"call_{n}"} for n in range(count)]
@@ -164,7 +166,9 @@ async def test_streamed_calls_are_put_together(
 
 
 @pytest.mark.parametrize("form", ["float", "base64"])
-async def test_embeddings(fake: FakeUpstream, client: Any, form: str) -> None:
+async def test_openai_client_embeddings(
+    fake: FakeUpstream, client: Any, form: str
+) -> None:
     vector = [0.5, -1.0] if form == "float" else "AAAAPwAAgL8="
     row = {"object": "embedding", "index": 0, "embedding": vector}
     fake.play(whole({"object": "list", "data": [row], "model": "m", "usage": USAGE}))
@@ -174,7 +178,7 @@ async def test_embeddings(fake: FakeUpstream, client: Any, form: str) -> None:
     assert fake.paths == ["embeddings"]
 
 
-async def test_a_plain_completion(fake: FakeUpstream, client: Any) -> None:
+async def test_openai_client_plain_completion(fake: FakeUpstream, client: Any) -> None:
     choice = {"index": 0, "text": "Hi.", "finish_reason": "stop", "logprobs": None}
     body = {"id": "c", "object": "text_completion", "created": 1, "model": "m"}
     fake.play(whole({**body, "choices": [choice]}))
@@ -207,7 +211,7 @@ RESPONSE: dict[str, Any] = {
 }
 
 
-async def test_a_response(fake: FakeUpstream, client: Any) -> None:
+async def test_openai_client_response(fake: FakeUpstream, client: Any) -> None:
     fake.play(whole(RESPONSE))
     got = await client.responses.create(model="fake-model", input="Hi?")
     assert got.output_text == "Hi 🌍"
@@ -219,7 +223,7 @@ def named(kind: str, **fields: Any) -> bytes:
     return f"event: {kind}\n".encode() + event({"type": kind, **fields})
 
 
-async def test_a_streamed_response(fake: FakeUpstream, client: Any) -> None:
+async def test_openai_client_streamed_response(fake: FakeUpstream, client: Any) -> None:
     place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
     begun = {**RESPONSE, "status": "in_progress", "output": []}
     fake.play(
@@ -250,7 +254,7 @@ async def test_a_streamed_response(fake: FakeUpstream, client: Any) -> None:
     assert events[-1].response.output_text == "Hi 🌍"
 
 
-async def test_the_models_are_listed_and_can_be_asked(
+async def test_openai_client_lists_models_and_can_use_them(
     fake: FakeUpstream, client: Any
 ) -> None:
     fake.play(completion({"content": "Hi."}))
@@ -263,7 +267,7 @@ async def test_the_models_are_listed_and_can_be_asked(
     assert isinstance(await failed(client.models.retrieve("x")), openai.NotFoundError)
 
 
-async def test_a_base_url_without_v1_is_served_all_the_same(fake: FakeUpstream) -> None:
+async def test_openai_client_base_url_without_v1(fake: FakeUpstream) -> None:
     fake.play(completion({"content": "Hi."}))
     async with (
         running(settings_for(fake.url)) as editor,
@@ -276,7 +280,7 @@ async def test_a_base_url_without_v1_is_served_all_the_same(fake: FakeUpstream) 
     assert error.code == "model_not_found"
 
 
-async def test_a_request_can_be_found_in_the_log(
+async def test_openai_client_request_id_can_be_found_in_the_log(
     fake: FakeUpstream, client: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "byok.access")
@@ -336,7 +340,9 @@ async def test_a_refusal_is_the_clients_own_exception(
     assert len(fake.requests) == 1
 
 
-async def test_a_limit_says_when_to_come_back(fake: FakeUpstream, client: Any) -> None:
+async def test_openai_client_rate_limit_has_retry_after(
+    fake: FakeUpstream, client: Any
+) -> None:
     fake.play(refusal(429, "Slow down.", {"Retry-After": "60"}))
     error = await failed(ASKS["chat"](client))
     assert isinstance(error, openai.RateLimitError)
@@ -345,7 +351,7 @@ async def test_a_limit_says_when_to_come_back(fake: FakeUpstream, client: Any) -
     assert "Slow down." in error.message
 
 
-async def test_a_server_that_fails_twice_is_told_with_its_own_status(
+async def test_openai_client_gets_the_status_of_a_server_that_fails_twice(
     fake: FakeUpstream, client: Any
 ) -> None:
     fake.play(refusal(500, "Oh no."))
@@ -356,7 +362,7 @@ async def test_a_server_that_fails_twice_is_told_with_its_own_status(
     assert len(fake.requests) == 2  # byok itself asked once more
 
 
-async def test_the_upstreams_code_reaches_the_program(
+async def test_openai_client_gets_the_upstreams_error_code(
     fake: FakeUpstream, client: Any
 ) -> None:
     body = {"error": {"message": "Too long.", "code": "context_length_exceeded"}}
@@ -366,7 +372,9 @@ async def test_the_upstreams_code_reaches_the_program(
     assert error.code == "context_length_exceeded"
 
 
-async def test_a_wrong_token_is_an_authentication_error(fake: FakeUpstream) -> None:
+async def test_openai_client_wrong_token_is_an_authentication_error(
+    fake: FakeUpstream,
+) -> None:
     async with (
         running(settings_for(fake.url)) as editor,
         client_of(editor, api_key="sk-wrong") as client,
@@ -380,14 +388,16 @@ async def test_a_wrong_token_is_an_authentication_error(fake: FakeUpstream) -> N
     assert fake.requests == []
 
 
-async def test_what_byok_does_not_serve_is_not_found(client: Any) -> None:
+async def test_openai_client_endpoint_that_is_not_served_is_not_found(
+    client: Any,
+) -> None:
     error = await failed(client.images.generate(prompt="a cat"))
     assert isinstance(error, openai.NotFoundError)
     assert error.code == "not_found"
     assert "/v1/chat/completions" in error.message
 
 
-async def test_nobody_at_the_address_is_told_in_words() -> None:
+async def test_openai_client_connection_failure_is_reported_in_words() -> None:
     async with running(settings_for(dead_url())) as editor, client_of(editor) as client:
         error = await failed(ASKS["a streamed chat"](client))
     assert isinstance(error, openai.InternalServerError)
@@ -398,7 +408,7 @@ async def test_nobody_at_the_address_is_told_in_words() -> None:
 # Ends
 
 
-async def test_cancelling_hangs_up_on_the_upstream(
+async def test_openai_client_cancel_disconnects_from_the_upstream(
     fake: FakeUpstream, client: Any
 ) -> None:
     fake.play(Script([delta(content="One")], end="hang"))
@@ -408,7 +418,7 @@ async def test_cancelling_hangs_up_on_the_upstream(
     await asyncio.wait_for(fake.hung_up.wait(), 5)
 
 
-async def test_cancelling_before_the_answer_hangs_up_too(
+async def test_openai_client_cancel_before_the_answer_disconnects_too(
     fake: FakeUpstream, client: Any
 ) -> None:
     fake.play(Script([5.0], headers=JSON))
@@ -420,7 +430,7 @@ async def test_cancelling_before_the_answer_hangs_up_too(
 
 
 @pytest.mark.parametrize("end", ["reset", "hang"])
-async def test_a_broken_stream_is_an_error_after_its_words(
+async def test_openai_client_broken_stream_is_an_error_after_its_text(
     fake: FakeUpstream, end: str
 ) -> None:
     fake.play(Script([delta(content="Half")], end=end))
@@ -440,7 +450,7 @@ async def test_a_broken_stream_is_an_error_after_its_words(
     assert not isinstance(error, openai.APIConnectionError)
 
 
-async def test_a_broken_response_is_an_error_too(
+async def test_openai_client_broken_response_is_an_error_too(
     fake: FakeUpstream, client: Any
 ) -> None:
     begun = {**RESPONSE, "status": "in_progress", "output": []}
@@ -458,7 +468,7 @@ async def test_a_broken_response_is_an_error_too(
     assert error.code == "upstream_cut"
 
 
-async def test_an_error_of_the_upstream_inside_its_stream_stays(
+async def test_openai_client_gets_an_error_inside_the_upstreams_stream(
     fake: FakeUpstream, client: Any
 ) -> None:
     bad = {"error": {"message": "Overloaded.", "code": "overloaded"}}

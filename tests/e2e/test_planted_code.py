@@ -132,7 +132,7 @@ def serving(command: list[str], root: Path, *arguments: str) -> Iterator[None]:
 
 @pytest.mark.case("B61")
 @pytest.mark.case("B109")
-def test_a_search_in_the_repository_runs_none_of_it(
+def test_planted_code_is_not_run_by_a_search(
     command: list[str], planted: Planted
 ) -> None:
     out = run(command, "search", QUESTION, "-w", ".", root=planted.root)
@@ -142,7 +142,7 @@ def test_a_search_in_the_repository_runs_none_of_it(
 
 @pytest.mark.case("B61")
 @pytest.mark.case("B109")
-def test_a_daemon_started_in_the_repository_runs_none_of_it(
+def test_planted_code_is_not_run_by_a_daemon_started_in_the_repository(
     command: list[str], planted: Planted
 ) -> None:
     with serving(command, planted.root, "--workspace", "."):
@@ -156,7 +156,7 @@ def test_a_daemon_started_in_the_repository_runs_none_of_it(
 
 @pytest.mark.case("B61")
 @pytest.mark.case("B109")
-def test_a_repository_that_is_added_from_inside_runs_nothing(
+def test_planted_code_is_not_run_when_its_repository_is_added(
     command: list[str], planted: Planted
 ) -> None:
     with serving(command, ROOT):
@@ -169,7 +169,7 @@ def test_a_repository_that_is_added_from_inside_runs_nothing(
 
 @pytest.mark.case("B61")
 @pytest.mark.case("B109")
-def test_an_mcp_server_started_in_the_repository_runs_none_of_it(
+def test_planted_code_is_not_run_by_an_mcp_server(
     command: list[str], planted: Planted
 ) -> None:
     request = {"information_request": QUESTION}
@@ -204,7 +204,7 @@ def test_an_mcp_server_started_in_the_repository_runs_none_of_it(
 
 @pytest.mark.case("B109")
 @pytest.mark.parametrize("entry", ["", ".", "{root}"])
-def test_what_the_program_loads_comes_from_no_python_path_into_the_repository(
+def test_planted_code_is_not_imported_by_a_python_path(
     command: list[str], planted: Planted, entry: str, tmp_path: Path
 ) -> None:
     """What Python itself loads it looks for there; the rest is byok's concern."""

@@ -62,7 +62,7 @@ async def test_sigterm_lets_32_streams_end(tmp_path: Path, fake: FakeUpstream) -
 
 @posix
 @pytest.mark.case("F39")
-async def test_a_second_sigterm_ends_32_streams_at_once_with_a_last_line(
+async def test_sigterm_twice_ends_32_streams_at_once_with_a_last_line(
     tmp_path: Path, fake: FakeUpstream
 ) -> None:
     configure(tmp_path / "home", fake.url)
@@ -81,7 +81,7 @@ async def test_a_second_sigterm_ends_32_streams_at_once_with_a_last_line(
 
 @posix
 @pytest.mark.case("F39")
-async def test_sighup_reads_keys_anew_and_disturbs_no_stream(
+async def test_sighup_reloads_keys_and_disturbs_no_stream(
     tmp_path: Path, fake: FakeUpstream
 ) -> None:
     home, key = tmp_path / "home", tmp_path / "key"
@@ -125,7 +125,7 @@ async def test_sigint_while_starting_ends_it_and_frees_the_lock(
 
 @posix
 @pytest.mark.case("F41")
-async def test_a_daemon_that_was_stopped_goes_on_with_its_streams(
+async def test_sigstop_and_sigcont_keep_the_streams(
     tmp_path: Path, fake: FakeUpstream
 ) -> None:
     configure(tmp_path / "home", fake.url)
@@ -152,7 +152,7 @@ async def test_a_daemon_that_was_stopped_goes_on_with_its_streams(
 
 @posix
 @pytest.mark.case("F43")
-async def test_a_full_disk_stops_the_log_and_not_the_daemon(tmp_path: Path) -> None:
+async def test_log_on_a_full_disk_stops_and_the_daemon_does_not(tmp_path: Path) -> None:
     odd = request(target=b"/odd/%b" % KEY.encode().replace(b"/", b"_"))
     limit = "RLIMIT_FSIZE=12000"  # no file may grow beyond this
     async with serving(tmp_path / "home", "--upstream", "demo", limits=limit) as p:
@@ -167,7 +167,7 @@ async def test_a_full_disk_stops_the_log_and_not_the_daemon(tmp_path: Path) -> N
 
 @posix
 @pytest.mark.case("F43")
-async def test_a_log_that_cannot_be_written_says_nothing_in_clear(
+async def test_log_that_cannot_be_written_says_nothing_in_clear(
     tmp_path: Path,
 ) -> None:
     home = tmp_path / "home"
@@ -193,7 +193,7 @@ async def test_a_log_that_cannot_be_written_says_nothing_in_clear(
 
 @posix
 @pytest.mark.case("F43")
-async def test_a_deleted_log_is_made_anew(tmp_path: Path) -> None:
+async def test_log_that_was_deleted_is_recreated(tmp_path: Path) -> None:
     async with serving(tmp_path / "home", "--upstream", "demo") as program:
         program.log_file.unlink()
         await program.check_well()
@@ -206,7 +206,7 @@ async def test_a_deleted_log_is_made_anew(tmp_path: Path) -> None:
 
 @posix
 @pytest.mark.case("F43")
-async def test_nobody_listening_to_stdout_and_stderr_changes_nothing(
+async def test_closed_stdout_and_stderr_change_nothing(
     tmp_path: Path,
 ) -> None:
     reader, writer = os.pipe()
@@ -226,7 +226,7 @@ async def test_nobody_listening_to_stdout_and_stderr_changes_nothing(
 @posix
 @pytest.mark.case("F43")
 @pytest.mark.parametrize("lost", [">&-", "2>&-", ">/dev/full", "2>/dev/full"])
-async def test_a_daemon_starts_although_nothing_can_be_printed(
+async def test_start_without_stdout_and_stderr(
     clean_environment: Path, lost: str
 ) -> None:
     if "full" in lost and not Path("/dev/full").exists():
@@ -263,7 +263,7 @@ HOSTILE = (
 
 
 @pytest.mark.case("B60")
-async def test_no_file_of_the_working_folder_redirects_anything(
+async def test_working_folder_files_redirect_nothing(
     tmp_path: Path, fake: FakeUpstream
 ) -> None:
     repository = tmp_path / "repository"
@@ -289,7 +289,7 @@ async def test_no_file_of_the_working_folder_redirects_anything(
 
 
 @pytest.mark.case("B61")
-def test_no_code_of_the_working_folder_is_run(
+def test_working_folder_code_is_not_run(
     tmp_path: Path, clean_environment: Path
 ) -> None:
     program = Path(sys.executable).with_name("byok")
@@ -319,7 +319,7 @@ def test_no_code_of_the_working_folder_is_run(
 
 
 @pytest.mark.case("B96")
-async def test_a_key_in_a_message_goes_up_and_into_no_log(
+async def test_key_in_a_message_is_sent_and_not_logged(
     tmp_path: Path, fake: FakeUpstream
 ) -> None:
     configure(tmp_path / "home", fake.url)
@@ -341,7 +341,7 @@ LOCALES = (
 
 
 @pytest.mark.case("B107")
-async def test_no_locale_changes_a_byte(tmp_path: Path, fake: FakeUpstream) -> None:
+async def test_locale_changes_no_byte(tmp_path: Path, fake: FakeUpstream) -> None:
     said = "né \U0001f600 検索 \u2028"
     fake.play(answer(said))
 
@@ -384,7 +384,7 @@ async def test_proxy_variables_of_the_environment_are_ignored(
 @posix
 @pytest.mark.case("B104")
 @pytest.mark.parametrize("place", ["/proc/byok", "/sys/byok", "/dev/null/byok"])
-def test_a_home_that_cannot_be_made_is_a_message(place: str) -> None:
+def test_byok_home_that_cannot_be_made_is_a_message(place: str) -> None:
     done = run_byok("serve", "--upstream", "demo", env={"BYOK_HOME": place})
     assert (done.returncode in (1, 78), done.stdout) == (True, "")
     assert place in done.stderr
@@ -394,7 +394,7 @@ def test_a_home_that_cannot_be_made_is_a_message(place: str) -> None:
 @posix
 @pytest.mark.case("B104")
 @pytest.mark.parametrize("home", [None, "/", "/no/such/folder"])
-def test_an_odd_home_of_the_user_is_no_traceback(
+def test_home_folder_that_is_odd_is_no_traceback(
     home: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("BYOK_HOME")
@@ -410,7 +410,9 @@ def test_an_odd_home_of_the_user_is_no_traceback(
 @pytest.mark.parametrize(
     "kind", ["link", "empty", "huge", "folder", "another user's", "open"]
 )
-def test_an_odd_token_file_stops_the_start(clean_environment: Path, kind: str) -> None:
+def test_token_file_that_is_odd_stops_the_start(
+    clean_environment: Path, kind: str
+) -> None:
     token = clean_environment / "state" / "token"
     token.parent.mkdir(parents=True)
     words = "words-of-somebody-" * 3

@@ -257,14 +257,14 @@ def names(kept: Callable[[Run], bool]) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names(lambda how: how.serves))
-def test_a_command_that_serves_works_as_written(place: Place, name: str) -> None:
+def test_readme_command_that_serves_works_as_written(place: Place, name: str) -> None:
     with place.serving(written()[name]) as line:
         assert line.rstrip() == COMMANDS[name].says.replace(PORT, str(place.port))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names(lambda how: how.daemon and not how.alone))
-def test_a_command_beside_a_daemon_works_as_written(
+def test_readme_command_beside_a_daemon_works_as_written(
     common_place: Place, name: str
 ) -> None:
     works_as_written(common_place, name)
@@ -272,7 +272,7 @@ def test_a_command_beside_a_daemon_works_as_written(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names(lambda how: how.alone))
-def test_a_command_that_changes_the_daemon_works_as_written(
+def test_readme_command_that_changes_the_daemon_works_as_written(
     place: Place, name: str
 ) -> None:
     with place.serving("byok serve --upstream demo"):
@@ -281,7 +281,9 @@ def test_a_command_that_changes_the_daemon_works_as_written(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names(lambda how: not (how.daemon or how.serves)))
-def test_a_command_without_a_daemon_works_as_written(place: Place, name: str) -> None:
+def test_readme_command_without_a_daemon_works_as_written(
+    place: Place, name: str
+) -> None:
     works_as_written(place, name)
 
 
@@ -296,7 +298,7 @@ def works_as_written(place: Place, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_wheel_is_byokd_and_brings_what_byok_needs(place: Place) -> None:
+def test_wheel_is_byokd_and_installs_what_byok_needs(place: Place) -> None:
     python = place.clone / ".venv" / "bin" / "python"
     script = (
         "import importlib.metadata as m, byok, byok.config, pathlib\n"

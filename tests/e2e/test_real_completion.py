@@ -49,7 +49,7 @@ def chosen(url: str, way: str = "auto") -> dict[str, Any]:
     return {**settings(url), "completion": {"way": way, "max_tokens": MOST}}
 
 
-async def test_a_model_with_marks_fills_the_gap(infill: str) -> None:
+async def test_real_fim_model_fills_the_gap(infill: str) -> None:
     gap = {"input_prefix": HEAD, "input_suffix": TAIL}
     async with running(chosen(infill)) as editor:
         _, said = await direct(
@@ -64,7 +64,7 @@ async def test_a_model_with_marks_fills_the_gap(infill: str) -> None:
     assert found == alone
 
 
-async def test_a_raw_prompt_says_the_same(infill: str) -> None:
+async def test_real_fim_raw_prompt_gives_the_same(infill: str) -> None:
     gap = {"input_prefix": HEAD, "input_suffix": TAIL, "n_predict": 1}
     async with running(chosen(infill)) as editor:
         _, said = await direct(editor.http, infill, **gap)
@@ -75,7 +75,7 @@ async def test_a_raw_prompt_says_the_same(infill: str) -> None:
         assert await complete(editor, model="byok:fake:qwen2.5-coder") == found
 
 
-async def test_marks_in_the_code_are_only_text(infill: str) -> None:
+async def test_real_fim_tokens_in_the_code_are_only_text(infill: str) -> None:
     gap = {"input_suffix": "", "n_predict": 1}
     async with running(chosen(infill)) as editor:
         mark = "<|fim_middle|>"
@@ -85,7 +85,7 @@ async def test_marks_in_the_code_are_only_text(infill: str) -> None:
     assert said["tokens_evaluated"] > bare["tokens_evaluated"] + 1
 
 
-async def test_a_model_without_marks_is_asked_in_a_chat(
+async def test_real_model_without_fim_is_asked_in_a_chat(
     llama: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with running(chosen(llama)) as editor:
@@ -103,7 +103,7 @@ async def test_a_model_without_marks_is_asked_in_a_chat(
     assert "no completions from fake: refused with 501" in caplog.text
 
 
-async def test_a_sentence_of_the_chat_is_ended(llama: str) -> None:
+async def test_real_chat_input_completion_ends_the_sentence(llama: str) -> None:
     asked = {"prompt": "Hm, ", "suffix": " please do #A"}
     async with running(settings(llama)) as editor:
         reply = await editor.post("/chat-input-completion", asked)

@@ -86,7 +86,7 @@ async def passed(editor: Editor, mark: str, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mark", ANSWERS)
-async def test_an_editor_gets_the_models_answer(editor: Editor, mark: str) -> None:
+async def test_real_llama_answers_an_editor(editor: Editor, mark: str) -> None:
     text, calls = ANSWERS[mark]
     got = await editor.chat(f"please do {mark}", tool_definitions=OFFERED)
     found = [(u["tool_name"], json.loads(u["input_json"])) for u in got.tool_uses]
@@ -95,16 +95,14 @@ async def test_an_editor_gets_the_models_answer(editor: Editor, mark: str) -> No
     assert len({u["tool_use_id"] for u in got.tool_uses}) == len(calls)
 
 
-async def test_thoughts_are_kept_apart(editor: Editor) -> None:
+async def test_real_llama_thinking_is_kept_apart(editor: Editor) -> None:
     got = await editor.chat("please do #F", tool_definitions=OFFERED)
     (thought,) = [n["thinking"] for n in got.nodes if n["type"] == 8]
     assert "Hm, easy." in thought["summary"]
 
 
 @pytest.mark.parametrize("mark", ["#A", "#B", "#C", "#D"])
-async def test_an_openai_client_gets_the_models_answer(
-    editor: Editor, mark: str
-) -> None:
+async def test_real_llama_answers_an_openai_client(editor: Editor, mark: str) -> None:
     text, calls = ANSWERS[mark]
     choice = await passed(editor, mark)
     functions = [c["function"] for c in choice["message"].get("tool_calls") or ()]
@@ -113,7 +111,9 @@ async def test_an_openai_client_gets_the_models_answer(
     assert choice["finish_reason"] == ("tool_calls" if calls else "stop")
 
 
-async def test_the_stream_of_an_openai_client_is_passed_on(editor: Editor) -> None:
+async def test_real_llama_stream_is_forwarded_to_an_openai_client(
+    editor: Editor,
+) -> None:
     got = await editor.post("/v1/chat/completions", question("#A", stream=True))
     events = got.raw.decode().strip().split("\n\n")
     assert events[-1] == "data: [DONE]"
@@ -123,7 +123,9 @@ async def test_the_stream_of_an_openai_client_is_passed_on(editor: Editor) -> No
 
 
 @pytest.mark.parametrize("most", [20, 25, 30, 35, 40, 45])
-async def test_a_call_that_hits_the_limit_is_not_run(llama: str, most: int) -> None:
+async def test_real_llama_tool_call_that_hits_the_limit_is_not_run(
+    llama: str, most: int
+) -> None:
     async with running(settings(llama, max_tokens=most)) as editor:
         got = await editor.chat("please do #D", tool_definitions=OFFERED)
         choice = await passed(editor, "#D", max_tokens=most)
@@ -135,7 +137,7 @@ async def test_a_call_that_hits_the_limit_is_not_run(llama: str, most: int) -> N
         assert "[byok] The model's call of write_file was incomplete" in got.text
 
 
-async def test_the_result_of_a_tool_is_answered(editor: Editor) -> None:
+async def test_real_llama_answers_a_tool_result(editor: Editor) -> None:
     got = await editor.chat(
         "",
         tool_definitions=OFFERED,
@@ -145,7 +147,7 @@ async def test_the_result_of_a_tool_is_answered(editor: Editor) -> None:
     assert (got.text, got.last["stop_reason"]) == (GREETING, 1)
 
 
-async def test_its_error_is_told_in_its_words(editor: Editor) -> None:
+async def test_real_llama_error_is_reported_in_its_words(editor: Editor) -> None:
     long = {"message": "word " * 20_000}
     got = await editor.post("/chat", long)
     assert (got.status, got.json["error"]["code"]) == (422, "context_length")
@@ -155,7 +157,7 @@ async def test_its_error_is_told_in_its_words(editor: Editor) -> None:
     assert "embedding" in refused.json["error"]["message"]
 
 
-async def test_its_models_are_listed(editor: Editor) -> None:
+async def test_real_llama_models_are_listed(editor: Editor) -> None:
     headers = {"Authorization": f"Bearer {editor.token}"}
     url = f"{editor.daemon.url}/v1/models"
     async with editor.http.get(url, headers=headers) as response:
@@ -170,7 +172,7 @@ async def busy(editor: Editor, llama: str) -> bool:
 
 
 @pytest.mark.parametrize("path", ["/chat-stream", "/v1/chat/completions"])
-async def test_leaving_stops_the_model(llama: str, path: str) -> None:
+async def test_real_llama_stops_when_the_client_leaves(llama: str, path: str) -> None:
     endless = {"ignore_eos": True, "max_tokens": 3000}
     body = {"message": "Go on.", **question("", stream=True), **endless}
     async with running(settings(llama, extra_body=endless)) as editor:
@@ -195,12 +197,12 @@ EDIT = {
 }
 
 
-async def test_a_selection_is_rewritten(editor: Editor) -> None:
+async def test_real_llama_rewrites_a_selection(editor: Editor) -> None:
     got = await editor.post("/edit", EDIT)
     assert (got.status, got.json["text"]) == (200, f"{GREETING}\n")
 
 
-async def test_lines_are_replaced_while_the_model_writes(editor: Editor) -> None:
+async def test_real_llama_instruction_stream_replaces_lines(editor: Editor) -> None:
     got = await editor.post("/instruction-stream", EDIT)
     first, *rest = got.lines
     assert (first["replacement_start_line"], first["replacement_end_line"]) == (2, 2)
@@ -209,7 +211,7 @@ async def test_lines_are_replaced_while_the_model_writes(editor: Editor) -> None
     assert len(rest) > 1  # as the words come, not all at the end
 
 
-async def test_a_conversation_gets_a_title(editor: Editor) -> None:
+async def test_real_llama_writes_a_conversation_title(editor: Editor) -> None:
     said = [exchange("Hello.", "Hi.")]
     body = {"chat_history": said, "message": "please do #A"}
     got = await editor.post("/generate-conversation-title", body)
@@ -217,9 +219,7 @@ async def test_a_conversation_gets_a_title(editor: Editor) -> None:
     assert line["title"] == line["text"] == GREETING.rstrip(".")
 
 
-async def test_a_commit_message_is_what_the_model_says(
-    editor: Editor, llama: str
-) -> None:
+async def test_real_llama_writes_a_commit_message(editor: Editor, llama: str) -> None:
     body = {"diff": "diff --git a/notes b/notes\n+please do #A"}
     asked = commit_message.decode(body, Defaults(), lambda kind: None).chat
     messages = [
@@ -239,7 +239,7 @@ async def test_a_commit_message_is_what_the_model_says(
 
 
 @pytest.mark.parametrize("kind", ["llamacpp", "openai_compatible"])
-async def test_a_conversation_larger_than_its_window_is_answered(
+async def test_real_llama_answers_a_conversation_larger_than_its_window(
     llama: str, kind: str
 ) -> None:
     """The server tells the window if it is asked, else by the fields of a refusal."""
@@ -260,7 +260,7 @@ async def test_a_conversation_larger_than_its_window_is_answered(
             assert "[byok]" not in got.text
 
 
-async def test_it_tells_the_window_of_its_model(llama: str) -> None:
+async def test_real_llama_reports_its_context_window(llama: str) -> None:
     loaded = load_settings(find_paths().config, settings(llama))
     transports = Transports()
     spec = make_spec("fake", loaded.upstreams["fake"], loaded)

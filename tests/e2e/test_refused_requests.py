@@ -116,7 +116,7 @@ TOOL_SHOT = {
         ),
     ],
 )
-async def test_a_turn_goes_on_where_a_model_lacks_something(
+async def test_remedy_continues_a_turn_where_a_model_lacks_something(
     lacks: str, body: dict[str, Any], told: str
 ) -> None:
     async with (
@@ -130,7 +130,7 @@ async def test_a_turn_goes_on_where_a_model_lacks_something(
     assert not any("[byok]" in node.get("content", "") for node in first.nodes)
 
 
-async def test_a_silent_job_hears_nothing_of_it() -> None:
+async def test_remedy_notice_is_not_sent_to_a_silent_job() -> None:
     async with (
         Limited("pictures") as upstream,
         running(settings_for(upstream.url)) as editor,
@@ -139,7 +139,7 @@ async def test_a_silent_job_hears_nothing_of_it() -> None:
     assert first.text == "Fine."
 
 
-async def test_a_call_is_read_by_the_schema_that_the_client_sent() -> None:
+async def test_remedy_keeps_the_schema_of_the_client_for_tool_call_repair() -> None:
     """What was sent to the upstream instead has no say in what its answer means."""
     schema = {
         "type": "object",

@@ -100,14 +100,14 @@ def grade(compare: ModuleType, capsys: pytest.CaptureFixture[str]) -> Grade:
     return run
 
 
-async def test_every_recorded_stream_is_exact(
+async def test_replay_of_every_recorded_stream_is_exact(
     replay_editor: Editor, replay: str, grade: Grade
 ) -> None:
     await grade(replay_editor, replay=replay)
 
 
 @pytest.mark.parametrize("some", in_parts((*TRANSPARENT, *REPAIRED)), ids=" ".join)
-async def test_transparent_and_repairable_faults_change_nothing(
+async def test_replay_with_transparent_and_repairable_faults_is_unchanged(
     replay_editor: Editor,
     grade: Grade,
     chosen: Callable[[str], str],
@@ -118,7 +118,7 @@ async def test_transparent_and_repairable_faults_change_nothing(
 
 
 @pytest.mark.parametrize("some", in_parts((*BROKEN, *DROPPED)), ids=" ".join)
-async def test_broken_streams_end_honestly(
+async def test_replay_of_broken_streams_ends_with_an_error(
     hasty_editor: Editor,
     grade: Grade,
     chosen: Callable[[str], str],
@@ -146,7 +146,7 @@ def items_with_tools(shared: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("fault", DROPPED)
-async def test_cut_arguments_never_become_a_call(
+async def test_replay_of_truncated_arguments_gives_no_tool_call(
     replay_editor: Editor, shared: Path, fault: str
 ) -> None:
     items = items_with_tools(shared)
@@ -156,7 +156,7 @@ async def test_cut_arguments_never_become_a_call(
         assert reply.tool_uses == [], item["id"]
 
 
-async def test_doubled_arguments_are_read_once(
+async def test_replay_of_doubled_arguments_gives_them_once(
     replay_editor: Editor, shared: Path
 ) -> None:
     async def calls(model: str) -> list[tuple[str, Any]]:
@@ -168,9 +168,7 @@ async def test_doubled_arguments_are_read_once(
         assert await calls(f"{model}@argdouble") == await calls(model), item["id"]
 
 
-async def test_the_sdk_reads_a_recorded_answer(
-    replay_editor: Editor, shared: Path
-) -> None:
+async def test_replay_is_read_by_the_sdk(replay_editor: Editor, shared: Path) -> None:
     rows = (row for row in recorded(shared, "chat_stream") if row["expected"])
     item = next(row for row in rows if not row["expected"]["tool_calls"])
     settings = {

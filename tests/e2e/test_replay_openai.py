@@ -102,7 +102,7 @@ async def of_all(
     return await asyncio.gather(*(one(item) for item in items))
 
 
-async def test_the_client_reads_the_same_through_byok(
+async def test_replay_is_the_same_for_an_openai_client_through_byok(
     replay_editor: Editor, replay: str, shared: Path
 ) -> None:
     items = of_each_provider(recorded(shared, "chat_stream"), 15)
@@ -127,7 +127,7 @@ async def test_the_client_reads_the_same_through_byok(
     assert seen["with calls"] > 25
 
 
-async def test_the_bytes_are_the_same(
+async def test_replay_bytes_are_the_same_through_byok(
     replay_editor: Editor, replay: str, shared: Path
 ) -> None:
     streams = recorded(shared, "chat_stream")

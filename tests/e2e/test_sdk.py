@@ -28,7 +28,7 @@ async def test_line_separators_in_the_answer_reach_the_sdk(
     assert reply == "one\u2028two\u2029three\u0085four é😀"
 
 
-async def test_an_upstream_that_is_down_ends_in_one_readable_line(
+async def test_sdk_shows_an_upstream_that_is_down_in_one_readable_line(
     fake: FakeUpstream,
 ) -> None:
     async with running(settings_for("http://127.0.0.1:9/v1")) as editor:

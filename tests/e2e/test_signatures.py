@@ -65,7 +65,7 @@ KEY = {"BYOK_KEY_GEMINI": "k"}
 
 
 @pytest.mark.parametrize("parallel", [1, 2])
-async def test_an_agent_on_gemini_3_gets_to_its_end(
+async def test_signatures_let_an_agent_on_gemini_3_finish(
     signed: SignedUpstream, parallel: int
 ) -> None:
     signed.calls, signed.steps = parallel, 3 * parallel

@@ -16,7 +16,7 @@ MANY = 2000
 
 @pytest.mark.slow
 @pytest.mark.case("B89")
-async def test_no_conversation_is_refused_and_none_loses_a_word() -> None:
+async def test_strict_upstream_refuses_no_conversation_and_none_loses_a_word() -> None:
     loop = asyncio.get_running_loop()
     async with StrictUpstream() as strict:
         section = {"type": "openai", "base_url": strict.url, "timeout": 5}

@@ -45,7 +45,7 @@ async def ask(fake: FakeUpstream, path: str, **body: Any) -> Any:
         return await editor.post(path, {**BODIES[path], **body})
 
 
-async def test_streams_are_streamed_without_their_fence(fake: FakeUpstream) -> None:
+async def test_text_streams_have_no_code_fence(fake: FakeUpstream) -> None:
     fake.play(answer("```", "\nOne", " two", "\n``", "`\n"))
     for path in ("/generate-commit-message-stream", *REPLACING):
         reply = await ask(fake, path)
@@ -55,7 +55,9 @@ async def test_streams_are_streamed_without_their_fence(fake: FakeUpstream) -> N
         assert not any("`" in line["text"] for line in reply.lines)
 
 
-async def test_the_first_words_leave_before_the_last_came(fake: FakeUpstream) -> None:
+async def test_text_streams_send_the_first_words_before_the_last(
+    fake: FakeUpstream,
+) -> None:
     fake.play(Script([delta(content="one = 2;")], end="hang"))
     async with running(settings_for(fake.url)) as editor:
         response = await asyncio.wait_for(
@@ -72,7 +74,7 @@ async def test_the_first_words_leave_before_the_last_came(fake: FakeUpstream) ->
     assert json.loads(lines[1])["replacement_text"] == "one = 2;"
 
 
-async def test_objects_have_their_shapes(fake: FakeUpstream) -> None:
+async def test_text_objects_have_their_shapes(fake: FakeUpstream) -> None:
     fake.play(answer("```py\nnew", "\n```"))
     assert (await ask(fake, "/edit")).json == {
         "text": "new\n",
@@ -108,7 +110,7 @@ async def test_a_failure_before_any_text_is_a_lasting_error(
 
 
 @pytest.mark.parametrize("script", [[delta(content="x"), BROKE], [BROKE]])
-async def test_a_failure_leaves_a_file_as_it_was(
+async def test_text_endpoint_failure_leaves_a_file_unchanged(
     fake: FakeUpstream, script: list[bytes]
 ) -> None:
     fake.play(Script(script))
@@ -136,7 +138,7 @@ async def test_an_edit_that_breaks_off_is_an_error_and_no_half_text(
     "script",
     [[delta(content="half = 1;"), 0.1, BROKE], [delta(content="half = 1;"), 0.1]],
 )
-async def test_a_replacement_that_breaks_off_cannot_pass_for_a_whole_one(
+async def test_text_replacement_that_breaks_off_is_no_whole_one(
     fake: FakeUpstream, path: str, script: list[bytes | float]
 ) -> None:
     fake.play(Script(script))
@@ -156,7 +158,7 @@ async def test_a_replacement_that_breaks_off_cannot_pass_for_a_whole_one(
     assert set(last["error"]) == {"code", "message", "request_id"}
 
 
-async def test_a_commit_message_that_breaks_off_is_kept(fake: FakeUpstream) -> None:
+async def test_commit_message_that_breaks_off_is_kept(fake: FakeUpstream) -> None:
     fake.play(Script([delta(content="Fix x"), BROKE]))
     reply = await ask(fake, "/generate-commit-message-stream")
     assert (reply.status, reply.text) == (200, "Fix x")
@@ -164,7 +166,7 @@ async def test_a_commit_message_that_breaks_off_is_kept(fake: FakeUpstream) -> N
     assert "broke" in reply.last["error"]["message"]
 
 
-async def test_a_prompt_is_never_lost(fake: FakeUpstream) -> None:
+async def test_prompt_enhancer_never_loses_a_prompt(fake: FakeUpstream) -> None:
     fake.play(Script([b"no"], 401))
     reply = await ask(fake, "/prompt-enhancer")
     assert (reply.status, reply.text) == (200, "mine")
@@ -182,7 +184,7 @@ async def test_a_prompt_is_never_lost(fake: FakeUpstream) -> None:
         pytest.param(answer(" \n"), id="nothing said"),
     ],
 )
-async def test_a_completion_that_fails_has_no_items(
+async def test_completion_that_fails_has_no_items(
     fake: FakeUpstream, path: str, script: Script | list[bytes]
 ) -> None:
     fake.play(script)
@@ -190,7 +192,7 @@ async def test_a_completion_that_fails_has_no_items(
     assert (reply.status, reply.json["completion_items"]) == (200, [])
 
 
-async def test_who_waits_for_no_suggestion_gets_none(fake: FakeUpstream) -> None:
+async def test_next_edit_that_nobody_waits_for_is_empty(fake: FakeUpstream) -> None:
     fake.play(answer("NONE"))
     reply = await ask(fake, "/next-edit-stream")
     assert (reply.status, reply.raw) == (200, b"")
@@ -199,7 +201,7 @@ async def test_who_waits_for_no_suggestion_gets_none(fake: FakeUpstream) -> None
     assert (places.status, places.json["candidate_locations"]) == (200, [])
 
 
-async def test_lines_of_a_cut_file_are_counted_in_what_was_uploaded(
+async def test_instruction_lines_of_a_cut_file_are_counted_in_the_upload(
     fake: FakeUpstream,
 ) -> None:
     file = "".join(f"line {n}\n" for n in range(1, 9))
@@ -217,7 +219,7 @@ async def test_lines_of_a_cut_file_are_counted_in_what_was_uploaded(
     assert known.lines[0]["replacement_old_text"] == "line 6\r\n"
 
 
-async def test_the_demo_writes_nothing_into_the_users_code() -> None:
+async def test_demo_writes_nothing_into_the_users_code() -> None:
     async with running(upstream="demo") as editor:
         for path in ("/edit", *REPLACING):
             reply = await editor.post(path, BODIES[path])
@@ -231,7 +233,7 @@ async def test_the_demo_writes_nothing_into_the_users_code() -> None:
 RESTLESS = Timing(beat=0.02, head_after=0.01, grace=0.1, last_words=0.2)
 
 
-async def test_silence_is_filled_where_the_shape_has_room(fake: FakeUpstream) -> None:
+async def test_heartbeats_are_sent_where_the_shape_has_room(fake: FakeUpstream) -> None:
     fake.play(Script([0.2, *answer("EDIT: x\nnew")]))
     async with running(settings_for(fake.url), timing=RESTLESS) as editor:
         changed = await editor.post("/instruction-stream", EDIT)
@@ -242,7 +244,9 @@ async def test_silence_is_filled_where_the_shape_has_room(fake: FakeUpstream) ->
     assert [list(line)[-1] for line in edits.lines] == ["next_edit"]
 
 
-async def test_after_the_head_a_failure_is_a_last_line(fake: FakeUpstream) -> None:
+async def test_text_stream_failure_after_the_head_is_a_last_line(
+    fake: FakeUpstream,
+) -> None:
     fake.play(Script([0.1, BROKE]))
     async with running(settings_for(fake.url), timing=RESTLESS) as editor:
         changed = await editor.post("/instruction-stream", EDIT)
@@ -254,7 +258,7 @@ async def test_after_the_head_a_failure_is_a_last_line(fake: FakeUpstream) -> No
 
 
 @pytest.mark.parametrize("path", BODIES)
-async def test_the_upstream_is_let_go_when_the_client_leaves(
+async def test_text_endpoint_disconnect_releases_the_upstream(
     fake: FakeUpstream, path: str
 ) -> None:
     fake.play(Script([delta(content="One")], end="hang"))
@@ -329,7 +333,7 @@ FIELDS = [
         case_param("\ud800'; DROP TABLE x;--\x00", id="B49-hostile"),
     ],
 )
-async def test_no_field_of_any_kind_is_a_fault(
+async def test_text_endpoints_accept_any_json_in_any_field(
     fake: FakeUpstream, path: str, odd: Any
 ) -> None:
     fake.play(answer("EDIT: x\n1"))

@@ -38,7 +38,7 @@ def test_of_a_line_that_is_too_long_only_that_is_told(step: int) -> None:
     assert found == [b"1234", None, b"56"]
 
 
-def test_a_request_and_a_notification_are_read() -> None:
+def test_mcp_lines_of_a_request_and_a_notification() -> None:
     request, error = decode(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
     assert isinstance(request, JSONRPCRequest)
     assert error is None
@@ -82,7 +82,7 @@ def test_a_bad_line_is_answered_with_its_error(
 
 
 @pytest.mark.parametrize("line", [b"", b" \r", b'{"id":1,"result":5}'])
-def test_what_needs_no_answer_gets_none(line: bytes) -> None:
+def test_mcp_lines_that_need_no_answer_get_none(line: bytes) -> None:
     assert decode(line) == (None, None)
 
 

@@ -73,7 +73,7 @@ class Exchange:
         self.say(method="notifications/initialized")
 
 
-async def test_the_tool_is_listed_and_answers() -> None:
+async def test_mcp_server_lists_the_tool_and_answers() -> None:
     async with Exchange() as client:
         await client.hello()
         told = await client.asked(1, "tools/list")
@@ -86,9 +86,7 @@ async def test_the_tool_is_listed_and_answers() -> None:
 
 
 @pytest.mark.case("B82")
-async def test_whatever_is_wrong_gets_an_error_and_the_next_request_its_answer() -> (
-    None
-):
+async def test_mcp_server_answers_an_error_and_then_the_next_request() -> None:
     async with Exchange() as client:
         await client.hello()
         told = await client.asked(1, "nope/nope")
@@ -105,7 +103,7 @@ async def test_whatever_is_wrong_gets_an_error_and_the_next_request_its_answer()
         assert "result" in await client.asked("5", "ping")
 
 
-async def test_a_request_before_the_greeting_is_refused() -> None:
+async def test_mcp_server_refuses_a_request_before_initialize() -> None:
     async with Exchange() as client:
         assert "error" in await client.asked(1, "tools/list")
         await client.hello()
@@ -113,7 +111,7 @@ async def test_a_request_before_the_greeting_is_refused() -> None:
 
 
 @pytest.mark.case("B83")
-def test_what_hangs_does_not_keep_the_process_nor_its_children() -> None:
+def test_mcp_server_ends_in_spite_of_what_hangs() -> None:
     script = (
         "import time\n"
         "from byok.index.types import ParseJob\n"

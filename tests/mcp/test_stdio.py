@@ -63,7 +63,7 @@ async def connected() -> AsyncIterator[tuple[Client, Incoming, Outgoing]]:
         client.close()
 
 
-async def test_messages_go_in_and_out() -> None:
+async def test_mcp_stdio_messages_go_in_and_out() -> None:
     async with connected() as (client, incoming, outgoing):
         client.send(PING % 1 + (PING % 2)[:9])
         first = await incoming.receive()
@@ -79,7 +79,7 @@ async def test_messages_go_in_and_out() -> None:
         assert await client.received() == told
 
 
-async def test_a_bad_line_is_answered_and_the_next_is_read() -> None:
+async def test_mcp_stdio_bad_line_is_answered_and_the_next_is_read() -> None:
     async with connected() as (client, incoming, _):
         client.send(b"nonsense\n" + PING % 3)
         told = await client.received()
@@ -92,7 +92,7 @@ async def test_a_bad_line_is_answered_and_the_next_is_read() -> None:
 
 
 @pytest.mark.case("B83")
-async def test_the_end_of_input_is_the_end_even_within_a_message() -> None:
+async def test_mcp_stdio_end_of_input_ends_even_within_a_message() -> None:
     async with connected() as (client, incoming, _):
         client.send(PING % 1 + b'{"half')
         client.shut(client.write_end)
@@ -101,7 +101,7 @@ async def test_the_end_of_input_is_the_end_even_within_a_message() -> None:
 
 
 @pytest.mark.case("B83")
-async def test_a_client_that_does_not_read_any_more_is_the_end() -> None:
+async def test_mcp_stdio_client_that_stops_reading_ends_it() -> None:
     async with connected() as (client, incoming, outgoing):
         client.shut(client.read_end)
         reply = JSONRPCResponse(jsonrpc="2.0", id=1, result={})
@@ -110,7 +110,7 @@ async def test_a_client_that_does_not_read_any_more_is_the_end() -> None:
         assert client.ended
 
 
-def test_what_is_printed_does_not_reach_the_client_nor_what_reads_its_input() -> None:
+def test_mcp_stdio_is_kept_from_prints_and_reads_of_other_code() -> None:
     script = (
         "import os, sys, subprocess\n"
         "from byok.mcp.stdio import take_over\n"

@@ -34,7 +34,7 @@ def test_the_tool_tells_an_agent_how_to_ask() -> None:
         assert word in (TOOL.description or "")
 
 
-async def test_the_answer_is_the_text_alone() -> None:
+async def test_mcp_tool_answer_is_the_text_alone() -> None:
     asks = Asks("Path: a.py\n")
     result = await call(asks, NAME, {"information_request": "where"})
     assert (text_of(result), result.is_error) == ("Path: a.py\n", False)
@@ -57,7 +57,7 @@ async def test_the_answer_is_the_text_alone() -> None:
     ids=lambda value: repr(value)[:50],
 )
 @pytest.mark.case("B84")
-async def test_wrong_arguments_are_a_result_that_says_what_is_wrong(
+async def test_mcp_tool_wrong_arguments_are_a_result_that_says_so(
     arguments: dict[str, Any] | None, word: str
 ) -> None:
     asks = Asks("")
@@ -82,7 +82,7 @@ async def test_another_tool_is_unknown() -> None:
     ],
     ids=repr,
 )
-async def test_what_goes_wrong_is_a_result_too(error: Exception, words: str) -> None:
+async def test_mcp_tool_failure_is_a_result_too(error: Exception, words: str) -> None:
     result = await call(Asks(error), NAME, {"information_request": "a"})
     assert result.is_error
     assert words in text_of(result)

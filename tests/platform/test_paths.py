@@ -53,7 +53,9 @@ def test_a_relative_byok_home_is_refused(home: str) -> None:
 
 
 @pytest.mark.parametrize("environ", [{}, {"BYOK_HOME": ""}])
-def test_without_byok_home_the_system_decides(environ: dict[str, str]) -> None:
+def test_paths_without_byok_home_are_those_of_the_system(
+    environ: dict[str, str],
+) -> None:
     paths = find_paths(environ)
     assert all(
         "byok" in folder.parts and folder.is_absolute()
@@ -62,7 +64,7 @@ def test_without_byok_home_the_system_decides(environ: dict[str, str]) -> None:
 
 
 @needs_modes
-def test_a_private_file_and_its_folder_are_the_owners_only(tmp_path: Path) -> None:
+def test_private_file_and_its_folder_are_the_owners_only(tmp_path: Path) -> None:
     path = tmp_path / "state" / "token"
     before = os.umask(0)
     try:
@@ -74,7 +76,7 @@ def test_a_private_file_and_its_folder_are_the_owners_only(tmp_path: Path) -> No
 
 
 @needs_modes
-def test_writing_replaces_a_file_that_was_open_to_others(tmp_path: Path) -> None:
+def test_private_write_replaces_a_file_that_was_open_to_others(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("old and long")
     path.chmod(0o666)
@@ -83,7 +85,7 @@ def test_writing_replaces_a_file_that_was_open_to_others(tmp_path: Path) -> None
     assert mode(path) == 0o600
 
 
-def test_writing_replaces_a_link_and_not_its_target(tmp_path: Path) -> None:
+def test_private_write_replaces_a_symlink_and_not_its_target(tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_text("kept")
     link.symlink_to(target)
@@ -92,7 +94,7 @@ def test_writing_replaces_a_link_and_not_its_target(tmp_path: Path) -> None:
     assert not link.is_symlink()
 
 
-def test_a_failed_write_leaves_the_old_content_and_nothing_else(tmp_path: Path) -> None:
+def test_private_write_that_fails_keeps_the_old_content(tmp_path: Path) -> None:
     path = tmp_path / "token"
     write_private(path, "old")
     with pytest.raises(UnicodeEncodeError):
@@ -101,7 +103,7 @@ def test_a_failed_write_leaves_the_old_content_and_nothing_else(tmp_path: Path) 
     assert list(tmp_path.glob(".token*")) == []
 
 
-def test_what_a_killed_write_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
+def test_private_write_leftovers_are_removed_and_nothing_else(tmp_path: Path) -> None:
     left, link = ".models.json.k3j2_abc", ".models.json.linked00"
     others = {"models.json", ".other.json.k3j2_abc", ".models.json.bak", link}
     for name in (left, *others - {link}):
@@ -111,7 +113,7 @@ def test_what_a_killed_write_left_is_swept_and_nothing_else(tmp_path: Path) -> N
     assert {p.name for p in tmp_path.iterdir()} == others
 
 
-def test_the_next_write_sweeps_what_a_killed_one_left_long_ago(tmp_path: Path) -> None:
+def test_private_write_removes_old_leftovers_of_a_killed_one(tmp_path: Path) -> None:
     path = tmp_path / "token"
     old, busy = tmp_path / ".token.abcdefgh", tmp_path / ".token.ijklmnop"
     for file, age in ((old, 7200), (busy, 10)):
@@ -121,7 +123,7 @@ def test_the_next_write_sweeps_what_a_killed_one_left_long_ago(tmp_path: Path) -
     assert {p.name for p in tmp_path.iterdir()} == {"token", busy.name}
 
 
-def test_an_existing_folder_stays_as_it_is(tmp_path: Path) -> None:
+def test_private_folder_that_exists_is_unchanged(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     folder.mkdir(mode=0o755)
     folder.chmod(0o755)
@@ -131,7 +133,7 @@ def test_an_existing_folder_stays_as_it_is(tmp_path: Path) -> None:
 
 @needs_modes
 @pytest.mark.parametrize("bits", [0o640, 0o620, 0o604, 0o602, 0o610, 0o644], ids=oct)
-def test_a_file_open_to_others_is_refused_with_the_cure(
+def test_private_file_open_to_others_is_refused_with_a_hint(
     tmp_path: Path, bits: int
 ) -> None:
     path = tmp_path / "token"
@@ -142,7 +144,7 @@ def test_a_file_open_to_others_is_refused_with_the_cure(
     assert caught.value.hint == f"Run: chmod 600 '{path}'"
 
 
-def test_a_folder_or_a_link_is_no_secret_file(tmp_path: Path) -> None:
+def test_private_file_that_is_a_folder_or_symlink_is_refused(tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "link"
     write_private(target, "secret")
     link.symlink_to(target)
@@ -155,7 +157,7 @@ def test_a_folder_or_a_link_is_no_secret_file(tmp_path: Path) -> None:
     os.name == "nt" or os.geteuid() != 0, reason="only root can give a file away"
 )
 @pytest.mark.case("B103")
-def test_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
+def test_private_file_of_another_user_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "token"
     write_private(path, "secret")
     os.chown(path, 12345, -1)

@@ -20,7 +20,7 @@ def planted(folder: Path, name: str = "tool", mode: int = 0o755) -> Path:
 
 
 @pytest.mark.case("B53")
-def test_only_absolute_entries_of_the_path_count(
+def test_program_search_uses_only_absolute_path_entries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -30,7 +30,7 @@ def test_only_absolute_entries_of_the_path_count(
 
 
 @pytest.mark.case("B53")
-def test_the_current_folder_and_the_workspaces_do_not_count(
+def test_program_search_skips_the_current_folder_and_workspaces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, root, good = tmp_path / "here", tmp_path / "root", tmp_path / "good"
@@ -44,7 +44,7 @@ def test_the_current_folder_and_the_workspaces_do_not_count(
     assert find_program("tool", path=path, never=[root]) == str(good / "tool")
 
 
-def test_a_file_that_cannot_be_run_is_passed_over(tmp_path: Path) -> None:
+def test_program_search_skips_a_file_that_cannot_be_run(tmp_path: Path) -> None:
     planted(tmp_path / "a", mode=0o644)
     (tmp_path / "b" / "tool").mkdir(parents=True)
     path = os.pathsep.join([str(tmp_path / "a"), str(tmp_path / "b")])
@@ -52,7 +52,7 @@ def test_a_file_that_cannot_be_run_is_passed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.case("B115")
-def test_odd_entries_of_the_path_are_passed_over(tmp_path: Path) -> None:
+def test_program_search_skips_odd_path_entries(tmp_path: Path) -> None:
     good = planted(tmp_path / "good")
     file, loop, pipe = tmp_path / "file", tmp_path / "loop", tmp_path / "pipe"
     file.touch()
@@ -78,7 +78,7 @@ print(find_program("tool", path=sys.argv[1]))
 @pytest.mark.skipif(
     os.name == "nt" or os.geteuid() != 0, reason="only root can be somebody else"
 )
-def test_a_folder_of_somebody_else_in_the_path_is_passed_over(tmp_path: Path) -> None:
+def test_program_search_skips_a_folder_of_another_user(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -98,7 +98,7 @@ def test_a_folder_of_somebody_else_in_the_path_is_passed_over(tmp_path: Path) ->
 
 
 @pytest.mark.case("B115")
-def test_a_current_folder_that_is_gone_hinders_nothing(
+def test_program_search_works_without_a_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good, gone = planted(tmp_path / "good"), tmp_path / "gone"
@@ -109,7 +109,7 @@ def test_a_current_folder_that_is_gone_hinders_nothing(
 
 
 @pytest.mark.case("B52")
-def test_the_environment_holds_nothing_of_the_callers(
+def test_program_environment_has_nothing_of_the_callers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", "/x")
@@ -118,7 +118,7 @@ def test_the_environment_holds_nothing_of_the_callers(
     assert set(found) - {"SYSTEMROOT"} == {"PATH", "LANG", "EXTRA"}
 
 
-def test_killing_a_group_takes_the_children_too(tmp_path: Path) -> None:
+def test_process_group_is_killed_with_its_children(tmp_path: Path) -> None:
     pipe = subprocess.Popen(
         ["/bin/sh", "-c", "sleep 60 & wait"],
         stdout=subprocess.PIPE,
@@ -130,7 +130,7 @@ def test_killing_a_group_takes_the_children_too(tmp_path: Path) -> None:
     assert pipe.returncode != 0
 
 
-def test_killing_what_is_gone_is_no_error() -> None:
+def test_process_group_that_is_gone_is_no_error() -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""], start_new_session=True)
     gone.wait()
     kill_group(gone.pid)

@@ -9,7 +9,7 @@ import pytest
 from byok.platform.search_path import leave_out_working_folder, without_working_folder
 
 
-def test_the_working_folder_goes_under_each_of_its_names(
+def test_search_path_loses_the_working_folder_under_each_of_its_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, other = tmp_path / "here", tmp_path / "other"
@@ -20,7 +20,7 @@ def test_the_working_folder_goes_under_each_of_its_names(
     assert without_working_folder([*names, str(other)]) == [str(other)]
 
 
-def test_where_byok_itself_is_it_stays(
+def test_search_path_keeps_the_folder_of_byok_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -28,7 +28,7 @@ def test_where_byok_itself_is_it_stays(
     assert without_working_folder(path, own=str(tmp_path)) == path
 
 
-def test_pythons_own_folders_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_path_keeps_pythons_own_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     library = Path(os.__file__).parent
     for folder in (library, library / "json"):
         monkeypatch.chdir(folder)
@@ -36,7 +36,7 @@ def test_pythons_own_folders_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no folder goes while one is in it")
-def test_a_working_folder_that_is_gone_hides_nothing(
+def test_search_path_without_a_working_folder_is_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = tmp_path / "gone"
