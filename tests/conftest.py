@@ -19,8 +19,8 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-settings.register_profile("quick", settings.get_profile("byok"), max_examples=20)
 
+settings.load_profile("byok")
 _NUMBERS = itertools.count()
 _REAL_CONNECT = socket.socket.connect
 
@@ -31,12 +31,11 @@ def shared_folder() -> Path:
     return Path(os.environ.get("BYOK_SHARED", str(beside)))
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Choose how many examples are tried, and let programs be interrupted.
+def pytest_configure() -> None:
+    """Let the programs that tests start be interrupted.
 
-    A background job of a shell ignores SIGINT, and so would all that tests start.
+    A background job of a shell ignores SIGINT, and so would all that it starts.
     """
-    settings.load_profile("quick" if config.getoption("quick") else "byok")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -46,6 +45,8 @@ _SLOW = ("cli", "e2e", "mcp")
 _TESTS = Path(__file__).parent
 # What a test of a quick run may compute before it is named at the end, in seconds.
 _QUICK_SECONDS = 1.0
+_QUICK_EXAMPLES = 10
+_SETTINGS = "_hypothesis_internal_use_settings"  # there is no public name for it
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -78,6 +79,16 @@ def pytest_collection_modifyitems(
         slow = [item for item in items if item.get_closest_marker("slow")]
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if not item.get_closest_marker("slow")]
+        for item in items:
+            _try_fewer_examples(item)
+
+
+def _try_fewer_examples(item: pytest.Item) -> None:
+    """Limit what Hypothesis tries; a test's own number would win over a profile's."""
+    test = getattr(item, "obj", None)
+    own = getattr(test, _SETTINGS, None)
+    if isinstance(own, settings) and own.max_examples > _QUICK_EXAMPLES:
+        setattr(test, _SETTINGS, settings(own, max_examples=_QUICK_EXAMPLES))
 
 
 def pytest_collection_finish() -> None:

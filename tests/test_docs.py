@@ -73,6 +73,7 @@ def test_every_dependency_is_explained() -> None:
     assert [n for n in names if n not in text] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_a_document_names_only_what_exists(path: Path) -> None:
     assert unknown_names(path) == []

@@ -11,6 +11,7 @@ KILLS = int(os.environ.get("BYOK_KILLS", "0"))  # 200 take a minute or two
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
 
+@pytest.mark.slow
 @pytest.mark.case("F25")
 def test_crash_recovery_survives_a_dozen_kills(tmp_path: Path) -> None:
     assert run(tmp_path, 12, seed=os.getpid()).startswith("12 kills")

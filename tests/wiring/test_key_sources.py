@@ -34,6 +34,7 @@ def test_for_whom_a_key_is_looked_for() -> None:
     assert (wanted.named_env, wanted.command) == ("TEAM", ("pass", "x"))
 
 
+@pytest.mark.slow
 def test_key_sources_include_a_vault_that_is_made_later(paths: Paths) -> None:
     environ = {"BYOK_VAULT_PASSPHRASE": "open sesame"}
     ladder = make_ladder(paths, environ)

@@ -69,6 +69,7 @@ def test_tool_schemas_of_public_servers_suit_every_vendor(
     assert refused(vendor, offered) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vendor", MOST_TOOLS)
 def test_tool_count_stays_within_each_vendors_limit(vendor: str) -> None:
     everything = {
