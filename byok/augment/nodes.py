@@ -185,7 +185,7 @@ class _Reader:
             case RequestNode.TOOL_RESULT:
                 pass  # read separately: results precede the words of their exchange
             case RequestNode.IMAGE:
-                self._picture(read_image(mapping(node, "image_node")))
+                self._image(read_image(mapping(node, "image_node")))
             case RequestNode.FILE:
                 self._file(mapping(node, "file_node"))
             case RequestNode.HISTORY_SUMMARY:
@@ -219,7 +219,7 @@ class _Reader:
         if block:
             self._parts.append(TextPart(block))
 
-    def _picture(self, image: ImagePart | None) -> None:
+    def _image(self, image: ImagePart | None) -> None:
         if image is None:
             self._context("[an image that could not be read]")
         else:
@@ -230,7 +230,7 @@ class _Reader:
         data = text(payload, "file_data")
         media_type = text(payload, "format").lower() or data_url_type(data)
         if media_type.startswith("image/"):
-            self._picture(read_image({"image_data": data, "format": media_type}))
+            self._image(read_image({"image_data": data, "format": media_type}))
         else:
             self._context(blocks.file(data, media_type))
             self._asks = True

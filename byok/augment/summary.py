@@ -37,9 +37,9 @@ def render_summary(turn: UserTurn) -> UserTurn:
     extra = [beside] if turn.results else []
     shown = render(turn.summary, extra)
     text: tuple[Part, ...] = (TextPart(shown),) if shown.strip() else ()
-    pictures = [image for result in turn.results for image in result.images]
+    images = [image for result in turn.results for image in result.images]
     before = turn.before_summary
-    content = (*turn.content[:before], *text, *pictures, *turn.content[before:])
+    content = (*turn.content[:before], *text, *images, *turn.content[before:])
     return replace(turn, content=content, results=(), asks=True)
 
 

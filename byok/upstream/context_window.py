@@ -38,7 +38,7 @@ from byok.upstream.base import Forwarded, Upstream
 from byok.upstream.router import Destination
 from byok.upstream.summaries import Summarise
 from byok.window.compaction import LOW_WATER, plan
-from byok.window.estimate import has_pictures, weigh, weigh_said, weigh_tools
+from byok.window.estimate import has_images, weigh, weigh_said, weigh_tools
 from byok.window.limits import WindowLimits
 from byok.window.memory import Compaction, Compactions, digests
 from byok.window.shorten import less_context, without_context
@@ -259,7 +259,7 @@ def _run_for(messages: int, weight: int) -> Runner:
 
 def _is_what_is_weighed(chat: ChatRequest) -> bool:
     """Tell whether the upstream counts only the texts of the messages."""
-    return chat.fim is None and not has_pictures(chat.messages)
+    return chat.fim is None and not has_images(chat.messages)
 
 
 def _with_shorter_answer(

@@ -28,8 +28,8 @@ from dataclasses import dataclass, replace
 from byok.chat import Message, Part, Role, ToolResult
 from byok.truncate import fair_share, truncate_middle
 from byok.window.cutting import cut_points, newest_from, question_before, task_of
-from byok.window.estimate import Weigh, weigh_pictures
-from byok.window.shorten import LEVELS, shorten, without_pictures
+from byok.window.estimate import Weigh, weigh_images
+from byok.window.shorten import LEVELS, shorten, without_images
 from byok.window.summary_message import summary_message
 
 LOW_WATER = 0.6  # of the room
@@ -197,17 +197,17 @@ class _Draft:
         Its images are kept if they take at most half of that.
         """
         message, weight = self.messages[place], self.weights[place]
-        pictures = weigh_pictures(message)
-        if pictures > cap // 2:
+        images = weigh_images(message)
+        if images > cap // 2:
             message = replace(message, parts=tuple(map(_without, message.parts)))
-            weight, pictures = self.weigh(message), 0
-        share = max(cap - pictures, 0) / max(weight - pictures, 1)
+            weight, images = self.weigh(message), 0
+        share = max(cap - images, 0) / max(weight - images, 1)
         cut = (_cut(part, share) for part in message.parts)
         return replace(message, parts=tuple(cut)) if share < 1 else message
 
 
 def _without(part: Part) -> Part:
-    return without_pictures(part) if isinstance(part, ToolResult) else part
+    return without_images(part) if isinstance(part, ToolResult) else part
 
 
 def _cut(part: Part, share: float) -> Part:

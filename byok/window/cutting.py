@@ -9,8 +9,8 @@ from itertools import accumulate, pairwise
 
 from byok.chat import ImagePart, Message, Part, Role, TextPart
 from byok.truncate import fair_share, truncate_middle
-from byok.window.estimate import PICTURE
-from byok.window.shorten import NO_PICTURE
+from byok.window.estimate import IMAGE_WEIGHT
+from byok.window.shorten import NO_IMAGE
 from byok.window.summary_message import without_summary
 
 _NEWEST = 0.25  # share of the room for the newest messages
@@ -71,10 +71,10 @@ def task_of(
             )
     texts = [len(p.text) for p in parts if isinstance(p, TextPart)]
     cap = max(fair_share(texts, longest), 200)
-    pictures = sum(isinstance(p, ImagePart) for p in parts)
+    images = sum(isinstance(p, ImagePart) for p in parts)
     return tuple(
         TextPart(truncate_middle(p.text, cap))
         if isinstance(p, TextPart)
-        else (p if pictures * PICTURE <= longest else NO_PICTURE)
+        else (p if images * IMAGE_WEIGHT <= longest else NO_IMAGE)
         for p in parts
     )

@@ -18,7 +18,7 @@ from byok.chat import (
 )
 from byok.wire.json_body import write_json
 
-PICTURE = 5_000  # an image is about 1,400 tokens, whatever its size in bytes
+IMAGE_WEIGHT = 5_000  # an image is about 1,400 tokens, whatever its size in bytes
 _MESSAGE = 12  # what a chat template adds to a message
 _CALL = 24  # and to a call
 
@@ -46,20 +46,20 @@ def weigh_said(message: Message) -> int:
                 total += _bytes(text)
             case ToolResult(content=content):
                 total += _CALL + len(part.call_id) + _bytes(content)
-                total += weigh_pictures(message)
+                total += weigh_images(message)
             case ToolCall(arguments=arguments):
                 total += _CALL + len(part.id) + len(part.name) + _bytes(arguments)
             case ImagePart():
-                total += PICTURE
+                total += IMAGE_WEIGHT
             case ThinkingPart():
                 pass
     return total
 
 
-def weigh_pictures(message: Message) -> int:
+def weigh_images(message: Message) -> int:
     """Return the weight of the images in a message's tool results."""
     results = (part for part in message.parts if isinstance(part, ToolResult))
-    return PICTURE * sum(len(result.images) for result in results)
+    return IMAGE_WEIGHT * sum(len(result.images) for result in results)
 
 
 def weigh_tools(tools: Iterable[ToolDefinition]) -> int:
@@ -73,7 +73,7 @@ def weigh_tools(tools: Iterable[ToolDefinition]) -> int:
     )
 
 
-def has_pictures(messages: Iterable[Message]) -> bool:
+def has_images(messages: Iterable[Message]) -> bool:
     """Tell whether the messages contain any image."""
     return any(
         isinstance(part, ImagePart) or (isinstance(part, ToolResult) and part.images)

@@ -15,7 +15,7 @@ from byok.chat import (
 )
 from byok.truncate import keep_ends
 
-NO_PICTURE = TextPart("[a picture stood here; it was left out to save room]")
+NO_IMAGE = TextPart("[a picture stood here; it was left out to save room]")
 # Characters kept at both ends, in the order in which room is sought. The end of a
 # result may hold the id by which a client finds the whole of it.
 LEVELS = ((1500, 500), (100, 300))
@@ -35,19 +35,19 @@ def shorten(message: Message, head: int, tail: int) -> Message:
 
 def _shorter(part: Part, head: int, tail: int) -> Part:
     if isinstance(part, ImagePart):
-        return NO_PICTURE
+        return NO_IMAGE
     if isinstance(part, ToolResult):
-        part = without_pictures(part)
+        part = without_images(part)
         content = keep_ends(part.content, head, tail)
         return part if content is part.content else replace(part, content=content)
     return part
 
 
-def without_pictures(result: ToolResult) -> ToolResult:
+def without_images(result: ToolResult) -> ToolResult:
     """Return a result with a line of text instead of its images."""
     if not result.images:
         return result
-    content = f"{result.content}\n{NO_PICTURE.text}"
+    content = f"{result.content}\n{NO_IMAGE.text}"
     return replace(result, content=content, images=())
 
 

@@ -2,8 +2,8 @@
 
 from byok.chat import ChatRequest, Message, Part, Role, TextPart
 from byok.window.cutting import cut_points, is_question, newest_from, task_of
-from byok.window.estimate import PICTURE, weigh
-from byok.window.shorten import NO_PICTURE
+from byok.window.estimate import IMAGE_WEIGHT, weigh
+from byok.window.shorten import NO_IMAGE
 from byok.window.summary_message import summary_message
 from tests.fakes.histories import PNG, agent, step, user
 from tests.fakes.linear import check_linear
@@ -70,9 +70,9 @@ def test_a_task_is_the_last_question_word_for_word() -> None:
 
 def test_a_task_keeps_its_images_where_there_is_room() -> None:
     asked = Message(Role.USER, (TextPart("Like this:"), PNG))
-    assert task_of((asked, DONE), "", PICTURE) == asked.parts
-    bare = task_of((asked, DONE), "", PICTURE - 1)
-    assert bare == (TextPart("Like this:"), NO_PICTURE)
+    assert task_of((asked, DONE), "", IMAGE_WEIGHT) == asked.parts
+    bare = task_of((asked, DONE), "", IMAGE_WEIGHT - 1)
+    assert bare == (TextPart("Like this:"), NO_IMAGE)
 
 
 def test_a_task_includes_user_messages_that_came_with_results() -> None:

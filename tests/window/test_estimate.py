@@ -14,8 +14,8 @@ from byok.chat import (
     ToolResult,
 )
 from byok.window.estimate import (
-    PICTURE,
-    has_pictures,
+    IMAGE_WEIGHT,
+    has_images,
     weigh,
     weigh_said,
     weigh_tools,
@@ -54,17 +54,17 @@ def test_estimate_of_a_message_exceeds_its_parts() -> None:
 
 def test_estimate_of_an_image_does_not_depend_on_its_size() -> None:
     large = ImagePart("image/png", PNG.data * 1000)
-    assert weight(PNG) == weight(large) == PICTURE
-    assert has_pictures([user("a"), Message(Role.USER, (TextPart("b"), PNG))])
-    assert not has_pictures([user("a"), user("b")])
+    assert weight(PNG) == weight(large) == IMAGE_WEIGHT
+    assert has_images([user("a"), Message(Role.USER, (TextPart("b"), PNG))])
+    assert not has_images([user("a"), user("b")])
 
 
 def test_estimate_of_result_images_is_that_of_others() -> None:
     plain = ToolResult("i", "view", "ok")
     shown = ToolResult("i", "view", "ok", images=(PNG, PNG))
-    assert weight(shown) - weight(plain) == 2 * PICTURE
-    assert has_pictures([Message(Role.TOOL, (shown,))])
-    assert not has_pictures([Message(Role.TOOL, (plain,))])
+    assert weight(shown) - weight(plain) == 2 * IMAGE_WEIGHT
+    assert has_images([Message(Role.TOOL, (shown,))])
+    assert not has_images([Message(Role.TOOL, (plain,))])
 
 
 @pytest.mark.parametrize(

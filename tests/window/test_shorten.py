@@ -8,7 +8,7 @@ from byok.chat import ContextPart, Message, Role, TextPart, ToolCall, ToolResult
 from byok.truncate import LEFT_OUT
 from byok.window.shorten import (
     LEVELS,
-    NO_PICTURE,
+    NO_IMAGE,
     less_context,
     shorten,
     without_context,
@@ -38,12 +38,12 @@ def test_each_level_shortens_more_than_the_one_before() -> None:
 
 def test_old_images_are_replaced_by_a_line() -> None:
     message = Message(Role.USER, (TextPart("Look:"), PNG, PNG))
-    assert shorten(message, 9, 9).parts == (TextPart("Look:"), NO_PICTURE, NO_PICTURE)
+    assert shorten(message, 9, 9).parts == (TextPart("Look:"), NO_IMAGE, NO_IMAGE)
 
 
 def test_old_images_of_results_are_replaced_by_a_line() -> None:
     shown = ToolResult("c", "view", "Opened.", is_error=True, images=(PNG, PNG))
-    content = f"Opened.\n{NO_PICTURE.text}"
+    content = f"Opened.\n{NO_IMAGE.text}"
     cut = shorten(Message(Role.TOOL, (shown,)), *LEVELS[-1])
     assert cut.parts == (ToolResult("c", "view", content, is_error=True),)
 

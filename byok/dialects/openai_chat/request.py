@@ -23,7 +23,7 @@ from byok.chat import (
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.openai_chat.quirks import Quirks
 from byok.dialects.openai_chat.signatures import with_bypass_signature
-from byok.dialects.openai_chat.tool_results import move_pictures, result_text
+from byok.dialects.openai_chat.tool_results import move_images, result_text
 from byok.dialects.safe_names import Aliases, spell_name
 from byok.dialects.schemas.common import write_schema
 from byok.wire.json_body import write_json
@@ -82,7 +82,7 @@ def _messages(
     quirks: Quirks,
 ) -> Iterable[dict[str, Any]]:
     strict, previous = quirks.strict_roles, None
-    for message in move_pictures(messages):
+    for message in move_images(messages):
         if strict and message.role is Role.USER and previous is Role.TOOL:
             yield {"role": "assistant", "content": "Understood."}
         previous = message.role

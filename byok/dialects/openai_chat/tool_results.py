@@ -1,7 +1,7 @@
-"""Results of tools as Chat Completions takes them: one text each, pictures apart.
+"""Tool results in Chat Completions: one string each, images in a user message.
 
-A message of role `tool` holds one string that may not be empty. So an error is told in
-words, and pictures go into the user's message behind all results of the group.
+A message with the role `tool` holds one string, which may not be empty. So an error is
+marked by words, and images move into the user message after all results of the group.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,32 +13,32 @@ _ERROR_WORDS = ("error", "fail", "exception", "traceback", "fatal")
 
 
 def result_text(result: ToolResult) -> str:
-    """Write a result as one non-empty string that tells an error."""
+    """Return a result as one non-empty string that marks an error."""
     content = result.content if result.content.strip() else NO_OUTPUT
     if result.is_error and not content.lstrip().lower().startswith(_ERROR_WORDS):
         return f"ERROR: {content}"
     return content
 
 
-def move_pictures(messages: Iterable[Message]) -> Iterator[Message]:
-    """Put the pictures of results into the user's message that follows them.
+def move_images(messages: Iterable[Message]) -> Iterator[Message]:
+    """Move the images of results into the user message that follows them.
 
-    Where no such message follows, one with the pictures alone is added.
+    If none follows, a user message with the images alone is inserted.
     """
-    pictures: list[Part] = []
+    images: list[Part] = []
     for message in messages:
         if message.role is Role.TOOL:
             for part in message.parts:
-                pictures += _with_captions(part) if isinstance(part, ToolResult) else ()
-        elif pictures and message.role is Role.USER:
-            message = Message(Role.USER, (*pictures, *message.parts))
-            pictures = []
-        elif pictures:
-            yield Message(Role.USER, tuple(pictures))
-            pictures = []
+                images += _with_captions(part) if isinstance(part, ToolResult) else ()
+        elif images and message.role is Role.USER:
+            message = Message(Role.USER, (*images, *message.parts))
+            images = []
+        elif images:
+            yield Message(Role.USER, tuple(images))
+            images = []
         yield message
-    if pictures:
-        yield Message(Role.USER, tuple(pictures))
+    if images:
+        yield Message(Role.USER, tuple(images))
 
 
 def _with_captions(result: ToolResult) -> Iterator[TextPart | ImagePart]:

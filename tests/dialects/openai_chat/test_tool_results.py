@@ -3,7 +3,7 @@
 import pytest
 
 from byok.chat import Message, Part, Role, TextPart, ToolCall, ToolResult
-from byok.dialects.openai_chat.tool_results import move_pictures, result_text
+from byok.dialects.openai_chat.tool_results import move_images, result_text
 from tests.fakes.histories import PNG
 
 
@@ -64,4 +64,4 @@ ONE = ("Image 1, output of view (a):", PNG)
 def test_pictures_follow_all_results_with_a_line_of_their_own(
     messages: list[Message], moved: list[Message]
 ) -> None:
-    assert list(move_pictures(messages)) == moved
+    assert list(move_images(messages)) == moved
