@@ -34,40 +34,64 @@ def make_endpoints(
     timing: Timing,
 ) -> Endpoints:
     """Build the endpoints for one set of services."""
-    settings, router, patience = services.settings, services.router, timing.patience
-    chooser = ModelChooser(settings.routing.models, router)
-    tools = AnswerTools(settings.tools, services.provider_data, services.redactor)
+    settings = services.settings
+    official = settings.routing.official
+    models = ModelLists(services.catalog, services.router, settings.completion)
+    relay = Relay(
+        services.official, official, gate, timing.official, patience=timing.patience
+    )
     grounding = Grounding(
         services.context, settings.chat, keeps_uploads=services.keeps_uploads
     )
-    stream = partial(
-        LineStream, beat=timing.beat, head_after=timing.head_after, patience=patience
+    handlers = Handlers(
+        _make_generator(services, grounding, Admission(gate, conversations), timing),
+        _make_completer(services, grounding, gate),
+        Forwarder(services.router, services.redactor, gate, patience=timing.patience),
+        models,
+        _local_handlers(services, control, models, relay),
     )
-    generator = Generator(
-        chooser,
-        services.defaults,
-        services.context,
-        grounding,
-        tools,
-        Admission(gate, conversations),
-        stream,
-    )
-    completer = Completer(
-        chooser,
-        services.defaults,
-        services.context,
-        grounding,
-        tools,
-        gate,
-        settings.completion,
-    )
-    forwarder = Forwarder(router, services.redactor, gate, patience=patience)
-    models = ModelLists(services.catalog, router, settings.completion)
-    official = settings.routing.official
-    relay = Relay(services.official, official, gate, timing.official, patience=patience)
-    local = _local_handlers(services, control, models, relay)
-    handlers = Handlers(generator, completer, forwarder, models, local)
     return Endpoints(guard, official, handlers, models, relay, body_gap=timing.body_gap)
+
+
+def _make_generator(
+    services: Services, grounding: Grounding, admission: Admission, timing: Timing
+) -> Generator:
+    return Generator(
+        _make_chooser(services),
+        services.defaults,
+        services.context,
+        grounding,
+        _make_tools(services),
+        admission,
+        partial(
+            LineStream,
+            beat=timing.beat,
+            head_after=timing.head_after,
+            patience=timing.patience,
+        ),
+    )
+
+
+def _make_completer(services: Services, grounding: Grounding, gate: Gate) -> Completer:
+    return Completer(
+        _make_chooser(services),
+        services.defaults,
+        services.context,
+        grounding,
+        _make_tools(services),
+        gate,
+        services.settings.completion,
+    )
+
+
+def _make_chooser(services: Services) -> ModelChooser:
+    return ModelChooser(services.settings.routing.models, services.router)
+
+
+def _make_tools(services: Services) -> AnswerTools:
+    return AnswerTools(
+        services.settings.tools, services.provider_data, services.redactor
+    )
 
 
 def _local_handlers(

@@ -37,35 +37,37 @@ class StreamedAnswer:
         An error is raised, and becomes an HTTP status, until the upstream was asked or
         the head of the stream was sent; from then on the stream's last lines tell it.
         """
-        model_answer = self.model_answer
         async with self.open_stream(self.exchange) as stream:
             stream.begin_with(_line(self.reply.first))
             stream.beat_with(_line(self.reply.heartbeat))
-            begun = False
             try:
-                async with (
-                    self.admission.enter(self.place, stream.keep_alive),
-                    model_answer.events() as batches,
-                ):
-                    stream.keep_alive()
-                    async for batch in batches:
-                        lines = model_answer.lines(batch)
-                        if lines and not model_answer.ended:
-                            begun = True
-                            await stream.write(_lines(lines))
-                if not model_answer.ended:
-                    model_answer.end()
+                await self._send_lines(stream)
             except ConnectionError:
                 raise  # the client is gone
             except Exception as error:
                 failure = self._failure(error)
-                if not (model_answer.begun or stream.response.prepared):
+                if not (self.model_answer.begun or stream.response.prepared):
                     raise failure from error
-                if not model_answer.ended:  # a whole answer cannot fail any more
-                    await self._end_broken(stream, failure, begun=begun)
+                if not self.model_answer.ended:  # a whole answer cannot fail any more
+                    await self._end_broken(stream, failure)
                     return stream.response
-            await stream.finish(_lines(model_answer.last))
+            await stream.finish(_lines(self.model_answer.last))
         return stream.response
+
+    async def _send_lines(self, stream: LineStream) -> None:
+        """Send the lines of the answer but for the last ones."""
+        model_answer = self.model_answer
+        async with (
+            self.admission.enter(self.place, stream.keep_alive),
+            model_answer.events() as batches,
+        ):
+            stream.keep_alive()
+            async for batch in batches:
+                lines = model_answer.lines(batch)
+                if lines and not model_answer.ended:
+                    await stream.write(_lines(lines))
+        if not model_answer.ended:
+            model_answer.end()
 
     def _failure(self, error: Exception) -> ByokError:
         if isinstance(error, ByokError):
@@ -73,16 +75,14 @@ class StreamedAnswer:
         _log.error("request %s failed", self.exchange.request_id, exc_info=error)
         return internal_error()
 
-    async def _end_broken(
-        self, stream: LineStream, error: ByokError, *, begun: bool
-    ) -> None:
-        """End a stream whose answer broke; `begun` where lines of it were sent."""
+    async def _end_broken(self, stream: LineStream, error: ByokError) -> None:
+        """End a stream whose answer broke."""
         error = self.model_answer.note_failure(error)
         reply = self.reply
         if not reply.keeps_part and not stream.response.prepared:
             raise error
         end = _lines(reply.fail(error))
-        if begun and not reply.keeps_part:
+        if self.model_answer.has_lines and not reply.keeps_part:
             await stream.break_off(end)
         else:
             await stream.finish(end)
