@@ -47,10 +47,10 @@ async def until_built(
     began = time.monotonic()
     with _bar() as show:
         while True:
-            told = await _status(client)
+            answer = await _status(client)
             spaces = [
                 space
-                for space in told["workspaces"]
+                for space in answer["workspaces"]
                 if roots is None or space["root"] in roots
             ]
             seconds = time.monotonic() - began
@@ -68,8 +68,8 @@ async def until_rebuilt(client: "LocalClient", files: int) -> None:
     """
     began = time.monotonic()
     with _bar() as show:
-        while (told := await _status(client))["waiting"]:
-            done = max(0, files - told["waiting"])
+        while (answer := await _status(client))["waiting"]:
+            done = max(0, files - answer["waiting"])
             share = 100.0 * done / max(1, files)
             whole = {"phase": "indexing", "percentage": share}
             counts = {"files_processed": done, "files_tracked": files}
@@ -78,10 +78,10 @@ async def until_rebuilt(client: "LocalClient", files: int) -> None:
 
 
 async def _status(client: "LocalClient") -> "Json":
-    told = await client.ask(Service.INDEX_STATUS, {})
-    if told["state"] == "error":
-        raise IndexFailed(f"Indexing failed: {told['error']}")
-    return told
+    answer = await client.ask(Service.INDEX_STATUS, {})
+    if answer["state"] == "error":
+        raise IndexFailed(f"Indexing failed: {answer['error']}")
+    return answer
 
 
 def is_settled(space: dict[str, Any]) -> bool:

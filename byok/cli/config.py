@@ -73,9 +73,9 @@ def show(config: ConfigOption = None) -> None:
     """
     from byok.config import mask_settings
 
-    told = None if config else ask_daemon(Service.SETTINGS)
-    if told is None:
-        told = mask_settings(load(config)[0])
+    answer = None if config else ask_daemon(Service.SETTINGS)
+    if answer is None:
+        answer = mask_settings(load(config)[0])
         if config is None:
             tell_not_running()
-    say_json(told)
+    say_json(answer)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from byok.daemon.instance import Instance
 
 EXIT_NOT_RUNNING = 3  # as `systemctl status` has it
-_END_SECONDS = 20.0  # longer than open answers may go on
+_END_SECONDS = 20.0  # longer than responses in progress may take
 _START_SECONDS = 60.0
 _PAUSE = 0.1
 
@@ -72,13 +72,13 @@ def reload() -> None:
     Responses in progress continue. A changed settings file is also noticed without this
     command, within a few seconds.
     """
-    told = ask_daemon(Service.RELOAD)
-    if told is None:
+    answer = ask_daemon(Service.RELOAD)
+    if answer is None:
         say("byok is not running; it reads its settings when it starts.")
         raise typer.Exit(EXIT_NOT_RUNNING)
-    say(f"byok uses the settings of {told['file']}.")
-    if told["restart"]:
-        tell(f"These need a restart (byok restart): {', '.join(told['restart'])}")
+    say(f"byok uses the settings of {answer['file']}.")
+    if answer["restart"]:
+        tell(f"These need a restart (byok restart): {', '.join(answer['restart'])}")
 
 
 def _request_stop(paths: Paths, *, again: bool) -> "Instance | None":

@@ -28,15 +28,15 @@ def unfulfilled_options(
     """Return the options that the running daemon does not have, as typed."""
     if options == RequestedOptions():
         return []
-    told = ask_daemon(Service.DAEMON) or {}
+    answer = ask_daemon(Service.DAEMON) or {}
     found = []
-    if options.upstream and not _answers(told, options.upstream, settings):
+    if options.upstream and not _answers(answer, options.upstream, settings):
         found.append(f"--upstream {options.upstream}")
-    if options.model and not _is_default(told["model"], options.model):
+    if options.model and not _is_default(answer["model"], options.model):
         found.append(f"--model {options.model}")
     if options.port not in ("", "0", str(daemon.port)):
         found.append(f"--port {options.port}")
-    if options.config and str(options.config.absolute()) != told["settings"]["file"]:
+    if options.config and str(options.config.absolute()) != answer["settings"]["file"]:
         found.append(f"--config {options.config}")
     if options.workspaces:
         index = ask_daemon(Service.INDEX_STATUS) or {}
@@ -51,13 +51,13 @@ def unfulfilled_options(
     return found
 
 
-def _answers(told: "Json", upstream: str, settings: "Settings") -> bool:
+def _answers(answer: "Json", upstream: str, settings: "Settings") -> bool:
     """Tell whether an upstream is the daemon's default."""
     from byok.config import upstream_named
     from byok.wiring.apis import base_url_of
 
     name, section = upstream_named(upstream, settings)
-    return (name, base_url_of(section)) == (told["upstream"], told["base_url"])
+    return (name, base_url_of(section)) == (answer["upstream"], answer["base_url"])
 
 
 def _is_default(default: str, model: str) -> bool:

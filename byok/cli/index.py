@@ -58,37 +58,37 @@ def status(json: JsonOption = False, config: ConfigOption = None) -> None:
 
     async def work(client: "LocalClient") -> dict[str, Any]:
         daemon = await client.daemon()
-        told = await client.ask(Service.INDEX_STATUS, {})
+        answer = await client.ask(Service.INDEX_STATUS, {})
         end = time.monotonic() + _SETTLE_SECONDS
         while daemon is None and time.monotonic() < end:
-            if all(map(is_settled, told["workspaces"])):
+            if all(map(is_settled, answer["workspaces"])):
                 break
             await asyncio.sleep(0.1)  # the scan has only just started
-            told = await client.ask(Service.INDEX_STATUS, {})
-        return {"daemon": daemon is not None, **told}
+            answer = await client.ask(Service.INDEX_STATUS, {})
+        return {"daemon": daemon is not None, **answer}
 
-    told = with_client(work, config=config)
+    answer = with_client(work, config=config)
     if json:
-        say_json(told)
+        say_json(answer)
         return
-    if not told["workspaces"] and not told["totals"].get("blobs"):
+    if not answer["workspaces"] and not answer["totals"].get("blobs"):
         say("Nothing is indexed yet. Start with: byok index add DIR")
     else:
-        show_index(told)
-    if not told["daemon"]:
+        show_index(answer)
+    if not answer["daemon"]:
         tell("byok is not running: file changes are noticed once it runs (byok serve).")
 
 
-def show_index(told: dict[str, Any]) -> None:
+def show_index(answer: dict[str, Any]) -> None:
     """Print the status of the index."""
-    totals = told["totals"]
+    totals = answer["totals"]
     say(
-        f"{told['state']}: {totals['blobs']:,} file versions, "
+        f"{answer['state']}: {totals['blobs']:,} file versions, "
         f"{totals['chunks']:,} chunks; uploaded: {totals['blobs_held']:,} files, "
         f"{totals['bytes_held'] / 1e6:,.1f} MB"
     )
-    if told["error"]:
-        say(f"error: {told['error']}")
+    if answer["error"]:
+        say(f"error: {answer['error']}")
     rows = [
         (
             space["root"],
@@ -97,7 +97,7 @@ def show_index(told: dict[str, Any]) -> None:
             f"{space['files_tracked']:,}",
             space["note"],
         )
-        for space in told["workspaces"]
+        for space in answer["workspaces"]
     ]
     if rows:
         say_table("workspace", "phase", "", "files", "", rows=rows)
@@ -110,8 +110,8 @@ def add(
 
     async def work(client: "LocalClient") -> None:
         [root] = folders([folder])
-        told = await client.ask(Service.INDEX_ADD, {"root": str(root)})
-        await wait_for(client, [told["workspace"]], no_wait=no_wait)
+        answer = await client.ask(Service.INDEX_ADD, {"root": str(root)})
+        await wait_for(client, [answer["workspace"]], no_wait=no_wait)
 
     with_client(work, config=config)
 
@@ -121,8 +121,8 @@ def remove(folder: FolderArgument, config: ConfigOption = None) -> None:
 
     async def work(client: "LocalClient") -> None:
         [root] = folders([folder])
-        told = await client.ask(Service.INDEX_REMOVE, {"root": str(root)})
-        say(f"Removed {told['removed']} from the index; its files are untouched.")
+        answer = await client.ask(Service.INDEX_REMOVE, {"root": str(root)})
+        say(f"Removed {answer['removed']} from the index; its files are untouched.")
 
     with_client(work, config=config)
 
@@ -131,13 +131,13 @@ def rebuild(no_wait: NoWaitOption = False, config: ConfigOption = None) -> None:
     """Rebuild the whole index from the files; the old index answers meanwhile."""
 
     async def work(client: "LocalClient") -> None:
-        told = await client.ask(Service.INDEX_REBUILD, {})
-        if not told["workspaces"]:
+        answer = await client.ask(Service.INDEX_REBUILD, {})
+        if not answer["workspaces"]:
             say("There is no workspace. Add one: byok index add DIR")
             return
         if not no_wait or await client.daemon() is None:
-            await until_rebuilt(client, told["files"])
-        await wait_for(client, told["workspaces"], no_wait=no_wait)
+            await until_rebuilt(client, answer["files"])
+        await wait_for(client, answer["workspaces"], no_wait=no_wait)
 
     with_client(work, config=config)
 
@@ -176,13 +176,13 @@ def why(
     async def work(client: "LocalClient") -> "Json":
         return await client.ask(Service.INDEX_WHY, {"path": str(whole(path))})
 
-    told = with_client(work, config=config)
+    answer = with_client(work, config=config)
     if json:
-        say_json(told)
+        say_json(answer)
         return
-    text = f"{told['path']}: {told['what']}"
-    if told["reason"]:
-        text += f" ({told['reason']}): {told['explanation']}"
+    text = f"{answer['path']}: {answer['what']}"
+    if answer["reason"]:
+        text += f" ({answer['reason']}): {answer['explanation']}"
     say(text)
 
 

@@ -84,13 +84,13 @@ def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
     """
     from byok.wiring.key_sources import list_keys, make_ladder
 
-    told = None if config else ask_daemon(Service.KEYS)
-    if told is None:
+    answer = None if config else ask_daemon(Service.KEYS)
+    if answer is None:
         settings, paths = load(config)
-        told = list_keys(settings, settings.upstreams, make_ladder(paths))
+        answer = list_keys(settings, settings.upstreams, make_ladder(paths))
         if config is None:
             tell_not_running()
-    rows = told["keys"]
+    rows = answer["keys"]
     if json:
         say_json(rows)
     elif rows:
@@ -99,7 +99,7 @@ def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
         say_table(*fields, rows=table)
     else:
         say("No keys were found. Store one: byok keys set NAME")
-    for reason in told["unread"]:
+    for reason in answer["unread"]:
         tell(f"byok: cannot read keys from the {reason}")
 
 
@@ -110,13 +110,15 @@ def test_key(name: NameArgument, config: ConfigOption = None) -> None:
     """
     from byok.routing import OFFICIAL
 
-    told = None if config else _try_by_daemon(name)
-    if told is None:
-        told = _try_here(name, config)
+    answer = None if config else _try_by_daemon(name)
+    if answer is None:
+        answer = _try_here(name, config)
     if name == OFFICIAL:
-        say(f"The official service at {told['origin']} accepted the token.")
+        say(f"The official service at {answer['origin']} accepted the token.")
         return
-    say(f"{name} ({told['origin']}) listed {told['models']} model(s) with this key.")
+    say(
+        f"{name} ({answer['origin']}) listed {answer['models']} model(s) with this key."
+    )
     tell("A few providers list models for any key; only a chat proves that it works.")
 
 

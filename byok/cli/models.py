@@ -31,19 +31,19 @@ def models(
     from byok.server.daemon_endpoints import catalog
 
     asked_for_others = bool(upstream or config)
-    told = None if asked_for_others else ask_daemon(Service.CATALOG)
-    if told is None:
-        told = with_services(catalog, config=config, upstream=upstream)
+    answer = None if asked_for_others else ask_daemon(Service.CATALOG)
+    if answer is None:
+        answer = with_services(catalog, config=config, upstream=upstream)
         if not asked_for_others:
             tell_not_running()
     if json:
-        ids = [model["id"] for model in told["models"]]
-        say_json({**told, "models": ids})
+        ids = [model["id"] for model in answer["models"]]
+        say_json({**answer, "models": ids})
         return
     rows = [
-        (m["upstream"], m["model"], "default" if m["id"] == told["default"] else "")
-        for m in told["models"]
+        (m["upstream"], m["model"], "default" if m["id"] == answer["default"] else "")
+        for m in answer["models"]
     ]
     say_table("upstream", "model", "", rows=rows)
-    for failure in told["failures"].values():
+    for failure in answer["failures"].values():
         tell(f"byok: {failure}")

@@ -73,19 +73,19 @@ def search(
             },
         )
 
-    told = with_client(work, config=config)
+    answer = with_client(work, config=config)
     if json:
-        say_json(told)
+        say_json(answer)
     else:
-        say_text(told["formatted_retrieval"].rstrip("\n"))
+        say_text(answer["formatted_retrieval"].rstrip("\n"))
 
 
 async def _scope(
     client: "LocalClient", given: list[Path], *, everything: bool
 ) -> list[str]:
     """Return the workspaces to search, after they were indexed."""
-    told = await client.ask(Service.INDEX_STATUS, {})
-    known = [space["root"] for space in told["workspaces"]]
+    answer = await client.ask(Service.INDEX_STATUS, {})
+    known = [space["root"] for space in answer["workspaces"]]
     if everything:
         _tell_if_empty(await wait_until_searchable(client, known))
         return known

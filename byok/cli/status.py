@@ -36,15 +36,15 @@ def status(json: JsonOption = False) -> None:
     daemon = find_daemon(paths)
     if daemon is None:
         refuse_if_silent(paths)
-    told: dict[str, Any] = {"running": daemon is not None}
+    answer: dict[str, Any] = {"running": daemon is not None}
     if daemon is not None:
         facts = asdict(daemon)
         del facts["instance"]
-        told |= {**facts, **asyncio.run(_ask_daemon(paths, daemon))}
+        answer |= {**facts, **asyncio.run(_ask_daemon(paths, daemon))}
     if json:
-        say_json(told)
+        say_json(answer)
     else:
-        _show(told)
+        _show(answer)
     if daemon is None:
         raise typer.Exit(EXIT_NOT_RUNNING)
 
@@ -57,53 +57,53 @@ async def _ask_daemon(paths: Paths, daemon: "Instance") -> dict[str, Any]:
     from byok.daemon.token import read_token
     from byok.daemon_client.daemon import talking
 
-    told: dict[str, Any] = {"model": "", "settings": {}, "official": {}}
-    told |= {"index": None, "error": ""}
+    answer: dict[str, Any] = {"model": "", "settings": {}, "official": {}}
+    answer |= {"index": None, "error": ""}
     try:
         async with talking(daemon, read_token(paths.token)) as door:
-            told |= await door.answer(Service.DAEMON, {})
-            told["official"] = await door.answer(Service.OFFICIAL, {})
-            told["index"] = await door.answer(Service.INDEX_STATUS, {})
+            answer |= await door.answer(Service.DAEMON, {})
+            answer["official"] = await door.answer(Service.OFFICIAL, {})
+            answer["index"] = await door.answer(Service.INDEX_STATUS, {})
     except ByokError as error:
-        told["error"] = error.sentence
-    return told
+        answer["error"] = error.sentence
+    return answer
 
 
-def _show(told: dict[str, Any]) -> None:
-    if not told["running"]:
+def _show(answer: dict[str, Any]) -> None:
+    if not answer["running"]:
         say("byok is not running. Start it: byok serve")
         return
-    since = datetime.fromtimestamp(told["started"]).astimezone()
+    since = datetime.fromtimestamp(answer["started"]).astimezone()
     say(
-        f"byok is running: pid {told['pid']}, http://127.0.0.1:{told['port']}, "
+        f"byok is running: pid {answer['pid']}, http://127.0.0.1:{answer['port']}, "
         f"since {since:%Y-%m-%d %H:%M}"
     )
-    if told["model"]:
-        say(f"model: {told['model']}")
-    _show_settings(told["settings"])
-    if told["official"].get("base_url"):
-        _show_official(told["official"])
-    if told["error"]:
-        say(f"index: {told['error']}")
-    elif told["index"]["workspaces"] or told["index"]["totals"].get("blobs"):
-        show_index(told["index"])
+    if answer["model"]:
+        say(f"model: {answer['model']}")
+    _show_settings(answer["settings"])
+    if answer["official"].get("base_url"):
+        _show_official(answer["official"])
+    if answer["error"]:
+        say(f"index: {answer['error']}")
+    elif answer["index"]["workspaces"] or answer["index"]["totals"].get("blobs"):
+        show_index(answer["index"])
     else:
         say("index: nothing is indexed (byok index add DIR)")
 
 
-def _show_settings(told: dict[str, Any]) -> None:
+def _show_settings(answer: dict[str, Any]) -> None:
     """Print which settings of the file are not in use, and why."""
-    if told.get("error"):
-        say(f"settings: the previous ones are still in use. {told['error']}")
-    if told.get("restart"):
-        keys = ", ".join(told["restart"])
+    if answer.get("error"):
+        say(f"settings: the previous ones are still in use. {answer['error']}")
+    if answer.get("restart"):
+        keys = ", ".join(answer["restart"])
         say(f"settings: these changed and need a restart (byok restart): {keys}")
 
 
-def _show_official(told: dict[str, Any]) -> None:
+def _show_official(answer: dict[str, Any]) -> None:
     """Print which groups use the official service, and its problems."""
-    groups = [group for group, place in told["groups"].items() if place == "official"]
+    groups = [group for group, place in answer["groups"].items() if place == "official"]
     asked = f"used for {', '.join(groups)}" if groups else "not used"
-    say(f"official service: {told['base_url']}, {asked}")
-    for what, trouble in told["troubles"].items():
+    say(f"official service: {answer['base_url']}, {asked}")
+    for what, trouble in answer["troubles"].items():
         say(f"  {what}: {trouble}")

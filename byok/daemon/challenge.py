@@ -58,8 +58,8 @@ def verify_daemon(daemon: Instance, token: str) -> bool:
         body = orjson.dumps({"nonce": nonce})
         headers = {"Content-Type": "application/json"}
         connection.request("POST", PATH, body=body, headers=headers)
-        told = orjson.loads(connection.getresponse().read(MAX_BODY))
-        given = told["proof"]
+        reply = orjson.loads(connection.getresponse().read(MAX_BODY))
+        given = reply["proof"]
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return False
     finally:

@@ -77,11 +77,11 @@ class Agent:
     async def _scope(self) -> list[str]:
         """Return the workspaces to search; the index follows them from now on."""
         if self._roots is None:
-            told = await self._client.ask(Service.INDEX_STATUS, {})
+            answer = await self._client.ask(Service.INDEX_STATUS, {})
             if self._given:
                 self._roots = [str(root) for root in self._given]
             else:
-                known = [Path(space["root"]) for space in told["workspaces"]]
+                known = [Path(space["root"]) for space in answer["workspaces"]]
                 self._roots = await self._around(known)
         return self._roots
 

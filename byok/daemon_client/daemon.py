@@ -88,14 +88,14 @@ class DaemonDoor:
 
 def _decode_answer(status: int, raw: bytes) -> Json:
     try:
-        told = orjson.loads(raw)
+        answer = orjson.loads(raw)
     except ValueError:
-        told = None
-    if not isinstance(told, dict):
+        answer = None
+    if not isinstance(answer, dict):
         raise NotReady(f"The byok daemon gave no usable answer ({status}).")
-    if status == 200 and told:
-        return told
-    error = told.get("error")
+    if status == 200 and answer:
+        return answer
+    error = answer.get("error")
     if status == 200 or not isinstance(error, dict):  # it does not know this path
         raise NotReady(
             "The running byok daemon has another version.",

@@ -214,7 +214,7 @@ def _run(wanted: KeyWanted) -> str:
         assert process.stdout is not None  # noqa: S101 - it is a pipe
         printed = process.stdout.read(_COMMAND_BYTES)
         if len(printed) == _COMMAND_BYTES:
-            _end(process)  # it may go on for ever
+            _end(process)  # its output may be endless
     timer.cancel()
     if too_slow.is_set():
         raise ConfigError(

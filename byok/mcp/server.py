@@ -76,14 +76,14 @@ def _server(asks: Asks) -> Server[dict[str, object]]:
 
 async def _keep_up(client: AskingClient) -> None:
     """Start indexing before the first question; hand over to a daemon that starts."""
-    told = ""
+    last_error = ""
     while True:
         try:
             await client.look()
         except ByokError as error:
-            if told != error.sentence:  # a call says it too
-                told = error.sentence
-                _log.warning("%s", told)
+            if last_error != error.sentence:  # each call reports it too
+                last_error = error.sentence
+                _log.warning("%s", last_error)
         await asyncio.sleep(_LOOK_SECONDS)
 
 

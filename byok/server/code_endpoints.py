@@ -91,7 +91,7 @@ class CodeEndpoints:
         root = _path(body, "root")
         if not await self._context.remove(root):
             raise BadRequest(
-                f"{root} is no workspace.",
+                f"{root} is not a workspace.",
                 hint="`byok index status` lists them.",
                 code="no_workspace",
                 status=422,

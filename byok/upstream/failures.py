@@ -43,7 +43,7 @@ class translate_errors:
             raise _unreachable(error, str(self._url), self._environ) from error
         if isinstance(error, httpx.InvalidURL):
             raise UpstreamUnreachable(
-                f"{self._url} is no address.", retryable=False
+                f"{self._url} is not a valid address.", retryable=False
             ) from error
 
 

@@ -75,7 +75,7 @@ class Summariser:
             self._asked_again[name] = self._clock() + self._pause
             reason = error.log_text if isinstance(error, ByokError) else "too slow"
             _log.warning(
-                "%.80s is not asked for summaries of long conversations for now: %s",
+                "not asking %.80s for summaries of long conversations for now: %s",
                 name,
                 reason,
             )

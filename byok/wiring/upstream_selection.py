@@ -94,5 +94,5 @@ def _first_key(ladder: KeyLadder) -> tuple[str, str] | None:
         except KeyMissing:
             continue
         except ConfigError as error:
-            _log.warning("%s is left out: %s", name, error)
+            _log.warning("leaving out %s: %s", name, error)
     return None

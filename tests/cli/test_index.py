@@ -62,7 +62,7 @@ def check_index(cli: Cli, project: Path, *, daemon: bool) -> None:
     assert (removed.code, "Removed " in removed.out) == (0, True)
     again = cli("index", "remove", project)
     assert again.code == 1
-    assert again.err.startswith(f"byok: {project} is no workspace.\n  `byok index")
+    assert again.err.startswith(f"byok: {project} is not a workspace.\n  `byok index")
 
 
 def test_without_a_daemon_this_process_indexes(cli: Cli, project: Path) -> None:

@@ -220,7 +220,10 @@ def test_only_a_refused_connection_is_called_refused(
 
 
 def test_an_invalid_url_is_reported() -> None:
-    with pytest.raises(UpstreamUnreachable, match="no address"), translate_errors(URL):
+    with (
+        pytest.raises(UpstreamUnreachable, match="not a valid address"),
+        translate_errors(URL),
+    ):
         raise httpx.InvalidURL("x")
 
 

@@ -169,7 +169,7 @@ async def test_summary_failure_of_one_model_does_not_affect_others(
     other = Destination(bench.own, "other")
     assert await bench.make(other, DROPPED, ROOM, LONGEST) == "By another."
     [record] = caplog.records
-    assert f"byok:{bench.own.name}:large is not asked" in record.getMessage()
+    assert f"not asking byok:{bench.own.name}:large" in record.getMessage()
 
 
 async def test_summary_that_takes_too_long_is_cancelled() -> None:
