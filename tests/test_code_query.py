@@ -18,7 +18,7 @@ EMOJI_HALF = "\ud83d"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_is_kept_as_32_bytes(name: str) -> None:
+def test_blob_name_is_kept_as_32_bytes(name: str) -> None:
     assert to_bytes(name) == bytes.fromhex(name)
     assert to_text(to_bytes(name)) == name
 
@@ -40,27 +40,27 @@ def test_a_name_is_kept_as_32_bytes(name: str) -> None:
         pytest.param("x" * 32, id="as long as a hash"),
     ],
 )
-def test_a_foreign_name_is_kept_apart_and_given_back(name: str) -> None:
+def test_blob_name_in_a_foreign_form_is_kept_apart_and_returned(name: str) -> None:
     kept = to_bytes(name)
     assert len(kept) != 32
     assert to_text(kept) == name
 
 
-def test_a_foreign_name_may_be_odd_and_long() -> None:
+def test_blob_name_in_a_foreign_form_may_be_odd_and_long() -> None:
     assert to_text(to_bytes(EMOJI_HALF)) == "?"
     assert len(to_bytes("x" * 10_000)) < 1000
 
 
-def test_modes_are_the_words_of_the_settings() -> None:
+def test_search_modes_are_the_words_of_the_settings() -> None:
     assert [mode.value for mode in SearchMode] == ["auto", "index", "ripgrep"]
 
 
-def test_a_set_without_names_is_empty() -> None:
+def test_blob_set_without_names_is_empty() -> None:
     assert BlobNames(deleted=(bytes(32),)).is_empty
     assert not BlobNames("checkpoint").is_empty
 
 
-def test_the_status_of_an_index_can_be_written_as_json() -> None:
+def test_index_status_can_be_written_as_json() -> None:
     space = WorkspaceReport("/zoo", "complete", 100.0, 1, 1, "", {"accepted": 1})
     status = IndexStatus("indexed", "", 0, SearchMode.AUTO, [space])
     assert asdict(status) == {

@@ -52,33 +52,35 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-def test_every_section_of_the_settings_is_known_to_this_test() -> None:
+def test_config_example_test_knows_every_section() -> None:
     names = {name.partition(".")[0] for name in existing()}
     assert names == set(Settings.model_fields)
 
 
 @pytest.mark.parametrize("section", existing())
-def test_every_key_is_described_exactly_once(section: str) -> None:
+def test_config_example_describes_every_key_exactly_once(section: str) -> None:
     assert sorted(described()[section]) == sorted(existing()[section])
 
 
-def test_there_is_no_section_that_does_not_exist() -> None:
+def test_config_example_has_no_unknown_section() -> None:
     assert set(described()) == set(existing())
 
 
-def test_every_setting_is_explained_by_the_line_above() -> None:
+def test_config_example_explains_every_setting_in_the_line_above() -> None:
     lines = TEXT.splitlines()
     for number, line in enumerate(lines):
         if SETTING.match(line) or HEADER.match(line):
             assert lines[number - 1].startswith("# "), line
 
 
-def test_the_file_as_it_is_changes_nothing(tmp_path: Path) -> None:
+def test_config_example_unchanged_gives_the_defaults(tmp_path: Path) -> None:
     path = written(tmp_path / "config.toml", TEXT)
     assert load_settings(path) == Settings()
 
 
-def test_with_its_settings_switched_on_it_gives_the_defaults(tmp_path: Path) -> None:
+def test_config_example_with_its_settings_switched_on_gives_the_defaults(
+    tmp_path: Path,
+) -> None:
     text = SETTING.sub(r"\1 = \2", HEADER.sub(r"\1", TEXT))
     given = load_settings(written(tmp_path / "config.toml", text))
     pairs: list[tuple[BaseModel, BaseModel]] = [
@@ -97,7 +99,7 @@ def test_with_its_settings_switched_on_it_gives_the_defaults(tmp_path: Path) -> 
     assert set(given.prompts.values()) == {""}
 
 
-def test_it_names_every_preset() -> None:
+def test_config_example_names_every_preset() -> None:
     assert all(re.search(rf"\b{name}\b", TEXT) for name in PRESETS)
 
 

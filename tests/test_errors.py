@@ -57,13 +57,13 @@ TREE = {
 }
 
 
-def test_the_table_of_this_test_is_the_whole_tree() -> None:
+def test_error_table_of_this_test_is_the_whole_tree() -> None:
     drawn = {c for _, c in inspect.getmembers(errors, inspect.isclass)}
     assert {c for c in drawn if issubclass(c, BaseException)} == set(TREE)
     assert all(f" {c.__name__} " in (errors.__doc__ or "") for c in [*TREE][1:])
 
 
-def test_the_tree_grows_in_its_own_file_only() -> None:
+def test_error_classes_are_defined_in_one_file() -> None:
     drawn = {kind.__name__ for kind in TREE}
     found = {
         f"{path.name}: {node.name}"
@@ -77,14 +77,16 @@ def test_the_tree_grows_in_its_own_file_only() -> None:
 
 
 @pytest.mark.parametrize("kind", TREE, ids=lambda kind: kind.__name__)
-def test_each_class_has_its_place_status_and_code(kind: type[ByokError]) -> None:
+def test_error_class_has_its_place_status_and_code(kind: type[ByokError]) -> None:
     error = kind("It broke.")
     found = (kind.__base__, error.status, error.code, error.retryable)
     assert found == TREE[kind]
 
 
 @pytest.mark.parametrize("status", [0, 400, 401, 403, 404, 429, 500, 502, 503, 504])
-def test_an_upstreams_status_is_kept_and_never_becomes_byoks(status: int) -> None:
+def test_error_status_of_an_upstream_is_kept_and_never_becomes_byoks(
+    status: int,
+) -> None:
     error = UpstreamRefused("No.", upstream_status=status, retry_after=2.5)
     assert (error.status, error.upstream_status) == (422, status)
     assert error.retry_after == 2.5
@@ -94,7 +96,7 @@ def test_an_upstreams_status_is_kept_and_never_becomes_byoks(status: int) -> Non
     ("hint", "sentence"),
     [("", "It broke."), ("Run: byok serve", "It broke. Run: byok serve")],
 )
-def test_a_sentence_is_the_message_and_the_cure(hint: str, sentence: str) -> None:
+def test_error_sentence_is_the_message_and_the_hint(hint: str, sentence: str) -> None:
     assert ByokError("It broke.", hint=hint).sentence == sentence
 
 
@@ -106,11 +108,11 @@ def test_one_error_can_differ_from_its_class() -> None:
 
 
 @pytest.mark.parametrize("kind", RefusalKind)
-def test_the_kind_of_a_refusal_is_its_code(kind: RefusalKind) -> None:
+def test_error_code_of_a_refusal_is_its_class(kind: RefusalKind) -> None:
     assert UpstreamRefused("No.", kind=kind).code == kind.value
 
 
-def test_a_context_length_that_is_exceeded_has_a_cure_and_numbers() -> None:
+def test_error_of_a_context_overflow_has_a_hint_and_numbers() -> None:
     error = ContextLengthExceeded("Too long.", window=8192, counted=9000)
     assert (error.kind, error.code) == (RefusalKind.CONTEXT_LENGTH, "context_length")
     assert (error.window, error.counted) == (8192, 9000)
@@ -118,9 +120,7 @@ def test_a_context_length_that_is_exceeded_has_a_cure_and_numbers() -> None:
     assert ContextLengthExceeded("Too long.", hint="Less.").hint == "Less."
 
 
-def test_the_upstream_is_named_in_front_of_the_message_but_not_in_the_log_text() -> (
-    None
-):
+def test_error_message_begins_with_the_upstream_but_the_log_text_does_not() -> None:
     error = UpstreamTimeout("it fell silent.", hint="Wait.")
     assert str(error) == "it fell silent."
     error.upstream = "groq"
@@ -131,7 +131,7 @@ def test_the_upstream_is_named_in_front_of_the_message_but_not_in_the_log_text()
     assert error.log_text == "it fell silent. Wait."
 
 
-def test_the_log_never_holds_an_upstreams_own_words() -> None:
+def test_error_log_text_never_holds_an_upstreams_own_words() -> None:
     refused = UpstreamRefused("Your prompt was: secret", upstream_status=400, code="x")
     assert refused.log_text == "refused with 400 (x)"
     assert UpstreamRefused("secret", code="x").log_text == "refused with an event (x)"
@@ -189,7 +189,7 @@ def rewritten_errors(tree: ast.AST) -> Iterator[ast.AST]:
         ("isinstance(error, ConfigError)", False),
     ],
 )
-def test_a_branch_on_a_code_is_found(text: str, *, found: bool) -> None:
+def test_error_code_compared_in_a_branch_is_found(text: str, *, found: bool) -> None:
     assert bool([*branches_on_codes(ast.parse(text))]) is found
 
 

@@ -44,7 +44,7 @@ from tests.fakes.linear import check_linear
     ],
     ids=ascii,
 )
-def test_what_nobody_sees_is_shown(odd: str, shown: str) -> None:
+def test_escape_shows_invisible_characters(odd: str, shown: str) -> None:
     assert escape(f"a{odd}b") == f"a{shown}b"
     assert escape(f"\u00e9{odd * 3}") == f"\u00e9{shown * 3}"
 
@@ -63,7 +63,7 @@ def test_what_nobody_sees_is_shown(odd: str, shown: str) -> None:
     ],
     ids=ascii,
 )
-def test_what_can_be_seen_stays(text: str) -> None:
+def test_escape_leaves_visible_characters(text: str) -> None:
     assert escape(text) == text
 
 
@@ -71,12 +71,12 @@ def test_what_can_be_seen_stays(text: str) -> None:
 @pytest.mark.parametrize(
     "hidden", ["\ufe0e\ufe0f\ufe0e", "\u200c\u200d\u200c", "\ufe0f\ufe0f"], ids=ascii
 )
-def test_bits_hidden_behind_an_emoji_are_shown(hidden: str) -> None:
+def test_escape_shows_bits_hidden_behind_an_emoji(hidden: str) -> None:
     assert escape(f"\U0001f600{hidden}").count("\\u") >= len(hidden) - 1
 
 
 @pytest.mark.case("B117")
-def test_no_format_character_without_a_shape_is_left_out() -> None:
+def test_escape_covers_every_format_character_without_a_glyph() -> None:
     shaped = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
     for code in range(sys.maxunicode + 1):
         odd = unicodedata.category(chr(code)) in ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -94,7 +94,7 @@ def test_a_tag_character_of_two_units_has_an_escape_of_its_own() -> None:
 
 
 @given(st.text())
-def test_a_second_time_changes_nothing_and_nothing_else_is_touched(text: str) -> None:
+def test_escape_twice_changes_nothing_more(text: str) -> None:
     shown = escape(text)
     assert escape(shown) == shown
     assert "\n" not in shown
@@ -102,7 +102,7 @@ def test_a_second_time_changes_nothing_and_nothing_else_is_touched(text: str) ->
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_json_keeps_its_value(text: str) -> None:
+def test_escape_in_json_keeps_its_value(text: str) -> None:
     whole = json.dumps({"a": text}, ensure_ascii=False, indent=2)
     shown = escape_json(whole)
     assert json.loads(shown) == {"a": text}
@@ -110,5 +110,5 @@ def test_json_keeps_its_value(text: str) -> None:
 
 
 @pytest.mark.parametrize("piece", ["\u200d", "\u0645\u200c", "\ufe0f", "\xe9"])
-def test_the_time_is_linear_in_the_text(piece: str) -> None:
+def test_escape_takes_linear_time(piece: str) -> None:
     check_linear(lambda size: escape(piece * size), 20_000)

@@ -7,7 +7,7 @@ from byok.record import Hop, RequestOutcome, RequestRecord, begin_record, curren
 from tests.fakes.clock import Clock
 
 
-def test_only_the_first_byte_of_an_answer_counts() -> None:
+def test_record_first_byte_is_that_of_the_first_answer() -> None:
     record = RequestRecord(clock=(clock := Clock()))
     clock.now += 0.25
     record.note_first_byte()
@@ -16,7 +16,7 @@ def test_only_the_first_byte_of_an_answer_counts() -> None:
     assert record.first_byte == 0.25
 
 
-def test_the_duration_stands_still_after_the_end() -> None:
+def test_record_duration_stops_at_the_end() -> None:
     record = RequestRecord(clock=(clock := Clock()))
     clock.now += 1
     assert record.seconds == 1
@@ -25,7 +25,7 @@ def test_the_duration_stands_still_after_the_end() -> None:
     assert record.seconds == 1
 
 
-def test_the_outcome_is_told_by_error_and_status() -> None:
+def test_record_outcome_follows_error_and_status() -> None:
     record = RequestRecord()
     outcomes = [record.outcome]
     record.finish(200)
@@ -45,12 +45,12 @@ def test_the_outcome_is_told_by_error_and_status() -> None:
     assert record.error_class == "UpstreamGarbled"
 
 
-def test_a_model_has_an_id_where_one_was_asked() -> None:
+def test_record_model_has_an_id_where_one_was_requested() -> None:
     assert RequestRecord().model_id == ""
     assert RequestRecord(upstream="one", model="m").model_id == "byok:one:m"
 
 
-def test_each_attempt_is_counted_and_tapped() -> None:
+def test_record_counts_and_observes_each_attempt() -> None:
     record, seen = RequestRecord(), list[tuple[Hop, bytes]]()
     record.note_attempt(b"one")
     record.tap = lambda hop, data: seen.append((hop, data))
@@ -73,6 +73,6 @@ async def test_a_record_belongs_to_the_task_that_answers() -> None:
     assert [*told] == ["a 1", "b 1"]
 
 
-def test_outside_of_any_request_notes_are_lost() -> None:
+def test_record_notes_outside_of_a_request_are_dropped() -> None:
     current_record().attempts += 1
     assert current_record().attempts == 0

@@ -39,11 +39,11 @@ A40 = "Ab3" * 13 + "x"
     ],
 )
 @pytest.mark.parametrize("frame", ["{}", "before {} after", '"{}",', "<{}>", "({})"])
-def test_what_looks_like_a_secret_is_removed(secret: str, frame: str) -> None:
+def test_redact_removes_what_looks_like_a_secret(secret: str, frame: str) -> None:
     assert Redactor()(frame.replace("{}", secret)) == frame.replace("{}", MARK)
 
 
-def test_a_private_key_without_its_end_is_removed_to_the_end_of_the_text() -> None:
+def test_redact_removes_a_private_key_without_its_end() -> None:
     cut = f"before -----BEGIN RSA PRIVATE KEY-----\n{A40}\n{A40}"
     assert Redactor()(cut) == f"before {MARK}"
 
@@ -67,7 +67,7 @@ def test_a_private_key_without_its_end_is_removed_to_the_end_of_the_text() -> No
         ("basic dXNlcjpwYXNz", f"basic {MARK}"),
     ],
 )
-def test_behind_a_telling_name_only_the_value_goes(text: str, kept: str) -> None:
+def test_redact_keeps_the_name_of_a_secret_value(text: str, kept: str) -> None:
     assert Redactor()(text) == kept
 
 
@@ -83,7 +83,7 @@ def test_behind_a_telling_name_only_the_value_goes(text: str, kept: str) -> None
         "byok:openai:gpt-4.1",
     ],
 )
-def test_ordinary_text_stays(text: str) -> None:
+def test_redact_leaves_ordinary_text(text: str) -> None:
     assert Redactor()(text) == text
 
 
@@ -105,13 +105,13 @@ SECRET = 'p/a+b"c\\d~e&f=='
         base64.urlsafe_b64encode(SECRET.encode()).decode().rstrip("="),
     ],
 )
-def test_a_live_secret_is_removed_in_its_usual_spellings(form: str) -> None:
+def test_redact_removes_live_secrets_in_their_usual_encodings(form: str) -> None:
     redactor = Redactor()
     redactor.add(SECRET)
     assert redactor(f"<{form}>").rstrip(">").rstrip("=") == f"<{MARK}"
 
 
-def test_several_live_secrets_are_removed_the_longest_first() -> None:
+def test_redact_removes_the_longest_of_several_live_secrets_first() -> None:
     redactor = Redactor()
     for secret in ("abcdefgh", "abcdefgh-and-more", "other-secret"):
         redactor.add(secret)
@@ -120,7 +120,7 @@ def test_several_live_secrets_are_removed_the_longest_first() -> None:
 
 
 @pytest.mark.parametrize("short", ["", "a", "seven77"])
-def test_what_is_too_short_for_a_secret_does_not_shred_the_text(short: str) -> None:
+def test_redact_ignores_a_value_too_short_for_a_secret(short: str) -> None:
     redactor = Redactor()
     redactor.add(short)
     assert redactor("a text with seven77 words") == "a text with seven77 words"
@@ -140,7 +140,7 @@ SPELLINGS = st.sampled_from([str, json.dumps, quote, quote_plus, in_base64])
 @example("aaaaaaaa", "aaa", "aaa", str)
 @example("\\\\\\\\\\\\\\\\", "\\", "\\", str)
 @given(KEYS, st.text(), st.text(), SPELLINGS)
-def test_a_random_secret_never_survives_in_random_surroundings(
+def test_redact_removes_a_random_secret_in_random_text(
     secret: str, before: str, after: str, spell: "type[str]"
 ) -> None:
     redactor = Redactor()
@@ -165,5 +165,5 @@ def test_redacting_never_fails_and_a_second_time_changes_nothing(
 @pytest.mark.parametrize(
     "piece", ["key=sy-é", "bearer ", "sk-a", "eyJ.", "://a:", "-----"]
 )
-def test_the_time_is_linear_in_the_text(piece: str) -> None:
+def test_redact_takes_linear_time(piece: str) -> None:
     check_linear(lambda size: Redactor()(piece * size), 8000)

@@ -40,13 +40,13 @@ class Letters:
         return ["."]
 
 
-def test_what_the_first_gives_goes_through_the_second() -> None:
+def test_chained_stages_pass_on_each_output() -> None:
     both = chain(Pairs("+"), Letters())
     assert list(both.feed("a")) == []
     assert list(both.feed("b")) == ["a", "+", "b"]
 
 
-def test_a_flush_lets_the_first_go_through_the_second_and_then_the_second() -> None:
+def test_chained_stages_flush_in_order() -> None:
     both = chain(Pairs("+"), Pairs("-"))
     assert [out for item in "abc" for out in both.feed(item)] == []
     assert list(both.flush()) == ["a+b-c"]
@@ -67,7 +67,7 @@ class Failing:
 
 
 @pytest.mark.parametrize("outer", [Letters(), Failing()], ids=["list", "iterator"])
-def test_what_came_before_a_failure_is_given_first(outer: Stage[str, str]) -> None:
+def test_chained_stages_give_what_came_before_a_failure(outer: Stage[str, str]) -> None:
     got: list[str] = []
     with pytest.raises(ValueError, match="1"):
         got += chain(Failing(), outer).feed("ab1c")
@@ -89,7 +89,7 @@ def test_drain_feeds_everything_and_flushes_once() -> None:
 
 
 @given(st.lists(st.text(max_size=3), max_size=12))
-def test_how_a_chain_is_bracketed_makes_no_difference(items: list[str]) -> None:
+def test_chained_stages_are_associative(items: list[str]) -> None:
     left: Stage[str, str] = chain(chain(Pairs("+"), Letters()), Pairs("-"))
     right: Stage[str, str] = chain(Pairs("+"), chain(Letters(), Pairs("-")))
     assert list(drain(left, items)) == list(drain(right, items))

@@ -12,6 +12,6 @@ async def test_it_runs_in_this_thread_and_gives_its_result() -> None:
     assert await run(threading.current_thread) is threading.current_thread()
 
 
-async def test_what_it_raises_is_raised() -> None:
+async def test_threads_raise_the_error_of_their_work() -> None:
     with pytest.raises(ZeroDivisionError):
         await inline(lambda: 1 // 0)

@@ -10,7 +10,7 @@ LETTERS = st.text("abc\n", max_size=400)
 
 
 @given(LETTERS, st.integers(0, 60), st.integers(0, 60))
-def test_both_ends_are_kept(text: str, head: int, tail: int) -> None:
+def test_truncate_middle_keeps_both_ends(text: str, head: int, tail: int) -> None:
     cut = keep_ends(text, head, tail)
     if cut == text:
         assert len(text) <= head + len(LEFT_OUT) + tail
@@ -20,19 +20,19 @@ def test_both_ends_are_kept(text: str, head: int, tail: int) -> None:
 
 
 @given(LETTERS, st.integers(60, 500))
-def test_a_text_is_cut_to_a_length(text: str, limit: int) -> None:
+def test_truncate_cuts_a_text_to_a_length(text: str, limit: int) -> None:
     cut = truncate_middle(text, limit)
     assert len(cut) <= limit
     assert (cut == text) is (len(text) <= limit)
 
 
 @given(LETTERS, st.integers(0, 60))
-def test_no_limit_is_too_small(text: str, limit: int) -> None:
+def test_truncate_takes_any_limit(text: str, limit: int) -> None:
     assert len(truncate_middle(text, limit)) <= max(len(LEFT_OUT) + 20, limit)
 
 
 @given(st.lists(st.integers(0, 1000), max_size=30), st.integers(0, 20_000))
-def test_a_fair_cap_fills_the_room_and_no_more(sizes: list[int], room: int) -> None:
+def test_fair_share_cap_fills_the_room_and_no_more(sizes: list[int], room: int) -> None:
     cap = fair_share(sizes, room)
     taken = sum(min(size, cap) for size in sizes)
     assert taken <= room
@@ -51,7 +51,7 @@ def test_a_fair_cap_fills_the_room_and_no_more(sizes: list[int], room: int) -> N
         ([5, 9], -3, 0),
     ],
 )
-def test_small_wants_are_met_and_the_rest_shared(
+def test_fair_share_meets_small_wants_and_divides_the_rest(
     sizes: list[int], room: int, cap: int
 ) -> None:
     assert fair_share(sizes, room) == cap

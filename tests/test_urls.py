@@ -28,7 +28,7 @@ from byok.urls import is_link_local, is_loopback
         ("127.0.0.1@example.com", False),
     ],
 )
-def test_only_the_plain_spellings_count_as_this_machine(host: str, own: bool) -> None:
+def test_loopback_url_has_one_of_the_plain_spellings_only(host: str, own: bool) -> None:
     assert is_loopback(f"http://{host}/v1") is own
 
 

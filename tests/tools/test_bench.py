@@ -75,13 +75,13 @@ TOOL_DAMAGES: dict[str, Damage] = {
 
 
 @pytest.mark.parametrize("spec", [SPEC, OTHER])
-def test_a_whole_stream_is_right(spec: Spec) -> None:
+def test_bench_accepts_a_whole_stream(spec: Spec) -> None:
     assert len(read(openai_lines(spec), OPENAI, spec)) == spec.chunks
     assert len(read(augment_lines(OTHER), AUGMENT, OTHER)) == OTHER.chunks
 
 
 @pytest.mark.parametrize("damage", [*DAMAGES.values()], ids=[*DAMAGES])
-def test_a_damaged_stream_is_seen(damage: Damage) -> None:
+def test_bench_sees_a_damaged_stream(damage: Damage) -> None:
     for lines, dialect, spec in (
         (openai_lines(SPEC), OPENAI, SPEC),
         (augment_lines(OTHER), AUGMENT, OTHER),
@@ -95,7 +95,7 @@ def test_a_damaged_stream_is_seen(damage: Damage) -> None:
 
 
 @pytest.mark.parametrize("damage", [*TOOL_DAMAGES.values()], ids=[*TOOL_DAMAGES])
-def test_a_damaged_tool_call_is_seen(damage: Damage) -> None:
+def test_bench_sees_a_damaged_tool_call(damage: Damage) -> None:
     lines = openai_lines(SPEC)
     damage(lines)
     with pytest.raises(Damaged):
@@ -110,46 +110,46 @@ def test_a_damaged_tool_call_is_seen(damage: Damage) -> None:
         (b'"nodes"', b'"knots"'),
     ],
 )
-def test_a_wrong_end_is_seen(old: bytes, new: bytes) -> None:
+def test_bench_sees_a_wrong_end(old: bytes, new: bytes) -> None:
     lines = augment_lines(OTHER)
     changed(old, new, at=-1)(lines)
     with pytest.raises(Damaged):
         read(lines, AUGMENT, OTHER)
 
 
-def test_a_whole_text_that_differs_from_its_pieces_is_seen() -> None:
+def test_bench_sees_a_text_that_differs_from_its_deltas() -> None:
     lines = augment_lines(OTHER)
     changed(b"000003", b"000004", at=-2)(lines)
     with pytest.raises(Damaged):
         read(lines, AUGMENT, OTHER)
 
 
-def test_a_refusal_is_no_answer() -> None:
+def test_bench_counts_a_refusal_as_no_answer() -> None:
     with pytest.raises(Damaged):
         understood(Reading(status=503), AUGMENT)
 
 
-def test_records_say_when_they_were_sent() -> None:
+def test_bench_records_hold_the_time_when_they_were_sent() -> None:
     text = record("ab", 0, 17) + record("ab", 1, 18)
     assert check(text, "000000ab", 2) == [17, 18]
     with pytest.raises(Damaged):
         check(text.replace(PADDING, PADDING[::-1]), "000000ab", 2)
 
 
-def test_a_spec_survives_its_way_through_a_request() -> None:
+def test_bench_spec_survives_its_way_through_a_request() -> None:
     spec = Spec("000000ab", 7, 2, pause=0.25, fault="reset", at=3)
     body = json.dumps({"messages": [Spec().message, spec.message]}).encode()
     assert Spec.found_in(body) == spec
 
 
-def test_a_page_keeps_what_stands_around_the_table() -> None:
+def test_bench_page_keeps_the_text_around_the_table() -> None:
     page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
     assert page_with(page, "new") == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
     with pytest.raises(ValueError, match="marker"):
         page_with("nothing", "new")
 
 
-def test_a_peer_is_a_name_and_an_address_with_or_without_more() -> None:
+def test_bench_peer_is_a_name_and_an_address_with_or_without_more() -> None:
     bare = peer("other=http://127.0.0.1:4000/v1/")
     assert (bare.name, bare.url, bare.pid) == ("other", "http://127.0.0.1:4000/v1", 0)
     full = peer("other=http://127.0.0.1:4000/v1,secret,17")

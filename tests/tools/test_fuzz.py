@@ -32,7 +32,7 @@ def quiet() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_target_holds_on_its_seeds_and_on_any_bytes(name: str) -> None:
+def test_fuzz_target_holds_on_its_seeds_and_on_any_bytes(name: str) -> None:
     found = target(name)
 
     @settings(max_examples=25, database=None)
@@ -47,7 +47,7 @@ def test_a_target_holds_on_its_seeds_and_on_any_bytes(name: str) -> None:
     assert isinstance(found.facts(), dict)
 
 
-def test_choices_come_from_the_bytes_and_end_with_them() -> None:
+def test_fuzz_choices_come_from_the_bytes_and_end_with_them() -> None:
     draw = Draw(b"\x02\x01ab\x07\xff")
     assert draw.of("abc") == "c"
     assert draw.raw(3) == b"a"

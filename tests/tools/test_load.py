@@ -23,7 +23,7 @@ CUT = Draw(Spec("000000aa", 5, fault="cut", at=2), BROKEN)
 TEXTS = [record("000000aa", n, 1) for n in range(5)]
 
 
-def test_a_cut_stream_must_keep_what_came_and_tell_of_the_cut() -> None:
+def test_load_verdict_of_a_cut_stream() -> None:
     two = "".join(TEXTS[:2])
     assert verdict(CUT, answer(two, "upstream_cut")) == ""
     assert "error ''" in verdict(CUT, answer(two))
@@ -33,20 +33,20 @@ def test_a_cut_stream_must_keep_what_came_and_tell_of_the_cut() -> None:
     assert verdict(CUT, answer(TEXTS[1] + TEXTS[0], "upstream_cut"))
 
 
-def test_a_refused_stream_brings_no_text() -> None:
+def test_load_verdict_of_a_refused_stream() -> None:
     draw = Draw(Spec("000000aa", 5, fault="500", times=9), REFUSED)
     assert verdict(draw, answer("", "upstream_refused")) == ""
     assert verdict(draw, answer(TEXTS[0], "upstream_refused"))
 
 
-def test_a_fault_that_byok_hides_leaves_the_answer_whole() -> None:
+def test_load_verdict_of_a_fault_that_byok_hides() -> None:
     draw = Draw(Spec("000000aa", 5, fault="500"), WHOLE)
     assert verdict(draw, answer("".join(TEXTS))) == ""
     assert verdict(draw, answer("".join(TEXTS[:4])))
     assert verdict(draw, Reading(failure="ClientPayloadError"))
 
 
-def test_a_missed_goal_is_told_in_the_line() -> None:
+def test_load_outcome_names_a_missed_goal() -> None:
     outcome = Outcome("L0")
     outcome.goal("way", 3, 4, " m")
     assert outcome.line() == "L0: ok: way 3 m (goal 4)"
@@ -56,7 +56,7 @@ def test_a_missed_goal_is_told_in_the_line() -> None:
     assert outcome.line().startswith("L0: MISSED height: way 3 m")
 
 
-def test_a_slope_and_a_percentile() -> None:
+def test_load_slope_and_percentile() -> None:
     assert slope_per_hour([(0, 1.0), (1800, 2.0), (3600, 3.0)]) == pytest.approx(2)
     assert str(slope_per_hour([(0, 1.0)])) == "nan"
     assert percentile([*range(100)], 0.99) == 99

@@ -159,7 +159,7 @@ def test_compaction_cannot_shorten_a_single_question() -> None:
     assert plan((user("x" * 9000),), 1000, weigh) is None
 
 
-def test_compaction_shortens_the_oldest_results_first_and_as_little_as_needed() -> None:
+def test_compaction_shortens_the_oldest_results_first() -> None:
     body = agent(20, 5000)
     room = 130_000
     made = planned(body, room)

@@ -34,7 +34,7 @@ def told(process: WorkerProcess) -> Any:
 
 
 @pytest.mark.case("B109")
-def test_a_worker_looks_for_modules_where_python_alone_would_and_then_where_byok_does(
+def test_worker_process_searches_modules_like_python_and_then_in_byok(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
