@@ -19,7 +19,7 @@ from byok.server.http.reply import COMMON
 from byok.server.http.stream import OpenStream
 from byok.server.openai_api import Forward, error_body
 from byok.threads import Runner
-from byok.upstream.base import Forwarded
+from byok.upstream.base import ForwardedResponse
 from byok.upstream.http_body import read_to_end
 from byok.upstream.router import Destination, Router
 from byok.wire.json_body import write_json
@@ -93,7 +93,7 @@ class Forwarder:
             return await self._stream(sent.exchange, headers, answer)
 
     async def _stream(
-        self, exchange: HttpExchange, headers: dict[str, str], answer: Forwarded
+        self, exchange: HttpExchange, headers: dict[str, str], answer: ForwardedResponse
     ) -> StreamResponse:
         end = b""
         async with OpenStream(exchange, headers, patience=self._patience) as stream:

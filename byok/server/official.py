@@ -21,7 +21,7 @@ from byok.server.http.gate import Gate
 from byok.server.http.reply import COMMON
 from byok.server.http.stream import LINES, OpenStream
 from byok.server.official_health import OfficialHealth
-from byok.upstream.base import Forwarded
+from byok.upstream.base import ForwardedResponse
 from byok.upstream.http_body import MAX_WHOLE, read_to_end
 from byok.upstream.official import OfficialService, too_late
 from byok.wire.inflate import Inflate
@@ -120,7 +120,7 @@ class Relay:
         self._health.over(group, _MODELS)
         return merged
 
-    def _merge(self, answer: Forwarded, raw: bytes, ours: Json) -> Json:
+    def _merge(self, answer: ForwardedResponse, raw: bytes, ours: Json) -> Json:
         return merge_models(_object(answer, raw), ours, self._settings.groups)
 
     async def status(self, body: Json) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class Relay:
 
     def _ask_service(
         self, path: str, group: EndpointGroup, content: bytes, request: BaseRequest
-    ) -> AbstractAsyncContextManager[Forwarded]:
+    ) -> AbstractAsyncContextManager[ForwardedResponse]:
         seconds = self._timing.until_first(group)
         return self._service.ask(path, content, request.headers, seconds)
 
@@ -146,7 +146,7 @@ class Relay:
         content: bytes,
         request: BaseRequest,
         most: int = MAX_WHOLE,
-    ) -> tuple[Forwarded, bytes]:
+    ) -> tuple[ForwardedResponse, bytes]:
         asked = self._ask_service(path, group, content, request)
         try:
             async with asyncio.timeout(self._timing.in_all(group)), asked as answer:
@@ -178,7 +178,7 @@ class Relay:
             return await self._stream(exchange, answer)
 
     async def _stream(
-        self, exchange: HttpExchange, answer: Forwarded
+        self, exchange: HttpExchange, answer: ForwardedResponse
     ) -> StreamResponse:
         async with OpenStream(
             exchange,
@@ -201,12 +201,12 @@ class Relay:
         return stream.response
 
 
-def _headers(own: Json, answer: Forwarded) -> dict[str, str]:
+def _headers(own: Json, answer: ForwardedResponse) -> dict[str, str]:
     """Describe the body in the service's words, whatever their case."""
     return {**own, **{name.title(): value for name, value in answer.headers.items()}}
 
 
-def _object(answer: Forwarded, raw: bytes) -> Json:
+def _object(answer: ForwardedResponse, raw: bytes) -> Json:
     coding = _headers({}, answer).get(_ENCODING, "")
     try:
         found = parse_json(_plain(coding, raw))

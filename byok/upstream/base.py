@@ -10,7 +10,7 @@ from byok.events import StreamEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Forwarded:
+class ForwardedResponse:
     """A response that is forwarded unchanged: its headers, and its body as it comes.
 
     Reading raises an UpstreamError if the connection breaks.
@@ -41,7 +41,7 @@ class Upstream(Protocol):
 
     def forward(
         self, path: str, content: bytes
-    ) -> AbstractAsyncContextManager[Forwarded]:
+    ) -> AbstractAsyncContextManager[ForwardedResponse]:
         """Forward a request of OpenAI's API; `path` is relative to its base URL.
 
         Leaving the context closes the connection.

@@ -20,7 +20,7 @@ from byok.errors import (
 from byok.events import Finish, StreamEvent
 from byok.record import current_record
 from byok.stage import Stage
-from byok.upstream.base import Forwarded
+from byok.upstream.base import ForwardedResponse
 from byok.upstream.failures import missing_path_hint, translate_errors
 from byok.upstream.fim import FimClient
 from byok.upstream.http_body import (
@@ -196,7 +196,9 @@ class HttpUpstream:
             raise at_end(lost, failure)
 
     @asynccontextmanager
-    async def forward(self, path: str, content: bytes) -> AsyncIterator[Forwarded]:
+    async def forward(
+        self, path: str, content: bytes
+    ) -> AsyncIterator[ForwardedResponse]:
         """See Upstream.forward; retries only before the response begins."""
         if (api := self._spec.openai) is None:
             raise BadRequest(
@@ -225,7 +227,7 @@ class HttpUpstream:
             spec = self._spec
             reads = pass_on(response, spec.name, api.base_url, spec.timeouts)
             async with aclosing(reads):
-                yield Forwarded(describing_headers(response), reads)
+                yield ForwardedResponse(describing_headers(response), reads)
 
     async def _waits(self, error: UpstreamError, attempt: int) -> bool:
         """Wait before the next attempt; False if there is none."""

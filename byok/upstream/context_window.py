@@ -34,7 +34,7 @@ from byok.chat import ChatRequest, Message, Role
 from byok.errors import ContextLengthExceeded, UpstreamEmpty
 from byok.events import Finish, FinishReason, Notice, StreamEvent, Usage
 from byok.threads import Runner, inline
-from byok.upstream.base import Forwarded, Upstream
+from byok.upstream.base import ForwardedResponse, Upstream
 from byok.upstream.router import Destination
 from byok.upstream.summaries import Summarise
 from byok.window.compaction import LOW_WATER, plan
@@ -66,15 +66,15 @@ async def _unknown(model: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class WindowSource:
     """How to find out the context windows of an upstream, in tokens; 0 is unknown.
 
-    `configured` is the user's setting for all models, `told` asks the server for that
+    `configured` is the user's setting for all models, `lookup` asks the server for that
     of one. `reasoning`: the model's earlier thoughts are sent back and need room.
     """
 
     configured: int = 0
-    told: Callable[[str], Awaitable[int]] = _unknown
+    lookup: Callable[[str], Awaitable[int]] = _unknown
     reasoning: bool = False
 
 
@@ -82,11 +82,11 @@ class WindowedUpstream:
     """An upstream that shortens conversations to the model's context window."""
 
     def __init__(
-        self, inner: Upstream, summarise: Summarise, window: Window | None = None
+        self, inner: Upstream, summarise: Summarise, window: WindowSource | None = None
     ) -> None:
         self._inner = inner
         self._summarise = summarise
-        self._window = window or Window()
+        self._window = window or WindowSource()
         self._weigh = weigh if self._window.reasoning else weigh_said
         self._models: OrderedDict[str, WindowLimits] = OrderedDict()
         self._compactions = Compactions()
@@ -103,7 +103,7 @@ class WindowedUpstream:
 
     def forward(
         self, path: str, content: bytes
-    ) -> AbstractAsyncContextManager[Forwarded]:
+    ) -> AbstractAsyncContextManager[ForwardedResponse]:
         """See Upstream.forward: another API's clients count for themselves."""
         return self._inner.forward(path, content)
 
@@ -167,7 +167,7 @@ class WindowedUpstream:
         system, body = chat.messages[:first], chat.messages[first:]
         fixed = weigh_tools(chat.tools) + self._sum(system)
         weight = self._sum(body)
-        told = 0 if limits.window() else await self._window.told(model)
+        told = 0 if limits.window() else await self._window.lookup(model)
         room = limits.room(told, chat.sampling.max_tokens) - fixed
         if room <= 0 or weight <= room * LOW_WATER:
             return chat, fixed + weight, False

@@ -20,7 +20,7 @@ from byok.events import (
     ToolCallDelta,
     Usage,
 )
-from byok.upstream.base import Forwarded
+from byok.upstream.base import ForwardedResponse
 from byok.upstream.demo_openai import chat_of, read_body, stream_events, whole
 
 MODEL = "echo"
@@ -41,7 +41,9 @@ class DemoUpstream:
         return self._name
 
     @asynccontextmanager
-    async def forward(self, path: str, content: bytes) -> AsyncIterator[Forwarded]:
+    async def forward(
+        self, path: str, content: bytes
+    ) -> AsyncIterator[ForwardedResponse]:
         """Answer chats of OpenAI clients; see Upstream.forward."""
         if path != "chat/completions":
             raise BadRequest(
@@ -54,10 +56,10 @@ class DemoUpstream:
         batches = self.stream(chat_of(body), MODEL)
         if flag(body, "stream"):
             headers = {"content-type": "text/event-stream"}
-            yield Forwarded(headers, stream_events(batches, body))
+            yield ForwardedResponse(headers, stream_events(batches, body))
         else:
             headers = {"content-type": "application/json"}
-            yield Forwarded(headers, whole(batches, body))
+            yield ForwardedResponse(headers, whole(batches, body))
 
     async def models(self) -> list[str]:
         """List the one model."""

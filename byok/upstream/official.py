@@ -21,7 +21,7 @@ from byok.errors import (
 from byok.record import current_record
 from byok.redact import Redactor
 from byok.routing import OFFICIAL
-from byok.upstream.base import Forwarded
+from byok.upstream.base import ForwardedResponse
 from byok.upstream.http_body import describing_headers, hang_up, pass_on
 from byok.upstream.http_call import Callee, Caller, KeySource, redirect_error
 from byok.upstream.timeouts import REMOTE, Timeouts
@@ -65,7 +65,7 @@ class OfficialService:
     @asynccontextmanager
     async def ask(
         self, path: str, content: bytes, headers: Mapping[str, str], seconds: float
-    ) -> AsyncIterator[Forwarded]:
+    ) -> AsyncIterator[ForwardedResponse]:
         """Send a client's request, and yield the response after its first byte.
 
         Leaving the context closes the connection.
@@ -93,7 +93,9 @@ class OfficialService:
                 error.upstream = OFFICIAL
                 raise
             whole = _all(first, reads)
-            yield Forwarded(describing_headers(response), whole, response.status_code)
+            yield ForwardedResponse(
+                describing_headers(response), whole, response.status_code
+            )
 
     def _head(self, given: Mapping[str, str], key: str) -> httpx.Headers:
         """Return the headers, with those of the client that may be passed on."""

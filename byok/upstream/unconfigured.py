@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from byok.chat import ChatRequest
 from byok.errors import MODEL_NOT_FOUND, BadRequest
 from byok.events import StreamEvent
-from byok.upstream.base import Forwarded
+from byok.upstream.base import ForwardedResponse
 
 # What no section of the settings can be called is not repeated: it may be anything.
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
@@ -37,7 +37,9 @@ class UnconfiguredUpstream:
         yield []  # makes it a generator
 
     @asynccontextmanager
-    async def forward(self, path: str, content: bytes) -> AsyncIterator[Forwarded]:
+    async def forward(
+        self, path: str, content: bytes
+    ) -> AsyncIterator[ForwardedResponse]:
         """See Upstream.forward."""
         raise self._refusal(404)  # as OpenAI says it: only /v1 is forwarded
         yield

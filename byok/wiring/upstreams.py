@@ -11,7 +11,7 @@ from byok.keys.lookup import UpstreamKey
 from byok.redact import Redactor
 from byok.upstream.base import Upstream
 from byok.upstream.client import HttpUpstream
-from byok.upstream.context_window import Window, WindowedUpstream
+from byok.upstream.context_window import WindowedUpstream, WindowSource
 from byok.upstream.demo import MODEL as DEMO_MODEL
 from byok.upstream.demo import DemoUpstream
 from byok.upstream.official import OfficialService
@@ -80,7 +80,7 @@ def make_upstream(
     spec = make_spec(name, settings, common)
     http = HttpUpstream(spec, transports, key)
     thoughts = spec.api.dialect.sends_thoughts
-    window = Window(settings.context_window, http.known.window, thoughts)
+    window = WindowSource(settings.context_window, http.known.window, thoughts)
     return WindowedUpstream(http, summarise, window)
 
 

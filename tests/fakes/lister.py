@@ -9,7 +9,7 @@ import httpx
 from byok.chat import ChatRequest
 from byok.errors import ByokError
 from byok.events import StreamEvent
-from byok.upstream.base import Forwarded
+from byok.upstream.base import ForwardedResponse
 from byok.upstream.transport import Route, Transports
 
 
@@ -42,7 +42,7 @@ class Lister:
 
     def forward(
         self, path: str, content: bytes
-    ) -> AbstractAsyncContextManager[Forwarded]:
+    ) -> AbstractAsyncContextManager[ForwardedResponse]:
         raise NotImplementedError
 
 

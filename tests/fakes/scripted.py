@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from byok.chat import ChatRequest
 from byok.errors import ContextLengthExceeded
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
-from byok.upstream.base import Forwarded
+from byok.upstream.base import ForwardedResponse
 
 Answer = list[list[StreamEvent]]
 
@@ -59,5 +59,5 @@ class Scripted:
 
     def forward(
         self, path: str, content: bytes
-    ) -> AbstractAsyncContextManager[Forwarded]:
+    ) -> AbstractAsyncContextManager[ForwardedResponse]:
         raise NotImplementedError(f"{path} {content!r}")

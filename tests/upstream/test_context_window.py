@@ -31,7 +31,7 @@ from byok.errors import (
     UpstreamRefused,
 )
 from byok.events import Finish, FinishReason, Notice, StreamEvent, TextDelta, Usage
-from byok.upstream.context_window import Window, WindowedUpstream
+from byok.upstream.context_window import WindowedUpstream, WindowSource
 from byok.upstream.router import Destination
 from byok.upstream.summaries import Summariser
 from byok.window.compaction import Plan, plan
@@ -80,7 +80,7 @@ async def of_m(model: str) -> int:
 class Bench:
     """A fitted model, with summaries that are counted."""
 
-    def __init__(self, model: Scripted, window: Window | None = None) -> None:
+    def __init__(self, model: Scripted, window: WindowSource | None = None) -> None:
         self.model = model
         self.dropped: list[Sequence[Message]] = []
         self.upstream = WindowedUpstream(model, self._summarise, window)
@@ -116,7 +116,7 @@ async def test_without_a_known_window_everything_passes() -> None:
 
 
 async def test_context_window_passes_on_what_fits_unchanged() -> None:
-    bench = Bench(Scripted(), Window(32 * K))
+    bench = Bench(Scripted(), WindowSource(32 * K))
     for steps in (0, 1, 40):
         request = chat(steps)
         await bench.ask(request)
@@ -130,8 +130,8 @@ async def test_nobody_is_asked_for_a_window_that_is_not_needed() -> None:
     async def asked(model: str) -> int:
         pytest.fail("was asked")
 
-    await Bench(Scripted(), Window(told=asked)).ask(chat(0))
-    await Bench(Scripted(), Window(configured=32 * K, told=asked)).ask(chat(20))
+    await Bench(Scripted(), WindowSource(lookup=asked)).ask(chat(0))
+    await Bench(Scripted(), WindowSource(configured=32 * K, lookup=asked)).ask(chat(20))
 
 
 async def test_context_window_planning_does_not_block_other_requests(
@@ -145,7 +145,7 @@ async def test_context_window_planning_does_not_block_other_requests(
 
     monkeypatch.setattr("byok.upstream.context_window.plan", noting)
     for steps, here in ((20, True), (600, False)):
-        await Bench(Scripted(), Window(4000)).ask(chat(steps))
+        await Bench(Scripted(), WindowSource(4000)).ask(chat(steps))
         assert (threads.pop() == threading.get_ident()) is here
 
 
@@ -162,10 +162,10 @@ async def test_context_window_delegates_the_rest_to_the_inner_upstream() -> None
 
 @pytest.mark.parametrize(
     "window",
-    [Window(8 * K), Window(told=of_m)],
+    [WindowSource(8 * K), WindowSource(lookup=of_m)],
     ids=["by the user", "by the list of models"],
 )
-async def test_a_window_that_is_known_is_never_exceeded(window: Window) -> None:
+async def test_a_window_that_is_known_is_never_exceeded(window: WindowSource) -> None:
     model = Model(8 * K)
     bench = Bench(model, window)
     for steps in range(100, 160):
@@ -183,7 +183,7 @@ async def test_a_window_that_is_known_is_never_exceeded(window: Window) -> None:
 
 async def test_context_window_keeps_the_prefix_stable_from_turn_to_turn() -> None:
     model = Model(8 * K)
-    bench = Bench(model, Window(8 * K))
+    bench = Bench(model, WindowSource(8 * K))
     for steps in range(100, 160):
         await bench.ask(chat(steps))
     pairs = zip(model.taken, model.taken[1:], strict=False)
@@ -202,7 +202,7 @@ def saving(number: int) -> tuple[Message, ...]:
 @pytest.mark.parametrize("reading", [True, False], ids=["results", "calls"])
 async def test_context_window_never_restores_what_was_shortened(reading: bool) -> None:
     model = Model(32 * K)
-    bench = Bench(model, Window(32 * K))
+    bench = Bench(model, WindowSource(32 * K))
     messages = [SYSTEM, *agent(200, 2000)]
     before: dict[str, str] = {}
     for number in range(200, 270):
@@ -217,7 +217,7 @@ async def test_context_window_never_restores_what_was_shortened(reading: bool) -
 
 
 async def test_context_window_summarises_the_first_summary_again() -> None:
-    bench = Bench(Model(8 * K), Window(8 * K))
+    bench = Bench(Model(8 * K), WindowSource(8 * K))
     for steps in range(100, 160):
         await bench.ask(chat(steps))
     assert len(bench.dropped) >= 2
@@ -226,7 +226,7 @@ async def test_context_window_summarises_the_first_summary_again() -> None:
 
 async def test_context_window_reuses_the_plan_of_the_same_request() -> None:
     model = Model(8 * K)
-    bench = Bench(model, Window(8 * K))
+    bench = Bench(model, WindowSource(8 * K))
     await bench.ask(chat(100))
     await bench.ask(chat(100))
     assert model.taken[0].messages == model.taken[1].messages
@@ -250,7 +250,7 @@ def code_in(request: ChatRequest) -> int:
 
 
 async def test_context_window_gives_added_code_the_room_that_is_left() -> None:
-    bench = Bench(Model(10 * K), Window(10 * K))
+    bench = Bench(Model(10 * K), WindowSource(10 * K))
     await bench.ask(asking(5, 60 * K))
     [sent] = bench.model.chats
     assert sent.messages[:-1] == asking(5, 0).messages[:-1]  # nothing else gave way
@@ -258,7 +258,7 @@ async def test_context_window_gives_added_code_the_room_that_is_left() -> None:
 
 
 async def test_context_window_has_room_for_added_code_after_compaction() -> None:
-    bench = Bench(Model(10 * K), Window(10 * K))
+    bench = Bench(Model(10 * K), WindowSource(10 * K))
     await bench.ask(asking(60, 20 * K))
     [sent] = bench.model.chats
     assert len(sent.messages) < len(asking(60, 0).messages)
@@ -268,7 +268,7 @@ async def test_context_window_has_room_for_added_code_after_compaction() -> None
 
 async def test_context_window_summary_belongs_to_its_own_history() -> None:
     model = Model(8 * K)
-    bench = Bench(model, Window(8 * K))
+    bench = Bench(model, WindowSource(8 * K))
     await bench.ask(chat(100))
     request = chat(100)
     other = (SYSTEM, user("Something else."), *request.messages[2:])
@@ -279,7 +279,7 @@ async def test_context_window_summary_belongs_to_its_own_history() -> None:
 
 async def test_context_window_sends_a_changed_system_message() -> None:
     model = Model(8 * K)
-    bench = Bench(model, Window(8 * K))
+    bench = Bench(model, WindowSource(8 * K))
     request = chat(100)
     await bench.ask(request)
     system = Message(Role.SYSTEM, (TextPart("Be brief."),))
@@ -292,7 +292,7 @@ async def test_context_window_sends_a_changed_system_message() -> None:
 async def test_context_window_learning_does_not_move_a_compaction() -> None:
     """A ratio that grows would let the whole history through for a turn or two."""
     model = Model(8 * K)
-    bench = Bench(model, Window(8 * K))
+    bench = Bench(model, WindowSource(8 * K))
     request = chat(13)
     await bench.ask(request)
     sent = model.taken[-1].messages
@@ -308,7 +308,7 @@ async def test_context_window_learning_does_not_move_a_compaction() -> None:
 
 async def test_context_window_counts_tool_definitions() -> None:
     model = Model(8 * K)
-    bench = Bench(model, Window(8 * K))
+    bench = Bench(model, WindowSource(8 * K))
     big = ToolDefinition("big", "x" * 10 * K, {"type": "object"})
     request = ChatRequest((SYSTEM, *agent(9, 1500)), (big,))
     assert weight(request) < 3.5 * 8 * K
@@ -318,7 +318,7 @@ async def test_context_window_counts_tool_definitions() -> None:
 
 async def test_context_window_reserves_room_for_a_longer_answer() -> None:
     model = Model(8 * K)
-    bench = Bench(model, Window(8 * K))
+    bench = Bench(model, WindowSource(8 * K))
     await bench.ask(chat(9, sampling=Sampling(max_tokens=500)))
     assert model.chats[-1].messages == chat(9).messages
     await bench.ask(chat(9, sampling=Sampling(max_tokens=4000)))
@@ -332,7 +332,7 @@ async def test_context_window_counts_thinking_only_where_it_is_sent() -> None:
         for m in agent(12, 400)
     )  # fmt: skip
     for reasoning in (False, True):
-        bench = Bench(Scripted(), Window(8 * K, reasoning=reasoning))
+        bench = Bench(Scripted(), WindowSource(8 * K, reasoning=reasoning))
         await bench.ask(ChatRequest(messages))
         assert (bench.model.chats[-1].messages == messages) is not reasoning
 
@@ -365,7 +365,7 @@ async def test_context_window_unknown_sends_less_with_each_refusal() -> None:
 
 async def test_a_refusal_in_spite_of_the_users_window_is_believed() -> None:
     model = Model(8 * K)
-    bench = Bench(model, Window(32 * K))
+    bench = Bench(model, WindowSource(32 * K))
     await bench.ask(chat(40))
     await bench.ask(chat(41))
     assert model.refused == 1
@@ -403,7 +403,7 @@ def _raise(error: UpstreamError) -> Answer:
 async def test_context_window_leaves_the_refusal_of_an_uncuttable_request(
     messages: tuple[Message, ...], configured: int
 ) -> None:
-    bench = Bench(Model(8 * K), Window(configured))
+    bench = Bench(Model(8 * K), WindowSource(configured))
     request = ChatRequest(messages)
     with pytest.raises(UpstreamRefused, match="too long"):
         await bench.ask(request)
@@ -548,7 +548,7 @@ async def test_context_window_notice_does_not_hide_an_overflow() -> None:
 async def test_context_window_learns_from_token_counts() -> None:
     """With two bytes a token the usual guess would let far too much through."""
     model = Scripted(lambda request: said(tokens=weight(request) // 2))
-    bench = Bench(model, Window(8 * K))
+    bench = Bench(model, WindowSource(8 * K))
     for steps in range(3, 60):
         await bench.ask(chat(steps, 500))
     assert max(weight(request) for request in model.chats) / 2 < 8 * K
@@ -556,7 +556,7 @@ async def test_context_window_learns_from_token_counts() -> None:
 
 async def test_context_window_learns_nothing_from_images() -> None:
     model = Scripted(lambda request: said(tokens=60 * K))
-    bench = Bench(model, Window(64 * K))
+    bench = Bench(model, WindowSource(64 * K))
     picture = Message(Role.USER, (TextPart("Look."), PNG))
     await bench.ask(ChatRequest((SYSTEM, picture)))
     request = chat(40)
@@ -569,7 +569,7 @@ async def test_context_window_learns_nothing_from_fim(
 ) -> None:
     """Another prompt is counted for them than that of the messages."""
     model = Scripted(lambda request: said(tokens=60 * K if request.fim else 10))
-    bench = Bench(model, Window(64 * K))
+    bench = Bench(model, WindowSource(64 * K))
     for tokens_of in (FimRequest("f(", ")"), None):
         await bench.ask(replace(chat(3), fim=tokens_of))
     request = chat(40)
@@ -628,7 +628,7 @@ async def test_context_window_summariser_does_not_recurse() -> None:
         raise AssertionError(model)
 
     model = Model(2 * K)
-    upstream = WindowedUpstream(model, Summariser("", nobody), Window(2 * K))
+    upstream = WindowedUpstream(model, Summariser("", nobody), WindowSource(2 * K))
     async with asyncio.timeout(5):
         async for _ in upstream.stream(chat(100), "m"):
             pass

@@ -1,1 +1,1 @@
-"""The JSON Schemas of tools, rewritten for upstreams that take only a part of them."""
+"""JSON Schemas of tools, rewritten for upstreams that accept only part of them."""

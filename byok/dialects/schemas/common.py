@@ -1,11 +1,11 @@
-"""A tool's JSON Schema as all strict vendors take it; what all take stays as it is.
+"""A tool's JSON Schema in a form that all strict vendors accept.
 
-One tool with a schema that a vendor does not read costs every request of an agent. So
-what any of them refuses is written in words that all of them know, for all of them:
-OpenAI and Azure want one object at the top and items in arrays, Anthropic draft 2020-12
-to the letter, Moonshot no type beside anyOf and no words beside a reference that says
-them too, Groq properties where some are required. Where meaning moves, the description
-says so. The client checks calls by the original.
+One tool with a schema that a vendor rejects fails every request of an agent. So what
+any of them rejects is rewritten for all: OpenAI and Azure require one object at the top
+and items in arrays, Anthropic strict draft 2020-12, Moonshot no type beside anyOf and
+no keywords beside a reference that repeats them, Groq properties where some are
+required. What the new schema cannot express goes into the description. Schemas that all
+accept stay unchanged. The client validates calls against the original.
 """
 
 import re
@@ -42,9 +42,9 @@ _KEPT = 1000  # schemas; an agent sends the same ones at every step
 
 @lru_cache(maxsize=_KEPT)
 def write_schema(raw: bytes, *, narrow: bool, plain_keys: bool) -> Json:
-    """Return the schema to send for one in JSON, which may be shared: change nothing.
+    """Return the schema to send for one in JSON. It is cached: do not modify it.
 
-    `narrow` and `plain_keys` are quirks.
+    `narrow` and `plain_keys` are quirks of the vendor.
     """
     schema = _Cleaning(parse_json(raw)).top()
     if plain_keys:
@@ -59,7 +59,7 @@ class _Cleaning:
         self._depth = 0
 
     def top(self) -> dict[str, Any]:
-        """Rewrite the whole: one object, without choices at its top."""
+        """Rewrite the whole schema to one object without anyOf or oneOf at the top."""
         node = dict(self._root)
         if isinstance(node.get("$ref"), str):
             node = self._in_place(node, ())[0]
@@ -74,7 +74,7 @@ class _Cleaning:
         return with_notes(self._node(node, ()), notes)
 
     def _node(self, schema: Any, inside: tuple[str, ...]) -> dict[str, Any]:
-        """Rewrite one schema; `inside` are the references around it."""
+        """Rewrite one schema; `inside` are the references that contain it."""
         if self._depth >= _DEEPEST or not isinstance(schema, dict):
             return {"not": {}} if schema is False else {}
         self._depth += 1
@@ -102,7 +102,7 @@ class _Cleaning:
     def _reference(
         self, node: dict[str, Any], inside: tuple[str, ...], notes: list[str]
     ) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Keep a reference to a shared schema; put any other one in its place."""
+        """Keep a reference to a shared schema; replace others by what they refer to."""
         ref = node["$ref"] if isinstance(node["$ref"], str) else ""
         shared, target = _SHARED.match(ref), target_of(ref, self._root)
         if target is None or (not shared and (ref in inside or self._left <= 0)):
@@ -120,7 +120,7 @@ class _Cleaning:
     def _in_place(
         self, node: dict[str, Any], inside: tuple[str, ...]
     ) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Write what references mean beside what stands there already."""
+        """Merge what a reference refers to with the keywords beside it."""
         while isinstance(ref := node.get("$ref"), str):
             target = target_of(ref, self._root)
             self._left -= 1
@@ -156,7 +156,7 @@ class _Cleaning:
 
 
 def _values(node: dict[str, Any]) -> list[str]:
-    """Keep of an enum what has the type that stands beside it."""
+    """Keep the values of an enum that have the type beside it."""
     kinds = set(kinds_of(node))
     if "number" in kinds:
         kinds.add("integer")
@@ -185,7 +185,7 @@ def _require_where_draft_3_did(node: dict[str, Any]) -> None:
 
 
 def _items(node: dict[str, Any]) -> list[str]:
-    """Say of an array's items something, and the same of all of them."""
+    """Give an array one schema for all its items."""
     notes: list[str] = []
     items = node.get("items")
     if isinstance(items, list):
@@ -203,7 +203,7 @@ def _items(node: dict[str, Any]) -> list[str]:
 
 
 def _require_what_is_there(node: dict[str, Any]) -> None:
-    """Let a key that is required have any value; drop it where there may be none."""
+    """Add required keys to the properties; drop them where none are allowed."""
     names = node.get("required")
     if not names:
         return
@@ -218,7 +218,7 @@ def _require_what_is_there(node: dict[str, Any]) -> None:
 
 
 def _type_in_choices(node: dict[str, Any]) -> None:
-    """Move a type that stands beside choices into each of them."""
+    """Move a type beside anyOf or oneOf into each of their schemas."""
     keys = [key for key in ("anyOf", "oneOf") if key in node]
     if not keys or "type" not in node:
         return
@@ -240,7 +240,7 @@ def _with_items(node: Json) -> Json:
 
 
 def _note_odd_keys(schema: dict[str, Any]) -> None:
-    """Tell keys that Anthropic refuses in the description; a call may have them."""
+    """Move keys that Anthropic refuses into the description; calls may have them."""
     properties = schema["properties"]
     odd = {key: properties[key] for key in properties if not _PLAIN_KEY.match(key)}
     if not odd:

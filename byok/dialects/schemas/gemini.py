@@ -1,8 +1,8 @@
-"""A tool's JSON Schema in the subset that Gemini reads; what does not fit is told.
+"""A tool's JSON Schema in the subset that Gemini accepts.
 
-Gemini answers 400 to keywords that its own Schema does not have. References are put
-in place, `const`, `oneOf`, lists of types and bounds of integers are spelled in the
-words it has. Any other constraint goes into the description, where the model reads it.
+Gemini answers 400 to keywords that its own Schema does not have. References are
+replaced by what they refer to; `const`, `oneOf`, lists of types and bounds of integers
+are expressed with other keywords. All other constraints go into the description.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ _DEEPEST = 60
 
 
 def narrow_schema(schema: Json) -> dict[str, Any]:
-    """Return a schema of the same meaning, as far as the subset can say it."""
+    """Return a schema with the same meaning, as far as the subset can express it."""
     return _Narrowing(schema).node({**schema, "type": "object"}, top=True)
 
 
@@ -51,7 +51,7 @@ class _Narrowing:
     def node(
         self, schema: Any, inside: tuple[str, ...] = (), *, top: bool = False
     ) -> dict[str, Any]:
-        """Rewrite one schema; `inside` are the references around it."""
+        """Rewrite one schema; `inside` are the references that contain it."""
         self._left -= 1
         fits = self._left >= 0 and self._depth < _DEEPEST
         if not isinstance(schema, Mapping) or not fits:
@@ -88,7 +88,7 @@ class _Narrowing:
     def _branches(
         self, node: dict[str, Any], inside: tuple[str, ...]
     ) -> dict[str, Any]:
-        """Leave anyOf alone in its schema: what stands beside it goes into each."""
+        """Move the keywords beside anyOf into each of its schemas."""
         branches = []
         for branch in node.pop("anyOf"):
             part, within = self._resolve(dict(branch), inside)
@@ -123,7 +123,7 @@ class _Narrowing:
 
 
 def _unions(node: dict[str, Any], *, top: bool) -> list[str]:
-    """Spell every choice as anyOf, null as nullable; the root stays one object."""
+    """Express unions as anyOf and null as nullable; the root stays one object."""
     notes: list[str] = []
     for name in ("anyOf", "oneOf"):
         choices = schemas_in(node.pop(name, None))
@@ -146,7 +146,7 @@ def _choose(node: dict[str, Any], choices: list[Json]) -> None:
 
 
 def _respell(node: dict[str, Any]) -> list[str]:
-    """Spell keywords in others that are known; return notes on what cannot be."""
+    """Replace keywords by ones that Gemini has; return notes on the others."""
     notes: list[str] = []
     if "const" in node:
         node["enum"] = [node["const"]]
@@ -171,7 +171,7 @@ def _respell(node: dict[str, Any]) -> list[str]:
 
 
 def _enum(node: dict[str, Any], values: list[Any]) -> list[str]:
-    """Keep an enum of strings; others are told."""
+    """Keep an enum of strings; move others into the description."""
     if None in values:
         node["nullable"] = True
         values = [value for value in values if value is not None]

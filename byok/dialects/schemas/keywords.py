@@ -1,7 +1,7 @@
-"""Which values JSON Schema's keywords may have, as a table; others are dropped.
+"""The values that JSON Schema keywords may have, as a table; others are dropped.
 
-OpenAI, Azure, Anthropic and Mistral hold a tool's schema against the metaschema of
-draft 2020-12, and refuse the whole request for a `required: true` of draft 3.
+OpenAI, Azure, Anthropic and Mistral validate a tool's schema against the metaschema of
+draft 2020-12, and refuse the whole request because of a `required: true` of draft 3.
 """
 
 import re
@@ -56,7 +56,7 @@ def _is_map(value: Any) -> bool:
 
 
 def is_schema(value: Any) -> bool:
-    """Tell what may stand for a schema."""
+    """Tell whether a value is a schema: an object or a boolean."""
     return isinstance(value, Mapping | bool)
 
 
@@ -65,7 +65,7 @@ def _is_address(value: Any) -> bool:
 
 
 def _is_dependent(value: Any) -> bool:
-    """Tell keys with the keys that they need: no schemas, which drafts spell apart."""
+    """Tell whether a value maps keys to the keys that they require."""
     return isinstance(value, Mapping) and all(
         isinstance(keys, list)
         and all(isinstance(key, str) for key in keys)
@@ -102,7 +102,7 @@ _MAY_BE = {key: check for check, keys in _WANTED for key in keys.split()}
 
 
 def shape(node: dict[str, Any]) -> None:
-    """Drop or spell anew what no metaschema of today allows in one schema."""
+    """Drop or rewrite what no current metaschema allows in one schema."""
     for key, bound in _BOUNDS:
         if isinstance(node.get(key), bool) and node.pop(key) and bound in node:
             node[key] = node.pop(bound)  # a flag beside the bound, in draft 4
@@ -141,7 +141,7 @@ def kind_of(value: Any) -> str:
 
 
 def is_pattern(text: str) -> bool:
-    """Tell a pattern that the vendors' checks can read; they use Python's."""
+    """Tell whether a pattern is valid in Python, which the vendors' checks use."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""What the ways of rewriting a tool's JSON Schema share: notes, merging, references."""
+"""Parts of rewriting a tool's JSON Schema: notes, merging, references."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,24 +10,24 @@ _LONGEST_NOTE = 300
 
 
 def schemas_in(value: Any) -> list[Json]:
-    """Return the schemas of a list; anything else is none."""
+    """Return the schemas in a list, [] for anything else."""
     items = value if isinstance(value, list) else ()
     return [item for item in items if isinstance(item, Mapping)]
 
 
 def distinct(values: Iterable[Any]) -> list[Any]:
-    """Return JSON values without those that were there before."""
+    """Return JSON values without duplicates."""
     return list({write_json(value): value for value in values}.values())
 
 
 def note(name: str, value: Any) -> str:
-    """Say in a description what the schema itself may not say."""
+    """Describe in words what the schema cannot express."""
     text = write_json(value).decode("utf-8", "replace")
     return f"{name}: {text[:_LONGEST_NOTE]}"
 
 
 def with_notes(node: dict[str, Any], notes: Iterable[str]) -> dict[str, Any]:
-    """Put notes into the description of a schema, where the model reads them."""
+    """Append notes to the description of a schema."""
     if told := "; ".join(notes):
         said = node.get("description")
         node["description"] = f"{said} ({told})" if said else told
@@ -35,7 +35,7 @@ def with_notes(node: dict[str, Any], notes: Iterable[str]) -> dict[str, Any]:
 
 
 def merge(node: dict[str, Any], part: Json) -> None:
-    """Add what a part of allOf demands."""
+    """Merge one schema of an allOf into another."""
     for key, value in part.items():
         old = node.get(key)
         if isinstance(old, Mapping) and isinstance(value, Mapping):
@@ -47,7 +47,7 @@ def merge(node: dict[str, Any], part: Json) -> None:
 
 
 def target_of(ref: str, root: Json) -> Json | None:
-    """Find what a reference into the same document means, None for nothing."""
+    """Return the target of a reference into the same document, or None."""
     found: Any = root
     for step in ref.removeprefix("#").split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")

@@ -1,4 +1,4 @@
-"""Choices at the top of a tool's schema become one object with the keys of all."""
+"""Unions at the top of a tool's schema, merged to one object with all their keys."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +11,10 @@ _SAID = {"anyOf": "at least", "oneOf": "exactly"}
 
 
 def unite(node: dict[str, Any], resolve: Callable[[Json], Json]) -> list[str]:
-    """Merge allOf, anyOf and oneOf of an object into it; return what to say of them.
+    """Merge allOf, anyOf and oneOf of an object into it; return notes on them.
 
-    A key may have what any of the choices allows it; it is required where all of them
-    do. `resolve` puts what a reference means in its place.
+    A key may have the values that any of the schemas allows, and is required if all of
+    them require it. `resolve` replaces references by what they refer to.
     """
     notes: list[str] = []
     for _ in range(_MOST_ROUNDS):
