@@ -72,7 +72,7 @@ class ImagePart:
 
 @dataclass(frozen=True, slots=True)
 class ThinkingPart:
-    """One block of a model's reasoning. Few upstreams want it back.
+    """One block of a model's reasoning. Few upstreams expect it to be sent back.
 
     The text may be empty if `provider_data` holds the reasoning in encrypted form.
     """
@@ -93,7 +93,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The output of a tool.
+    """The output of one tool call, as the client reports it.
 
     `content` may be empty. It refers to the images by number, in their order: `[image 1
     below]`.
@@ -111,7 +111,7 @@ Part: TypeAlias = TextPart | ImagePart | ThinkingPart | ToolCall | ToolResult
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn. A message with the role TOOL holds exactly one ToolResult.
+    """One message of a conversation; with the role TOOL, exactly one ToolResult.
 
     The parts of an assistant message are its blocks, in the order in which the model
     wrote them: thinking, text and tool calls may alternate. All texts of one message

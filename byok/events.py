@@ -82,7 +82,7 @@ class Finish:
 
 @dataclass(slots=True)
 class Notice:
-    """A sentence for the user about this turn.
+    """A sentence from byok to the user about this turn, shown after `[byok]`.
 
     `code` is the error code of a failure; without one, the sentence is only
     information.

@@ -55,7 +55,7 @@ class RequestOutcome(StrEnum):
 
 @dataclass(slots=True)
 class RequestRecord:
-    """One request and what came of it.
+    """The facts of one request and its answer, for observers; never any content.
 
     `endpoint` is the path of a known endpoint, never the path that was sent. `client`
     is a family and a version, such as `vscode/0.600.1`. `upstream` and `model` are what

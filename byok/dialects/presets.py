@@ -15,7 +15,7 @@ DEMO = "demo"
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """One upstream that needs no section in the user's configuration.
+    """A well-known upstream, usable without a section in the settings.
 
     Attributes:
         addresses: base URL by dialect, all of one origin; the first is the default.

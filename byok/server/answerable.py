@@ -19,7 +19,7 @@ from byok.server.http.stream import static_stream
 
 
 class Answerable(Protocol):
-    """A request that was understood."""
+    """A decoded request that is ready to be answered, without its body."""
 
     async def answer(self) -> StreamResponse:
         """Answer it; called once.

@@ -84,7 +84,7 @@ class BrokenCall:
 
 
 class ToolCallAssembler:
-    """Stage[StreamEvent, StreamEvent] from ToolCallDelta to ToolCall events.
+    """A Stage that joins ToolCallDelta events into complete, repaired ToolCalls.
 
     All other events pass through. `new_id` makes an id for a call without one, or with
     one that is in `taken`. `on_provider_data` is called with each call that carries

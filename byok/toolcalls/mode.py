@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class RepairMode(StrEnum):
-    """How far repair may go: not at all, where it is certain, or with empty values."""
+    """How far tool calls are repaired: never, if certain, or with empty values too."""
 
     OFF = "off"
     LOSSLESS = "lossless"

@@ -20,7 +20,7 @@ _SHORT = 2.0  # seconds that a request waits for the probe instead of being refu
 
 
 class CircuitBreaker:
-    """Circuit breaker: five failed connections in 30 s open it for `pause` seconds."""
+    """Pauses an upstream for `pause` seconds after five failed connections in 30 s."""
 
     def __init__(
         self,
