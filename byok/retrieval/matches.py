@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from byok.index.files.languages import kind_of
-from byok.index.store.lexical import ChunkScore
+from byok.index.store.chunk_index import ChunkScore
 from byok.index.types import Kind, Span
 from byok.retrieval.pack import LONGEST_LINE
 from byok.retrieval.rank import RankedFile, Reasons, kind_factor

@@ -20,8 +20,8 @@ from byok.errors import IndexFailed, NotReady
 from byok.index.contents import Contents, Entry
 from byok.index.engine import ContextEngine
 from byok.index.files.text import line_starts, lines_in
+from byok.index.store.chunk_index import View
 from byok.index.store.database import NAMED
-from byok.index.store.lexical import View
 from byok.index.types import SkipReason
 from byok.retrieval import query as queries
 from byok.retrieval.attached import Attached, max_attached, render_attached

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from byok.index.parse.tokens import COMPOUND, terms
-from byok.index.store.lexical import ChunkScore
+from byok.index.store.chunk_index import ChunkScore
 from byok.index.types import Kind
 from byok.retrieval.query import Query
 

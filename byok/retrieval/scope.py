@@ -14,7 +14,7 @@ from pathlib import Path
 from byok.code_query import BlobNames
 from byok.index.contents import Entry
 from byok.index.engine import ContextEngine
-from byok.index.store.lexical import View
+from byok.index.store.chunk_index import View
 from byok.index.types import Phase
 from byok.index.workspace.workspace import Workspace, total_view
 

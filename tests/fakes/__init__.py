@@ -43,6 +43,7 @@ Index
     engines          a context engine without worker processes
     stores           stores, uploads and outcomes, and what must always hold
     memory_index     a second lexical index, in memory
+    vector_index     a vector index, in memory
     segments         an index on disk, and ways to damage its files
     project          a small project to index
     storm            a workspace in a storm of changes

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from byok.index.store.lexical import CANDIDATES, ChunkScore, View
+from byok.index.store.chunk_index import CANDIDATES, ChunkScore, View
 from byok.index.types import Prepared
 
 _WEIGHTS = (1.0, 0.3, 0.5)  # words, symbols, path

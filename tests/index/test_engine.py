@@ -16,7 +16,7 @@ from byok.errors import NotReady
 from byok.index.engine import ContextEngine
 from byok.index.parse.prepare import prepare
 from byok.index.report import totals
-from byok.index.store.lexical import View
+from byok.index.store.chunk_index import View
 from byok.index.types import ParseJob, ParseOutcome, Phase, SkipReason, State
 from byok.index.versions import blob_name
 from byok.index.workspace.workspace import total_view

@@ -10,7 +10,7 @@ from byok.errors import IndexInUse
 from byok.index.engine import ContextEngine
 from byok.index.opening import open_engine
 from byok.index.options import IndexOptions
-from byok.index.store.lexical import View
+from byok.index.store.chunk_index import View
 from tests.fakes.engines import complete, project, until
 from tests.fakes.memory_index import MemoryIndex
 

@@ -8,7 +8,7 @@ import pytest
 
 from byok.code_query import Upload
 from byok.index.engine import ContextEngine
-from byok.index.store.lexical import View
+from byok.index.store.chunk_index import View
 from byok.index.store.recovery import INDEX_VERSION
 from byok.index.store.store import Store
 from tests.fakes.engines import InlineWorkers, complete, engine, project

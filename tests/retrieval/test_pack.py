@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.index.store.lexical import ChunkScore
+from byok.index.store.chunk_index import ChunkScore
 from byok.index.types import Kind, Span
 from byok.retrieval.pack import Packed, Section, merge_spans, pack
 from byok.retrieval.rank import RankedFile, Reasons

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from byok.index.files.languages import kind_of
-from byok.index.store.lexical import ChunkScore
+from byok.index.store.chunk_index import ChunkScore
 from byok.index.types import Kind
 from byok.retrieval.history_signals import HistorySignals
 from byok.retrieval.query import parse_query

@@ -35,8 +35,9 @@ from typing import NamedTuple
 
 from byok.errors import IndexFailed
 from byok.index.store import recovery
+from byok.index.store.chunk_index import remove_all
 from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE, Database
-from byok.index.store.lexical import LexicalIndex, remove_all
+from byok.index.store.lexical import LexicalIndex
 from byok.index.store.packing import pack_spans
 from byok.index.types import (
     FileFacts,

@@ -1,86 +1,10 @@
-"""What byok needs of an index over chunks, whichever engine is behind it.
+"""The protocol of an index over the words of chunks; `open_engine` takes any."""
 
-A second engine is one more file: a class with these methods, which passes the tests in
-tests/index/store/test_lexical.py, handed to `open_engine`. What makes this seam narrow
-is that the index is never the truth. SQLite holds the rows; an index can be emptied at
-any time and is filled again from contents and files. Hence no update (`remove`, then
-`add`), no transaction but `commit`, and `counts`, by which recovery finds documents
-that are missing or left over after a crash.
+from collections.abc import Mapping
+from typing import Protocol
 
-What an engine must promise, because batches and recovery rely on it:
-
-- `remove` takes what was added before it, never what is added after it, also when one
-  `commit` covers both.
-- What was not committed is gone after a crash, and may be gone after any error
-  (IndexFailed): the caller then adds it again.
-- `add`, `remove`, `commit` and `clear` are called by one thread; `search`, `counts` and
-  the properties by any, also meanwhile.
-
-An index over vectors would be another `ChunkIndex`, with its own `add` and `search`:
-recovery already asks for no more than that. It is declared with its first user.
-"""
-
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol
-
+from byok.index.store.chunk_index import CANDIDATES, ChunkIndex, ChunkScore, View
 from byok.index.types import Prepared
-
-CANDIDATES = 400  # chunks that ranking looks at
-
-
-class ChunkScore(NamedTuple):
-    """A chunk that matches: its blob, which of the blob's spans, and its BM25 score."""
-
-    blob_id: int
-    ordinal: int
-    score: float
-
-
-class View(NamedTuple):
-    """The blobs that a question is about; `key` names the set for caches.
-
-    `chunks` is about how many chunks they have, 0 where that is unknown.
-    """
-
-    key: str
-    ids: frozenset[int]
-    chunks: int
-
-
-class ChunkIndex(Protocol):
-    """The part of an index that keeps it in step with the rows."""
-
-    @property
-    def was_new(self) -> bool:
-        """Whether it was empty when it was opened, whatever the database says."""
-
-    @property
-    def chunks(self) -> int:
-        """How many chunks can be found."""
-
-    @property
-    def is_damaged(self) -> bool:
-        """Whether its files are damaged."""
-
-    @property
-    def bytes(self) -> int:
-        """How much of the disk it takes."""
-
-    def remove(self, blob_id: int) -> None:
-        """Remove the chunks of a blob that were added before."""
-
-    def commit(self) -> None:
-        """Make what was added and removed durable and visible."""
-
-    def clear(self) -> None:
-        """Remove everything, also what is not committed; repairs a damaged index."""
-
-    def counts(self) -> Counter[int]:
-        """Return how many chunks each blob has in the index."""
-
-    def close(self) -> None:
-        """Release its files; what was not committed is lost."""
 
 
 class LexicalIndex(ChunkIndex, Protocol):
@@ -93,9 +17,3 @@ class LexicalIndex(ChunkIndex, Protocol):
         self, terms: Mapping[str, float], view: View, limit: int = CANDIDATES
     ) -> list[ChunkScore]:
         """Return the best chunks of the view, best first; `terms` have weights."""
-
-
-def remove_all(index: ChunkIndex, blob_ids: Iterable[int]) -> None:
-    """Remove the chunks of several blobs."""
-    for blob_id in blob_ids:
-        index.remove(blob_id)

@@ -4,6 +4,7 @@ import logging
 import sqlite3
 from collections.abc import Collection, Iterable
 
+from byok.index.store.chunk_index import ChunkIndex, remove_all
 from byok.index.store.database import (
     INDEXED,
     NAMED,
@@ -12,7 +13,6 @@ from byok.index.store.database import (
     Database,
     select_in,
 )
-from byok.index.store.lexical import ChunkIndex, remove_all
 
 _log = logging.getLogger(__name__)
 # Raise it when tokens or chunks change. Every blob is then indexed again, in the

@@ -35,8 +35,8 @@ from tantivy import Occur, Query
 
 from byok.errors import DiskFull, IndexFailed
 from byok.index.store import segments
+from byok.index.store.chunk_index import CANDIDATES, ChunkScore, View
 from byok.index.store.index_errors import translate_errors
-from byok.index.store.lexical import CANDIDATES, ChunkScore, View
 from byok.index.types import Prepared
 
 _log = logging.getLogger(__name__)

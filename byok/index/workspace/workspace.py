@@ -11,7 +11,7 @@ from byok.index.files.ignore import IGNORE_FILES, Rules
 from byok.index.files.scan import WHOLE, Counters, is_below, is_text, walk
 from byok.index.files.steering import Steering, steering_of
 from byok.index.store.batches import Written
-from byok.index.store.lexical import View
+from byok.index.store.chunk_index import View
 from byok.index.types import FileFacts, FoundFile, Phase, SkipReason
 from byok.index.workspace.status import WorkspaceStatus
 

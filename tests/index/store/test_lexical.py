@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from byok.index.store import blobs
+from byok.index.store.chunk_index import ChunkScore
 from byok.index.store.database import TO_INDEX
-from byok.index.store.lexical import ChunkScore, LexicalIndex, remove_all
+from byok.index.store.lexical import LexicalIndex
 from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import Document, Prepared, Span
 from tests.fakes.memory_index import MemoryIndex
@@ -53,37 +54,6 @@ def test_lexical_index_weights_and_fields_count(index: LexicalIndex) -> None:
         index.search({"word": weight}, everything)[0].score for weight in (1.0, 2.0)
     )
     assert twice == pytest.approx(2 * once)
-
-
-def test_lexical_index_deletes_a_blob(index: LexicalIndex) -> None:
-    for blob_id in (1, 2, 2**40):
-        index.add(blob_id, words("a.py", "alpha", "beta"))
-    index.commit()
-    remove_all(index, [1, 2**40])
-    index.commit()
-    assert index.counts() == {2: 2}
-    assert index.chunks == 2
-    assert ids_of(index.search({"alpha": 1.0}, view(1, 2, 2**40))) == [2]
-
-
-def test_lexical_index_deletes_only_what_was_added_before(index: LexicalIndex) -> None:
-    index.add(1, words("a.py", "old"))
-    index.remove(1)
-    index.add(1, words("a.py", "new", "newer"))
-    index.commit()
-    assert index.counts() == {1: 2}
-    assert index.search({"old": 1.0}, view(1)) == []
-
-
-def test_lexical_index_is_empty_after_clear(index: LexicalIndex) -> None:
-    index.add(1, words("a.py", "alpha"))
-    index.commit()
-    index.add(2, words("b.py", "alpha"))
-    index.clear()
-    assert index.counts() == Counter()
-    index.add(3, words("b.py", "alpha"))
-    index.commit()
-    assert index.counts() == {3: 1}
 
 
 def test_lexical_index_filters_a_view_in_either_way_alike(
