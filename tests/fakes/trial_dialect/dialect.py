@@ -69,11 +69,16 @@ class TrialDialect(Dialect):
 
     def read_models(self, body: Any) -> ModelPage:
         """Read a page of the list, which names the next one."""
-        found = tuple(
-            ModelFacts(entry["called"], window=entry["window"], images=entry["sees"])
-            for entry in body["entries"]
+        body = body if isinstance(body, dict) else {}
+        return ModelPage(
+            tuple(
+                ModelFacts(called, window=window, images=entry.get("sees"))
+                for entry in body.get("entries", ())
+                if isinstance(called := entry.get("called"), str)
+                and isinstance(window := entry.get("window"), int)
+            ),
+            body.get("next") or "",
         )
-        return ModelPage(found, body.get("next") or "")
 
     def probe(self, model: str) -> Probe | None:
         """Ask how a model is loaded."""
@@ -81,4 +86,5 @@ class TrialDialect(Dialect):
 
     def read_probe(self, body: Any, model: str) -> ModelFacts:
         """Read the window of a loaded model."""
-        return ModelFacts(model, window=body.get("window") or 0)
+        window = body.get("window") if isinstance(body, dict) else 0
+        return ModelFacts(model, window=window or 0)

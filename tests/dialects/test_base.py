@@ -1,0 +1,91 @@
+"""The interface of dialects: what one gets for nothing, and what all must keep to."""
+
+import json
+
+import pytest
+from hypothesis import given
+
+from byok.chat import ChatRequest, Message, Role, TextPart, ToolDefinition
+from byok.dialects.base import Dialect, ModelFacts, Target
+from byok.dialects.registry import DIALECTS
+from byok.events import StreamEvent, TextDelta
+from byok.stage import drain
+from tests.fakes.slices import CUTS, cut
+from tests.fakes.trial_dialect.dialect import TrialDialect
+
+CHAT = ChatRequest(
+    (Message(Role.USER, (TextPart("Hi?"),)),),
+    tools=(ToolDefinition("view file", "", {"type": "object"}),),
+)
+OPENAI = b"".join(
+    b"data: " + json.dumps({"choices": [choice]}).encode() + b"\r\n\r\n"
+    for choice in (
+        {"delta": {"content": "H😀"}},
+        {"delta": {"content": "i."}, "finish_reason": "stop"},
+    )
+)
+TRIAL = b"".join(
+    json.dumps(line, ensure_ascii=False).encode() + b"\r\n"
+    for line in (
+        {"text": "H😀"},
+        {"text": "i."},
+        {"over": "end", "read": 1, "written": 1},
+    )
+)
+
+
+def read(dialect: Dialect, pieces: list[bytes]) -> list[StreamEvent]:
+    """Give the events of an answer, the text as one delta."""
+    sent = dialect.encode(CHAT, Target("m"))
+    events = list(drain(dialect.reader(sent), pieces))
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    return [TextDelta(text), *(e for e in events if not isinstance(e, TextDelta))]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "answer"),
+    [(DIALECTS["openai_chat"](""), OPENAI), (TrialDialect(), TRIAL)],
+    ids=["openai_chat", "trial"],
+)
+@given(places=CUTS)
+def test_a_reader_gives_the_same_events_for_any_slicing(
+    dialect: Dialect, answer: bytes, places: list[int]
+) -> None:
+    whole = read(dialect, [answer])
+    assert whole[0] == TextDelta("H😀i.")
+    assert read(dialect, cut(answer, places)) == whole
+
+
+@pytest.mark.parametrize("name", [*DIALECTS, "trial"])
+def test_a_dialect_is_equal_to_another_of_the_same_vendor(name: str) -> None:
+    make = {**DIALECTS, "trial": TrialDialect.of}[name]
+    assert make("mistral") == make("mistral")
+    assert hash(make("mistral")) == hash(make("mistral"))
+    assert make("mistral").name == name
+
+
+@pytest.mark.parametrize("name", [*DIALECTS, "trial"])
+@pytest.mark.parametrize("body", [None, 7, "x", [], {}, [1], {"data": 5}])
+def test_a_dialect_reads_any_json_as_a_list_of_models(name: str, body: object) -> None:
+    dialect = {**DIALECTS, "trial": TrialDialect.of}[name]("mistral")
+    assert dialect.read_models(body).next_path == ""
+    assert dialect.read_probe(body, "m").id == "m"
+
+
+class Minimal(TrialDialect):
+    """A dialect that defines no more than it must."""
+
+    url = Dialect.url
+    probe = Dialect.probe
+    read_probe = Dialect.read_probe
+    initial_remedies = Dialect.initial_remedies
+
+
+def test_a_dialect_gets_the_rest_for_nothing() -> None:
+    dialect = Minimal()
+    assert dialect.url("https://h/base", "a?b=c") == "https://h/base/a?b=c"
+    assert dialect.probe("m") is None
+    assert dialect.read_probe({}, "m") == ModelFacts("m")
+    assert dialect.initial_remedies("m") == ()
+    assert not dialect.sends_thoughts
+    assert not dialect.speaks_openai
