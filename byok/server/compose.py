@@ -1,6 +1,6 @@
 """Composition of the server: each part gets what it uses of the services."""
 
-from functools import partial
+from functools import lru_cache, partial
 
 from byok.routing import Service
 from byok.server.admission import Admission
@@ -58,7 +58,7 @@ def _make_generator(
 ) -> Generator:
     return Generator(
         _make_chooser(services),
-        services.defaults,
+        lru_cache(maxsize=64)(services.defaults),
         services.context,
         grounding,
         _make_tools(services),
@@ -75,7 +75,7 @@ def _make_generator(
 def _make_completer(services: Services, grounding: Grounding, gate: Gate) -> Completer:
     return Completer(
         _make_chooser(services),
-        services.defaults,
+        lru_cache(maxsize=64)(services.defaults),
         services.context,
         grounding,
         _make_tools(services),

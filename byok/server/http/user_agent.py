@@ -7,6 +7,7 @@ with `cursor/` and others, `augment.intellij/<version> (...)`,
 """
 
 import re
+from functools import lru_cache
 
 OTHER = "other"
 _VERSION = r"(\d[\w.+-]{0,31})"
@@ -23,6 +24,7 @@ _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 
 
+@lru_cache(maxsize=64)  # every request has one, and nearly always the same
 def client_of(user_agent: str) -> str:
     """Return a known client as `family/version`, else `other`.
 
