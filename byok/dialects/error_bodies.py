@@ -42,9 +42,9 @@ def refusal_of(
     """Decode an error body; `status` 0 means that it came inside a stream."""
     message, kinds = _read(body)
     words = [*kinds.values(), quotas_exceeded(_inner(body))]
-    told = status or next((int(k) for k in words if _STATUS.match(k)), 0)
-    refusal = class_of(" ".join((message, *words)), told)
-    # Our own code says more than a type does, such as invalid_request_error.
+    seen = status or next((int(k) for k in words if _STATUS.match(k)), 0)
+    refusal = class_of(" ".join((message, *words)), seen)
+    # The kind is more specific than a type such as invalid_request_error.
     known = refusal.kind is not RefusalKind.UNKNOWN
     code = kinds.get("code", "") if known else error_text(body)[1]
     said = f"it answered {status}" if status else "it broke off with an error"
@@ -61,9 +61,9 @@ def refusal_of(
         "retryable": refusal.retryable,
     }
     if refusal.kind is RefusalKind.CONTEXT_LENGTH:
-        told_of = overflow_of(message, _inner(body))
+        overflow = overflow_of(message, _inner(body))
         return ContextLengthExceeded(
-            sentence, window=told_of.window, counted=told_of.counted, **details
+            sentence, window=overflow.window, counted=overflow.counted, **details
         )
     return UpstreamRefused(sentence, kind=refusal.kind, **details)
 

@@ -12,7 +12,7 @@ from byok.dialects.remedies import Body, RefusedRequest, Remedy, RemedyRow
 from byok.errors import ContextLengthExceeded
 
 _MISSING = object()
-# Statuses of refusals that name a parameter; OpenRouter says 404.
+# Statuses of refusals that name a parameter; OpenRouter uses 404.
 _NAMING = frozenset({400, 404, 422})
 _NUMBER = re.compile(r"(?<![\w.-])\d{1,9}(?![\w-]|\.\d)")
 

@@ -16,7 +16,7 @@ _PART = r"\d{1,9}(?:\.\d{1,9})?\s?(?:ms|[smh])(?:[a-z]*)"
 _PARTS = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s?(ms|[smh])")
 # "try again in 1m26.4s", "retry after 26 seconds"
 _ASKED = re.compile(rf"(?:retry|try again) (?:in|after) ((?:{_PART}\s?){{1,4}})")
-_LONGEST_WORDS = 119  # seconds that are told as such
+_LONGEST_WORDS = 119  # seconds that are shown as seconds, not minutes
 
 
 def requested_wait(message: str, error: Any) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any
 from byok.chat import Json
 from byok.wire.json_body import write_json
 
-_MOST_TOOLS = 128  # where a refusal says no number
+_MOST_TOOLS = 128  # if a refusal names no number
 _NUMBER = re.compile(r"(?<![\w.-])\d{1,6}(?![\w-]|\.\d)")  # no part of a model's name
 _INDEX = re.compile(
     r"tools(?:\[\d+\]\.function_declarations)?(?:\[|\.)(\d+)\b"

@@ -102,15 +102,15 @@ def apply_remedies(
     Notices of `new` remedies are always included. Remedies that are not in the table
     are ignored.
     """
-    new, told = tuple(new), dict[str, list[str]]()
+    new, parts = tuple(new), dict[str, list[str]]()
     for remedy in remedies:
         if (row := table.get(remedy.change)) is None:
             continue
         before, body = body, row.make(body, remedy)
         is_heard = row.notice and (agent or not row.is_for_agents)
         if is_heard and body != before and (remedy in new or row.matters(before)):
-            told.setdefault(row.notice, []).append(remedy.what)
-    notices = (n.format(what=", ".join(whats)).strip() for n, whats in told.items())
+            parts.setdefault(row.notice, []).append(remedy.what)
+    notices = (n.format(what=", ".join(whats)).strip() for n, whats in parts.items())
     return dict(body), tuple(notices)
 
 

@@ -167,8 +167,8 @@ class WindowedUpstream:
         system, body = chat.messages[:first], chat.messages[first:]
         fixed = weigh_tools(chat.tools) + self._sum(system)
         weight = self._sum(body)
-        told = 0 if limits.window() else await self._window.lookup(model)
-        room = limits.room(told, chat.sampling.max_tokens) - fixed
+        found = 0 if limits.window() else await self._window.lookup(model)
+        room = limits.room(found, chat.sampling.max_tokens) - fixed
         if room <= 0 or weight <= room * LOW_WATER:
             return chat, fixed + weight, False
         if weight <= room and not self._compactions.knows(model):

@@ -72,14 +72,14 @@ class RequestRemedies:
             Origin(self.api.dialect.name, spec.name, self._model),
         )
         request = self.codec.encode(chat, target)
-        body, told = apply_remedies(
+        body, notices = apply_remedies(
             self.codec.remedies,
             request.body,
             self._made,
             new=self._new,
             agent=chat.agent,
         )
-        self.notices = [Notice(text) for text in (*request.notices, *told)]
+        self.notices = [Notice(text) for text in (*request.notices, *notices)]
         return replace(request, body={}, origin=target.origin), write_json(body)
 
     def find(self, error: UpstreamError, content: bytes) -> bool:

@@ -45,7 +45,7 @@ class Router:
         self._upstreams = upstreams
         self._catalog = catalog
         self._default = default
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def default(self) -> ListedModel:
         """Return the default model.
@@ -64,7 +64,7 @@ class Router:
             return nowhere
         found, instead_of = self._find(model_id), ""
         if found is None:
-            self._tell(model_id)
+            self._log_unknown(model_id)
             await self._look_up_default()
             found = self.default()
             instead_of = "" if model_id == found.model else model_id[:MAX_ID_LENGTH]
@@ -122,9 +122,13 @@ class Router:
         known = self._catalog.models_of(found.upstream)
         return found.model == PLACEHOLDER and PLACEHOLDER not in known
 
-    def _tell(self, model_id: str) -> None:
+    def _log_unknown(self, model_id: str) -> None:
         model_id = model_id[:MAX_ID_LENGTH]
-        if not model_id or model_id in self._told or len(self._told) > _MAX_REMEMBERED:
+        if (
+            not model_id
+            or model_id in self._logged
+            or len(self._logged) > _MAX_REMEMBERED
+        ):
             return
-        self._told.add(model_id)
+        self._logged.add(model_id)
         _log.info("unknown model %.80r: using the default model", model_id)

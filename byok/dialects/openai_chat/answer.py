@@ -50,7 +50,7 @@ _FINISH = {
     "safety": FinishReason.CONTENT_FILTER,
     "sensitive": FinishReason.CONTENT_FILTER,
 }
-# When several are told, the one that forbids most wins.
+# If there are several finish reasons, the one with the highest weight counts.
 _WEIGHT = {
     FinishReason.STOP: 0,
     FinishReason.TOOL_CALLS: 1,
