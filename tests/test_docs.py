@@ -79,6 +79,7 @@ def test_a_document_names_only_what_exists(path: Path) -> None:
     assert unknown_names(path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -195,6 +196,7 @@ def source_texts() -> list[str]:
     return texts
 
 
+@pytest.mark.slow
 def test_the_readme_quotes_messages_that_byok_prints() -> None:
     table = page("README.md").partition("## Troubleshooting")[2].partition("The log")[0]
     said = [

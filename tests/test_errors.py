@@ -63,6 +63,7 @@ def test_error_table_of_this_test_is_the_whole_tree() -> None:
     assert all(f" {c.__name__} " in (errors.__doc__ or "") for c in [*TREE][1:])
 
 
+@pytest.mark.slow
 def test_error_classes_are_defined_in_one_file() -> None:
     drawn = {kind.__name__ for kind in TREE}
     found = {

@@ -43,6 +43,7 @@ def test_find_missing_looks_up_at_most_2000_blob_names() -> None:
     assert (refused.value.status, refused.value.code) == (422, "too_many_names")
 
 
+@pytest.mark.slow
 @pytest.mark.case("B113")
 def test_checkpoint_takes_as_many_blob_names_as_a_workspace_may_have_files() -> None:
     most = [f"{number:064x}" for number in range(blobs.MAX_CHECKPOINTED - 1)]

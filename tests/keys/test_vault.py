@@ -66,6 +66,7 @@ def test_vault_writes_have_a_salt_and_a_nonce_of_their_own(path: Path) -> None:
     assert all(before[part] != after[part] for part in ("salt", "nonce", "data"))
 
 
+@pytest.mark.slow
 def test_vault_file_is_aes_gcm_under_an_expensive_scrypt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -298,6 +298,7 @@ async def test_ripgrep_names_and_lines_may_come_as_bytes(tmp_path: Path) -> None
 FOUND = f"echo '{message('./a.py', 3, 'zebra')}'"
 
 
+@pytest.mark.slow
 @pytest.mark.case("F20")
 @pytest.mark.parametrize(
     ("text", "note", "matched"),

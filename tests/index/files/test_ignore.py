@@ -195,6 +195,7 @@ def test_ignore_file_that_is_too_long_is_cut_and_reported_once(
     assert len(caplog.records) == 1
 
 
+@pytest.mark.slow
 def test_ignore_total_of_rules_is_limited(caplog: pytest.LogCaptureFixture) -> None:
     many = "".join(f"{number}x\n" for number in range(900))
     deep = "a/b/c/d/e/f/g/"

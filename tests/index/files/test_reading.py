@@ -143,6 +143,7 @@ def test_symlink_swapped_in_never_shows_what_is_outside(
     assert seen == {b"inside"}
 
 
+@pytest.mark.slow
 @pytest.mark.case("F24")
 def test_file_that_keeps_changing_is_whole_or_not_read(root: Path) -> None:
     versions = [bytes([letter]) * size for letter in b"ab" for size in (1, 400_000)]

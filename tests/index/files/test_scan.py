@@ -180,6 +180,7 @@ def test_scan_of_a_missing_root_is_an_error(root: Path) -> None:
         list(walk(root / "missing", Rules(lambda path: None), Counters()))
 
 
+@pytest.mark.slow
 @pytest.mark.case("B78")
 def test_scan_steps_are_bounded(root: Path) -> None:
     put(root, *(f"flat/{number}.py" for number in range(1_000)))

@@ -7,6 +7,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Thread
 
+import pytest
+
 from byok.index.parse.prepare import prepare
 from byok.index.parse.worker import BEAT, READY, Beat, Prepare, WorkerLimits, work
 from byok.index.types import ParseJob, SkipReason
@@ -79,6 +81,7 @@ def test_worker_prepares_a_file_that_raises_without_the_parser() -> None:
     assert always.reason is SkipReason.NOT_ACCESSIBLE
 
 
+@pytest.mark.slow
 def test_worker_answers_a_large_batch_in_parts() -> None:
     content = b"a few words\n" * 50_000
     with working() as (pipe, _):

@@ -400,7 +400,7 @@ def check_folder(folder: Path) -> None:
     opened.abandon()
 
 
-TestLife = Life.TestCase
+TestLife = pytest.mark.slow(Life.TestCase)
 TestLife.settings = settings(
     max_examples=12,
     stateful_step_count=25,

@@ -74,6 +74,7 @@ def test_tantivy_ignores_the_files_of_a_killed_commit(tmp_path: Path) -> None:
     assert not list(folder.glob(".tmp*"))
 
 
+@pytest.mark.slow
 @pytest.mark.case("F35")
 @pytest.mark.parametrize("seed", range(20))
 def test_a_damaged_index_is_set_aside_and_made_anew(tmp_path: Path, seed: int) -> None:

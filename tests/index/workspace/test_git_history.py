@@ -194,6 +194,7 @@ def test_a_pipe_that_the_configuration_names_costs_no_history(
     assert read(repository.root).head == commit
 
 
+@pytest.mark.slow
 @pytest.mark.case("B118")
 @pytest.mark.parametrize("kind", ["fifo", "socket"])
 @pytest.mark.parametrize(
