@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from openai import AsyncOpenAI
 
 from byok.errors import BadRequest
 from byok.upstream.demo import DemoUpstream
@@ -52,6 +51,8 @@ async def test_demo_openai_refuses_a_chat_without_messages(body: Any) -> None:
 async def test_demo_openai_answers_the_official_client_and_calls_its_tool(
     stream: bool,
 ) -> None:
+    from openai import AsyncOpenAI  # here, because it takes a second
+
     async with running(upstream="demo") as editor:
         url = f"{editor.daemon.url}/v1"
         client: Any
