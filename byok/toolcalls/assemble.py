@@ -72,10 +72,10 @@ class _OpenCall:
 
 @dataclass(frozen=True, slots=True)
 class BrokenCall:
-    """A call that arrived completely, but whose arguments are not valid JSON.
+    """A call that arrived completely, but whose arguments are not a JSON object.
 
-    `call` holds the arguments as they came; `at` is the index of the first wrong
-    character.
+    `call` holds the arguments as they came, `problem` says what is wrong, and `at` is
+    the index of the first wrong character (0 where none is known).
     """
 
     call: ToolCall
@@ -88,9 +88,10 @@ class ToolCallAssembler:
 
     All other events pass through. `new_id` makes an id for a call without one, or with
     one that is in `taken`. `on_provider_data` is called with each call that carries
-    provider data, after its id is final. After the Finish event, `broken` holds the
-    complete calls with invalid JSON, and `others` counts the calls that were passed on
-    or cut.
+    provider data, after its id is final. Calls are passed on at the Finish event, right
+    before it. From then on `broken` lists the complete calls whose arguments are not a
+    JSON object, and `others` counts all other calls. If the answer stopped at the
+    output limit, no call is passed on, `broken` is empty and `others` is 0.
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class ToolCallAssembler:
         self.broken: list[BrokenCall] = []
 
     def feed(self, event: StreamEvent, /) -> Iterable[StreamEvent]:
-        """Collect a fragment, or pass another event on."""
+        """Collect a fragment, pass whole calls on at Finish, and pass the rest on."""
         if isinstance(event, ToolCallDelta):
             self._gather(event)
             return ()
@@ -129,10 +130,11 @@ class ToolCallAssembler:
         return (event,)
 
     def place_calls(self, event: TextDelta | ThinkingDelta) -> list[ToolCallPlace]:
-        """Return the places of the calls that began before this event, each once.
+        """Announce the calls that began before this text or reasoning, each once.
 
-        White space does not count as an event: many models send a line break after a
-        call.
+        A ToolCallPlace marks the position of a call among the blocks of the answer; the
+        call itself follows at the end. White space is ignored, because many models send
+        a line break after a call.
         """
         if not event.text.strip() and not getattr(event, "provider_data", None):
             return []
@@ -143,7 +145,7 @@ class ToolCallAssembler:
         return [ToolCallPlace(call.place_id) for call in begun]
 
     def flush(self) -> Iterator[StreamEvent]:
-        """Report the calls that the stream did not finish."""
+        """Yield a Notice that names the open calls, if no Finish event came."""
         if calls := self._take_calls():
             yield incomplete_notice(call.name for call in calls)
 

@@ -25,7 +25,10 @@ def is_memory_tool(name: str) -> bool:
 
 
 def memory_supply(user_text: str) -> Supply:
-    """Return a function that derives missing fields from the user's last words."""
+    """Return a `Supply` (see `repair.py`) for the calls of memory tools.
+
+    It fills missing required text fields with `user_text`, the user's last message.
+    """
     said = " ".join(user_text.split())
 
     def supply(arguments: Mapping[str, Any], schema: Json) -> Mapping[str, Any]:

@@ -59,7 +59,8 @@ Supply: TypeAlias = Callable[[Mapping[str, Any], Json], Mapping[str, Any]]
 class Unrepairable(ValueError):
     """The arguments are cut or not a JSON object; the call must not be passed on.
 
-    If they are not `cut`, `at` is the index of the first wrong character.
+    If they are not `cut`, `at` is the index of the first wrong character, or 0 where
+    none is known.
     """
 
     def __init__(self, message: str, at: int = 0, *, cut: bool = False) -> None:
@@ -77,10 +78,12 @@ def repair_arguments(
 ) -> tuple[str, list[str]]:
     """Return the JSON text of an object, and the rules that were applied.
 
-    With `schema` None (the tool was not offered) only the syntax is repaired.
+    With `schema` None (the tool was not offered) only the syntax is repaired. `supply`
+    may return values for missing required properties.
 
     Raises:
-        Unrepairable: the text is cut, or is not a JSON object.
+        Unrepairable: the text is cut, or is not a JSON object, or would have to be
+            repaired although `mode` is OFF.
     """
     try:
         value, rules = _read(raw)
