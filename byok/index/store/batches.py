@@ -54,7 +54,11 @@ _UNREAD = FileFacts(-1, 0, 0, 0)
 
 
 class Written(NamedTuple):
-    """What is stored for a file of a workspace now; `blob_id` None without content."""
+    """What is stored for a file of a workspace after `put`.
+
+    `blob_id` is None if nothing of the file is indexed, as `reason` may explain;
+    `facts` is None if the file must be read again. The seconds are what it took.
+    """
 
     workspace_id: int
     path: str

@@ -25,7 +25,7 @@ class Known(NamedTuple):
 
     @property
     def is_held(self) -> bool:
-        """Whether no upload is needed: content is held, or would be refused."""
+        """Whether a client need not upload it: content is held, or was refused."""
         return self.state != NAMED and (self.held or self.reason is not None)
 
 
@@ -74,7 +74,10 @@ def names_of(db: sqlite3.Connection, blob_ids: Iterable[int]) -> dict[int, list[
 
 
 def resolve_aliases(db: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
-    """Replace names that became aliases after a checkpoint took them in."""
+    """Replace the ids of bare names that became aliases by the ids of their blobs.
+
+    This happens if a name was in a checkpoint before its file was uploaded.
+    """
     moved = dict(
         db.execute(
             "SELECT b.id, a.blob_id FROM blob b JOIN alias a ON a.name = b.name "
@@ -163,7 +166,7 @@ def _put(
 
 
 def hold(db: sqlite3.Connection, blob_id: int, content: bytes) -> bool:
-    """Store the content of a blob; False if the blob is about to be removed."""
+    """Store the content of a blob; False if it is a bare name or being removed."""
     packed = zlib.compress(content, _LEVEL)
     cursor = db.execute(
         "INSERT OR REPLACE INTO content "

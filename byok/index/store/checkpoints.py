@@ -28,7 +28,7 @@ def make(
 ) -> str | None:
     """Make a checkpoint inside a transaction; None if the base is unknown.
 
-    Its names are marked as used today, so that their rows are kept for a while.
+    The added names are marked as used today, so that their rows are kept for a while.
     """
     ids: set[int] = set()
     if base:
@@ -87,7 +87,7 @@ def drop_unused(db: sqlite3.Connection, since: int) -> None:
 
 
 def drop_names(db: sqlite3.Connection, needed: set[int], since: int) -> None:
-    """Delete names without content that were last used before a day."""
+    """Delete bare names that were last used before a day, except the ids `needed`."""
     rows = db.execute(
         "SELECT id FROM blob WHERE state <> 1 AND state = ? AND used < ?",
         (NAMED, since),

@@ -25,7 +25,10 @@ CANDIDATES = 400  # chunks that ranking looks at
 
 
 class ChunkScore(NamedTuple):
-    """A chunk that matches: its blob, which of the blob's spans, and its BM25 score."""
+    """A chunk that matches: its blob, which of the blob's spans, and its score.
+
+    The score is that of the index: BM25 for words, the cosine for vectors.
+    """
 
     blob_id: int
     ordinal: int
@@ -44,11 +47,11 @@ class View(NamedTuple):
 
 
 class ChunkIndex(Protocol):
-    """The part of an index that keeps it in step with the rows."""
+    """What batches and recovery need of any index: all but `add` and `search`."""
 
     @property
     def was_new(self) -> bool:
-        """Whether it was empty when it was opened, whatever the database says."""
+        """Whether it started empty when it was opened: all must be indexed again."""
 
     @property
     def chunks(self) -> int:

@@ -47,9 +47,10 @@ def _tidy_checkpoints(db: sqlite3.Connection, day: int) -> set[int]:
 def evict(database: Database, batches: Batches, limit: int, day: int) -> int:
     """Drop uploads that no checkpoint contains and that were not used today.
 
-    Least recently used first, until the rest fits into `limit` bytes; returns how many
-    were dropped. If names and checkpoints take more than their share, those not used
-    today are deleted first. Runs in the writer thread.
+    The least recently used go first, until all that clients sent takes 90 % of `limit`
+    bytes; returns how many were dropped. Before that, `tidy` runs. If names and
+    checkpoints still take more than a quarter of the limit, those not used today are
+    deleted. Runs in the writer thread.
     """
     with database.writing() as db:
         used = _tidy_checkpoints(db, day)

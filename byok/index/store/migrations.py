@@ -58,9 +58,10 @@ def version_of(db: sqlite3.Connection) -> int:
 
 
 def rehearse(db: sqlite3.Connection) -> bool:
-    """Tell whether the steps lead from this database to the newest schema.
+    """Tell whether `migrate` would turn this database into the newest schema.
 
-    Reads nothing but the definitions of its tables.
+    The steps run on empty tables in memory. Only the definitions of the tables are
+    read.
 
     Raises:
         sqlite3.DatabaseError: not even those can be read.

@@ -23,7 +23,11 @@ _VERSION_KEY = "index_version"  # in `meta`: all blobs have it
 
 
 def recover(database: Database, index: ChunkIndex) -> None:
-    """Undo unfinished work and repair the index; runs before anything else."""
+    """Finish or repeat what a crash interrupted; runs before anything else.
+
+    After a crash, and whenever the number of chunks is wrong, each blob's chunks are
+    counted. A new index is filled again from scratch.
+    """
     if index.was_new:
         forget_index(database, index)
     _repair(
@@ -124,7 +128,7 @@ def _start_over(db: sqlite3.Connection, blob_ids: Collection[int]) -> None:
 def forget_rows(
     db: sqlite3.Connection, blob_ids: Iterable[int], state: int | None = None
 ) -> None:
-    """Delete rows that still have the given state.
+    """Delete rows that still have the given state; None stands for any state.
 
     Rows that a client used stay as bare names (NAMED), because checkpoints refer to
     them by id.

@@ -42,7 +42,8 @@ def check_folder(folder: Path) -> None:
     """Refuse a folder that may not be byok's own; a missing one is accepted.
 
     Raises:
-        ConfigError: it is a link, a mount, not a folder, or holds other files.
+        ConfigError: it is a link, a mount, not a folder, or holds other files and no
+            index.
     """
     if not os.path.lexists(folder):
         return

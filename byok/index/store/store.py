@@ -33,7 +33,8 @@ P = ParamSpec("P")
 class Store:
     """Database and lexical index, opened and recovered.
 
-    `on_written` is told of each file in the writer thread.
+    `on_written` is called in the writer thread for each file of a workspace that was
+    written.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Store:
         return self._writer.submit(work, *args, **kwargs)
 
     def change(self, work: Callable[[sqlite3.Connection], T]) -> Future[T]:
-        """Queue some work for the writer thread, as one durable transaction."""
+        """Queue work for the writer thread as one durable transaction; do not wait."""
 
         def transaction() -> T:
             with self.database.writing() as db:
@@ -92,7 +93,7 @@ class Store:
         return self._writer.submit(transaction)
 
     async def wait_for_change(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Wait for a `change`.
+        """Run work in the writer thread as one durable transaction, and wait for it.
 
         Raises:
             NotReady: the database cannot be written; 507 where the disk is full.
@@ -101,7 +102,7 @@ class Store:
             return await asyncio.wrap_future(self.change(work))
 
     async def run_in_writer(self, work: Callable[[], T]) -> T:
-        """Wait for some work in the writer thread; raises as `wait_for_change` does."""
+        """Run work in the writer thread and wait; raises as `wait_for_change` does."""
         with _sqlite_error(self.database.path):
             return await asyncio.wrap_future(self.writing(work))
 
@@ -150,7 +151,10 @@ class Store:
             )
 
     def content(self, blob_id: int) -> bytes | None:
-        """Return held content; damaged content is dropped, and clients asked for it."""
+        """Return the content of a blob; None if it is not held or damaged.
+
+        Damaged content is dropped, so that clients are asked to upload it again.
+        """
         with self.reading() as db:
             found = blobs.content_of(db, blob_id)
             damaged = (

@@ -56,7 +56,7 @@ class TantivyIndex:
     def __init__(self, folder: Path) -> None:
         """Open or create the index; a damaged one is moved aside.
 
-        `was_new` says that it is empty, whatever the database says.
+        `was_new` says that it starts empty, so everything must be indexed again.
 
         Raises:
             IndexInUse: another process writes to it.

@@ -5,7 +5,10 @@ from pathlib import Path
 
 
 def declare(db: sqlite3.Connection, root: Path, day: int, *, keep: bool) -> int:
-    """Note that a folder is in use and return its id; `keep` is for good."""
+    """Note that a workspace was opened on this day, and return its id.
+
+    With `keep` it stays declared until it is removed, as after `byok index add`.
+    """
     row = db.execute(
         "INSERT INTO workspace(root, kept, used) VALUES(?, ?, ?) "
         "ON CONFLICT(root) DO UPDATE SET kept = max(kept, excluded.kept), "
@@ -22,13 +25,13 @@ def find_id(db: sqlite3.Connection, root: Path) -> int | None:
 
 
 def kept_roots(db: sqlite3.Connection) -> list[Path]:
-    """Return the folders that were declared for good."""
+    """Return the folders that stay declared until they are removed."""
     rows = db.execute("SELECT root FROM workspace WHERE kept ORDER BY id")
     return [Path(root) for (root,) in rows]
 
 
 def unused_since(db: sqlite3.Connection, day: int) -> list[int]:
-    """Return the ids of undeclared folders that were not opened since a day."""
+    """Return the ids of folders that are not kept and were last opened before a day."""
     rows = db.execute("SELECT id FROM workspace WHERE NOT kept AND used < ?", (day,))
     return [workspace_id for (workspace_id,) in rows]
 
