@@ -50,7 +50,11 @@ def render_attached(
     notes: Iterable[str] = (),
     parts: Parts = lambda blob_id, room: (),
 ) -> RenderedAnswer:
-    """Write the files, and notes about others, in at most `limit` characters."""
+    """Write the files, and notes about others, in at most `limit` characters.
+
+    `parts` selects the sections of a file that does not fit: it is called with a blob
+    id and a number of characters. Without sections the file is shown from its start.
+    """
     said = _write_notes(notes, limit // _NOTES_SHARE)
     room = max(0, limit - len(_HEADING) - len(said))
     blocks = [_write_start(file, room) for file in files]

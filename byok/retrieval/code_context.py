@@ -1,4 +1,4 @@
-"""Everything byok knows about code, opened on first use; in no client's words.
+"""Access to the code index: questions, uploads, workspaces; opened on first use.
 
 Opening costs: tantivy and tree-sitter are loaded, a database and an index are created,
 worker processes start, and a lock is taken that keeps every other process out. Users
@@ -84,7 +84,10 @@ class CodeContext:
         self._open: _Opened | None = None
 
     async def start(self) -> None:
-        """Open now if there is something to follow, or later if that is hindered.
+        """Open the index now if a workspace is declared or the database exists.
+
+        If another process has it open, or for another passing reason, it stays closed
+        and is opened by the first call that needs it.
 
         Raises:
             CannotStart: the files cannot be used.
@@ -104,9 +107,10 @@ class CodeContext:
         await self._stack.aclose()
 
     async def find_unknown(self, names: BlobNames) -> UnknownBlobs:
-        """Return what of a chat request's blobs is unknown here.
+        """Return which blobs of a chat request, and which checkpoint, are unknown here.
 
-        A chat goes on without: nothing is called unknown while the files are not open.
+        If the index cannot be opened, nothing counts as unknown: the chat goes on
+        without code.
         """
         if names.is_empty:
             return UnknownBlobs()
@@ -129,7 +133,10 @@ class CodeContext:
         return await (await self._open_engine()).passages.find(wanted, length)
 
     def is_secret(self, path: str) -> bool:
-        """Tell a file whose name is that of a secret, unless the user opened it."""
+        """Tell whether a file's name is that of a secret.
+
+        Names that the setting `context.allow_secret` lists do not count.
+        """
         from byok.index.files.secret_names import is_secret
 
         return is_secret(path, tuple(self._options.allow_secret))
@@ -168,7 +175,9 @@ class CodeContext:
         return await (await self._open_engine()).engine.uploads.find_missing(names)
 
     async def upload(self, uploads: Sequence[Upload]) -> list[bytes]:
-        """Keep file versions; return their names, made here where a client gave none.
+        """Store file versions, and return the names that byok computes for them.
+
+        Another name that the client sent is kept as an alias.
 
         Raises:
             NotReady: there is no room on the disk.

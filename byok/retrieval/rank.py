@@ -1,4 +1,4 @@
-"""Rank files by the scores of their chunks, their names, kinds and history.
+"""The ranking formula: scores of chunks, file names, kinds and the commit history.
 
     score = ( sum of the five best chunks, each counting half of the one before
             + 0.1 x best sum of all files x share of the file name's words in the query

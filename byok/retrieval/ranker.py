@@ -1,4 +1,4 @@
-"""Rank the files of a scope by the index, their paths and the commit history."""
+"""Search the index for a scope, and rank the files that were found."""
 
 from collections.abc import Iterable, Mapping
 
@@ -21,7 +21,7 @@ class Ranker:
         self._signals: dict[int, tuple[str, HistorySignals]] = {}
 
     async def wait_until_indexed(self, seconds: float) -> None:
-        """Wait at most `seconds` while fewer than 50 files are being indexed."""
+        """Wait at most `seconds` for pending files; not at all for 50 or more."""
         if 0 < self._engine.indexer.open_tasks < _FEW:
             await self._engine.uploads.wait_until_indexed(seconds)
 

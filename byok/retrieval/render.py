@@ -41,7 +41,10 @@ class RenderedAnswer(NamedTuple):
 
 
 class FileBlock(NamedTuple):
-    """The text of a file, "" if nothing fits, and the sections that it shows."""
+    """The text of a file, "" if nothing fits, and the sections that it shows.
+
+    `whole` says that no requested line was left out.
+    """
 
     text: str
     shown: PackedFile
@@ -59,8 +62,9 @@ def render(
     """Write the answer, at most `limit` characters.
 
     `lines_of` returns the current lines of a file, or None if it can no longer be
-    shown; a note says so. Code is cut at line ends, before paths and notes are cut. A
-    file of which nothing fits is listed by its path.
+    shown; a note says so. Notes get at most a third of the limit. The listed paths get
+    a quarter, or all that the code leaves if some of it does not fit. Code gets the
+    rest and is cut at line ends. A file of which nothing fits is listed by its path.
     """
     contents = [(file, lines_of(file)) for file in packed.files]
     gone = [file.path for file, lines in contents if lines is None]

@@ -39,7 +39,10 @@ _NO_QUESTION = "missing information_request/query: say what to look for.\n"
 
 
 class Retriever:
-    """Searches with the index, and with ripgrep while the index is being built."""
+    """Searches with the index, or with ripgrep while the index cannot answer.
+
+    `mode` can restrict it to one of the two.
+    """
 
     def __init__(
         self,

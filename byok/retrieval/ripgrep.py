@@ -73,8 +73,9 @@ class TextSearchResult:
 def search_words(text: str) -> list[str]:
     """Return what to search for: at most eight words, else the start of the text.
 
-    Task words come last, and stop words are used only if there is nothing else. Text
-    without spaces (Chinese, Japanese, Korean) is searched by pairs of characters.
+    Task words come last, and stop words are used only if there is nothing else. Of
+    Chinese, Japanese and Korean, which have no spaces, a run of more than four
+    characters is searched by pairs of characters.
     """
     said: dict[str, str] = {}
     for found in _WORD.findall(text[:_LONGEST_QUERY]):

@@ -57,7 +57,11 @@ class Scope:
         return [self.prefix_of(space) + entry.path for space in self.spaces_of(entry)]
 
     def spaces_of(self, entry: Entry) -> list[Workspace]:
-        """Return the workspaces in which a blob is a current file."""
+        """Return the workspaces in which a blob is a current file.
+
+        Where workspaces are nested, a file of the outer one is not counted again for
+        the inner one.
+        """
         return [
             space
             for space in self.workspaces
@@ -150,7 +154,10 @@ def remove_roots(question: str, scope: Scope) -> str:
 def outer_workspaces(
     space: Workspace, spaces: Iterable[Workspace]
 ) -> list[tuple[Workspace, str]]:
-    """Return the workspaces that contain one, each with the path prefix in it."""
+    """Return the workspaces that contain `space`, each with the path of `space` in it.
+
+    The paths end with a slash.
+    """
     return [
         (outer, f"{space.root.relative_to(outer.root).as_posix()}/")
         for outer in spaces
@@ -208,7 +215,10 @@ def is_usable(space: Workspace) -> bool:
 
 
 def stale_notes(scope: Scope) -> Iterator[str]:
-    """Give a note for each workspace whose index is not up to date."""
+    """Give a note for each workspace that has changed files still to be indexed.
+
+    There is none where the client named the blobs: then they are what is searched.
+    """
     for space in scope.workspaces:
         status = space.status
         indexing = status.phase is Phase.INDEXING and status.waiting > 0

@@ -56,7 +56,10 @@ def is_bare_password(value: str) -> bool:
 
 
 def is_generated(value: str) -> bool:
-    """Tell whether a value looks like a generated key."""
+    """Tell whether a value is long enough and irregular enough for a generated key.
+
+    Paths, rules and other code do not count, nor do names with a number.
+    """
     if len(value) < _SHORTEST_RANDOM or not _LETTER.search(value) or _is_code(value):
         return False
     if looks_generated(value):
@@ -65,7 +68,10 @@ def is_generated(value: str) -> bool:
 
 
 def looks_generated(value: str) -> bool:
-    """Tell whether a value changes case or digits more often than words do."""
+    """Tell whether a value changes case or digits more often than words do.
+
+    So does a value with the form of an AWS secret. This is one test of `is_generated`.
+    """
     if _AWS_SECRET.fullmatch(value) and value.upper() != value != value.lower():
         return True
     return len(_CHANGE.findall(value)) > _WORDLIKE * len(value)
