@@ -1,4 +1,4 @@
-"""The request side of the vocabulary: one conversation, independent of any vendor."""
+"""Vendor-neutral types of a request: one conversation, its tools and its settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

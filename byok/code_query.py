@@ -1,4 +1,4 @@
-"""Questions about code and their answers, in no client's words."""
+"""Types of questions about code and their answers, independent of client protocols."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The answer side of the vocabulary: one model turn as a stream of events."""
+"""Vendor-neutral types of an answer: one model turn as a stream of events."""
 
 from dataclasses import astuple, dataclass
 from enum import StrEnum

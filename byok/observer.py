@@ -1,4 +1,4 @@
-"""Who watches requests: the access log, and whatever else reads their records.
+"""Observers of requests: the access log, and whatever else reads request records.
 
 An observer is told of the start and the end of every request, with the record that is
 filled in between. One that wants the bytes too returns a tap at the start; without any

@@ -1,4 +1,4 @@
-"""What a model is asked for, and what every summary of a conversation keeps."""
+"""The purposes for which models are asked, and what every summary must contain."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""byok's own services, endpoint groups, and who answers a group."""
+"""Names for routing: byok's own services, endpoint groups, and who serves a group."""
 
 from enum import StrEnum
 

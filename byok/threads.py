@@ -1,4 +1,4 @@
-"""Where a function runs: in a thread, or here where it takes no time."""
+"""Runners: how a function is run, in a thread, or inline where it takes no time."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar

@@ -1,4 +1,4 @@
-"""Less of a text that has no room: its two ends, and the fair share of each of many."""
+"""Truncate texts: keep both ends of one, share a limit fairly among many."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Addresses that are told by their spelling: this machine's, and link-local ones."""
+"""Recognise loopback and link-local addresses by their text, without DNS."""
 
 import contextlib
 import ipaddress

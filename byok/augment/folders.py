@@ -1,4 +1,4 @@
-"""The folders that a client has open; only its chats tell."""
+"""Read which folders a client has open; only the bodies of its chats name them."""
 
 from byok.augment.body import first_text, integer, mapping, objects
 from byok.augment.nodes import CARRIERS, RequestNode

@@ -1,4 +1,4 @@
-"""Code retrieval for chats: what a chat asks, and where the code is inserted.
+"""Code retrieval for chats: build the question, and insert the code that was found.
 
 The code goes before the question and never into the system message: everything above
 the last message stays the same byte for byte, so that prompt caches hit.

@@ -1,4 +1,4 @@
-"""What a decoded request consists of: a question for a model, and its reply."""
+"""The type of a decoded request: what to ask a model, and how to write the reply."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field

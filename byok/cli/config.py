@@ -1,4 +1,4 @@
-"""byok config."""
+"""byok config: create, find, check and show the settings."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""byok index."""
+"""byok index: add and remove workspaces, rebuild the index, show its status."""
 
 import asyncio
 import time

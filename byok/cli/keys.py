@@ -1,4 +1,4 @@
-"""byok keys."""
+"""byok keys: store, list, test and remove API keys."""
 
 import sys
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""byok mcp."""
+"""byok mcp: serve code retrieval to an MCP client over standard input and output."""
 
 import asyncio
 import logging

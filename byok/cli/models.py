@@ -1,4 +1,4 @@
-"""byok models."""
+"""byok models: list the models of each upstream and the default model."""
 
 import typer
 

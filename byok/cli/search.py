@@ -1,4 +1,4 @@
-"""byok search."""
+"""byok search: answer a question about code, or list the matching files."""
 
 from collections.abc import Iterable
 from pathlib import Path

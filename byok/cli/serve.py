@@ -1,4 +1,4 @@
-"""byok serve."""
+"""byok serve: run the daemon."""
 
 import asyncio
 import contextlib

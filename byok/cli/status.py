@@ -1,4 +1,4 @@
-"""byok status."""
+"""byok status: show the daemon, its default model and the index."""
 
 import asyncio
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""byok token."""
+"""byok token: show or replace the token that clients send."""
 
 import typer
 

@@ -1,1 +1,1 @@
-"""What makes one process the daemon of its user: its files, token, proof and log."""
+"""The identity of the daemon: one process per user, its files, token, proof and log."""

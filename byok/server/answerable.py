@@ -1,4 +1,4 @@
-"""The two phases of every request: it is understood, then answered without its body.
+"""The two phases of a request: read its body, then answer without holding the body.
 
 A body may have tens of megabytes, and ten times that once it is parsed; an answer may
 take minutes. So `understand()` methods read a body and return an `Answerable`, which

@@ -1,4 +1,4 @@
-"""Dispatch of a request that may be answered: its row, its body, who answers it."""
+"""Dispatch of an authorised request: find its endpoint, read its body, answer it."""
 
 import logging
 from functools import partial

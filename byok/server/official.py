@@ -1,4 +1,4 @@
-"""Relay of requests to the official service; byok answers those that it does not."""
+"""Relay of requests to the official service; byok answers where the service fails."""
 
 import asyncio
 import logging

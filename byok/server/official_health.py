@@ -1,4 +1,4 @@
-"""Failures of the official service: each is logged once, until it is over.
+"""Failures of the official service: logged once, and again only after it recovered.
 
 Most failures are the service's and concern a whole group of endpoints; one that refuses
 a single request, as with 404, concerns that path.

@@ -1,4 +1,4 @@
-"""FIM: the request of each mode except a chat, and the reader of its answer.
+"""FIM: encode the request of each mode and read its answer; CHAT needs no codec.
 
 They are endpoints of servers that speak OpenAI's API, and share its base URL, headers
 and error bodies.

@@ -1,4 +1,4 @@
-"""The remedies of Chat Completions."""
+"""Remedies of Chat Completions: what to change in a request after each refusal."""
 
 from byok.chat import Json
 from byok.dialects.openai_chat import changes
