@@ -1,4 +1,4 @@
-"""byok search: answer a question about code, or list the matching files."""
+"""byok search: print the code that an agent would get, or the hits as JSON."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -63,8 +63,8 @@ def render(
 
     `lines_of` returns the current lines of a file, or None if it can no longer be
     shown; a note says so. Notes get at most a third of the limit. The listed paths get
-    a quarter, or all that the code leaves if some of it does not fit. Code gets the
-    rest and is cut at line ends. A file of which nothing fits is listed by its path.
+    a quarter. Code gets the rest and is cut at line ends. If nothing of a file fits, it
+    is listed by its path, and the list gets all that the code leaves.
     """
     contents = [(file, lines_of(file)) for file in packed.files]
     gone = [file.path for file, lines in contents if lines is None]

@@ -25,7 +25,7 @@ class Known(NamedTuple):
 
     @property
     def is_held(self) -> bool:
-        """Whether a client need not upload it: content is held, or was refused."""
+        """Whether a client need not upload it: it is held, or there is a `reason`."""
         return self.state != NAMED and (self.held or self.reason is not None)
 
 
