@@ -44,6 +44,6 @@ async def test_crash_with_32_streams_leaves_a_clean_next_start(
             await connection.send(program.filled(HELLO))
             assert (await connection.answer(5)).status == 200
         program.check_log()
-        async with asyncio.timeout(5):  # it may be writing its own list of models
+        async with asyncio.timeout(20):  # it may be writing its own list of models
             while files(home) != before:
                 await asyncio.sleep(0.02)

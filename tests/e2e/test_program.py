@@ -97,7 +97,7 @@ async def test_sighup_reloads_keys_and_disturbs_no_stream(
         [held] = await streams(program, fake, 1)
         key.write_text("second-key")
         program.process.send_signal(signal.SIGHUP)
-        await written(program, b"anew")
+        await written(program, b"the settings were read")
         assert (await program.ask(chat)).status == 200
         assert not held.done()
         keys = [h["Authorization"] for h in fake.headers]
