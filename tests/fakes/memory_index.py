@@ -5,15 +5,16 @@ It keeps nothing on disk, so it is empty at every start and filled by recovery.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from byok.index.store.chunk_index import CANDIDATES, ChunkScore, View
 from byok.index.types import Prepared
 
 _WEIGHTS = (1.0, 0.3, 0.5)  # words, symbols, path
 _K1, _B = 1.2, 0.75
+T = TypeVar("T")
 
 
 class _Chunk(NamedTuple):
@@ -21,32 +22,23 @@ class _Chunk(NamedTuple):
     fields: tuple[Counter[str], Counter[str], Counter[str]]
 
 
-_Chunks = dict[int, tuple[_Chunk, ...]]
-
-
-class MemoryIndex:
-    """Searches every chunk with BM25; `commit` swaps in what was written."""
-
-    def __init__(self, folder: Path) -> None:
-        """Begin empty; the folder is not used."""
-        self._next: _Chunks = {}
-        self._found: _Chunks = {}
+class MemoryChunks(Generic[T]):
+    """ChunkIndex: chunks of any kind in memory; `commit` swaps in what was written."""
 
     was_new = True
     is_damaged = False
     bytes = 0
 
+    def __init__(self) -> None:
+        self._next: dict[int, tuple[T, ...]] = {}
+        self._found: dict[int, tuple[T, ...]] = {}
+
     @property
     def chunks(self) -> int:
         return self.counts().total()
 
-    def add(self, blob_id: int, prepared: Prepared) -> None:
-        path = Counter(prepared.path_terms.split())
-        before = self._next.get(blob_id, ())
-        self._next[blob_id] = before + tuple(
-            _Chunk(n, (Counter(one.body.split()), Counter(one.symbols.split()), path))
-            for n, one in enumerate(prepared.documents)
-        )
+    def add_chunks(self, blob_id: int, chunks: Iterable[T]) -> None:
+        self._next[blob_id] = (*self._next.get(blob_id, ()), *chunks)
 
     def remove(self, blob_id: int) -> None:
         self._next.pop(blob_id, None)
@@ -63,6 +55,26 @@ class MemoryIndex:
 
     def close(self) -> None:
         self._next = dict(self._found)
+
+
+class MemoryIndex(MemoryChunks[_Chunk]):
+    """LexicalIndex: searches every chunk with BM25."""
+
+    def __init__(self, folder: Path) -> None:
+        """Begin empty; the folder is not used."""
+        super().__init__()
+
+    def add(self, blob_id: int, prepared: Prepared) -> None:
+        path = Counter(prepared.path_terms.split())
+        self.add_chunks(
+            blob_id,
+            (
+                _Chunk(
+                    n, (Counter(one.body.split()), Counter(one.symbols.split()), path)
+                )
+                for n, one in enumerate(prepared.documents)
+            ),
+        )
 
     def search(
         self, terms: Mapping[str, float], view: View, limit: int = CANDIDATES
@@ -81,7 +93,9 @@ class MemoryIndex:
         return sorted(hits, key=lambda hit: (-hit.score, hit))[:limit]
 
 
-def _bm25(chunks: _Chunks, term: str, place: int) -> dict[tuple[int, int], float]:
+def _bm25(
+    chunks: Mapping[int, tuple[_Chunk, ...]], term: str, place: int
+) -> dict[tuple[int, int], float]:
     """Return the score of one word in one field, for each chunk that has it."""
     rows = {
         (blob_id, one.ordinal): one.fields[place]
