@@ -69,7 +69,7 @@ def test_every_dependency_is_explained() -> None:
     block = page("pyproject.toml").partition("dependencies = [")[2].partition("\n]")[0]
     names = re.findall(r'^\s*"([a-z-]+)', block, re.MULTILINE)
     assert len(names) >= 10
-    text = page("docs/DECISIONS.md")
+    text = page("docs/ARCHITECTURE.md")
     assert [n for n in names if n not in text] == []
 
 
