@@ -2,7 +2,9 @@
 
 import gc
 import io
+import logging
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,9 +13,13 @@ from tests.fakes.commands import Cli, Done
 
 
 @pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+def cli(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Cli]:
     """Run byok with these arguments, and standard input that is no terminal."""
     monkeypatch.setenv("COLUMNS", "100")
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
 
     def run(*arguments: object, stdin: str = "") -> Done:
         monkeypatch.setattr(sys, "argv", ["byok", *map(str, arguments)])
@@ -28,4 +34,9 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         assert isinstance(code, int)
         return Done(code, out, err)
 
-    return run
+    yield run
+    for handler in root.handlers:  # those of `byok serve`
+        if handler not in handlers:
+            handler.close()
+    root.handlers[:] = handlers
+    root.setLevel(level)
