@@ -56,7 +56,6 @@ Index
     kills            a store that is killed again and again
     migration_kills  a migration that is killed again and again
     version_1        a data folder as byok 0.1 left it
-    upgrade          an older byok writes a data folder, this one opens it
 
 Machine
     clock            a clock that a test moves

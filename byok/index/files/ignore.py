@@ -157,10 +157,6 @@ class Rules:
             if folder and path != folder and not path.startswith(below)
         }
 
-    def forget_all(self) -> None:
-        """Read all ignore files again when next needed."""
-        self.forget("")
-
     def _root(self, names: Collection[str] | None) -> FolderRules:
         chain: _Chain = ((self._noise, "", 0),)
         outer: _Chain = ()

@@ -95,10 +95,6 @@ class Database:
         row = self._db.execute(sql, values).fetchone()
         return row[0] if row else None
 
-    def fact(self, key: str) -> object:
-        """Return a value of the table `meta`."""
-        return self.one("SELECT value FROM meta WHERE key = ?", key)
-
     def note(self, key: str, value: object) -> None:
         """Set a value of the table `meta`, inside a transaction."""
         self._db.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)", (key, value))

@@ -147,7 +147,7 @@ def test_a_changed_ignore_file_counts_after_forgetting() -> None:
     judged.forget("a")
     assert judged.reason("a/b/y") is None
     assert judged.reason("a/b/x") is IGNORED
-    judged.forget_all()
+    judged.forget("")
     assert judged.reason("a/b/x") is None
 
 
@@ -190,7 +190,7 @@ def test_ignore_file_that_is_too_long_is_cut_and_reported_once(
         judged = rules(files)
         assert judged.reason("first") is IGNORED
         assert judged.reason("last") is None
-        judged.forget_all()
+        judged.forget("")
         assert judged.reason("first") is IGNORED
     assert len(caplog.records) == 1
 
@@ -215,7 +215,7 @@ def test_ignore_total_of_rules_in_many_folders_is_limited(
     assert judged.reason("0/file") is IGNORED
     assert [judged.reason(f"{n}/file") for n in range(60)][-1] is None
     assert "too many rules" in caplog.text
-    judged.forget_all()
+    judged.forget("")
     assert judged.reason("59/file") is IGNORED
 
 

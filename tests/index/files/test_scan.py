@@ -255,7 +255,7 @@ def test_scan_with_new_ignore_rules_equals_a_fresh_scan(root: Path) -> None:
         next(walking)
         (root / ".gitignore").write_text("*.log\n")
         list(walking)
-        rules.forget_all()
+        rules.forget("")
         again = [entry for batch in walk(root, rules, Counters()) for entry in batch]
     assert again == scanned(root)[0]
     assert {Path(e.path).suffix for e in again if isinstance(e, FoundFile)} == {

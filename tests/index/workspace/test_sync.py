@@ -228,7 +228,7 @@ async def test_sync_leaves_too_many_files_to_ripgrep(root: Path) -> None:
         )
         assert not bench.workspace.status.was_complete
         written(root, {".gitignore": "src/\n.gitignore\n"})
-        bench.workspace.rules.forget_all()
+        bench.workspace.rules.forget("")
         await bench.sync.scan()
         await bench.idle()
         assert (bench.paths, bench.workspace.status.note) == (["a.py"], "")
@@ -260,7 +260,7 @@ async def test_sync_drops_waiting_files_that_a_new_rule_ignores(
     await bench.sync.scan()
     await until(lambda: bench.indexer.open_of(1) == 22)
     written(root, {".gitignore": "out/\n"})
-    bench.workspace.rules.forget_all()
+    bench.workspace.rules.forget("")
     await bench.sync.scan()
     assert bench.indexer.open_of(1) <= 4
     bench.workers.gate.set()

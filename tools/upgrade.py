@@ -1,6 +1,6 @@
 """An upgrade by hand: an older byok writes a data folder, this one opens it.
 
-`python -m tests.fakes.upgrade OLD_PYTHON WORKSPACE [KILLS]` starts the daemon of
+`python -m tools.upgrade OLD_PYTHON WORKSPACE [KILLS]` starts the daemon of
 another byok (a Python in whose environment it is installed), uploads files, makes a
 checkpoint and asks questions. Then it starts this byok on the same folder, asks the
 same and compares. With KILLS that many starts are killed at random moments; a folder
