@@ -139,11 +139,42 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Sampling parameters; None means the upstream's own default."""
+    """Sampling parameters; None, "" and () mean the upstream's own default.
+
+    `effort` is how much the model should reason: `none`, `minimal`, `low`, `medium`,
+    `high`, `xhigh` or `max`. A dialect uses the nearest one that the model accepts.
+    The model stops before a text of `stop`.
+    """
 
     temperature: float | None = None
     top_p: float | None = None
     max_tokens: int | None = None
+    effort: str = ""
+    stop: tuple[str, ...] = ()
+
+
+class ToolUse(StrEnum):
+    """Whether the model may, must or must not call a tool."""
+
+    AUTO = "auto"
+    NONE = "none"
+    REQUIRED = "required"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """Whether to call a tool; with REQUIRED and a name, that tool."""
+
+    use: ToolUse = ToolUse.AUTO
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonAnswer:
+    """The answer must be JSON; with a schema, JSON that it allows."""
+
+    schema: Json | None = field(default=None, hash=False)
+    name: str = "answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +204,9 @@ class ChatRequest:
         client_parallel_tools: the client accepts several tool calls in one turn.
         client_tool_use_start: the client accepts a node that announces a tool call.
         sampling: the user's sampling parameters.
+        tool_choice: whether the model may, must or must not call a tool.
+        json_answer: the answer must be JSON; None for any text.
+        conversation: the client's id of the conversation, "" if it names none.
         fim: a gap to fill; an upstream that can do so gets it instead of the messages.
     """
 
@@ -186,4 +220,7 @@ class ChatRequest:
     client_parallel_tools: bool = False
     client_tool_use_start: bool = False
     sampling: Sampling = field(default_factory=Sampling)
+    tool_choice: ToolChoice = field(default_factory=ToolChoice)
+    json_answer: JsonAnswer | None = None
+    conversation: str = ""
     fim: FimRequest | None = None

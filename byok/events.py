@@ -59,12 +59,17 @@ class ToolCallPlace:
 
 @dataclass(slots=True)
 class Usage:
-    """Token counts reported by the upstream; `input_tokens` includes cached tokens."""
+    """Token counts reported by the upstream.
+
+    `input_tokens` includes the tokens that were read from or written to its cache,
+    `output_tokens` those of the reasoning.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_creation_tokens: int = 0
+    reasoning_tokens: int = 0
 
     def plus(self, other: "Usage | None") -> "Usage":
         """Return the sum of both counts."""

@@ -49,6 +49,10 @@ class _RequestDefaults(_Section):
     max_tokens: int | None = Field(
         None, gt=0, description="Longest response in tokens."
     )
+    effort: Annotated[str, AfterValidator(values.effort)] = Field(
+        "",
+        description="How much to reason: none, minimal, low, medium, high, xhigh, max.",
+    )
     headers: Annotated[dict[str, str], AfterValidator(values.headers)] = Field(
         {}, description="Additional request headers."
     )
@@ -89,6 +93,13 @@ class UpstreamSettings(_RequestDefaults):
     context_window: int = Field(
         0, ge=0, description="Context window in tokens, output included; 0: detect it."
     )
+    num_ctx: int = Field(
+        0,
+        ge=0,
+        description="Context window in tokens that Ollama is to load models with; 0: "
+        "what the conversation needs.",
+    )
+    cache: bool = Field(True, description="Ask the API to cache the prompt.")
     ca_file: str = Field("", description="As in [network], for this upstream.")
     proxy: _Proxy = Field("", description="As in [network], for this upstream.")
     allow_insecure_http: bool = Field(

@@ -10,6 +10,7 @@ from byok.urls import is_link_local, is_loopback
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+\Z")
 UPSTREAM_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 AUTO = "auto"
+_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def base_url(url: str) -> str:
@@ -52,6 +53,13 @@ def port(number: int) -> int:
     if number and not 1024 <= number <= 65535:
         raise ValueError("must be 0 (any free port) or from 1024 to 65535")
     return number
+
+
+def effort(value: str) -> str:
+    """Check how much to reason; "" leaves it to the model."""
+    if value and value not in _EFFORTS:
+        raise ValueError(f"must be one of {', '.join(_EFFORTS)}")
+    return value
 
 
 def upstream_type(name: str) -> str:

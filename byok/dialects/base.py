@@ -30,29 +30,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from byok.chat import NO_ORIGIN, ChatRequest, Json, Origin
+from byok.dialects.model_facts import UNKNOWN_MODEL, ModelFacts
 from byok.dialects.remedies import Remedy, RemedyTable
 from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
 from byok.stage import Stage
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFacts:
-    """What an upstream reports about one of its models; 0 and None mean unknown.
-
-    `window` is the context window in tokens, `max_output` the longest answer in tokens.
-    The others say whether the model accepts tools and pictures, and whether it reasons.
-    """
-
-    id: str
-    window: int = 0
-    max_output: int = 0
-    tools: bool | None = None
-    images: bool | None = None
-    thinking: bool | None = None
-
-
-UNKNOWN_MODEL = ModelFacts("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +49,22 @@ class ModelPage:
 class Target:
     """The model that a request is for.
 
-    `model` is its name at the upstream, `facts` what is known about it so far.
-    `extra_body` are fields that the user adds to each request. Only provider data with
-    this `origin` may be sent back to the model.
+    Attributes:
+        model: its name at the upstream.
+        extra_body: fields that the user adds to each request.
+        facts: what is known about it so far.
+        origin: only provider data of this origin may be sent back to the model.
+        cache: ask for prompt caching where the protocol has a field for it.
+        num_ctx: the context window in tokens that the user wants a local server to
+            load the model with; 0 if byok decides.
     """
 
     model: str
     extra_body: Json = field(default_factory=dict)
     facts: ModelFacts = UNKNOWN_MODEL
     origin: Origin = NO_ORIGIN
+    cache: bool = True
+    num_ctx: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from typing import Any
 import httpx
 
 from byok.chat import ChatRequest
-from byok.dialects.base import Codec, ModelFacts
+from byok.dialects.base import Codec
+from byok.dialects.model_facts import ModelFacts
 from byok.errors import (
     BadRequest,
     UpstreamError,
@@ -93,9 +94,8 @@ class HttpUpstream:
         self, chat: ChatRequest, model: str, fim: Codec | None = None
     ) -> AsyncGenerator[list[StreamEvent], None]:
         """Send and stream one request; retries only before the first event."""
-        remedies = self._remedies.begin(model, fim)
-        facts = self.known.facts(model)
-        sent, content = remedies.write(chat, facts)
+        remedies = self._remedies.begin(self.known.facts(model), fim)
+        sent, content = remedies.write(chat)
         attempt, begun = 1, False
         while True:
             current_record().note_attempt(content)
@@ -118,7 +118,7 @@ class HttpUpstream:
                 return
             except UpstreamError as error:
                 if not begun and remedies.find(error, content):
-                    sent, content = remedies.write(chat, facts)
+                    sent, content = remedies.write(chat)
                     continue
                 if not begun and await self._waits(error, attempt):
                     attempt += 1

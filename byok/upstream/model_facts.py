@@ -5,7 +5,8 @@ import logging
 from collections.abc import Iterable
 from dataclasses import replace
 
-from byok.dialects.base import ModelFacts, Probe
+from byok.dialects.base import Probe
+from byok.dialects.model_facts import ModelFacts
 from byok.errors import ByokError
 from byok.upstream.http_body import read_limited
 from byok.upstream.http_sender import Sender

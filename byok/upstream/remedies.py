@@ -4,7 +4,8 @@ import logging
 from dataclasses import replace
 
 from byok.chat import ChatRequest, Origin
-from byok.dialects.base import Codec, ModelFacts, Target, UpstreamRequest
+from byok.dialects.base import Codec, Target, UpstreamRequest
+from byok.dialects.model_facts import ModelFacts
 from byok.dialects.remedies import (
     RefusedRequest,
     Remedy,
@@ -28,11 +29,11 @@ class Remedies:
         self._spec = spec
         self._known: dict[tuple[object, str], list[Remedy]] = {}
 
-    def begin(self, model: str, fim: Codec | None = None) -> "RequestRemedies":
+    def begin(self, facts: ModelFacts, fim: Codec | None = None) -> "RequestRemedies":
         """Start a request to a model, in a codec for FIM or in a dialect."""
         if len(self._known) > _MAX_MODELS:
             self._known.clear()
-        return RequestRemedies(self._spec, self._known, model, fim)
+        return RequestRemedies(self._spec, self._known, facts, fim)
 
 
 class RequestRemedies:
@@ -46,30 +47,32 @@ class RequestRemedies:
         self,
         spec: UpstreamSpec,
         known: dict[tuple[object, str], list[Remedy]],
-        model: str,
+        facts: ModelFacts,
         fim: Codec | None,
     ) -> None:
         self._spec = spec
         self._all_known = known
-        self._model = model
+        self._facts = facts
+        self._model = facts.id
         self._left = _MOST
         self._tried: list[str] = []  # the dialects in which it was written
         self._steps: list[tuple[list[Remedy], list[Remedy]]] = []  # known, made
         self._new: list[Remedy] = []
         self.notices: list[Notice] = []
-        self._use(spec.api, fim or spec.api.dialect)
+        api = (not fim and spec.find_api(facts.dialect)) or spec.api
+        self._use(api, fim or api.dialect)
         self._follow()
 
-    def write(
-        self, chat: ChatRequest, facts: ModelFacts | None = None
-    ) -> tuple[UpstreamRequest, bytes]:
+    def write(self, chat: ChatRequest) -> tuple[UpstreamRequest, bytes]:
         """Encode the request with all remedies; its body is in the bytes alone."""
         spec = self._spec
         target = Target(
             self._model,
             spec.extra_body if self.api is spec.api else {},
-            facts or ModelFacts(self._model),
+            self._facts,
             Origin(self.api.dialect.name, spec.name, self._model),
+            spec.cache,
+            spec.num_ctx,
         )
         request = self.codec.encode(chat, target)
         body, notices = apply_remedies(

@@ -35,6 +35,9 @@ class UpstreamSpec:
         query: parameters that are added to every URL.
         headers: further headers of every request.
         extra_body: further fields of every request in the first dialect.
+        cache: ask for prompt caching.
+        num_ctx: the context window for a local server to load models with; 0 if byok
+            decides.
         route: proxy and certificates.
         fim: codecs for FIM by mode, in the order of trial; None stands for a chat.
     """
@@ -46,6 +49,8 @@ class UpstreamSpec:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     extra_body: Json = field(default_factory=dict)
+    cache: bool = True
+    num_ctx: int = 0
     route: Route = field(default_factory=Route)
     fim: Mapping[FimMode, Codec | None] = field(
         default_factory=lambda: {FimMode.CHAT: None}

@@ -16,20 +16,32 @@ def base_url_of(settings: UpstreamSettings) -> str:
 def addresses_of(settings: UpstreamSettings) -> dict[str, str]:
     """Return the base URLs of an upstream by dialect; the first is used.
 
-    With a base URL of the user's own the others are those which the vendor serves at
-    the same address. One without a path gets the usual path of the dialect.
+    A base URL of the user's own may be that of any of the vendor's APIs: where its path
+    ends as theirs does, the others are beside it. One without a path gets the usual
+    path of each dialect.
     """
     preset = preset_of(settings.type)
     used = settings.dialect or preset.dialect
-    usual, own = preset.addresses.get(used, ""), settings.base_url
-    if own and not urlsplit(own).path:
-        own += DEFAULT_PATHS.get(used, "")
-    others = {
-        dialect: own or url
-        for dialect, url in preset.addresses.items()
-        if url and (not own or url == usual)
-    }
-    return {used: own or usual} | others
+    addresses, own = preset.addresses, settings.base_url
+    if not own:
+        others = {name: url for name, url in addresses.items() if url}
+        return {used: addresses.get(used, "")} | others
+    paths = {n: _path(n, url) for n, url in addresses.items() if n != used}
+    paths = {used: _path(used, addresses.get(used, ""))} | paths
+    if used not in addresses:
+        paths = {used: paths[used]}
+    if not urlsplit(own).path:
+        return {name: own + path for name, path in paths.items()}
+    ends = [path for path in paths.values() if own.endswith(path)]
+    if not ends or used not in addresses:
+        return {name: own for name, path in paths.items() if path == paths[used]}
+    root = own.removesuffix(max(ends, key=len))
+    return {name: root + path for name, path in paths.items()}
+
+
+def _path(dialect: str, url: str) -> str:
+    """Return the path of a preset's address; that of the dialect without one."""
+    return urlsplit(url).path if url else DEFAULT_PATHS.get(dialect, "")
 
 
 def apis_of(settings: UpstreamSettings) -> tuple[Api, ...]:

@@ -92,6 +92,7 @@ class Services:
             chat.temperature if own.temperature is None else own.temperature,
             chat.top_p if own.top_p is None else own.top_p,
             chat.max_tokens if own.max_tokens is None else own.max_tokens,
+            own.effort or chat.effort,
         )
         addition = self.settings.prompts.get(endpoint.lstrip("/"), "")
         return Defaults(own.system_prompt or chat.system_prompt, addition, sampling)

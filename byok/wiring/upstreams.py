@@ -50,6 +50,8 @@ def make_spec(name: str, settings: UpstreamSettings, common: Settings) -> Upstre
         breaker_pause=_LOCAL_PAUSE if local else _REMOTE_PAUSE,
         headers={**chat.headers, **settings.headers},
         extra_body={**chat.extra_body, **settings.extra_body},
+        cache=settings.cache,
+        num_ctx=settings.num_ctx,
         route=Route(proxy, settings.ca_file or network.ca_file),
         fim=_fim_codecs(settings.type, apis[0], common.completion.way),
     )

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 
 from byok.chat import ChatRequest, Message, Role, TextPart, ToolDefinition
-from byok.dialects.base import Dialect, ModelFacts, Target
+from byok.dialects.base import Dialect, Target
+from byok.dialects.model_facts import ModelFacts
 from byok.dialects.registry import DIALECTS
 from byok.events import StreamEvent, TextDelta
 from byok.stage import drain

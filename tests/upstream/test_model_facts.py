@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from byok.dialects.base import ModelFacts
+from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.quirks import QUIRKS
 from tests.fakes.asker import Asker
 from tests.fakes.lister import Canned

@@ -16,6 +16,7 @@ from byok.chat import (
     ToolDefinition,
 )
 from byok.dialects.error_bodies import refusal_of
+from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.openai_chat.quirks import QUIRKS
 from byok.errors import UpstreamRefused
@@ -117,7 +118,7 @@ async def test_remedy_for_too_many_tools_is_applied_before_the_first_request(
 
 def test_a_request_has_the_origin_of_its_dialect_upstream_and_model() -> None:
     spec = UpstreamSpec("box", (Api(OpenAIChat(), "http://127.0.0.1:1"),))
-    sent, _ = Remedies(spec).begin("m").write(ChatRequest((USER,)))
+    sent, _ = Remedies(spec).begin(ModelFacts("m")).write(ChatRequest((USER,)))
     assert sent.origin == Origin("openai_chat", "box", "m")
     assert sent.body == {}  # the bytes are all that is needed
 
@@ -127,13 +128,13 @@ def test_remedy_found_by_another_request_still_changes_this_one() -> None:
     remedies = Remedies(spec)
     chat = ChatRequest((USER,), sampling=Sampling(temperature=0.5))
     refused = refusal_of({"error": {"message": "temperature is not supported"}}, 400)
-    for request in [remedies.begin("m") for _ in range(2)]:
+    for request in [remedies.begin(ModelFacts("m")) for _ in range(2)]:
         _, content = request.write(chat)
         assert b"temperature" in content
         assert request.find(refused, content)
         assert b"temperature" not in request.write(chat)[1]
         request.remember()
-    assert b"temperature" not in remedies.begin("m").write(chat)[1]
+    assert b"temperature" not in remedies.begin(ModelFacts("m")).write(chat)[1]
 
 
 async def test_remedies_end_at_a_model_that_refuses_every_tool(

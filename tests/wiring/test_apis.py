@@ -18,6 +18,11 @@ def two(monkeypatch: pytest.MonkeyPatch) -> None:
     """Presets with two dialects, at two addresses and at one."""
     monkeypatch.setitem(DIALECTS, "trial", TrialDialect.of)
     apart = {"openai_chat": "https://h/v1", "trial": "https://h/trial"}
+    monkeypatch.setitem(
+        PRESETS,
+        "beside",
+        Preset({"trial": "http://127.0.0.1:7", "openai_chat": "http://127.0.0.1:7/v1"}),
+    )
     monkeypatch.setitem(PRESETS, "apart", Preset(apart))
     both = {"trial": "https://h/v1", "openai_chat": "https://h/v1"}
     monkeypatch.setitem(PRESETS, "both", Preset(both))
@@ -41,6 +46,22 @@ def two(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             {"type": "both", "base_url": "https://own/x"},
             {"trial": "https://own/x", "openai_chat": "https://own/x"},
+        ),
+        (
+            {"type": "apart", "base_url": "https://own/x/trial"},
+            {"openai_chat": "https://own/x/v1", "trial": "https://own/x/trial"},
+        ),
+        (
+            {"type": "beside", "base_url": "http://box:7/v1"},
+            {"trial": "http://box:7", "openai_chat": "http://box:7/v1"},
+        ),
+        (
+            {"type": "beside", "base_url": "http://box:7"},
+            {"trial": "http://box:7", "openai_chat": "http://box:7/v1"},
+        ),
+        (
+            {"type": "beside", "base_url": "http://box/x", "dialect": "openai_chat"},
+            {"openai_chat": "http://box/x/v1", "trial": "http://box/x"},
         ),
         ({"base_url": "https://own/x"}, {"openai_chat": "https://own/x"}),
         ({"base_url": "https://own/x", "dialect": "trial"}, {"trial": "https://own/x"}),

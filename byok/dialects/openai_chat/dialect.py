@@ -8,13 +8,13 @@ from byok.chat import ChatRequest
 from byok.dialects.base import (
     Dialect,
     ErrorResponse,
-    ModelFacts,
     ModelPage,
     Probe,
     Target,
     UpstreamRequest,
 )
 from byok.dialects.error_bodies import refusal_of
+from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.answer import OpenAIAnswer
 from byok.dialects.openai_chat.loaded_window import read_loaded_window
 from byok.dialects.openai_chat.models import read_models

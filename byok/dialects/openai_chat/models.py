@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from byok.dialects.base import ModelFacts
+from byok.dialects.model_facts import ModelFacts
 
 # The fields with the context window. The one that a model was trained with (llama.cpp's
 # `n_ctx_train`) is not what its server accepts.

@@ -8,13 +8,13 @@ from byok.chat import ChatRequest
 from byok.dialects.base import (
     Dialect,
     ErrorResponse,
-    ModelFacts,
     ModelPage,
     Probe,
     Target,
     UpstreamRequest,
 )
 from byok.dialects.error_bodies import refusal_of
+from byok.dialects.model_facts import ModelFacts
 from byok.dialects.parameter_rows import drop_row, lower_row
 from byok.dialects.remedies import RemedyTable
 from byok.errors import UpstreamRefused
