@@ -97,6 +97,14 @@ class Notice:
     code: str = ""
 
 
+@dataclass(slots=True)
+class Citation:
+    """A source of the answer that the upstream names; the title may be empty."""
+
+    url: str
+    title: str = ""
+
+
 StreamEvent: TypeAlias = (
     TextDelta
     | ThinkingDelta
@@ -106,4 +114,5 @@ StreamEvent: TypeAlias = (
     | Usage
     | Finish
     | Notice
+    | Citation
 )

@@ -14,9 +14,11 @@ from byok.augment.encrypted_content import write_encrypted
 from byok.augment.nodes import ResponseNode
 from byok.augment.recorded_reply import NOTICE
 from byok.augment.reply_nodes import NodeDraft, NodeWriter
+from byok.augment.sources import source_lines
 from byok.chat import ChatRequest, Json, ProviderData, ToolCall
 from byok.errors import ByokError, UpstreamError
 from byok.events import (
+    Citation,
     Finish,
     FinishReason,
     Notice,
@@ -85,6 +87,8 @@ class ChatReply:
         self._usage: Usage | None = None
         self._finish: FinishReason | None = None
         self._notices: list[Notice] = []
+        self._sources: dict[str, str] = {}  # titles by address
+        self._names_sources = not (chat.silent or chat.verbatim)
         self.omitted_tools: list[str] = []  # calls that this client does not accept
 
     @property
@@ -115,17 +119,26 @@ class ChatReply:
                 return self._reserve(call_id)
             case ToolCall():
                 return self._take_call(event)
+            case ToolCallDelta():
+                pass  # the assembler turns it into a ToolCall
+            case _:
+                self._keep(event)
+        return ()
+
+    def _keep(self, event: Usage | Finish | Notice | Citation) -> None:
+        """Keep what is written at the end."""
+        match event:
             case Usage():
                 self._usage = event
             case Finish(reason=reason):
                 self._finish = reason
             case Notice():
                 self._note(event)
-            case ToolCallDelta():
-                pass  # the assembler turns it into a ToolCall
+            case Citation(url=url, title=title):
+                if self._names_sources and (title or url not in self._sources):
+                    self._sources[url] = title
             case _:
                 assert_never(event)
-        return ()
 
     def flush(self) -> Iterator[Json]:
         """Write the end of a complete turn."""
@@ -149,8 +162,9 @@ class ChatReply:
         yield from self._flush_thinking()
         yield from self._flush_text()
         yield from _chunks(self._nodes.release())
-        for notice in self._notices:
-            yield chunk(f"\n{NOTICE}{' '.join(notice.text.split())}")
+        notices = [" ".join(notice.text.split()) for notice in self._notices]
+        for line in (*source_lines(self._sources), *notices):
+            yield chunk(f"\n{NOTICE}{line}")
         if usage := self._usage:
             counts = {
                 "input_tokens": usage.input_tokens,

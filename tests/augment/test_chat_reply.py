@@ -25,6 +25,7 @@ from byok.chat import (
 )
 from byok.errors import BadRequest, ByokError, UpstreamUnreachable
 from byok.events import (
+    Citation,
     Finish,
     FinishReason,
     Notice,
@@ -183,6 +184,26 @@ def test_notice_for_information_is_no_error() -> None:
         TextDelta("Hello"), Notice("Left out."), STOP, chat=replace(BOTH, silent=True)
     )
     assert "[byok]" not in collect(silent)["text"]
+
+
+def test_sources_stand_last_and_never_come_back() -> None:
+    page = Citation("https://a.example/x")
+    events = [page, TextDelta("So it is.\n"), Citation(page.url, "A page"), page, STOP]
+    whole = collect(written(*events))
+    lines = ["So it is.", "", "[byok] Sources:", "[byok] 1. A page https://a.example/x"]
+    assert whole["text"].split("\n") == lines
+    item = {"response_text": whole["text"], "response_nodes": whole["nodes"]}
+    assert read_reply(item).text == "So it is."
+
+
+@pytest.mark.parametrize(
+    "chat", [replace(BOTH, silent=True), replace(BOTH, verbatim=True)]
+)
+def test_sources_are_left_out_where_the_text_is_used_as_it_is(
+    chat: ChatRequest,
+) -> None:
+    events = (TextDelta("Yes."), Citation("https://a.example"), STOP)
+    assert texts(written(*events, chat=chat)) == ["Yes."]
 
 
 def test_notice_of_an_empty_answer_stands_beside_other_notices() -> None:
