@@ -1,0 +1,80 @@
+"""scripts/compare: grade byok against recorded streams of one kind of API.
+
+It starts the replay server of the recordings and a daemon with a home of its own, and
+runs their compare.py, which prints `N/M exact`. Options that are not listed here go to
+compare.py: `-v`, `--faults split=7,crlf`, `--expect-error`, `--only TEXT`.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.fakes.daemon import running
+from tests.fakes.replay import answering, replaying
+
+_ROOT = Path(__file__).parents[1]
+# For each kind of recordings the dialect that reads them, and the path of its base URL.
+KINDS = {
+    "chat_stream": ("openai_chat", "/v1"),
+    "anthropic_stream": ("anthropic", "/v1"),
+    "responses_stream": ("openai_responses", "/v1"),
+    "gemini_stream": ("gemini", "/v1beta"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Grade one kind; 1 when compare.py is not content, 2 without recordings."""
+    given, rest = _parser().parse_known_args(arguments)
+    shared = Path(given.shared)
+    if not (shared / "streams" / "compare.py").is_file():
+        print(
+            f"There are no recorded streams in {shared / 'streams'}. Set BYOK_SHARED "
+            "to the folder that has streams/ with compare.py and replay.py.",
+            file=sys.stderr,
+        )
+        return 2
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home,
+        replaying(shared) as replay,
+    ):
+        os.environ["BYOK_HOME"] = home
+        os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
+        return asyncio.run(_grade(shared, replay, given.kind, rest))
+
+
+def settings_for(kind: str, replay: str) -> dict[str, Any]:
+    """Return settings in which the upstream `replay` serves one kind."""
+    dialect, path = KINDS[kind]
+    upstream = {"dialect": dialect, "base_url": replay + path, "timeout": 60}
+    return {"upstreams": {"replay": upstream}}
+
+
+async def _grade(shared: Path, replay: str, kind: str, rest: Sequence[str]) -> int:
+    await answering(f"{replay}/_faults")
+    async with running(settings_for(kind, replay)) as editor:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, str(shared / "streams" / "compare.py")),
+            *("--byok", editor.daemon.url, "--token", editor.token),
+            *("--upstream", "replay", "--kind", kind, *rest),
+        )
+        return await process.wait()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="scripts/compare", description=__doc__)
+    parser.add_argument("--kind", choices=KINDS, default="chat_stream")
+    parser.add_argument(
+        "--shared",
+        default=os.environ.get("BYOK_SHARED", str(_ROOT.parent / "shared")),
+        help="the folder with streams/ (BYOK_SHARED)",
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

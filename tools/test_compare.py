@@ -1,0 +1,20 @@
+"""scripts/compare without recordings, and the settings that it runs byok with."""
+
+from pathlib import Path
+
+import pytest
+
+from tools.compare import main, settings_for
+
+
+def test_without_recordings_it_says_where_they_belong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--kind", "chat_stream", "--shared", str(tmp_path)]) == 2
+    assert "BYOK_SHARED" in capsys.readouterr().err
+
+
+def test_each_kind_has_its_dialect_and_base_url() -> None:
+    upstream = settings_for("gemini_stream", "http://127.0.0.1:1")["upstreams"]
+    assert upstream["replay"]["dialect"] == "gemini"
+    assert upstream["replay"]["base_url"] == "http://127.0.0.1:1/v1beta"
