@@ -45,6 +45,7 @@ def decode_chat(
         client_parallel_tools=flag(flags, "support_parallel_tool_use"),
         client_tool_use_start=flag(flags, "support_tool_use_start"),
         sampling=defaults.sampling,
+        conversation=first_text(body, "conversation_id"),
     )
 
 

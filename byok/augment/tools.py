@@ -11,11 +11,18 @@ MAX_TOOLS = 2000
 
 
 def read_tools(body: Json) -> tuple[ToolDefinition, ...]:
-    """Read the definitions; the first of equal names counts, nameless ones do not."""
+    """Read the definitions; the first of equal names counts, nameless ones do not.
+
+    They are sorted: clients change the order, and a prompt cache would miss. The
+    client's own tools come first, as upstreams with a limit get only the first ones.
+    """
     found: dict[str, ToolDefinition] = {}
     for tool in _definitions(body):
         found.setdefault(tool.name, tool)
-    return tuple(found.values())[:MAX_TOOLS]
+    tools = [*found.values()][:MAX_TOOLS]
+    return tuple(
+        sorted(tools, key=lambda tool: (bool(tool.mcp_server_name), tool.name))
+    )
 
 
 def _definitions(body: Json) -> Iterator[ToolDefinition]:

@@ -68,7 +68,14 @@ def test_tool_definition_that_is_wrapped_is_read() -> None:
 )
 @pytest.mark.case("B87")
 def test_only_nameless_tools_are_dropped(names: list[Any], kept: list[str]) -> None:
-    assert [tool.name for tool in read(*({"name": n} for n in names))] == kept
+    assert [tool.name for tool in read(*({"name": n} for n in names))] == sorted(kept)
+
+
+def test_tools_have_one_order_and_those_of_mcp_servers_come_last() -> None:
+    rows = [{"name": "b"}, {"name": "a_mcp", "mcp_server_name": "m"}, {"name": "a"}]
+    names = ["a", "b", "a_mcp"]
+    assert [tool.name for tool in read(*rows)] == names
+    assert [tool.name for tool in read(*reversed(rows))] == names
 
 
 @pytest.mark.case("B87")
