@@ -1,12 +1,14 @@
 """scripts/compare: grade byok against recorded streams of one kind of API.
 
 It starts the replay server of the recordings and a daemon with a home of its own, and
-runs their compare.py, which prints `N/M exact`. Options that are not listed here go to
+runs their compare.py, which prints `N/M exact`; what it expects of native APIs is first
+put in its own terms (compare_terms.py). Options that are not listed here go to
 compare.py: `-v`, `--faults split=7,crlf`, `--expect-error`, `--only TEXT`.
 """
 
 import argparse
 import asyncio
+import json
 import os
 import sys
 import tempfile
@@ -15,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.daemon import running
-from tests.fakes.replay import answering, replaying
+from tests.fakes.replay import answering, recorded, replaying
+from tools.compare_terms import in_common_terms
 
 _ROOT = Path(__file__).parents[1]
 # For each kind of recordings the dialect that reads them, and the path of its base URL.
@@ -44,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ):
         os.environ["BYOK_HOME"] = home
         os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
+        manifest = _write_manifest(shared, given.kind, Path(home))
+        rest = ["--manifest", str(manifest), *rest]
         return asyncio.run(_grade(shared, replay, given.kind, rest))
 
 
@@ -52,6 +57,17 @@ def settings_for(kind: str, replay: str) -> dict[str, Any]:
     dialect, path = KINDS[kind]
     upstream = {"dialect": dialect, "base_url": replay + path, "timeout": 60}
     return {"upstreams": {"replay": upstream}}
+
+
+def _write_manifest(shared: Path, kind: str, folder: Path) -> Path:
+    """Write the lines of one kind, and say how many cannot be graded."""
+    rows = recorded(shared, kind)
+    if blank := sum(1 for row in rows if not row.get("expected")):
+        print(f"{blank} of {len(rows)} recordings have nothing to compare with")
+    manifest = folder / "manifest.jsonl"
+    lines = (json.dumps(in_common_terms(row)) + "\n" for row in rows)
+    manifest.write_text("".join(lines), "utf-8")
+    return manifest
 
 
 async def _grade(shared: Path, replay: str, kind: str, rest: Sequence[str]) -> int:

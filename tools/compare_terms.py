@@ -1,0 +1,46 @@
+"""What recordings of each kind of API expect, in the words that compare.py knows.
+
+compare.py grades the finish reasons and token counts of Chat Completions. Other APIs
+have other names for them, which would pass ungraded, or fail where byok is right.
+"""
+
+from typing import Any
+
+_FINISH = {
+    "max_tokens": "length",
+    "MAX_TOKENS": "length",
+    "model_context_window_exceeded": "length",
+    "max_output_tokens": "length",
+    "refusal": "content_filter",
+    "SAFETY": "content_filter",
+}
+# The counts that add up to those of the prompt and of the answer.
+_PROMPT = {
+    "anthropic_stream": (
+        "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens",
+    ),
+    "responses_stream": ("input_tokens",),
+    "gemini_stream": ("prompt_token_count", "tool_use_prompt_token_count"),
+}  # fmt: skip
+_ANSWER = {
+    "anthropic_stream": ("output_tokens",),
+    "responses_stream": ("output_tokens",),
+    "gemini_stream": ("candidates_token_count", "thoughts_token_count"),
+}
+
+
+def in_common_terms(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of the manifest with a finish reason and usage as of OpenAI."""
+    kind, expected = row["kind"], row.get("expected")
+    if not expected or kind not in _PROMPT:
+        return row
+    reason = expected.get("incomplete") or expected.get("finish_reason")
+    if isinstance(reason, dict):
+        reason = reason.get("reason")
+    usage = expected.get("usage") or {}
+    counts = {
+        "prompt_tokens": sum(usage.get(name) or 0 for name in _PROMPT[kind]),
+        "completion_tokens": sum(usage.get(name) or 0 for name in _ANSWER[kind]),
+    }
+    terms = {"finish_reason": _FINISH.get(reason, reason), "usage": counts}
+    return {**row, "expected": {**expected, **terms}}

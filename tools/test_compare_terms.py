@@ -1,0 +1,60 @@
+"""Expectations of the native APIs in the terms of Chat Completions."""
+
+from typing import Any
+
+import pytest
+
+from tools.compare_terms import in_common_terms
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected", "terms"),
+    [
+        (
+            "anthropic_stream",
+            {
+                "finish_reason": "max_tokens",
+                "usage": {
+                    "input_tokens": 3,
+                    "cache_read_input_tokens": 40,
+                    "cache_creation_input_tokens": None,
+                    "output_tokens": 5,
+                },
+            },
+            ("length", 43, 5),
+        ),
+        (
+            "gemini_stream",
+            {
+                "finish_reason": "STOP",
+                "usage": {"prompt_token_count": 7, "thoughts_token_count": 2},
+            },
+            ("STOP", 7, 2),
+        ),
+        (
+            "responses_stream",
+            {
+                "finish_reason": "incomplete",
+                "incomplete": {"reason": "max_output_tokens"},
+                "usage": {"input_tokens": 1, "output_tokens": 9},
+            },
+            ("length", 1, 9),
+        ),
+    ],
+)
+def test_expectations_are_graded_in_the_words_of_compare(
+    kind: str, expected: dict[str, Any], terms: tuple[str, int, int]
+) -> None:
+    graded = in_common_terms({"kind": kind, "expected": expected})["expected"]
+    usage = graded["usage"]
+    assert terms == (
+        graded["finish_reason"], usage["prompt_tokens"], usage["completion_tokens"],
+    )  # fmt: skip
+
+
+def test_chat_completions_and_items_without_expectation_stay_as_they_are() -> None:
+    for row in (
+        {"kind": "chat_stream", "expected": {"finish_reason": "stop"}},
+        {"kind": "gemini_stream", "expected": None},
+    ):
+        assert in_common_terms(row) is row
