@@ -174,10 +174,10 @@ class Dialect(Codec, Protocol):
         """Decode a page of the model list; any other JSON is an empty page."""
         ...
 
-    def probe(self, model: str) -> Probe | None:
-        """Return the request for facts about a loaded model, or None."""
-        return None
+    def probes(self, model: str) -> tuple[Probe, ...]:
+        """Return the requests for facts about one model; the first answer counts."""
+        return ()
 
     def read_probe(self, body: Any, model: str) -> ModelFacts:
-        """Decode the response to `probe`, which may be any JSON value."""
+        """Decode the response to one of `probes`, which may be any JSON value."""
         return ModelFacts(model)

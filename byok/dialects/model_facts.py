@@ -52,6 +52,10 @@ class ModelFacts:
         tool_syntax: the family of markers in which its host may leave tool calls in
             the text; see `dialects/text_calls/`.
         price: its prices.
+        loaded_window: the part of the window with which a local server has loaded it,
+            or is set up to load it.
+        token_memory: the memory in bytes that a local server needs per token of the
+            window.
     """
 
     id: str
@@ -69,6 +73,8 @@ class ModelFacts:
     dialect: str = ""
     tool_syntax: str = ""
     price: Price | None = None
+    loaded_window: int = 0
+    token_memory: int = 0
 
     def known_fields(self) -> dict[str, Any]:
         """Return the fields that are known, without the id."""

@@ -77,7 +77,7 @@ class Minimal(TrialDialect):
     """A dialect that defines no more than it must."""
 
     url = Dialect.url
-    probe = Dialect.probe
+    probes = Dialect.probes
     read_probe = Dialect.read_probe
     initial_remedies = Dialect.initial_remedies
 
@@ -85,7 +85,7 @@ class Minimal(TrialDialect):
 def test_a_dialect_gets_the_rest_for_nothing() -> None:
     dialect = Minimal()
     assert dialect.url("https://h/base", "a?b=c") == "https://h/base/a?b=c"
-    assert dialect.probe("m") is None
+    assert dialect.probes("m") == ()
     assert dialect.read_probe({}, "m") == ModelFacts("m")
     assert dialect.initial_remedies("m") == ()
     assert not dialect.sends_thoughts

@@ -89,9 +89,9 @@ class OpenAIChat(Dialect):
         """Decode the list: ids, and the windows that some vendors add."""
         return ModelPage(read_models(body))
 
-    def probe(self, model: str) -> Probe | None:
+    def probes(self, model: str) -> tuple[Probe, ...]:
         """Ask a local server about the model that it has loaded."""
-        return Probe(self.quirks.loaded) if self.quirks.loaded else None
+        return (Probe(self.quirks.loaded),) if self.quirks.loaded else ()
 
     def read_probe(self, body: Any, model: str) -> ModelFacts:
         """Decode the window of a loaded model."""

@@ -48,8 +48,8 @@ def test_a_refusal_takes_its_wait_from_the_headers() -> None:
 
 
 def test_only_a_server_that_loads_models_is_asked_about_them() -> None:
-    assert OpenAIChat.of("ollama").probe("a") == Probe("/api/ps")
-    assert OpenAIChat.of("openai").probe("a") is None
+    assert OpenAIChat.of("ollama").probes("a") == (Probe("/api/ps"),)
+    assert OpenAIChat.of("openai").probes("a") == ()
     loaded = {"models": [{"model": "a", "context_length": 4096}]}
     assert OpenAIChat.of("ollama").read_probe(loaded, "a") == ModelFacts("a", 4096)
 

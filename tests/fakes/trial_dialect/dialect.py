@@ -80,9 +80,9 @@ class TrialDialect(Dialect):
             body.get("next") or "",
         )
 
-    def probe(self, model: str) -> Probe | None:
+    def probes(self, model: str) -> tuple[Probe, ...]:
         """Ask how a model is loaded."""
-        return Probe("loaded", {"called": model})
+        return (Probe("loaded", {"called": model}),)
 
     def read_probe(self, body: Any, model: str) -> ModelFacts:
         """Read the window of a loaded model."""
