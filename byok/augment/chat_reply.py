@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import Any, assert_never
 
-from byok.augment.encrypted_content import write_encrypted
 from byok.augment.nodes import ResponseNode
 from byok.augment.recorded_reply import NOTICE
 from byok.augment.reply_nodes import NodeDraft, NodeWriter
@@ -29,6 +28,7 @@ from byok.events import (
     ToolCallPlace,
     Usage,
 )
+from byok.wire.encrypted_content import write_encrypted
 
 
 class StopReason(IntEnum):

@@ -11,9 +11,9 @@ from itertools import accumulate
 from typing import Any, TypeAlias
 
 from byok.augment.body import integer, mapping, objects, text
-from byok.augment.encrypted_content import read_encrypted
 from byok.augment.nodes import ResponseNode
 from byok.chat import Json, TextPart, ThinkingPart, ToolCall
+from byok.wire.encrypted_content import read_encrypted
 from byok.wire.json_body import is_object
 
 NOTICE = "[byok] "

@@ -142,12 +142,12 @@ class Dialect(Codec, Protocol):
 
     Attributes:
         name: the key in the registry.
-        speaks_openai: the base URL serves OpenAI's endpoints, so that requests to
-            byok's own /v1 can be forwarded to it.
+        serves: the paths below the base URL that speak a protocol of byok's own /v1,
+            such as `chat/completions`: requests to it can be forwarded to them.
     """
 
     name: ClassVar[str]
-    speaks_openai: ClassVar[bool] = False
+    serves: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def sends_thoughts(self) -> bool:

@@ -3,10 +3,13 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 from byok.chat import ChatRequest
 from byok.events import StreamEvent
+
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +42,21 @@ class Upstream(Protocol):
         """
         ...
 
-    def forward(
-        self, path: str, content: bytes
-    ) -> AbstractAsyncContextManager[ForwardedResponse]:
-        """Forward a request of OpenAI's API; `path` is relative to its base URL.
+    def serves(self, path: str, model: str) -> bool:
+        """Tell whether requests for a path of /v1 can be forwarded for a model."""
+        ...
 
-        Leaving the context closes the connection.
+    def forward(
+        self, path: str, content: bytes, headers: Mapping[str, str] = NO_HEADERS
+    ) -> AbstractAsyncContextManager[ForwardedResponse]:
+        """Forward a request; `path` is relative to the base URL of an API.
+
+        `headers` are those of the client that the API needs to know. Leaving the
+        context closes the connection.
 
         Raises:
-            BadRequest: the upstream does not speak OpenAI's API.
-            UpstreamError: it has no such path, or gave no usable response.
+            BadRequest: the upstream has no API that serves the path.
+            UpstreamError: it gave no usable response.
         """
         ...
 

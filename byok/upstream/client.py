@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ from byok.errors import (
 from byok.events import Finish, StreamEvent
 from byok.record import current_record
 from byok.stage import Stage
-from byok.upstream.base import ForwardedResponse
+from byok.upstream.base import NO_HEADERS, ForwardedResponse
 from byok.upstream.failures import missing_path_hint, translate_errors
 from byok.upstream.fim import FimClient
 from byok.upstream.http_body import (
@@ -195,18 +195,23 @@ class HttpUpstream:
         if failure:
             raise at_end(lost, failure)
 
+    def serves(self, path: str, model: str) -> bool:
+        """See Upstream.serves; not in an API in which the model cannot be asked."""
+        api = self._spec.find_serving(path)
+        needed = self._spec.find_api(self.known.facts(model).dialect)
+        return api is not None and needed in (None, api)
+
     @asynccontextmanager
     async def forward(
-        self, path: str, content: bytes
+        self, path: str, content: bytes, headers: Mapping[str, str] = NO_HEADERS
     ) -> AsyncIterator[ForwardedResponse]:
         """See Upstream.forward; retries only before the response begins."""
-        if (api := self._spec.openai) is None:
+        if (api := self._spec.find_serving(path)) is None:
             raise BadRequest(
-                "it does not speak OpenAI's API, so nothing under /v1 can be passed on "
-                "to it.",
+                f"it has no API with /{path}, so this cannot be passed on to it.",
                 upstream=self.name,
                 code="not_served",
-                hint="Choose a model of an upstream that does.",
+                hint="Choose a model of an upstream that has.",
                 status=422,
             )
         attempt = 1
@@ -214,7 +219,7 @@ class HttpUpstream:
             while True:
                 current_record().note_attempt(content)
                 try:
-                    sent = self._sender.open(api, path, content)
+                    sent = self._sender.open(api, path, content, headers)
                     response = await stack.enter_async_context(sent)
                     break
                 except UpstreamError as error:

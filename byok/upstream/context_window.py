@@ -24,7 +24,7 @@ The messages are released as soon as the answer begins: they can be many megabyt
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,7 +34,7 @@ from byok.chat import ChatRequest, Message, Role
 from byok.errors import ContextLengthExceeded, UpstreamEmpty
 from byok.events import Finish, FinishReason, Notice, StreamEvent, Usage
 from byok.threads import Runner, inline
-from byok.upstream.base import ForwardedResponse, Upstream
+from byok.upstream.base import NO_HEADERS, ForwardedResponse, Upstream
 from byok.upstream.router import Destination
 from byok.upstream.summaries import Summarise
 from byok.window.compaction import LOW_WATER, plan
@@ -49,7 +49,6 @@ _FEW, _SMALL = 8, 4_000  # messages or tools, bytes: they fit into any window
 _TRIES = 3  # of shorter requests where refusals name no number; else it is one
 _LEAST_ANSWER = 64  # tokens
 _FORGOTTEN = ChatRequest(())
-_NOTHING = Compaction(0, ())
 _MANY_MESSAGES, _LARGE = 500, 500_000  # bytes
 _GUESSED = Notice(
     "The upstream rejected this conversation as too long without naming its limit, so "
@@ -61,10 +60,6 @@ _UNSAID = (
 )
 
 
-async def _unknown(model: str) -> int:
-    return 0
-
-
 @dataclass(frozen=True, slots=True)
 class WindowSource:
     """How to find out the context windows of an upstream, in tokens; 0 is unknown.
@@ -74,7 +69,7 @@ class WindowSource:
     """
 
     configured: int = 0
-    lookup: Callable[[str], Awaitable[int]] = _unknown
+    lookup: Callable[[str], Awaitable[int]] | None = None
     reasoning: bool = False
 
 
@@ -101,11 +96,15 @@ class WindowedUpstream:
         """See Upstream.models."""
         return await self._inner.models()
 
+    def serves(self, path: str, model: str) -> bool:
+        """See Upstream.serves."""
+        return self._inner.serves(path, model)
+
     def forward(
-        self, path: str, content: bytes
+        self, path: str, content: bytes, headers: Mapping[str, str] = NO_HEADERS
     ) -> AbstractAsyncContextManager[ForwardedResponse]:
         """See Upstream.forward: another API's clients count for themselves."""
-        return self._inner.forward(path, content)
+        return self._inner.forward(path, content, headers)
 
     def stream(
         self, chat: ChatRequest, model: str
@@ -167,7 +166,8 @@ class WindowedUpstream:
         system, body = chat.messages[:first], chat.messages[first:]
         fixed = weigh_tools(chat.tools) + self._sum(system)
         weight = self._sum(body)
-        found = 0 if limits.window() else await self._window.lookup(model)
+        lookup = None if limits.window() else self._window.lookup
+        found = await lookup(model) if lookup else 0
         room = limits.room(found, chat.sampling.max_tokens) - fixed
         if room <= 0 or weight <= room * LOW_WATER:
             return chat, fixed + weight, False
@@ -176,7 +176,7 @@ class WindowedUpstream:
         run = _run_for(len(body), weight)
         lengths = self._compactions.lengths(model)
         beginnings = await run(partial(digests, body, lengths))
-        known = self._compactions.find(model, beginnings) or _NOTHING
+        known = self._compactions.find(model, beginnings) or Compaction(0, ())
         compaction, now = known, known.apply(body)
         bare = without_context(body)
         if self._sum(known.apply(bare)) > room:

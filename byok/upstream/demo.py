@@ -6,7 +6,7 @@ a model.
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from byok.augment.body import flag
@@ -20,7 +20,7 @@ from byok.events import (
     ToolCallDelta,
     Usage,
 )
-from byok.upstream.base import ForwardedResponse
+from byok.upstream.base import NO_HEADERS, ForwardedResponse
 from byok.upstream.demo_openai import chat_of, read_body, stream_events, whole
 
 MODEL = "echo"
@@ -40,9 +40,13 @@ class DemoUpstream:
         """The name in the user's settings."""
         return self._name
 
+    def serves(self, path: str, model: str) -> bool:
+        """See Upstream.serves; other paths are refused."""
+        return True
+
     @asynccontextmanager
     async def forward(
-        self, path: str, content: bytes
+        self, path: str, content: bytes, headers: Mapping[str, str] = NO_HEADERS
     ) -> AsyncIterator[ForwardedResponse]:
         """Answer chats of OpenAI clients; see Upstream.forward."""
         if path != "chat/completions":

@@ -66,10 +66,9 @@ class UpstreamSpec:
         found = (api for api in self.apis if api.dialect.name == dialect)
         return next(found, None)
 
-    @property
-    def openai(self) -> Api | None:
-        """The API that serves OpenAI's endpoints, or None."""
-        return next((api for api in self.apis if api.dialect.speaks_openai), None)
+    def find_serving(self, path: str) -> Api | None:
+        """Return the API to which requests for a path of /v1 are forwarded, or None."""
+        return next((api for api in self.apis if path in api.dialect.serves), None)
 
     @property
     def callee(self) -> Callee:

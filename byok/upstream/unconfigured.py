@@ -5,13 +5,13 @@ local model so that no code leaves the machine.
 """
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from byok.chat import ChatRequest
 from byok.errors import MODEL_NOT_FOUND, BadRequest
 from byok.events import StreamEvent
-from byok.upstream.base import ForwardedResponse
+from byok.upstream.base import NO_HEADERS, ForwardedResponse
 
 # What no section of the settings can be called is not repeated: it may be anything.
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
@@ -36,9 +36,13 @@ class UnconfiguredUpstream:
         raise self._refusal(422)
         yield []  # makes it a generator
 
+    def serves(self, path: str, model: str) -> bool:
+        """See Upstream.serves; forwarding refuses."""
+        return True
+
     @asynccontextmanager
     async def forward(
-        self, path: str, content: bytes
+        self, path: str, content: bytes, headers: Mapping[str, str] = NO_HEADERS
     ) -> AsyncIterator[ForwardedResponse]:
         """See Upstream.forward."""
         raise self._refusal(404)  # as OpenAI says it: only /v1 is forwarded

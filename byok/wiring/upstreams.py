@@ -59,7 +59,7 @@ def make_spec(name: str, settings: UpstreamSettings, common: Settings) -> Upstre
 
 def _fim_codecs(kind: str, api: Api, way: str) -> dict[FimMode, Codec | None]:
     """Return the codecs for FIM that are tried; all are endpoints beside OpenAI's."""
-    if not api.dialect.speaks_openai:
+    if "completions" not in api.dialect.serves:
         return {FimMode.CHAT: None}
     profile = fim_profile_of(vendor_of(kind, api.base_url))
     codecs = codecs_of(profile)

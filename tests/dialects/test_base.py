@@ -89,4 +89,4 @@ def test_a_dialect_gets_the_rest_for_nothing() -> None:
     assert dialect.read_probe({}, "m") == ModelFacts("m")
     assert dialect.initial_remedies("m") == ()
     assert not dialect.sends_thoughts
-    assert not dialect.speaks_openai
+    assert not dialect.serves

@@ -1,7 +1,7 @@
 """An upstream that only lists its models, when it is let; and canned HTTP answers."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 
 import httpx
@@ -9,7 +9,7 @@ import httpx
 from byok.chat import ChatRequest
 from byok.errors import ByokError
 from byok.events import StreamEvent
-from byok.upstream.base import ForwardedResponse
+from byok.upstream.base import NO_HEADERS, ForwardedResponse
 from byok.upstream.transport import Route, Transports
 
 
@@ -40,8 +40,11 @@ class Lister:
     ) -> AsyncGenerator[list[StreamEvent], None]:
         raise NotImplementedError
 
+    def serves(self, path: str, model: str) -> bool:
+        return False
+
     def forward(
-        self, path: str, content: bytes
+        self, path: str, content: bytes, headers: Mapping[str, str] = NO_HEADERS
     ) -> AbstractAsyncContextManager[ForwardedResponse]:
         raise NotImplementedError
 

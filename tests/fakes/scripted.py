@@ -1,12 +1,12 @@
 """An upstream in memory that answers by a function, and notes what it was asked."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 
 from byok.chat import ChatRequest
 from byok.errors import ContextLengthExceeded
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
-from byok.upstream.base import ForwardedResponse
+from byok.upstream.base import NO_HEADERS, ForwardedResponse
 
 Answer = list[list[StreamEvent]]
 
@@ -57,7 +57,10 @@ class Scripted:
         finally:
             self.closed += 1
 
+    def serves(self, path: str, model: str) -> bool:
+        return False
+
     def forward(
-        self, path: str, content: bytes
+        self, path: str, content: bytes, headers: Mapping[str, str] = NO_HEADERS
     ) -> AbstractAsyncContextManager[ForwardedResponse]:
         raise NotImplementedError(f"{path} {content!r}")

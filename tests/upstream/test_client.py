@@ -9,6 +9,7 @@ from email.utils import formatdate
 import httpx
 import pytest
 
+from byok.dialects.model_facts import ModelFacts
 from byok.errors import (
     KeyMissing,
     UpstreamError,
@@ -542,3 +543,24 @@ async def test_an_invalid_base_url_is_an_error(transports: Transports) -> None:
     asker = Asker(transports, "http://[bad/v1")
     _, error = await asker.fail()
     assert isinstance(error, UpstreamUnreachable | UpstreamGarbled)
+
+
+async def test_what_an_api_serves_is_forwarded_with_the_headers_given(
+    fake: FakeUpstream, asker: Asker
+) -> None:
+    headers = {"anthropic-beta": "a,b"}
+    async with asker.upstream.forward("chat/completions", b"{}", headers) as answer:
+        assert [read async for read in answer.reads]
+    assert fake.headers[0]["anthropic-beta"] == "a,b"
+    assert asker.upstream.serves("chat/completions", "m")
+
+
+async def test_a_model_is_not_forwarded_to_an_api_in_which_it_cannot_be_asked(
+    transports: Transports,
+) -> None:
+    trial = Api(TrialDialect(), "http://fake.test/trial")
+    upstream = Asker(transports, "http://fake.test/v1", others=(trial,)).upstream
+    upstream.known.set_listed([ModelFacts("picky", dialect="trial")])
+    assert upstream.serves("chat/completions", "other")
+    assert not upstream.serves("chat/completions", "picky")
+    assert not upstream.serves("messages", "other")

@@ -19,9 +19,11 @@ def test_the_first_api_is_used_and_others_are_found_by_their_dialect() -> None:
     assert spec.find_api("another") is None
 
 
-def test_openai_clients_get_the_api_that_speaks_openai() -> None:
-    assert UpstreamSpec("box", (TRIAL, CHAT)).openai is CHAT
-    assert UpstreamSpec("box", (TRIAL,)).openai is None
+def test_what_is_forwarded_goes_to_the_api_that_serves_its_path() -> None:
+    spec = UpstreamSpec("box", (TRIAL, CHAT))
+    assert spec.find_serving("chat/completions") is CHAT
+    assert spec.find_serving("messages") is None
+    assert UpstreamSpec("box", (TRIAL,)).find_serving("chat/completions") is None
 
 
 def test_a_url_is_the_dialects() -> None:

@@ -12,3 +12,7 @@ def test_unconfigured_upstream_hides_an_invalid_name(name: str) -> None:
 
 async def test_unconfigured_upstream_has_no_models() -> None:
     assert await UnconfiguredUpstream("gone").models() == []
+
+
+def test_unconfigured_upstream_takes_what_it_refuses() -> None:
+    assert UnconfiguredUpstream("gone").serves("messages", "m")

@@ -37,7 +37,9 @@ class OpenAIChat(Dialect):
     quirks: Quirks = DEFAULT
 
     name: ClassVar[str] = OPENAI_CHAT
-    speaks_openai: ClassVar[bool] = True
+    serves: ClassVar[frozenset[str]] = frozenset(
+        {"chat/completions", "completions", "embeddings", "responses"}
+    )
     remedies: ClassVar[RemedyTable] = REMEDIES
 
     @classmethod

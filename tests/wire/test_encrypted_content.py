@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.encrypted_content import read_encrypted, write_encrypted
 from byok.chat import Origin, ProviderData
+from byok.wire.encrypted_content import read_encrypted, write_encrypted
 from tests.fakes.bodies import ANYTHING
 
 DATA = ProviderData(Origin("anthropic", "box", "m"), {"signature": "CiQ+/é=="})

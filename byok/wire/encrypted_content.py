@@ -1,8 +1,9 @@
-"""Store provider data in the client's thinking nodes, as `encrypted_content`.
+"""Store provider data in the opaque text that a client keeps beside reasoning.
 
-The client stores this text and sends it back with the history. It is a JSON object of
-byok: a version, the origin, and the provider's data unchanged. Any other text, such as
-that of another server or a truncated one, counts as absent.
+Each client protocol has a place for it, called `encrypted_content` or `signature`. The
+client stores this text and sends it back with the history. It is a JSON object of byok:
+a version, the origin, and the provider's data unchanged. Any other text, such as that
+of another server or a truncated one, counts as absent.
 """
 
 from byok.chat import Origin, ProviderData
