@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 OPENAI_CHAT = "openai_chat"
+OPENAI_RESPONSES = "openai_responses"
 # The path that is added to a base URL without one.
 DEFAULT_PATHS = {OPENAI_CHAT: "/v1"}
 
