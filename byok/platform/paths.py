@@ -55,6 +55,11 @@ class Paths:
         return self.state_dir / "models.json"
 
     @property
+    def provider_data(self) -> Path:
+        """What upstreams want back with their tool calls."""
+        return self.state_dir / "provider_data.db"
+
+    @property
     def log(self) -> Path:
         """The current log file."""
         return self.state_dir / "log" / "byok.log"

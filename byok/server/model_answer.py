@@ -8,20 +8,29 @@ from dataclasses import dataclass
 
 from byok.augment.history import call_ids
 from byok.augment.reply_job import LineReply, ObjectReply
-from byok.chat import ChatRequest, Json
+from byok.chat import ChatRequest, Json, ToolCall
 from byok.config.sections import ToolSettings
 from byok.errors import ByokError
-from byok.events import Finish, Notice, StreamEvent, Usage
+from byok.events import (
+    Finish,
+    Notice,
+    StreamEvent,
+    ThinkingDelta,
+    ToolCallPlace,
+    Usage,
+)
 from byok.record import RequestRecord
 from byok.redact import Redactor
 from byok.toolcalls.assemble import ToolCallAssembler
-from byok.toolcalls.provider_data import ProviderDataMemory
+from byok.toolcalls.provider_data import CallDataCollector
 from byok.toolcalls.repair import Repair
+from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Destination
 from byok.upstream.tool_call_retry import stream_whole_calls
 
 _log = logging.getLogger(__name__)
 _SHOWN = 60
+_COLLECTED = (ThinkingDelta, ToolCallPlace, ToolCall)
 _FORGOTTEN = ChatRequest(())
 
 
@@ -30,7 +39,7 @@ class AnswerTools:
     """What all answers share: rules for tool calls, and what redacts their errors."""
 
     settings: ToolSettings
-    provider_data: ProviderDataMemory
+    provider_data: ProviderDataStore
     redactor: Redactor
 
 
@@ -53,6 +62,7 @@ class ModelAnswer:
         self._record = record
         self._tools = tools
         self._notices = notices
+        self._collector: CallDataCollector | None = None
         self.begun = False  # the upstream is being asked
         self.has_lines = False  # lines were given before the last ones
         self.ended = False  # by the upstream's own last word
@@ -69,8 +79,8 @@ class ModelAnswer:
         for notice in self._notices:
             record.notices += 1
             self._reply.feed(notice)
-        kept = self._tools.provider_data
-        chat = kept.restore(asked.upstream.name, asked.model, chat)
+        if chat.tools:
+            self._collector = CallDataCollector(chat)
         again = self._tools.settings.ask_again
         return aclosing(
             stream_whole_calls(
@@ -87,11 +97,14 @@ class ModelAnswer:
         if record.first_byte is None:
             record.note_first_byte()
         ready: list[Json] = []
+        collector = self._collector
         for event in batch:
             if type(event) is Usage:  # half as long as isinstance, for every event
                 record.usage = event
             elif type(event) is Notice:
                 record.notices += 1
+            elif collector and type(event) in _COLLECTED:
+                collector.note(event)
             ready += self._reply.feed(event)
         if batch and isinstance(batch[-1], Finish):
             self.end(ready)
@@ -101,6 +114,8 @@ class ModelAnswer:
 
     def end(self, ready: Iterable[Json] = ()) -> None:
         """End the answer."""
+        if self._collector is not None:
+            self._tools.provider_data.keep(self._collector.entries)
         last = [*ready, *self._reply.flush()]
         self.ended, self.last = True, last
         if omitted := self._reply.omitted_tools:
@@ -134,7 +149,6 @@ class ModelAnswer:
             user_text=chat.own_words,
             taken=call_ids(chat.messages),
             on_repair=self._log_repair,
-            on_provider_data=self._tools.provider_data.keep,
         )
 
 

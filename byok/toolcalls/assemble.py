@@ -87,8 +87,7 @@ class ToolCallAssembler:
     """A Stage that joins ToolCallDelta events into complete, repaired ToolCalls.
 
     All other events pass through. `new_id` makes an id for a call without one, or with
-    one that is in `taken`. `on_provider_data` is called with each call that carries
-    provider data, after its id is final. Calls are passed on at the Finish event, right
+    one that is in `taken`. Calls are passed on at the Finish event, right
     before it. From then on `broken` lists the complete calls whose arguments are not a
     JSON object, and `others` counts all other calls. If the answer stopped at the
     output limit, no call is passed on, `broken` is empty and `others` is 0.
@@ -103,7 +102,6 @@ class ToolCallAssembler:
         user_text: str = "",
         taken: Iterable[str] = (),
         on_repair: Callable[[Repair], None] = lambda repair: None,
-        on_provider_data: Callable[[ToolCall], None] = lambda call: None,
     ) -> None:
         self._schemas = {tool.name: tool.parameters for tool in tools}
         self._new_id = new_id
@@ -111,7 +109,6 @@ class ToolCallAssembler:
         self._supply = memory_supply(user_text)
         self._taken = set(taken)
         self._on_repair = on_repair
-        self._on_provider_data = on_provider_data
         self._calls: list[_OpenCall] = []
         self._too_many = False
         self.unplaced: list[_OpenCall] = []  # calls whose place was not announced
@@ -267,10 +264,7 @@ class ToolCallAssembler:
         if rules:
             rule = "; ".join(dict.fromkeys(rules))
             self._on_repair(Repair(call.name, before, arguments, rule))
-        whole = self._close_call(call, arguments)
-        if whole.provider_data:
-            self._on_provider_data(whole)
-        return whole
+        return self._close_call(call, arguments)
 
     def _close_call(self, call: _OpenCall, arguments: str) -> ToolCall:
         call_id = call.place_id or self._unique(call.id)

@@ -9,6 +9,7 @@ that cannot be used raise before anything has changed. `open_services` closes wh
 of them share, once, at the end.
 """
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -25,10 +26,10 @@ from byok.platform.paths import Paths
 from byok.redact import Redactor
 from byok.retrieval.code_context import CodeContext
 from byok.routing import OFFICIAL, EndpointGroup, ServedBy
-from byok.toolcalls.provider_data import ProviderDataMemory
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.official import OfficialService
+from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Router
 from byok.upstream.transport import Transports
 from byok.wiring.apis import base_url_of
@@ -61,7 +62,7 @@ class Services:
     keys: Mapping[str, UpstreamKey]
     official: OfficialService
     context: CodeContext
-    provider_data: ProviderDataMemory
+    provider_data: ProviderDataStore
     factory: "_ServicesFactory"
 
     async def renew(self, settings: Settings) -> "Services":
@@ -118,8 +119,10 @@ class _ServicesFactory:
         self._upstream = upstream
         self._model = model
         self._transports = Transports()
-        self._pool = UpstreamPool(self._transports, ladder, redactor)
-        self._provider_data = ProviderDataMemory()
+        self._provider_data = ProviderDataStore(paths.provider_data)
+        self._pool = UpstreamPool(
+            self._transports, ladder, redactor, self._provider_data
+        )
         self._selection: UpstreamSelection | None = None  # the last one
         self._catalogs: WeakSet[Catalog] = WeakSet()
 
@@ -175,6 +178,7 @@ class _ServicesFactory:
         for catalog in list(self._catalogs):
             await catalog.close()
         await self._transports.close()
+        await asyncio.to_thread(self._provider_data.close)
 
 
 @asynccontextmanager

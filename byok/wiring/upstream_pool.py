@@ -19,6 +19,7 @@ from byok.purposes import Purpose
 from byok.redact import Redactor
 from byok.routing import OFFICIAL
 from byok.upstream.base import Upstream
+from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Destination, Router
 from byok.upstream.summaries import Summariser
 from byok.upstream.transport import Transports
@@ -42,11 +43,16 @@ class UpstreamPool:
     router: Router  # that of the settings in force
 
     def __init__(
-        self, transports: Transports, ladder: KeyLadder, redactor: Redactor
+        self,
+        transports: Transports,
+        ladder: KeyLadder,
+        redactor: Redactor,
+        provider_data: ProviderDataStore,
     ) -> None:
         self._transports = transports
         self._ladder = ladder
         self._redactor = redactor
+        self._provider_data = provider_data
         self._pooled: Mapping[str, PooledUpstream] = {}
         self._summary_model = ""
         self._summariser = Summariser("", self._find)
@@ -85,6 +91,7 @@ class UpstreamPool:
             transports=self._transports,
             key=key,
             summarise=self._summariser,
+            provider_data=self._provider_data,
         )
         return PooledUpstream(upstream, key, built_from)
 

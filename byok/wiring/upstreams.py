@@ -15,6 +15,8 @@ from byok.upstream.context_window import WindowedUpstream, WindowSource
 from byok.upstream.demo import MODEL as DEMO_MODEL
 from byok.upstream.demo import DemoUpstream
 from byok.upstream.official import OfficialService
+from byok.upstream.provider_data_store import ProviderDataStore
+from byok.upstream.restoring import RestoringUpstream
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.summaries import Summarise
 from byok.upstream.timeouts import LOCAL, REMOTE
@@ -75,6 +77,7 @@ def make_upstream(
     transports: Transports,
     key: UpstreamKey,
     summarise: Summarise,
+    provider_data: ProviderDataStore,
 ) -> Upstream:
     """Build the upstream of one section."""
     if settings.type == DEMO:
@@ -83,7 +86,7 @@ def make_upstream(
     http = HttpUpstream(spec, transports, key)
     thoughts = spec.api.dialect.sends_thoughts
     window = WindowSource(settings.context_window, http.known.window, thoughts)
-    return WindowedUpstream(http, summarise, window)
+    return RestoringUpstream(WindowedUpstream(http, summarise, window), provider_data)
 
 
 def make_official(

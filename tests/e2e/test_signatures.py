@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from byok.platform.paths import find_paths
 from tests.fakes.daemon import Answer, Editor, running
 from tests.fakes.signed import SKIPPED, SignedUpstream
 
@@ -78,17 +79,21 @@ async def test_signatures_let_an_agent_on_gemini_3_finish(
     assert first_calls == [extra for _, extra in signed.issued]
 
 
-async def test_after_a_restart_the_documented_value_stands_for_the_signature(
-    signed: SignedUpstream,
+@pytest.mark.parametrize("is_lost", [False, True])
+async def test_signatures_outlive_a_restart_or_a_documented_value_stands_for_them(
+    signed: SignedUpstream, is_lost: bool
 ) -> None:
     agent = Agent()
     async with running(settings(signed), environ=KEY) as editor:
         await agent.step(editor, f"byok:gemini:{MODEL}")
+    if is_lost:
+        find_paths().provider_data.unlink()
     async with running(settings(signed), environ=KEY) as editor:
         await agent.step(editor, f"byok:gemini:{MODEL}")
         await agent.step(editor, f"byok:gemini:{MODEL}")
     assert signed.refusals == []
-    assert sent_back(signed) == [SKIPPED, signed.issued[1][1]]
+    first, second = (extra for _, extra in signed.issued[:2])
+    assert sent_back(signed) == [SKIPPED if is_lost else first, second]
 
 
 async def test_no_model_gets_the_signatures_of_another(

@@ -28,7 +28,7 @@ def test_byok_home_holds_everything(tmp_path: Path) -> None:
         str(path.relative_to(tmp_path))
         for path in (
             paths.config, paths.token, paths.daemon, paths.lock, paths.models,
-            paths.log, paths.vault,
+            paths.log, paths.vault, paths.provider_data,
         )
     }  # fmt: skip
     assert kept == {
@@ -37,6 +37,7 @@ def test_byok_home_holds_everything(tmp_path: Path) -> None:
         "state/daemon.json",
         "state/daemon.lock",
         "state/models.json",
+        "state/provider_data.db",
         "state/log/byok.log",
         "data/vault.json",
     }

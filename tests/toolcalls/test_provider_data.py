@@ -1,8 +1,9 @@
-"""What came with a tool call goes back to where it came from, and nowhere else."""
+"""What came with tool calls comes back in its order, to its own conversation only."""
 
-import dataclasses
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,104 +11,165 @@ from byok.chat import (
     ChatRequest,
     Message,
     Origin,
+    Part,
     ProviderData,
     Role,
     TextPart,
+    ThinkingPart,
     ToolCall,
     ToolResult,
 )
-from byok.toolcalls.provider_data import ProviderDataMemory
+from byok.events import StreamEvent, TextDelta, ThinkingDelta, ToolCallPlace
+from byok.toolcalls.provider_data import (
+    LONGEST_ENTRY,
+    CallData,
+    CallDataCollector,
+    has_calls,
+    keys_of,
+    read_call_data,
+    restore_call_data,
+)
 
 HERE = Origin("openai_chat", "gemini", "gemini-3-pro")
-CALL = ToolCall("c1", "read", "{}")
+CALL, OTHER = ToolCall("c1", "read", "{}"), ToolCall("c2", "read", '{"a":1}')
+SIGNED = replace(CALL, provider_data=ProviderData(HERE, {"a": [1.5, "é=="]}))
+THOUGHT = ThinkingPart("First.", ProviderData(HERE, {"signature": "s1"}))
+SECOND = ThinkingPart("", ProviderData(HERE, {"redacted": "r2"}))
 
 
-def signed(call: ToolCall, data: Any, origin: Origin = HERE) -> ToolCall:
-    return dataclasses.replace(call, provider_data=ProviderData(origin, data))
+def chat(*parts: Part, conversation: str = "c", words: str = "Hi.") -> ChatRequest:
+    said = Message(Role.ASSISTANT, parts)
+    results = (
+        Message(Role.TOOL, (ToolResult(part.id, part.name, "ok"),))
+        for part in parts
+        if isinstance(part, ToolCall)
+    )
+    asked = Message(Role.USER, (TextPart(words),))
+    return ChatRequest((asked, said, *results), conversation=conversation)
 
 
-SIGNED = signed(CALL, {"extra_content": {"a": [1.5, "é=="]}})
+def collect(
+    *events: StreamEvent, conversation: str = "c", words: str = "Hi."
+) -> dict[bytes, bytes]:
+    collector = CallDataCollector(chat(conversation=conversation, words=words))
+    for event in events:
+        collector.note(event)
+    return collector.entries
 
 
-def chat(*calls: ToolCall) -> ChatRequest:
-    said = Message(Role.ASSISTANT, (TextPart("Hm."), *calls))
-    results = (Message(Role.TOOL, (ToolResult(c.id, c.name, "ok"),)) for c in calls)
-    return ChatRequest((Message(Role.USER, (TextPart("Hi."),)), said, *results))
+def restore(
+    asked: ChatRequest, kept: dict[bytes, bytes], origin: Origin = HERE
+) -> tuple[Part, ...]:
+    found = {
+        key: data
+        for key in keys_of(asked, origin)
+        if key in kept and (data := read_call_data(kept[key]))
+    }
+    return restore_call_data(asked, origin, found).messages[1].parts
 
 
-def restored(
-    memory: ProviderDataMemory, *calls: ToolCall, origin: Origin = HERE
-) -> ChatRequest:
-    return memory.restore(origin.upstream, origin.model, chat(*calls))
-
-
-def test_provider_data_comes_back_as_it_was() -> None:
-    memory = ProviderDataMemory()
-    memory.keep(SIGNED)
-    assert restored(memory, CALL) == chat(SIGNED)
-
-
-NAMES = st.sampled_from(["a", "b"])
-ORIGINS = st.builds(Origin, NAMES, NAMES, NAMES)
-
-
-@given(st.lists(st.tuples(ORIGINS, NAMES), max_size=12), ORIGINS)
-def test_provider_data_of_another_origin_or_call_is_not_returned(
-    kept: list[tuple[Origin, str]], asking: Origin
-) -> None:
-    memory = ProviderDataMemory()
-    newest: dict[tuple[str, str, str], ProviderData] = {}
-    for number, (origin, call_id) in enumerate(kept):
-        call = signed(ToolCall(call_id, "read", "{}"), {"n": number}, origin)
-        memory.keep(call)
-        assert call.provider_data
-        newest[origin.upstream, origin.model, call_id] = call.provider_data
-    calls = [ToolCall(call_id, "read", "{}") for call_id in "ab"]
-    parts = restored(memory, *calls, origin=asking).messages[1].parts
+def thinking(*parts: ThinkingPart) -> Iterable[StreamEvent]:
     for part in parts:
-        if isinstance(part, ToolCall):
-            expected = newest.get((asking.upstream, asking.model, part.id))
-            assert part.provider_data == expected
-            if expected:
-                own = expected.origin == asking
-                assert expected.data_for(asking) == (expected.data if own else {})
+        middle = len(part.text) // 2
+        yield ThinkingDelta(part.text[:middle])
+        yield ThinkingDelta(part.text[middle:], part.provider_data)
 
 
-def test_a_call_without_provider_data_is_not_kept() -> None:
-    memory = ProviderDataMemory()
-    memory.keep(CALL)
-    asked = chat(CALL)
-    assert memory.restore(HERE.upstream, HERE.model, asked) is asked
+def test_the_data_of_a_call_comes_back_as_it_was() -> None:
+    kept = collect(SIGNED)
+    assert restore(chat(TextPart("Hm."), CALL), kept) == (TextPart("Hm."), SIGNED)
 
 
-def test_the_newest_provider_data_counts() -> None:
-    memory = ProviderDataMemory()
-    memory.keep(SIGNED)
-    newer = signed(CALL, {"extra_content": "b"})
-    memory.keep(newer)
-    assert restored(memory, CALL) == chat(newer)
+def test_reasoning_that_a_client_dropped_stands_before_its_call_again() -> None:
+    kept = collect(
+        *thinking(THOUGHT),
+        TextDelta("I read."),
+        ToolCallPlace("c1"),
+        *thinking(SECOND),
+        CALL,
+        OTHER,
+    )
+    whole = (THOUGHT, TextPart("I read."), CALL, SECOND, OTHER)
+    assert restore(chat(TextPart("I read."), CALL, OTHER), kept) == whole
+    assert restore(chat(*whole), kept) == whole
 
 
-def test_provider_data_evicts_the_least_recently_used() -> None:
-    memory = ProviderDataMemory(room=3000)
-    bare = [ToolCall(f"c{n}", "read", "{}") for n in range(4)]
-    calls = [signed(c, {"x": str(n) * 500}) for n, c in enumerate(bare)]
-    for call in calls[:3]:
-        memory.keep(call)
-    restored(memory, bare[0])
-    memory.keep(calls[3])
-    expected = chat(calls[0], bare[1], calls[2], calls[3])
-    assert restored(memory, *bare) == expected
+@given(st.permutations([THOUGHT, TextPart("I read."), CALL, SECOND, OTHER]))
+def test_what_a_client_reordered_comes_back_in_its_order(parts: list[Part]) -> None:
+    kept = collect(*thinking(THOUGHT), SIGNED, *thinking(SECOND), OTHER)
+    found = [p for p in restore(chat(*parts), kept) if p != TextPart("I read.")]
+    assert found == [THOUGHT, SIGNED, SECOND, OTHER]
 
 
-def test_provider_data_stays_within_its_limit() -> None:
-    memory = ProviderDataMemory(room=10_000)
-    memory.keep(signed(CALL, {"extra_content": "x" * 20_000}))
-    assert restored(memory, CALL) == chat(CALL)
-    for n in range(1000):
-        memory.keep(dataclasses.replace(SIGNED, id=f"c{n}"))
-    bare = [dataclasses.replace(CALL, id=f"c{n}") for n in range(1000)]
-    parts = restored(memory, *bare).messages[1].parts
-    kept = [p for p in parts if isinstance(p, ToolCall) and p.provider_data]
-    assert 10 < len(kept) < 30
-    assert kept[-1].id == "c999"
+def test_a_call_of_which_nothing_is_known_comes_last() -> None:
+    kept = collect(*thinking(THOUGHT), CALL)
+    unknown = ToolCall("c0", "read", "{}")
+    assert restore(chat(unknown, CALL), kept) == (THOUGHT, CALL, unknown)
+
+
+def test_reasoning_behind_the_last_call_stays_there() -> None:
+    kept = collect(*thinking(THOUGHT), ToolCallPlace("c1"), *thinking(SECOND), CALL)
+    assert restore(chat(THOUGHT, CALL, SECOND), kept) == (THOUGHT, CALL, SECOND)
+    assert restore(chat(CALL, SECOND), kept) == (THOUGHT, CALL, SECOND)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        chat(CALL, conversation="another"),
+        chat(replace(CALL, arguments='{"other":1}')),
+        chat(replace(CALL, name="write")),
+        chat(replace(CALL, id="c9")),
+    ],
+)
+def test_nothing_comes_back_to_another_conversation_or_call(asked: ChatRequest) -> None:
+    assert restore(asked, collect(SIGNED)) == asked.messages[1].parts
+
+
+def test_nothing_comes_back_to_another_model() -> None:
+    kept = collect(SIGNED)
+    for other in (replace(HERE, upstream="u"), replace(HERE, model="m")):
+        assert restore(chat(CALL), kept, other) == (CALL,)
+
+
+def test_a_conversation_without_an_id_is_known_by_its_first_words() -> None:
+    kept = collect(SIGNED, conversation="", words="Mine.")
+    assert restore(chat(CALL, conversation="", words="Mine."), kept) == (SIGNED,)
+    assert restore(chat(CALL, conversation="", words="Yours."), kept) == (CALL,)
+
+
+def test_calls_without_any_data_are_not_kept() -> None:
+    assert collect(ThinkingDelta("Hm."), CALL, TextDelta("x")) == {}
+
+
+def test_an_entry_that_is_too_long_is_not_kept() -> None:
+    huge = ProviderData(HERE, {"signature": "s" * LONGEST_ENTRY})
+    assert collect(replace(CALL, provider_data=huge)) == {}
+    large = ProviderData(HERE, {"signature": "s" * 2**20})
+    assert len(collect(replace(CALL, provider_data=large))) == 1
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"", b"{", b"[]", b"null", b"{}", b'{"origin":1}', b"\xff",
+        b'{"origin":["d","u"],"place":0,"thinking":[],"own":null}',
+        b'{"origin":["d","u","m"],"place":"x","thinking":[],"own":null}',
+        b'{"origin":["d","u","m"],"place":0,"thinking":[1],"own":null}',
+        b'{"origin":["d","u","m"],"place":0,"thinking":[["t",5]],"own":null}',
+        b'{"origin":["d","u","m"],"place":0,"thinking":[],"own":7}',
+    ],
+)  # fmt: skip
+def test_a_damaged_entry_is_none(raw: bytes) -> None:
+    assert read_call_data(raw) is None
+
+
+def test_an_entry_survives_writing_and_reading() -> None:
+    data = CallData(3, (THOUGHT, SECOND), SIGNED.provider_data)
+    assert read_call_data(data.write()) == data
+
+
+def test_calls_are_found_anywhere_in_a_conversation() -> None:
+    assert has_calls(chat(TextPart("x"), CALL))
+    assert not has_calls(chat(TextPart("x")))
+    assert len(keys_of(chat(CALL, OTHER), HERE)) == 2

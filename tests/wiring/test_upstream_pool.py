@@ -1,5 +1,6 @@
 """Upstreams that are built again as the settings change."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from byok.chat import Message, Role, TextPart
 from byok.config import Settings
 from byok.keys import KeyLadder
 from byok.redact import Redactor
+from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Destination, Router
 from byok.upstream.transport import Transports
 from byok.wiring.upstream_pool import UpstreamPool
@@ -17,7 +19,9 @@ BOX = {"base_url": "http://127.0.0.1:9/v1"}
 
 @pytest.fixture
 def pool() -> UpstreamPool:
-    return UpstreamPool(Transports(), KeyLadder(environ={}), Redactor())
+    return UpstreamPool(
+        Transports(), KeyLadder(environ={}), Redactor(), ProviderDataStore(Path("no"))
+    )
 
 
 def build(pool: UpstreamPool, **settings: Any) -> dict[str, Any]:

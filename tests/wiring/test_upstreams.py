@@ -1,5 +1,6 @@
 """One section of the settings becomes one upstream, reached as the settings say."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from byok.errors import UpstreamUnreachable
 from byok.keys import KeyLadder
 from byok.keys.lookup import UpstreamKey
 from byok.redact import Redactor
+from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Destination
 from byok.upstream.summaries import Summariser
 from byok.upstream.timeouts import LOCAL, REMOTE, Timeouts
@@ -92,7 +94,7 @@ async def _nowhere(model: str) -> Destination:
     raise AssertionError(model)
 
 
-async def test_an_upstream_is_asked_by_its_route() -> None:
+async def test_an_upstream_is_asked_by_its_route(tmp_path: Path) -> None:
     box = Settings(upstreams={"box": {"base_url": "https://h/v1"}}).upstreams["box"]
     transports = FakeTransports({box.base_url: listing()})
     environ = {"BYOK_KEY_BOX": "some-key"}
@@ -105,6 +107,7 @@ async def test_an_upstream_is_asked_by_its_route() -> None:
         transports=transports,
         key=key,
         summarise=Summariser("", _nowhere),
+        provider_data=ProviderDataStore(tmp_path / "provider_data.db"),
     )
     assert await upstream.models() == ["m"]
     assert transports.routes == [Route()]

@@ -1,0 +1,111 @@
+"""The store outlives a restart, stays small, and no damage to it stops byok."""
+
+import logging
+import stat
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from byok.upstream.provider_data_store import ProviderDataStore
+
+DAY = 86_400
+
+
+@contextmanager
+def opened(
+    path: Path, *, now: float = 100 * DAY, room: int = 2**20, recent: int = 2**20
+) -> Iterator[ProviderDataStore]:
+    store = ProviderDataStore(path, room=room, recent=recent, clock=lambda: now)
+    with closing(store):
+        yield store
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "data.db"
+
+
+async def test_entries_are_found_at_once_and_after_a_restart(path: Path) -> None:
+    with opened(path) as store:
+        assert await store.find([b"a"]) == {}
+        store.keep({b"a": b"1", b"b": b"2"})
+        store.keep({b"a": b"3"})
+        assert await store.find([b"a", b"c"]) == {b"a": b"3"}
+    with opened(path) as store:
+        assert await store.find([b"a", b"b", b"c"]) == {b"a": b"3", b"b": b"2"}
+        assert await store.find([b"b", b"c"]) == {b"b": b"2"}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+async def test_entries_that_left_memory_are_read_from_the_file(path: Path) -> None:
+    with opened(path, recent=250) as store:
+        for number in range(5):
+            store.keep({bytes([number]): bytes(50)})
+        keys = [bytes([number]) for number in range(5)]
+        assert await store.find(keys) == dict.fromkeys(keys, bytes(50))
+
+
+async def test_nothing_is_opened_before_it_is_needed(path: Path) -> None:
+    with opened(path) as store:
+        store.keep({})
+        assert await store.find([]) == {}
+    assert not path.exists()
+
+
+async def test_entries_unused_for_30_days_are_removed(path: Path) -> None:
+    with opened(path) as store:
+        store.keep({b"old": b"1", b"used": b"2"})
+    with opened(path, now=120 * DAY) as store:
+        assert await store.find([b"used"]) == {b"used": b"2"}
+    with opened(path, now=131 * DAY) as store:
+        assert await store.find([b"old", b"used"]) == {b"used": b"2"}
+
+
+async def test_the_store_keeps_to_its_size(path: Path) -> None:
+    for day in range(40):
+        with opened(path, now=(100 + day) * DAY / 10, room=20_000) as store:
+            store.keep({bytes([day]): bytes(2000)})
+    with opened(path, now=20 * DAY, room=20_000) as store:
+        found = await store.find([bytes([day]) for day in range(40)])
+    assert 5 < len(found) < 10
+    assert max(found) == bytes([39])
+    assert path.stat().st_size < 100_000
+
+
+@pytest.mark.parametrize("damage", [b"no database at all" * 500, b"SQLite format 3\0"])
+async def test_a_damaged_file_is_put_aside(
+    path: Path, damage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    path.parent.mkdir()
+    path.write_bytes(damage)
+    with opened(path) as store:
+        store.keep({b"a": b"1"})
+        assert await store.find([b"x"]) == {}
+    assert path.with_name("data.db.damaged").read_bytes() == damage
+    assert "damaged" in caplog.text
+    with opened(path) as store:
+        assert await store.find([b"a"]) == {b"a": b"1"}
+
+
+async def test_entries_stay_in_memory_if_there_can_be_no_file(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path.parent.write_text("not a folder")
+    with opened(path) as store:
+        store.keep({b"a": b"1"})
+        assert await store.find([b"a", b"b"]) == {b"a": b"1"}
+        assert await store.find([b"b"]) == {}
+    told = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(told) == 1
+
+
+async def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
+    path.parent.mkdir()
+    elsewhere = tmp_path / "elsewhere"
+    path.symlink_to(elsewhere)
+    with opened(path) as store:
+        store.keep({b"a": b"1"})
+        assert await store.find([b"a"]) == {b"a": b"1"}
+    assert not elsewhere.exists()
