@@ -1,12 +1,10 @@
-"""Changes to a chat/completions body: fewer tools, text for calls and pictures."""
+"""A chat/completions body: the tools in it, and text for its calls and pictures."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from byok.chat import Json
-from byok.dialects.refused_tools import version_of
 from byok.dialects.remedies import Body
-from byok.truncate import truncate_middle
 
 _ABOUT_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
 _NO_PICTURE = "[a picture stood here; this model sees none]"
@@ -16,57 +14,31 @@ _RECORDS = (
 )
 
 
-def tools_of(body: Json) -> list[Json]:
+def read_tools(body: Json) -> list[Body]:
     """Return the functions offered in a body."""
     return [tool["function"] for tool in body.get("tools") or ()]
 
 
-def without_tool(body: Json, name: str, version: str) -> Body:
-    """Remove one tool, unless its definition has changed."""
-    return _offering(
-        body,
-        (
-            tool
-            for tool in body.get("tools") or ()
-            if tool["function"]["name"] != name
-            or version_of(tool["function"]) != version
-        ),
-    )
+def offer_tools(body: Json, functions: Sequence[Json]) -> Body:
+    """Return a body with these functions; without any, their other fields go too."""
+    if functions:
+        tools = [{"type": "function", "function": item} for item in functions]
+        return {**body, "tools": tools}
+    return {key: value for key, value in body.items() if key not in _ABOUT_TOOLS}
 
 
-def fewer_tools(body: Json, most: int) -> Body:
-    """Keep at most so many tools, in their order; tools in the history come first.
-
-    A tool that was called stays offered, so that the selection is stable from turn to
-    turn.
-    """
-    tools = body.get("tools") or []
-    if len(tools) <= most:
-        return dict(body)
-    called = {
+def called_tools(body: Json) -> set[str]:
+    """Return the names of the functions that were called in the history."""
+    return {
         call["function"]["name"]
         for message in body["messages"]
         for call in message.get("tool_calls") or ()
     }
-    ranked = sorted(tools, key=lambda tool: tool["function"]["name"] not in called)
-    kept = {id(tool) for tool in ranked[:most]}
-    return _offering(body, (tool for tool in tools if id(tool) in kept))
 
 
-def short_descriptions(body: Json, longest: int) -> Body:
-    """Truncate the descriptions of tools, not those of their parameters."""
-    return _offering(
-        body,
-        (
-            {**tool, "function": _shorten_description(tool["function"], longest)}
-            for tool in body.get("tools") or ()
-        ),
-    )
-
-
-def without_tools(body: Json) -> Body:
-    """Remove all tools, and turn the calls in the history into text."""
-    return calls_as_text(_offering(body, ()))
+def is_first_turn(body: Json) -> bool:
+    """Tell whether nothing of the assistant is in the history."""
+    return all(message["role"] != "assistant" for message in body["messages"])
 
 
 def has_calls(body: Json) -> bool:
@@ -103,35 +75,30 @@ def calls_as_text(body: Json) -> Body:
     return {**body, "messages": out}
 
 
-def has_picture(message: Json) -> bool:
-    """Tell whether a message contains a picture."""
-    return any(map(_is_picture, _parts(message)))
+def has_pictures(body: Json) -> bool:
+    """Tell whether any message contains a picture."""
+    return any(map(_has_picture, body.get("messages") or ()))
+
+
+def shows_picture(body: Json) -> bool:
+    """Tell whether the newest turn contains a picture."""
+    for message in reversed(body["messages"]):
+        if message["role"] == "assistant":
+            break
+        if _has_picture(message):
+            return True
+    return False
 
 
 def pictures_as_text(body: Json) -> Body:
     """Replace each picture with a sentence."""
     messages = [
         {**message, "content": _without_pictures(message["content"])}
-        if has_picture(message)
+        if _has_picture(message)
         else message
         for message in body.get("messages") or ()
     ]
     return {**body, "messages": messages} if messages else dict(body)
-
-
-def _offering(body: Json, tools: Iterable[Any]) -> Body:
-    """Return a body with these tools; without tools, their other fields go too."""
-    kept = list(tools)
-    if kept:
-        return {**body, "tools": kept}
-    return {key: value for key, value in body.items() if key not in _ABOUT_TOOLS}
-
-
-def _shorten_description(function: Json, longest: int) -> Json:
-    description = function["description"]
-    if len(description) <= longest:
-        return function
-    return {**function, "description": truncate_middle(description, longest)[:longest]}
 
 
 def _record(function: Json, content: Any) -> str:
@@ -160,6 +127,10 @@ def _as_parts(content: Any) -> list[Any]:
 def _parts(message: Json) -> Iterator[Mapping[str, Any]]:
     content = message.get("content")
     yield from content if isinstance(content, list) else ()
+
+
+def _has_picture(message: Json) -> bool:
+    return any(map(_is_picture, _parts(message)))
 
 
 def _is_picture(part: Json) -> bool:

@@ -1,4 +1,4 @@
-"""Changes to a request: fewer tools, calls and pictures as text."""
+"""A body: its tools, and calls and pictures as text."""
 
 import json
 from typing import Any
@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from byok.dialects.openai_chat.changes import (
     calls_as_text,
-    fewer_tools,
+    offer_tools,
     pictures_as_text,
-    short_descriptions,
-    without_tools,
 )
 from tests.fakes.openai_bodies import CALL, CALLED, PICTURE, USER, body, tool
 from tests.fakes.strict import broken_rules
@@ -53,22 +51,6 @@ def test_a_history_without_tool_calls_is_unchanged() -> None:
     assert pictures_as_text(request) == request
 
 
-def test_fewer_tools_keep_the_called_ones_in_their_order() -> None:
-    offered = [tool(name) for name in ("x", "y", "b", "z")]
-    fewer = fewer_tools(body(*offered, messages=CALLED), 2)
-    assert fewer["tools"] == [offered[0], offered[2]]
-
-
-@given(st.text(max_size=300), st.integers(0, 200))
-def test_tool_descriptions_are_truncated_to_the_length_given(
-    text: str, longest: int
-) -> None:
-    (cut,) = short_descriptions(body(tool("a", text)), longest)["tools"]
-    said = cut["function"]["description"]
-    assert len(said) <= longest
-    assert said == text or len(text) > longest
-
-
 STEPS = st.lists(
     st.tuples(st.sampled_from(["", "I look."]), st.integers(0, 3), st.booleans()),
     max_size=6,
@@ -93,7 +75,7 @@ def test_changed_requests_break_no_rule(steps: list[tuple[str, int, bool]]) -> N
             messages.append(PICTURE)
     request = body(tool("b"), messages=messages, stream=True)
     assert broken_rules(request) == []
-    bare = pictures_as_text(without_tools(request))
+    bare = pictures_as_text(calls_as_text(offer_tools(request, ())))
     assert broken_rules(bare) == []
     shown = json.dumps(bare)
     assert "tool_call" not in shown
