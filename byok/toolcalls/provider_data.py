@@ -180,9 +180,9 @@ def _in_order(parts: list[Part], held: list[CallData | None]) -> list[Part]:
         if isinstance(part, ToolCall)
     ]
     calls.sort(key=lambda call: call[0].place)
-    wanted: list[Part] = [
-        part for data, call in calls for part in (*data.thinking, call)
-    ]
+    wanted: list[Part] = []
+    for data, call in calls:
+        wanted += (*data.thinking, call)
     given = [p for p in parts if isinstance(p, ToolCall) or _has_data(p)]
     if given[: len(wanted)] == wanted:
         return parts

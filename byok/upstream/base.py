@@ -67,3 +67,35 @@ class Upstream(Protocol):
             UpstreamError: it gave no list.
         """
         ...
+
+
+class UpstreamLayer:
+    """An upstream in front of another one, which does the rest."""
+
+    def __init__(self, inner: Upstream) -> None:
+        self._inner = inner
+
+    @property
+    def name(self) -> str:
+        """See Upstream.name."""
+        return self._inner.name
+
+    def stream(
+        self, chat: ChatRequest, model: str
+    ) -> AsyncGenerator[list[StreamEvent], None]:
+        """See Upstream.stream."""
+        return self._inner.stream(chat, model)
+
+    def serves(self, path: str, model: str) -> bool:
+        """See Upstream.serves."""
+        return self._inner.serves(path, model)
+
+    def forward(
+        self, path: str, content: bytes, headers: Mapping[str, str] = NO_HEADERS
+    ) -> AbstractAsyncContextManager[ForwardedResponse]:
+        """See Upstream.forward."""
+        return self._inner.forward(path, content, headers)
+
+    async def models(self) -> list[str]:
+        """See Upstream.models."""
+        return await self._inner.models()

@@ -24,8 +24,8 @@ The messages are released as soon as the answer begins: they can be many megabyt
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -34,7 +34,7 @@ from byok.chat import ChatRequest, Message, Role
 from byok.errors import ContextLengthExceeded, UpstreamEmpty
 from byok.events import Finish, FinishReason, Notice, StreamEvent, Usage
 from byok.threads import Runner, inline
-from byok.upstream.base import NO_HEADERS, ForwardedResponse, Upstream
+from byok.upstream.base import Upstream
 from byok.upstream.router import Destination
 from byok.upstream.summaries import Summarise
 from byok.window.compaction import LOW_WATER, plan
@@ -73,38 +73,19 @@ class WindowSource:
     reasoning: bool = False
 
 
-class WindowedUpstream:
+class WindowedUpstream(UpstreamLayer):
     """An upstream that shortens conversations to the model's context window."""
 
     def __init__(
         self, inner: Upstream, summarise: Summarise, window: WindowSource | None = None
     ) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._summarise = summarise
         self._window = window or WindowSource()
         self._weigh = weigh if self._window.reasoning else weigh_said
         self._models: OrderedDict[str, WindowLimits] = OrderedDict()
         self._compactions = Compactions()
         self._suspected: set[str] = set()
-
-    @property
-    def name(self) -> str:
-        """The name in the user's settings."""
-        return self._inner.name
-
-    async def models(self) -> list[str]:
-        """See Upstream.models."""
-        return await self._inner.models()
-
-    def serves(self, path: str, model: str) -> bool:
-        """See Upstream.serves."""
-        return self._inner.serves(path, model)
-
-    def forward(
-        self, path: str, content: bytes, headers: Mapping[str, str] = NO_HEADERS
-    ) -> AbstractAsyncContextManager[ForwardedResponse]:
-        """See Upstream.forward: another API's clients count for themselves."""
-        return self._inner.forward(path, content, headers)
 
     def stream(
         self, chat: ChatRequest, model: str

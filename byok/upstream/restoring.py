@@ -5,7 +5,7 @@ takes room there.
 """
 
 from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import aclosing
 
 from byok.chat import ChatRequest, Origin
 from byok.events import StreamEvent
@@ -15,31 +15,16 @@ from byok.toolcalls.provider_data import (
     read_call_data,
     restore_call_data,
 )
-from byok.upstream.base import ForwardedResponse, Upstream
+from byok.upstream.base import Upstream, UpstreamLayer
 from byok.upstream.provider_data_store import ProviderDataStore
 
 
-class RestoringUpstream:
+class RestoringUpstream(UpstreamLayer):
     """An upstream whose requests contain the data that the client dropped."""
 
     def __init__(self, inner: Upstream, store: ProviderDataStore) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._store = store
-
-    @property
-    def name(self) -> str:
-        """The name in the user's settings."""
-        return self._inner.name
-
-    async def models(self) -> list[str]:
-        """See Upstream.models."""
-        return await self._inner.models()
-
-    def forward(
-        self, path: str, content: bytes
-    ) -> AbstractAsyncContextManager[ForwardedResponse]:
-        """See Upstream.forward: another API's clients keep what they get."""
-        return self._inner.forward(path, content)
 
     def stream(
         self, chat: ChatRequest, model: str
