@@ -34,7 +34,7 @@ from byok.chat import ChatRequest, Message, Role
 from byok.errors import ContextLengthExceeded, UpstreamEmpty
 from byok.events import Finish, FinishReason, Notice, StreamEvent, Usage
 from byok.threads import Runner, inline
-from byok.upstream.base import Upstream
+from byok.upstream.base import Upstream, UpstreamLayer
 from byok.upstream.router import Destination
 from byok.upstream.summaries import Summarise
 from byok.window.compaction import LOW_WATER, plan
