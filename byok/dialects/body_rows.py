@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from byok.chat import Json
+from byok.dialects.model_facts import ModelFacts
 from byok.dialects.parameter_rows import name_parameter
 from byok.dialects.refused_tools import (
     OfferedTool,
@@ -192,6 +193,13 @@ def body_rows(shape: BodyShape) -> RemedyTable:
 def most_tools(number: int) -> tuple[Remedy, ...]:
     """Return the remedy for a vendor that is known to take so many tools; 0 is none."""
     return (Remedy(_TOO_MANY, str(number)),) if number else ()
+
+
+def presumed_remedies(facts: ModelFacts) -> tuple[Remedy, ...]:
+    """Return the remedies that a model is known to need, by what it takes."""
+    no_pictures = (Remedy("pictures"),) if facts.images is False else ()
+    no_tools = (Remedy("no tools"),) if facts.tools is False else ()
+    return (*most_tools(facts.most_tools), *no_tools, *no_pictures)
 
 
 def _shorten_description(tool: Json, longest: int) -> Json:

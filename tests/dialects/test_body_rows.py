@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.dialects.body_rows import BodyShape, body_rows, most_tools
+from byok.dialects.body_rows import (
+    BodyShape,
+    body_rows,
+    most_tools,
+    presumed_remedies,
+)
 from byok.dialects.error_bodies import refusal_of
+from byok.dialects.model_facts import ModelFacts
 from byok.dialects.remedies import (
     RefusedRequest,
     Remedy,
@@ -118,3 +124,11 @@ def test_pictures_become_a_sentence() -> None:
     assert sent == {"picture": "words"}
     assert "sees no pictures" in notice
     assert found({}, text) is None
+
+
+def test_facts_tell_the_remedies_of_a_model() -> None:
+    facts = ModelFacts("m", tools=False, most_tools=7, images=False)
+    changes = [remedy.change for remedy in presumed_remedies(facts)]
+    assert changes == ["most tools", "no tools", "pictures"]
+    assert set(changes) <= ROWS.keys()
+    assert presumed_remedies(ModelFacts("m", tools=True, images=True)) == ()

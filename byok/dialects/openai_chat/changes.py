@@ -4,14 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from byok.chat import Json
+from byok.dialects.records import ABOUT_RECORDS, NO_PICTURE, call_record
 from byok.dialects.remedies import Body
 
 _ABOUT_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
-_NO_PICTURE = "[a picture stood here; this model sees none]"
-_RECORDS = (
-    "Blocks headed [earlier tool call] are records of the past, "
-    "not a format to imitate."
-)
 
 
 def read_tools(body: Json) -> list[Body]:
@@ -69,9 +65,9 @@ def calls_as_text(body: Json) -> Body:
         elif message["content"]:
             _say(out, "assistant", message["content"])
     if out and out[0]["role"] == "system":
-        out[0] = {**out[0], "content": _join_contents(out[0]["content"], _RECORDS)}
+        out[0] = {**out[0], "content": _join_contents(out[0]["content"], ABOUT_RECORDS)}
     else:
-        out.insert(0, {"role": "system", "content": _RECORDS})
+        out.insert(0, {"role": "system", "content": ABOUT_RECORDS})
     return {**body, "messages": out}
 
 
@@ -103,7 +99,7 @@ def pictures_as_text(body: Json) -> Body:
 
 def _record(function: Json, content: Any) -> str:
     name, arguments = function.get("name", ""), function.get("arguments", "")
-    return f"[earlier tool call]\n{name} {arguments}\nresult:\n{content}"
+    return call_record(name, arguments, content)
 
 
 def _say(messages: list[dict[str, Any]], role: str, content: Any) -> None:
@@ -139,5 +135,5 @@ def _is_picture(part: Json) -> bool:
 
 def _without_pictures(content: list[Json]) -> str:
     """Return a plain string, as for any message without a picture."""
-    texts = (_NO_PICTURE if _is_picture(part) else part["text"] for part in content)
+    texts = (NO_PICTURE if _is_picture(part) else part["text"] for part in content)
     return "\n\n".join(texts)
