@@ -1,5 +1,6 @@
 """Vendor-neutral types of an answer: one model turn as a stream of events."""
 
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from enum import StrEnum
 from typing import TypeAlias
@@ -90,11 +91,13 @@ class Notice:
     """A sentence from byok to the user about this turn, shown after `[byok]`.
 
     `code` is the error code of a failure; without one, the sentence is only
-    information.
+    information. `at_once`: it tells what byok is doing now, so the user should see it
+    before the answer begins.
     """
 
     text: str
     code: str = ""
+    at_once: bool = False
 
 
 @dataclass(slots=True)
@@ -116,3 +119,29 @@ StreamEvent: TypeAlias = (
     | Notice
     | Citation
 )
+
+
+def shows_answer(events: Iterable[StreamEvent]) -> bool:
+    """Tell whether any of the events is a part of the answer that is handed on.
+
+    As long as none was, the question can be asked again or elsewhere: the user sees
+    nothing twice, and no tool runs twice.
+    """
+    return any(map(_is_part, events))
+
+
+def begins_answer(batch: Iterable[StreamEvent]) -> bool:
+    """Tell whether an answer begins or ends with the events of a network read."""
+    return shows_answer(batch) or any(isinstance(event, Finish) for event in batch)
+
+
+def _is_part(event: StreamEvent) -> bool:
+    match event:
+        case TextDelta(text=text):
+            return bool(text)
+        case ThinkingDelta():
+            return bool(event.text or event.provider_data)
+        case ToolCallDelta() | ToolCallPlace() | ToolCall() | Citation():
+            return True
+        case _:
+            return False

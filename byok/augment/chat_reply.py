@@ -74,6 +74,7 @@ class ChatReply:
 
     def __init__(self, chat: ChatRequest, request_id: str) -> None:
         self._silent = chat.silent
+        self._verbatim = chat.verbatim
         self._asked = bool(chat.messages)
         self._parallel_tools = chat.client_parallel_tools
         self._tool_use_start = chat.client_tool_use_start
@@ -96,6 +97,11 @@ class ChatReply:
         """Whether anything from the model was written or is held back."""
         begun = self._text or self._thinking
         return bool(begun or not self._nodes.is_empty)
+
+    @property
+    def _may_tell_now(self) -> bool:
+        """Whether a notice may stand above the answer: before any part of it."""
+        return not (self._silent or self._verbatim or self.has_output)
 
     @property
     def _is_blank(self) -> bool:
@@ -121,6 +127,8 @@ class ChatReply:
                 return self._take_call(event)
             case ToolCallDelta():
                 pass  # the assembler turns it into a ToolCall
+            case Notice(text=text, at_once=True) if self._may_tell_now:
+                return (chunk(f"{NOTICE}{' '.join(text.split())}\n\n"),)
             case _:
                 self._keep(event)
         return ()

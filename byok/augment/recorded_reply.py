@@ -5,6 +5,7 @@ tool calls, and perhaps more of each. Several providers refuse a history in whic
 order changed, or in which thinking moved away from its call.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -17,6 +18,7 @@ from byok.wire.encrypted_content import read_encrypted
 from byok.wire.json_body import is_object
 
 NOTICE = "[byok] "
+_AT_ONCE = re.compile(r"\A(?:\[byok\] [^\n]*\n\n)+")  # above the answer
 Block: TypeAlias = TextPart | ThinkingPart | ToolCall
 
 
@@ -69,9 +71,10 @@ def read_reply(item: Json) -> RecordedReply:
 
 
 def without_notices(said: str) -> str:
-    """Remove byok's own lines at the end, so that they never reach a model."""
+    """Remove byok's own lines at both ends, so that they never reach a model."""
     if NOTICE not in said:
         return said
+    said = _AT_ONCE.sub("", said, count=1)
     lines = said.split("\n")
     kept = len(lines)
     while kept and (lines[kept - 1].startswith(NOTICE) or not lines[kept - 1].strip()):

@@ -49,7 +49,8 @@ def refusal_of(
     code = kinds.get("code", "") if known else error_text(body)[1]
     said = f"it answered {status}" if status else "it broke off with an error"
     reason = _short(message or " ".join(words)) or "no reason given"
-    if retry_after is None and refusal.kind is RefusalKind.RATE_LIMIT:
+    may_wait = refusal.retryable or refusal.kind is RefusalKind.RATE_LIMIT
+    if retry_after is None and may_wait:
         retry_after = requested_wait(message, _inner(body))
     sentence = _sentence(f"{said}: {reason}")
     details: RefusalDetails = {

@@ -1,22 +1,30 @@
 """Rate limits: how long an upstream asks to wait, and which quota is used up.
 
-The wait is in a header, in the details of Google's errors, or only in the message.
+The wait is in a header, in the fields or details of the error, or only in the message.
 """
 
 import math
 import re
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from byok.chat import Json
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PART = r"\d{1,9}(?:\.\d{1,9})?\s?(?:ms|[smh])(?:[a-z]*)"
-_PARTS = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s?(ms|[smh])")
-# "try again in 1m26.4s", "retry after 26 seconds"
-_ASKED = re.compile(rf"(?:retry|try again) (?:in|after) ((?:{_PART}\s?){{1,4}})")
+_UNITS = {"ms": 0.001, "mi": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_UNIT = r"(?:ms|milli|[smhd])"
+_PART = rf"\d{{1,9}}(?:\.\d{{1,15}})?\s?{_UNIT}[a-z]*"
+_PARTS = re.compile(rf"(\d{{1,9}}(?:\.\d{{1,15}})?)\s?({_UNIT})")
+# "try again in 1m26.4s", "retry after 26 seconds", "please wait 2 hours and 5 minutes"
+_ASKED = re.compile(
+    r"(?:(?:retry|try(?: it)? again|resets?|available(?: again)?) (?:in|after)|\bwait)"
+    rf"(?: (?:for|about|at least))? ((?:{_PART},?(?:\s?and\s|\s?)){{1,4}})"
+)
+_SPAN = re.compile(rf"(?:{_PART}\s?){{1,4}}")
 _LONGEST_WORDS = 119  # seconds that are shown as seconds, not minutes
+_FIELDS = ("retry_after", "retry_after_seconds", "retryAfter")
+_EPOCH = 1e9  # a larger number of seconds is a time, one of 1e12 has milliseconds
 
 
 def requested_wait(message: str, error: Any) -> float | None:
@@ -24,6 +32,10 @@ def requested_wait(message: str, error: Any) -> float | None:
     for detail in _details(error):
         if isinstance(delay := detail.get("retryDelay"), str) and delay:
             return _seconds(delay)
+    for place in _places(error):
+        for name in _FIELDS:
+            if (seconds := _field(place.get(name))) is not None:
+                return seconds
     found = _ASKED.search(message.lower())
     return _seconds(found[1]) if found else None
 
@@ -49,7 +61,8 @@ def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
     """Return the seconds to wait that the headers of an error ask for, or None.
 
     Retry-After has seconds or an HTTP date (RFC 9110, 10.2.3), OpenAI's and Azure's
-    retry-after-ms milliseconds. `now` is the time in seconds since 1970.
+    retry-after-ms milliseconds. Without both, the quotas count that have nothing left.
+    `now` is the time in seconds since 1970.
     """
     if (exact := _number(headers.get("retry-after-ms", ""))) is not None:
         return exact / 1000
@@ -59,7 +72,52 @@ def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - now)
     except (TypeError, ValueError, IndexError, OverflowError):
-        return None
+        return _span(text) if text else _wait_for_quotas(headers, now)
+
+
+def _wait_for_quotas(headers: Mapping[str, str], now: float) -> float | None:
+    """Return the seconds until every quota that is used up is filled again.
+
+    Beside `x-ratelimit-reset-tokens` stands `x-ratelimit-remaining-tokens`, beside
+    `anthropic-ratelimit-tokens-reset` stands `anthropic-ratelimit-tokens-remaining`;
+    OpenRouter's and IETF's headers name no quota.
+    """
+    waits: list[float] = []
+    for name, value in headers.items():
+        name = name.lower()
+        if "ratelimit" not in name or "reset" not in name:
+            continue
+        left = headers.get(name.replace("reset", "remaining"), "0").strip()
+        if _number(left) == 0 and (wait := _until(value.strip(), now)) is not None:
+            waits.append(wait)
+    return max(waits, default=None)
+
+
+def _until(value: str, now: float) -> float | None:
+    """Read a time or a span: seconds, seconds since 1970, RFC 3339, or `6m0s`."""
+    if (number := _number(value)) is not None:
+        if number < _EPOCH:
+            return number
+        return max(0.0, (number / 1000 if number >= 1000 * _EPOCH else number) - now)
+    try:
+        when = datetime.fromisoformat(value)
+    except ValueError:
+        return _span(value)
+    return max(0.0, when.replace(tzinfo=when.tzinfo or UTC).timestamp() - now)
+
+
+def _places(error: Any) -> Iterator[Json]:
+    """Give the error, and what a router adds to it."""
+    if isinstance(error, dict):
+        yield error
+        yield from _objects([error.get("metadata")])
+
+
+def _field(value: Any) -> float | None:
+    if isinstance(value, str):
+        return _number(value)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and 0 <= value < _EPOCH else None
 
 
 def _details(error: Any) -> Iterator[Json]:
@@ -73,7 +131,12 @@ def _objects(values: Any) -> Iterator[Json]:
 
 def _seconds(text: str) -> float | None:
     parts = _PARTS.findall(text.lower())
-    return sum(float(n) * _UNITS[unit] for n, unit in parts) if parts else None
+    return sum(float(n) * _UNITS[unit[:2]] for n, unit in parts) if parts else None
+
+
+def _span(text: str) -> float | None:
+    """Read `6m0s`; None for any other text."""
+    return _seconds(text) if _SPAN.fullmatch(text.lower()) else None
 
 
 def _number(text: str) -> float | None:

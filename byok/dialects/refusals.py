@@ -56,7 +56,8 @@ _ROWS: tuple[_Row, ...] = (
     ),
     (
         (r"overloaded", r"over capacity", r"high demand", r"system_resource",
-         r"temporarily unavailable"),
+         r"temporarily unavailable", r"503 unavailable", r"too busy",
+         r"capacity[_ ]exceeded", r"slow_down"),
         Refusal(
             RefusalKind.OVERLOADED,
             "Wait a little and try again, or choose another model.",
@@ -235,6 +236,12 @@ _BY_STATUS = {
 }
 
 
+# Inside a stream only the type of an error says that the request is at fault.
+_OWN_FAULT = re.compile(
+    r"invalid[_ ](?:request|argument|prompt)|bad[_ ]request|permission|failed_precond"
+)
+
+
 def _compile(rows: Iterable[_Row]) -> tuple[tuple[re.Pattern[str], Refusal], ...]:
     return tuple((re.compile("|".join(words)), refusal) for words, refusal in rows)
 
@@ -250,5 +257,6 @@ def class_of(text: str, status: int) -> Refusal:
             return refusal
     if status == 413 and "token" in text:
         return _TOO_LONG
-    unknown = Refusal(RefusalKind.UNKNOWN, "", status == 0 or status >= 500)
+    may_pass = status >= 500 or not (status or _OWN_FAULT.search(text))
+    unknown = Refusal(RefusalKind.UNKNOWN, "", may_pass)
     return _BY_STATUS.get(status, unknown)

@@ -18,6 +18,7 @@ from byok.events import (
     ThinkingDelta,
     ToolCallPlace,
     Usage,
+    begins_answer,
 )
 from byok.record import RequestRecord
 from byok.redact import Redactor
@@ -94,7 +95,7 @@ class ModelAnswer:
         The last ones come with the read that holds the upstream's own last word.
         """
         record = self._record
-        if record.first_byte is None:
+        if record.first_byte is None and begins_answer(batch):
             record.note_first_byte()
         ready: list[Json] = []
         collector = self._collector

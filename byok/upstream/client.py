@@ -21,6 +21,7 @@ from byok.errors import (
 from byok.events import Finish, StreamEvent
 from byok.record import current_record
 from byok.stage import Stage
+from byok.upstream.attempts import Attempts
 from byok.upstream.base import NO_HEADERS, ForwardedResponse
 from byok.upstream.failures import missing_path_hint, translate_errors
 from byok.upstream.fim import FimClient
@@ -47,7 +48,6 @@ MAX_ANSWER_BYTES = 64 * 2**20  # of a streamed answer, events and all
 _MAX_LIST_BYTES = 16 * 2**20
 _MAX_PAGES = 20  # of a list of models
 _LIST_SECONDS = 12.0
-_FORGOTTEN = ChatRequest(())
 
 
 def _too_large() -> UpstreamGarbled:
@@ -93,38 +93,45 @@ class HttpUpstream:
     async def _stream(
         self, chat: ChatRequest, model: str, fim: Codec | None = None
     ) -> AsyncGenerator[list[StreamEvent], None]:
-        """Send and stream one request; retries only before the first event."""
+        """Send and stream one request; it is repeated only while nothing was shown."""
         remedies = self._remedies.begin(self.known.facts(model), fim)
-        sent, content = remedies.write(chat)
-        attempt, begun = 1, False
+        attempts = Attempts(
+            self.name, chat, remedies, self._retry, may_be_empty=fim is not None
+        )
+        del chat  # it may be large
         while True:
-            current_record().note_attempt(content)
             try:
-                async with self._sender.open(
-                    remedies.api, sent.path, content, sent.headers
-                ) as response:
-                    stage = with_inflate(
-                        response.headers.get("content-encoding", ""),
-                        remedies.codec.reader(sent),
-                    )
-                    async with aclosing(self._batches(response, stage)) as batches:
-                        async for batch in batches:
-                            if not begun:
-                                begun = True
-                                chat, content = _FORGOTTEN, b""  # they may be large
-                                remedies.remember()
-                                batch = [*remedies.notices, *batch]
+                async with self._answer(attempts) as batches:
+                    async for batch in batches:
+                        if attempts.begun:
                             yield batch
+                        elif first := attempts.take(batch):
+                            yield first
                 return
             except UpstreamError as error:
-                if not begun and remedies.find(error, content):
-                    sent, content = remedies.write(chat)
-                    continue
-                if not begun and await self._waits(error, attempt):
-                    attempt += 1
-                    continue
                 error.upstream = self.name
-                raise
+                seconds = attempts.recover(error)
+                if held := attempts.take_held():
+                    yield held
+                if seconds is None:
+                    raise
+                if seconds:
+                    await self._sleep(seconds)
+
+    @asynccontextmanager
+    async def _answer(
+        self, attempts: Attempts
+    ) -> AsyncIterator[AsyncGenerator[list[StreamEvent], None]]:
+        """Send a request once; give the events of its answer."""
+        sent, remedies = attempts.sent, attempts.remedies
+        current_record().note_attempt(attempts.content)
+        async with self._sender.open(
+            remedies.api, sent.path, attempts.content, sent.headers
+        ) as response:
+            encoding = response.headers.get("content-encoding", "")
+            stage = with_inflate(encoding, remedies.codec.reader(sent))
+            async with aclosing(self._batches(response, stage)) as batches:
+                yield batches
 
     async def models(self) -> list[str]:
         """See Upstream.models."""

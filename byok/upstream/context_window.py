@@ -32,7 +32,14 @@ from itertools import count
 
 from byok.chat import ChatRequest, Message, Role
 from byok.errors import ContextLengthExceeded, UpstreamEmpty
-from byok.events import Finish, FinishReason, Notice, StreamEvent, Usage
+from byok.events import (
+    Finish,
+    FinishReason,
+    Notice,
+    StreamEvent,
+    Usage,
+    begins_answer,
+)
 from byok.threads import Runner, inline
 from byok.upstream.base import Upstream, UpstreamLayer
 from byok.upstream.router import Destination
@@ -107,7 +114,7 @@ class WindowedUpstream(UpstreamLayer):
             try:
                 async with aclosing(self._inner.stream(sent, model)) as batches:
                     async for batch in batches:
-                        if not begun:
+                        if not begun and begins_answer(batch):
                             _check_room(batch)
                             begun = True
                             chat = sent = _FORGOTTEN  # they may be large

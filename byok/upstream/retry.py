@@ -3,21 +3,29 @@
 from dataclasses import dataclass
 
 from byok.errors import (
+    RefusalKind,
     UpstreamError,
+    UpstreamGarbled,
     UpstreamRefused,
     UpstreamTimeout,
     UpstreamUnreachable,
 )
 
-_ONLY_ONCE = frozenset({500})
-_REPEATED = frozenset({429, 502, 503, 504, 529})
+# The errors of servers and of gateways before them; 520 to 523 are Cloudflare's.
+_REPEATED = frozenset({429, 502, 503, 504, 520, 521, 522, 523, 529})
+# An error inside a stream has the status 0; what it says may be anything.
+_ONLY_ONCE = frozenset({0, 500})
+_PASSING = frozenset(
+    {RefusalKind.LOADING, RefusalKind.OVERLOADED, RefusalKind.RATE_LIMIT}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """At most `tries` retries, with exponential backoff and full jitter, in seconds.
 
-    A Retry-After above `longest_wait` is passed on to the client instead.
+    A wait above `longest_wait` that an upstream asks for is passed on to the client
+    instead.
     """
 
     tries: int = 2
@@ -29,9 +37,10 @@ class RetryPolicy:
         """Return the seconds to wait before attempt `attempt` + 1, None to give up.
 
         `attempt` counts from 1, `luck` is a random number from 0 to 1. Timeouts are not
-        retried: the request may already be paid for.
+        retried: the request may already be paid for. An answer that was empty or cut
+        may be paid for as well, so it is retried once.
         """
-        if attempt > self.tries or not self._repeatable(error, attempt):
+        if attempt > min(self.tries, _most_retries(error)):
             return None
         asked = error.retry_after if isinstance(error, UpstreamRefused) else None
         if asked is not None:
@@ -39,11 +48,19 @@ class RetryPolicy:
         backoff = min(self.first_wait * 2 ** (attempt - 1), self.longest_backoff)
         return float(backoff * luck)
 
-    @staticmethod
-    def _repeatable(error: UpstreamError, attempt: int) -> bool:
-        if isinstance(error, UpstreamUnreachable):
-            return error.retryable and not isinstance(error, UpstreamTimeout)
-        if isinstance(error, UpstreamRefused) and error.retryable:
-            status = error.upstream_status
-            return status in _REPEATED or (status in _ONLY_ONCE and attempt == 1)
-        return False
+
+def _most_retries(error: UpstreamError) -> float:
+    """Return how many retries a failure is worth, of any number infinity."""
+    if not error.retryable or isinstance(error, UpstreamTimeout):
+        return 0
+    match error:
+        case UpstreamUnreachable():
+            return float("inf")
+        case UpstreamGarbled():
+            return 1
+        case UpstreamRefused(kind=kind, upstream_status=status):
+            if kind in _PASSING or status in _REPEATED:
+                return float("inf")
+            return 1 if status in _ONLY_ONCE else 0
+        case _:
+            return 0

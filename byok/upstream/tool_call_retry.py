@@ -20,6 +20,7 @@ from byok.events import (
     TextDelta,
     ThinkingDelta,
     Usage,
+    shows_answer,
 )
 from byok.toolcalls.assemble import ToolCallAssembler
 from byok.toolcalls.correction import Unsaid, answer_parts, correction_request
@@ -56,7 +57,7 @@ async def stream_whole_calls(
                     out = answer.take(batch)
                     if answer.end and not answer.asks_again(chat):
                         out += answer.end
-                    begun = begun or bool(out)
+                    begun = begun or shows_answer(out)
                     yield out
             if not answer.end and (rest := answer.rest()):
                 yield rest

@@ -85,6 +85,34 @@ def test_notice_is_shown_once_in_a_turn() -> None:
     assert said == "Hi.\n[byok] Two tools were left out."
 
 
+WAIT = Notice("groq: its rate\n limit is reached, waiting 20 s.", at_once=True)
+
+
+def test_notice_of_a_wait_stands_above_the_answer_and_in_no_node() -> None:
+    reply = ChatReply(ASKED, "r-1")
+    [told] = reply.feed(WAIT)
+    said = "[byok] groq: its rate limit is reached, waiting 20 s.\n\n"
+    assert (told["text"], told["nodes"]) == (said, [])
+    assert not reply.has_output
+    chunks = [told, *reply.feed(TextDelta("Hi.")), *reply.flush()]
+    text = "".join(texts(chunks))
+    assert text == f"{said}Hi."
+    item = {"response_text": text, "response_nodes": nodes(chunks)}
+    assert read_reply(item).text == "Hi."
+
+
+def test_notice_of_a_wait_comes_at_the_end_once_the_answer_has_begun() -> None:
+    chunks = written(TextDelta("Hi."), WAIT, STOP)
+    assert "".join(texts(chunks)).startswith("Hi.\n[byok] groq: ")
+    chunks = written(WAIT, TextDelta("Hi."), STOP, chat=replace(ASKED, verbatim=True))
+    assert "".join(texts(chunks)).startswith("Hi.\n[byok] groq: ")
+
+
+def test_notice_of_a_wait_is_kept_from_background_jobs() -> None:
+    chunks = written(WAIT, TextDelta("Hi."), STOP, chat=replace(ASKED, silent=True))
+    assert "".join(texts(chunks)) == "Hi."
+
+
 def test_chat_reply_nodes_are_in_their_order() -> None:
     chunks = written(
         ThinkingDelta("Hm"),
@@ -188,7 +216,13 @@ def test_notice_for_information_is_no_error() -> None:
 
 def test_sources_stand_last_and_never_come_back() -> None:
     page = Citation("https://a.example/x")
-    events = [page, TextDelta("So it is.\n"), Citation(page.url, "A page"), page, STOP]
+    events: list[StreamEvent] = [
+        page,
+        TextDelta("So it is.\n"),
+        Citation(page.url, "A page"),
+        page,
+        STOP,
+    ]
     whole = collect(written(*events))
     lines = ["So it is.", "", "[byok] Sources:", "[byok] 1. A page https://a.example/x"]
     assert whole["text"].split("\n") == lines

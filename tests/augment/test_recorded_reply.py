@@ -191,9 +191,13 @@ def test_recorded_tool_call_arguments_pass_verbatim_if_an_object(
         ("\n[byok] It broke.", ""),
         ("[byok] is a word\nof the answer.", "[byok] is a word\nof the answer."),
         ("Hi.[byok] x", "Hi.[byok] x"),
+        ("[byok] Waiting.\n\nHi.", "Hi."),
+        ("[byok] Waiting.\n\n[byok] Again.\n\n Hi.\n[byok] One.", " Hi."),
+        ("[byok] Waiting.\n\n\n[byok] It broke.", ""),
+        ("Hi.\n[byok] Waiting.\n\nAnd", "Hi.\n[byok] Waiting.\n\nAnd"),
     ],
 )
-def test_recorded_notices_at_the_end_are_dropped(said: str, kept: str) -> None:
+def test_recorded_notices_at_both_ends_are_dropped(said: str, kept: str) -> None:
     assert without_notices(said) == kept
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given
 
@@ -24,6 +25,13 @@ from tests.fakes.values import VALUES
         ("try again in 2h5m", 7500.0),
         ("Please retry after 26 seconds.", 26.0),
         ("Try again in 2 minutes", 120.0),
+        ("Please try again in 350ms", 0.35),
+        ("try again in 1m20.5s", 80.5),
+        ("Try it again in 250 milliseconds", 0.25),
+        ("Please wait 2 hours and 5 minutes before you ask", 7500.0),
+        ("Limit resets in about 12s", 12.0),
+        ("Your quota is available again in 1 day", 86400.0),
+        ("They await 5 s", None),
         ("Please retry shortly", None),
         ("Retry in a moment", None),
         ("Limit 30000, used 29000", None),
@@ -43,6 +51,23 @@ def test_rate_limit_retry_info_of_google_wins_over_the_sentence(
     delay: str, seconds: float | None
 ) -> None:
     error = {"details": [{"@type": "Help"}, {"retryDelay": delay}]}
+    assert requested_wait("Please retry in 7s.", error) == seconds
+
+
+@pytest.mark.parametrize(
+    ("error", "seconds"),
+    [
+        ({"retry_after": 2.5}, 2.5),
+        ({"retryAfter": "9"}, 9.0),
+        ({"metadata": {"retry_after_seconds": 12}}, 12.0),
+        ({"retry_after": True, "metadata": "x"}, 7.0),
+        ({"retry_after": -1}, 7.0),
+        ({"retry_after": 1e300}, 7.0),
+    ],
+)
+def test_rate_limit_wait_may_be_a_field_of_the_error(
+    error: Any, seconds: float
+) -> None:
     assert requested_wait("Please retry in 7s.", error) == seconds
 
 
@@ -113,3 +138,53 @@ def test_retry_after_ms_is_more_exact(milliseconds: str, seconds: float) -> None
 
 def test_retry_after_is_none_without_a_header() -> None:
     assert read_retry_after({}, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        pytest.param({"x-ratelimit-reset-requests": "2m59.56s"}, 179.56, id="Groq"),
+        pytest.param(
+            {
+                "x-ratelimit-remaining-requests": "59",
+                "x-ratelimit-reset-requests": "1s",
+                "x-ratelimit-remaining-tokens": "0",
+                "x-ratelimit-reset-tokens": "6m0s",
+            },
+            360.0,
+            id="OpenAI: the quota that is used up",
+        ),
+        pytest.param(
+            {
+                "x-ratelimit-reset-requests-day": "33011.38",
+                "x-ratelimit-remaining-requests-day": "10",
+                "x-ratelimit-reset-tokens-minute": "11.5",
+                "x-ratelimit-remaining-tokens-minute": "0",
+            },
+            11.5,
+            id="Cerebras",
+        ),
+        pytest.param(
+            {
+                "anthropic-ratelimit-tokens-reset": "2015-10-21T07:28:42Z",
+                "anthropic-ratelimit-tokens-remaining": "0",
+                "anthropic-ratelimit-requests-reset": "2015-10-21T07:28:00",
+                "anthropic-ratelimit-requests-remaining": "0",
+            },
+            42.0,
+            id="Anthropic",
+        ),
+        pytest.param({"X-RateLimit-Reset": "1445412490000"}, 10.0, id="OpenRouter"),
+        pytest.param({"x-ratelimit-reset": "1445412470"}, 0.0, id="a time gone by"),
+        pytest.param({"ratelimit-reset": "50"}, 50.0, id="IETF"),
+        pytest.param({"retry-after": "1m5s", "ratelimit-reset": "9"}, 65.0, id="span"),
+        pytest.param({"x-ratelimit-reset-tokens": "soon"}, None, id="no time"),
+        pytest.param({"x-ratelimit-limit-tokens": "50"}, None, id="a limit"),
+    ],
+)
+def test_rate_limit_without_retry_after_lasts_until_its_quota_is_filled(
+    headers: dict[str, str], seconds: float | None
+) -> None:
+    assert read_retry_after(httpx.Headers(headers), NOW) == (
+        seconds and pytest.approx(seconds)
+    )

@@ -82,6 +82,10 @@ OTHERS = {
     ("The model is over capacity", "upstream_overloaded"),
     ("insufficient_system_resource", "upstream_overloaded"),
     ("Service temporarily unavailable", "upstream_overloaded"),
+    ("No. 503 UNAVAILABLE", "upstream_overloaded"),
+    ("Our servers are too busy", "upstream_overloaded"),
+    ("service_tier_capacity_exceeded", "upstream_overloaded"),
+    ("slow_down", "upstream_overloaded"),
     ("Loading model", "upstream_loading"),
     ("too large to process. increase the physical batch size", "context_length"),
     ("Country, region, or territory not supported", "upstream_region"),
@@ -231,6 +235,14 @@ def test_refusal_without_known_words_is_classed_by_status(
 ) -> None:
     found = class_of("Sorry", status)
     assert (found.kind, found.retryable) == (code, retryable)
+
+
+@pytest.mark.parametrize(
+    "words", ["invalid_request_error", "INVALID_ARGUMENT", "permission_error"]
+)
+def test_refusal_of_a_bad_request_inside_a_stream_is_not_repeated(words: str) -> None:
+    assert not class_of(f"Sorry {words}", 0).retryable
+    assert class_of("Sorry server_error", 0).retryable
 
 
 def test_refusal_413_that_names_tokens_is_a_context_overflow() -> None:

@@ -330,7 +330,7 @@ def refusal(status: int, body: bytes = b'{"error": {"message": "no"}}') -> Scrip
         pytest.param(refusal(503, b""), "upstream_refused", 3, id="503-empty"),
         pytest.param(refusal(401, b"\xff\x00{"), "upstream_auth", 1, id="401-garbage"),
         pytest.param(Script(before_head=True), "upstream_cut", 3, id="resets"),
-        pytest.param(Script([]), "upstream_empty", 1, id="empty"),
+        pytest.param(Script([]), "upstream_empty", 2, id="empty"),
     ],
 )
 @pytest.mark.case("F09")

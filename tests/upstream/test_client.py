@@ -5,6 +5,7 @@ import gzip
 import json
 from contextlib import aclosing
 from email.utils import formatdate
+from typing import Any
 
 import httpx
 import pytest
@@ -16,7 +17,7 @@ from byok.errors import (
     UpstreamGarbled,
     UpstreamUnreachable,
 )
-from byok.events import TextDelta
+from byok.events import Finish, FinishReason, Notice, TextDelta, Usage
 from byok.upstream.client import MAX_ANSWER_BYTES, HttpUpstream
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.timeouts import Timeouts
@@ -123,6 +124,83 @@ async def test_retry_ends_after_the_last_attempt(
     assert len(fake.requests) == requests
 
 
+def in_stream(message: str, **fields: Any) -> Script:
+    """Script a refusal as the first event of an answer with status 200."""
+    return Script([event({"error": {"message": message, **fields}})])
+
+
+COUNTED = event({"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 0}})
+BLANK = Script([delta(content=""), delta(finish="stop"), COUNTED, DONE])
+
+
+@pytest.mark.parametrize(
+    ("scripts", "requests"),
+    [
+        pytest.param([in_stream("Overloaded", type="overloaded_error"), OK], 2),
+        pytest.param([in_stream("No", code="engine_overloaded")] * 2 + [OK], 3),
+        pytest.param([in_stream("No", code=503, status="UNAVAILABLE"), OK], 2),
+        pytest.param([in_stream("Sorry", code=529), OK], 2),
+        pytest.param([in_stream("Internal error"), OK], 2),
+        pytest.param([Script([DONE]), OK], 2, id="nothing but the end"),
+        pytest.param([Script([]), OK], 2, id="nothing at all"),
+        pytest.param([Script([delta(content="")]), OK], 2, id="cut before a word"),
+        pytest.param([Script([b'data: {"cho']), OK], 2, id="cut in the first event"),
+    ],
+)
+async def test_retry_of_an_answer_that_fails_before_anything_was_shown(
+    fake: FakeUpstream, asker: Asker, scripts: list[Script], requests: int
+) -> None:
+    fake.play(*scripts)
+    assert await asker.ask() == HI
+    assert len(fake.requests) == requests
+
+
+async def test_retry_of_an_empty_answer_counts_its_tokens(
+    fake: FakeUpstream, asker: Asker
+) -> None:
+    fake.play(BLANK, OK)
+    assert await asker.ask() == [Usage(9), *HI]
+    fake.play(BLANK)
+    assert await asker.ask() == [Usage(9), Usage(9), Finish(FinishReason.STOP)]
+    assert len(fake.requests) == 4
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(in_stream("Bad", type="invalid_request_error"), id="bad request"),
+        pytest.param(in_stream("insufficient_quota"), id="no money"),
+        pytest.param(in_stream("Invalid API key"), id="bad key"),
+        pytest.param(in_stream("content_filter"), id="filter"),
+        pytest.param(Script([b"<html>"], headers={}), id="a web page"),
+    ],
+)
+async def test_no_retry_of_what_the_same_request_will_meet_again(
+    fake: FakeUpstream, asker: Asker, script: Script
+) -> None:
+    fake.play(script, OK)
+    await asker.fail()
+    assert len(fake.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        delta(content="One"),
+        delta(reasoning_content="Hm"),
+        delta(tool_calls=[{"index": 0, "id": "c", "function": {"name": "view"}}]),
+    ],
+    ids=["text", "reasoning", "a tool call"],
+)
+async def test_no_retry_after_a_part_of_the_answer(
+    fake: FakeUpstream, asker: Asker, shown: bytes
+) -> None:
+    fake.play(Script([shown, event({"error": {"message": "Overloaded"}})]), OK)
+    events, error = await asker.fail()
+    assert (len(events), error.code) == (1, "upstream_overloaded")
+    assert len(fake.requests) == 1
+
+
 async def test_no_retry_after_the_first_event(fake: FakeUpstream, asker: Asker) -> None:
     fake.play(Script([delta(content="One")], end="reset"), OK)
     events, error = await asker.fail()
@@ -157,14 +235,15 @@ async def test_no_retry_after_a_timeout(
 
 @pytest.mark.parametrize(
     ("header", "slept"),
-    [("7", [7.0]), ("0", [0.0]), ("30", [30.0]), (formatdate(0, usegmt=True), [0.0])],
+    [("7", [7.0]), ("2", [2.0]), ("0", []), (formatdate(0, usegmt=True), [])],
 )
 @pytest.mark.case("F09")
-async def test_retry_after_is_honoured(
+async def test_retry_after_is_honoured_and_a_long_wait_is_told(
     fake: FakeUpstream, asker: Asker, header: str, slept: list[float]
 ) -> None:
     fake.play(refusal(429, headers={"Retry-After": header}), OK)
-    assert await asker.ask() == HI
+    told = Notice("fake: its rate limit is reached, waiting 7 s.", at_once=True)
+    assert await asker.ask() == ([told, *HI] if header == "7" else HI)
     assert asker.slept == slept
 
 

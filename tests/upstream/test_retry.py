@@ -4,6 +4,8 @@ import pytest
 
 from byok.errors import (
     ConnectFailed,
+    RefusalKind,
+    UpstreamEmpty,
     UpstreamError,
     UpstreamGarbled,
     UpstreamRefused,
@@ -16,10 +18,18 @@ POLICY = RetryPolicy(tries=2, first_wait=0.5, longest_backoff=8.0, longest_wait=
 
 
 def refused(
-    status: int, retry_after: float | None = None, *, retryable: bool = True
+    status: int,
+    retry_after: float | None = None,
+    *,
+    retryable: bool = True,
+    kind: RefusalKind = RefusalKind.UNKNOWN,
 ) -> UpstreamRefused:
     return UpstreamRefused(
-        "No.", upstream_status=status, retry_after=retry_after, retryable=retryable
+        "No.",
+        kind=kind,
+        upstream_status=status,
+        retry_after=retry_after,
+        retryable=retryable,
     )
 
 
@@ -41,8 +51,16 @@ def refused(
         pytest.param(refused(400, retryable=False), 0, id="400"),
         pytest.param(refused(401, retryable=False), 0, id="401"),
         pytest.param(refused(408), 0, id="408"),
-        pytest.param(refused(0), 0, id="an error inside a stream"),
-        pytest.param(UpstreamGarbled("No.", retryable=True), 0, id="an empty answer"),
+        pytest.param(refused(520), 2, id="520"),
+        pytest.param(refused(0), 1, id="an error inside a stream"),
+        pytest.param(refused(0, retryable=False), 0, id="a bad request in a stream"),
+        pytest.param(refused(0, kind=RefusalKind.OVERLOADED), 2, id="overload in it"),
+        pytest.param(refused(0, kind=RefusalKind.RATE_LIMIT), 2, id="a limit in it"),
+        pytest.param(refused(400, kind=RefusalKind.LOADING), 2, id="a model loads"),
+        pytest.param(UpstreamGarbled("No.", retryable=True), 1, id="a cut answer"),
+        pytest.param(UpstreamEmpty("No.", retryable=True), 1, id="an empty answer"),
+        pytest.param(UpstreamGarbled("No."), 0, id="no answer of a model"),
+        pytest.param(UpstreamError("No.", retryable=True), 0, id="anything else"),
     ],
 )
 @pytest.mark.case("F09")

@@ -1,0 +1,102 @@
+"""The attempts at one request: repeated as long as nothing of an answer was shown."""
+
+import random
+
+from byok.chat import ChatRequest, Role
+from byok.dialects.base import UpstreamRequest
+from byok.errors import UpstreamEmpty, UpstreamError
+from byok.events import (
+    Finish,
+    FinishReason,
+    Notice,
+    StreamEvent,
+    Usage,
+    begins_answer,
+    shows_answer,
+)
+from byok.upstream.reasons import waiting_notice
+from byok.upstream.remedies import RequestRemedies
+from byok.upstream.retry import RetryPolicy
+
+_FORGOTTEN = ChatRequest(())
+
+
+class Attempts:
+    """One request to a model: what is sent next, and what was held back so far.
+
+    `sent` and `content` are the request and its body. `begun`: a part of the answer was
+    handed on, so there is no further attempt. `may_be_empty` accepts an answer without
+    a word; after tool results every answer may be one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        chat: ChatRequest,
+        remedies: RequestRemedies,
+        retry: RetryPolicy,
+        *,
+        may_be_empty: bool = False,
+    ) -> None:
+        self._name = name
+        self._chat = chat
+        self._retry = retry
+        self._may_be_empty = may_be_empty or not _is_question(chat)
+        self._number = 1
+        self._held: list[StreamEvent] = []
+        self.remedies = remedies
+        self.sent: UpstreamRequest
+        self.content: bytes
+        self._write()
+        self.begun = False
+
+    def take(self, batch: list[StreamEvent]) -> list[StreamEvent]:
+        """Take the events of a network read; return what is handed on, at first [].
+
+        Raises:
+            UpstreamEmpty: the answer ends without a word, and may not.
+        """
+        self._held += batch
+        if not begins_answer(batch):
+            return []
+        is_blank = not shows_answer(batch) and batch[-1] == Finish(FinishReason.STOP)
+        if is_blank and not self._may_be_empty:
+            raise UpstreamEmpty("its answer was empty.", retryable=True)
+        self.begun = True
+        self._chat, self.content = _FORGOTTEN, b""  # they may be large
+        self.remedies.remember()
+        return [*self.remedies.notices, *self.take_held()]
+
+    def take_held(self) -> list[StreamEvent]:
+        """Return what was held back, once."""
+        held, self._held = self._held, []
+        return held
+
+    def recover(self, error: UpstreamError) -> float | None:
+        """Prepare the next attempt; return the seconds to wait, None to give up.
+
+        Of an answer that is repeated, only its tokens count.
+        """
+        if self.begun:
+            return None
+        if self.remedies.find(error, self.content):
+            self._keep_usage()
+            self._write()
+            return 0.0
+        seconds = self._retry.wait(error, self._number, random.random())  # noqa: S311
+        if seconds is not None:
+            self._number += 1
+            self._may_be_empty = True  # the second empty answer is passed on
+            self._keep_usage(waiting_notice(self._name, error, seconds))
+        return seconds
+
+    def _write(self) -> None:
+        self.sent, self.content = self.remedies.write(self._chat)
+
+    def _keep_usage(self, notice: Notice | None = None) -> None:
+        usage = [event for event in self._held if isinstance(event, Usage)]
+        self._held = [*usage, notice] if notice else [*usage]
+
+
+def _is_question(chat: ChatRequest) -> bool:
+    return bool(chat.messages) and chat.messages[-1].role is Role.USER

@@ -1,0 +1,60 @@
+"""Why an upstream did not answer, in words for the user that repeat none of its own."""
+
+from byok.dialects.rate_limits import wait_in_words
+from byok.errors import (
+    ByokError,
+    ConfigError,
+    NotReady,
+    RefusalKind,
+    UpstreamEmpty,
+    UpstreamGarbled,
+    UpstreamRefused,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
+from byok.events import Notice
+
+_LONG = 3.0  # seconds that a user may take for a slow answer
+_KINDS = {
+    RefusalKind.AUTH: "it does not accept the key",
+    RefusalKind.CONTEXT_LENGTH: "the conversation is too long for it",
+    RefusalKind.LOADING: "it loads its model",
+    RefusalKind.NO_MEMORY: "its memory does not suffice",
+    RefusalKind.NOT_FOUND: "it does not know the model",
+    RefusalKind.OVERLOADED: "it is overloaded",
+    RefusalKind.QUOTA: "its quota is used up",
+    RefusalKind.RATE_LIMIT: "its rate limit is reached",
+    RefusalKind.REDIRECT: "its address has changed",
+    RefusalKind.REGION: "it does not serve this place",
+}
+
+
+def reason_of(error: ByokError) -> str:
+    """Return the reason as half a sentence."""
+    match error:
+        case UpstreamRefused(kind=kind) if kind in _KINDS:
+            return _KINDS[kind]
+        case UpstreamRefused(upstream_status=status) if status:
+            return f"it answered {status}"
+        case UpstreamRefused():
+            return "it broke off with an error"
+        case UpstreamTimeout():
+            return "it is too slow"
+        case UpstreamUnreachable() | NotReady():
+            return "it cannot be reached"
+        case UpstreamEmpty():
+            return "its answer was empty"
+        case UpstreamGarbled():
+            return "its answer was broken"
+        case ConfigError():
+            return "it has no key here"
+        case _:
+            return "it failed"
+
+
+def waiting_notice(name: str, error: ByokError, seconds: float) -> Notice | None:
+    """Return what the user is told before a wait for an upstream, if it is long."""
+    if seconds <= _LONG:
+        return None
+    wait = wait_in_words(seconds)
+    return Notice(f"{name}: {reason_of(error)}, waiting {wait}.", at_once=True)

@@ -1,0 +1,95 @@
+"""The attempts at a request: when an answer begins, and what counts before."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from byok.chat import ChatRequest, Message, Role, TextPart, ToolResult
+from byok.dialects.model_facts import ModelFacts
+from byok.dialects.openai_chat.dialect import OpenAIChat
+from byok.dialects.openai_chat.quirks import DEFAULT
+from byok.errors import RefusalKind, UpstreamEmpty, UpstreamRefused
+from byok.events import (
+    Finish,
+    FinishReason,
+    Notice,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+)
+from byok.upstream.attempts import Attempts
+from byok.upstream.remedies import Remedies
+from byok.upstream.retry import RetryPolicy
+from byok.upstream.spec import Api, UpstreamSpec
+
+STOP, LENGTH = Finish(FinishReason.STOP), Finish(FinishReason.LENGTH)
+ASKED = Message(Role.USER, (TextPart("Hi?"),))
+RESULT = Message(Role.TOOL, (ToolResult("c", "view", ""),))
+
+
+def attempts(*messages: Message, may_be_empty: bool = False) -> Attempts:
+    spec = UpstreamSpec("groq", (Api(OpenAIChat(DEFAULT), "http://127.0.0.1:1/v1"),))
+    remedies = Remedies(spec).begin(ModelFacts("m"))
+    chat = ChatRequest(messages or (ASKED,))
+    return Attempts("groq", chat, remedies, RetryPolicy(), may_be_empty=may_be_empty)
+
+
+@pytest.mark.parametrize(
+    ("reads", "given"),
+    [
+        ([[Usage(3)], [Notice("n")]], [[], []]),
+        ([[Usage(3)], [TextDelta("a")]], [[], [Usage(3), TextDelta("a")]]),
+        (
+            [[ThinkingDelta("")], [STOP, LENGTH]],
+            [[], [ThinkingDelta(""), STOP, LENGTH]],
+        ),
+        ([[TextDelta("a"), STOP]], [[TextDelta("a"), STOP]]),
+        ([[LENGTH]], [[LENGTH]]),
+    ],
+)
+def test_an_answer_is_held_back_until_it_begins(
+    reads: Sequence[list[StreamEvent]], given: Sequence[list[StreamEvent]]
+) -> None:
+    one = attempts()
+    assert [one.take(batch) for batch in reads] == given
+    assert one.begun is bool(given[-1])
+    assert bool(one.content) is not one.begun
+
+
+@pytest.mark.parametrize(
+    "one",
+    [attempts(may_be_empty=True), attempts(ASKED, RESULT)],
+    ids=["completion", "after tool results"],
+)
+def test_an_answer_without_a_word_may_be_right(one: Attempts) -> None:
+    assert one.take([STOP]) == [STOP]
+
+
+def test_a_second_answer_without_a_word_is_handed_on() -> None:
+    one = attempts()
+    with pytest.raises(UpstreamEmpty) as caught:
+        one.take([Usage(3), STOP])
+    assert one.recover(caught.value) is not None
+    assert one.take_held() == [Usage(3)]
+    assert one.take([STOP]) == [STOP]
+    assert one.recover(caught.value) is None
+
+
+def test_a_long_wait_is_told_before_it() -> None:
+    one = attempts()
+    limit = UpstreamRefused(
+        "No.", kind=RefusalKind.RATE_LIMIT, retry_after=20.0, retryable=True
+    )
+    assert one.take([Notice("n"), Usage(3)]) == []
+    assert one.recover(limit) == 20.0
+    told = Notice("groq: its rate limit is reached, waiting 20 s.", at_once=True)
+    assert one.take_held() == [Usage(3), told]
+    assert one.take_held() == []
+
+
+def test_what_was_held_back_is_kept_if_no_attempt_follows() -> None:
+    one = attempts()
+    one.take([Notice("n"), Usage(3)])
+    assert one.recover(UpstreamRefused("No.", upstream_status=400)) is None
+    assert one.take_held() == [Notice("n"), Usage(3)]

@@ -1,0 +1,47 @@
+"""Why an upstream did not answer, as users are told."""
+
+import pytest
+
+from byok.errors import (
+    BadRequest,
+    ByokError,
+    ConnectFailed,
+    KeyMissing,
+    NotReady,
+    RefusalKind,
+    UpstreamEmpty,
+    UpstreamGarbled,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
+from byok.events import Notice
+from byok.upstream.reasons import reason_of, waiting_notice
+
+SECRET = "sk-1 in the upstream's own words"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (UpstreamRefused(SECRET, kind=RefusalKind.OVERLOADED), "it is overloaded"),
+        (UpstreamRefused(SECRET, upstream_status=500), "it answered 500"),
+        (UpstreamRefused(SECRET), "it broke off with an error"),
+        (UpstreamTimeout(SECRET), "it is too slow"),
+        (ConnectFailed(SECRET), "it cannot be reached"),
+        (NotReady(SECRET), "it cannot be reached"),
+        (UpstreamEmpty(SECRET), "its answer was empty"),
+        (UpstreamGarbled(SECRET), "its answer was broken"),
+        (KeyMissing(SECRET), "it has no key here"),
+        (BadRequest(SECRET), "it failed"),
+    ],
+)
+def test_the_reason_is_in_words_of_byok(error: ByokError, reason: str) -> None:
+    assert reason_of(error) == reason
+
+
+def test_a_long_wait_is_told_at_once() -> None:
+    error = UpstreamRefused("x", kind=RefusalKind.RATE_LIMIT)
+    assert waiting_notice("groq", error, 3.0) is None
+    assert waiting_notice("groq", error, 19.5) == Notice(
+        "groq: its rate limit is reached, waiting 20 s.", at_once=True
+    )
