@@ -1,13 +1,13 @@
 """The reply jobs of /chat-stream (streamed) and /chat (one object)."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
 from byok.augment.chat_reply import ChatReply, chunk, collect
 from byok.augment.chat_request import decode_chat
 from byok.augment.grounding import code_question
-from byok.augment.reply_job import Defaults, ReplyFacts, ReplyJob
+from byok.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
 from byok.chat import ChatRequest, Json
 from byok.code_query import FileChunk
 from byok.errors import ByokError
@@ -63,18 +63,18 @@ class ChatObject:
 
 
 def chat_lines(
-    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+    body: Json, defaults: Defaults, state: DecodeState
 ) -> ReplyJob[ChatLines]:
     """Decode the body of /chat-stream."""
-    chat = decode_chat(body, defaults, on_node)
+    chat = decode_chat(body, defaults, state)
     return ReplyJob(chat, partial(ChatLines, chat), code_question(body, chat))
 
 
 def chat_object(
-    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+    body: Json, defaults: Defaults, state: DecodeState
 ) -> ReplyJob[ChatObject]:
     """Decode the body of /chat."""
-    chat = decode_chat(body, defaults, on_node)
+    chat = decode_chat(body, defaults, state)
     return ReplyJob(chat, partial(ChatObject, chat), code_question(body, chat))
 
 

@@ -1,14 +1,13 @@
 """Decode the body of a chat request."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
-from byok.augment import blocks
 from byok.augment.body import first_text, flag, mapping, text
+from byok.augment.editor_context import add_editor_context
 from byok.augment.exchanges import HistoryItem, read_exchanges
 from byok.augment.history import MessageBuilder
 from byok.augment.nodes import UserTurn, read_turn
-from byok.augment.reply_job import Defaults
+from byok.augment.reply_job import DecodeState, Defaults
 from byok.augment.summary import render_summary
 from byok.augment.system import is_agent, system_text
 from byok.augment.tools import read_tools
@@ -24,19 +23,20 @@ from byok.chat import (
 def decode_chat(
     body: Json,
     defaults: Defaults,
-    on_unknown_node: Callable[[int], None] = lambda kind: None,
+    state: DecodeState | None = None,
 ) -> ChatRequest:
     """Return the conversation of a /chat or /chat-stream body.
 
-    It has no messages if there is nothing to answer. Types of nodes that byok does not
-    know are left out and reported to `on_unknown_node`.
+    It has no messages if there is nothing to answer. Nodes of types that byok does not
+    know are left out.
     """
-    exchanges, current = _read_turns(body, on_unknown_node)
+    state = state or DecodeState()
+    exchanges, current = _read_turns(body, state.note_unknown)
     idle = _is_idle(exchanges, current)
     silent = flag(body, "silent")
     flags = mapping(body, "feature_detection_flags")
     return ChatRequest(
-        () if idle else _build_messages(body, defaults, exchanges, current),
+        () if idle else _build_messages(body, defaults, state, exchanges, current),
         tools=() if silent else read_tools(body),
         own_words=_own_words(exchanges, current),
         question="" if current.results else current.words,
@@ -69,12 +69,18 @@ def _read_turns(
 
 
 def _build_messages(
-    body: Json, defaults: Defaults, exchanges: list[HistoryItem], current: UserTurn
+    body: Json,
+    defaults: Defaults,
+    state: DecodeState,
+    exchanges: list[HistoryItem],
+    current: UserTurn,
 ) -> tuple[Message, ...]:
     history = MessageBuilder()
-    for number, exchange in enumerate(exchanges):
-        history.add_exchange(exchange, number)
-    history.add_turn(_with_editor(current, body))
+    turns = [*(exchange.turn for exchange in exchanges), current]
+    *past, newest = add_editor_context(turns, body, state.shown)
+    for number, (turn, exchange) in enumerate(zip(past, exchanges, strict=True)):
+        history.add_exchange(HistoryItem(turn, exchange.reply), number)
+    history.add_turn(newest)
     system = system_text(
         body,
         base=defaults.system_prompt,
@@ -119,17 +125,6 @@ def _matters(exchange: HistoryItem) -> bool:
     """Tell whether an exchange contains anything at all."""
     turn, reply = exchange.turn, exchange.reply
     return bool(turn.asks or turn.results or reply.text.strip() or reply.calls)
-
-
-def _with_editor(turn: UserTurn, body: Json) -> UserTurn:
-    """Put the selection and the patch before the question, if there are any."""
-    if turn.results or not turn.asks or turn.summary is not None:
-        return turn
-    if flag(body, "disable_selected_code_details"):
-        return turn
-    shown = (blocks.selection(body), blocks.diff(text(body, "diff")))
-    before = [TextPart(block) for block in shown if block]
-    return replace(turn, content=(*before, *turn.content)) if before else turn
 
 
 def _personality(exchanges: list[HistoryItem], current: UserTurn) -> Json | None:

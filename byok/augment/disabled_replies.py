@@ -16,7 +16,7 @@ from byok.augment.blobs import (
 )
 from byok.augment.constant_replies import ConstantReply
 from byok.augment.endpoints import Endpoint, Generate, Local, Refused, Streamed, Whole
-from byok.augment.reply_job import Defaults, ReplyFacts, ignore_kind
+from byok.augment.reply_job import DecodeState, Defaults, ReplyFacts
 from byok.augment.retrieval import encode_retrieval
 from byok.chat import Json
 from byok.code_query import Retrieval
@@ -68,13 +68,17 @@ def _streamed_failure(
 ) -> Off:
     match row.how:
         case Streamed(decode):
-            lines = decode(body, Defaults(), ignore_kind).reply(ReplyFacts(request_id))
+            lines = decode(body, Defaults(), DecodeState()).reply(
+                ReplyFacts(request_id)
+            )
             if not lines.keeps_part:
                 raise error
             first = () if lines.first is None else (lines.first,)
             return Off([*first, *lines.fail(error)], stream=True)
         case Whole(decode):
-            whole = decode(body, Defaults(), ignore_kind).reply(ReplyFacts(request_id))
+            whole = decode(body, Defaults(), DecodeState()).reply(
+                ReplyFacts(request_id)
+            )
             return Off([whole.fail_whole(error)])
 
 

@@ -77,10 +77,9 @@ def add_editor_context(
         added = {n: found for n, found in enumerate(known) if found}
         added[len(past)] = {**_changes(lasting, last), **passing}
     if keys[0]:
-        for place in {*added, len(past)} - {
-            n for n, found in enumerate(known) if found
-        }:
-            shown.keep(keys[place], added.get(place, {}))
+        for place in {*added, len(past)}:
+            if place == len(past) or not known[place]:
+                shown.keep(keys[place], added.get(place, {}))
     return [_with_blocks(turn, added.get(n, {})) for n, turn in enumerate(turns)]
 
 

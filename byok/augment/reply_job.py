@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+from byok.augment.editor_context import ShownContext
 from byok.chat import ChatRequest, Json, Sampling
 from byok.code_query import CodeQuestion, FileChunk
 from byok.errors import ByokError
@@ -106,19 +107,31 @@ class ReplyJob(Generic[Reply]):
     wanted: CodeQuestion | None = None
 
 
+def ignore_kind(kind: int) -> None:
+    """Ignore an unknown type of node."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeState:
+    """What decoding needs besides one body.
+
+    `note_unknown` is called with each type of node that byok does not know. `shown` is
+    the editor's context in earlier requests.
+    """
+
+    note_unknown: Callable[[int], None] = ignore_kind
+    shown: ShownContext = field(default_factory=ShownContext)
+
+
 class Decode(Protocol[Reply]):
-    """Decodes a body, and reports the types of nodes that it does not know.
+    """Decodes a body.
 
     Raises:
         BadRequest: 422, a required field is missing.
     """
 
     def __call__(
-        self, body: Json, defaults: Defaults, on_node: Callable[[int], None], /
+        self, body: Json, defaults: Defaults, state: DecodeState, /
     ) -> ReplyJob[Reply]:
         """Decode one body."""
         ...
-
-
-def ignore_kind(kind: int) -> None:
-    """Ignore an unknown type of node."""

@@ -1,8 +1,11 @@
-"""The system message: the same bytes in every turn, so that prompt caches hit."""
+"""The system message: the same bytes in every turn, so that prompt caches hit.
+
+What changes during a conversation stands further down (`editor_context.py`).
+"""
 
 from typing import Any
 
-from byok.augment.body import first_text, flag, integer, items, mapping, text
+from byok.augment.body import first_text, flag, integer, items, text
 from byok.chat import Json
 
 _PERSONAS = {
@@ -41,8 +44,6 @@ def system_text(
         text(body, "user_guidelines"),
         text(body, "workspace_guidelines"),
         *(_rule(rule) for rule in [*items(body, "rules"), *items(body, "skills")]),
-        _memories(body),
-        _open_file(body),
         AGENT_LINE if agent else "",
         text(body, "system_prompt_append"),
         addition,
@@ -83,24 +84,3 @@ def _rule(rule: Any) -> str:
     content = first_text(rule, "content", "text")
     heading = first_text(rule, "path", "name")
     return f"# {heading}\n{content}" if content and heading else content
-
-
-def _memories(body: Json) -> str:
-    remembered = text(body, "agent_memories")
-    if not remembered:
-        info = mapping(body, "memories_info")
-        names = ("agent_memories", "memories", "text", "content")
-        remembered = first_text(info, *names) or "\n".join(
-            item if isinstance(item, str) else first_text(item, "text", "content")
-            for item in items(info, "items")
-            if isinstance(item, (str, dict))
-        )
-    return f"# Memories\n{remembered}" if remembered.strip() else ""
-
-
-def _open_file(body: Json) -> str:
-    path, language = text(body, "path"), text(body, "lang")
-    if not path and not language:
-        return ""
-    shown = f" ({language})" if path and language else language
-    return f"The user has this file open: {path}{shown}"

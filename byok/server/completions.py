@@ -13,7 +13,7 @@ from byok.augment.blobs import blob_names
 from byok.augment.completion.reply import CompletionObject
 from byok.augment.completion.shown import Shown
 from byok.augment.endpoints import Generate
-from byok.augment.reply_job import Decode, Defaults, ReplyFacts, ignore_kind
+from byok.augment.reply_job import Decode, DecodeState, Defaults, ReplyFacts
 from byok.chat import Json
 from byok.code_query import BlobNames
 from byok.config.sections import CompletionSettings
@@ -111,7 +111,7 @@ class Completer:
         destination = await self._models.choose(row.purpose, body)
         upstream = destination.upstream.name
         defaults = self._completion_defaults(row, upstream)
-        job = await run(partial(decode, body, defaults, ignore_kind))
+        job = await run(partial(decode, body, defaults, DecodeState()))
         blobs = await run(partial(blob_names, body))
         reply = job.reply(ReplyFacts(request_id))
         cursor = reply.cursor

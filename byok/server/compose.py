@@ -69,6 +69,7 @@ def _make_generator(
             head_after=timing.head_after,
             patience=timing.patience,
         ),
+        services.shown,
     )
 
 

@@ -11,9 +11,16 @@ from typing import TypeVar
 
 from byok.augment.body import first_text, flag
 from byok.augment.conversation import place_of
+from byok.augment.editor_context import ShownContext
 from byok.augment.endpoints import Generate, Streamed, Whole
 from byok.augment.prompts.editing import cut_file
-from byok.augment.reply_job import Decode, Defaults, LineReply, ObjectReply
+from byok.augment.reply_job import (
+    Decode,
+    DecodeState,
+    Defaults,
+    LineReply,
+    ObjectReply,
+)
 from byok.chat import Json
 from byok.events import Notice
 from byok.purposes import Purpose
@@ -58,6 +65,7 @@ class Generator:
         tools: AnswerTools,
         admission: Admission,
         open_stream: Callable[[HttpExchange], LineStream],
+        shown: ShownContext,
     ) -> None:
         """Take what answers need; `defaults` are by endpoint and upstream."""
         self._models = models
@@ -67,6 +75,7 @@ class Generator:
         self._tools = tools
         self._admission = admission
         self._open_stream = open_stream
+        self._state = DecodeState(self._log_node, shown)
         self._told_nodes: set[int] = set()
         self._told_models: set[tuple[str, str]] = set()  # by conversation
 
@@ -100,7 +109,7 @@ class Generator:
         body, exchange, run = request.body, request.exchange, request.run
         destination = request.destination
         defaults = self._defaults(request.row.path, destination.upstream.name)
-        job = await run(partial(decode, body, defaults, self._log_node))
+        job = await run(partial(decode, body, defaults, self._state))
         chat, facts = await self._grounding.ground(job, body, exchange.request_id, run)
         reply = job.reply(facts)
         is_chat = request.row.purpose is Purpose.CHAT

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakSet
 
+from byok.augment.editor_context import ShownContext
 from byok.augment.reply_job import Defaults
 from byok.chat import Sampling
 from byok.config import Settings, UpstreamSettings, check_models, check_settings
@@ -63,6 +64,7 @@ class Services:
     official: OfficialService
     context: CodeContext
     provider_data: ProviderDataStore
+    shown: ShownContext
     factory: "_ServicesFactory"
 
     async def renew(self, settings: Settings) -> "Services":
@@ -123,6 +125,7 @@ class _ServicesFactory:
         self._pool = UpstreamPool(
             self._transports, ladder, redactor, self._provider_data
         )
+        self._shown = ShownContext()
         self._selection: UpstreamSelection | None = None  # the last one
         self._catalogs: WeakSet[Catalog] = WeakSet()
 
@@ -148,7 +151,7 @@ class _ServicesFactory:
         return Services(
             settings, self._paths, selection, self._redactor, self._ladder,
             upstreams, catalog, router, keys, official, context,
-            self._provider_data, self,
+            self._provider_data, self._shown, self,
         )  # fmt: skip
 
     async def _select(self, settings: Settings) -> UpstreamSelection:

@@ -10,14 +10,14 @@ from byok.augment.reply_job import ReplyFacts
 from byok.code_query import FileChunk
 from byok.errors import UpstreamGarbled
 from byok.events import TextDelta
-from tests.fakes.jobs import PLAIN, events, ignore, streamed, whole
+from tests.fakes.jobs import PLAIN, STATE, events, streamed, whole
 
 BODY = {"message": "x"}
 FACTS = ReplyFacts("r", ("b",), False)
 
 
 def test_chat_stream_first_line_has_the_facts() -> None:
-    reply = chat_lines(BODY, PLAIN, ignore).reply(FACTS)
+    reply = chat_lines(BODY, PLAIN, STATE).reply(FACTS)
     assert reply.first == {
         **chunk(),
         "unknown_blob_names": ["b"],
@@ -34,7 +34,7 @@ def test_chat_object_is_the_chunks_joined() -> None:
 
 
 def test_chat_object_of_a_broken_answer_keeps_its_text() -> None:
-    reply = chat_object(BODY, PLAIN, ignore).reply(FACTS)
+    reply = chat_object(BODY, PLAIN, STATE).reply(FACTS)
     with pytest.raises(UpstreamGarbled):
         reply.fail_whole(UpstreamGarbled("broke"))
     reply.feed(TextDelta("One"))
@@ -47,7 +47,7 @@ def test_chat_object_of_a_broken_answer_keeps_its_text() -> None:
 def test_chat_stream_first_line_names_the_places_of_retrieved_code() -> None:
     facts = ReplyFacts("r", chunks=(FileChunk("b", 1, 5),))
     chunks = [{"char_start": 1, "char_end": 5, "blob_name": "b"}]
-    reply = chat_lines(BODY, PLAIN, ignore).reply(facts)
+    reply = chat_lines(BODY, PLAIN, STATE).reply(facts)
     assert reply.first == {**chunk(), "workspace_file_chunks": chunks}
     found = whole(chat_object, BODY, events("One."), facts)
     assert found["workspace_file_chunks"] == chunks
@@ -56,5 +56,5 @@ def test_chat_stream_first_line_names_the_places_of_retrieved_code() -> None:
 @pytest.mark.parametrize("decode", [chat_lines, chat_object])
 def test_a_chat_says_which_code_it_is_about(decode: Any) -> None:
     body = {"message": "Where?", "user_guided_blobs": ["b"]}
-    assert decode(body, PLAIN, ignore).wanted.question == "Where?"
-    assert decode(BODY, PLAIN, ignore).wanted is None
+    assert decode(body, PLAIN, STATE).wanted.question == "Where?"
+    assert decode(BODY, PLAIN, STATE).wanted is None

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from byok.augment.chat_reply import ChatReply, collect
 from byok.augment.chat_request import decode_chat, model_id
-from byok.augment.reply_job import Defaults
+from byok.augment.reply_job import DecodeState, Defaults
 from byok.chat import (
     ChatRequest,
     ImagePart,
@@ -131,7 +131,7 @@ def test_unknown_node_type_is_reported_and_ignored() -> None:
     nodes = [{"id": n, "type": n} for n in range(1000)]
     past = {"request_nodes": [{"type": 5555}]}
     body = {"message": "Hi?", "nodes": nodes, "chat_history": [past]}
-    assert "Hi?" in user_text(decode_chat(body, Defaults(), told.append))
+    assert "Hi?" in user_text(decode_chat(body, Defaults(), DecodeState(told.append)))
     assert told == [5555, *range(11, 1000)]
 
 

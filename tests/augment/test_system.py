@@ -39,8 +39,6 @@ def test_system_prompt_parts_come_in_their_order() -> None:
         "# units.md\nCents.",
         "No docs.",
         "# sql\nUse joins.",
-        "# Memories\nTests run with pytest.",
-        "The user has this file open: a.py (python)",
         AGENT_LINE,
         "Sign nothing.",
         "Added.",
@@ -68,8 +66,8 @@ def test_system_prompt_parts_come_in_their_order() -> None:
                      "Ground.", id="replacements"),
         pytest.param({"system_prompt_replacements": [{"new": "x"}, "x", None, {}]},
                      "Base.", id="replacements of nothing"),
-        pytest.param({"path": "a.py"}, "Base.\n\nThe user has this file open: a.py",
-                     id="a path alone"),
+        pytest.param({"path": "a.py", "agent_memories": "x"}, "Base.",
+                     id="what changes stands further down"),
     ],
 )  # fmt: skip
 def test_system_prompt_parts_may_be_left_out(body: dict[str, Any], said: str) -> None:
@@ -79,22 +77,6 @@ def test_system_prompt_parts_may_be_left_out(body: dict[str, Any], said: str) ->
 @pytest.mark.parametrize("persona", [1, 2, 3, "2"])
 def test_system_prompt_has_a_sentence_for_each_persona(persona: Any) -> None:
     assert system_text({"persona_type": persona}, base="").startswith("You are ")
-
-
-@pytest.mark.parametrize(
-    "info",
-    [
-        {"agent_memories": "Remember me."},
-        {"memories": "Remember me."},
-        {"text": "Remember me."},
-        {"content": "Remember me."},
-        {"items": ["Remember me."]},
-        {"items": [{"text": "Remember me."}, 5, None]},
-    ],
-)
-def test_system_prompt_reads_the_newer_field_of_memories(info: dict[str, Any]) -> None:
-    said = system_text({"memories_info": info}, base="")
-    assert said.strip() == "# Memories\nRemember me."
 
 
 def test_system_prompt_of_a_silent_job_has_no_persona_and_no_agent() -> None:

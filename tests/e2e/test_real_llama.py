@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from byok.augment.prompts import commit_message
-from byok.augment.reply_job import Defaults
+from byok.augment.reply_job import DecodeState, Defaults
 from byok.chat import TextPart
 from byok.config import load_settings
 from byok.platform.paths import find_paths
@@ -221,7 +221,7 @@ async def test_real_llama_writes_a_conversation_title(editor: Editor) -> None:
 
 async def test_real_llama_writes_a_commit_message(editor: Editor, llama: str) -> None:
     body = {"diff": "diff --git a/notes b/notes\n+please do #A"}
-    asked = commit_message.decode(body, Defaults(), lambda kind: None).chat
+    asked = commit_message.decode(body, Defaults(), DecodeState()).chat
     messages = [
         {"role": m.role, "content": p.text}
         for m in asked.messages

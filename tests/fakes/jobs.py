@@ -4,17 +4,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from byok.augment.reply_job import Decode, Defaults, LineReply, ObjectReply, ReplyFacts
+from byok.augment.reply_job import (
+    Decode,
+    DecodeState,
+    Defaults,
+    LineReply,
+    ObjectReply,
+    ReplyFacts,
+)
 from byok.chat import ChatRequest, Json, Role, TextPart
 from byok.errors import ByokError
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta
 
 FACTS = ReplyFacts("r-1")
 PLAIN = Defaults()
-
-
-def ignore(kind: int) -> None:
-    """Take no note of an unknown node."""
+STATE = DecodeState()
 
 
 def texts(chat: ChatRequest, role: Role = Role.USER) -> str:
@@ -52,7 +56,7 @@ def streamed(
     facts: ReplyFacts = FACTS,
 ) -> Ran:
     """Feed an answer to the reply of a streamed endpoint."""
-    reply = decode(body, PLAIN, ignore).reply(facts)
+    reply = decode(body, PLAIN, STATE).reply(facts)
     lines = [line for event in answer for line in reply.feed(event)]
     try:
         return Ran([*lines, *reply.flush()])
@@ -67,7 +71,7 @@ def whole(
     facts: ReplyFacts = FACTS,
 ) -> Any:
     """Feed an answer to the reply of a whole one; raises what it raises."""
-    reply = decode(body, PLAIN, ignore).reply(facts)
+    reply = decode(body, PLAIN, STATE).reply(facts)
     for event in answer:
         assert not list(reply.feed(event))
     try:
@@ -80,7 +84,7 @@ def whole(
 def never_fails(decode: Callable[..., Any], body: Json) -> None:
     """Read an odd body: an error is one of the body, and not lasting as a 5xx."""
     try:
-        job = decode(body, PLAIN, ignore)
+        job = decode(body, PLAIN, STATE)
     except ByokError as error:
         assert error.status == 422
     else:

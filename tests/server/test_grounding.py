@@ -20,7 +20,7 @@ from byok.errors import NotReady
 from byok.index.options import IndexOptions
 from byok.retrieval.code_context import CodeContext
 from byok.server.grounding import Grounding
-from tests.fakes.jobs import PLAIN, ignore
+from tests.fakes.jobs import PLAIN, STATE
 
 BODY = {"message": "Where?", "blobs": {"added_blobs": ["a" * 64]}}
 CHUNK = FileChunk("a" * 64, 0, 9)
@@ -54,7 +54,7 @@ async def run(work: Any) -> Any:
 async def grounded(
     context: Context, body: Any = BODY, *, keeps_uploads: bool = True, **settings: Any
 ) -> tuple[ChatRequest, ReplyFacts]:
-    job: ReplyJob[ChatLines] = chat_lines(body, PLAIN, ignore)
+    job: ReplyJob[ChatLines] = chat_lines(body, PLAIN, STATE)
     grounding = Grounding(
         context, ChatSettings(**settings), keeps_uploads=keeps_uploads
     )

@@ -9,7 +9,7 @@ from byok.augment.chat_request import decode_chat
 from byok.augment.conversation import place_of
 from byok.augment.grounding import code_question, with_passages
 from byok.augment.prompts import completion
-from byok.augment.reply_job import Defaults
+from byok.augment.reply_job import DecodeState, Defaults
 from byok.chat import ChatRequest, Role, Sampling
 from byok.dialects.base import Target as ModelTarget
 from byok.dialects.openai_chat.dialect import OpenAIChat
@@ -98,7 +98,7 @@ def check_body(
         assert 400 <= error.status < 500
         return
     place_of(body)
-    completion.decode(body, Defaults(), _ignored)
+    completion.decode(body, Defaults(), DecodeState())
     for defaults in settings:
         chat = decode_chat(body, defaults)
         code_question(body, chat)
@@ -127,10 +127,6 @@ def _fitting(chat: ChatRequest) -> ChatRequest:
         return chat
     further = Compaction(0, ()).further(made, "Summary.")
     return replace(chat, messages=(*system, *further.apply(body)))
-
-
-def _ignored(kind: int) -> None:
-    """An unknown kind of node is of no interest."""
 
 
 def check_time(data: bytes) -> None:

@@ -1,6 +1,5 @@
 """/chat-input-completion: complete the sentence that the user types into a chat."""
 
-from collections.abc import Callable
 from functools import partial
 
 from byok.augment.completion.cursor import Cursor
@@ -15,7 +14,7 @@ from byok.augment.prompts.completion import (
     with_client_limit,
 )
 from byok.augment.prompts.prompt_parts import NOTHING, conversation, question
-from byok.augment.reply_job import Defaults, ReplyFacts, ReplyJob
+from byok.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
 from byok.chat import Json
 from byok.stage import chain
 
@@ -28,10 +27,10 @@ Reply with these words alone, or with nothing if the sentence is complete."""
 
 
 def decode(
-    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+    body: Json, defaults: Defaults, state: DecodeState
 ) -> ReplyJob[CompletionObject]:
     """Read the text around the cursor, and the conversation so far."""
-    del on_node
+    del state
     cursor = cursor_of(body)
     reply = partial(_reply, cursor)
     if not is_wanted(body, cursor):

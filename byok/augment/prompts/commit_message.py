@@ -1,7 +1,6 @@
 """/generate-commit-message-stream: a commit message for a diff."""
 
 import re
-from collections.abc import Callable
 from functools import partial
 
 from byok.augment.body import integer, mapping, strings, text
@@ -9,7 +8,7 @@ from byok.augment.endings import Trimmed
 from byok.augment.fences import Unfenced
 from byok.augment.leads import Unannounced, Unquoted
 from byok.augment.prompts.prompt_parts import NOTHING, code, question
-from byok.augment.reply_job import Defaults, ReplyFacts, ReplyJob
+from byok.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
 from byok.augment.text_reply import TextLines
 from byok.chat import Json
 from byok.stage import chain
@@ -28,11 +27,9 @@ Say only what the diff shows. Follow the style of the sample messages if there a
 Reply with the commit message alone: no quotes, no code fence, no remarks."""
 
 
-def decode(
-    body: Json, defaults: Defaults, on_node: Callable[[int], None]
-) -> ReplyJob[TextLines]:
+def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[TextLines]:
     """Read the diff and sample messages; without a diff there is nothing to ask."""
-    del on_node
+    del state
     diff = text(body, "diff")
     if not diff.strip():
         return ReplyJob(NOTHING, partial(_reply, False))

@@ -1,6 +1,5 @@
 """/completion: predict what the user types next."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +12,7 @@ from byok.augment.leads import Unannounced
 from byok.augment.models import PREFIX_CHARS, SUFFIX_CHARS
 from byok.augment.prompts.editing import path_line, without_fence
 from byok.augment.prompts.prompt_parts import NOTHING, code, question
-from byok.augment.reply_job import Defaults, ReplyFacts, ReplyJob
+from byok.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
 from byok.chat import FimRequest, Json
 from byok.stage import chain
 
@@ -27,10 +26,10 @@ nothing if nothing is missing."""
 
 
 def decode(
-    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+    body: Json, defaults: Defaults, state: DecodeState
 ) -> ReplyJob[CompletionObject]:
     """Read the text around the cursor; the offsets in the body add nothing to it."""
-    del on_node
+    del state
     cursor = cursor_of(body)
     reply = partial(_reply, body, cursor)
     if not is_wanted(body, cursor):

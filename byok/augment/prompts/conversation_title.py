@@ -4,7 +4,7 @@ Some clients read a stream, others an object: `text` and `title` are the same.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from byok.augment.body import first_text
 from byok.augment.endings import Trimmed
 from byok.augment.nodes import read_turn
 from byok.augment.prompts.prompt_parts import NOTHING, conversation, question
-from byok.augment.reply_job import Defaults, ReplyFacts, ReplyJob
+from byok.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
 from byok.augment.text_reply import WholeText, empty_answer_error
 from byok.chat import Json
 from byok.errors import ByokError
@@ -29,12 +29,12 @@ conversation is about: no quotes, no period at the end, nothing else."""
 
 
 def decode(
-    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+    body: Json, defaults: Defaults, state: DecodeState
 ) -> ReplyJob["TitleObject"]:
     """Read the conversation; an empty one gets no title."""
     turn = read_turn(body, first_text(body, "message", "prompt"))
     for kind in turn.unknown_types:
-        on_node(kind)
+        state.note_unknown(kind)
     newest = f"User: {turn.words[:4000]}" if turn.words else ""
     blocks = [block for block in (conversation(body), newest) if block]
     if not blocks:

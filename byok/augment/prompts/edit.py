@@ -1,6 +1,5 @@
 """/edit: rewrite the selection as the user asks."""
 
-from collections.abc import Callable
 from functools import partial
 
 from byok.augment.body import text
@@ -13,7 +12,7 @@ from byok.augment.prompts.editing import (
     wish,
 )
 from byok.augment.prompts.prompt_parts import code, conversation, question
-from byok.augment.reply_job import Defaults, ReplyJob
+from byok.augment.reply_job import DecodeState, Defaults, ReplyJob
 from byok.augment.text_reply import WholeObject
 from byok.chat import ChatRequest, Json
 from byok.stage import Stage
@@ -24,11 +23,9 @@ where nothing is selected, write what is to be inserted there.
 {RAW}"""
 
 
-def decode(
-    body: Json, defaults: Defaults, on_node: Callable[[int], None]
-) -> ReplyJob[WholeObject]:
+def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[WholeObject]:
     """Read the selection and the instruction."""
-    del on_node
+    del state
     beside = text(body, "prefix"), text(body, "suffix")
     whole = cleaning_whole(body, selected_text(body), *beside)
     return ReplyJob(build_question(body, defaults), partial(WholeObject, whole))

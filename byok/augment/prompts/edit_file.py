@@ -1,13 +1,13 @@
 """/agents/edit-file: change a file as an agent describes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 from byok.augment.body import first_text, text
 from byok.augment.prompts.editing import RAW, cleaning_whole, file_of, path_line
 from byok.augment.prompts.prompt_parts import NOTHING, code, question
-from byok.augment.reply_job import Defaults, ReplyFacts, ReplyJob
+from byok.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
 from byok.augment.text_reply import WholeText
 from byok.chat import Json
 from byok.errors import ByokError
@@ -50,11 +50,9 @@ class EditedFile(WholeText):
         }
 
 
-def decode(
-    body: Json, defaults: Defaults, on_node: Callable[[int], None]
-) -> ReplyJob[EditedFile]:
+def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[EditedFile]:
     """Read the file and the change."""
-    del on_node
+    del state
     contents = file_of(body, "file_contents")
     summary = text(body, "edit_summary").strip()
     details = first_text(body, "detailed_edit_description", "instruction").strip()

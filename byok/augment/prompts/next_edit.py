@@ -1,7 +1,6 @@
 """/next-edit-stream: suggest what the user may change next."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -12,7 +11,7 @@ from byok.augment.fences import Unfenced
 from byok.augment.positions import lines
 from byok.augment.prompts.editing import RAW, around, cleaning, selected_text
 from byok.augment.prompts.prompt_parts import NOTHING, as_json, code, question
-from byok.augment.reply_job import Defaults, ReplyFacts, ReplyJob
+from byok.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
 from byok.augment.text_reply import WholeText
 from byok.chat import Json
 from byok.errors import ByokError
@@ -110,10 +109,10 @@ class _Plain:
 
 
 def decode(
-    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+    body: Json, defaults: Defaults, state: DecodeState
 ) -> ReplyJob[NextEditLines]:
     """Read the code around the cursor and the recent edits."""
-    del on_node
+    del state
     spot = spot_of(body)
     reply = partial(NextEditLines, body, spot)
     if not (spot.before + spot.old + spot.after).strip():

@@ -5,7 +5,7 @@ lines are counted as the client counts them.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from byok.augment.blocks import edit_events
 from byok.augment.body import flag, integer, mapping, objects, text, value
 from byok.augment.endings import Trimmed
 from byok.augment.prompts.prompt_parts import NOTHING, as_json, question
-from byok.augment.reply_job import Defaults, ReplyFacts, ReplyJob
+from byok.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
 from byok.augment.text_reply import WholeText
 from byok.chat import Json
 from byok.errors import ByokError
@@ -75,11 +75,9 @@ class Candidates(WholeText):
         }
 
 
-def decode(
-    body: Json, defaults: Defaults, on_node: Callable[[int], None]
-) -> ReplyJob[Candidates]:
+def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[Candidates]:
     """Read the places and the recent edits."""
-    del on_node
+    del state
     places = places_of(body)
     most = integer(body, "num_results", MAX_RESULTS)
     most = min(most, MAX_RESULTS) if most > 0 else MAX_RESULTS

@@ -1,6 +1,5 @@
 """/prompt-enhancer: improve the wording of the user's prompt."""
 
-from collections.abc import Callable
 from functools import partial
 
 from byok.augment.body import first_text
@@ -8,7 +7,7 @@ from byok.augment.endings import Trimmed
 from byok.augment.fences import MARKDOWN, Unfenced
 from byok.augment.nodes import read_turn
 from byok.augment.prompts.prompt_parts import NOTHING, conversation, question
-from byok.augment.reply_job import Defaults, ReplyFacts, ReplyJob
+from byok.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
 from byok.augment.text_reply import TextLines
 from byok.chat import Json
 from byok.stage import chain
@@ -20,13 +19,11 @@ Write in the user's language and from the user's point of view. Do not answer it
 Reply with the new prompt alone: no introduction, no quotes, no code fence around it."""
 
 
-def decode(
-    body: Json, defaults: Defaults, on_node: Callable[[int], None]
-) -> ReplyJob[TextLines]:
+def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[TextLines]:
     """Read the prompt and the conversation so far."""
     turn = read_turn(body, first_text(body, "message", "prompt", "instruction"))
     for kind in turn.unknown_types:
-        on_node(kind)
+        state.note_unknown(kind)
     words = turn.words
     if not words:
         return ReplyJob(NOTHING, partial(_reply, ""))

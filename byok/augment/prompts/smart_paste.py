@@ -1,6 +1,5 @@
 """/smart-paste-stream: insert a code block of a chat into a file."""
 
-from collections.abc import Callable
 from functools import partial
 
 from byok.augment import positions
@@ -18,7 +17,7 @@ from byok.augment.prompts.editing import (
 )
 from byok.augment.prompts.prompt_parts import code, conversation, question
 from byok.augment.replacement import ReplacementLines
-from byok.augment.reply_job import Defaults, ReplyJob
+from byok.augment.reply_job import DecodeState, Defaults, ReplyJob
 from byok.chat import Json
 
 _FILE = f"""You work code from a chat into a file. You are shown both. Write \
@@ -30,10 +29,10 @@ shown both. Write what is to stand in place of the selection, as a whole.
 
 
 def decode(
-    body: Json, defaults: Defaults, on_node: Callable[[int], None]
+    body: Json, defaults: Defaults, state: DecodeState
 ) -> ReplyJob[ReplacementLines]:
     """Read the code block and its target: the selection, or else the file."""
-    del on_node
+    del state
     block = first_text(body, "code_block", "clipboard_text")
     if not block.strip():
         raise missing("code_block", "the code to work into the file")

@@ -7,14 +7,14 @@ import pytest
 from byok.augment.prompts.chat_input import decode
 from byok.chat import Role
 from tests.fakes.bodies import exchange
-from tests.fakes.jobs import PLAIN, events, ignore, never_fails, texts, whole
+from tests.fakes.jobs import PLAIN, STATE, events, never_fails, texts, whole
 
 BODY: dict[str, Any] = {"prompt": "Why is the fer", "suffix": " today?"}
 
 
 def test_chat_input_is_completed_by_chat_and_never_by_fim() -> None:
     body = {**BODY, "chat_history": [exchange("Is it late?", "Yes.")]}
-    chat = decode(body, PLAIN, ignore).chat
+    chat = decode(body, PLAIN, STATE).chat
     assert chat.fim is None
     assert "Why is the fer[[CURSOR]] today?" in texts(chat)
     assert "Assistant: Yes." in texts(chat)
@@ -39,7 +39,7 @@ def test_chat_input_completion_ends_the_sentence(
 
 
 def test_chat_input_that_is_empty_is_not_completed() -> None:
-    assert decode({"prompt": ""}, PLAIN, ignore).chat.messages == ()
+    assert decode({"prompt": ""}, PLAIN, STATE).chat.messages == ()
 
 
 @pytest.mark.parametrize("odd", [None, 7, [], ["x"], {"x": 1}, "\ud800"])

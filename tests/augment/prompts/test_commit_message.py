@@ -15,13 +15,13 @@ from byok.augment.prompts.commit_message import (
 )
 from byok.chat import Role
 from byok.events import FinishReason
-from tests.fakes.jobs import PLAIN, events, ignore, streamed, texts
+from tests.fakes.jobs import PLAIN, STATE, events, streamed, texts
 
 DIFF = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
 
 
 def asked(**body: Any) -> str:
-    return texts(decode(body, PLAIN, ignore).chat)
+    return texts(decode(body, PLAIN, STATE).chat)
 
 
 def test_commit_message_prompt_has_the_diff_the_counts_and_the_samples() -> None:
@@ -38,7 +38,7 @@ def test_commit_message_prompt_has_the_diff_the_counts_and_the_samples() -> None
 
 @pytest.mark.parametrize("diff", ["", " \n", None, [], {}])
 def test_commit_message_without_a_diff_asks_nobody(diff: Any) -> None:
-    job = decode({"diff": diff}, PLAIN, ignore)
+    job = decode({"diff": diff}, PLAIN, STATE)
     assert job.chat.messages == ()
     ran = streamed(decode, {"diff": ""}, [])
     assert (ran.text, ran.error) == ("", None)
@@ -65,7 +65,7 @@ def test_commit_message_that_is_empty_is_an_error() -> None:
 
 
 def test_commit_message_prompt_is_brief_with_a_low_temperature() -> None:
-    chat = decode({"diff": DIFF}, PLAIN, ignore).chat
+    chat = decode({"diff": DIFF}, PLAIN, STATE).chat
     assert "commit message alone" in texts(chat, Role.SYSTEM)
     assert chat.sampling.temperature == 0.2
     assert chat.tools == ()

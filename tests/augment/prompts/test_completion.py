@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from byok.augment.prompts.completion import decode, unused_mark
 from byok.augment.reply_job import Defaults, ReplyFacts
 from byok.chat import FimRequest, Role, Sampling
-from tests.fakes.jobs import PLAIN, events, ignore, never_fails, texts, whole
+from tests.fakes.jobs import PLAIN, STATE, events, never_fails, texts, whole
 from tests.fakes.linear import check_linear
 
 BODY: dict[str, Any] = {
@@ -21,7 +21,7 @@ BODY: dict[str, Any] = {
 
 
 def fill_of(**body: Any) -> FimRequest:
-    fill = decode({**BODY, **body}, PLAIN, ignore).chat.fim
+    fill = decode({**BODY, **body}, PLAIN, STATE).chat.fim
     assert fill is not None
     return fill
 
@@ -33,7 +33,7 @@ def test_completion_prompt_for_fim_has_prefix_and_suffix() -> None:
 
 
 def test_completion_prompt_for_chat_marks_the_cursor() -> None:
-    chat = decode(BODY, PLAIN, ignore).chat
+    chat = decode(BODY, PLAIN, STATE).chat
     shown = texts(chat)
     assert "ferry/fares.py" in shown
     assert "def fare([[CURSOR]]):\n" in shown
@@ -45,7 +45,7 @@ def test_completion_prompt_has_recent_edits() -> None:
     edit = {"after_line_start": 3, "before_text": "fee", "after_text": "fare"}
     shown = texts(
         decode(
-            {**BODY, "edit_events": [{"path": "a.py", "edits": [edit]}]}, PLAIN, ignore
+            {**BODY, "edit_events": [{"path": "a.py", "edits": [edit]}]}, PLAIN, STATE
         ).chat
     )
     assert "'fee' → 'fare'" in shown
@@ -86,7 +86,7 @@ def test_completion_of_nothing_asks_no_model(
     body: dict[str, Any],
 ) -> None:
     asked = {**BODY, **body}
-    assert decode(asked, PLAIN, ignore).chat.messages == ()
+    assert decode(asked, PLAIN, STATE).chat.messages == ()
     assert whole(decode, asked, [])["completion_items"] == []
 
 
@@ -96,7 +96,7 @@ def test_completion_of_nothing_asks_no_model(
 )
 def test_completion_length_may_be_lowered_by_the_client(asked: Any, most: int) -> None:
     defaults = Defaults(sampling=Sampling(max_tokens=256))
-    chat = decode({**BODY, "max_tokens": asked}, defaults, ignore).chat
+    chat = decode({**BODY, "max_tokens": asked}, defaults, STATE).chat
     assert chat.sampling.max_tokens == most
 
 
@@ -127,7 +127,7 @@ def test_completion_mark_is_found_in_linear_time() -> None:
 
 
 def test_completion_path_is_truncated() -> None:
-    reply = decode({**BODY, "path": "x" * 1_000_000 + "/a.py"}, PLAIN, ignore).reply
+    reply = decode({**BODY, "path": "x" * 1_000_000 + "/a.py"}, PLAIN, STATE).reply
     path = reply(ReplyFacts("r")).cursor.path
     assert path.endswith("/a.py")
     assert len(path) < 10_000

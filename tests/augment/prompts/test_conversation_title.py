@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from byok.augment.prompts.conversation_title import MAX_CHARS, decode, tidy
 from byok.errors import UpstreamGarbled
 from tests.fakes.bodies import exchange
-from tests.fakes.jobs import PLAIN, events, ignore, texts, whole
+from tests.fakes.jobs import PLAIN, STATE, events, texts, whole
 
 BODY = {"chat_history": [exchange("Why is the ferry late?", "Fog.")]}
 
@@ -48,13 +48,13 @@ def test_conversation_title_stands_in_both_fields() -> None:
 
 
 def test_the_conversation_is_shown() -> None:
-    shown = texts(decode(BODY, PLAIN, ignore).chat)
+    shown = texts(decode(BODY, PLAIN, STATE).chat)
     assert "Why is the ferry late?" in shown
     assert "Fog." in shown
 
 
 def test_conversation_title_of_an_empty_conversation_asks_nobody() -> None:
-    assert decode({}, PLAIN, ignore).chat.messages == ()
+    assert decode({}, PLAIN, STATE).chat.messages == ()
     assert whole(decode, {}, []) == {"text": "", "title": ""}
 
 

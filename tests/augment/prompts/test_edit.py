@@ -8,7 +8,7 @@ from byok.augment.prompts.edit import decode
 from byok.augment.reply_job import ReplyFacts
 from byok.errors import BadRequest, UpstreamGarbled
 from byok.events import FinishReason
-from tests.fakes.jobs import PLAIN, events, ignore, texts, whole
+from tests.fakes.jobs import PLAIN, STATE, events, texts, whole
 
 BODY: dict[str, Any] = {
     "instruction": "raise an error",
@@ -26,7 +26,7 @@ def edited(answer: str, **body: Any) -> str:
 
 
 def test_edit_prompt_has_the_selection_its_surroundings_and_the_instruction() -> None:
-    shown = texts(decode(BODY, PLAIN, ignore).chat)
+    shown = texts(decode(BODY, PLAIN, STATE).chat)
     places = [
         shown.index(part)
         for part in ("a.py", "def f()", "return 1", "x = 2", "raise an error")
@@ -37,7 +37,7 @@ def test_edit_prompt_has_the_selection_its_surroundings_and_the_instruction() ->
 @pytest.mark.parametrize("name", ["instruction", "edit_instruction", "message"])
 def test_edit_instruction_has_several_field_names(name: str) -> None:
     body = {name: "raise", "selectedCode": "y"}
-    shown = texts(decode(body, PLAIN, ignore).chat)
+    shown = texts(decode(body, PLAIN, STATE).chat)
     assert "raise" in shown
     assert "y" in shown
 
@@ -81,13 +81,13 @@ def test_edit_that_is_incomplete_is_an_error(answer: str, finish: FinishReason) 
 @pytest.mark.parametrize("wish", [None, "", " ", [], {}, True])
 def test_edit_without_an_instruction_asks_nobody(wish: Any) -> None:
     with pytest.raises(BadRequest) as caught:
-        decode({**BODY, "instruction": wish}, PLAIN, ignore)
+        decode({**BODY, "instruction": wish}, PLAIN, STATE)
     assert (caught.value.status, caught.value.code) == (422, "bad_field")
 
 
 def test_edit_of_an_empty_selection_inserts() -> None:
     assert edited("y\n", selected_text="", selected_code="not this") == "y\n"
-    shown = texts(decode({**BODY, "selected_text": ""}, PLAIN, ignore).chat)
+    shown = texts(decode({**BODY, "selected_text": ""}, PLAIN, STATE).chat)
     assert "[the selection: empty]" in shown
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from byok.augment.prompts.edit_file import decode
 from byok.events import FinishReason
-from tests.fakes.jobs import PLAIN, events, ignore, texts, whole
+from tests.fakes.jobs import PLAIN, STATE, events, texts, whole
 
 BODY: dict[str, Any] = {
     "file_path": "a.py",
@@ -22,7 +22,7 @@ def test_the_new_contents_have_the_files_line_ends() -> None:
 
 
 def test_the_model_sees_the_file_and_the_change() -> None:
-    shown = texts(decode(BODY, PLAIN, ignore).chat)
+    shown = texts(decode(BODY, PLAIN, STATE).chat)
     for part in ("a.py", "x = 1", "rename", "x becomes y"):
         assert part in shown
 
@@ -62,7 +62,7 @@ def test_edit_file_without_its_fields_asks_nobody(
     fields: dict[str, Any], contents: str
 ) -> None:
     body = {**BODY, **fields}
-    assert decode(body, PLAIN, ignore).chat.messages == ()
+    assert decode(body, PLAIN, STATE).chat.messages == ()
     found = whole(decode, body, [])
     assert (found["modified_file_contents"], found["is_error"]) == (contents, True)
     assert "is missing" in found["error_message"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from byok.augment.prompts.next_edit import decode, difference, spot_of
 from byok.events import FinishReason
-from tests.fakes.jobs import PLAIN, events, ignore, streamed, texts
+from tests.fakes.jobs import PLAIN, STATE, events, streamed, texts
 
 PREFIX, OLD, SUFFIX = 'G = "🚢 ahoy"\n\n\n', "def f(k):\n", "    return k\n"
 BODY: dict[str, Any] = {
@@ -102,13 +102,13 @@ def test_next_edit_at_a_cursor_takes_the_lines_around_it() -> None:
 
 
 def test_next_edit_prompt_has_what_the_client_sent() -> None:
-    shown = texts(decode(BODY, PLAIN, ignore).chat)
+    shown = texts(decode(BODY, PLAIN, STATE).chat)
     for part in ("ahoy", "def f(k)", "return k", "no annotation", '"odd"'):
         assert part in shown
 
 
 def test_next_edit_without_code_asks_nobody() -> None:
-    assert decode({}, PLAIN, ignore).chat.messages == ()
+    assert decode({}, PLAIN, STATE).chat.messages == ()
     assert streamed(decode, {}, []).lines == []
 
 

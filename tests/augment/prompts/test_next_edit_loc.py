@@ -6,7 +6,7 @@ import pytest
 
 from byok.augment.prompts.next_edit_loc import decode, places_of
 from byok.errors import UpstreamGarbled
-from tests.fakes.jobs import FACTS, PLAIN, events, ignore, texts, whole
+from tests.fakes.jobs import FACTS, PLAIN, STATE, events, texts, whole
 
 BODY: dict[str, Any] = {
     "path": "a.py",
@@ -54,7 +54,7 @@ def test_next_edit_locations_of_a_single_file_stay_in_it() -> None:
 
 
 def test_next_edit_locations_prompt_numbers_the_candidates() -> None:
-    shown = texts(decode(BODY, PLAIN, ignore).chat)
+    shown = texts(decode(BODY, PLAIN, STATE).chat)
     assert "1. a.py:3 m" in shown
     assert "annotate" in shown
 
@@ -70,5 +70,5 @@ def test_next_edit_locations_without_candidates_ask_nobody(
 
 
 def test_next_edit_locations_of_a_failure_are_empty() -> None:
-    reply = decode(BODY, PLAIN, ignore).reply(FACTS)
+    reply = decode(BODY, PLAIN, STATE).reply(FACTS)
     assert reply.fail_whole(UpstreamGarbled("x")) == EMPTY

@@ -3,10 +3,11 @@
 from typing import Any
 
 from byok.augment.prompts.prompt_enhancer import decode
+from byok.augment.reply_job import DecodeState
 from byok.chat import Role
 from byok.events import FinishReason
 from tests.fakes.bodies import exchange, text_node
-from tests.fakes.jobs import PLAIN, events, ignore, streamed, texts
+from tests.fakes.jobs import PLAIN, STATE, events, streamed, texts
 
 BODY: dict[str, Any] = {
     "message": "make fares faster",
@@ -18,7 +19,7 @@ BODY: dict[str, Any] = {
 
 
 def test_the_prompt_is_shown_once_behind_what_was_said() -> None:
-    chat = decode(BODY, PLAIN, ignore).chat
+    chat = decode(BODY, PLAIN, STATE).chat
     shown = texts(chat)
     assert shown.count("make fares faster") == 1
     assert shown.index("what is slow?") < shown.index("The loop.")
@@ -28,7 +29,7 @@ def test_the_prompt_is_shown_once_behind_what_was_said() -> None:
 
 
 def test_a_prompt_in_nodes_alone_is_one() -> None:
-    chat = decode({"nodes": [text_node("faster")]}, PLAIN, ignore).chat
+    chat = decode({"nodes": [text_node("faster")]}, PLAIN, STATE).chat
     assert texts(chat).endswith("faster")
 
 
@@ -52,13 +53,17 @@ def test_an_answer_that_fails_leaves_the_users_prompt() -> None:
 
 
 def test_prompt_enhancer_with_nothing_to_rewrite_is_empty() -> None:
-    assert decode({"message": "..."}, PLAIN, ignore).chat.messages != ()
-    assert decode({}, PLAIN, ignore).chat.messages == ()
+    assert decode({"message": "..."}, PLAIN, STATE).chat.messages != ()
+    assert decode({}, PLAIN, STATE).chat.messages == ()
     ran = streamed(decode, {}, [])
     assert (ran.text, ran.error) == ("", None)
 
 
 def test_prompt_enhancer_reports_an_unknown_node() -> None:
     told: list[int] = []
-    decode({"message": "x", "nodes": [{"id": 1, "type": 77}]}, PLAIN, told.append)
+    decode(
+        {"message": "x", "nodes": [{"id": 1, "type": 77}]},
+        PLAIN,
+        DecodeState(told.append),
+    )
     assert told == [77]

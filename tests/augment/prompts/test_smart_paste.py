@@ -7,7 +7,7 @@ import pytest
 from byok.augment.positions import INSERTION
 from byok.augment.prompts.smart_paste import decode
 from byok.errors import BadRequest, UpstreamGarbled
-from tests.fakes.jobs import PLAIN, events, ignore, streamed, texts
+from tests.fakes.jobs import PLAIN, STATE, events, streamed, texts
 
 FILE = "a = 1\r\nb = 2\r\nc = 3\r\n"
 BODY: dict[str, Any] = {
@@ -61,11 +61,11 @@ def test_smart_paste_without_the_file_uses_the_text_around_the_cursor() -> None:
     assert place == (1, 2, "x\ny")
     body = {**BODY, "target_file_content": None, "prefix": "y", "prefix_begin": 9}
     with pytest.raises(BadRequest, match="target_file_content"):
-        decode(body, PLAIN, ignore)
+        decode(body, PLAIN, STATE)
 
 
 def test_smart_paste_prompt_has_the_file_and_the_block() -> None:
-    shown = texts(decode({**BODY, "instruction": "carefully"}, PLAIN, ignore).chat)
+    shown = texts(decode({**BODY, "instruction": "carefully"}, PLAIN, STATE).chat)
     for part in ("x.py", "a = 1", "b = 3", "carefully"):
         assert part in shown
 
@@ -73,7 +73,7 @@ def test_smart_paste_prompt_has_the_file_and_the_block() -> None:
 @pytest.mark.parametrize("block", [None, "", " \n", [], {}])
 def test_smart_paste_without_a_block_asks_nobody(block: Any) -> None:
     with pytest.raises(BadRequest, match="code_block"):
-        decode({**BODY, "code_block": block}, PLAIN, ignore)
+        decode({**BODY, "code_block": block}, PLAIN, STATE)
 
 
 def test_remarks_behind_the_code_are_not_pasted() -> None:
