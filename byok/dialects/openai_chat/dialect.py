@@ -21,6 +21,7 @@ from byok.dialects.openai_chat.models import read_models
 from byok.dialects.openai_chat.quirks import DEFAULT, Quirks, quirks_of
 from byok.dialects.openai_chat.remedies import REMEDIES, presumed_remedies
 from byok.dialects.openai_chat.request import encode_request
+from byok.dialects.openai_headers import openai_headers
 from byok.dialects.presets import DEFAULT_PATHS, OPENAI_CHAT
 from byok.dialects.rate_limits import read_retry_after
 from byok.dialects.remedies import Remedy, RemedyTable
@@ -72,11 +73,7 @@ class OpenAIChat(Dialect):
 
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers; the key is a bearer token or in the vendor's header."""
-        headers = {"Accept": "text/event-stream, application/json"}
-        name = self.quirks.auth_header
-        if key:
-            headers[name] = f"Bearer {key}" if name == "Authorization" else key
-        return headers
+        return openai_headers(key, self.quirks.auth_header)
 
     def refusal(self, response: ErrorResponse) -> UpstreamRefused:
         """Decode an error body, and the wait from the headers."""

@@ -5,6 +5,7 @@ from byok.dialects.openai_chat import changes
 from byok.dialects.openai_chat.quirks import Quirks
 from byok.dialects.parameter_rows import drop_row, rename_row
 from byok.dialects.remedies import Remedy, RemedyTable, switch_row
+from byok.dialects.switch_rows import CHAT_REFUSED
 
 # Parameters that may be dropped without changing the meaning of a request.
 _DROPPABLE = (
@@ -17,13 +18,6 @@ _DROPPABLE = (
 _CAPS = {
     "max_completion_tokens": "max_tokens",
     "max_tokens": "max_completion_tokens",
-}
-# In refusals of models that OpenAI, Azure and Copilot serve by another API only.
-_OTHER_APIS = {
-    "v1/responses": "openai_responses",
-    "responses api": "openai_responses",
-    "responses endpoint": "openai_responses",
-    "v1/messages": "anthropic",
 }
 
 
@@ -42,7 +36,7 @@ _SHAPE = BodyShape(
 
 # The first row that helps counts.
 REMEDIES: RemedyTable = {
-    "dialect": switch_row(_OTHER_APIS),
+    "dialect": switch_row(CHAT_REFUSED),
     **body_rows(_SHAPE),
     "cap": rename_row(_CAPS, unless=_DROPPABLE),
     "parameter": drop_row((*_DROPPABLE, *_CAPS)),

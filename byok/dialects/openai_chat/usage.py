@@ -40,7 +40,11 @@ def read_usage(usage: Any) -> Usage | None:
         max(_count(place.get(name)) for place in places for name in names)
         for names in (_READ, _WRITTEN)
     )
-    return Usage(prompt, completion, read, written)
+    detail = usage.get("completion_tokens_details") or usage.get(
+        "output_tokens_details"
+    )
+    reasoning = detail.get("reasoning_tokens") if isinstance(detail, dict) else 0
+    return Usage(prompt, completion, read, written, _count(reasoning))
 
 
 def usage_near_end(answer: bytes) -> Usage | None:

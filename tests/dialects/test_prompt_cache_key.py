@@ -1,0 +1,18 @@
+"""The key of a conversation for prompt caches."""
+
+from byok.chat import ChatRequest
+from byok.dialects.prompt_cache_key import prompt_cache_key
+
+
+def test_the_key_is_the_same_in_a_conversation_and_hides_its_id() -> None:
+    chat = ChatRequest((), conversation="c-1")
+    key = prompt_cache_key(chat)
+    assert key == prompt_cache_key(ChatRequest((), conversation="c-1", agent=True))
+    assert key != prompt_cache_key(ChatRequest((), conversation="c-2"))
+    assert len(key) <= 64
+    assert "c-1" not in key
+    assert prompt_cache_key(ChatRequest((), conversation="\ud800"))
+
+
+def test_without_a_conversation_there_is_no_key() -> None:
+    assert prompt_cache_key(ChatRequest(())) == ""
