@@ -14,6 +14,8 @@ from byok.events import (
     begins_answer,
     shows_answer,
 )
+from byok.record import current_record
+from byok.upstream.prompt_changes import PromptChanges
 from byok.upstream.reasons import waiting_notice
 from byok.upstream.remedies import RequestRemedies
 from byok.upstream.retry import RetryPolicy
@@ -35,12 +37,14 @@ class Attempts:
         chat: ChatRequest,
         remedies: RequestRemedies,
         retry: RetryPolicy,
+        prompts: PromptChanges,
         *,
         may_be_empty: bool = False,
     ) -> None:
         self._name = name
         self._chat = chat
         self._retry = retry
+        self._prompts = prompts
         self._may_be_empty = may_be_empty or not _is_question(chat)
         self._number = 1
         self._held: list[StreamEvent] = []
@@ -63,6 +67,7 @@ class Attempts:
         if is_blank and not self._may_be_empty:
             raise UpstreamEmpty("its answer was empty.", retryable=True)
         self.begun = True
+        self._note_prompt()
         self._chat, self.content = _FORGOTTEN, b""  # they may be large
         self.remedies.remember()
         return [*self.remedies.notices, *self.take_held()]
@@ -89,6 +94,12 @@ class Attempts:
             self._may_be_empty = True  # the second empty answer is passed on
             self._keep_usage(waiting_notice(self._name, error, seconds))
         return seconds
+
+    def _note_prompt(self) -> None:
+        """Note where the prompt differs from the last one of its conversation."""
+        if conversation := self._chat.conversation:
+            key = (conversation, self.sent.origin)
+            current_record().prompt_change = self._prompts.note(key, self.content)
 
     def _write(self) -> None:
         self.sent, self.content = self.remedies.write(self._chat)

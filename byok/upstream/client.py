@@ -36,6 +36,7 @@ from byok.upstream.http_body import (
 from byok.upstream.http_call import KeySource
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_facts import KnownModels
+from byok.upstream.prompt_changes import PromptChanges
 from byok.upstream.remedies import Remedies
 from byok.upstream.retry import RetryPolicy
 from byok.upstream.spec import Api, UpstreamSpec
@@ -74,6 +75,7 @@ class HttpUpstream:
         self._retry = retry or RetryPolicy()
         self._sleep = sleep
         self._remedies = Remedies(spec)
+        self._prompts = PromptChanges()
         self.known = KnownModels(self._sender, spec.api)
         self._fim = FimClient(spec.name, spec.fim, self._stream)
 
@@ -96,7 +98,12 @@ class HttpUpstream:
         """Send and stream one request; it is repeated only while nothing was shown."""
         remedies = self._remedies.begin(self.known.facts(model), fim)
         attempts = Attempts(
-            self.name, chat, remedies, self._retry, may_be_empty=fim is not None
+            self.name,
+            chat,
+            remedies,
+            self._retry,
+            self._prompts,
+            may_be_empty=fim is not None,
         )
         del chat  # it may be large
         while True:

@@ -18,7 +18,9 @@ from byok.events import (
     ThinkingDelta,
     Usage,
 )
+from byok.record import RequestRecord, begin_record
 from byok.upstream.attempts import Attempts
+from byok.upstream.prompt_changes import PromptChanges
 from byok.upstream.remedies import Remedies
 from byok.upstream.retry import RetryPolicy
 from byok.upstream.spec import Api, UpstreamSpec
@@ -28,11 +30,22 @@ ASKED = Message(Role.USER, (TextPart("Hi?"),))
 RESULT = Message(Role.TOOL, (ToolResult("c", "view", ""),))
 
 
-def attempts(*messages: Message, may_be_empty: bool = False) -> Attempts:
+def attempts(
+    *messages: Message,
+    may_be_empty: bool = False,
+    prompts: PromptChanges | None = None,
+) -> Attempts:
     spec = UpstreamSpec("groq", (Api(OpenAIChat(DEFAULT), "http://127.0.0.1:1/v1"),))
     remedies = Remedies(spec).begin(ModelFacts("m"))
-    chat = ChatRequest(messages or (ASKED,))
-    return Attempts("groq", chat, remedies, RetryPolicy(), may_be_empty=may_be_empty)
+    chat = ChatRequest(messages or (ASKED,), conversation="c")
+    return Attempts(
+        "groq",
+        chat,
+        remedies,
+        RetryPolicy(),
+        prompts or PromptChanges(),
+        may_be_empty=may_be_empty,
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,3 +106,15 @@ def test_what_was_held_back_is_kept_if_no_attempt_follows() -> None:
     one.take([Notice("n"), Usage(3)])
     assert one.recover(UpstreamRefused("No.", upstream_status=400)) is None
     assert one.take_held() == [Notice("n"), Usage(3)]
+
+
+async def test_the_record_tells_where_a_prompt_differs_from_the_last_one() -> None:
+    record, prompts = begin_record(RequestRecord()), PromptChanges()
+    said = Message(Role.ASSISTANT, (TextPart("Ho."),))
+    for messages, change in [
+        ((ASKED,), ""),
+        ((ASKED, said, ASKED), ""),
+        ((RESULT, said, ASKED), "messages[0], byte 9"),
+    ]:
+        attempts(*messages, prompts=prompts).take([TextDelta("a")])
+        assert record.prompt_change == change

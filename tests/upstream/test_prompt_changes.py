@@ -1,0 +1,60 @@
+"""The first difference of two prompts of a conversation, where a cache ends."""
+
+from typing import Any
+
+import pytest
+
+from byok.upstream.prompt_changes import PromptChanges, find_change
+from byok.wire.json_body import write_json
+
+SYSTEM = {"role": "system", "content": "You help."}
+HI = {"role": "user", "content": "Hi."}
+HO = {"role": "assistant", "content": "Ho."}
+
+
+def body(*messages: Any, **other: Any) -> bytes:
+    given = {"model": "m", "messages": [*messages], "stream": True, **other}
+    return write_json(given)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "change"),
+    [
+        (body(SYSTEM, HI), body(SYSTEM, HI), ""),
+        (body(SYSTEM, HI), body(SYSTEM, HI, HO, HI), ""),
+        (body(SYSTEM, HI, tools=[1]), body(SYSTEM, HI, HO, HI, tools=[1]), ""),
+        (body(HI, max_tokens=5), body(HI, HO, max_tokens=6), ""),
+        (body(SYSTEM, HI), body({**SYSTEM, "content": "You hinder."}, HI, HO),
+         "messages[0], byte 33"),
+        (body(SYSTEM, HI), body(SYSTEM, HO), "messages[1], byte 9"),
+        (body(SYSTEM, HI, HO), body(SYSTEM, HI), "messages[2], byte 0"),
+        (body(HI, tools=[{"name": "a"}, {"name": "b"}]),
+         body(HI, HO, tools=[{"name": "b"}, {"name": "a"}]), "tools[0], byte 9"),
+        (body(HI, tools=[{"name": "a"}]), body(HI, HO), "tools, byte 0"),
+        (body(HI, system="A b"), body(HI, HO, system="A c"), "system, byte 3"),
+        (b'{"input":[1],"instructions":"x"}', b'{"input":[2],"instructions":"x"}',
+         "input[0], byte 0"),
+        (b'{"contents":[1,2]}', b'{"contents":[1]}', "contents[1], byte 0"),
+    ],
+)  # fmt: skip
+def test_the_first_difference_is_found(before: bytes, now: bytes, change: str) -> None:
+    assert find_change(before, now) == change
+
+
+def test_requests_are_compared_within_their_conversation() -> None:
+    changes = PromptChanges()
+    assert changes.note("a", body(HI)) == ""
+    assert changes.note("b", body(HO)) == ""
+    assert changes.note("a", body(HI, HO)) == ""
+    assert changes.note("a", body(HO)) == "messages[0], byte 9"
+
+
+def test_memory_is_limited() -> None:
+    changes = PromptChanges(room=150, longest=100)
+    changes.note("a", body(HI))
+    changes.note("b", body(HI))
+    changes.note("c", body(HI))
+    assert changes.note("a", body(HO)) == ""  # it was the oldest
+    long = {"role": "user", "content": "x" * 200}
+    assert changes.note("c", body(HI, long)) == ""
+    assert changes.note("c", body(HO)) == ""
