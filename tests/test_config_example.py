@@ -9,14 +9,19 @@ from pydantic import BaseModel
 
 from byok.augment.endpoints import ENDPOINTS, Generate
 from byok.config import Settings, UpstreamSettings, example, load_settings
-from byok.config.sections import ModelSettings, OfficialSettings
+from byok.config.routing_sections import (
+    FallbackSettings,
+    ModelSettings,
+    OfficialSettings,
+)
 from byok.dialects.presets import PRESETS
 
 TEXT = example()
 HEADER = re.compile(r"^#(\[.+\])$", re.MULTILINE)
 SETTING = re.compile(r"^#(\"?[a-z][\w/-]*\"?) = (.+)$", re.MULTILINE)
 UPSTREAM = "upstreams.name"
-MODELS, OFFICIAL = "routing.models", "routing.official"
+MODELS, FALLBACK = "routing.models", "routing.fallback"
+OFFICIAL = "routing.official"
 NO_DEFAULT = "base_url"  # an upstream without a preset must name one
 
 
@@ -37,8 +42,9 @@ def existing() -> dict[str, list[str]]:
         kind: Any = field.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             sections[name] = list(kind.model_fields)
-    sections["routing"] = ["default"]
+    sections["routing"] = ["default", "aliases"]
     sections[MODELS] = list(ModelSettings.model_fields)
+    sections[FALLBACK] = list(FallbackSettings.model_fields)
     sections[OFFICIAL] = list(OfficialSettings.model_fields)
     sections[UPSTREAM] = list(UpstreamSettings.model_fields)
     rows = (row for row in ENDPOINTS if isinstance(row, Generate))
@@ -86,9 +92,10 @@ def test_config_example_with_its_settings_switched_on_gives_the_defaults(
     pairs: list[tuple[BaseModel, BaseModel]] = [
         (getattr(given, name), getattr(Settings(), name))
         for name in existing()
-        if name not in (UPSTREAM, MODELS, OFFICIAL, "prompts")
+        if name not in (UPSTREAM, MODELS, FALLBACK, OFFICIAL, "prompts")
     ]
     pairs.append((given.routing.models, ModelSettings()))
+    pairs.append((given.routing.fallback, FallbackSettings()))
     pairs.append((given.routing.official, OfficialSettings()))
     usual = UpstreamSettings(base_url="https://usual.example")
     pairs.append((given.upstreams["name"], usual))

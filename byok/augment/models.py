@@ -74,10 +74,10 @@ def _display_names(models: list[ListedModel]) -> dict[str, str]:
     """Give each model a short name, with the upstream if two would be equal."""
     counts: dict[str, int] = {}
     for model in models:
-        counts[model.model] = counts.get(model.model, 0) + 1
+        counts[model.label] = counts.get(model.label, 0) + 1
     names: dict[str, str] = {}
     for m in models:
-        short = m.model if counts[m.model] == 1 else f"{m.model} ({m.upstream})"
+        short = m.label if counts[m.label] == 1 else f"{m.label} ({m.upstream})"
         names[m.id] = m.id if short in names.values() else short
     return names
 

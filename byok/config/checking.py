@@ -1,12 +1,14 @@
 """Validation beyond types: files, models and upstreams that the settings name."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from byok.config.settings import Settings
 from byok.config.upstreams import upstream_named
 from byok.dialects.presets import DEMO, PRESETS
 from byok.errors import ConfigError
+
+_FALLBACK = " fallback"
 
 
 def check_settings(settings: Settings, upstream: str = "", model: str = "") -> None:
@@ -41,12 +43,18 @@ def check_models(settings: Settings, upstreams: Collection[str], model: str) -> 
     """Check that the models chosen in the settings belong to these upstreams.
 
     Raises:
-        ConfigError: a model names another upstream.
+        ConfigError: a model names another upstream, or a fallback none.
     """
-    chosen = {"default": model or settings.routing.default}
-    chosen |= dict(settings.routing.models)
-    for what, wanted in chosen.items():
+    routing = settings.routing
+    for what, wanted in _chosen_models(settings, model):
+        wanted = routing.aliases.get(wanted.removeprefix("byok:"), wanted)
         if not wanted.startswith("byok:"):
+            if what.endswith(_FALLBACK):
+                raise ConfigError(
+                    f"The {what} model {wanted!r} is no alias.",
+                    hint="Add it to [routing.aliases], or write byok:<upstream>:"
+                    "<model>.",
+                )
             continue
         from byok.model_ids import split_id
 
@@ -59,3 +67,15 @@ def check_models(settings: Settings, upstreams: Collection[str], model: str) -> 
                 hint=f"Add [upstreams.{name or 'NAME'}] to the settings, or choose a "
                 f"model of one of these: {known}.",
             )
+
+
+def _chosen_models(settings: Settings, model: str) -> Iterator[tuple[str, str]]:
+    """Give the models that the settings name, each with what it is for."""
+    routing = settings.routing
+    yield "default", model or routing.default
+    yield from routing.models
+    for name, wanted in routing.aliases.items():
+        yield name, wanted
+    for purpose, models in routing.fallback:
+        for wanted in models:
+            yield f"{purpose}{_FALLBACK}", wanted

@@ -2,24 +2,19 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, Field
 
 from byok.code_query import DEFAULT_LENGTH, SearchMode
 from byok.config import values
+from byok.config.section import SettingsSection
 from byok.dialects.presets import OPENAI_COMPATIBLE
-from byok.purposes import Purpose
-from byok.routing import EndpointGroup, ServedBy
 from byok.toolcalls.mode import RepairMode
 
 DEFAULT_PORT = 8317
 _Proxy = Annotated[str, AfterValidator(values.proxy)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-
-class ServerSettings(_Section):
+class ServerSettings(SettingsSection):
     """Where clients connect. The host is fixed: byok listens on loopback only."""
 
     port: Annotated[int, AfterValidator(values.port)] = Field(
@@ -27,7 +22,7 @@ class ServerSettings(_Section):
     )
 
 
-class NetworkSettings(_Section):
+class NetworkSettings(SettingsSection):
     """Network access to upstreams on other machines."""
 
     proxy: _Proxy = Field(
@@ -36,7 +31,7 @@ class NetworkSettings(_Section):
     ca_file: str = Field("", description="PEM file of additional CA certificates.")
 
 
-class _RequestDefaults(_Section):
+class _RequestDefaults(SettingsSection):
     """Defaults of requests; an upstream's own value overrides them."""
 
     system_prompt: str = Field(
@@ -107,94 +102,6 @@ class UpstreamSettings(_RequestDefaults):
     )
 
 
-class ModelSettings(_Section):
-    """The model for each purpose: byok:<upstream>:<model>, or a listed model."""
-
-    chat: str = Field("", description="Chats whose client names no model.")
-    completion: str = Field("", description="Inline completions.")
-    edit: str = Field("", description="Edits, smart paste, next edits.")
-    commit: str = Field("", description="Commit messages.")
-    title: str = Field("", description="Titles of conversations.")
-    summary: str = Field("", description="Summaries and other background requests.")
-    enhance: str = Field("", description="Prompt enhancement.")
-    small: str = Field(
-        "", description="Each of commit, title, summary and enhance that is not set."
-    )
-
-    def for_purpose(self, purpose: Purpose) -> str:
-        """Return the user's choice for a purpose, "" for none."""
-        chosen: str = getattr(self, purpose.value)
-        return chosen or (self.small if purpose.is_small else "")
-
-
-class OfficialSettings(_Section):
-    """Who answers each group of endpoints: local, official, or off."""
-
-    base_url: Annotated[str, AfterValidator(values.official_url)] = Field(
-        "", description="Address of the official service; empty: never used."
-    )
-    models: ServedBy = Field(
-        ServedBy.LOCAL, description="The model list and feature flags; never off."
-    )
-    context: ServedBy = Field(ServedBy.LOCAL, description="Uploads and code retrieval.")
-    completion: ServedBy = Field(ServedBy.LOCAL, description="Inline completions.")
-    edit: ServedBy = Field(
-        ServedBy.LOCAL, description="Edits, next edits, commit messages."
-    )
-    chat: ServedBy = Field(
-        ServedBy.LOCAL, description="Chats and agents, titles, prompts."
-    )
-    agents: ServedBy = Field(
-        ServedBy.LOCAL, description="Remote tools and remote agents."
-    )
-    account: ServedBy = Field(
-        ServedBy.LOCAL, description="Credit, notices, repositories."
-    )
-    telemetry: ServedBy = Field(
-        ServedBy.OFF,
-        description="Events, metrics, feedback; discarded unless official.",
-    )
-
-    @field_validator("models")
-    @classmethod
-    def _not_off(cls, wanted: ServedBy) -> ServedBy:
-        if wanted is ServedBy.OFF:
-            raise ValueError("must be local or official: clients do not start without")
-        return wanted
-
-    def where(self, group: EndpointGroup) -> ServedBy:
-        """Return who answers a group; local if the service has no address."""
-        wanted: ServedBy = getattr(self, group.value)
-        unknown = wanted is ServedBy.OFFICIAL and not self.base_url
-        return ServedBy.LOCAL if unknown else wanted
-
-    @property
-    def lacks_address(self) -> bool:
-        """Whether a group is set to official although no address is set."""
-        wanted = any(getattr(self, g.value) is ServedBy.OFFICIAL for g in EndpointGroup)
-        return wanted and not self.base_url
-
-    @property
-    def groups(self) -> tuple[EndpointGroup, ...]:
-        """The groups that the official service answers."""
-        return tuple(g for g in EndpointGroup if self.where(g) is ServedBy.OFFICIAL)
-
-
-class RoutingSettings(_Section):
-    """The default model, the models by purpose, and the official service."""
-
-    default: str = Field(
-        "", description="Default model: byok:<upstream>:<model>, or a listed model."
-    )
-    models: ModelSettings = Field(
-        default_factory=lambda: ModelSettings(), description="A model per purpose."
-    )
-    official: OfficialSettings = Field(
-        default_factory=lambda: OfficialSettings(),
-        description="Who answers each group of endpoints.",
-    )
-
-
 class ChatSettings(_RequestDefaults):
     """Defaults of chat requests; an upstream's own value overrides them."""
 
@@ -204,7 +111,7 @@ class ChatSettings(_RequestDefaults):
     )
 
 
-class CompletionSettings(_Section):
+class CompletionSettings(SettingsSection):
     """Inline completions: the interface, limits and optional kinds."""
 
     way: Annotated[str, AfterValidator(values.fim_mode)] = Field(
@@ -226,7 +133,7 @@ class CompletionSettings(_Section):
     )
 
 
-class ToolSettings(_Section):
+class ToolSettings(SettingsSection):
     """How malformed tool calls are handled."""
 
     repair: RepairMode = Field(
@@ -241,7 +148,7 @@ class ToolSettings(_Section):
     )
 
 
-class ContextSettings(_Section):
+class ContextSettings(SettingsSection):
     """The code index, and the storage for uploaded files."""
 
     workspaces: list[str] = Field([], description="Folders to index and to follow.")
@@ -264,7 +171,7 @@ class ContextSettings(_Section):
     )
 
 
-class RetrievalSettings(_Section):
+class RetrievalSettings(SettingsSection):
     """How questions about code are answered."""
 
     mode: SearchMode = Field(
@@ -273,7 +180,7 @@ class RetrievalSettings(_Section):
     )
 
 
-class LimitSettings(_Section):
+class LimitSettings(SettingsSection):
     """Limits on concurrent work."""
 
     streams: int = Field(256, ge=1, le=4096, description="Concurrent responses.")
@@ -282,7 +189,7 @@ class LimitSettings(_Section):
     connections: int = Field(512, ge=8, le=8192, description="Open connections.")
 
 
-class LogSettings(_Section):
+class LogSettings(SettingsSection):
     """The log. Keys and bodies are never logged."""
 
     level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = Field(

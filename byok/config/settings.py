@@ -11,6 +11,7 @@ from pydantic_settings import (
 )
 
 from byok.config import values
+from byok.config.routing_sections import RoutingSettings
 from byok.config.sections import (
     ChatSettings,
     CompletionSettings,
@@ -19,7 +20,6 @@ from byok.config.sections import (
     LogSettings,
     NetworkSettings,
     RetrievalSettings,
-    RoutingSettings,
     ServerSettings,
     ToolSettings,
     UpstreamSettings,

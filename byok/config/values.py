@@ -5,10 +5,12 @@ from urllib.parse import urlsplit
 
 from byok.dialects.fim.modes import FimMode
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
+from byok.model_ids import split_id
 from byok.urls import is_link_local, is_loopback
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+\Z")
 UPSTREAM_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
+_ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 AUTO = "auto"
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
@@ -60,6 +62,24 @@ def effort(value: str) -> str:
     if value and value not in _EFFORTS:
         raise ValueError(f"must be one of {', '.join(_EFFORTS)}")
     return value
+
+
+def aliases(given: dict[str, str]) -> dict[str, str]:
+    """Check names for models: an alias stands for a whole id, not for another alias."""
+    for name, model in given.items():
+        if not _ALIAS.match(name):
+            raise ValueError("a name must be of letters, digits, '.', '_' and '-'")
+        if split_id(model) is None:
+            raise ValueError("must stand for models like byok:<upstream>:<model>")
+    return given
+
+
+def model_ids(given: list[str]) -> list[str]:
+    """Check models whose upstreams must be plain to see: whole ids, or aliases."""
+    for model in given:
+        if split_id(model) is None and not _ALIAS.match(model):
+            raise ValueError("must be models like byok:<upstream>:<model>, or aliases")
+    return given
 
 
 def upstream_type(name: str) -> str:

@@ -9,7 +9,7 @@ from aiohttp.web import Response, StreamResponse
 from byok.augment.body import first_text
 from byok.augment.disabled_replies import off_answer
 from byok.chat import Json
-from byok.config.sections import OfficialSettings
+from byok.config.routing_sections import OfficialSettings
 from byok.errors import BadRequest
 from byok.record import Hop
 from byok.routing import EndpointGroup, ServedBy

@@ -27,7 +27,7 @@ class ModelLists:
         await self._refresh()
         own = self.settings
         flags = pauses(chat_input=own.chat_input, next_edit=own.next_edit)
-        return get_models(self.catalog.list_models(), self.router.default(), flags)
+        return get_models(self.router.list_models(), self.router.default(), flags)
 
     async def for_openai(self, wanted: str) -> Json:
         """Return the answer of `GET /v1/models`, or of one model if it is wanted.
@@ -36,7 +36,7 @@ class ModelLists:
             BadRequest: 404, no such model is known.
         """
         await self._refresh()
-        listed = self.catalog.list_models()
+        listed = self.router.list_models()
         return one_model(listed, wanted) if wanted else model_list(listed)
 
     async def _refresh(self) -> None:

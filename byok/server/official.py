@@ -12,7 +12,7 @@ from aiohttp.web import BaseRequest, Response, StreamResponse
 from byok.augment.endpoints import Endpoint
 from byok.augment.merging import merge_models
 from byok.chat import Json
-from byok.config.sections import OfficialSettings
+from byok.config.routing_sections import OfficialSettings
 from byok.errors import ByokError, NotReady, UpstreamGarbled
 from byok.routing import OFFICIAL, EndpointGroup, ServedBy
 from byok.server.http.deadlines import OfficialTiming

@@ -96,7 +96,7 @@ def one_model(models: Iterable["ListedModel"], wanted: str) -> dict[str, Any]:
         BadRequest: 404, no such model is known.
     """
     for model in models:
-        if wanted in (model.id, model.model):
+        if wanted in (model.id, model.label):
             return _model(model)
     raise BadRequest(
         "There is no such model.",

@@ -6,8 +6,8 @@ from byok.augment.chat_request import model_id
 from byok.augment.constant_replies import ConstantReply
 from byok.augment.endpoints import Endpoint, Generate, Refused
 from byok.chat import Json
-from byok.config.sections import OfficialSettings
-from byok.model_ids import split_id
+from byok.config.routing_sections import OfficialSettings
+from byok.model_ids import PREFIX
 from byok.routing import EndpointGroup, ServedBy
 from byok.server.openai_api import Forward, ListModels
 from byok.server.routes import Row
@@ -47,7 +47,7 @@ def choose_where(settings: OfficialSettings, row: Row, body: Json) -> Elsewhere 
     where = settings.where(group)
     if where is ServedBy.LOCAL:
         return None
-    is_ours = isinstance(row, Generate) and split_id(model_id(body)) is not None
+    is_ours = isinstance(row, Generate) and model_id(body).startswith(PREFIX)
     if where is ServedBy.OFFICIAL and is_ours:
         return None
     return Elsewhere(row, group, where)

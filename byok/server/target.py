@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from byok.augment.chat_request import model_id
 from byok.augment.silent_purposes import purpose_of_chat
 from byok.chat import Json
-from byok.config.sections import ModelSettings
+from byok.config.routing_sections import ModelSettings
 from byok.purposes import Purpose
 from byok.upstream.router import Destination, Router
 

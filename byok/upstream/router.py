@@ -3,8 +3,9 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from byok.model_ids import MAX_ID_LENGTH, ListedModel, split_id
+from byok.model_ids import MAX_ID_LENGTH, PREFIX, ListedModel, split_id
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog
 from byok.upstream.unconfigured import UnconfiguredUpstream
@@ -12,6 +13,7 @@ from byok.upstream.unconfigured import UnconfiguredUpstream
 _log = logging.getLogger(__name__)
 _MAX_REMEMBERED = 1000
 PLACEHOLDER = "default"
+NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 _FIRST_LIST_SECONDS = 2.0  # for lists that are on their way
 
 
@@ -35,17 +37,28 @@ class Destination:
 class Router:
     """Chooses upstream and model by the model id that a client sends.
 
-    `byok:<upstream>:<model>` goes to that upstream or nowhere; whatever else is unknown
-    is the default model.
+    `byok:<upstream>:<model>` goes to that upstream or nowhere, an alias to its model;
+    whatever else is unknown is the default model.
     """
 
     def __init__(
-        self, upstreams: Mapping[str, Upstream], catalog: Catalog, default: str = ""
+        self,
+        upstreams: Mapping[str, Upstream],
+        catalog: Catalog,
+        default: str = "",
+        aliases: Mapping[str, str] = NO_ALIASES,
     ) -> None:
         self._upstreams = upstreams
         self._catalog = catalog
-        self._default = default
+        self._aliases = aliases
+        self._default = self._resolve(default)
         self._logged: set[str] = set()
+
+    def list_models(self) -> list[ListedModel]:
+        """Return the aliases, and the models of all upstreams as far as known."""
+        pairs = ((alias, split_id(wanted)) for alias, wanted in self._aliases.items())
+        named = [ListedModel(*parts, alias) for alias, parts in pairs if parts]
+        return [*named, *self._catalog.list_models()]
 
     def default(self) -> ListedModel:
         """Return the default model.
@@ -60,6 +73,7 @@ class Router:
 
     async def choose(self, model_id: str) -> Destination:
         """Return the destination of a model id; an unconfigured upstream refuses."""
+        model_id = self._resolve(model_id)
         if nowhere := self._refusing_upstream(model_id):
             return nowhere
         found, instead_of = self._find(model_id), ""
@@ -74,6 +88,7 @@ class Router:
 
     async def choose_listed(self, model_id: str) -> Destination:
         """Return the destination of a model id, or of the name of a listed model."""
+        model_id = self._resolve(model_id)
         if nowhere := self._refusing_upstream(model_id):
             return nowhere
         if self._find(model_id) is None and model_id:
@@ -83,6 +98,10 @@ class Router:
                 if listed.model == model_id:
                     return Destination(self._upstreams[listed.upstream], model_id)
         return await self.choose(model_id)
+
+    def _resolve(self, model_id: str) -> str:
+        """Return the id that an alias stands for; any other id as it is."""
+        return self._aliases.get(model_id.removeprefix(PREFIX), model_id)
 
     async def _look_up_default(self) -> None:
         """Wait for the lists if only they tell which upstream has the default model."""

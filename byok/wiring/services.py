@@ -144,7 +144,9 @@ class _ServicesFactory:
         upstreams = {name: one.upstream for name, one in pooled.items()}
         catalog = self._make_catalog(selection, pooled)
         default = default_id(selection, settings, self._model)
-        router = self._pool.router = Router(upstreams, catalog, default)
+        router = self._pool.router = Router(
+            upstreams, catalog, default, settings.routing.aliases
+        )
         official = make_official(
             settings, self._transports, keys[OFFICIAL], self._redactor
         )

@@ -37,10 +37,13 @@ def values_to_hide(settings: Settings, selection: UpstreamSelection) -> Iterable
 def default_id(selection: UpstreamSelection, settings: Settings, model: str) -> str:
     """Return the id of the default model, "" where the first upstream decides.
 
-    `model` is that of `--model`: a whole id, or a name for the first upstream.
+    `model` is that of `--model`: a whole id, an alias, or a name for the first
+    upstream.
     """
     if not model:
         return settings.routing.default
+    if model.removeprefix("byok:") in settings.routing.aliases:
+        return model
     first = next(iter(selection.upstreams))
     return model if model.startswith("byok:") else f"byok:{first}:{model}"
 

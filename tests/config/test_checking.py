@@ -14,10 +14,27 @@ FINE: list[dict[str, Any]] = [
     BOX,
     {"routing": {"default": "byok:ollama:m"}},
     {**BOX, "routing": {"default": "byok:box:m", "models": {"small": "any"}}},
+    {
+        **BOX,
+        "routing": {
+            "aliases": {"fast": "byok:box:m"},
+            "default": "fast",
+            "fallback": {"chat": ["fast", "byok:box:n"]},
+        },
+    },
 ]
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({**BOX, "routing": {"default": "byok:ollama:m"}}, "default model 'byok:ollama:m'"),
     ({**BOX, "routing": {"models": {"title": "byok:a:b"}}}, "title model 'byok:a:b'"),
+    ({**BOX, "routing": {"aliases": {"f": "byok:a:b"}}}, "f model 'byok:a:b'"),
+    (
+        {**BOX, "routing": {"fallback": {"chat": ["byok:a:b"]}}},
+        "chat fallback model 'byok:a:b' names",
+    ),
+    (
+        {**BOX, "routing": {"fallback": {"edit": ["fast"]}}},
+        "edit fallback model 'fast' is no alias",
+    ),
     ({"routing": {"default": "byok:nobody:m"}}, "default model 'byok:nobody:m'"),
     ({"network": {"ca_file": "/nowhere/ca.pem"}}, "network.ca_file"),
     ({"upstreams": {"openai": {"ca_file": "/nowhere"}}}, "upstreams.openai.ca_file"),

@@ -5,15 +5,14 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from byok.config import Settings, sections
-from byok.config.sections import OfficialSettings
-from byok.routing import EndpointGroup, ServedBy
+from byok.config import Settings, routing_sections, sections
 
 
 def test_config_section_keys_have_descriptions() -> None:
-    types = [t for t in vars(sections).values() if isinstance(t, type)]
+    members = (*vars(sections).values(), *vars(routing_sections).values())
+    types = {t for t in members if isinstance(t, type)}
     found = [t for t in types if issubclass(t, BaseModel)]
-    assert len(found) >= 15
+    assert len(found) >= 16
     for section in found:
         for name, field in section.model_fields.items():
             text = field.description or ""
@@ -48,30 +47,3 @@ def test_config_section_keys_have_descriptions() -> None:
 def test_config_value_out_of_range_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Settings(**given)
-
-
-URL = "https://h.example"
-
-
-def test_config_default_is_local_and_telemetry_is_off() -> None:
-    for official in (OfficialSettings(), OfficialSettings(base_url=URL)):
-        places = {group: official.where(group) for group in EndpointGroup}
-        assert places.pop(EndpointGroup.TELEMETRY) is ServedBy.OFF
-        assert set(places.values()) == {ServedBy.LOCAL}
-        assert official.groups == ()
-        assert not official.lacks_address
-
-
-@pytest.mark.parametrize("group", EndpointGroup)
-def test_config_section_exists_for_every_endpoint_group(group: EndpointGroup) -> None:
-    official = OfficialSettings.model_validate({"base_url": URL, group: "official"})
-    assert official.groups == (group,)
-    assert official.where(group) is ServedBy.OFFICIAL
-
-
-def test_config_without_an_official_url_sends_nothing_there() -> None:
-    official = OfficialSettings(chat=ServedBy.OFFICIAL, edit=ServedBy.OFF)
-    assert official.lacks_address
-    assert official.groups == ()
-    assert official.where(EndpointGroup.CHAT) is ServedBy.LOCAL
-    assert official.where(EndpointGroup.EDIT) is ServedBy.OFF

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.config.sections import OfficialSettings
+from byok.config.routing_sections import OfficialSettings
 from byok.routing import EndpointGroup, ServedBy
 from byok.server.routes import find_row
 from byok.server.served_by import choose_where, longest_body
@@ -19,7 +19,8 @@ OFFICIAL = {"base_url": "https://h.example", "chat": "official", "context": "off
         ("/chat", {}, ServedBy.OFFICIAL),
         ("/chat", {"model": "claude"}, ServedBy.OFFICIAL),
         ("/chat", {"model": "byok:gone:m"}, None),
-        ("/chat", {"model": "byok:no-id"}, ServedBy.OFFICIAL),
+        ("/chat", {"model": "byok:an-alias"}, None),
+        ("/chat", {"model": "byok-like"}, ServedBy.OFFICIAL),
         ("/chat", ASKED, None),
         ("/chat", {"modelId": "byok:fake:x"}, None),
         ("/save-chat", ASKED, ServedBy.OFFICIAL),

@@ -1,6 +1,7 @@
 """From a client's model id to an upstream and a model."""
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,20 @@ from byok.chat import ChatRequest
 from byok.errors import MODEL_NOT_FOUND, BadRequest, UpstreamUnreachable
 from byok.model_ids import ListedModel
 from byok.upstream.catalog import Catalog, CatalogEntry
-from byok.upstream.router import PLACEHOLDER, Destination, Router
+from byok.upstream.router import NO_ALIASES, PLACEHOLDER, Destination, Router
 from tests.fakes.lister import Lister
 
 
 class House:
     """Two upstreams with their catalog and router."""
 
-    def __init__(self, folder: Path, default: str = "", **first: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        default: str = "",
+        aliases: Mapping[str, str] = NO_ALIASES,
+        **first: str,
+    ) -> None:
         self.first, self.second = Lister("one", "m1"), Lister("two", "m2", "m3")
         self.catalog = Catalog(
             [
@@ -26,7 +33,7 @@ class House:
             folder / "models.json",
         )
         upstreams = {"one": self.first, "two": self.second}
-        self.router = Router(upstreams, self.catalog, default)
+        self.router = Router(upstreams, self.catalog, default, aliases)
 
     async def choose(self, model_id: str) -> tuple[str, str]:
         choice = await self.router.choose(model_id)
@@ -161,3 +168,37 @@ async def test_router_waits_for_model_lists_to_place_a_bare_default(
     house = House(tmp_path, "m3")
     assert house.catalog.models_of("two") == ["m2"], "nothing was fetched yet"
     assert await house.choose("") == ("two", "m3")
+
+
+ALIASES = {"fast": "byok:two:m3", "m1": "byok:two:m2"}
+
+
+@pytest.mark.parametrize("way", ["choose", "choose_listed"])
+@pytest.mark.parametrize(
+    ("model_id", "choice"),
+    [
+        ("fast", ("two", "m3")),
+        ("byok:fast", ("two", "m3")),
+        ("m1", ("two", "m2")),
+        ("byok:one:m1", ("one", "m1")),
+        ("slow", ("two", "m3")),
+    ],
+)
+async def test_router_resolves_an_alias(
+    tmp_path: Path, way: str, model_id: str, choice: tuple[str, str]
+) -> None:
+    house = House(tmp_path, "fast", aliases=ALIASES)
+    found = await getattr(house.router, way)(model_id)
+    assert (found.upstream.name, found.model) == choice
+    assert bool(found.instead_of) is (model_id == "slow")
+
+
+async def test_router_lists_aliases_before_the_models_they_stand_for(
+    tmp_path: Path,
+) -> None:
+    house = House(tmp_path, aliases=ALIASES)
+    assert [(m.id, m.upstream, m.model) for m in house.router.list_models()] == [
+        ("byok:fast", "two", "m3"),
+        ("byok:m1", "two", "m2"),
+        ("byok:two:m2", "two", "m2"),
+    ]

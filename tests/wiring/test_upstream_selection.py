@@ -8,7 +8,11 @@ from byok.dialects.presets import PRESETS
 from byok.keys import KeyLadder
 from byok.platform.paths import Paths, find_paths
 from byok.wiring.apis import base_url_of
-from byok.wiring.upstream_selection import select_upstreams
+from byok.wiring.upstream_selection import (
+    UpstreamSelection,
+    default_id,
+    select_upstreams,
+)
 from tests.fakes.lister import FakeTransports, listing
 from tests.fakes.ring import FakeRing, store_of
 
@@ -147,3 +151,21 @@ async def test_upstream_selection_survives_a_keyring_failure() -> None:
     ladder = KeyLadder(environ={}, keyring=store_of(FakeRing(error=RuntimeError("x"))))
     choice = await select_upstreams(Settings(), "", answering(), ladder)
     assert list(choice.upstreams) == ["demo"]
+
+
+@pytest.mark.parametrize(
+    ("model", "default"),
+    [
+        ("", "fast"),
+        ("m", "byok:box:m"),
+        ("byok:other:m", "byok:other:m"),
+        ("fast", "fast"),
+        ("byok:fast", "byok:fast"),
+    ],
+)
+def test_the_default_model_may_be_an_alias(model: str, default: str) -> None:
+    box = {"base_url": "https://h/v1"}
+    routing = {"default": "fast", "aliases": {"fast": "byok:box:n"}}
+    settings = Settings.model_validate({"upstreams": {"box": box}, "routing": routing})
+    chosen = UpstreamSelection(settings.upstreams, "")
+    assert default_id(chosen, settings, model) == default

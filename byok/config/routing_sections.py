@@ -1,0 +1,130 @@
+"""The sections about who answers: models, fallbacks, the official service."""
+
+from typing import Annotated, TypeAlias
+
+from pydantic import AfterValidator, Field, field_validator
+
+from byok.config import values
+from byok.config.section import SettingsSection
+from byok.purposes import Purpose
+from byok.routing import EndpointGroup, ServedBy
+
+_Models: TypeAlias = Annotated[list[str], AfterValidator(values.model_ids)]
+
+
+class ModelSettings(SettingsSection):
+    """The model for each purpose: byok:<upstream>:<model>, an alias or a listed one."""
+
+    chat: str = Field("", description="Chats whose client names no model.")
+    completion: str = Field("", description="Inline completions.")
+    edit: str = Field("", description="Edits, smart paste, next edits.")
+    commit: str = Field("", description="Commit messages.")
+    title: str = Field("", description="Titles of conversations.")
+    summary: str = Field("", description="Summaries and other background requests.")
+    enhance: str = Field("", description="Prompt enhancement.")
+    small: str = Field(
+        "", description="Each of commit, title, summary and enhance that is not set."
+    )
+
+    def for_purpose(self, purpose: Purpose) -> str:
+        """Return the user's choice for a purpose, "" for none."""
+        chosen: str = getattr(self, purpose.value)
+        return chosen or (self.small if purpose.is_small else "")
+
+
+class FallbackSettings(SettingsSection):
+    """The models that answer if the chosen one cannot, for each purpose, in order.
+
+    Nothing is sent to any upstream that is not named here or chosen by the user.
+    """
+
+    chat: _Models = Field([], description="Chats and agents.")
+    completion: _Models = Field([], description="Inline completions.")
+    edit: _Models = Field([], description="Edits, smart paste, next edits.")
+    commit: _Models = Field([], description="Commit messages.")
+    title: _Models = Field([], description="Titles of conversations.")
+    summary: _Models = Field([], description="Summaries, other background requests.")
+    enhance: _Models = Field([], description="Prompt enhancement.")
+    small: _Models = Field(
+        [], description="Each of commit, title, summary and enhance that is empty."
+    )
+
+    def for_purpose(self, purpose: Purpose) -> list[str]:
+        """Return the models for a purpose, in the order in which they are asked."""
+        named: list[str] = getattr(self, purpose.value)
+        return named or (self.small if purpose.is_small else [])
+
+
+class OfficialSettings(SettingsSection):
+    """Who answers each group of endpoints: local, official, or off."""
+
+    base_url: Annotated[str, AfterValidator(values.official_url)] = Field(
+        "", description="Address of the official service; empty: never used."
+    )
+    models: ServedBy = Field(
+        ServedBy.LOCAL, description="The model list and feature flags; never off."
+    )
+    context: ServedBy = Field(ServedBy.LOCAL, description="Uploads and code retrieval.")
+    completion: ServedBy = Field(ServedBy.LOCAL, description="Inline completions.")
+    edit: ServedBy = Field(
+        ServedBy.LOCAL, description="Edits, next edits, commit messages."
+    )
+    chat: ServedBy = Field(
+        ServedBy.LOCAL, description="Chats and agents, titles, prompts."
+    )
+    agents: ServedBy = Field(
+        ServedBy.LOCAL, description="Remote tools and remote agents."
+    )
+    account: ServedBy = Field(
+        ServedBy.LOCAL, description="Credit, notices, repositories."
+    )
+    telemetry: ServedBy = Field(
+        ServedBy.OFF,
+        description="Events, metrics, feedback; discarded unless official.",
+    )
+
+    @field_validator("models")
+    @classmethod
+    def _not_off(cls, wanted: ServedBy) -> ServedBy:
+        if wanted is ServedBy.OFF:
+            raise ValueError("must be local or official: clients do not start without")
+        return wanted
+
+    def where(self, group: EndpointGroup) -> ServedBy:
+        """Return who answers a group; local if the service has no address."""
+        wanted: ServedBy = getattr(self, group.value)
+        unknown = wanted is ServedBy.OFFICIAL and not self.base_url
+        return ServedBy.LOCAL if unknown else wanted
+
+    @property
+    def lacks_address(self) -> bool:
+        """Whether a group is set to official although no address is set."""
+        wanted = any(getattr(self, g.value) is ServedBy.OFFICIAL for g in EndpointGroup)
+        return wanted and not self.base_url
+
+    @property
+    def groups(self) -> tuple[EndpointGroup, ...]:
+        """The groups that the official service answers."""
+        return tuple(g for g in EndpointGroup if self.where(g) is ServedBy.OFFICIAL)
+
+
+class RoutingSettings(SettingsSection):
+    """The default model, models by purpose, their names, and the official service."""
+
+    default: str = Field(
+        "", description="Default model: byok:<upstream>:<model>, or a listed model."
+    )
+    models: ModelSettings = Field(
+        default_factory=lambda: ModelSettings(), description="A model per purpose."
+    )
+    fallback: FallbackSettings = Field(
+        default_factory=lambda: FallbackSettings(),
+        description="Models that answer if the chosen one cannot, per purpose.",
+    )
+    aliases: Annotated[dict[str, str], AfterValidator(values.aliases)] = Field(
+        {}, description="Names of your own for models: NAME = byok:<upstream>:<model>."
+    )
+    official: OfficialSettings = Field(
+        default_factory=lambda: OfficialSettings(),
+        description="Who answers each group of endpoints.",
+    )
