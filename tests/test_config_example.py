@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from byok.augment.endpoints import ENDPOINTS, Generate
 from byok.config import Settings, UpstreamSettings, example, load_settings
+from byok.config.fact_settings import FactSettings
 from byok.config.routing_sections import (
     FallbackSettings,
     ModelSettings,
@@ -19,7 +20,7 @@ from byok.dialects.presets import PRESETS
 TEXT = example()
 HEADER = re.compile(r"^#(\[.+\])$", re.MULTILINE)
 SETTING = re.compile(r"^#(\"?[a-z][\w/-]*\"?) = (.+)$", re.MULTILINE)
-UPSTREAM = "upstreams.name"
+UPSTREAM, FACTS = "upstreams.name", 'upstreams.name.facts."model"'
 MODELS, FALLBACK = "routing.models", "routing.fallback"
 OFFICIAL = "routing.official"
 NO_DEFAULT = "base_url"  # an upstream without a preset must name one
@@ -46,7 +47,8 @@ def existing() -> dict[str, list[str]]:
     sections[MODELS] = list(ModelSettings.model_fields)
     sections[FALLBACK] = list(FallbackSettings.model_fields)
     sections[OFFICIAL] = list(OfficialSettings.model_fields)
-    sections[UPSTREAM] = list(UpstreamSettings.model_fields)
+    sections[UPSTREAM] = [n for n in UpstreamSettings.model_fields if n != "facts"]
+    sections[FACTS] = list(FactSettings.model_fields)
     rows = (row for row in ENDPOINTS if isinstance(row, Generate))
     sections["prompts"] = [row.path.lstrip("/") for row in rows]
     return sections
@@ -92,7 +94,7 @@ def test_config_example_with_its_settings_switched_on_gives_the_defaults(
     pairs: list[tuple[BaseModel, BaseModel]] = [
         (getattr(given, name), getattr(Settings(), name))
         for name in existing()
-        if name not in (UPSTREAM, MODELS, FALLBACK, OFFICIAL, "prompts")
+        if name not in (UPSTREAM, FACTS, MODELS, FALLBACK, OFFICIAL, "prompts")
     ]
     pairs.append((given.routing.models, ModelSettings()))
     pairs.append((given.routing.fallback, FallbackSettings()))
@@ -101,9 +103,14 @@ def test_config_example_with_its_settings_switched_on_gives_the_defaults(
     pairs.append((given.upstreams["name"], usual))
     for section, default in pairs:
         for key, value in default:
-            if value is not None and key != NO_DEFAULT:
+            if value is not None and key not in (NO_DEFAULT, "facts"):
                 assert getattr(section, key) == value, key
     assert set(given.prompts.values()) == {""}
+    facts = given.upstreams["name"].facts["model"].model_dump()
+    usual_facts = FactSettings().model_dump().items()
+    assert {n: facts[n] for n, v in usual_facts if v is not None} == {
+        n: v for n, v in usual_facts if v is not None
+    }
 
 
 def test_config_example_names_every_preset() -> None:

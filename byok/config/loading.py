@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import SettingsError
 
+from byok.config.fact_settings import FactSettings
 from byok.config.sections import UpstreamSettings
 from byok.config.settings import Settings
 from byok.errors import ConfigError
@@ -168,6 +169,8 @@ def _explain(path: str, row: Any) -> str:
 
 
 def _keys_of_section(place: list[str]) -> list[str]:
+    if place[:1] == ["upstreams"] and "facts" in place:
+        return list(FactSettings.model_fields)
     if place[:1] == ["upstreams"]:
         return list(UpstreamSettings.model_fields)
     section: type[BaseModel] = Settings

@@ -6,6 +6,7 @@ from pydantic import AfterValidator, Field
 
 from byok.code_query import DEFAULT_LENGTH, SearchMode
 from byok.config import values
+from byok.config.fact_settings import FactSettings
 from byok.config.section import SettingsSection
 from byok.dialects.presets import OPENAI_COMPATIBLE
 from byok.toolcalls.mode import RepairMode
@@ -87,6 +88,9 @@ class UpstreamSettings(_RequestDefaults):
     )
     context_window: int = Field(
         0, ge=0, description="Context window in tokens, output included; 0: detect it."
+    )
+    facts: dict[str, FactSettings] = Field(
+        {}, description="What models take, by their names."
     )
     num_ctx: int = Field(
         0,

@@ -163,6 +163,7 @@ def body_rows(shape: BodyShape) -> RemedyTable:
             "This model takes {what} tools at most, so the last ones were left out. "
             "Switch off MCP servers that you do not need.",
             shape.begins,
+            teaches=lambda remedy: ModelFacts("", most_tools=int(remedy.what)),
         ),
         "descriptions": RemedyRow(
             changes.find_description_limit, changes.shorten_descriptions
@@ -179,6 +180,7 @@ def body_rows(shape: BodyShape) -> RemedyTable:
             "This model was asked without tools, because it refuses them. {what}",
             shape.begins,
             is_for_agents=True,
+            teaches=lambda _: ModelFacts("", tools=False),
         ),
         "calls": RemedyRow(changes.find_calls, changes.write_calls),
         "pictures": RemedyRow(
@@ -186,6 +188,7 @@ def body_rows(shape: BodyShape) -> RemedyTable:
             changes.write_pictures,
             "This model sees no pictures: a sentence stands where they were.",
             shape.shows,
+            teaches=lambda _: ModelFacts("", images=False),
         ),
     }
 

@@ -45,7 +45,8 @@ _GPT = (
     _row(r"gpt-5\.[12]-codex", efforts=(*_LOW_HIGH, "xhigh")),
     _row(r"gpt-5\.1", efforts=("none", *_LOW_HIGH)),
     _row(r"gpt-5\.[2-5](?!-chat)", efforts=("none", *_LOW_HIGH, "xhigh")),
-    _row(r"gpt-(?:5\.[6-9]|[6-9])", efforts=("none", *_TO_MAX)),
+    _row(r"gpt-5\.[6-9]", efforts=("none", *_TO_MAX)),
+    _row(r"gpt-[6-9]", efforts=_TO_MAX),
     _row(r"gpt-5(?!(?:\.3)?-chat)", efforts=("minimal", *_LOW_HIGH)),
     # Chat Completions refuses tools of these unless they do not reason at all.
     _row(r"gpt-(?:5\.[4-9]|[6-9])(?!.*-chat)", dialect=OPENAI_RESPONSES),
@@ -149,7 +150,7 @@ _OTHERS = (
     _row(r"kimi-k2(?!\.)", images=False),
     _row(r"kimi", tools=True),
     # Z.ai
-    _row(r"glm-(?:\d(?:\.\d)?v|5\.3-flash)", images=True),
+    _row(r"glm-(?:\d(?:\.\d)?v|5[.-]3-flash)", images=True),
     _row(r"glm-5\.2", efforts=("high", "max")),
     _row(r"glm-5\.[3-9]", efforts=("low", "high", "max")),
     _row(r"glm-(?:4\.[7-9]|[5-9])", replay=Replay.EVERY_TURN),
@@ -187,7 +188,7 @@ _OTHERS = (
     ),
     _row(r"codestral|open-mi[sx]tral|mixtral", images=False, thinking=False),
     # Qwen
-    _row(r"qwen.*(?:-vl|omni)|qwen-?3\.[5-9]|qvq", images=True),
+    _row(r"qwen.*(?:-vl|omni)|qwen-?3\.(?:[5689]|7(?!-max))|qvq", images=True),
     _row(r"qwen.*coder|codeqwen", images=False, thinking=False),
     _row(r"qwen-?3.*-instruct", thinking=False),
     _row(r"qwen-?3|qwq|qvq", tools=True, thinking=True),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from byok.chat import Json
+from byok.dialects.model_facts import UNKNOWN_MODEL, ModelFacts
 from byok.errors import UpstreamRefused
 
 Body: TypeAlias = dict[str, Any]
@@ -64,6 +65,7 @@ class RemedyRow:
             is shown when the remedy is found, and later where `matters` is true.
         matters: tells from the body whether to show the notice again.
         is_for_agents: the notice is shown in agent conversations only.
+        teaches: what a remedy that helped tells about the model.
         switches: the body is not changed but encoded again, in the dialect `what`.
     """
 
@@ -72,6 +74,7 @@ class RemedyRow:
     notice: str = ""
     matters: Callable[[Json], bool] = _never
     is_for_agents: bool = False
+    teaches: Callable[[Remedy], ModelFacts] = lambda _: UNKNOWN_MODEL
     switches: bool = False
 
 
@@ -127,4 +130,7 @@ def switch_row(names: Mapping[str, str]) -> RemedyRow:
         found = next((name for name in named if name in refused.dialects), None)
         return (found, "") if found else None
 
-    return RemedyRow(find, switches=True)
+    def teach(remedy: Remedy) -> ModelFacts:
+        return ModelFacts("", dialect=remedy.what)
+
+    return RemedyRow(find, teaches=teach, switches=True)

@@ -60,6 +60,11 @@ class Paths:
         return self.state_dir / "provider_data.db"
 
     @property
+    def profiles(self) -> Path:
+        """What probes found out about models."""
+        return self.state_dir / "profiles.json"
+
+    @property
     def log(self) -> Path:
         """The current log file."""
         return self.state_dir / "log" / "byok.log"

@@ -23,6 +23,7 @@ from byok.record import current_record
 from byok.stage import Stage
 from byok.upstream.attempts import Attempts
 from byok.upstream.base import NO_HEADERS, ForwardedResponse
+from byok.upstream.fact_sources import fact_sources
 from byok.upstream.failures import missing_path_hint, translate_errors
 from byok.upstream.fim import FimClient
 from byok.upstream.http_body import (
@@ -36,6 +37,7 @@ from byok.upstream.http_body import (
 from byok.upstream.http_call import KeySource
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_facts import KnownModels
+from byok.upstream.profiles import Profiles
 from byok.upstream.prompt_changes import PromptChanges
 from byok.upstream.remedies import Remedies
 from byok.upstream.retry import RetryPolicy
@@ -67,6 +69,7 @@ class HttpUpstream:
         transports: Transports,
         key: KeySource,
         *,
+        profiles: Profiles | None = None,
         retry: RetryPolicy | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -76,7 +79,7 @@ class HttpUpstream:
         self._sleep = sleep
         self._remedies = Remedies(spec)
         self._prompts = PromptChanges()
-        self.known = KnownModels(self._sender, spec.api)
+        self.known = KnownModels(self._sender, spec.api, fact_sources(spec, profiles))
         self._fim = FimClient(spec.name, spec.fim, self._stream)
 
     @property
@@ -113,9 +116,11 @@ class HttpUpstream:
                         if attempts.begun:
                             yield batch
                         elif first := attempts.take(batch):
+                            self.known.learn(remedies.learned_facts())
                             yield first
                 return
             except UpstreamError as error:
+                self.known.learn_from(error, model)
                 error.upstream = self.name
                 seconds = attempts.recover(error)
                 if held := attempts.take_held():

@@ -1,12 +1,23 @@
-"""Facts about an upstream's models: from its model list, and from local servers."""
+"""Facts about an upstream's models, from all sources: known at once, cached.
+
+The server is asked about a model that it has loaded; all other sources need no request.
+"""
 
 import asyncio
 import logging
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from byok.dialects.base import Probe
-from byok.dialects.model_facts import FactSource, ModelFacts, combine_facts
-from byok.errors import ByokError
+from byok.dialects.model_facts import (
+    FactSource,
+    ModelFacts,
+    SourcedFacts,
+    combine_facts,
+)
+from byok.errors import ByokError, ContextLengthExceeded, UpstreamError
+from byok.upstream.fact_sources import Lookup
 from byok.upstream.http_body import read_limited
 from byok.upstream.http_sender import Sender
 from byok.upstream.spec import Api
@@ -22,25 +33,71 @@ class KnownModels:
     """What is known about the models of one upstream.
 
     A server is asked about a model at most once a minute: a local one may load the
-    model again with another context window.
+    model again with another context window. What the other sources know is asked for
+    that often as well, because the probe writes its profiles in another process.
     """
 
-    def __init__(self, sender: Sender, api: Api) -> None:
+    def __init__(
+        self,
+        sender: Sender,
+        api: Api,
+        sources: Iterable[Lookup] = (),
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._sender = sender
         self._api = api
+        self._sources = tuple(sources)
+        self._clock = clock
         self._listed: dict[str, ModelFacts] = {}
         self._probed: dict[str, tuple[ModelFacts, float]] = {}  # until when it holds
+        self._refused: dict[str, ModelFacts] = {}
+        self._combined: dict[str, tuple[SourcedFacts, float]] = {}
 
     def set_listed(self, models: Iterable[ModelFacts]) -> None:
         """Store the facts of the model list."""
         self._listed = {model.id: model for model in models}
+        self._combined.clear()
+
+    def learn(self, facts: ModelFacts) -> None:
+        """Store what refusals taught about a model, if anything; the newest counts."""
+        if not facts.known_fields():
+            return
+        before = self._refused.get(facts.id) or ModelFacts(facts.id)
+        layers = [(FactSource.REFUSAL, facts), (FactSource.REFUSAL, before)]
+        _make_room(self._refused)
+        self._refused[facts.id] = combine_facts(facts.id, layers).facts
+        self._combined.pop(facts.id, None)
+
+    def learn_from(self, error: UpstreamError, model: str) -> None:
+        """Learn the window that an error names, unless a local server may change it."""
+        window = error.window if isinstance(error, ContextLengthExceeded) else None
+        if window and not self._api.dialect.probes(model):
+            self.learn(ModelFacts(model, window=window))
 
     def facts(self, model: str) -> ModelFacts:
         """Return what is known about a model so far."""
-        listed = self._listed.get(model) or ModelFacts(model)
-        probed, _ = self._probed.get(model, (listed, 0.0))
-        layers = [(FactSource.LOADED, probed), (FactSource.SERVER, listed)]
-        return combine_facts(model, layers).facts
+        return self.sourced_facts(model).facts
+
+    def sourced_facts(self, model: str) -> SourcedFacts:
+        """Return what is known about a model, and where each fact is known from."""
+        now = self._clock()
+        combined, until = self._combined.get(model, (None, 0.0))
+        if combined is None or now >= until:
+            combined = self._combine(model)
+            _make_room(self._combined)
+            self._combined[model] = (combined, now + _FRESH_SECONDS)
+        return combined
+
+    def _combine(self, model: str) -> SourcedFacts:
+        layers = [(source, look_up(model)) for source, look_up in self._sources]
+        if refused := self._refused.get(model):
+            layers.append((FactSource.REFUSAL, refused))
+        if listed := self._listed.get(model):
+            layers.append((FactSource.SERVER, listed))
+        if model in self._probed:
+            layers.append((FactSource.LOADED, self._probed[model][0]))
+        return combine_facts(model, layers)
 
     async def window(self, model: str) -> int:
         """Return the context window of a model in tokens, 0 if it is unknown."""
@@ -59,8 +116,8 @@ class KnownModels:
         facts = combine_facts(model, layers).facts
         # Without the window of a loaded model the next question may find it loaded.
         is_fresh = facts.window or any(failed for _, failed in answers)
-        if len(self._probed) > _MAX_MODELS:
-            self._probed.clear()
+        _make_room(self._probed)
+        self._combined.pop(model, None)
         self._probed[model] = (facts, now + (_FRESH_SECONDS if is_fresh else 0.0))
 
     async def _probe(self, model: str, probe: Probe) -> tuple[ModelFacts, bool]:
@@ -74,3 +131,9 @@ class KnownModels:
             _log.debug("nothing is learned of %.80s: %s", model, error)
             return ModelFacts(model), True
         return self._api.dialect.read_probe(body, model), False
+
+
+def _make_room(by_model: dict[str, Any]) -> None:
+    """Forget what is known of many models: a client may name any number of them."""
+    if len(by_model) > _MAX_MODELS:
+        by_model.clear()

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from byok.chat import ChatRequest, Origin
 from byok.dialects.base import Codec, Target, UpstreamRequest
-from byok.dialects.model_facts import ModelFacts
+from byok.dialects.model_facts import FactSource, ModelFacts, combine_facts
 from byok.dialects.remedies import (
     RefusedRequest,
     Remedy,
@@ -58,6 +58,7 @@ class RequestRemedies:
         self._tried: list[str] = []  # the dialects in which it was written
         self._steps: list[tuple[list[Remedy], list[Remedy]]] = []  # known, made
         self._new: list[Remedy] = []
+        self._taught: list[ModelFacts] = []
         self.notices: list[Notice] = []
         api = (not fim and spec.find_api(facts.dialect)) or spec.api
         self._use(api, fim or api.dialect)
@@ -104,6 +105,7 @@ class RequestRemedies:
         self._left -= 1
         self._made.append(remedy)
         self._new.append(remedy)
+        self._taught.append(self.codec.remedies[remedy.change].teaches(remedy))
         _log.info(
             "%s: %.80s refuses a request; changed: %s",
             self._spec.name,
@@ -122,6 +124,11 @@ class RequestRemedies:
         """
         for known, made in self._steps:
             known += [remedy for remedy in made if remedy not in known]
+
+    def learned_facts(self) -> ModelFacts:
+        """Return what the remedies that were found teach about the model."""
+        layers = ((FactSource.REFUSAL, facts) for facts in reversed(self._taught))
+        return combine_facts(self._model, layers).facts
 
     def _use(self, api: Api, codec: Codec) -> None:
         key = (codec, self._model)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from byok.chat import Json
 from byok.dialects.base import Codec, Dialect
 from byok.dialects.fim.modes import FimMode
+from byok.dialects.model_facts import ModelFacts
 from byok.upstream.http_call import Callee
 from byok.upstream.timeouts import REMOTE, Timeouts
 from byok.upstream.transport import Route
@@ -39,6 +40,8 @@ class UpstreamSpec:
         num_ctx: the context window for a local server to load models with; 0 if byok
             decides.
         route: proxy and certificates.
+        vendor: the preset whose models these are, "" if that is unknown.
+        facts: what the user says about models, by their names; "" is for all of them.
         fim: codecs for FIM by mode, in the order of trial; None stands for a chat.
     """
 
@@ -52,9 +55,16 @@ class UpstreamSpec:
     cache: bool = True
     num_ctx: int = 0
     route: Route = field(default_factory=Route)
+    vendor: str = ""
+    facts: Mapping[str, ModelFacts] = field(default_factory=dict)
     fim: Mapping[FimMode, Codec | None] = field(
         default_factory=lambda: {FimMode.CHAT: None}
     )
+
+    @property
+    def key(self) -> str:
+        """The name in files, which distinguishes upstreams of the same name."""
+        return f"{self.name}@{self.api.base_url}"
 
     @property
     def api(self) -> Api:

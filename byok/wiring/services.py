@@ -30,6 +30,7 @@ from byok.routing import OFFICIAL, EndpointGroup, ServedBy
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.official import OfficialService
+from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Router
 from byok.upstream.transport import Transports
@@ -123,7 +124,11 @@ class _ServicesFactory:
         self._transports = Transports()
         self._provider_data = ProviderDataStore(paths.provider_data)
         self._pool = UpstreamPool(
-            self._transports, ladder, redactor, self._provider_data
+            self._transports,
+            ladder,
+            redactor,
+            self._provider_data,
+            Profiles(paths.profiles),
         )
         self._shown = ShownContext()
         self._selection: UpstreamSelection | None = None  # the last one

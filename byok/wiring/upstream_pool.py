@@ -19,6 +19,8 @@ from byok.purposes import Purpose
 from byok.redact import Redactor
 from byok.routing import OFFICIAL
 from byok.upstream.base import Upstream
+from byok.upstream.model_facts import KnownModels
+from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Destination, Router
 from byok.upstream.summaries import Summariser
@@ -30,10 +32,14 @@ from byok.wiring.upstreams import make_spec, make_upstream
 
 @dataclass(frozen=True, slots=True)
 class PooledUpstream:
-    """An upstream with its key; `built_from` is all that both depend on."""
+    """An upstream with its key; `built_from` is all that both depend on.
+
+    `known` is what it knows about its models; None for the demo.
+    """
 
     upstream: Upstream
     key: UpstreamKey
+    known: KnownModels | None
     built_from: tuple[object, ...]
 
 
@@ -48,11 +54,13 @@ class UpstreamPool:
         ladder: KeyLadder,
         redactor: Redactor,
         provider_data: ProviderDataStore,
+        profiles: Profiles,
     ) -> None:
         self._transports = transports
         self._ladder = ladder
         self._redactor = redactor
         self._provider_data = provider_data
+        self._profiles = profiles
         self._pooled: Mapping[str, PooledUpstream] = {}
         self._summary_model = ""
         self._summariser = Summariser("", self._find)
@@ -84,7 +92,7 @@ class UpstreamPool:
         if known is not None and known.built_from == built_from:
             return known
         key = self.make_key(key_wanted(name, section))
-        upstream = make_upstream(
+        upstream, known_models = make_upstream(
             name,
             section,
             common=settings,
@@ -92,8 +100,9 @@ class UpstreamPool:
             key=key,
             summarise=self._summariser,
             provider_data=self._provider_data,
+            profiles=self._profiles,
         )
-        return PooledUpstream(upstream, key, built_from)
+        return PooledUpstream(upstream, key, known_models, built_from)
 
     async def _find(self, model: str) -> Destination:
         """Return who writes a summary, by the settings that are in force by then."""

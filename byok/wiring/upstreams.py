@@ -6,6 +6,7 @@ from byok.dialects.base import Codec
 from byok.dialects.fim.codecs import codecs_of
 from byok.dialects.fim.modes import FimMode
 from byok.dialects.fim.profiles import fim_profile_of
+from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import DEMO, vendor_of
 from byok.keys.lookup import UpstreamKey
 from byok.redact import Redactor
@@ -14,7 +15,9 @@ from byok.upstream.client import HttpUpstream
 from byok.upstream.context_window import WindowedUpstream, WindowSource
 from byok.upstream.demo import MODEL as DEMO_MODEL
 from byok.upstream.demo import DemoUpstream
+from byok.upstream.model_facts import KnownModels
 from byok.upstream.official import OfficialService
+from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.restoring import RestoringUpstream
 from byok.upstream.spec import Api, UpstreamSpec
@@ -55,8 +58,18 @@ def make_spec(name: str, settings: UpstreamSettings, common: Settings) -> Upstre
         cache=settings.cache,
         num_ctx=settings.num_ctx,
         route=Route(proxy, settings.ca_file or network.ca_file),
+        vendor=vendor_of(settings.type, apis[0].base_url),
+        facts=_facts_of(settings),
         fim=_fim_codecs(settings.type, apis[0], common.completion.way),
     )
+
+
+def _facts_of(settings: UpstreamSettings) -> dict[str, ModelFacts]:
+    """Return what the user says about models: about one, and under "" about all."""
+    facts = {model: own.as_facts(model) for model, own in settings.facts.items()}
+    if settings.context_window:
+        facts[""] = ModelFacts("", window=settings.context_window)
+    return facts
 
 
 def _fim_codecs(kind: str, api: Api, way: str) -> dict[FimMode, Codec | None]:
@@ -78,15 +91,17 @@ def make_upstream(
     key: UpstreamKey,
     summarise: Summarise,
     provider_data: ProviderDataStore,
-) -> Upstream:
-    """Build the upstream of one section."""
+    profiles: Profiles,
+) -> tuple[Upstream, KnownModels | None]:
+    """Build the upstream of one section, and what it knows about its models."""
     if settings.type == DEMO:
-        return DemoUpstream(name)
+        return DemoUpstream(name), None
     spec = make_spec(name, settings, common)
-    http = HttpUpstream(spec, transports, key)
+    http = HttpUpstream(spec, transports, key, profiles=profiles)
     thoughts = spec.api.dialect.sends_thoughts
     window = WindowSource(settings.context_window, http.known.window, thoughts)
-    return RestoringUpstream(WindowedUpstream(http, summarise, window), provider_data)
+    windowed = WindowedUpstream(http, summarise, window)
+    return RestoringUpstream(windowed, provider_data), http.known
 
 
 def make_official(

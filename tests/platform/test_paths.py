@@ -29,6 +29,7 @@ def test_byok_home_holds_everything(tmp_path: Path) -> None:
         for path in (
             paths.config, paths.token, paths.daemon, paths.lock, paths.models,
             paths.log, paths.vault, paths.provider_data,
+            paths.profiles,
         )
     }  # fmt: skip
     assert kept == {
@@ -38,6 +39,7 @@ def test_byok_home_holds_everything(tmp_path: Path) -> None:
         "state/daemon.lock",
         "state/models.json",
         "state/provider_data.db",
+        "state/profiles.json",
         "state/log/byok.log",
         "data/vault.json",
     }

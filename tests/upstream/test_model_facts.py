@@ -3,9 +3,16 @@
 import httpx
 import pytest
 
-from byok.dialects.model_facts import ModelFacts
+from byok.dialects.model_facts import FactSource, ModelFacts
+from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.openai_chat.quirks import QUIRKS
-from tests.fakes.asker import Asker
+from byok.errors import ContextLengthExceeded, UpstreamEmpty
+from byok.upstream.fact_sources import Lookup
+from byok.upstream.http_sender import Sender
+from byok.upstream.model_facts import KnownModels
+from byok.upstream.spec import Api, UpstreamSpec
+from tests.fakes.asker import Asker, Key
+from tests.fakes.clock import Clock
 from tests.fakes.lister import Canned
 
 
@@ -70,3 +77,68 @@ async def test_facts_are_those_of_the_list_with_the_window_of_the_loaded_model()
     await server.upstream.known.window("a")
     assert server.upstream.known.facts("a") == ModelFacts("a", 4096)
     assert server.upstream.known.facts("b") == ModelFacts("b")
+
+
+OVERFLOW = ContextLengthExceeded("too long", window=8000)
+
+
+def known_models(
+    *sources: Lookup, clock: Clock | None = None, quirks: str = "openai"
+) -> KnownModels:
+    api = Api(OpenAIChat(QUIRKS[quirks]), "http://fake.test/v1")
+    transports = Canned(lambda request: httpx.Response(404))
+    sender = Sender(UpstreamSpec("fake", (api,)), transports, Key())
+    return KnownModels(sender, api, sources, clock=clock or Clock(0.0))
+
+
+def test_what_a_refusal_teaches_counts_more_than_the_list() -> None:
+    models = known_models((FactSource.FAMILY, lambda m: ModelFacts(m, tools=True)))
+    models.set_listed([ModelFacts("m", window=9000, images=True)])
+    models.learn(ModelFacts("m", images=False))
+    models.learn_from(OVERFLOW, "m")
+    known = models.sourced_facts("m")
+    assert known.facts == ModelFacts("m", window=8000, images=False, tools=True)
+    assert known.sources == {
+        "window": FactSource.REFUSAL,
+        "images": FactSource.REFUSAL,
+        "tools": FactSource.FAMILY,
+    }
+
+
+def test_an_error_without_a_window_teaches_nothing() -> None:
+    models = known_models()
+    models.learn_from(ContextLengthExceeded("too long"), "m")
+    models.learn_from(UpstreamEmpty("nothing"), "m")
+    models.learn(ModelFacts("m"))
+    assert models.facts("m") == ModelFacts("m")
+
+
+def test_a_refusal_of_a_local_server_is_one_of_the_window_it_has_now() -> None:
+    models = known_models(quirks="llamacpp")
+    models.learn_from(OVERFLOW, "m")
+    assert models.facts("m") == ModelFacts("m")
+
+
+def test_facts_are_kept_for_a_minute_so_that_each_request_has_them_at_once() -> None:
+    asked: list[str] = []
+
+    def find(model: str) -> ModelFacts:
+        asked.append(model)
+        return ModelFacts(model, window=1000 * len(asked))
+
+    clock = Clock(0.0)
+    models = known_models((FactSource.PROBE, find), clock=clock)
+    assert [models.facts("m").window for _ in range(3)] == [1000] * 3
+    clock.now = 60.0
+    assert models.facts("m").window == 2000
+    models.set_listed([])
+    assert models.facts("m").window == 3000
+
+
+def test_the_models_of_which_something_is_kept_are_limited() -> None:
+    models = known_models()
+    for number in range(3000):
+        models.learn(ModelFacts(f"m{number}", tools=False))
+        models.facts(f"m{number}")
+    assert models.facts("m0").tools is None
+    assert models.facts("m2999").tools is False

@@ -86,6 +86,7 @@ async def test_remedy_for_a_model_without_tools(
     assert not notice.code
     assert rest == HI
     assert offered(fake) == [["a"], []]
+    assert asker.upstream.known.facts("m").tools is False
 
 
 async def test_remedy_for_llama_cpp_without_jinja(
@@ -105,6 +106,7 @@ async def test_remedy_for_a_text_model_that_gets_an_image(
     assert isinstance(notice, Notice) and "pictures" in notice.text
     assert rest == HI
     assert "image_url" not in str(fake.requests[1])
+    assert asker.upstream.known.facts("m").images is False
 
 
 async def test_remedy_for_too_many_tools_is_applied_before_the_first_request(
@@ -184,6 +186,7 @@ async def test_a_model_that_needs_another_dialect_gets_it_from_then_on(
         assert HI[0] in await two.ask(agent("a"))
     assert len(fake.requests) == 1
     assert len(other.requests) == 2
+    assert two.upstream.known.facts("m").dialect == Other.name
     assert "seed" not in other.requests[0]  # it was meant for the first dialect
     assert other.requests[0]["tools"][0]["name"] == "a"
 

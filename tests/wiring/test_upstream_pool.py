@@ -9,6 +9,7 @@ from byok.chat import Message, Role, TextPart
 from byok.config import Settings
 from byok.keys import KeyLadder
 from byok.redact import Redactor
+from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Destination, Router
 from byok.upstream.transport import Transports
@@ -20,7 +21,11 @@ BOX = {"base_url": "http://127.0.0.1:9/v1"}
 @pytest.fixture
 def pool() -> UpstreamPool:
     return UpstreamPool(
-        Transports(), KeyLadder(environ={}), Redactor(), ProviderDataStore(Path("no"))
+        Transports(),
+        KeyLadder(environ={}),
+        Redactor(),
+        ProviderDataStore(Path("no")),
+        Profiles(Path("no")),
     )
 
 

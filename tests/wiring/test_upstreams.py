@@ -8,11 +8,13 @@ import pytest
 from byok.config import Settings
 from byok.dialects.fim.modes import FimMode
 from byok.dialects.fim.profiles import fim_profile_of
+from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.errors import UpstreamUnreachable
 from byok.keys import KeyLadder
 from byok.keys.lookup import UpstreamKey
 from byok.redact import Redactor
+from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Destination
 from byok.upstream.summaries import Summariser
@@ -90,6 +92,21 @@ def test_upstream_fim_mode_of_the_settings_is_the_only_one() -> None:
     assert [*spec.fim] == [FimMode.TEMPLATE]
 
 
+def test_what_the_user_says_about_models_is_in_the_specification() -> None:
+    section = {
+        "type": "openai",
+        "context_window": 9000,
+        "facts": {"m": {"window": 8000, "images": False}},
+    }
+    settings = Settings(upstreams={"box": section})
+    spec = make_spec("box", settings.upstreams["box"], settings)
+    assert spec.vendor == "openai"
+    assert spec.facts == {
+        "m": ModelFacts("m", window=8000, images=False),
+        "": ModelFacts("", window=9000),
+    }
+
+
 async def _nowhere(model: str) -> Destination:
     raise AssertionError(model)
 
@@ -100,7 +117,7 @@ async def test_an_upstream_is_asked_by_its_route(tmp_path: Path) -> None:
     environ = {"BYOK_KEY_BOX": "some-key"}
     ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
     key = UpstreamKey(ladder, key_wanted("box", box), Redactor())
-    upstream = make_upstream(
+    upstream, known_models = make_upstream(
         "box",
         box,
         common=Settings(),
@@ -108,8 +125,11 @@ async def test_an_upstream_is_asked_by_its_route(tmp_path: Path) -> None:
         key=key,
         summarise=Summariser("", _nowhere),
         provider_data=ProviderDataStore(tmp_path / "provider_data.db"),
+        profiles=Profiles(tmp_path / "profiles.json"),
     )
     assert await upstream.models() == ["m"]
+    assert known_models
+    assert known_models.facts("m") == ModelFacts("m")
     assert transports.routes == [Route()]
     assert transports.requests[0].headers["Authorization"] == "Bearer some-key"
 

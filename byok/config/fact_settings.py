@@ -1,0 +1,51 @@
+"""The section with what the user knows about one model of an upstream."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from byok.config import values
+from byok.config.section import SettingsSection
+from byok.dialects.model_facts import FIELDS, ModelFacts, Price, Replay
+
+_Dollars = Annotated[float | None, Field(ge=0, le=100_000)]
+
+
+class FactSettings(SettingsSection):
+    """What one model takes; what is not set is found out."""
+
+    window: int = Field(0, ge=0, description="Context window in tokens.")
+    max_output: int = Field(0, ge=0, description="Longest answer in tokens.")
+    tools: bool | None = Field(None, description="It accepts tools.")
+    most_tools: int = Field(0, ge=0, description="How many tools at most.")
+    images: bool | None = Field(None, description="It accepts pictures.")
+    thinking: bool | None = Field(None, description="It reasons.")
+    efforts: tuple[Annotated[str, AfterValidator(values.effort)], ...] = Field(
+        (), description="The values of effort that it accepts, the smallest first."
+    )
+    sampling: bool | None = Field(None, description="It takes temperature and top_p.")
+    adaptive_thinking: bool | None = Field(
+        None, description="It decides by itself how much to reason (Anthropic)."
+    )
+    replay: Literal["", "never", "tool_turns", "every_turn"] = Field(
+        "", description="Which of its reasoning is sent back."
+    )
+    empty_reasoning: bool | None = Field(
+        None, description="Send an empty reasoning where none is known."
+    )
+    dialect: Annotated[str, AfterValidator(values.dialect)] = Field(
+        "", description="The only API protocol in which it takes tools."
+    )
+    tool_syntax: str = Field(
+        "", pattern="^[a-z_]*$", description="Read tool calls out of its text."
+    )
+    price_input: _Dollars = Field(None, description="US dollars per million tokens.")
+    price_output: _Dollars = Field(None, description="The same, of the answer.")
+
+    def as_facts(self, model: str) -> ModelFacts:
+        """Return the facts about a model that are set."""
+        given = self.model_dump(exclude={"price_input", "price_output"})
+        given["replay"] = Replay(self.replay) if self.replay else None
+        if self.price_input is not None or self.price_output is not None:
+            given["price"] = Price(self.price_input, self.price_output)
+        return ModelFacts(model, **{n: given[n] for n in FIELDS if n in given})

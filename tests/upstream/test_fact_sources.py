@@ -1,0 +1,36 @@
+"""Sources of facts that need no request: which there are, and who counts."""
+
+from pathlib import Path
+
+from byok.dialects.model_facts import FactSource, ModelFacts, combine_facts
+from byok.dialects.openai_chat.dialect import OpenAIChat
+from byok.upstream.fact_sources import fact_sources
+from byok.upstream.profiles import Profile, Profiles
+from byok.upstream.spec import Api, UpstreamSpec
+
+SPEC = UpstreamSpec(
+    "box",
+    (Api(OpenAIChat(), "https://h/v1"),),
+    facts={"kimi-k3": ModelFacts("", images=False), "": ModelFacts("", window=9000)},
+)
+
+
+def test_the_user_counts_more_than_a_probe_and_a_probe_more_than_a_name(
+    tmp_path: Path,
+) -> None:
+    profiles = Profiles(tmp_path / "profiles.json")
+    probed = ModelFacts("kimi-k3", window=7000, images=True, sampling=True)
+    profiles.write("box@https://h/v1", "kimi-k3", Profile(probed))
+    lookups = fact_sources(SPEC, profiles)
+    layers = [(source, find("kimi-k3")) for source, find in lookups]
+    known = combine_facts("kimi-k3", layers)
+    assert (known.facts.window, known.facts.images) == (9000, False)
+    assert (known.facts.sampling, known.facts.empty_reasoning) == (True, True)
+    assert known.sources["window"] is FactSource.USER
+    assert known.sources["sampling"] is FactSource.PROBE
+    assert known.sources["replay"] is FactSource.FAMILY
+
+
+def test_without_profiles_the_other_sources_remain() -> None:
+    sources = [source for source, _ in fact_sources(SPEC, None)]
+    assert sources == [FactSource.USER, FactSource.FAMILY, FactSource.TABLE]
