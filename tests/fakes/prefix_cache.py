@@ -1,0 +1,125 @@
+"""An upstream that caches the beginnings of prompts, as its vendor's guide says.
+
+It answers each request with one tool call, and counts four characters as a token.
+"""
+
+import json
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Any
+
+from aiohttp import web
+
+from tests.fakes.upstream import DONE, FakeUpstream, Script, delta, event, play
+
+_LOOKBACK = 20  # blocks before a cache point that Anthropic's API tries
+_POINT = "cache_control"
+
+
+class _Prompt:
+    """The blocks of a prompt in the order in which they are cached."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        self.digests: list[bytes] = []
+        self.sizes: list[int] = []
+        self.points: list[int] = []
+        digest, size = blake2b(), 0
+        for place, block in enumerate(_blocks(body)):
+            raw = json.dumps({k: v for k, v in block.items() if k != _POINT}).encode()
+            digest.update(raw)
+            size += len(raw) // 4
+            self.digests.append(digest.digest())
+            self.sizes.append(size)
+            if _POINT in block:
+                self.points.append(place)
+        if _POINT in body and len(self.sizes) - 1 not in self.points:
+            self.points.append(len(self.sizes) - 1)
+
+
+def _blocks(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield from body.get("tools", ())
+    yield from body.get("system", ())
+    for message in body["messages"]:
+        content = message.get("content")
+        if isinstance(content, list):
+            yield from ({"role": message["role"], **part} for part in content)
+        else:
+            yield message
+
+
+class CachingUpstream(FakeUpstream):
+    """Caches at cache points, or with `keyed` for each `prompt_cache_key`."""
+
+    def __init__(self, *, keyed: bool = False) -> None:
+        super().__init__()
+        self.keyed = keyed
+        self.reads: list[float] = []  # the share of each prompt that was cached
+        self._written: set[tuple[str, bytes]] = set()
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.requests.append(body)
+        prompt = _Prompt(body)
+        read = self._read(prompt, body)
+        size = prompt.sizes[-1]
+        self.reads.append(read / size)
+        count = len(self.requests)
+        if request.match_info.get("path") == "messages":
+            return await play(request, Script(_anthropic(count, size, read)))
+        return await play(request, Script(_chat(count, size, read)))
+
+    def _read(self, prompt: _Prompt, body: dict[str, Any]) -> int:
+        """Return the tokens that are read from the cache, and write what is asked."""
+        key = body.get("prompt_cache_key", "") if self.keyed else ""
+        last = len(prompt.sizes) - 1
+        if self.keyed:
+            points, lookback = ([last] if key else []), last
+        else:
+            points, lookback = prompt.points, _LOOKBACK
+        found = [
+            place
+            for point in points
+            for place in range(max(0, point - lookback), point + 1)
+            if (key, prompt.digests[place]) in self._written
+        ]
+        written = range(last + 1) if self.keyed and key else points
+        self._written |= {(key, prompt.digests[place]) for place in written}
+        return prompt.sizes[max(found)] if found else 0
+
+
+def _chat(count: int, size: int, read: int) -> list[bytes]:
+    function = {"name": "view", "arguments": json.dumps({"path": f"{count}.py"})}
+    call = {"index": 0, "id": f"call_{count}", "type": "function", "function": function}
+    usage = {
+        "prompt_tokens": size,
+        "completion_tokens": 9,
+        "prompt_tokens_details": {"cached_tokens": read},
+    }
+    counted = event({"choices": [], "usage": usage})
+    return [delta(tool_calls=[call]), delta(finish="tool_calls"), counted, DONE]
+
+
+def _anthropic(count: int, size: int, read: int) -> list[bytes]:
+    usage = {
+        "input_tokens": 0,
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": size - read,
+        "output_tokens": 1,
+    }
+    message: dict[str, Any] = {"id": "m", "role": "assistant", "content": [], "usage": usage}
+    block = {"type": "tool_use", "id": f"toolu_{count}", "name": "view", "input": {}}
+    given = json.dumps({"path": f"{count}.py"})
+    piece = {"type": "input_json_delta", "partial_json": given}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": message},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": piece},
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "tool_use"},
+            "usage": {"output_tokens": 9},
+        },
+        {"type": "message_stop"},
+    ]
+    return [f"event: {e['type']}\n".encode() + event(e) for e in events]
