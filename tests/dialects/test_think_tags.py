@@ -1,10 +1,13 @@
 """Reasoning between think tags: told from text only at the start, however sliced."""
 
+from typing import Any
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from byok.dialects.think_tags import ThinkTags
+from byok.chat import NO_ORIGIN, ProviderData
+from byok.dialects.think_tags import ThinkTags, tags_of
 from byok.events import (
     Finish,
     FinishReason,
@@ -26,7 +29,11 @@ def split(pieces: list[str]) -> tuple[str, str]:
     assert events.pop() == STOP
     kinds = [type(event) for event in events]
     assert kinds == sorted(kinds, key=lambda kind: kind is TextDelta)
-    thoughts = [e.text for e in events if isinstance(e, ThinkingDelta)]
+    ends = [e for e in events if isinstance(e, ThinkingDelta) and e.provider_data]
+    assert [e.text for e in ends] in ([], [""])
+    thoughts = [
+        e.text for e in events if isinstance(e, ThinkingDelta) and e not in ends
+    ]
     texts = [e.text for e in events if isinstance(e, TextDelta)]
     assert "" not in thoughts
     assert "" not in texts
@@ -95,11 +102,39 @@ def test_think_tags_any_slicing_gives_the_same(text: str, places: list[int]) -> 
 def test_think_tags_give_thinking_as_soon_as_it_is_certain() -> None:
     stage = ThinkTags()
     fed = [list(stage.feed(TextDelta(t))) for t in ("<think>ab</", "x</thi", "nk>yes")]
+    tags = ProviderData(NO_ORIGIN, {"tags": ["<think>", "</think>"]})
     assert fed == [
         [ThinkingDelta("ab")],
         [ThinkingDelta("</x")],
-        [TextDelta("yes")],
+        [ThinkingDelta("", tags), TextDelta("yes")],
     ]
+
+
+@given(st.text("a \n<", max_size=5), st.text("ab\n", min_size=1), CUTS)
+def test_think_tags_and_their_white_space_are_the_data_of_the_block(
+    before: str, said: str, places: list[int]
+) -> None:
+    text = f" \n<think>{before}x</think>{said}"
+    events = list(drain(ThinkTags(), map(TextDelta, cut(text, places))))
+    (data,) = (
+        e.provider_data.data
+        for e in events
+        if isinstance(e, ThinkingDelta) and e.provider_data
+    )
+    tags = tags_of(data)
+    assert tags
+    thought, rest = (
+        "".join(e.text for e in events if isinstance(e, kind))
+        for kind in (ThinkingDelta, TextDelta)
+    )
+    assert f"{tags[0]}{thought}{tags[1]}{rest}" == text
+
+
+@pytest.mark.parametrize(
+    "data", [{}, {"tags": None}, {"tags": ["<think>"]}, {"tags": ["<a>", "</a>"]}]
+)
+def test_think_tags_of_other_data_are_none(data: dict[str, Any]) -> None:
+    assert tags_of(data) is None
 
 
 def test_think_tags_pass_other_events_at_once() -> None:

@@ -72,7 +72,7 @@ def test_how_an_upstream_is_reached(
         ({"base_url": "https://h/v1"}, "openai_compatible"),
         ({"type": "groq"}, "groq"),
         ({"type": "gemini", "base_url": "https://h/v1"}, "gemini"),
-        ({"type": "openrouter"}, ""),
+        ({"type": "openrouter"}, "openrouter"),
     ],
 )
 def test_upstream_quirks_follow_the_type_or_the_address(

@@ -9,7 +9,9 @@ from typing import Any
 
 from byok.chat import NO_ORIGIN, Origin, ProviderData
 from byok.dialects.error_bodies import refusal_of
+from byok.dialects.openai_chat.citations import SourceList
 from byok.dialects.openai_chat.fields import (
+    DETAILS,
     is_whole_message,
     only_delta,
     only_text,
@@ -17,7 +19,9 @@ from byok.dialects.openai_chat.fields import (
     string,
     texts,
 )
-from byok.dialects.openai_chat.strays import FAILED, check_protocol, is_error
+from byok.dialects.openai_chat.finish import stricter_finish
+from byok.dialects.openai_chat.reasoning import PARTS, ReasoningBlock
+from byok.dialects.openai_chat.strays import check_protocol, is_error
 from byok.dialects.openai_chat.usage import read_usage
 from byok.dialects.think_tags import ThinkTags
 from byok.errors import UpstreamEmpty, UpstreamError, UpstreamGarbled, UpstreamNotJson
@@ -34,30 +38,6 @@ from byok.wire.json_body import parse_json, write_json
 from byok.wire.sse import ServerSentEvent
 from byok.wire.surrogates import SurrogateBuffer
 
-_FINISH = {
-    "stop": FinishReason.STOP,
-    "end_turn": FinishReason.STOP,
-    "stop_sequence": FinishReason.STOP,
-    "eos": FinishReason.STOP,
-    "length": FinishReason.LENGTH,
-    "max_tokens": FinishReason.LENGTH,
-    "max_output_tokens": FinishReason.LENGTH,
-    "model_context_window_exceeded": FinishReason.LENGTH,
-    "tool_calls": FinishReason.TOOL_CALLS,
-    "tool_use": FinishReason.TOOL_CALLS,
-    "function_call": FinishReason.TOOL_CALLS,
-    "content_filter": FinishReason.CONTENT_FILTER,
-    "safety": FinishReason.CONTENT_FILTER,
-    "sensitive": FinishReason.CONTENT_FILTER,
-}
-# If there are several finish reasons, the one with the highest weight counts.
-_WEIGHT = {
-    FinishReason.STOP: 0,
-    FinishReason.TOOL_CALLS: 1,
-    FinishReason.CONTENT_FILTER: 2,
-    FinishReason.LENGTH: 3,
-}
-
 
 class OpenAIAnswer:
     """Stage[ServerSentEvent, StreamEvent]: decodes the answer of a chat."""
@@ -73,7 +53,10 @@ class OpenAIAnswer:
         self._usage: Any = None
         self._spoke = False  # something of an answer has come
         self._done = False
-        self._think: ThinkTags | None = ThinkTags()  # None once that is over
+        self._block = ReasoningBlock()
+        self._sources = SourceList()
+        self._think: ThinkTags | None = ThinkTags(origin)  # None once that is over
+        self._plain = False  # no block of reasoning is open, in whatever form
         self._out: list[StreamEvent] = []
 
     def feed(self, sse: ServerSentEvent, /) -> Iterable[StreamEvent]:
@@ -81,7 +64,7 @@ class OpenAIAnswer:
         try:
             self._read(sse)
         except UpstreamError as error:
-            self._rest()
+            self._rest(whole=False)
             return then_raise(self._take_events(), error)
         out, self._out = self._out, []
         return out
@@ -91,7 +74,7 @@ class OpenAIAnswer:
         if self._done:
             return
         if self._finish is None:
-            self._rest()
+            self._rest(whole=False)
             yield from self._take_events()
             if not self._spoke:
                 raise UpstreamEmpty("its answer was empty.", retryable=True)
@@ -126,7 +109,7 @@ class OpenAIAnswer:
             return
         if (delta := only_delta(chunk)) is None or not self._spoke:
             self._chunk(chunk)
-        elif self._think is None and (text := only_text(delta)):
+        elif self._plain and (text := only_text(delta)):
             if text := self._text.feed(text):  # nearly all of them are just that
                 self._out.append(TextDelta(text))
         else:
@@ -136,15 +119,18 @@ class OpenAIAnswer:
         if self._finish is None and not self._spoke:
             raise UpstreamEmpty("its answer was empty.", retryable=True)
         self._done = True
-        self._rest()
+        self._rest(whole=self._finish is not FinishReason.LENGTH)
+        self._out.extend(self._sources.take())
         if usage := read_usage(self._usage):
             self._out.append(usage)
         self._out.append(Finish(self._finish or FinishReason.STOP))
 
-    def _rest(self) -> None:
-        """Give the text that was held back: half an emoji, half a tag."""
-        if rest := self._thinking.flush():
-            self._out.append(ThinkingDelta(rest))
+    def _rest(self, *, whole: bool) -> None:
+        """Give what was held back: half an emoji, half a tag, the data of a block.
+
+        A block that was cut off has no data: without its signature it is refused.
+        """
+        self._end_block(whole=whole)
         self._say(self._text.flush())
         if self._think is not None:
             self._out.extend(self._think.flush())
@@ -156,6 +142,7 @@ class OpenAIAnswer:
             raise UpstreamNotJson("a part of its answer is not a JSON object.")
         if chunk.get("error") or is_error(chunk):
             raise refusal_of(chunk)
+        self._sources.add(chunk)
         choices = chunk.get("choices")
         if isinstance(choices, list):
             for choice in choices:
@@ -180,9 +167,9 @@ class OpenAIAnswer:
         if usage := choice.get("usage"):
             self._usage = usage
         if reason := choice.get("finish_reason"):
-            self._note_finish(reason)
+            self._finish = stricter_finish(self._finish, reason)
         if reason := choice.get("native_finish_reason"):
-            self._note_finish(reason, only_length=True)
+            self._finish = stricter_finish(self._finish, reason, only_length=True)
         if is_whole and self._finish is None:
             self._finish = FinishReason.STOP  # nothing can follow it
 
@@ -191,7 +178,10 @@ class OpenAIAnswer:
         calls = part.get("tool_calls")
         if len(part) > 1 or not calls:
             self._read_delta(part)
-        if isinstance(calls, list):
+        if calls and isinstance(calls, list):
+            self._end_block()
+            if self._think is not None:
+                self._out.extend(self._think.end())
             for call in calls:
                 if isinstance(call, dict):
                     self._out.append(self._call(call))
@@ -199,14 +189,22 @@ class OpenAIAnswer:
     def _read_delta(self, part: dict[str, Any]) -> None:
         """Decode a delta except its tool calls."""
         content = part.get("content")
-        if thought := self._thinking.feed(reasoning(part)):
-            self._out.append(ThinkingDelta(thought))
+        thought, form = reasoning(part)
+        if form:
+            self._reason(thought, form)
+        if details := part.get(DETAILS):
+            self._block.add_details(details)
+            self._plain = False
+        if extra := part.get("extra_content"):
+            self._block.add_extra(extra)
         if isinstance(content, str):
             self._say(self._text.feed(content))
         elif isinstance(content, list):
             self._content_parts(content)
         if isinstance(refusal := part.get("refusal"), str):
             self._say(self._text.feed(refusal))
+        if part.get("annotations"):
+            self._sources.add(part)
         if isinstance(call := part.get("function_call"), dict):
             self._out.append(self._call({"index": 0, "function": call}))
 
@@ -218,17 +216,35 @@ class OpenAIAnswer:
             if isinstance(text := part.get("text"), str):
                 self._say(self._text.feed(text))
             elif (thought := part.get("thinking")) is not None:
-                self._out.append(ThinkingDelta(self._thinking.feed(texts(thought))))
+                self._reason(texts(thought), PARTS)
+
+    def _reason(self, text: str, form: str) -> None:
+        if form != DETAILS:
+            self._block.note_form(form)
+        self._plain = False
+        if thought := self._thinking.feed(text):
+            self._out.append(ThinkingDelta(thought))
+
+    def _end_block(self, *, whole: bool = True) -> None:
+        """End the block of reasoning before what follows it, with its data."""
+        rest = self._thinking.flush()
+        data = self._block.take() if self._block.is_open else {}
+        own = ProviderData(self._origin, data) if data and whole else None
+        if rest or own:
+            self._out.append(ThinkingDelta(rest, own))
+        self._plain = self._think is None
 
     def _say(self, text: str) -> None:
         if not text:
             return
+        if not self._plain:
+            self._end_block()
         if self._think is None:
             self._out.append(TextDelta(text))
             return
         self._out.extend(self._think.feed(TextDelta(text)))
         if self._think.over:
-            self._think = None
+            self._think, self._plain = None, True
 
     def _call(self, call: dict[str, Any]) -> ToolCallDelta:
         raw, index = call.get("function"), call.get("index")
@@ -248,22 +264,6 @@ class OpenAIAnswer:
             # Gemini's signature
             ProviderData(self._origin, {"extra_content": extra}) if extra else None,
         )
-
-    def _note_finish(self, reason: Any, *, only_length: bool = False) -> None:
-        if not isinstance(reason, str) or not reason:
-            return
-        if reason.lower() in FAILED:
-            raise UpstreamGarbled(
-                f"it broke off its answer ({reason}).",
-                code="upstream_cut",
-                hint="Try again.",
-                retryable=True,
-            )
-        found = _FINISH.get(reason.lower(), FinishReason.STOP)
-        if only_length and found is not FinishReason.LENGTH:
-            return
-        if self._finish is None or _WEIGHT[found] > _WEIGHT[self._finish]:
-            self._finish = found
 
 
 def _lines(data: bytes, error: Exception) -> list[Any]:

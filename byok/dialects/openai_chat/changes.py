@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from byok.chat import Json
+from byok.dialects.openai_chat.fields import DETAILS, REASONING_FIELDS
 from byok.dialects.records import ABOUT_RECORDS, NO_PICTURE, call_record
 from byok.dialects.remedies import Body
 
@@ -137,3 +138,26 @@ def _without_pictures(content: list[Json]) -> str:
     """Return a plain string, as for any message without a picture."""
     texts = (NO_PICTURE if _is_picture(part) else part["text"] for part in content)
     return "\n\n".join(texts)
+
+
+def without_reasoning(body: Json) -> Body:
+    """Remove the reasoning from the history, where it is in fields of its own."""
+    messages = body.get("messages")
+    names = (*REASONING_FIELDS, DETAILS)
+    return {**body, "messages": [_without(m, names) for m in messages or ()]}
+
+
+def without_cache_points(body: Json) -> Body:
+    """Remove the points up to which a prompt is cached."""
+    name = ("cache_control",)
+    messages = [
+        {**m, "content": [_without(part, name) for part in _parts(m)]}
+        if isinstance(m.get("content"), list)
+        else m
+        for m in body.get("messages") or ()
+    ]
+    return {**_without(body, name), "messages": messages}
+
+
+def _without(item: Json, names: Sequence[str]) -> Body:
+    return {key: value for key, value in item.items() if key not in names}

@@ -19,12 +19,12 @@ from byok.dialects.openai_chat.answer import OpenAIAnswer
 from byok.dialects.openai_chat.loaded_window import read_loaded_window
 from byok.dialects.openai_chat.models import read_models
 from byok.dialects.openai_chat.quirks import DEFAULT, Quirks, quirks_of
-from byok.dialects.openai_chat.remedies import REMEDIES, presumed_remedies
+from byok.dialects.openai_chat.remedies import REMEDIES
 from byok.dialects.openai_chat.request import encode_request
 from byok.dialects.openai_headers import openai_headers
 from byok.dialects.presets import DEFAULT_PATHS, OPENAI_CHAT
 from byok.dialects.rate_limits import read_retry_after
-from byok.dialects.remedies import Remedy, RemedyTable
+from byok.dialects.remedies import RemedyTable
 from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
 from byok.stage import Stage, chain
@@ -56,14 +56,10 @@ class OpenAIChat(Dialect):
         """Decode chat.completion.chunk events, or one chat.completion."""
         return chain(SSEDecoder(), OpenAIAnswer(sent.tool_names, sent.origin))
 
-    def initial_remedies(self, model: str) -> tuple[Remedy, ...]:
-        """Keep to the number of tools that the vendor accepts."""
-        return presumed_remedies(self.quirks)
-
     @property
     def sends_thoughts(self) -> bool:
         """Whether the vendor needs the reasoning sent back."""
-        return self.quirks.wants_reasoning
+        return self.quirks.replay is not None or self.quirks.details
 
     def url(self, base_url: str, path: str) -> str:
         """Return the URL of a path; a path with a leading "/" is beside /v1."""

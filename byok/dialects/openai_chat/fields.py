@@ -2,10 +2,9 @@
 
 from typing import Any
 
-# The last but one is Copilot's.
-_REASONING = (
-    "reasoning_content", "reasoning", "thinking", "reasoning_text", "reasoning_details",
-)  # fmt: skip
+DETAILS = "reasoning_details"
+# The last is Copilot's.
+REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
 
 
 def only_delta(chunk: Any) -> dict[str, Any] | None:
@@ -46,13 +45,13 @@ def _says_something(part: dict[str, Any]) -> bool:
     return any(value for name, value in part.items() if name != "role")
 
 
-def reasoning(part: dict[str, Any]) -> str:
-    """Return the reasoning once, even if several fields repeat it."""
-    for field in _REASONING:
+def reasoning(part: dict[str, Any]) -> tuple[str, str]:
+    """Return the reasoning once, even if several fields repeat it, and its field."""
+    for field in REASONING_FIELDS:
         value = part.get(field)
         if value and (text := value if isinstance(value, str) else texts(value)):
-            return text
-    return ""
+            return text, field
+    return (texts(part[DETAILS]), DETAILS) if part.get(DETAILS) else ("", "")
 
 
 def texts(value: Any) -> str:

@@ -3,9 +3,44 @@
 A row lists only the differences from the default, which most servers accept.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
 
+from byok.dialects.model_facts import Replay
 from byok.dialects.safe_names import ANY_ID, IdRule
+
+
+class EffortForm(StrEnum):
+    """How a vendor's API says how much a model should reason."""
+
+    NONE = "none"  # in no way
+    FIELD = "reasoning_effort"
+    OBJECT = "reasoning"  # {"effort"}, as OpenRouter
+    SWITCH = "thinking"  # {"type": "enabled"}, and `reasoning_effort` if it has values
+    BUDGET = "enable_thinking"  # a flag, and `thinking_budget` in tokens
+    TEMPLATE = "chat_template_kwargs"  # for the chat template of a local server
+
+
+class JsonForm(StrEnum):
+    """What a vendor's `response_format` accepts."""
+
+    SCHEMA = "json_schema"
+    OBJECT = "json_object"
+    NONE = "none"
+
+
+class CacheForm(StrEnum):
+    """How a vendor's API is asked for prompt caching, where it does not cache unasked.
+
+    CLAUDE: with `cache_control`, for the models of Anthropic only. PARTS: with
+    `cache_control` in the content of messages.
+    """
+
+    NONE = "none"
+    CLAUDE = "claude"
+    PARTS = "parts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,16 +52,28 @@ class Quirks:
         null_content: `content: null` is accepted beside tool calls; else it is "".
         stream_options: `stream_options.include_usage` is accepted and needed.
         tool_choice: send `"auto"`; False where that is the default or refused.
+        forced_tools: a `tool_choice` other than `auto` is accepted.
         parallel_tool_calls: the field of that name is accepted.
         tool_ids: which ids of tool calls are accepted.
         most_tools: the maximum number of tools in a request, 0 for no limit.
         narrow_schemas: tool schemas must use Gemini's subset of JSON Schema.
-        signed_calls: the first tool call of each message needs its signature.
         plain_keys: a tool's parameters have letters, digits, _, . and - in their names.
         auth_header: the header for the key; `Authorization` takes `Bearer <key>`.
         strict_roles: a user message may not follow a tool message directly.
-        wants_reasoning: `reasoning_content` must come back beside tool calls;
-            `empty_reasoning` means: even where nothing is known of it.
+        replay: which earlier reasoning goes back, where the facts do not know it;
+            reasoning without data is sent as text, in `reasoning_field`.
+        empty_reasoning: where reasoning must go back and is unknown, "" is sent.
+        reasoning_field: the field of a message for reasoning as text.
+        details: `reasoning_details` go back, also for models of Google.
+        effort: the form of the effort.
+        tools_without_effort: models that belong to another API take tools here only
+            with the effort `none`.
+        json_answer: what `response_format` accepts.
+        cache: how prompt caching is asked for.
+        cache_key: the body field for a key of the conversation, which leads to the
+            host that has its prefix in the cache; `cache_header` is a header for it.
+        with_tools: further body fields of a request with tools to a model that reasons.
+        always: further body fields of every request.
         loaded: the path that describes the loaded models, "" where there is none.
     """
 
@@ -34,16 +81,26 @@ class Quirks:
     null_content: bool = True
     stream_options: bool = True
     tool_choice: bool = True
+    forced_tools: bool = True
     parallel_tool_calls: bool = True
     tool_ids: IdRule = ANY_ID
     most_tools: int = 0
     narrow_schemas: bool = False
     plain_keys: bool = False
-    signed_calls: bool = False
     auth_header: str = "Authorization"
     strict_roles: bool = False
-    wants_reasoning: bool = False
+    replay: Replay | None = None
     empty_reasoning: bool = False
+    reasoning_field: str = "reasoning_content"
+    details: bool = False
+    effort: EffortForm = EffortForm.FIELD
+    tools_without_effort: bool = False
+    json_answer: JsonForm = JsonForm.SCHEMA
+    cache: CacheForm = CacheForm.NONE
+    cache_key: str = ""
+    cache_header: str = ""
+    with_tools: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    always: Mapping[str, Any] = field(default_factory=dict, hash=False)
     loaded: str = ""
 
 
@@ -52,15 +109,31 @@ DEFAULT = Quirks()
 # Sources: the vendors' public API references and the issue threads of other bridges.
 QUIRKS: dict[str, Quirks] = {
     "openai": Quirks(
-        output_cap="max_completion_tokens", tool_ids=IdRule(40), most_tools=128
+        output_cap="max_completion_tokens",
+        tool_ids=IdRule(40),
+        most_tools=128,
+        tools_without_effort=True,
+        cache_key="prompt_cache_key",
     ),
     "azure": Quirks(
         output_cap="max_completion_tokens",
         tool_ids=IdRule(40),
         most_tools=128,
         auth_header="api-key",
+        tools_without_effort=True,
+        cache_key="prompt_cache_key",
     ),
-    "xai": Quirks(output_cap="max_completion_tokens", most_tools=200),
+    "openrouter": Quirks(
+        reasoning_field="reasoning",
+        details=True,
+        effort=EffortForm.OBJECT,
+        cache=CacheForm.CLAUDE,
+    ),
+    "xai": Quirks(
+        output_cap="max_completion_tokens",
+        most_tools=200,
+        cache_header="x-grok-conv-id",
+    ),
     "groq": Quirks(output_cap="max_completion_tokens", most_tools=128),
     "mistral": Quirks(
         stream_options=False,  # it counts unasked
@@ -69,32 +142,64 @@ QUIRKS: dict[str, Quirks] = {
     ),
     "deepseek": Quirks(
         null_content=False,
+        forced_tools=False,
         most_tools=128,
-        wants_reasoning=True,
+        replay=Replay.EVERY_TURN,
         empty_reasoning=True,
+        effort=EffortForm.SWITCH,
+        json_answer=JsonForm.OBJECT,
     ),
     "zai": Quirks(
         null_content=False,
         tool_choice=False,
+        forced_tools=False,
         parallel_tool_calls=False,
-        wants_reasoning=True,
+        replay=Replay.TOOL_TURNS,
+        effort=EffortForm.SWITCH,
+        json_answer=JsonForm.OBJECT,
+        # reasoning of earlier turns is kept
+        with_tools={
+            "tool_stream": True,
+            "thinking": {"type": "enabled", "clear_thinking": False},
+        },
     ),
-    "moonshot": Quirks(wants_reasoning=True),
-    "ollama": Quirks(tool_choice=False, parallel_tool_calls=False, loaded="/api/ps"),
+    "moonshot": Quirks(
+        forced_tools=False,
+        replay=Replay.TOOL_TURNS,
+        empty_reasoning=True,
+        effort=EffortForm.SWITCH,
+        cache_key="prompt_cache_key",
+    ),
+    "dashscope": Quirks(
+        forced_tools=False,
+        effort=EffortForm.BUDGET,
+        json_answer=JsonForm.OBJECT,
+        cache=CacheForm.PARTS,
+    ),
+    "ollama": Quirks(
+        tool_choice=False,
+        forced_tools=False,
+        parallel_tool_calls=False,
+        loaded="/api/ps",
+    ),
     # llama-cpp-python, whose server is its relative, answers nothing to `auto`.
-    "llamacpp": Quirks(null_content=False, tool_choice=False, loaded="/props"),
+    "llamacpp": Quirks(
+        null_content=False,
+        tool_choice=False,
+        effort=EffortForm.TEMPLATE,
+        loaded="/props",
+    ),
+    "vllm": Quirks(effort=EffortForm.TEMPLATE),
+    "sglang": Quirks(effort=EffortForm.TEMPLATE),
     "lmstudio": Quirks(loaded="/api/v0/models"),
     "anthropic": Quirks(
         parallel_tool_calls=False,
         tool_ids=IdRule(64, is_plain=True),
         plain_keys=True,
+        effort=EffortForm.NONE,
+        json_answer=JsonForm.NONE,
     ),
-    "gemini": Quirks(
-        parallel_tool_calls=False,
-        most_tools=512,
-        narrow_schemas=True,
-        signed_calls=True,
-    ),
+    "gemini": Quirks(parallel_tool_calls=False, most_tools=512, narrow_schemas=True),
 }
 
 

@@ -1,10 +1,21 @@
 """Remedies of Chat Completions: what to change in a request after each refusal."""
 
+import re
+from dataclasses import replace
+
 from byok.dialects.body_rows import BodyShape, body_rows, most_tools
+from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat import changes
+from byok.dialects.openai_chat.fields import DETAILS, REASONING_FIELDS
 from byok.dialects.openai_chat.quirks import Quirks
-from byok.dialects.parameter_rows import drop_row, rename_row
-from byok.dialects.remedies import Remedy, RemedyTable, switch_row
+from byok.dialects.parameter_rows import drop_row, lower_row, rename_row
+from byok.dialects.remedies import (
+    RefusedRequest,
+    Remedy,
+    RemedyRow,
+    RemedyTable,
+    switch_row,
+)
 from byok.dialects.switch_rows import CHAT_REFUSED
 
 # Parameters that may be dropped without changing the meaning of a request.
@@ -14,11 +25,52 @@ _DROPPABLE = (
     "tool_choice",
     "temperature",
     "top_p",
+    "stop",
+    "response_format",
+    "prompt_cache_key",
+    "tool_stream",
 )
 _CAPS = {
     "max_completion_tokens": "max_tokens",
     "max_tokens": "max_completion_tokens",
 }
+
+
+# The settings for effort, in the forms of all vendors.
+_EFFORTS = (
+    "reasoning_effort",
+    "reasoning.effort",
+    "thinking_budget",
+    "enable_thinking",
+    "thinking",
+    "chat_template_kwargs",
+)
+_NO_EFFORT = re.compile(r"set reasoning_effort to '?none")
+
+
+def _find_no_effort(refused: RefusedRequest) -> tuple[str, str] | None:
+    """Recognise a model that takes tools only without reasoning (GPT-5.4 and later)."""
+    said = _NO_EFFORT.search(refused.text.lower())
+    return ("", "") if said and refused.body.get("tools") else None
+
+
+def _find_reasoning(refused: RefusedRequest) -> tuple[str, str] | None:
+    """Recognise a refusal of reasoning in a message of the history."""
+    text = refused.text.lower()
+    named = any(name in text for name in (*REASONING_FIELDS, DETAILS))
+    is_refused = any(words in text for words in _EXTRA_FIELD)
+    before = refused.body.get("messages")
+    changed = changes.without_reasoning(refused.body).get("messages") != before
+    return ("", "") if named and is_refused and changed else None
+
+
+def _find_cache_points(refused: RefusedRequest) -> tuple[str, str] | None:
+    named = "cache_control" in refused.text.lower()
+    changed = changes.without_cache_points(refused.body) != refused.body
+    return ("", "") if named and changed else None
+
+
+_EXTRA_FIELD = ("extra", "unknown", "unrecognized", "unexpected", "not permitted")
 
 
 _SHAPE = BodyShape(
@@ -38,11 +90,32 @@ _SHAPE = BodyShape(
 REMEDIES: RemedyTable = {
     "dialect": switch_row(CHAT_REFUSED),
     **body_rows(_SHAPE),
+    "no effort": RemedyRow(
+        _find_no_effort,
+        lambda body, _: {**body, "reasoning_effort": "none"},
+        "This model calls tools in this API only without reasoning.",
+    ),
+    "reasoning": RemedyRow(
+        _find_reasoning, lambda body, _: changes.without_reasoning(body)
+    ),
+    "cache points": RemedyRow(
+        _find_cache_points, lambda body, _: changes.without_cache_points(body)
+    ),
+    "effort": replace(
+        drop_row(_EFFORTS, with_extra=False),
+        notice="This model refuses the setting for effort: {what} was not sent.",
+    ),
+    "lower cap": lower_row(_CAPS),
     "cap": rename_row(_CAPS, unless=_DROPPABLE),
     "parameter": drop_row((*_DROPPABLE, *_CAPS)),
 }
 
 
-def presumed_remedies(quirks: Quirks) -> tuple[Remedy, ...]:
-    """Return the remedies that a vendor is known to need."""
-    return most_tools(quirks.most_tools)
+def known_remedies(facts: ModelFacts, quirks: Quirks) -> tuple[Remedy, ...]:
+    """Return the remedies that a model or its vendor is known to need."""
+    found = most_tools(facts.most_tools or quirks.most_tools)
+    if facts.tools is False:
+        found += (Remedy("no tools"),)
+    if facts.images is False:
+        found += (Remedy("pictures"),)
+    return found

@@ -15,15 +15,20 @@ from byok.chat import (
     Part,
     Role,
     TextPart,
-    ThinkingPart,
     ToolCall,
     ToolDefinition,
     ToolResult,
 )
 from byok.dialects.base import Target, UpstreamRequest
+from byok.dialects.openai_chat import changes
+from byok.dialects.openai_chat.caching import add_caching
+from byok.dialects.openai_chat.options import add_options
 from byok.dialects.openai_chat.quirks import Quirks
-from byok.dialects.openai_chat.signatures import with_bypass_signature
+from byok.dialects.openai_chat.remedies import REMEDIES, known_remedies
+from byok.dialects.openai_chat.replay import add_reasoning
+from byok.dialects.openai_chat.signatures import bypass_signature, wants_signatures
 from byok.dialects.openai_chat.tool_results import move_images, result_text
+from byok.dialects.remedies import apply_remedies
 from byok.dialects.safe_names import Aliases, spell_name
 from byok.dialects.schemas.common import write_schema
 from byok.wire.json_body import write_json
@@ -42,20 +47,21 @@ def encode_request(
         body["stream_options"] = {"include_usage": True}
     if tools:
         body["tools"] = tools
-        if quirks.tool_choice:
-            body["tool_choice"] = "auto"
-        if quirks.parallel_tool_calls and not chat.client_parallel_tools:
-            body["parallel_tool_calls"] = False
-    sampling = chat.sampling
-    if sampling.max_tokens is not None:
-        body[quirks.output_cap] = sampling.max_tokens
-    if sampling.temperature is not None:
-        body["temperature"] = sampling.temperature
-    if sampling.top_p is not None:
-        body["top_p"] = sampling.top_p
+    notices = add_options(body, chat, target, quirks, names)
+    if not changes.is_first_turn(body):
+        notices = []  # they were shown in the first turn
+    body, others = apply_remedies(
+        REMEDIES, body, known_remedies(target.facts, quirks), agent=chat.agent
+    )
+    headers = add_caching(body, chat, target, quirks)
     body.update(target.extra_body)
     return UpstreamRequest(
-        "chat/completions", body, tool_names=names.originals, call_ids=ids.originals
+        "chat/completions",
+        body,
+        headers,
+        tool_names=names.originals,
+        call_ids=ids.originals,
+        notices=(*notices, *others),
     )
 
 
@@ -115,21 +121,21 @@ def _assistant(
         for part in message.parts
         if isinstance(part, ToolCall)
     ]
-    if not calls:
-        return {"role": "assistant", "content": text}
-    if quirks.signed_calls:
-        calls[0] = {**with_bypass_signature(target.model), **calls[0]}
-    empty = None if quirks.null_content else ""
-    out = {"role": "assistant", "content": text or empty, "tool_calls": calls}
-    thoughts = "".join(p.text for p in message.parts if isinstance(p, ThinkingPart))
-    if quirks.empty_reasoning or (thoughts and quirks.wants_reasoning):
-        out["reasoning_content"] = thoughts
+    out: dict[str, Any] = {"role": "assistant", "content": text}
+    if calls:
+        if wants_signatures(target.model) and not quirks.details:
+            calls[0] = {**bypass_signature(), **calls[0]}
+        empty = None if quirks.null_content else ""
+        out |= {"content": text or empty, "tool_calls": calls}
+    add_reasoning(out, message, target, quirks)
     return out
 
 
 def _own_data(call: ToolCall, target: Target) -> Json:
-    """Return the fields that this very model sent with its call."""
-    return call.provider_data.data_for(target.origin) if call.provider_data else {}
+    """Return the signature that this very model sent with its call (Gemini)."""
+    data = call.provider_data.data_for(target.origin) if call.provider_data else {}
+    extra = data.get("extra_content")
+    return {"extra_content": extra} if isinstance(extra, dict) else {}
 
 
 def _content(parts: Iterable[Part]) -> str | list[dict[str, Any]]:

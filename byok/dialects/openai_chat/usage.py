@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from byok.chat import Json
 from byok.events import Usage
 
 _DECODER = json.JSONDecoder()
@@ -40,11 +41,15 @@ def read_usage(usage: Any) -> Usage | None:
         max(_count(place.get(name)) for place in places for name in names)
         for names in (_READ, _WRITTEN)
     )
-    detail = usage.get("completion_tokens_details") or usage.get(
-        "output_tokens_details"
-    )
-    reasoning = detail.get("reasoning_tokens") if isinstance(detail, dict) else 0
-    return Usage(prompt, completion, read, written, _count(reasoning))
+    return Usage(prompt, completion, read, written, _reasoning(usage))
+
+
+def _reasoning(usage: Json) -> int:
+    """Return the tokens of reasoning; xAI's completion tokens do not include them."""
+    details = usage.get("completion_tokens_details")
+    details = details or usage.get("output_tokens_details")
+    places = (details, usage) if isinstance(details, dict) else (usage,)
+    return max(_count(place.get("reasoning_tokens")) for place in places)
 
 
 def usage_near_end(answer: bytes) -> Usage | None:

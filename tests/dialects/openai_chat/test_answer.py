@@ -12,6 +12,7 @@ from byok.chat import Origin, ProviderData
 from byok.dialects.openai_chat.answer import OpenAIAnswer
 from byok.errors import UpstreamError, UpstreamGarbled, UpstreamRefused
 from byok.events import (
+    Citation,
     Finish,
     FinishReason,
     StreamEvent,
@@ -68,6 +69,11 @@ def call(index: Any = 0, **fields: Any) -> dict[str, Any]:
 
 def choice(finish: str | None = None, **fields: Any) -> bytes:
     return event({"choices": [{"index": 0, "finish_reason": finish, **fields}]})
+
+
+def end(text: str = "", **data: Any) -> ThinkingDelta:
+    """The last piece of a block of reasoning, with the form in which it came."""
+    return ThinkingDelta(text, ProviderData(HERE, data))
 
 
 HI = delta(content="Hi.")
@@ -158,7 +164,7 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
     ),
     "reasoning_content": (
         [delta(reasoning_content="hm"), delta(content="Hi."), DONE],
-        [ThinkingDelta("hm"), TextDelta("Hi."), STOP],
+        [ThinkingDelta("hm"), end(field="reasoning_content"), TextDelta("Hi."), STOP],
     ),
     "reasoning in every field counts once": (
         [
@@ -169,15 +175,23 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
             ),
             DONE,
         ],
-        [ThinkingDelta("hm"), STOP],
+        [
+            ThinkingDelta("hm"),
+            end(
+                field="reasoning_content",
+                details=[{"type": "reasoning.text", "text": "hm"}],
+            ),
+            STOP,
+        ],
     ),
     "thinking, as Ollama's relatives send": (
         [delta(thinking="hm"), delta(thinking=[{"text": "!"}], content="Hi."), DONE],
-        [ThinkingDelta("hm"), ThinkingDelta("!"), TextDelta("Hi."), STOP],
+        [ThinkingDelta("hm"), ThinkingDelta("!"), end(field="thinking"),
+         TextDelta("Hi."), STOP],
     ),
     "reasoning_text, as Copilot sends": (
         [delta(reasoning_text="hm", content=None), delta(content="Hi."), DONE],
-        [ThinkingDelta("hm"), TextDelta("Hi."), STOP],
+        [ThinkingDelta("hm"), end(field="reasoning_text"), TextDelta("Hi."), STOP],
     ),
     "the whole text so far beside each delta, as Perplexity streams": (
         [
@@ -189,13 +203,17 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
         [TextDelta("Hi"), TextDelta("."), STOP],
     ),
     "only reasoning_details": (
-        [delta(reasoning_details=[{"text": "a"}, {"summary": "b"}, {"data": "x"}]),
+        [delta(reasoning_details=[
+            {"type": "t", "text": "a"}, {"type": "s", "summary": "b"}, {"data": "x"}]),
          DONE],
-        [ThinkingDelta("ab"), STOP],
+        [ThinkingDelta("ab"),
+         end(details=[{"type": "t", "text": "a"}, {"type": "s", "summary": "b"}]),
+         STOP],
     ),
     "think tags": (
         [delta(content="<thi"), delta(content="nk>hm</think>\n"), HI, DONE],
-        [ThinkingDelta("hm"), TextDelta("Hi."), STOP],
+        [ThinkingDelta("hm"), end(tags=["<think>", "</think>\n"]),
+         TextDelta("Hi."), STOP],
     ),
     "list content, as Mistral sends": (
         [
@@ -203,7 +221,7 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
             delta(content=[{"type": "text", "text": "Hi."}, "x"]),
             DONE,
         ],
-        [ThinkingDelta("hm"), TextDelta("Hi."), STOP],
+        [ThinkingDelta("hm"), end(parts=True), TextDelta("Hi."), STOP],
     ),
     "a refusal is text": (
         [delta(refusal="I can"), delta(refusal="not."), delta(finish="stop")],
@@ -219,14 +237,88 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
     ),
     "half an emoji in the reasoning": (
         [delta(reasoning="a\ud83d"), DONE],
-        [ThinkingDelta("a"), ThinkingDelta("\ufffd"), STOP],
+        [ThinkingDelta("a"), end("\ufffd", field="reasoning"), STOP],
     ),
     "list content with plain thinking": (
         [
             delta(content=[{"thinking": "hm"}, {"thinking": None}, {"text": "Hi."}]),
             DONE,
         ],
-        [ThinkingDelta("hm"), TextDelta("Hi."), STOP],
+        [ThinkingDelta("hm"), end(parts=True), TextDelta("Hi."), STOP],
+    ),
+    "details of several chunks": (
+        [
+            delta(reasoning="h", reasoning_details=[
+                {"type": "reasoning.text", "text": "h", "index": 0, "format": "f"}]),
+            delta(reasoning="m", reasoning_details=[
+                {"type": "reasoning.text", "text": "m", "index": 0, "format": "f"}]),
+            delta(content="", reasoning_details=[
+                {"type": "reasoning.text", "signature": "S", "index": 0}]),
+            HI,
+            delta(finish="stop", reasoning_details=[
+                {"type": "reasoning.encrypted", "data": "E", "index": 0}]),
+        ],
+        [
+            ThinkingDelta("h"),
+            ThinkingDelta("m"),
+            end(field="reasoning", details=[
+                {"type": "reasoning.text", "text": "hm", "index": 0, "format": "f",
+                 "signature": "S"}]),
+            TextDelta("Hi."),
+            end(details=[{"type": "reasoning.encrypted", "data": "E", "index": 0}]),
+            STOP,
+        ],
+    ),
+    "a signature beside a text, as Gemini sends": (
+        [
+            HI,
+            delta(content="", extra_content={"google": {"thought": True}}),
+            delta(finish="stop", extra_content={"google": {"thought_signature": "S"}}),
+        ],
+        [
+            TextDelta("Hi."),
+            end(extra_content={"google": {"thought_signature": "S"}}),
+            STOP,
+        ],
+    ),
+    "a block that ran into the limit has no data": (
+        [delta(reasoning="hm"), delta(finish="length"), DONE],
+        [ThinkingDelta("hm"), LENGTH],
+    ),
+    "tags before a call": (
+        [
+            delta(content="<think>hm</think>\n"),
+            delta(tool_calls=[{"index": 0, "id": "x"}]),
+            delta(finish="tool_calls"),
+        ],
+        [
+            ThinkingDelta("hm"),
+            end(tags=["<think>", "</think>\n"]),
+            ToolCallDelta(0, "x"),
+            TOOLS,
+        ],
+    ),
+    "sources, as Perplexity sends": (
+        [
+            event({"citations": ["https://a", "https://b", 1], "choices": []}),
+            HI,
+            event({"citations": ["https://a"], "choices": [], "search_results": [
+                {"url": "https://a", "title": "A"}, {"title": "none"}]}),
+            delta(finish="stop"),
+        ],
+        [TextDelta("Hi."), Citation("https://a", "A"), Citation("https://b"), STOP],
+    ),
+    "annotations, as OpenRouter sends": (
+        [
+            delta(content="Hi.", annotations=[
+                {"type": "url_citation",
+                 "url_citation": {"url": "https://a", "title": "A"}},
+                {"type": "url_citation", "url": "https://c", "title": None},
+                "x",
+            ]),
+            delta(finish="stop"),
+        ],
+        [TextDelta("Hi."), Citation("https://a", "A"), Citation("https://c"), STOP],
     ),
     "usage in x_groq": (
         [event({"x_groq": {"usage": USAGE}, "choices": []}), HI, DONE],
@@ -394,6 +486,7 @@ WHOLE = {
 def test_a_whole_answer_gives_the_same_events(indent: int | None) -> None:
     assert decode(json.dumps(WHOLE, indent=indent).encode()) == [
         ThinkingDelta("hm"),
+        end(field="reasoning_content"),
         TextDelta("Hi."),
         D(None, "x", "f", "{}"),
         Usage(3, 2),

@@ -58,20 +58,26 @@ def test_only_delta_leaves_other_chunks_to_the_slow_path(other: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "text"),
+    ("part", "text", "field"),
     [
-        ({"reasoning_content": "a", "reasoning": "b"}, "a"),
-        ({"reasoning_content": "", "reasoning": "b"}, "b"),
-        ({"reasoning_details": [{"text": "a"}, {"summary": "b"}, 1]}, "ab"),
-        ({"reasoning": 1}, ""),
-        ({"reasoning": None, "thinking": "c"}, "c"),
-        ({"thinking": [{"text": "c"}]}, "c"),
-        ({"reasoning_text": "d", "reasoning_opaque": "x"}, "d"),
-        ({}, ""),
+        ({"reasoning_content": "a", "reasoning": "b"}, "a", "reasoning_content"),
+        ({"reasoning_content": "", "reasoning": "b"}, "b", "reasoning"),
+        (
+            {"reasoning_details": [{"text": "a"}, {"summary": "b"}, 1]},
+            "ab",
+            "reasoning_details",
+        ),
+        ({"reasoning": 1}, "", ""),
+        ({"reasoning": None, "thinking": "c"}, "c", "thinking"),
+        ({"thinking": [{"text": "c"}]}, "c", "thinking"),
+        ({"reasoning_text": "d", "reasoning_opaque": "x"}, "d", "reasoning_text"),
+        ({}, "", ""),
     ],
 )
-def test_reasoning_in_two_fields_is_read_once(part: dict[str, Any], text: str) -> None:
-    assert reasoning(part) == text
+def test_reasoning_in_two_fields_is_read_once(
+    part: dict[str, Any], text: str, field: str
+) -> None:
+    assert reasoning(part) == (text, field)
 
 
 EMPTY = {"role": "assistant", "content": "", "tool_calls": None}

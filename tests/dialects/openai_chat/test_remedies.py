@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from byok.dialects.error_bodies import refusal_of
+from byok.dialects.model_facts import UNKNOWN_MODEL, ModelFacts
 from byok.dialects.openai_chat.quirks import DEFAULT, QUIRKS
-from byok.dialects.openai_chat.remedies import REMEDIES, presumed_remedies
+from byok.dialects.openai_chat.remedies import REMEDIES, known_remedies
 from byok.dialects.remedies import (
     RefusedRequest,
     Remedy,
@@ -294,12 +295,22 @@ def test_remedy_offers_as_many_tools_as_are_taken(message: str, most: int) -> No
 
 
 def test_remedy_for_a_known_tool_limit_is_presumed() -> None:
-    assert presumed_remedies(QUIRKS["openai"]) == (Remedy("most tools", "128"),)
-    assert presumed_remedies(DEFAULT) == ()
+    (limit,) = known_remedies(UNKNOWN_MODEL, QUIRKS["openai"])
+    assert limit == Remedy("most tools", "128")
+    assert known_remedies(UNKNOWN_MODEL, DEFAULT) == ()
     request = body(*(tool(f"t{n}") for n in range(129)))
-    assert len(mended(request, presumed_remedies(QUIRKS["azure"])).body["tools"]) == 128
+    assert len(mended(request, [limit]).body["tools"]) == 128
     few = body(tool("a"))
-    assert mended(few, presumed_remedies(QUIRKS["azure"])) == Sent(few)
+    assert mended(few, [limit]) == Sent(few)
+
+
+def test_remedies_for_known_facts_are_presumed() -> None:
+    facts = ModelFacts("m", most_tools=20, tools=False, images=False)
+    assert known_remedies(facts, QUIRKS["openai"]) == (
+        Remedy("most tools", "20"),
+        Remedy("no tools"),
+        Remedy("pictures"),
+    )
 
 
 def test_remedy_truncates_long_tool_descriptions() -> None:

@@ -25,6 +25,7 @@ from byok.chat import (
     ToolResult,
 )
 from byok.dialects.base import Target, UpstreamRequest
+from byok.dialects.model_facts import Replay
 from byok.dialects.openai_chat.quirks import DEFAULT, QUIRKS, Quirks
 from byok.dialects.openai_chat.request import encode_request
 
@@ -210,7 +211,7 @@ def test_strict_roles_put_an_assistant_between_tool_and_user() -> None:
 
 def test_thinking_is_sent_back_beside_tool_calls_where_wanted() -> None:
     turn = [assistant(ThinkingPart("hm"), CALL), assistant(ThinkingPart("no"), "a")]
-    first, second = messages(*turn, quirks=Quirks(wants_reasoning=True))
+    first, second = messages(*turn, quirks=Quirks(replay=Replay.TOOL_TURNS))
     assert first["reasoning_content"] == "hm"
     assert "reasoning_content" not in second
     assert all("reasoning_content" not in m for m in messages(*turn))
@@ -234,7 +235,7 @@ def test_provider_data_is_sent_back_to_its_origin_only() -> None:
 
 def test_provider_data_of_thinking_is_not_sent() -> None:
     thought = ThinkingPart("", ProviderData(HERE, {"signature": "x"}))
-    quirks = Quirks(wants_reasoning=True)
+    quirks = Quirks(replay=Replay.TOOL_TURNS)
     (message,) = messages(assistant(thought, CALL), quirks=quirks)
     assert message == {
         "role": "assistant",

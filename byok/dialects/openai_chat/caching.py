@@ -1,0 +1,47 @@
+"""Prompt caching in Chat Completions, for the vendors that want to be asked for it.
+
+Claude behind OpenRouter caches with `cache_control` at the top of the body, which moves
+with the conversation, and one more point behind the system message. DashScope caches up
+to a part of the content that has `cache_control`. Other vendors cache unasked; a key of
+the conversation leads its requests to the same host. Sources: their API references.
+"""
+
+from typing import Any
+
+from byok.chat import ChatRequest
+from byok.dialects.base import Target
+from byok.dialects.openai_chat.quirks import CacheForm, Quirks
+
+_POINT = {"cache_control": {"type": "ephemeral"}}
+
+
+def add_caching(
+    body: dict[str, Any], chat: ChatRequest, target: Target, quirks: Quirks
+) -> dict[str, str]:
+    """Ask for caching in a body; return further headers."""
+    if not target.cache:
+        return {}
+    messages = body["messages"]
+    is_claude = quirks.cache is CacheForm.CLAUDE and "claude" in target.model.lower()
+    if is_claude:
+        body.update(_POINT)
+    if is_claude or quirks.cache is CacheForm.PARTS:
+        ends = [n for n, m in enumerate(messages) if m["role"] == "system"][-1:]
+        if not is_claude:
+            ends += [len(messages) - 1]
+        for place in ends:
+            messages[place] = _mark(messages[place])
+    key = chat.conversation
+    if key and quirks.cache_key:
+        body[quirks.cache_key] = key
+    return {quirks.cache_header: key} if key and quirks.cache_header else {}
+
+
+def _mark(message: dict[str, Any]) -> dict[str, Any]:
+    """Put a cache point at the end of a message's content."""
+    content = message["content"]
+    if isinstance(content, str) and content:
+        content = [{"type": "text", "text": content}]
+    if not isinstance(content, list) or not content:
+        return message
+    return {**message, "content": [*content[:-1], {**content[-1], **_POINT}]}

@@ -1,0 +1,116 @@
+"""Efforts in the form of each vendor, and what is said where there is none."""
+
+from typing import Any
+
+import pytest
+
+from byok.dialects.model_facts import ModelFacts
+from byok.dialects.openai_chat.effort import effort_fields
+from byok.dialects.openai_chat.quirks import EffortForm
+
+FIELD, OBJECT, SWITCH, BUDGET, TEMPLATE = (
+    EffortForm.FIELD,
+    EffortForm.OBJECT,
+    EffortForm.SWITCH,
+    EffortForm.BUDGET,
+    EffortForm.TEMPLATE,
+)
+
+
+def fields(form: EffortForm, wanted: str, *efforts: str) -> dict[str, Any]:
+    found, notice = effort_fields(wanted, ModelFacts("m", efforts=efforts), form)
+    assert bool(found) or notice
+    return found
+
+
+@pytest.mark.parametrize(
+    ("wanted", "efforts", "sent"),
+    [
+        ("low", (), "low"),
+        ("max", (), "high"),
+        ("none", (), "none"),
+        ("max", ("none", "low", "xhigh"), "xhigh"),
+        ("none", ("minimal", "high"), "minimal"),
+    ],
+)
+def test_effort_is_a_field_of_its_own_where_nothing_else_is_known(
+    wanted: str, efforts: tuple[str, ...], sent: str
+) -> None:
+    assert fields(FIELD, wanted, *efforts) == {"reasoning_effort": sent}
+
+
+def test_effort_of_a_model_that_can_only_be_switched_off_is_not_sent() -> None:
+    found, notice = effort_fields("high", ModelFacts("m", efforts=("none",)), FIELD)
+    assert found == {}
+    assert "high" in notice
+
+
+@pytest.mark.parametrize(
+    ("form", "wanted", "efforts", "sent"),
+    [
+        (OBJECT, "max", (), {"reasoning": {"effort": "max"}}),
+        (OBJECT, "none", (), {"reasoning": {"effort": "none"}}),
+        (OBJECT, "none", ("low", "high"), {"reasoning": {"effort": "low"}}),
+        (SWITCH, "none", (), {"thinking": {"type": "disabled"}}),
+        (SWITCH, "low", (), {"thinking": {"type": "enabled"}}),
+        (
+            SWITCH,
+            "medium",
+            ("low", "high", "max"),
+            {"thinking": {"type": "enabled"}, "reasoning_effort": "low"},
+        ),
+        (
+            SWITCH,
+            "none",
+            ("low", "high", "max"),
+            {"thinking": {"type": "enabled"}, "reasoning_effort": "low"},
+        ),
+        (BUDGET, "none", (), {"enable_thinking": False}),
+        (BUDGET, "low", (), {"enable_thinking": True, "thinking_budget": 4096}),
+        (BUDGET, "max", (), {"enable_thinking": True}),
+        (
+            TEMPLATE,
+            "none",
+            (),
+            {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}},
+        ),
+        (
+            TEMPLATE,
+            "high",
+            ("low", "high"),
+            {
+                "chat_template_kwargs": {
+                    "enable_thinking": True,
+                    "thinking": True,
+                    "reasoning_effort": "high",
+                },
+                "reasoning_effort": "high",
+            },
+        ),
+    ],
+)
+def test_effort_has_the_form_of_the_vendor(
+    form: EffortForm, wanted: str, efforts: tuple[str, ...], sent: dict[str, Any]
+) -> None:
+    assert fields(form, wanted, *efforts) == sent
+
+
+@pytest.mark.parametrize("form", EffortForm)
+def test_effort_that_nobody_wants_is_not_sent(form: EffortForm) -> None:
+    assert effort_fields("", ModelFacts("m"), form) == ({}, "")
+
+
+@pytest.mark.parametrize(
+    ("facts", "form"),
+    [
+        (ModelFacts("m", thinking=False), FIELD),
+        (ModelFacts("m"), EffortForm.NONE),
+    ],
+)
+def test_effort_without_a_setting_is_a_notice(
+    facts: ModelFacts, form: EffortForm
+) -> None:
+    assert effort_fields("none", facts, form) == ({}, "")
+    found, notice = effort_fields("high", facts, form)
+    assert found == {}
+    assert "`high`" in notice
