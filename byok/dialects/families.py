@@ -83,7 +83,6 @@ _CLAUDE = (
         r"claude-(?:[a-z]+-4[.-][6-9]|[a-z]+-[5-9](?!\d))|claude-mythos",
         adaptive_thinking=True,
     ),
-    _row(r"claude-sonnet-4[.-]6", max_output=64_000),
     _row(
         r"claude-(?:[a-z]+-4[.-][6-9]|[a-z]+-[5-9](?!\d))|claude-mythos",
         max_output=128_000,
