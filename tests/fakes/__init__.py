@@ -5,6 +5,7 @@ Upstreams and services
     trial_server     a server that speaks the protocol of trial_dialect/, strictly
     strict           an upstream that enforces OpenAI's rules for chat/completions
     strict_schemas   what each vendor refuses in the JSON Schemas of tools
+    prefix_cache     an upstream that caches the beginnings of prompts
     signed           an upstream that wants the signature of each tool call back
     window           a strict upstream with a context window, and a long conversation
     scripted         an upstream in memory that answers by a function
