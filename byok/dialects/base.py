@@ -55,8 +55,8 @@ class Target:
         facts: what is known about it so far.
         origin: only provider data of this origin may be sent back to the model.
         cache: ask for prompt caching where the protocol has a field for it.
-        num_ctx: the context window in tokens that the user wants a local server to
-            load the model with; 0 if byok decides.
+        num_ctx: the context window in tokens with which a local server shall load the
+            model; 0 for the server's own.
     """
 
     model: str
@@ -144,9 +144,11 @@ class Dialect(Codec, Protocol):
         name: the key in the registry.
         serves: the paths below the base URL that speak a protocol of byok's own /v1,
             such as `chat/completions`: requests to it can be forwarded to them.
+        loads_window: a request says with which window its server loads the model.
     """
 
     name: ClassVar[str]
+    loads_window: ClassVar[bool] = False
     serves: ClassVar[frozenset[str]] = frozenset()
 
     @property

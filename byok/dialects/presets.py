@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 OPENAI_CHAT = "openai_chat"
 OPENAI_RESPONSES = "openai_responses"
+OLLAMA = "ollama"
 # The path that is added to a base URL without one.
 DEFAULT_PATHS = {OPENAI_CHAT: "/v1"}
 
@@ -59,7 +60,10 @@ def _compatible(
 
 PRESETS: dict[str, Preset] = {
     # local servers, in the order in which they are looked for
-    "ollama": _compatible("http://127.0.0.1:11434/v1", local=True),
+    "ollama": Preset(
+        {OLLAMA: "http://127.0.0.1:11434", OPENAI_CHAT: "http://127.0.0.1:11434/v1"},
+        local=True,
+    ),
     "lmstudio": _compatible("http://127.0.0.1:1234/v1", local=True),
     "llamacpp": _compatible("http://127.0.0.1:8080/v1", local=True),
     "vllm": _compatible("http://127.0.0.1:8000/v1", local=True),

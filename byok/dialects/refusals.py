@@ -57,7 +57,7 @@ _ROWS: tuple[_Row, ...] = (
     (
         (r"overloaded", r"over capacity", r"high demand", r"system_resource",
          r"temporarily unavailable", r"503 unavailable", r"too busy",
-         r"capacity[_ ]exceeded", r"slow_down"),
+         r"server busy", r"capacity[_ ]exceeded", r"slow_down"),
         Refusal(
             RefusalKind.OVERLOADED,
             "Wait a little and try again, or choose another model.",
@@ -171,7 +171,7 @@ _ROWS: tuple[_Row, ...] = (
          r"image input is not supported", r"image_url is only supported",
          r"unsupported content part type: .image",
          r"no endpoints found that support image",
-         r"is not a multimodal model"),
+         r"is not a multimodal model", r"not support multimodal"),
         Refusal(
             RefusalKind.NO_IMAGES,
             "Choose a model that sees pictures, or start a conversation without one.",

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 
 from byok.dialects.base import Dialect
+from byok.dialects.ollama.dialect import Ollama
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.dialects.presets import OPENAI_CHAT
+from byok.dialects.presets import OLLAMA, OPENAI_CHAT
 
 # Each is made for a vendor: the name of a preset, or openai_compatible.
 DIALECTS: dict[str, Callable[[str], Dialect]] = {
     OPENAI_CHAT: OpenAIChat.of,
+    OLLAMA: Ollama.of,
 }

@@ -99,6 +99,8 @@ class HttpUpstream:
         self, chat: ChatRequest, model: str, fim: Codec | None = None
     ) -> AsyncGenerator[list[StreamEvent], None]:
         """Send and stream one request; it is repeated only while nothing was shown."""
+        if self._spec.api.dialect.loads_window:
+            await self.known.ask(model)
         remedies = self._remedies.begin(self.known.facts(model), fim)
         attempts = Attempts(
             self.name,
@@ -144,6 +146,13 @@ class HttpUpstream:
             stage = with_inflate(encoding, remedies.codec.reader(sent))
             async with aclosing(self._batches(response, stage)) as batches:
                 yield batches
+
+    async def window(self, model: str) -> int:
+        """Return the context window of a model in tokens, 0 if it is unknown."""
+        window = await self.known.window(model)
+        if self._spec.api.dialect.loads_window:
+            return self._remedies.sizes.limit(self.known.facts(model))
+        return window
 
     async def models(self) -> list[str]:
         """See Upstream.models."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from byok.chat import ChatRequest, Origin
 from byok.dialects.base import Codec, Target, UpstreamRequest
+from byok.dialects.body_rows import presumed_remedies
 from byok.dialects.model_facts import FactSource, ModelFacts, combine_facts
 from byok.dialects.remedies import (
     RefusedRequest,
@@ -14,6 +15,7 @@ from byok.dialects.remedies import (
 )
 from byok.errors import UpstreamError, UpstreamRefused
 from byok.events import Notice
+from byok.upstream.context_sizes import ContextSizes
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.wire.json_body import parse_json, write_json
 
@@ -28,12 +30,13 @@ class Remedies:
     def __init__(self, spec: UpstreamSpec) -> None:
         self._spec = spec
         self._known: dict[tuple[object, str], list[Remedy]] = {}
+        self.sizes = ContextSizes(spec.num_ctx)
 
     def begin(self, facts: ModelFacts, fim: Codec | None = None) -> "RequestRemedies":
         """Start a request to a model, in a codec for FIM or in a dialect."""
         if len(self._known) > _MAX_MODELS:
             self._known.clear()
-        return RequestRemedies(self._spec, self._known, facts, fim)
+        return RequestRemedies(self._spec, self._known, facts, fim, self.sizes)
 
 
 class RequestRemedies:
@@ -49,8 +52,11 @@ class RequestRemedies:
         known: dict[tuple[object, str], list[Remedy]],
         facts: ModelFacts,
         fim: Codec | None,
+        sizes: ContextSizes,
     ) -> None:
         self._spec = spec
+        self._sizes = sizes
+        self._num_ctx = 0
         self._all_known = known
         self._facts = facts
         self._model = facts.id
@@ -67,19 +73,21 @@ class RequestRemedies:
     def write(self, chat: ChatRequest) -> tuple[UpstreamRequest, bytes]:
         """Encode the request with all remedies; its body is in the bytes alone."""
         spec = self._spec
+        if self.api.dialect.loads_window:
+            self._num_ctx = self._sizes.choose(chat, self._facts)
         target = Target(
             self._model,
             spec.extra_body if self.api is spec.api else {},
             self._facts,
             Origin(self.api.dialect.name, spec.name, self._model),
             spec.cache,
-            spec.num_ctx,
+            self._num_ctx,
         )
         request = self.codec.encode(chat, target)
         body, notices = apply_remedies(
             self.codec.remedies,
             request.body,
-            self._made,
+            (*presumed_remedies(self._facts), *self._made),
             new=self._new,
             agent=chat.agent,
         )
@@ -90,6 +98,11 @@ class RequestRemedies:
         """Find one more remedy after a refusal of `content`; False if there is none."""
         if not isinstance(error, UpstreamRefused) or not self._left:
             return False
+        if self.api.dialect.loads_window and self._sizes.follow(
+            self._facts, self._num_ctx, error
+        ):
+            self._left -= 1
+            return True
         extra = tuple(self._spec.extra_body) if self.api is self._spec.api else ()
         others = tuple(
             api.dialect.name

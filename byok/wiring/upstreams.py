@@ -5,9 +5,10 @@ from byok.config.values import AUTO
 from byok.dialects.base import Codec
 from byok.dialects.fim.codecs import codecs_of
 from byok.dialects.fim.modes import FimMode
-from byok.dialects.fim.profiles import fim_profile_of
+from byok.dialects.fim.ollama import ollama_codecs
+from byok.dialects.fim.profiles import OLLAMA_MODES, fim_profile_of
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.presets import DEMO, vendor_of
+from byok.dialects.presets import DEMO, OLLAMA, vendor_of
 from byok.keys.lookup import UpstreamKey
 from byok.redact import Redactor
 from byok.upstream.base import Upstream
@@ -73,12 +74,15 @@ def _facts_of(settings: UpstreamSettings) -> dict[str, ModelFacts]:
 
 
 def _fim_codecs(kind: str, api: Api, way: str) -> dict[FimMode, Codec | None]:
-    """Return the codecs for FIM that are tried; all are endpoints beside OpenAI's."""
-    if "completions" not in api.dialect.serves:
+    """Return the codecs for FIM that are tried, beside those of a chat."""
+    if api.dialect.name == OLLAMA:
+        codecs, modes = ollama_codecs(), OLLAMA_MODES
+    elif "completions" in api.dialect.serves:
+        profile = fim_profile_of(vendor_of(kind, api.base_url))
+        codecs, modes = codecs_of(profile), profile.modes
+    else:
         return {FimMode.CHAT: None}
-    profile = fim_profile_of(vendor_of(kind, api.base_url))
-    codecs = codecs_of(profile)
-    modes = profile.modes if way == AUTO else (FimMode(way),)
+    modes = modes if way == AUTO else (FimMode(way),)
     return {mode: codecs.get(mode) for mode in modes}
 
 
@@ -99,7 +103,7 @@ def make_upstream(
     spec = make_spec(name, settings, common)
     http = HttpUpstream(spec, transports, key, profiles=profiles)
     thoughts = spec.api.dialect.sends_thoughts
-    window = WindowSource(settings.context_window, http.known.window, thoughts)
+    window = WindowSource(settings.context_window, http.window, thoughts)
     windowed = WindowedUpstream(http, summarise, window)
     return RestoringUpstream(windowed, provider_data), http.known
 

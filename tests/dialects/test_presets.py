@@ -7,6 +7,7 @@ import pytest
 
 from byok.dialects.presets import (
     DEMO,
+    OLLAMA,
     OPENAI_COMPATIBLE,
     PRESETS,
     Preset,
@@ -24,7 +25,7 @@ def test_preset_base_url_is_safe_and_complete(name: str) -> None:
     url = urlsplit(preset.base_url)
     assert (url.scheme, url.hostname) == ("http", "127.0.0.1") or url.scheme == "https"
     assert preset.local == (url.scheme == "http")
-    assert url.path
+    assert url.path or preset.dialect == OLLAMA
     assert not preset.base_url.endswith("/")
     assert not url.query + url.fragment + (url.username or "")
 

@@ -57,6 +57,8 @@ OTHERS = {
     ("It would exceed your rate limit of 5 input tokens", "upstream_rate_limit"),
     ("ThrottlingException: too many tokens", "upstream_rate_limit"),
     ("Too Many Requests", "upstream_rate_limit"),
+    ("server busy, please try again.  maximum pending", "upstream_overloaded"),
+    ("but model does not support multimodal requests", "upstream_no_images"),
     ("RESOURCE_EXHAUSTED", "upstream_rate_limit"),
     ("5 requests per day", "upstream_quota"),
     ("Rate limit reached on tokens per day (TPD)", "upstream_quota"),

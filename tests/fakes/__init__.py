@@ -6,6 +6,8 @@ Upstreams and services
     strict           an upstream that enforces OpenAI's rules for chat/completions
     strict_schemas   what each vendor refuses in the JSON Schemas of tools
     prefix_cache     an upstream that caches the beginnings of prompts
+    strict_ollama    what the server of Ollama's own API would not read
+    ollama_server    an Ollama that loads models, and cuts prompts
     signed           an upstream that wants the signature of each tool call back
     window           a strict upstream with a context window, and a long conversation
     scripted         an upstream in memory that answers by a function

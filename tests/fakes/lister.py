@@ -87,7 +87,7 @@ def listing() -> httpx.Response:
 
 
 class FakeTransports(Transports):
-    """Answers `GET .../models` of some hosts, and notes who was asked how."""
+    """Answers the request for the models of some hosts, and notes who was asked how."""
 
     def __init__(self, answers: dict[str, httpx.Response] | None = None) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class FakeTransports(Transports):
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
-        base = str(request.url).removesuffix("/models")
+        base = str(request.url).removesuffix("/models").removesuffix("/api/tags")
         if base in self._answers:
             return self._answers[base]
         raise httpx.ConnectError("refused")

@@ -89,7 +89,7 @@ def codecs_of(profile: FimProfile) -> Mapping[FimMode, Codec]:
         FimMode.INFILL: FimCodec("/infill", _infill, cap="n_predict"),
         FimMode.SUFFIX: FimCodec(profile.suffix_path, _suffix),
         FimMode.FIM: FimCodec("fim/completions", _suffix, _chat_answer),
-        FimMode.TEMPLATE: FimCodec("completions", _template),
+        FimMode.TEMPLATE: FimCodec("completions", write_template),
     }
 
 
@@ -106,7 +106,8 @@ def _suffix(fim: FimRequest, model: str) -> dict[str, Any]:
     return {"prompt": fim.prefix, "suffix": fim.suffix}
 
 
-def _template(fim: FimRequest, model: str) -> dict[str, Any]:
+def write_template(fim: FimRequest, model: str) -> dict[str, Any]:
+    """Return the fields of the mode TEMPLATE, for a model that has a template."""
     if (template := template_of(model)) is None:
         raise ValueError(model)  # modes_for leaves it out
     prompt = template.prompt(fim.prefix, fim.suffix)

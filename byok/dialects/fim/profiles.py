@@ -20,6 +20,8 @@ class FimProfile:
     suffix_path: str = "completions"
 
 
+# of Ollama's own API
+OLLAMA_MODES: tuple[FimMode, ...] = (FimMode.SUFFIX, FimMode.TEMPLATE, FimMode.CHAT)
 # Raw prompts reach the model as they are. The mode `suffix` is left out where a server
 # is not known to have it: several ignore the field without a word.
 _RAW = FimProfile((FimMode.TEMPLATE, FimMode.CHAT))

@@ -1,0 +1,1 @@
+"""Ollama's own API: chats as lines of JSON, and what its server tells of models."""

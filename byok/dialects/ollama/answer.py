@@ -1,0 +1,174 @@
+"""Ollama: decoding the answers of `/api/chat` and `/api/generate`.
+
+Each line is an object; the last one has `done: true`, the reason and the counts. A
+whole answer is that last line alone. An error inside a stream is a line `{"error"}`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from byok.chat import NO_ORIGIN, Origin, ProviderData
+from byok.dialects.ollama.errors import read_refusal
+from byok.dialects.openai_chat.fields import string
+from byok.dialects.think_tags import ThinkTags
+from byok.errors import UpstreamEmpty, UpstreamError, UpstreamGarbled, UpstreamNotJson
+from byok.events import (
+    Finish,
+    FinishReason,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    Usage,
+)
+from byok.stage import then_raise
+from byok.wire.json_body import write_json
+from byok.wire.surrogates import SurrogateBuffer
+
+_FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
+_NOTHING_SAID = frozenset({"load", "unload"})  # answers to a request without a prompt
+_NO_NAMES: Mapping[str, str] = {}
+REASONING = {"thinking": True}  # provider data: the text itself is what goes back
+
+
+class OllamaAnswer:
+    """Stage[Any, StreamEvent]: decodes the lines of an answer."""
+
+    def __init__(
+        self, tool_names: Mapping[str, str] = _NO_NAMES, origin: Origin = NO_ORIGIN
+    ) -> None:
+        self._tool_names = tool_names
+        self._origin = origin
+        self._text = SurrogateBuffer()
+        self._thinking = SurrogateBuffer()
+        self._thinks = False  # a block of reasoning has begun and not ended
+        self._spoke = False  # a part of an answer has come
+        self._done = False
+        self._calls = 0
+        self._think: ThinkTags | None = ThinkTags(origin)  # None once that is over
+        self._plain = False  # a line with nothing but text is just that
+        self._out: list[StreamEvent] = []
+
+    def feed(self, line: Any, /) -> Iterable[StreamEvent]:
+        """Decode one line; text before a failure is given first."""
+        try:
+            message = line["message"]
+            if self._plain and len(message) == 2 and not line["done"]:
+                text = self._text.feed(message["content"])  # as nearly all lines are
+                return (TextDelta(text),) if text else ()
+        except (KeyError, TypeError):
+            pass
+        try:
+            self._read(line)
+        except UpstreamError as error:
+            self._rest()
+            return then_raise(self._take_events(), error)
+        return self._take_events()
+
+    def flush(self) -> Iterator[StreamEvent]:
+        """End the answer; without a line that says `done` it was cut off."""
+        if self._done:
+            return
+        self._rest()
+        yield from self._take_events()
+        if not self._spoke:
+            raise UpstreamEmpty("its answer was empty.", retryable=True)
+        raise UpstreamGarbled(
+            "its answer broke off before the end.", code="upstream_cut", retryable=True
+        )
+
+    def _take_events(self) -> list[StreamEvent]:
+        out, self._out = self._out, []
+        return out
+
+    def _read(self, line: Any) -> None:
+        if self._done:
+            return
+        if not isinstance(line, dict):
+            raise UpstreamNotJson("a part of its answer is not a JSON object.")
+        if line.get("error"):
+            raise read_refusal(line)
+        message = line.get("message")
+        if not isinstance(message, dict):
+            message = _prompt_answer(line)
+        self._spoke = True
+        if thought := self._thinking.feed(string(message.get("thinking"))):
+            self._thinks, self._plain = True, False
+            self._out.append(ThinkingDelta(thought))
+        self._say(self._text.feed(string(message.get("content"))))
+        calls = message.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            if isinstance(call, dict):
+                self._end_thinking()
+                self._out.append(self._call(call))
+        if line.get("done") is True:
+            self._end(line)
+
+    def _say(self, text: str) -> None:
+        if not text:
+            return
+        self._end_thinking()
+        if self._think is None:
+            self._out.append(TextDelta(text))
+        else:
+            self._out.extend(self._think.feed(TextDelta(text)))
+            if self._think.over:
+                self._think = None
+        self._plain = self._think is None
+
+    def _end_thinking(self) -> None:
+        """End a block of reasoning, with the model that it belongs to."""
+        if self._thinks:
+            self._thinks = False
+            rest = self._thinking.flush()
+            data = ProviderData(self._origin, REASONING)
+            self._out.append(ThinkingDelta(rest, data))
+
+    def _call(self, call: dict[str, Any]) -> ToolCallDelta:
+        """Decode a call, which is always whole; its own index may be missing or 0."""
+        raw = call.get("function")
+        function: dict[str, Any] = raw if isinstance(raw, dict) else {}
+        arguments, name = function.get("arguments"), string(function.get("name"))
+        if not isinstance(arguments, str):
+            arguments = write_json(arguments or {}).decode()
+        index, self._calls = self._calls, self._calls + 1
+        called = self._tool_names.get(name, name)
+        return ToolCallDelta(index, string(call.get("id")), called, arguments)
+
+    def _end(self, line: dict[str, Any]) -> None:
+        reason = string(line.get("done_reason"))
+        if reason in _NOTHING_SAID:
+            raise UpstreamEmpty(
+                f"it only answered that the model was told to {reason}.", retryable=True
+            )
+        self._done = True
+        self._rest()
+        if usage := _usage(line):
+            self._out.append(usage)
+        finish = _FINISH.get(reason, FinishReason.STOP)
+        if self._calls and finish is FinishReason.STOP:
+            finish = FinishReason.TOOL_CALLS
+        self._out.append(Finish(finish))
+
+    def _rest(self) -> None:
+        """Give the text that was held back: half an emoji, half a tag."""
+        self._end_thinking()
+        self._say(self._text.flush())
+        if self._think is not None:
+            self._out.extend(self._think.flush())
+        self._plain = False
+
+
+def _prompt_answer(line: dict[str, Any]) -> dict[str, Any]:
+    """Return a line of `/api/generate` in the form of a message."""
+    return {"content": line.get("response"), "thinking": line.get("thinking")}
+
+
+def _usage(line: dict[str, Any]) -> Usage | None:
+    """Return the counts; old versions leave out a prompt that they had cached."""
+    read, written = (_count(line.get(f"{n}eval_count")) for n in ("prompt_", ""))
+    return Usage(read, written) if read or written else None
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int and value > 0 else 0

@@ -1,0 +1,201 @@
+"""Ollama: encoding the request of `POST /api/chat`.
+
+Sources: Ollama's API reference and the types of its server. Three fields matter most:
+
+- `options.num_ctx` is the window with which the server loads the model. Without it, it
+  is 4,096 tokens on most machines.
+- `truncate: false` makes it refuse a prompt that exceeds the window. By default it
+  silently leaves out the oldest messages.
+- `shift: false` makes an answer end where the window does. By default the server then
+  forgets half of the prompt and goes on.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from byok.chat import (
+    ChatRequest,
+    ImagePart,
+    JsonAnswer,
+    Message,
+    Role,
+    Sampling,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    ToolUse,
+)
+from byok.dialects.base import Target, UpstreamRequest
+from byok.dialects.efforts import nearest_effort, unsent_effort
+from byok.dialects.model_facts import ModelFacts, Replay
+from byok.dialects.openai_chat.tool_results import move_images, result_text
+from byok.dialects.safe_names import ANY_ID, Aliases, spell_name
+from byok.dialects.schemas.common import write_schema
+from byok.wire.json_body import parse_json, write_json
+
+CHAT_PATH = "/api/chat"
+_LEVELS = ("none", "low", "medium", "high")  # that all versions with levels accept
+_NO_CHOICE = "Ollama cannot make a model call a tool, so it was only offered."
+
+
+def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
+    """Encode the body; what Ollama cannot express becomes a notice."""
+    names, ids = Aliases(spell_name), Aliases(ANY_ID.spell)
+    body: dict[str, Any] = {"model": target.model}
+    body["messages"] = [*_messages(chat.messages, names, ids, target)]
+    if tools := [_tool(tool, names) for tool in _tools_to_offer(chat)]:
+        body["tools"] = tools
+    body |= {"stream": True, "truncate": False, "shift": False}
+    think, notice = _think(chat.sampling.effort, target.facts)
+    body |= think
+    if chat.json_answer is not None:
+        body["format"] = _format(chat.json_answer)
+    notices = [notice] if notice else []
+    if tools and chat.tool_choice.use is ToolUse.REQUIRED:
+        notices.append(_NO_CHOICE)
+    return UpstreamRequest(
+        CHAT_PATH,
+        with_options(body, chat.sampling, target),
+        tool_names=names.originals,
+        call_ids=ids.originals,
+        notices=tuple(notices),
+    )
+
+
+def with_options(
+    body: dict[str, Any], sampling: Sampling, target: Target
+) -> dict[str, Any]:
+    """Add the options, and the fields of the user, whose own options are merged."""
+    given = {
+        "num_ctx": target.num_ctx or None,
+        "num_predict": sampling.max_tokens,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "stop": list(sampling.stop) or None,
+    }
+    options = {name: value for name, value in given.items() if value is not None}
+    extra = dict(target.extra_body)
+    if isinstance(own := extra.get("options"), dict):
+        extra["options"] = options | own
+    merged = {**body, "options": options, **extra}
+    return merged if merged["options"] else _without(merged, "options")
+
+
+def _without(body: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in body.items() if key != name}
+
+
+def _tools_to_offer(chat: ChatRequest) -> Iterable[ToolDefinition]:
+    """Return the tools to offer; a named one alone is nearest to a demand for it."""
+    choice = chat.tool_choice
+    if choice.use is ToolUse.NONE:
+        return ()
+    named = [tool for tool in chat.tools if tool.name == choice.name]
+    return named or chat.tools
+
+
+def _tool(tool: ToolDefinition, names: Aliases) -> dict[str, Any]:
+    """Encode a tool; the server drops references, so they are replaced."""
+    schema = write_json({**tool.parameters, "type": "object"})
+    function = {
+        "name": names.alias(tool.name),
+        "description": tool.description,
+        "parameters": write_schema(schema, narrow=True, plain_keys=False),
+    }
+    return {"type": "function", "function": function}
+
+
+def _think(effort: str, facts: ModelFacts) -> tuple[dict[str, Any], str]:
+    """Return the field for an effort, and the notice if there is none.
+
+    Without the field a model that can reason does so.
+    """
+    if not effort:
+        return {}, ""
+    if facts.thinking is False:
+        return {}, "" if effort == "none" else unsent_effort(effort)
+    level = nearest_effort(effort, facts.efforts or _LEVELS)
+    if not level:
+        return {}, unsent_effort(effort)
+    return {"think": False if level == "none" else level}, ""
+
+
+def _format(answer: JsonAnswer) -> Any:
+    return "json" if answer.schema is None else dict(answer.schema)
+
+
+def _messages(
+    messages: Iterable[Message], names: Aliases, ids: Aliases, target: Target
+) -> Iterator[dict[str, Any]]:
+    for message in move_images(messages):
+        match message.role:
+            case Role.TOOL:
+                for part in message.parts:
+                    if isinstance(part, ToolResult):
+                        yield {
+                            "role": "tool",
+                            "content": result_text(part),
+                            "tool_name": names.alias(part.name),
+                            "tool_call_id": ids.alias(part.call_id),
+                        }
+            case Role.ASSISTANT:
+                yield _assistant(message, names, ids, target)
+            case Role.SYSTEM | Role.USER:
+                yield _text_message(message)
+
+
+def _text_message(message: Message) -> dict[str, Any]:
+    """Encode text, with its pictures beside it as bare base64."""
+    texts = (part.text for part in message.parts if isinstance(part, TextPart))
+    out: dict[str, Any] = {"role": message.role.value, "content": "\n\n".join(texts)}
+    images = [part.data for part in message.parts if isinstance(part, ImagePart)]
+    return {**out, "images": images} if images else out
+
+
+def _assistant(
+    message: Message, names: Aliases, ids: Aliases, target: Target
+) -> dict[str, Any]:
+    text = "".join(p.text for p in message.parts if isinstance(p, TextPart))
+    out: dict[str, Any] = {"role": "assistant", "content": text}
+    calls = [
+        {
+            "id": ids.alias(part.id),
+            "function": {
+                "name": names.alias(part.name),
+                "arguments": _arguments(part.arguments),
+            },
+        }
+        for part in message.parts
+        if isinstance(part, ToolCall)
+    ]
+    if thoughts := _thoughts(message, target, has_calls=bool(calls)):
+        out["thinking"] = thoughts
+    return {**out, "tool_calls": calls} if calls else out
+
+
+def _thoughts(message: Message, target: Target, *, has_calls: bool) -> str:
+    """Return the reasoning to send back; that of other models is left out.
+
+    Where nothing is known, it goes beside tool calls: each model's template takes from
+    it what the model wants.
+    """
+    replay = target.facts.replay or Replay.TOOL_TURNS
+    if replay is Replay.NEVER or (replay is Replay.TOOL_TURNS and not has_calls):
+        return ""
+    return "".join(
+        part.text
+        for part in message.parts
+        if isinstance(part, ThinkingPart)
+        and (part.provider_data is None or part.provider_data.origin == target.origin)
+    )
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    """Return the object; what cannot be read as one stays a text."""
+    try:
+        value = parse_json(text.encode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else {"arguments": text}

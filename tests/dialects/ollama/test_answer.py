@@ -1,0 +1,183 @@
+"""Answers of Ollama's own API: lines of JSON in any slices, or one document."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from byok.chat import ChatRequest, Origin, ProviderData
+from byok.dialects.base import Target
+from byok.dialects.ollama.answer import REASONING, OllamaAnswer
+from byok.dialects.ollama.dialect import Ollama
+from byok.errors import (
+    ContextLengthExceeded,
+    UpstreamEmpty,
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamNotJson,
+    UpstreamRefused,
+)
+from byok.events import (
+    Finish,
+    FinishReason,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    Usage,
+)
+from byok.stage import chain, drain
+from byok.wire.json_lines import JsonLines
+from tests.fakes.ollama_server import call_line, done_line, text_line
+from tests.fakes.slices import CUTS, cut
+
+HERE = Origin("ollama", "box", "m")
+END = ProviderData(HERE, REASONING)
+
+
+def raw(*lines: dict[str, Any]) -> bytes:
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def read(*pieces: bytes, names: dict[str, str] | None = None) -> list[StreamEvent]:
+    return [*drain(chain(JsonLines(), OllamaAnswer(names or {}, HERE)), pieces)]
+
+
+def fail(*pieces: bytes) -> tuple[list[StreamEvent], UpstreamError]:
+    events: list[StreamEvent] = []
+    with pytest.raises(UpstreamError) as caught:
+        for event in drain(chain(JsonLines(), OllamaAnswer({}, HERE)), pieces):
+            events.append(event)
+    return events, caught.value
+
+
+STREAM = raw(
+    text_line("", thinking="I "),
+    text_line("", thinking="think."),
+    text_line("Hello "),
+    text_line("\ud83d"),
+    text_line("\ude00!"),
+    call_line("view", {"path": "ü", "line": 3}),
+    call_line("view", {}, 0),
+    done_line(27),
+)
+EVENTS = [
+    ThinkingDelta("I "),
+    ThinkingDelta("think."),
+    ThinkingDelta("", END),
+    TextDelta("Hello "),
+    TextDelta("😀!"),
+    ToolCallDelta(0, "call_0view", "view", '{"path":"ü","line":3}'),
+    ToolCallDelta(1, "call_0view", "view", "{}"),
+    Usage(27, 2),
+    Finish(FinishReason.TOOL_CALLS),
+]
+
+
+def test_a_stream_gives_thoughts_text_calls_and_counts() -> None:
+    assert read(STREAM) == EVENTS
+
+
+@given(places=CUTS)
+def test_any_slicing_gives_the_same_events(places: list[int]) -> None:
+    assert read(*cut(STREAM, places)) == EVENTS
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_whole_answer_is_read_like_the_last_line_of_a_stream(
+    indent: int | None,
+) -> None:
+    message = {
+        "role": "assistant",
+        "content": "Hi.",
+        "thinking": "Hm.",
+        "tool_calls": [{"function": {"name": "a_1", "arguments": {"x": 1}}}],
+    }
+    document = {**done_line(9, "length"), "message": message}
+    data = json.dumps(document, indent=indent).encode()
+    assert read(data, names={"a_1": "a!"}) == [
+        ThinkingDelta("Hm."),
+        ThinkingDelta("", END),
+        TextDelta("Hi."),
+        ToolCallDelta(0, "", "a!", '{"x":1}'),
+        Usage(9, 2),
+        Finish(FinishReason.LENGTH),
+    ]
+
+
+def test_a_model_may_think_again_after_its_text() -> None:
+    lines = (text_line("a"), text_line("", thinking="b"), text_line("c"), done_line(0))
+    assert read(raw(*lines))[:4] == [
+        TextDelta("a"), ThinkingDelta("b"), ThinkingDelta("", END), TextDelta("c"),
+    ]  # fmt: skip
+
+
+def test_think_tags_of_a_model_without_a_parser_become_thoughts() -> None:
+    lines = (text_line("<thi"), text_line("nk>Hm.</think>"), text_line("Hi."))
+    events = read(raw(*lines, done_line()))
+    assert events[0] == ThinkingDelta("Hm.")
+    assert TextDelta("Hi.") in events
+
+
+def test_an_answer_to_a_prompt_is_read_likewise() -> None:
+    lines = [{"response": "x +", "done": False}, {"response": " 1", "done": True}]
+    assert read(raw(*lines)) == [
+        TextDelta("x +"), TextDelta(" 1"), Finish(FinishReason.STOP),
+    ]  # fmt: skip
+
+
+def test_lines_after_the_end_do_not_count() -> None:
+    assert read(STREAM + raw(text_line("more"))) == EVENTS
+
+
+@pytest.mark.parametrize(
+    "call",
+    [7, {"function": 7}, {}, {"function": {"name": 7, "arguments": None}}],
+)
+def test_odd_calls_do_no_harm(call: object) -> None:
+    events = read(raw(text_line("", tool_calls=[call]), done_line()))
+    assert isinstance(events[-1], Finish)
+    for event in events[:-1]:
+        assert event == ToolCallDelta(0, "", "", "{}") or isinstance(event, Usage)
+
+
+def test_arguments_may_be_a_text() -> None:
+    call = {"id": "c", "function": {"name": "a", "arguments": '{"x": 1}'}}
+    events = read(raw(text_line("", tool_calls=[call]), done_line()))
+    assert events[0] == ToolCallDelta(0, "c", "a", '{"x": 1}')
+
+
+def test_an_error_inside_a_stream_comes_after_the_text() -> None:
+    words = "an error was encountered while running the model"
+    events, error = fail(raw(text_line("Half a"), {"error": words}))
+    assert events == [TextDelta("Half a")]
+    assert isinstance(error, UpstreamRefused) and words in str(error)
+
+
+def test_an_overflow_inside_a_stream_is_known_as_one() -> None:
+    _, error = fail(raw({"error": "the input length exceeds the context length"}))
+    assert isinstance(error, ContextLengthExceeded)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"", UpstreamEmpty),
+        (raw(text_line("Half")), UpstreamGarbled),
+        (raw(text_line("", thinking="Half")), UpstreamGarbled),
+        (raw(done_line(0, "load")), UpstreamEmpty),
+        (raw({"message": 7, "done": True, "done_reason": "unload"}), UpstreamEmpty),
+        (b"[1]\n", UpstreamNotJson),
+        (b"data: {}\n\n", UpstreamNotJson),
+        (b"<html>", UpstreamGarbled),
+    ],
+)
+def test_what_is_no_answer_is_an_error(data: bytes, kind: type[UpstreamError]) -> None:
+    _, error = fail(data)
+    assert isinstance(error, kind)
+
+
+def test_the_dialect_reads_with_the_names_that_were_sent() -> None:
+    sent = Ollama().encode(ChatRequest(()), Target("m"))
+    assert [*drain(Ollama().reader(sent), [STREAM])][-1] == EVENTS[-1]

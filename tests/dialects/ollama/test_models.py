@@ -1,0 +1,88 @@
+"""What Ollama's server tells of models."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from byok.dialects.model_facts import ModelFacts
+from byok.dialects.ollama.models import read_models, read_probe
+from tests.fakes.ollama_server import OllamaModel
+from tests.fakes.values import VALUES
+
+TAGS = {
+    "models": [
+        {
+            "name": "qwen3:8b",
+            "model": "qwen3:8b",
+            "details": {"context_length": 40_960},
+            "capabilities": ["completion", "tools", "thinking"],
+        },
+        {"name": "llama3:latest"},
+        {"model": "nomic-embed-text:latest", "capabilities": ["embedding"]},
+        {"model": 7},
+        "odd",
+    ]
+}
+
+
+def test_models_are_listed_with_what_they_can_do() -> None:
+    assert read_models(TAGS) == (
+        ModelFacts("qwen3:8b", 40_960, tools=True, thinking=True),
+        ModelFacts("llama3:latest"),
+    )
+
+
+def test_a_loaded_model_is_found_with_and_without_its_tag() -> None:
+    body = {"models": [{"name": "qwen3:latest", "context_length": 8192}, "odd"]}
+    assert read_probe(body, "qwen3") == ModelFacts("qwen3", loaded_window=8192)
+    assert read_probe(body, "qwen3:latest").loaded_window == 8192
+    assert read_probe(body, "other") == ModelFacts("other")
+
+
+def test_a_description_tells_abilities_window_and_memory() -> None:
+    shown = OllamaModel("tools", length=40_960, num_ctx=16_384).shown
+    assert read_probe(shown, "qwen3") == ModelFacts(
+        "qwen3",
+        window=40_960,
+        tools=True,
+        images=False,
+        thinking=False,
+        loaded_window=16_384,
+        token_memory=32 * 8 * (128 + 128) * 2,
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "memory"),
+    [
+        ({"a.attention.head_count_kv": 0}, 4 * 8 * 128 * 2),  # as many as heads
+        ({"a.attention.key_length": 256}, 4 * 2 * (256 + 64) * 2),
+        ({"a.attention.head_count_kv": [2, 0, 2, None]}, 2 * 2 * 128 * 2),
+        ({"a.attention.head_count_kv": [0]}, 4 * 8 * 128 * 2),
+        ({"a.attention.sliding_window": 1024}, 1 * 2 * 128 * 2),
+        ({"a.attention.head_count": 0}, 0),
+        ({"general.architecture": "b"}, 0),
+    ],
+)
+def test_the_memory_of_a_token_is_estimated_from_the_layers(
+    changed: dict[str, Any], memory: int
+) -> None:
+    info = {
+        "general.architecture": "a",
+        "a.block_count": 4,
+        "a.embedding_length": 512,
+        "a.attention.head_count": 8,
+        "a.attention.head_count_kv": 2,
+        **changed,
+    }
+    assert read_probe({"model_info": info}, "m").token_memory == memory
+
+
+@given(body=VALUES)
+def test_any_json_is_read(body: object) -> None:
+    read_models(body)
+    assert read_probe(body, "m").id == "m"
+    for inner in ({"models": body}, {"model_info": body, "capabilities": body}):
+        read_models(inner)
+        assert read_probe(inner, "m").id == "m"

@@ -1,0 +1,206 @@
+"""Requests of `/api/chat`: read by a strict server, with nothing left out silently."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.chat import (
+    ChatRequest,
+    JsonAnswer,
+    Message,
+    Origin,
+    ProviderData,
+    Role,
+    Sampling,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolResult,
+    ToolUse,
+)
+from byok.dialects.base import Target, UpstreamRequest
+from byok.dialects.model_facts import ModelFacts, Replay
+from byok.dialects.ollama.answer import REASONING
+from byok.dialects.ollama.request import encode_request
+from tests.fakes.histories import PNG, histories, user
+from tests.fakes.schemas import SCHEMAS
+from tests.fakes.strict_ollama import broken_rules
+
+HERE = Origin("ollama", "box", "m")
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
+VIEW = ToolDefinition("view", "Shows a file.", SCHEMA)
+EDIT = ToolDefinition("edit", "Edits a file.", SCHEMA)
+
+
+def encode(
+    *messages: Message, facts: ModelFacts | None = None, **fields: Any
+) -> UpstreamRequest:
+    target = Target("m", facts=facts or ModelFacts("m"), origin=HERE, num_ctx=8192)
+    request = encode_request(ChatRequest(messages or (user("Hi?"),), **fields), target)
+    assert broken_rules(request.body) == []
+    return request
+
+
+def test_a_prompt_is_never_cut_and_an_answer_ends_with_the_window() -> None:
+    body = encode().body
+    assert body == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "Hi?"}],
+        "stream": True,
+        "truncate": False,
+        "shift": False,
+        "options": {"num_ctx": 8192},
+    }
+
+
+def test_sampling_becomes_options() -> None:
+    sampling = Sampling(0.2, 0.9, 64, stop=("END",))
+    assert encode(sampling=sampling).body["options"] == {
+        "num_ctx": 8192,
+        "num_predict": 64,
+        "temperature": 0.2,
+        "top_p": 0.9,
+        "stop": ["END"],
+    }
+
+
+def test_options_of_the_user_are_added_to_those_of_byok() -> None:
+    extra = {"options": {"num_gpu": 1, "num_ctx": 99}, "keep_alive": "1h"}
+    target = Target("m", extra, num_ctx=8192)
+    chat = ChatRequest((user("Hi?"),), sampling=Sampling(0.5))
+    body = encode_request(chat, target).body
+    assert body["options"] == {"num_ctx": 99, "temperature": 0.5, "num_gpu": 1}
+    assert body["keep_alive"] == "1h"
+    assert "options" not in encode_request(ChatRequest(()), Target("m")).body
+
+
+@pytest.mark.parametrize(
+    ("effort", "facts", "think", "notices"),
+    [
+        ("", {}, None, 0),
+        ("none", {}, False, 0),
+        ("none", {"thinking": False}, None, 0),
+        ("high", {"thinking": False}, None, 1),
+        ("minimal", {}, "low", 0),
+        ("max", {}, "high", 0),
+        ("none", {"efforts": ("low", "medium", "high")}, "low", 0),
+        ("max", {"efforts": ("none", "high", "max")}, "max", 0),
+        ("odd", {}, None, 1),
+    ],
+)
+def test_an_effort_becomes_the_nearest_level(
+    effort: str, facts: dict[str, Any], think: object, notices: int
+) -> None:
+    request = encode(facts=ModelFacts("m", **facts), sampling=Sampling(effort=effort))
+    assert request.body.get("think") == think
+    assert len(request.notices) == notices
+
+
+def test_a_json_answer_is_a_format() -> None:
+    assert encode(json_answer=JsonAnswer()).body["format"] == "json"
+    assert encode(json_answer=JsonAnswer(SCHEMA)).body["format"] == SCHEMA
+
+
+def offered(request: UpstreamRequest) -> list[str]:
+    return [tool["function"]["name"] for tool in request.body.get("tools", ())]
+
+
+def test_a_demand_for_a_tool_is_told_to_be_none() -> None:
+    both = (VIEW, EDIT)
+    assert encode(tools=both).notices == ()
+    request = encode(tools=both, tool_choice=ToolChoice(ToolUse.REQUIRED, "edit"))
+    assert offered(request) == ["edit"]
+    assert len(request.notices) == 1
+    request = encode(tools=both, tool_choice=ToolChoice(ToolUse.REQUIRED))
+    assert (offered(request), len(request.notices)) == (["view", "edit"], 1)
+    request = encode(tools=both, tool_choice=ToolChoice(ToolUse.NONE))
+    assert (offered(request), request.notices) == ([], ())
+
+
+def test_pictures_stand_beside_the_text_and_those_of_results_below() -> None:
+    call = ToolCall("c", "view", "{}")
+    messages = (
+        Message(Role.USER, (TextPart("Look."), PNG)),
+        Message(Role.ASSISTANT, (call,)),
+        Message(Role.TOOL, (ToolResult("c", "view", "A picture.", images=(PNG,)),)),
+    )
+    first, _, result, last = encode(*messages).body["messages"]
+    assert first == {"role": "user", "content": "Look.", "images": [PNG.data]}
+    assert result["content"] == "A picture." and "images" not in result
+    assert last["images"] == [PNG.data] and "view (c)" in last["content"]
+
+
+def test_calls_have_their_arguments_as_objects_and_results_name_the_tool() -> None:
+    call = ToolCall("c 1", "my tool!", '{"path": "ü"}')
+    request = encode(
+        user("Go."),
+        Message(Role.ASSISTANT, (TextPart("I"), TextPart(" look."), call)),
+        Message(Role.TOOL, (ToolResult("c 1", "my tool!", "", is_error=True),)),
+    )
+    _, assistant, result = request.body["messages"]
+    function = assistant["tool_calls"][0]["function"]
+    assert assistant["content"] == "I look."
+    assert function["arguments"] == {"path": "ü"}
+    assert request.tool_names[function["name"]] == "my tool!"
+    assert result["tool_name"] == function["name"]
+    assert result["content"] == "ERROR: (no output)"
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", "7", "[" * 9999])
+def test_arguments_that_are_no_object_stay_a_text(text: str) -> None:
+    call = ToolCall("c", "view", text)
+    result = Message(Role.TOOL, (ToolResult("c", "view", "No."),))
+    request = encode(user("Go."), Message(Role.ASSISTANT, (call,)), result)
+    sent = request.body["messages"][1]["tool_calls"][0]["function"]["arguments"]
+    assert sent == {"arguments": text}
+
+
+@pytest.mark.parametrize(
+    ("replay", "plain", "calling"),
+    [
+        (None, False, True),
+        (Replay.TOOL_TURNS, False, True),
+        (Replay.EVERY_TURN, True, True),
+        (Replay.NEVER, False, False),
+    ],
+)
+def test_reasoning_goes_back_as_the_facts_say(
+    replay: Replay | None, plain: bool, calling: bool
+) -> None:
+    mine = ThinkingPart("Hm.", ProviderData(HERE, REASONING))
+    request = encode(
+        user("Go."),
+        Message(Role.ASSISTANT, (mine, TextPart("Sure."))),
+        user("Now."),
+        Message(Role.ASSISTANT, (mine, ToolCall("c", "view", "{}"))),
+        Message(Role.TOOL, (ToolResult("c", "view", "x"),)),
+        facts=ModelFacts("m", replay=replay),
+    )
+    _, said, _, called, _ = request.body["messages"]
+    assert [said.get("thinking"), called.get("thinking")] == [
+        "Hm." if sent else None for sent in (plain, calling)
+    ]
+
+
+def test_reasoning_of_another_model_is_left_out() -> None:
+    other = ProviderData(Origin("anthropic", "box", "m"), {"signature": "s"})
+    parts = (
+        ThinkingPart("Theirs.", other), ThinkingPart("Anyone's."),
+        ToolCall("c", "view", "{}"),
+    )  # fmt: skip
+    result = Message(Role.TOOL, (ToolResult("c", "view", "x"),))
+    request = encode(user("Go."), Message(Role.ASSISTANT, parts), result)
+    assert request.body["messages"][1]["thinking"] == "Anyone's."
+
+
+@given(messages=histories(), schema=SCHEMAS, system=st.booleans())
+def test_random_conversations_are_read_as_they_are(
+    messages: tuple[Message, ...], schema: dict[str, Any], system: bool
+) -> None:
+    first = (Message(Role.SYSTEM, (TextPart("Be exact."),)),) if system else ()
+    tools = (ToolDefinition("view", "", schema), VIEW)[: 1 + bool(messages)]
+    encode(*first, *messages, tools=tools)
