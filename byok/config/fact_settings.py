@@ -16,6 +16,7 @@ class FactSettings(SettingsSection):
 
     window: int = Field(0, ge=0, description="Context window in tokens.")
     max_output: int = Field(0, ge=0, description="Longest answer in tokens.")
+    chats: bool | None = Field(None, description="It answers chats.")
     tools: bool | None = Field(None, description="It accepts tools.")
     most_tools: int = Field(0, ge=0, description="How many tools at most.")
     images: bool | None = Field(None, description="It accepts pictures.")

@@ -88,6 +88,7 @@ def _read_name(value: Any) -> str:
 _READERS: Mapping[str, _Reader] = {
     "window": read_window,
     "max_output": read_output,
+    "chats": read_flag,
     "tools": read_flag,
     "most_tools": lambda value: read_count(value, 1, _MOST_TOOLS),
     "images": read_flag,

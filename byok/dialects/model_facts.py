@@ -40,6 +40,7 @@ class ModelFacts:
         id: the name at its upstream.
         window: the context window in tokens, with the answer.
         max_output: the longest answer in tokens.
+        chats: it answers chats; others make embeddings, pictures or speech.
         tools: it accepts tools; `most_tools` is how many at most.
         images: it accepts pictures.
         thinking: it reasons.
@@ -61,6 +62,7 @@ class ModelFacts:
     id: str
     window: int = 0
     max_output: int = 0
+    chats: bool | None = None
     tools: bool | None = None
     most_tools: int = 0
     images: bool | None = None

@@ -25,6 +25,7 @@ ALL = ModelFacts(
     "m",
     window=400_000,
     max_output=128_000,
+    chats=True,
     tools=True,
     most_tools=128,
     images=False,

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
+from byok.dialects.model_facts import ModelFacts, Price
 from byok.dialects.openai_chat.models import read_models
 from tests.fakes.replay import bytes_of, recorded
 from tests.fakes.values import VALUES
@@ -44,10 +46,12 @@ def test_model_list_ids_keep_their_order(body: Any) -> None:
         "context_length",
         "max_context_length",
         "max_input_tokens",
+        "context_size",
     ],
 )
 def test_model_list_context_window_is_read_from_each_vendors_field(field: str) -> None:
     assert windows(**{field: 32_768}) == {"m": 32_768}
+    assert windows(**{field: "32768"}) == {"m": 32_768}
 
 
 def test_model_list_smallest_of_several_context_windows_counts() -> None:
@@ -56,9 +60,129 @@ def test_model_list_smallest_of_several_context_windows_counts() -> None:
     assert windows(context_length=131_072, top_provider=None) == {"m": 131_072}
 
 
-@pytest.mark.parametrize("odd", [0, -1, True, 5, 2**40, "32768", 32768.0, None, [1]])
+@pytest.mark.parametrize("odd", [0, -1, True, 5, 2**40, "many", 32768.5, None, [1]])
 def test_model_list_invalid_context_window_is_ignored(odd: Any) -> None:
     assert windows(context_length=odd) == {}
+
+
+def model(**fields: Any) -> ModelFacts:
+    (facts,) = read_models([{"id": "m", **fields}])
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("fields", "facts"),
+    [
+        pytest.param(
+            {
+                "context_length": 400_000,
+                "architecture": {
+                    "input_modalities": ["text", "image"],
+                    "output_modalities": ["text"],
+                },
+                "pricing": {
+                    "prompt": "0.00000125",
+                    "completion": "0.00001",
+                    "input_cache_read": "0.000000125",
+                    "web_search": "0.01",
+                },
+                "top_provider": {"max_completion_tokens": 128_000},
+                "supported_parameters": ["tools", "reasoning", "max_tokens"],
+            },
+            ModelFacts(
+                "m",
+                window=400_000,
+                max_output=128_000,
+                chats=True,
+                tools=True,
+                images=True,
+                thinking=True,
+                sampling=False,
+                price=Price(1.25, 10.0, 0.125),
+            ),
+            id="OpenRouter",
+        ),
+        pytest.param(
+            {
+                "max_output_length": "65536",
+                "input_modalities": ["text"],
+                "output_modalities": ["text"],
+                "supported_features": ["json_mode"],
+                "supported_sampling_parameters": ["temperature"],
+            },
+            ModelFacts(
+                "m",
+                max_output=65_536,
+                chats=True,
+                tools=False,
+                images=False,
+                sampling=True,
+            ),
+            id="Groq",
+        ),
+        pytest.param(
+            {
+                "capabilities": {
+                    "completion_chat": False,
+                    "function_calling": True,
+                    "vision": True,
+                }
+            },
+            ModelFacts("m", chats=False, tools=True, images=True),
+            id="Mistral",
+        ),
+        pytest.param(
+            {
+                "providers": [
+                    {"context_length": 9000, "supports_tools": False},
+                    {
+                        "context_length": 8000,
+                        "supports_tools": True,
+                        "pricing": {"input": 0.3, "output": 1},
+                    },
+                    {"pricing": {"input": 0.5, "output": 0}},
+                ]
+            },
+            ModelFacts("m", window=8000, tools=True, price=Price(0.5, 1.0)),
+            id="Hugging Face",
+        ),
+        pytest.param(
+            {"pricing": {"input": 10, "output": 50, "cache_write": 12.5, "unit": "M"}},
+            ModelFacts("m", price=Price(10.0, 50.0, None, 12.5)),
+            id="Perplexity",
+        ),
+        pytest.param(
+            {"pricing": {"prompt": "0", "completion": "0"}},
+            ModelFacts("m", price=Price(0.0, 0.0)),
+            id="free",
+        ),
+        pytest.param(
+            {"pricing": {"prompt": "-1", "completion": None}, "providers": ["x"]},
+            ModelFacts("m"),
+            id="a price that is none",
+        ),
+        pytest.param(
+            {"output_modalities": ["transcription"], "max_completion_tokens": 448},
+            ModelFacts("m", chats=False, max_output=448),
+            id="speech",
+        ),
+    ],
+)
+def test_a_list_may_tell_more_of_a_model(
+    fields: dict[str, Any], facts: ModelFacts
+) -> None:
+    assert model(**fields) == facts
+
+
+FIELDS = (
+    *("pricing", "providers", "architecture", "top_provider", "capabilities"),
+    *("supported_parameters", "input_modalities", "max_completion_tokens", "reasoning"),
+)
+
+
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(FIELDS, VALUES)))
+def test_a_row_may_have_any_values(row: dict[str, Any]) -> None:
+    assert model(**row).id == "m"
 
 
 def test_what_a_model_was_trained_with_is_no_window() -> None:
