@@ -4,8 +4,8 @@ The list is part of LiteLLM (MIT licence), in a wheel whose version and hash are
 here; to renew the table, change all three values of `SOURCE`. The wheel is downloaded
 into a temporary folder and not installed. byok itself never fetches anything.
 
-The table is `{"source", "licence", "date", "vendors": {PRESET: {MODEL: ROW}}}`. A row is
-an array without its last unknown values: the context window, the longest answer, a
+The table is `{"source", "licence", "date", "vendors": {PRESET: {MODEL: ROW}}}`. A row
+is an array without its last unknown values: the context window, the longest answer, a
 letter for each known fact (`FLAGS` in byok/dialects/known_models.py), the efforts, and
 the prices in US dollars per million tokens of input, output, cache reads and cache
 writes. Where two rows are about one model, the lower limit and the higher price count.
