@@ -86,7 +86,9 @@ def _make_completer(services: Services, grounding: Grounding, gate: Gate) -> Com
 
 
 def _make_chooser(services: Services) -> ModelChooser:
-    return ModelChooser(services.settings.routing.models, services.router)
+    return ModelChooser(
+        services.settings.routing.models, services.router, services.fallbacks
+    )
 
 
 def _make_tools(services: Services) -> AnswerTools:

@@ -51,7 +51,7 @@ class Router:
         self._upstreams = upstreams
         self._catalog = catalog
         self._aliases = aliases
-        self._default = self._resolve(default)
+        self._default = self.resolve(default)
         self._logged: set[str] = set()
 
     def list_models(self) -> list[ListedModel]:
@@ -73,7 +73,7 @@ class Router:
 
     async def choose(self, model_id: str) -> Destination:
         """Return the destination of a model id; an unconfigured upstream refuses."""
-        model_id = self._resolve(model_id)
+        model_id = self.resolve(model_id)
         if nowhere := self._refusing_upstream(model_id):
             return nowhere
         found, instead_of = self._find(model_id), ""
@@ -88,7 +88,7 @@ class Router:
 
     async def choose_listed(self, model_id: str) -> Destination:
         """Return the destination of a model id, or of the name of a listed model."""
-        model_id = self._resolve(model_id)
+        model_id = self.resolve(model_id)
         if nowhere := self._refusing_upstream(model_id):
             return nowhere
         if self._find(model_id) is None and model_id:
@@ -99,7 +99,7 @@ class Router:
                     return Destination(self._upstreams[listed.upstream], model_id)
         return await self.choose(model_id)
 
-    def _resolve(self, model_id: str) -> str:
+    def resolve(self, model_id: str) -> str:
         """Return the id that an alias stands for; any other id as it is."""
         return self._aliases.get(model_id.removeprefix(PREFIX), model_id)
 

@@ -1,11 +1,13 @@
 """Where an upstream's APIs are: the user's own base URL, else those of the preset."""
 
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from byok.config import UpstreamSettings
 from byok.dialects.presets import DEFAULT_PATHS, preset_of, vendor_of
 from byok.dialects.registry import DIALECTS
 from byok.upstream.spec import Api
+from byok.urls import is_loopback
 
 
 def base_url_of(settings: UpstreamSettings) -> str:
@@ -49,3 +51,9 @@ def apis_of(settings: UpstreamSettings) -> tuple[Api, ...]:
     addresses = addresses_of(settings)
     vendor = vendor_of(settings.type, base_url_of(settings))
     return tuple(Api(DIALECTS[name](vendor), url) for name, url in addresses.items())
+
+
+def local_upstreams(sections: Mapping[str, UpstreamSettings]) -> frozenset[str]:
+    """Return the names of the upstreams on this machine; the demo is one."""
+    urls = {name: base_url_of(section) for name, section in sections.items()}
+    return frozenset(name for name, url in urls.items() if not url or is_loopback(url))

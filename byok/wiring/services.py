@@ -29,12 +29,14 @@ from byok.retrieval.code_context import CodeContext
 from byok.routing import OFFICIAL, EndpointGroup, ServedBy
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog, CatalogEntry
+from byok.upstream.fallback_choice import Fallbacks
+from byok.upstream.fallback_memory import FallbackMemory
 from byok.upstream.official import OfficialService
 from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Router
 from byok.upstream.transport import Transports
-from byok.wiring.apis import base_url_of
+from byok.wiring.apis import base_url_of, local_upstreams
 from byok.wiring.key_sources import make_ladder, official_wanted
 from byok.wiring.open_context import open_context
 from byok.wiring.upstream_pool import PooledUpstream, UpstreamPool
@@ -61,6 +63,7 @@ class Services:
     upstreams: Mapping[str, Upstream]
     catalog: Catalog
     router: Router
+    fallbacks: Fallbacks
     keys: Mapping[str, UpstreamKey]
     official: OfficialService
     context: CodeContext
@@ -131,6 +134,7 @@ class _ServicesFactory:
             Profiles(paths.profiles),
         )
         self._shown = ShownContext()
+        self._fallback_memory = FallbackMemory()
         self._selection: UpstreamSelection | None = None  # the last one
         self._catalogs: WeakSet[Catalog] = WeakSet()
 
@@ -152,12 +156,18 @@ class _ServicesFactory:
         router = self._pool.router = Router(
             upstreams, catalog, default, settings.routing.aliases
         )
+        fallbacks = self._pool.fallbacks = Fallbacks(
+            router,
+            settings.routing.fallback.for_purpose,
+            local_upstreams(selection.upstreams),
+            self._fallback_memory,
+        )
         official = make_official(
             settings, self._transports, keys[OFFICIAL], self._redactor
         )
         return Services(
             settings, self._paths, selection, self._redactor, self._ladder,
-            upstreams, catalog, router, keys, official, context,
+            upstreams, catalog, router, fallbacks, keys, official, context,
             self._provider_data, self._shown, self,
         )  # fmt: skip
 

@@ -19,6 +19,7 @@ from byok.purposes import Purpose
 from byok.redact import Redactor
 from byok.routing import OFFICIAL
 from byok.upstream.base import Upstream
+from byok.upstream.fallback_choice import Fallbacks
 from byok.upstream.model_facts import KnownModels
 from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
@@ -47,6 +48,7 @@ class UpstreamPool:
     """Builds upstreams, again and again while the settings change."""
 
     router: Router  # that of the settings in force
+    fallbacks: Fallbacks  # as well
 
     def __init__(
         self,
@@ -106,4 +108,5 @@ class UpstreamPool:
 
     async def _find(self, model: str) -> Destination:
         """Return who writes a summary, by the settings that are in force by then."""
-        return await self.router.choose_listed(model)
+        chosen = await self.router.choose_listed(model)
+        return await self.fallbacks.prepare(chosen, Purpose.SUMMARY)

@@ -106,7 +106,12 @@ def _anthropic(count: int, size: int, read: int) -> list[bytes]:
         "cache_creation_input_tokens": size - read,
         "output_tokens": 1,
     }
-    message: dict[str, Any] = {"id": "m", "role": "assistant", "content": [], "usage": usage}
+    message: dict[str, Any] = {
+        "id": "m",
+        "role": "assistant",
+        "content": [],
+        "usage": usage,
+    }
     block = {"type": "tool_use", "id": f"toolu_{count}", "name": "view", "input": {}}
     given = json.dumps({"path": f"{count}.py"})
     piece = {"type": "input_json_delta", "partial_json": given}

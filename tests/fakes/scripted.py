@@ -28,15 +28,18 @@ class Scripted:
     """Upstream whose answers a function gives; it may raise instead."""
 
     def __init__(
-        self, answer: Callable[[ChatRequest], Answer] = lambda chat: said()
+        self,
+        answer: Callable[[ChatRequest], Answer] = lambda chat: said(),
+        name: str = "box",
     ) -> None:
         self.answer = answer
+        self._name = name
         self.asked: list[tuple[ChatRequest, str]] = []
         self.closed = 0
 
     @property
     def name(self) -> str:
-        return "box"
+        return self._name
 
     @property
     def chats(self) -> list[ChatRequest]:

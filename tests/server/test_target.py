@@ -23,7 +23,9 @@ ASKED = {"model": "byok:fake:asked"}
 
 def chooser(editor: Editor) -> ModelChooser:
     services = editor.services
-    return ModelChooser(services.settings.routing.models, services.router)
+    return ModelChooser(
+        services.settings.routing.models, services.router, services.fallbacks
+    )
 
 
 @pytest.mark.parametrize(

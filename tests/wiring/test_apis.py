@@ -9,7 +9,7 @@ from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.presets import PRESETS, Preset
 from byok.dialects.registry import DIALECTS
 from byok.upstream.spec import Api
-from byok.wiring.apis import addresses_of, apis_of, base_url_of
+from byok.wiring.apis import addresses_of, apis_of, base_url_of, local_upstreams
 from tests.fakes.trial_dialect.dialect import TrialDialect
 
 
@@ -96,6 +96,17 @@ def test_a_base_url_without_a_path_gets_the_usual_one_of_its_dialect(
 ) -> None:
     settings = UpstreamSettings(base_url=given, dialect=dialect)
     assert base_url_of(settings) == base_url
+
+
+def test_local_upstreams_are_those_on_this_machine() -> None:
+    sections = {
+        "near": UpstreamSettings(base_url="http://127.0.0.1:9/v1"),
+        "ollama": UpstreamSettings(type="ollama"),
+        "openai": UpstreamSettings(type="openai"),
+        "lan": UpstreamSettings(base_url="https://box.lan/v1"),
+        "demo": UpstreamSettings(type="demo"),
+    }
+    assert local_upstreams(sections) == {"near", "ollama", "demo"}
 
 
 def test_the_demo_is_nowhere() -> None:

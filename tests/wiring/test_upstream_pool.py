@@ -5,15 +5,20 @@ from typing import Any
 
 import pytest
 
-from byok.chat import Message, Role, TextPart
+from byok.chat import ChatRequest, Message, Role, TextPart
 from byok.config import Settings
+from byok.errors import ConnectFailed
 from byok.keys import KeyLadder
 from byok.redact import Redactor
+from byok.upstream.catalog import Catalog, CatalogEntry
+from byok.upstream.fallback_choice import Fallbacks
+from byok.upstream.fallback_memory import FallbackMemory
 from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Destination, Router
 from byok.upstream.transport import Transports
-from byok.wiring.upstream_pool import UpstreamPool
+from byok.wiring.upstream_pool import PooledUpstream, UpstreamPool
+from tests.fakes.scripted import Answer, Scripted
 
 BOX = {"base_url": "http://127.0.0.1:9/v1"}
 
@@ -32,6 +37,15 @@ def pool() -> UpstreamPool:
 def build(pool: UpstreamPool, **settings: Any) -> dict[str, Any]:
     given = Settings(upstreams={"box": BOX}, **settings)
     return dict(pool.build(given, given.upstreams))
+
+
+def build_of(pool: UpstreamPool, name: str, routing: Any) -> PooledUpstream:
+    given = Settings(upstreams={name: BOX}, routing=routing)
+    return pool.build(given, given.upstreams)[name]
+
+
+def _refuse(chat: ChatRequest) -> Answer:
+    raise ConnectFailed("No.")
 
 
 @pytest.mark.parametrize(
@@ -74,3 +88,22 @@ async def test_upstream_pool_writes_summaries_by_the_router_in_force(
     own = Destination(upstream.upstream, "m")
     assert "Hello." in await summariser(own, dropped, 9999, 999)
     assert asked == ["byok:box:small"]
+
+
+async def test_upstream_pool_lets_others_write_summaries_if_the_user_named_them(
+    pool: UpstreamPool, tmp_path: Path
+) -> None:
+    answering = Scripted(name="b")
+    upstreams = {"a": Scripted(_refuse, "a"), "b": answering}
+    catalog = Catalog(map(CatalogEntry, upstreams.values()), tmp_path / "models.json")
+    routing = {"models": {"summary": "byok:a:small"}}
+    upstream = build_of(pool, "a", routing)
+    pool.router = Router(upstreams, catalog)
+    pool.fallbacks = Fallbacks(
+        pool.router, lambda purpose: ["byok:b:m"], (), FallbackMemory()
+    )
+    summariser: Any = upstream.built_from[-1]
+    dropped = [Message(Role.USER, (TextPart("Hello."),))]
+    own = Destination(upstream.upstream, "m")
+    assert await summariser(own, dropped, 9999, 999) == "Fine."
+    assert [model for _, model in answering.asked] == ["m"]

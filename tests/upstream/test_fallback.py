@@ -1,0 +1,220 @@
+"""Another model answers: for which failures, when, and what is told of it."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from functools import partial
+
+import pytest
+
+from byok.chat import ChatRequest, Message, Role, TextPart
+from byok.errors import (
+    BadRequest,
+    ByokError,
+    ConnectFailed,
+    ContextLengthExceeded,
+    KeyMissing,
+    NotReady,
+    RefusalKind,
+    UpstreamEmpty,
+    UpstreamGarbled,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
+from byok.events import (
+    Finish,
+    FinishReason,
+    Notice,
+    StreamEvent,
+    TextDelta,
+    Usage,
+)
+from byok.purposes import Purpose
+from byok.record import RequestRecord, begin_record
+from byok.upstream.fallback import FallbackUpstream, helps_elsewhere
+from byok.upstream.fallback_memory import FallbackMemory, Topic
+from byok.upstream.router import Destination
+from tests.fakes.clock import Clock
+from tests.fakes.scripted import Answer, Scripted, said
+
+CHAT = ChatRequest((Message(Role.USER, (TextPart("Hi?"),)),))
+TALK: Topic = (Purpose.CHAT, "c-1", "byok:a:m")
+STOP = Finish(FinishReason.STOP)
+BUSY = UpstreamRefused("It said sk-1.", kind=RefusalKind.OVERLOADED, hint="Wait.")
+HERE = Notice("byok:b:m answers instead of byok:a:m: it is overloaded.")
+
+
+class Broken(Scripted):
+    """Upstream whose answer breaks after some events."""
+
+    def __init__(self, name: str, *batches: list[StreamEvent]) -> None:
+        super().__init__(name=name)
+        self._batches = batches
+
+    async def stream(
+        self, chat: ChatRequest, model: str
+    ) -> AsyncGenerator[list[StreamEvent], None]:
+        self.asked.append((chat, model))
+        for batch in self._batches:
+            yield batch
+        raise BUSY
+
+
+class Chain:
+    """Upstreams a, b and c; each gives the answers that a test put there."""
+
+    def __init__(self, **scripts: list[Answer | ByokError]) -> None:
+        self.memory = FallbackMemory(Clock())
+        self.upstreams = {
+            name: Scripted(partial(self._answer, script), name)
+            for name, script in scripts.items()
+        }
+
+    @staticmethod
+    def _answer(script: list[Answer | ByokError], chat: ChatRequest) -> Answer:
+        assert chat is CHAT
+        given = script.pop(0) if len(script) > 1 else script[0]
+        if isinstance(given, ByokError):
+            raise given
+        return given
+
+    def upstream(self, topic: Topic = TALK) -> FallbackUpstream:
+        chain = [Destination(upstream, "m") for upstream in self.upstreams.values()]
+        return FallbackUpstream(chain, self.memory, topic)
+
+    async def ask(self, topic: Topic = TALK) -> list[StreamEvent]:
+        stream = self.upstream(topic).stream(CHAT, "m")
+        return [event async for batch in stream for event in batch]
+
+    @property
+    def asked(self) -> dict[str, int]:
+        return {name: len(one.asked) for name, one in self.upstreams.items()}
+
+
+def refused(kind: RefusalKind, *, retryable: bool = False) -> UpstreamRefused:
+    return UpstreamRefused("No.", kind=kind, retryable=retryable)
+
+
+PASSING = {
+    RefusalKind.AUTH,
+    RefusalKind.CONTEXT_LENGTH,
+    RefusalKind.LOADING,
+    RefusalKind.NO_MEMORY,
+    RefusalKind.NOT_FOUND,
+    RefusalKind.OVERLOADED,
+    RefusalKind.QUOTA,
+    RefusalKind.RATE_LIMIT,
+    RefusalKind.REDIRECT,
+    RefusalKind.REGION,
+}
+
+
+@pytest.mark.parametrize(
+    ("error", "helps"),
+    [
+        *[(refused(kind), kind in PASSING) for kind in RefusalKind],
+        (refused(RefusalKind.UNKNOWN, retryable=True), True),
+        (ContextLengthExceeded("No."), True),
+        (ConnectFailed("No."), True),
+        (UpstreamTimeout("No."), True),
+        (UpstreamGarbled("No."), True),
+        (UpstreamEmpty("No."), True),
+        (NotReady("The breaker is open."), True),
+        (KeyMissing("No."), True),
+        (BadRequest("No."), False),
+        (ByokError("No."), False),
+    ],
+    ids=lambda value: getattr(value, "code", str(value)),
+)
+async def test_fallback_helps_where_another_upstream_may_answer(
+    error: ByokError, helps: bool
+) -> None:
+    assert helps_elsewhere(error) is helps
+    chain = Chain(a=[error], b=[said()])
+    if helps:
+        assert TextDelta("Fine.") in await chain.ask()
+    else:
+        with pytest.raises(type(error)):
+            await chain.ask()
+    assert chain.asked == {"a": 1, "b": int(helps)}
+
+
+async def test_fallback_is_told_once_and_the_conversation_stays() -> None:
+    chain = Chain(a=[BUSY], b=[said()])
+    assert await chain.ask() == [HERE, TextDelta("Fine."), STOP]
+    assert await chain.ask() == [TextDelta("Fine."), STOP]
+    assert chain.asked == {"a": 1, "b": 2}
+    assert await chain.ask((Purpose.CHAT, "c-2", "byok:a:m")) == [
+        HERE,
+        TextDelta("Fine."),
+        STOP,
+    ]
+
+
+async def test_fallback_comes_back_when_the_other_fails_too() -> None:
+    chain = Chain(a=[BUSY, said("Back.")], b=[said(), ConnectFailed("No.")])
+    await chain.ask()
+    back = Notice("byok:a:m answers instead of byok:b:m: it cannot be reached.")
+    assert (await chain.ask())[:2] == [back, TextDelta("Back.")]
+    assert await chain.ask() == [TextDelta("Back."), STOP]
+    assert chain.asked == {"a": 3, "b": 2}
+
+
+async def test_fallback_never_follows_a_part_of_the_answer() -> None:
+    chain = Chain(a=[said()], b=[said()])
+    chain.upstreams["a"] = Broken("a", [Usage(3)], [TextDelta("One")])
+    events: list[StreamEvent] = []
+    with pytest.raises(UpstreamRefused):
+        async with aclosing(chain.upstream().stream(CHAT, "m")) as batches:
+            async for batch in batches:
+                events += batch
+    assert events == [Usage(3), TextDelta("One")]
+    assert chain.asked == {"a": 1, "b": 0}
+
+
+async def test_fallback_follows_what_byok_said_and_counted() -> None:
+    wait = Notice("a: it is overloaded, waiting 20 s.", at_once=True)
+    chain = Chain(a=[BUSY], b=[said()])
+    chain.upstreams["a"] = Broken("a", [Usage(3), wait])
+    assert await chain.ask() == [Usage(3), wait, HERE, TextDelta("Fine."), STOP]
+
+
+async def test_fallback_goes_on_after_any_failure_of_another_model() -> None:
+    no_tools = refused(RefusalKind.NO_TOOLS)
+    chain = Chain(a=[BUSY], b=[no_tools], c=[said()])
+    told = Notice("byok:c:m answers instead of byok:a:m: it is overloaded.")
+    assert (await chain.ask())[0] == told
+    assert chain.asked == {"a": 1, "b": 1, "c": 1}
+
+
+async def test_fallback_in_vain_tells_the_first_error_and_who_else_failed() -> None:
+    chain = Chain(a=[BUSY], b=[ConnectFailed("No.")], c=[KeyMissing("No key.")])
+    with pytest.raises(UpstreamRefused) as caught:
+        await chain.ask()
+    assert caught.value.message == BUSY.message
+    assert caught.value.hint == (
+        "Wait. The others failed too: byok:b:m: it cannot be reached; "
+        "byok:c:m: it has no key here."
+    )
+    assert BUSY.hint == "Wait."
+
+
+async def test_fallback_is_noted_in_the_record_and_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    record = begin_record(RequestRecord())
+    chain = Chain(a=[BUSY], b=[said()])
+    upstream = chain.upstream()
+    assert upstream.name == "a"
+    async for _ in upstream.stream(CHAT, "m"):
+        pass
+    assert (upstream.name, record.upstream, record.model) == ("b", "b", "m")
+    assert "asking byok:b:m: a failed: refused with an event" in caplog.text
+    assert "sk-1" not in caplog.text
+
+
+async def test_fallback_passes_on_what_is_no_chat() -> None:
+    upstream = Chain(a=[said()], b=[said()]).upstream()
+    assert await upstream.models() == ["m"]
+    assert upstream.serves("chat/completions", "m") is False
+    with pytest.raises(NotImplementedError):
+        upstream.forward("chat/completions", b"{}")
