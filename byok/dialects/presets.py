@@ -6,9 +6,10 @@ from urllib.parse import urlsplit
 
 OPENAI_CHAT = "openai_chat"
 OPENAI_RESPONSES = "openai_responses"
+GEMINI = "gemini"
 OLLAMA = "ollama"
 # The path that is added to a base URL without one.
-DEFAULT_PATHS = {OPENAI_CHAT: "/v1"}
+DEFAULT_PATHS = {OPENAI_CHAT: "/v1", GEMINI: "/v1beta"}
 
 # The two types that are no preset.
 OPENAI_COMPATIBLE = "openai_compatible"
@@ -72,8 +73,12 @@ PRESETS: dict[str, Preset] = {
     "anthropic": _compatible("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
     "openai": _compatible("https://api.openai.com/v1", "OPENAI_API_KEY"),
     "openrouter": _compatible("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    "gemini": _compatible(
-        "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"
+    "gemini": Preset(
+        {
+            GEMINI: "https://generativelanguage.googleapis.com/v1beta",
+            OPENAI_CHAT: "https://generativelanguage.googleapis.com/v1beta/openai",
+        },
+        "GEMINI_API_KEY",
     ),
     "deepseek": _compatible("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
     "groq": _compatible("https://api.groq.com/openai/v1", "GROQ_API_KEY"),

@@ -51,7 +51,13 @@ class Agent:
 
 def settings(signed: SignedUpstream) -> dict[str, Any]:
     models = [MODEL, "gemini-3-pro", "gemini-2.5-pro", "gemma-4"]
-    section = {"type": "gemini", "base_url": signed.url, "models": models, "timeout": 5}
+    section = {
+        "type": "gemini",
+        "dialect": "openai_chat",
+        "base_url": signed.url,
+        "models": models,
+        "timeout": 5,
+    }
     return {"upstreams": {"gemini": section}}
 
 

@@ -71,7 +71,7 @@ def test_how_an_upstream_is_reached(
         ({"base_url": "http://127.0.0.1:11434/v1"}, "openai_compatible"),
         ({"base_url": "https://h/v1"}, "openai_compatible"),
         ({"type": "groq"}, "groq"),
-        ({"type": "gemini", "base_url": "https://h/v1"}, "gemini"),
+        ({"type": "gemini", "dialect": "openai_chat"}, "gemini"),
         ({"type": "openrouter"}, "openrouter"),
     ],
 )

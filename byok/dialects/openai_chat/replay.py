@@ -14,8 +14,9 @@ from byok.dialects.openai_chat.fields import DETAILS, REASONING_FIELDS
 from byok.dialects.openai_chat.quirks import Quirks
 from byok.dialects.openai_chat.reasoning import PARTS
 from byok.dialects.openai_chat.reasoning_details import join_details
-from byok.dialects.openai_chat.signatures import bypass_details, wants_signatures
+from byok.dialects.openai_chat.signatures import bypass_details
 from byok.dialects.think_tags import tags_of
+from byok.dialects.thought_signatures import wants_signatures
 
 _EXTRA = "extra_content"
 

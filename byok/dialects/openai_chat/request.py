@@ -26,11 +26,12 @@ from byok.dialects.openai_chat.options import add_options
 from byok.dialects.openai_chat.quirks import Quirks
 from byok.dialects.openai_chat.remedies import REMEDIES, known_remedies
 from byok.dialects.openai_chat.replay import add_reasoning
-from byok.dialects.openai_chat.signatures import bypass_signature, wants_signatures
+from byok.dialects.openai_chat.signatures import bypass_signature
 from byok.dialects.openai_chat.tool_results import move_images, result_text
 from byok.dialects.remedies import apply_remedies
 from byok.dialects.safe_names import Aliases, spell_name
 from byok.dialects.schemas.common import write_schema
+from byok.dialects.thought_signatures import wants_signatures
 from byok.wire.json_body import write_json
 
 

@@ -1,0 +1,1 @@
+"""Gemini's own API: `models/MODEL:streamGenerateContent`, version v1beta."""

@@ -1,0 +1,152 @@
+"""What is changed after each refusal of Gemini."""
+
+from typing import Any
+
+import pytest
+
+from byok.dialects.base import ErrorResponse
+from byok.dialects.gemini.changes import conversation_version
+from byok.dialects.gemini.dialect import Gemini
+from byok.dialects.gemini.remedies import REMEDIES
+from byok.dialects.remedies import (
+    RefusedRequest,
+    Remedy,
+    apply_remedies,
+    find_remedy,
+)
+
+THINKING = "generationConfig.thinkingConfig"
+SCHEMA = {"type": "object", "properties": {"x": {"const": "a"}}}
+BODY: dict[str, Any] = {
+    "contents": [
+        {"role": "user", "parts": [{"text": "Go."}]},
+        {
+            "role": "model",
+            "parts": [
+                {
+                    "functionCall": {"id": "1", "name": "f", "args": {}},
+                    "thoughtSignature": "c2ln",
+                }
+            ],
+        },
+        {
+            "role": "user",
+            "parts": [
+                {"functionResponse": {"id": "1", "name": "f", "response": {}}},
+                {"inlineData": {"mimeType": "image/png", "data": ""}},
+            ],
+        },
+    ],
+    "tools": [
+        {"functionDeclarations": [{"name": "f", "parametersJsonSchema": SCHEMA}]}
+    ],
+    "toolConfig": {"functionCallingConfig": {"mode": "ANY"}},
+    "generationConfig": {
+        "maxOutputTokens": 100_000,
+        "temperature": 1,
+        "topP": 1,
+        "responseMimeType": "application/json",
+        "responseJsonSchema": SCHEMA,
+        "thinkingConfig": {"includeThoughts": True, "thinkingLevel": "HIGH"},
+    },
+}
+HERE = conversation_version(BODY)
+
+
+def remedy_for(
+    text: str, *known: Remedy, body: dict[str, Any] | None = None, status: int = 400
+) -> Remedy | None:
+    error = {"error": {"code": status, "message": text, "status": "INVALID_ARGUMENT"}}
+    refusal = Gemini().refusal(ErrorResponse(status, [error]))
+    refused = RefusedRequest(body or BODY, refusal, ("labels",), known)
+    return find_remedy(REMEDIES, refused)
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        (
+            "Function call is missing a thought_signature in functionCall parts.",
+            Remedy("signatures", "", HERE),
+        ),
+        ("Corrupted thought signature.", Remedy("signatures", "", HERE)),
+        (
+            "Invalid JSON payload received. Unknown name \"id\" at "
+            "'contents[1].parts[0].function_call': Cannot find field.",
+            Remedy("ids"),
+        ),
+        (
+            "Invalid JSON payload received. Unknown name \"parametersJsonSchema\" at "
+            "'tools[0].function_declarations[0]': Cannot find field.",
+            Remedy("narrow schemas"),
+        ),
+        (
+            "* GenerateContentRequest.tools[0].function_declarations[0].parameters."
+            "properties[x].items: missing field.",
+            Remedy("narrow schemas"),
+        ),
+        (
+            "Thinking level is not supported for this model.",
+            Remedy("thinking", f"{THINKING}.thinkingLevel"),
+        ),
+        ("Function calling with a response mime type: 'application/json' is "
+         "unsupported", Remedy("json")),
+        (
+            "Unable to submit request because it has a maxOutputTokens value of 100000 "
+            "but the supported range is from 1 (inclusive) to 65537 (exclusive). "
+            "Update the value and try again.",
+            Remedy("lower", "generationConfig.maxOutputTokens", "65536"),
+        ),
+        ("top_p is not supported", Remedy("parameter", "generationConfig.topP")),
+        ("max_output_tokens is odd",
+         Remedy("parameter", "generationConfig.maxOutputTokens")),
+        ("Please use a valid role: user, model.", None),
+        ("Request contains an invalid argument.", None),
+    ],
+)  # fmt: skip
+def test_gemini_refusals_have_their_remedy(text: str, remedy: Remedy | None) -> None:
+    assert remedy_for(text) == remedy
+    if remedy:
+        body, _ = apply_remedies(REMEDIES, BODY, [remedy])
+        assert body != BODY
+        assert remedy_for(text, remedy, body=body) != remedy
+
+
+def test_gemini_thinking_is_dropped_bit_by_bit() -> None:
+    made: list[Remedy] = []
+    body = BODY
+    while found := remedy_for("thinking_config is not supported.", *made, body=body):
+        made.append(found)
+        body, _ = apply_remedies(REMEDIES, BODY, made)
+    assert [remedy.what for remedy in made] == [f"{THINKING}.thinkingLevel", THINKING]
+    assert "thinkingConfig" not in body["generationConfig"]
+
+
+def test_gemini_tool_that_is_refused_in_any_schema_is_left_out() -> None:
+    text = "Invalid value at 'tools[0].function_declarations[0].parameters.type'"
+    narrow = Remedy("narrow schemas")
+    body, _ = apply_remedies(REMEDIES, BODY, [narrow])
+    found = remedy_for(text, narrow, body=body)
+    assert found is not None
+    assert (found.change, found.what) == ("tool", "f")
+
+
+def test_gemini_json_is_asked_for_in_words_only() -> None:
+    body, notices = apply_remedies(
+        REMEDIES, BODY, [Remedy("json")], new=[Remedy("json")]
+    )
+    assert not {"responseMimeType", "responseJsonSchema"} & set(
+        body["generationConfig"]
+    )
+    assert len(notices) == 1
+
+
+def test_gemini_answer_is_not_made_longer() -> None:
+    lower = Remedy("lower", "generationConfig.maxOutputTokens", "65536")
+    short = {**BODY, "generationConfig": {"maxOutputTokens": 5}}
+    assert apply_remedies(REMEDIES, short, [lower])[0] == short
+
+
+@pytest.mark.parametrize("status", [403, 500])
+def test_gemini_other_statuses_name_no_parameter(status: int) -> None:
+    assert remedy_for("top_p thinking", status=status) is None

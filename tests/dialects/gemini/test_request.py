@@ -1,0 +1,234 @@
+"""Writing Gemini's requests; random conversations pass a strict judge and the SDK."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from byok.chat import (
+    ChatRequest,
+    JsonAnswer,
+    Message,
+    Origin,
+    Part,
+    ProviderData,
+    Role,
+    Sampling,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolUse,
+)
+from byok.dialects.base import Target, UpstreamRequest
+from byok.dialects.gemini.request import encode_request
+from byok.dialects.model_facts import ModelFacts
+from tests.fakes.histories import histories
+from tests.fakes.replay import recorded
+from tests.fakes.strict_gemini import broken_rules
+
+QUESTION = Message(Role.USER, (TextPart("Hi?"),))
+VIEW = ToolDefinition("view file", "See.", {"properties": {"path": {"type": "string"}}})
+PARAMETERS: tuple[dict[str, Any], ...] = (
+    {},
+    {"type": "object", "properties": {"x": {"type": ["string", "null"]}}},
+    {"anyOf": [{"required": ["a"]}, {"required": ["b"]}], "properties": {"a": {}}},
+    {"$defs": {"t": {"items": {"$ref": "#/$defs/t"}}}, "$ref": "#/$defs/t"},
+)
+MODELS = ("gemini-2.5-flash", "gemini-3-pro", "gemini-2.0-flash", "gemini-3.6-flash")
+
+
+def encode(
+    model: str = "gemini-3-pro",
+    facts: dict[str, Any] | None = None,
+    **fields: Any,
+) -> UpstreamRequest:
+    known = ModelFacts(model, **(facts or {}))
+    target = Target(model, {"labels": {}}, known, Origin("gemini", "box", model))
+    return encode_request(ChatRequest((QUESTION,), **fields), target)
+
+
+def config(**sampling: Any) -> Any:
+    sent = encode("m", sampling=Sampling(**sampling))
+    return sent.body["generationConfig"], sent.notices
+
+
+@pytest.mark.parametrize(
+    ("model", "path"),
+    [
+        ("gemini-3-pro", "models/gemini-3-pro"),
+        ("models/gemini-3-pro", "models/gemini-3-pro"),
+        ("tunedModels/mine", "tunedModels/mine"),
+        ("a b?c#d", "models/a%20b%3Fc%23d"),
+        ("item@split=7,crlf", "models/item@split=7,crlf"),
+    ],
+)
+def test_gemini_model_is_in_the_path(model: str, path: str) -> None:
+    assert encode(model).path == f"{path}:streamGenerateContent?alt=sse"
+
+
+def test_gemini_tools_have_json_schema_and_names_that_the_api_takes() -> None:
+    tools = (VIEW, ToolDefinition("3d-print", "", {"type": "object"}))
+    sent = encode(tools=tools)
+    first, second = sent.body["tools"][0]["functionDeclarations"]
+    assert first["parametersJsonSchema"]["properties"] == {"path": {"type": "string"}}
+    assert second["name"] == "_3d-print"
+    assert sent.tool_names == {first["name"]: "view file", "_3d-print": "3d-print"}
+    assert "toolConfig" not in sent.body
+    assert sent.body["labels"] == {}
+
+
+@pytest.mark.parametrize(
+    ("choice", "wanted"),
+    [
+        (ToolChoice(ToolUse.NONE), {"mode": "NONE"}),
+        (ToolChoice(ToolUse.REQUIRED), {"mode": "ANY"}),
+        (
+            ToolChoice(ToolUse.REQUIRED, "3d"),
+            {"mode": "ANY", "allowedFunctionNames": ["_3d"]},
+        ),
+    ],
+)
+def test_gemini_tool_choice_is_a_mode(choice: ToolChoice, wanted: Any) -> None:
+    tools = (ToolDefinition("3d", "", {}),)
+    body = encode(tools=tools, tool_choice=choice).body
+    assert body["toolConfig"] == {"functionCallingConfig": wanted}
+    assert "toolConfig" not in encode(tool_choice=choice).body
+
+
+def test_gemini_sampling_has_its_own_names() -> None:
+    sent, notices = config(temperature=0.5, top_p=0.9, max_tokens=5, stop=("a", "b"))
+    assert sent == {
+        "maxOutputTokens": 5,
+        "temperature": 0.5,
+        "topP": 0.9,
+        "stopSequences": ["a", "b"],
+    }
+    assert notices == ()
+
+
+def test_gemini_what_cannot_be_sent_is_told() -> None:
+    sent, notices = config(stop=tuple("abcdefg"), effort="high")
+    assert sent == {"stopSequences": [*"abcde"]}
+    assert len(notices) == 2
+    fixed = {"sampling": False, "max_output": 100, "thinking": False, "images": False}
+    wanted = Sampling(temperature=0.1, max_tokens=900)
+    limited = encode("m", fixed, sampling=wanted)
+    assert limited.body["generationConfig"] == {"maxOutputTokens": 100}
+    assert "temperature" in " ".join(limited.notices)
+
+
+@pytest.mark.parametrize("schema", [None, {"type": "object"}])
+def test_gemini_json_answer(schema: Any) -> None:
+    sent = encode("m", json_answer=JsonAnswer(schema)).body["generationConfig"]
+    assert sent["responseMimeType"] == "application/json"
+    assert sent.get("responseJsonSchema") == schema
+
+
+SIGNED: tuple[dict[str, Any] | None, ...] = (
+    None,
+    {"thoughtSignature": "c2ln"},
+    {"thoughtSignature": "c2ln", "chars": 2},
+    {"thoughtSignature": "c2ln", "thought": True},
+    {"part": {"toolCall": {"id": "1"}, "thoughtSignature": "c2ln"}},
+    {"id": "fc-1", "thoughtSignature": "c2ln"},
+    {"thoughtSignature": ["x"], "id": 7, "part": {"functionResponse": {}}},
+)
+
+
+def with_data(part: Part, chance: Random, model: str) -> Part:
+    """Add data of this model or of another one, good or forged."""
+    data = chance.choice(SIGNED)
+    if not isinstance(part, ThinkingPart | ToolCall) or data is None:
+        return part
+    own = ProviderData(Origin("gemini", "box", chance.choice([model, "other"])), data)
+    return replace(part, provider_data=own)
+
+
+def asked(messages: Sequence[Message], chance: Random) -> ChatRequest:
+    """Add tools and parameters by chance."""
+    names = chance.sample(["view", "7 x", "a.b"], chance.randrange(4))
+    tools = tuple(ToolDefinition(n, "", chance.choice(PARAMETERS)) for n in names)
+    answers = (None, JsonAnswer(), JsonAnswer({"type": "object"}))
+    return ChatRequest(
+        tuple(messages),
+        tools,
+        sampling=Sampling(
+            temperature=chance.choice([None, 0.0, 1.0]),
+            effort=chance.choice(["", "none", "low", "max"]),
+            stop=chance.choice([(), ("x",) * 7]),
+        ),
+        tool_choice=ToolChoice(chance.choice([*ToolUse]), names[0] if names else ""),
+        json_answer=chance.choice(answers),
+    )
+
+
+@cache
+def sdk_types() -> tuple[TypeAdapter[Any], ...]:
+    """Return the SDK's types of contents, tools, tool choice and configuration."""
+    from google.genai import types  # takes a second
+
+    found = (types.Content, types.Tool, types.ToolConfig, types.GenerationConfig)
+    return tuple(TypeAdapter(kind) for kind in found)
+
+
+def check_with_sdk(body: dict[str, Any]) -> None:
+    contents, tools, choice, generation = sdk_types()
+    for content in (*body["contents"], body.get("systemInstruction", {})):
+        contents.validate_python(content)
+    for tool in body.get("tools", ()):
+        tools.validate_python(tool)
+    choice.validate_python(body.get("toolConfig", {}))
+    generation.validate_python(body.get("generationConfig", {}))
+
+
+@pytest.mark.slow
+@settings(max_examples=250)
+@given(histories(), st.integers(), st.sampled_from(MODELS))
+def test_gemini_random_conversations_pass_a_strict_judge_and_the_sdk(
+    history: Sequence[Message], seed: int, model: str
+) -> None:
+    """Each turn of a history is a conversation: more than 1,000 of them."""
+    chance = Random(seed)
+    target = Target(model, origin=Origin("gemini", "box", model))
+    signed = [
+        replace(m, parts=tuple(with_data(part, chance, model) for part in m.parts))
+        for m in history
+    ]
+    for end in range(1, len(signed) + 1):
+        after = [m.role for m in signed[end : end + 1]]
+        if after in ([], [Role.ASSISTANT]):
+            body = encode_request(asked(signed[:end], chance), target).body
+            assert broken_rules(body, model) == []
+            check_with_sdk(body)
+
+
+@pytest.mark.shared
+def test_gemini_judge_accepts_what_was_answered(shared: Path) -> None:
+    rows = [row for row in recorded(shared, "gemini_stream") if row["request"]]
+    assert len(rows) > 100
+    for row in rows:
+        assert broken_rules(row["request"], row["model"]) == [], row["id"]
+
+
+@pytest.mark.shared
+def test_gemini_judge_refuses_what_was_refused(shared: Path) -> None:
+    """All but one recording, whose texts were replaced by shorter ones."""
+    refused = [
+        row
+        for row in recorded(shared, "error")
+        if "enerateContent" in str(row["endpoint"]) and row["status"] == 400
+    ]
+    kept = [row for row in refused if "<MASSIVE_TEXT>" not in json.dumps(row)]
+    assert kept
+    for row in kept:
+        assert broken_rules(row["request"], row["model"] or "") != [], row["id"]
