@@ -4,6 +4,7 @@ compare.py grades the finish reasons and token counts of Chat Completions. Other
 have other names for them, which would pass ungraded, or fail where byok is right.
 """
 
+import json
 from typing import Any
 
 _FINISH = {
@@ -42,5 +43,21 @@ def in_common_terms(row: dict[str, Any]) -> dict[str, Any]:
         "prompt_tokens": sum(usage.get(name) or 0 for name in _PROMPT[kind]),
         "completion_tokens": sum(usage.get(name) or 0 for name in _ANSWER[kind]),
     }
-    terms = {"finish_reason": _FINISH.get(reason, reason), "usage": counts}
+    terms = {
+        "finish_reason": _FINISH.get(reason, reason),
+        "usage": counts,
+        "tool_calls": [_with_raw(call) for call in expected.get("tool_calls") or ()],
+    }
     return {**row, "expected": {**expected, **terms}}
+
+
+def _with_raw(call: dict[str, Any]) -> dict[str, Any]:
+    """Return a call with its arguments as text, which Gemini sends as an object."""
+    arguments = call.get("arguments")
+    if call.get("arguments_raw") is not None or arguments is None:
+        return call
+    return {
+        **call,
+        "arguments_raw": json.dumps(arguments),
+        "arguments_valid_json": True,
+    }
