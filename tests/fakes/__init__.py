@@ -5,6 +5,8 @@ Upstreams and services
     trial_server     a server that speaks the protocol of trial_dialect/, strictly
     strict           an upstream that enforces OpenAI's rules for chat/completions
     strict_gemini    a judge of Gemini requests, and a server that signs calls
+    strict_vendors   what each vendor refuses in a chat/completions body
+    reasoning_upstream   a vendor's rules, and its own reasoning wanted back
     strict_schemas   what each vendor refuses in the JSON Schemas of tools
     prefix_cache     an upstream that caches the beginnings of prompts
     strict_ollama    what the server of Ollama's own API would not read

@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -54,15 +54,21 @@ class StrictUpstream(FakeUpstream):
         return await play(request, Script(pieces))
 
 
-def broken_rules(body: Any) -> list[str]:
-    """Return every rule that a request body breaks; none of a good one."""
+def broken_rules(
+    body: Any, *, more: Iterable[str] = (), spoken: Iterable[str] = ()
+) -> list[str]:
+    """Return every rule that a request body breaks; none of a good one.
+
+    `more` are further fields of a body, `spoken` further fields of its messages.
+    """
     if not isinstance(body, dict):
         return ["the body is no object"]
-    return [*_envelope(body), *_tools(body), *_conversation(body.get("messages"))]
+    conversation = _conversation(body.get("messages"), set(spoken))
+    return [*_envelope(body, set(more)), *_tools(body), *conversation]
 
 
-def _envelope(body: dict[str, Any]) -> Iterator[str]:
-    for key in sorted(body.keys() - set(_BODY_KEYS.split())):
+def _envelope(body: dict[str, Any], more: set[str]) -> Iterator[str]:
+    for key in sorted(body.keys() - set(_BODY_KEYS.split()) - more):
         yield f"unknown key {key}"
     if not isinstance(body.get("model"), str) or not body["model"]:
         yield "model is missing"
@@ -92,7 +98,7 @@ def _tools(body: dict[str, Any]) -> Iterator[str]:
             yield f"properties of {name!r} are no object"
 
 
-def _conversation(messages: Any) -> Iterator[str]:
+def _conversation(messages: Any, spoken: set[str]) -> Iterator[str]:
     if not isinstance(messages, list) or not messages:
         yield "messages is empty or no array"
         return
@@ -101,9 +107,9 @@ def _conversation(messages: Any) -> Iterator[str]:
         yield f"unknown roles {unknown}"
         return
     for message in messages:
-        yield from _message(message)
-    spoken = [role for role in roles if role not in ("system", "developer")]
-    if not spoken or spoken[0] != "user":
+        yield from _message(message, spoken)
+    talk = [role for role in roles if role not in ("system", "developer")]
+    if not talk or talk[0] != "user":
         yield "the conversation does not begin with the user"
     if roles[-1] not in ("user", "tool"):
         yield f"the last message is {roles[-1]}'s"
@@ -113,9 +119,9 @@ def _conversation(messages: Any) -> Iterator[str]:
     yield from _pairing(messages)
 
 
-def _message(message: dict[str, Any]) -> Iterator[str]:
+def _message(message: dict[str, Any], spoken: set[str]) -> Iterator[str]:
     role, content = message["role"], message.get("content")
-    if unknown := message.keys() - _MESSAGE_KEYS[role]:
+    if unknown := message.keys() - _MESSAGE_KEYS[role] - spoken:
         yield f"{role} message with {sorted(unknown)}"
     if isinstance(content, list):
         if not content:

@@ -1,0 +1,117 @@
+"""The fakes of vendors: they refuse what was refused, and take what was taken."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+from pydantic import TypeAdapter
+
+from byok.chat import ChatRequest, Message, Role, Sampling, TextPart, ToolDefinition
+from byok.dialects.base import Target
+from byok.dialects.error_bodies import refusal_of
+from byok.dialects.families import family_facts
+from byok.dialects.openai_chat.dialect import OpenAIChat
+from byok.errors import RefusalKind
+from byok.wire.json_body import parse_json
+from tests.fakes.histories import histories
+from tests.fakes.replay import bytes_of, recorded
+from tests.fakes.strict_vendors import VENDORS, refusals_of
+
+PRESETS = {
+    "any": "openai_compatible",
+    "kimi-elsewhere": "vllm",
+    "deepseek-r1": "openai_compatible",
+    "openrouter-gemini": "openrouter",
+    "openrouter-claude": "openrouter",
+}
+SHAPE = TypeAdapter[Any](CompletionCreateParamsStreaming)
+TOOL = ToolDefinition("view", "", {"type": "object", "properties": {}})
+# The rows that a recorded provider is judged by; others are judged as OpenAI's own.
+ROWS = {
+    "deepseek": "deepseek",
+    "openrouter": "openrouter-claude",
+    "vercel-gateway": "openrouter-claude",
+    "mistral": "mistral",
+    "groq": "groq",
+    "zai": "zai",
+}
+# Of no use to a judge: what the recording left out, and what only some models take.
+NOT_JUDGED = (
+    "stream is not true",
+    "model is missing",
+    "arguments 'null'",
+    "Tool call id was call_REDACTED",
+    "tool name None",
+    "parameters of None",
+    "tools is empty",
+    "tool_choice without tools",
+    "unknown key moderation",
+    "Unsupported parameter: 'stream_options'",
+    "Unexpected role 'user'",
+    "Function tools",
+    "Unsupported parameter",
+    "Failed to deserialize",
+    "user part",
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=70)
+@given(histories())
+def test_vendors_take_random_conversations_as_they_are_sent_to_them(
+    messages: tuple[Message, ...],
+) -> None:
+    system = Message(Role.SYSTEM, (TextPart("Be brief."),))
+    chat = ChatRequest(
+        (system, *messages), (TOOL,), sampling=Sampling(effort="low"), agent=True
+    )
+    for vendor, rules in VENDORS.items():
+        dialect = OpenAIChat.of(PRESETS.get(vendor, vendor))
+        target = Target(rules.model, facts=family_facts(rules.model))
+        body = dialect.encode(chat, target).body
+        assert [*refused(vendor, body)] == []
+        SHAPE.validate_python(body)
+
+
+def refused(vendor: str, body: dict[str, Any]) -> Iterator[str]:
+    """Yield what a vendor refuses and no remedy changes."""
+    for reason in refusals_of(vendor, body):
+        if not reason.startswith("Unsupported parameter"):
+            yield reason
+
+
+def test_recorded_requests_that_were_answered_break_no_rule(shared: Path) -> None:
+    judged = 0
+    for item in recorded(shared, "chat_stream"):
+        body = item["request"]
+        if not body or "messages" not in body:
+            continue
+        row = ROWS.get(item["provider"], "any")
+        found = [
+            reason
+            for reason in refusals_of(row, body)
+            if not reason.startswith(NOT_JUDGED)
+        ]
+        assert found == [], item["id"]
+        judged += 1
+    assert judged > 400
+
+
+def test_recorded_requests_that_were_refused_break_a_rule(shared: Path) -> None:
+    judged = 0
+    for item in recorded(shared, "error"):
+        body = item["request"]
+        is_chat = str(item["endpoint"]).endswith("chat/completions")
+        if item["status"] != 400 or not is_chat or not body:
+            continue
+        kind = refusal_of(parse_json(bytes_of(shared, item)), 400).kind
+        if kind in (RefusalKind.NOT_FOUND, RefusalKind.CONTEXT_LENGTH):
+            continue  # no judge knows the models and windows of an account
+        row = ROWS.get(item["provider"], "any")
+        reasons = [r for r in refusals_of(row, body) if r != "stream is not true"]
+        assert reasons, item["id"]
+        judged += 1
+    assert judged > 5
