@@ -6,7 +6,14 @@ from byok.augment.constant_replies import CONTAINING, ENDING, ConstantReply
 from byok.augment.endpoints import ENDPOINTS, Endpoint, Generate, Local, Refused
 from byok.chat import Json
 from byok.routing import EndpointGroup, Service
-from byok.server.openai_api import ROUTES, Forward, OpenAIRoute
+from byok.server.openai_api import (
+    ROUTES,
+    Ask,
+    CountTokens,
+    Forward,
+    ListModels,
+    OpenAIRoute,
+)
 
 HEAD = """# Endpoints
 
@@ -20,11 +27,13 @@ An unknown path returns `{}`, or an empty stream if its name ends in `stream`, a
 logged once. An unknown path below `/v1/` returns 404.
 
 """
-OPENAI = """## For OpenAI clients
+OPENAI = """## For clients of OpenAI's and Anthropic's APIs
 
-Base URL: `http://127.0.0.1:8317/v1`; key: the byok token. Requests are forwarded
-unchanged except for the model name: `byok:<upstream>:<model>`, a name that an upstream
-lists, or anything else for the default model. Errors have OpenAI's format.
+Base URL: `http://127.0.0.1:8317/v1`, for Anthropic's clients without `/v1`; key: the
+byok token. The model is `byok:<upstream>:<model>`, a name that an upstream lists, or
+anything else for the default model. Where the upstream has the same path, requests are
+forwarded unchanged except for the model name; otherwise they are translated. Errors
+have the format of the client's API.
 
 | path | answer |
 |---|---|
@@ -79,9 +88,15 @@ def _answer(row: Endpoint) -> str:
 
 
 def _openai(row: OpenAIRoute) -> str:
-    if isinstance(row, Forward):
-        return f"the upstream's own `{row.upstream_path}`, if it has one"
-    return "`GET`: the models of all configured upstreams"
+    match row:
+        case Ask():
+            return f"the upstream's own `{row.upstream_path}`, else translated"
+        case CountTokens():
+            return "the upstream's own count, else an estimate from the size in bytes"
+        case Forward():
+            return f"the upstream's own `{row.upstream_path}`, if it has one"
+        case ListModels():
+            return "`GET`: the models of all configured upstreams"
 
 
 def _paths(group: EndpointGroup) -> str:

@@ -14,6 +14,7 @@ TERMS: dict[str, tuple[str, ...]] = {
         "UpstreamError",
     ),
     "byok/wire": ("SSEDecoder",),
+    "byok/clients": ("Question", "BlockReply"),
     "byok/augment": ("Generate", "Local", "ConstantReply", "ReplyJob", "HistoryItem"),
     "byok/dialects": ("Dialect", "UpstreamRequest", "Remedy", "Preset", "FimMode"),
     "byok/toolcalls": ("ToolCallAssembler", "RepairMode"),

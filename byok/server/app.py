@@ -29,6 +29,7 @@ from byok.server.http.reply import (
     json_response,
 )
 from byok.server.http.user_agent import client_of
+from byok.server.openai_api import ClientApi, client_api
 
 if TYPE_CHECKING:
     from byok.chat import Json
@@ -120,7 +121,8 @@ class App:
         if request.raw_path == challenge.PATH and request.method == "POST":
             exchange.record.endpoint = request.raw_path
             return await self._answer_challenge(request)
-        self._guard.check_token(request.headers)
+        others = client_api(request.raw_path) is not ClientApi.EDITOR
+        self._guard.check_token(request.headers, takes_api_key=others)
         exchange.record.trusted = True
         note_token(request)
         await self._settled.wait()

@@ -1,5 +1,6 @@
 """Composition of the server: each part gets what it uses of the services."""
 
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 
 from byok.routing import Service
@@ -15,13 +16,15 @@ from byok.server.generate import Generator
 from byok.server.grounding import Grounding
 from byok.server.handlers import Handlers, LocalHandler
 from byok.server.http.deadlines import Timing
+from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
-from byok.server.http.stream import LineStream
+from byok.server.http.stream import EVENTS, LINES, LineStream
 from byok.server.model_answer import AnswerTools
 from byok.server.model_lists import ModelLists
 from byok.server.official import Relay
 from byok.server.target import ModelChooser
+from byok.server.translate import Translator
 from byok.wiring.services import Services
 
 
@@ -43,10 +46,11 @@ def make_endpoints(
     grounding = Grounding(
         services.context, settings.chat, keeps_uploads=services.keeps_uploads
     )
+    admission = Admission(gate, conversations)
     handlers = Handlers(
-        _make_generator(services, grounding, Admission(gate, conversations), timing),
+        _make_generator(services, grounding, admission, timing),
         _make_completer(services, grounding, gate),
-        Forwarder(services.router, services.redactor, gate, patience=timing.patience),
+        _make_translator(services, gate, admission, timing),
         models,
         _local_handlers(services, control, models, relay),
     )
@@ -63,13 +67,32 @@ def _make_generator(
         grounding,
         _make_tools(services),
         admission,
-        partial(
-            LineStream,
-            beat=timing.beat,
-            head_after=timing.head_after,
-            patience=timing.patience,
-        ),
+        _stream_opener(timing, LINES),
         services.shown,
+    )
+
+
+def _make_translator(
+    services: Services, gate: Gate, admission: Admission, timing: Timing
+) -> Translator:
+    return Translator(
+        services.router,
+        Forwarder(services.redactor, gate, patience=timing.patience),
+        _make_tools(services),
+        admission,
+        _stream_opener(timing, EVENTS),
+    )
+
+
+def _stream_opener(
+    timing: Timing, headers: Mapping[str, str]
+) -> Callable[[HttpExchange], LineStream]:
+    return partial(
+        LineStream,
+        headers=headers,
+        beat=timing.beat,
+        head_after=timing.head_after,
+        patience=timing.patience,
     )
 
 

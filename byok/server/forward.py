@@ -1,6 +1,7 @@
 """Forwarding for OpenAI clients: request and answer pass byte for byte."""
 
 import logging
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -8,26 +9,27 @@ from typing import Any
 
 from aiohttp.web import Response, StreamResponse
 
-from byok.augment.body import first_text
+from byok.clients.errors import anthropic_error, openai_error
 from byok.dialects.openai_chat.usage import usage_near_end
 from byok.errors import ByokError
-from byok.record import RequestRecord
 from byok.redact import Redactor
 from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate
 from byok.server.http.reply import COMMON
 from byok.server.http.stream import OpenStream
-from byok.server.openai_api import Forward, error_body
+from byok.server.openai_api import ClientApi, Forward, client_api
 from byok.threads import Runner
 from byok.upstream.base import ForwardedResponse
 from byok.upstream.http_body import read_to_end
-from byok.upstream.router import Destination, Router
-from byok.wire.json_body import write_json
+from byok.upstream.router import Destination
 from byok.wire.json_splice import with_string
+from byok.wire.sse_writer import encode_data, encode_named
 
 _log = logging.getLogger(__name__)
 _TYPE = "content-type"
 _JSON = {_TYPE: "application/json"}
+_PASSED = ("anthropic-version", "anthropic-beta")
+_LONGEST = 1000  # characters of a header
 _END = 4096  # bytes at the end of a stream, where it counts its tokens
 
 
@@ -40,6 +42,7 @@ class ForwardedRequest:
     destination: Destination
     path: str
     content: bytes
+    headers: Mapping[str, str]
 
     async def answer(self) -> StreamResponse:
         """Answer streamed or whole, as the upstream does."""
@@ -50,9 +53,8 @@ class Forwarder:
     """Answers the Forward routes."""
 
     def __init__(
-        self, router: Router, redactor: Redactor, gate: Gate, *, patience: float = 30.0
+        self, redactor: Redactor, gate: Gate, *, patience: float = 30.0
     ) -> None:
-        self._router = router
         self._redactor = redactor
         self._gate = gate
         self._patience = patience
@@ -64,13 +66,13 @@ class Forwarder:
         body: dict[str, Any],
         exchange: HttpExchange,
         run: Runner,
+        destination: Destination,
     ) -> ForwardedRequest:
-        """Choose the upstream; only the model's name changes in the bytes."""
-        destination = await self._router.choose_listed(first_text(body, "model"))
+        """Prepare a request; only the model's name changes in the bytes."""
         model = destination.model
         content = await run(partial(with_string, raw, body, "model", model))
-        path = row.upstream_path
-        return ForwardedRequest(self, exchange, destination, path, content)
+        path, headers = row.upstream_path, _passed_headers(row, exchange)
+        return ForwardedRequest(self, exchange, destination, path, content, headers)
 
     async def forward(self, sent: ForwardedRequest) -> StreamResponse:
         """Send a request and pass the answer on.
@@ -80,7 +82,7 @@ class Forwarder:
         """
         upstream, record = sent.destination.upstream, sent.exchange.record
         record.upstream, record.model = upstream.name, sent.destination.model
-        begun = upstream.forward(sent.path, sent.content)
+        begun = upstream.forward(sent.path, sent.content, sent.headers)
         async with self._gate.enter(), AsyncExitStack() as stack:
             async with self._gate.raise_on_stop():
                 answer = await stack.enter_async_context(begun)
@@ -104,14 +106,28 @@ class Forwarder:
                         await stream.write(data)
                 exchange.record.usage = usage_near_end(end)
             except ByokError as error:
-                await stream.write(self._last_words(error, exchange.record))
+                await stream.write(self._last_words(error, exchange))
             await stream.finish()
         return stream.response
 
-    def _last_words(self, error: ByokError, record: RequestRecord) -> bytes:
-        """Tell of a failure in the middle as one more event, as OpenAI does."""
+    def _last_words(self, error: ByokError, exchange: HttpExchange) -> bytes:
+        """Tell of a failure in the middle as one more event, as the API does."""
+        record = exchange.record
         model = record.model_id
         _log.warning("a stream from %s broke: %s", model, error.log_text)
         record.note_error(error)
-        shown = error_body(error.redact(self._redactor))
-        return b"\n\ndata: " + write_json(shown) + b"\n\n"
+        redacted = error.redact(self._redactor)
+        if client_api(exchange.request.raw_path) is ClientApi.ANTHROPIC:
+            shown = encode_named(anthropic_error(redacted, record.request_id))
+        else:
+            shown = encode_data(openai_error(redacted))
+        return b"\n\n" + shown
+
+
+def _passed_headers(row: Forward, exchange: HttpExchange) -> dict[str, str]:
+    """Return the client's headers that change what Anthropic's API answers."""
+    if not row.upstream_path.startswith("messages"):
+        return {}
+    given = exchange.request.headers
+    found = {name: ",".join(given.getall(name, ())) for name in _PASSED}
+    return {n: value for n, value in found.items() if 0 < len(value) <= _LONGEST}

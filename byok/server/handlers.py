@@ -17,12 +17,12 @@ from byok.server.answerable import (
 )
 from byok.server.completions import Completer
 from byok.server.folders import OpenFolders
-from byok.server.forward import Forwarder
 from byok.server.generate import Generator
 from byok.server.http.exchange import HttpExchange
 from byok.server.model_lists import ModelLists
 from byok.server.openai_api import Forward, ListModels
 from byok.server.routes import Row
+from byok.server.translate import Translator
 from byok.threads import Runner
 
 LocalHandler: TypeAlias = Callable[[Json], Awaitable[Json]]
@@ -35,14 +35,14 @@ class Handlers:
         self,
         generator: Generator,
         completer: Completer,
-        forwarder: Forwarder,
+        translator: Translator,
         models: ModelLists,
         local: Mapping[Service, LocalHandler],
     ) -> None:
         """Take the handlers; `local` are those of the Local rows."""
         self._generator = generator
         self._completer = completer
-        self._forwarder = forwarder
+        self._translator = translator
         self._models = models
         self._local = local
         self._folders = OpenFolders()
@@ -73,7 +73,7 @@ class Handlers:
             case Generate():
                 return await self._generator.understand(row, body, exchange, run)
             case Forward():
-                return await self._forwarder.understand(row, raw, body, exchange, run)
+                return await self._translator.understand(row, raw, body, exchange, run)
             case ListModels(wanted=wanted):
                 return ObjectAnswer(partial(self._models.for_openai, wanted))
             case Local(answer=service):

@@ -56,7 +56,9 @@ class ModelAnswer:
         tools: AnswerTools,
         *,
         notices: Iterable[Notice] = (),
+        logs_notices: bool = False,
     ) -> None:
+        """Take what it needs; `logs_notices`: the reply has no place for notices."""
         self._destination = destination
         self._chat = chat
         self._reply = reply
@@ -64,6 +66,7 @@ class ModelAnswer:
         self._tools = tools
         self._notices = notices
         self._collector: CallDataCollector | None = None
+        self._logs_notices = logs_notices
         self.begun = False  # the upstream is being asked
         self.has_lines = False  # lines were given before the last ones
         self.ended = False  # by the upstream's own last word
@@ -103,7 +106,7 @@ class ModelAnswer:
             if type(event) is Usage:  # half as long as isinstance, for every event
                 record.usage = event
             elif type(event) is Notice:
-                record.notices += 1
+                self._note(event)
             elif collector and type(event) in _COLLECTED:
                 collector.note(event)
             ready += self._reply.feed(event)
@@ -128,6 +131,13 @@ class ModelAnswer:
         name, request_id = self._destination.upstream.name, self._record.request_id
         _log.warning("request %s to %s: %s", request_id, name, error.log_text)
         return error.redact(self._tools.redactor)
+
+    def _note(self, notice: Notice) -> None:
+        if not self._logs_notices:
+            self._record.notices += 1
+            return
+        told = self._tools.redactor(notice.text)
+        _log.info("request %s: %s", self._record.request_id, told)
 
     def _log_repair(self, repair: Repair) -> None:
         """Log a repair: its rule, and the text around the first change."""

@@ -1,31 +1,30 @@
-"""The routes under /v1, with which OpenAI clients use byok's upstreams and keys.
+"""The routes under /v1, for clients of OpenAI's and Anthropic's APIs.
 
-Requests and answers are passed on as they are, but for the model's name; only errors
-are written here, in the shape that OpenAI's API reference gives them.
+Where the upstream has an API of the same protocol, requests and answers are passed on
+as they are, but for the model's name. Otherwise they are translated by `clients/`.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
-from byok.errors import (
-    MODEL_NOT_FOUND,
-    BadRequest,
-    ByokError,
-    ConfigError,
-    NotAllowed,
-    NotReady,
-    UpstreamError,
-    UpstreamRefused,
-    UpstreamTimeout,
-)
+from byok.chat import Json
+from byok.clients.chat_completions.request import decode_completion
+from byok.clients.messages.request import decode_message
+from byok.clients.question import Question
+from byok.clients.responses.request import decode_response
+from byok.errors import MODEL_NOT_FOUND, BadRequest
+from byok.wire.sse_writer import encode_data, encode_named
 
 if TYPE_CHECKING:
     from byok.model_ids import ListedModel
 
 PREFIX = "/v1/"
+_MESSAGES = "/v1/messages"
 _MAX_BODY = 64 * 2**20
+_UNKNOWN_TIME = "1970-01-01T00:00:00Z"  # as Anthropic writes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +41,26 @@ class Forward:
 
 
 @dataclass(frozen=True, slots=True)
+class Ask(Forward):
+    """Pass a question on, or translate it where the upstream speaks another protocol.
+
+    `encode` writes an event of the answer.
+    """
+
+    _: KW_ONLY
+    decode: Callable[[Json], Question]
+    encode: Callable[[Json], bytes] = encode_named
+
+
+@dataclass(frozen=True, slots=True)
+class CountTokens(Forward):
+    """Pass on a question about the length of a prompt, or estimate it."""
+
+    _: KW_ONLY
+    decode: Callable[[Json], Question]
+
+
+@dataclass(frozen=True, slots=True)
 class ListModels:
     """List the models of all upstreams, or tell of the `wanted` one."""
 
@@ -50,19 +69,23 @@ class ListModels:
     wanted: str = ""
 
 
-OpenAIRoute: TypeAlias = Forward | ListModels
+OpenAIRoute: TypeAlias = Forward | Ask | CountTokens | ListModels
 
 ROUTES: tuple[OpenAIRoute, ...] = (
-    Forward("/v1/chat/completions"),
+    Ask("/v1/chat/completions", decode=decode_completion, encode=encode_data),
+    Ask("/v1/responses", decode=decode_response),
+    Ask("/v1/messages", decode=decode_message),
+    CountTokens("/v1/messages/count_tokens", decode=decode_message),
     Forward("/v1/completions"),
     Forward("/v1/embeddings"),
-    Forward("/v1/responses"),
     ListModels("/v1/models"),
 )
 
 
-# The commonest mistake is a base URL without /v1: such a client is served all the same.
+# The commonest mistake is a base URL without /v1, or with it where the client adds it:
+# such a client is served all the same.
 _BARE = {row.path.removeprefix("/v1"): row for row in ROUTES}
+_TWICE = {f"/v1{row.path}": row for row in ROUTES}  # Anthropic's clients add /v1
 _ONE = "/models/"
 
 
@@ -75,18 +98,33 @@ def find_route(path: str) -> OpenAIRoute | None:
     if bare.startswith(_ONE) and bare != _ONE:
         wanted = unquote(bare.removeprefix(_ONE))
         return ListModels("/v1/models/{id}", wanted=wanted)
-    return _BARE.get(path)
+    return _BARE.get(path) or _TWICE.get(path)
 
 
-def is_openai(raw_path: str) -> bool:
-    """Tell whether whoever asks for this path is an OpenAI client."""
+class ClientApi(Enum):
+    """Whose protocol a client speaks, by the path that it asks for."""
+
+    EDITOR = "editor"
+    OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+
+
+def client_api(raw_path: str) -> ClientApi:
+    """Return whose protocol the client speaks that asks for a path."""
     path = raw_path.partition("?")[0]
-    return path.startswith(PREFIX) or find_route(path) is not None
+    route = find_route(path)
+    if (route.path if route else path).startswith(_MESSAGES):
+        return ClientApi.ANTHROPIC
+    if route is not None or path.startswith(PREFIX):
+        return ClientApi.OPENAI
+    return ClientApi.EDITOR
 
 
 def model_list(models: Iterable["ListedModel"]) -> dict[str, Any]:
-    """Write the answer of `GET /v1/models`."""
-    return {"object": "list", "data": [_model(m) for m in models]}
+    """Write the answer of `GET /v1/models`, with the fields of both APIs."""
+    rows = [_model(m) for m in models]
+    ends = {"first_id": rows[0]["id"], "last_id": rows[-1]["id"]} if rows else {}
+    return {"object": "list", "data": rows, "has_more": False, **ends}
 
 
 def one_model(models: Iterable["ListedModel"], wanted: str) -> dict[str, Any]:
@@ -112,55 +150,7 @@ def _model(model: "ListedModel") -> dict[str, Any]:
         "object": "model",
         "created": 0,
         "owned_by": model.upstream,
+        "type": "model",
+        "display_name": model.model,
+        "created_at": _UNKNOWN_TIME,
     }
-
-
-def status_of(error: ByokError) -> int:
-    """Return the HTTP status: the upstream's own, where it gave one.
-
-    Other failures that may pass are a gateway's 502 and 504, so that these clients
-    repeat the request: unlike the editor's, they give up after a few.
-    """
-    if isinstance(error, UpstreamRefused) and error.upstream_status >= 400:
-        return error.upstream_status
-    if isinstance(error, UpstreamError) and error.retryable:
-        return 504 if isinstance(error, UpstreamTimeout) else 502
-    return error.status
-
-
-def error_body(error: ByokError) -> dict[str, Any]:
-    """Write an error; `code` is the upstream's own where it gave one."""
-    code = error.upstream_code if isinstance(error, UpstreamRefused) else ""
-    return {
-        "error": {
-            "message": error.sentence,
-            "type": _kind(error),
-            "param": None,
-            "code": code or error.code,
-        }
-    }
-
-
-def _kind(error: ByokError) -> str:
-    match error:
-        case NotAllowed():
-            return "authentication_error"
-        case BadRequest() | ConfigError():
-            return "invalid_request_error"
-        case NotReady():
-            return "server_error"
-        case UpstreamRefused():
-            return _KINDS.get(error.upstream_status, "api_error")
-        case _:
-            return "api_error"
-
-
-_KINDS = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "invalid_request_error",
-    413: "invalid_request_error",
-    422: "invalid_request_error",
-    429: "rate_limit_error",
-}

@@ -10,7 +10,13 @@ from typing import TypeAlias
 from byok.augment.constant_replies import CONTAINING, ENDING, ConstantReply
 from byok.augment.endpoints import ENDPOINTS, Endpoint
 from byok.errors import BadRequest
-from byok.server.openai_api import ROUTES, OpenAIRoute, find_route, is_openai
+from byok.server.openai_api import (
+    ROUTES,
+    ClientApi,
+    OpenAIRoute,
+    client_api,
+    find_route,
+)
 
 Row: TypeAlias = Endpoint | OpenAIRoute
 
@@ -39,7 +45,7 @@ def find_row(raw_path: str) -> tuple[Row, bool]:
     for start in range(len(segments)):
         if row := _ROWS.get("/" + "/".join(segments[start:])):
             return row, True
-    if is_openai(path):
+    if client_api(path) is not ClientApi.EDITOR:
         served = ", ".join(route.path for route in ROUTES)
         raise BadRequest(
             "byok does not serve this path.",

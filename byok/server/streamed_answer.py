@@ -30,6 +30,8 @@ class StreamedAnswer:
     place: Place | None
     admission: Admission
     open_stream: Callable[[HttpExchange], LineStream]
+    encode: Callable[[Json], bytes] = encode_line
+    fails_with_status: bool = False  # as long as the head is not out
 
     async def answer(self) -> StreamResponse:
         """Stream the answer.
@@ -38,8 +40,8 @@ class StreamedAnswer:
         the head of the stream was sent; from then on the stream's last lines tell it.
         """
         async with self.open_stream(self.exchange) as stream:
-            stream.begin_with(_line(self.reply.first))
-            stream.beat_with(_line(self.reply.heartbeat))
+            stream.begin_with(self._line(self.reply.first))
+            stream.beat_with(self._line(self.reply.heartbeat))
             try:
                 await self._send_lines(stream)
             except ConnectionError:
@@ -51,7 +53,7 @@ class StreamedAnswer:
                 if not self.model_answer.ended:  # a whole answer cannot fail any more
                     await self._end_broken(stream, failure)
                     return stream.response
-            await stream.finish(_lines(self.model_answer.last))
+            await stream.finish(self._lines(self.model_answer.last))
         return stream.response
 
     async def _send_lines(self, stream: LineStream) -> None:
@@ -65,7 +67,7 @@ class StreamedAnswer:
             async for batch in batches:
                 lines = model_answer.lines(batch)
                 if lines and not model_answer.ended:
-                    await stream.write(_lines(lines))
+                    await stream.write(self._lines(lines))
         if not model_answer.ended:
             model_answer.end()
 
@@ -79,18 +81,17 @@ class StreamedAnswer:
         """End a stream whose answer broke."""
         error = self.model_answer.note_failure(error)
         reply = self.reply
-        if not reply.keeps_part and not stream.response.prepared:
+        by_status = self.fails_with_status or not reply.keeps_part
+        if by_status and not stream.response.prepared:
             raise error
-        end = _lines(reply.fail(error))
+        end = self._lines(reply.fail(error))
         if self.model_answer.has_lines and not reply.keeps_part:
             await stream.break_off(end)
         else:
             await stream.finish(end)
 
+    def _line(self, line: Json | None) -> bytes:
+        return b"" if line is None else self.encode(line)
 
-def _line(line: Json | None) -> bytes:
-    return b"" if line is None else encode_line(line)
-
-
-def _lines(lines: Iterable[Json]) -> bytes:
-    return b"".join(map(encode_line, lines))
+    def _lines(self, lines: Iterable[Json]) -> bytes:
+        return b"".join(map(self.encode, lines))

@@ -9,7 +9,6 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from byok.augment.body import flag
 from byok.chat import ChatRequest, Message, Role, TextPart, ToolDefinition, ToolResult
 from byok.errors import BadRequest, UpstreamError
 from byok.events import (
@@ -21,7 +20,6 @@ from byok.events import (
     Usage,
 )
 from byok.upstream.base import NO_HEADERS, ForwardedResponse
-from byok.upstream.demo_openai import chat_of, read_body, stream_events, whole
 
 MODEL = "echo"
 _MAX_ECHO = 2000
@@ -41,29 +39,21 @@ class DemoUpstream:
         return self._name
 
     def serves(self, path: str, model: str) -> bool:
-        """See Upstream.serves; other paths are refused."""
-        return True
+        """See Upstream.serves; chats are translated."""
+        return False
 
     @asynccontextmanager
     async def forward(
         self, path: str, content: bytes, headers: Mapping[str, str] = NO_HEADERS
     ) -> AsyncIterator[ForwardedResponse]:
-        """Answer chats of OpenAI clients; see Upstream.forward."""
-        if path != "chat/completions":
-            raise BadRequest(
-                f"The demo upstream serves /chat/completions, but no /{path}.",
-                code="not_served",
-                hint="Choose a real one with byok serve --upstream NAME.",
-                status=422,
-            )
-        body = read_body(content)
-        batches = self.stream(chat_of(body), MODEL)
-        if flag(body, "stream"):
-            headers = {"content-type": "text/event-stream"}
-            yield ForwardedResponse(headers, stream_events(batches, body))
-        else:
-            headers = {"content-type": "application/json"}
-            yield ForwardedResponse(headers, whole(batches, body))
+        """See Upstream.forward."""
+        raise BadRequest(
+            f"The demo upstream answers chats, but no /{path}.",
+            code="not_served",
+            hint="Choose a real one with byok serve --upstream NAME.",
+            status=422,
+        )
+        yield  # makes it a generator
 
     async def models(self) -> list[str]:
         """List the one model."""

@@ -63,17 +63,7 @@ def missing_path_hint(error: UpstreamError, path: str) -> str:
         return ""
     if class_of(error.message, 0).kind is RefusalKind.NOT_FOUND:
         return ""
-    return f"This upstream has no /{path}: choose one that has it{_who(path)}."
-
-
-def _who(path: str) -> str:
-    if path != "responses":
-        return ""
-    return (
-        ", such as openai, openrouter, groq, xai, or Ollama, LM Studio, vLLM and "
-        "llama.cpp in a version of this year; or let the client use "
-        "/v1/chat/completions, which works with this one"
-    )
+    return f"This upstream has no /{path}: choose one that has it."
 
 
 def _unreachable(

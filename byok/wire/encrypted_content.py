@@ -11,6 +11,7 @@ from byok.wire.json_body import parse_json, write_json
 
 _MARK, _VERSION = "byok", 1
 _BEGINNING = f'{{"{_MARK}":'
+_WITHIN = b'"{\\"' + _MARK.encode() + b'\\":'
 _ORIGIN = ("dialect", "upstream", "model")
 
 
@@ -23,6 +24,11 @@ def write_encrypted(provider_data: ProviderData) -> str:
         "data": provider_data.data,
     }
     return write_json(envelope).decode()
+
+
+def holds_encrypted(body: bytes) -> bool:
+    """Tell whether a body of JSON has byok's text in a string, or seems to."""
+    return _WITHIN in body
 
 
 def read_encrypted(text: str) -> ProviderData | None:

@@ -190,68 +190,20 @@ async def test_openai_client_plain_completion(fake: FakeUpstream, client: Any) -
     assert fake.paths == ["completions"] * 2
 
 
-RESPONSE: dict[str, Any] = {
-    "id": "resp_1",
-    "object": "response",
-    "created_at": 1,
-    "model": "fake-model",
-    "status": "completed",
-    "output": [
-        {
-            "id": "msg_1",
-            "type": "message",
-            "role": "assistant",
-            "status": "completed",
-            "content": [{"type": "output_text", "text": "Hi 🌍", "annotations": []}],
-        }
-    ],
-    "parallel_tool_calls": True,
-    "tool_choice": "auto",
-    "tools": [],
-}
-
-
 async def test_openai_client_response(fake: FakeUpstream, client: Any) -> None:
-    fake.play(whole(RESPONSE))
+    fake.play(answer("Hi ", "🌍"))
     got = await client.responses.create(model="fake-model", input="Hi?")
-    assert got.output_text == "Hi 🌍"
-    assert fake.paths == ["responses"]
-
-
-def named(kind: str, **fields: Any) -> bytes:
-    """Write one event of a streamed response."""
-    return f"event: {kind}\n".encode() + event({"type": kind, **fields})
+    assert (got.output_text, got.status) == ("Hi 🌍", "completed")
+    assert fake.paths == ["chat/completions"]
 
 
 async def test_openai_client_streamed_response(fake: FakeUpstream, client: Any) -> None:
-    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
-    begun = {**RESPONSE, "status": "in_progress", "output": []}
-    fake.play(
-        [
-            named("response.created", sequence_number=0, response=begun),
-            *(
-                named(
-                    "response.output_text.delta",
-                    sequence_number=n,
-                    delta=text,
-                    logprobs=[],
-                    **place,
-                )
-                for n, text in enumerate(["Hi", " 🌍"], 1)
-            ),
-            named("response.completed", sequence_number=3, response=RESPONSE),
-        ]
-    )
-    stream = await client.responses.create(model="fake-model", input="Hi?", stream=True)
-    events = [event async for event in stream]
-    assert [e.type.rpartition(".")[2] for e in events] == [
-        "created",
-        "delta",
-        "delta",
-        "completed",
-    ]
-    assert "".join(e.delta for e in events[1:3]) == "Hi 🌍"
-    assert events[-1].response.output_text == "Hi 🌍"
+    fake.play(answer("Hi", " 🌍"))
+    async with client.responses.stream(model="fake-model", input="Hi?") as stream:
+        said = [e.delta async for e in stream if e.type == "response.output_text.delta"]
+        final = await stream.get_final_response()
+    assert said == ["Hi", " 🌍"]
+    assert final.output_text == "Hi 🌍"
 
 
 async def test_openai_client_lists_models_and_can_use_them(
@@ -450,22 +402,15 @@ async def test_openai_client_broken_stream_is_an_error_after_its_text(
     assert not isinstance(error, openai.APIConnectionError)
 
 
-async def test_openai_client_broken_response_is_an_error_too(
+async def test_openai_client_broken_response_has_failed(
     fake: FakeUpstream, client: Any
 ) -> None:
-    begun = {**RESPONSE, "status": "in_progress", "output": []}
-    first = named("response.created", sequence_number=0, response=begun)
-    fake.play(Script([first], end="reset"))
-    kinds: list[str] = []
-
-    async def read() -> None:
-        stream = await client.responses.create(model="m", input="a", stream=True)
-        async for part in stream:
-            kinds.append(part.type)
-
-    error = await failed(read())
-    assert kinds == ["response.created"]
-    assert error.code == "upstream_cut"
+    fake.play(Script([delta(content="Half")], end="reset"))
+    stream = await client.responses.create(model="m", input="a", stream=True)
+    events = [event async for event in stream]
+    assert "response.output_text.delta" in [event.type for event in events]
+    assert events[-1].type == "response.failed"
+    assert events[-1].response.error.message.startswith("fake: ")
 
 
 async def test_openai_client_gets_an_error_inside_the_upstreams_stream(

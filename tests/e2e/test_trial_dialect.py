@@ -132,12 +132,15 @@ async def test_trial_dialect_reads_its_own_refusals(server: TrialServer) -> None
     assert "Who are you?" in str(last)
 
 
-async def test_openai_clients_hear_that_the_trial_dialect_is_another(
+async def test_clients_of_other_apis_are_answered_in_the_trial_dialect(
     server: TrialServer,
 ) -> None:
     body = {"model": "small", "messages": [{"role": "user", "content": "Hi?"}]}
     async with running(box()) as editor:
         answer = await editor.post("/v1/chat/completions", body)
-    assert answer.status == 422
-    assert "does not speak OpenAI's API" in answer.json["error"]["message"]
-    assert server.requests == []
+        refused = await editor.post("/v1/embeddings", {"model": "small", "input": "a"})
+    assert answer.status == 200
+    assert answer.json["choices"][0]["message"]["content"]
+    assert len(server.requests) == 1
+    assert refused.status == 422
+    assert "has no API with /embeddings" in refused.json["error"]["message"]

@@ -28,9 +28,7 @@ def error_of(answer: Answer) -> dict[str, Any]:
     return error
 
 
-@pytest.mark.parametrize(
-    "path", ["chat/completions", "completions", "embeddings", "responses"]
-)
+@pytest.mark.parametrize("path", ["chat/completions", "completions", "embeddings"])
 async def test_openai_forward_changes_only_the_model_name(
     fake: FakeUpstream, path: str
 ) -> None:
@@ -126,17 +124,14 @@ async def test_openai_forward_refusal_has_openais_shape(
     assert (got.headers.get("Retry-After") == "60") is (status == 429)
 
 
-async def test_openai_forward_without_responses_says_what_works(
-    fake: FakeUpstream,
-) -> None:
+async def test_openai_forward_without_the_path_says_so(fake: FakeUpstream) -> None:
     fake.play(Script([b'{"detail":"Not Found"}'], 404, JSON))
     async with running(settings_for(fake.url)) as editor:
-        got = await editor.post("/v1/responses", {"model": "fake-model", "input": "Hi"})
+        got = await editor.post("/v1/embeddings", {"model": "fake-model", "input": "a"})
     assert got.status == 404
     message = error_of(got)["message"]
     assert "fake: it answered 404: Not Found." in message
-    assert "has no /responses" in message
-    assert "/v1/chat/completions" in message
+    assert "has no /embeddings" in message
     assert "model's name" not in message
 
 

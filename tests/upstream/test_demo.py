@@ -132,6 +132,7 @@ async def test_demo_finds_the_question_before_the_editor_state() -> None:
 
 
 async def test_demo_refuses_other_openai_endpoints() -> None:
+    assert not DemoUpstream().serves("chat/completions", MODEL)
     with pytest.raises(BadRequest, match="but no /embeddings"):
         async with DemoUpstream().forward("embeddings", b"{}"):
             pass

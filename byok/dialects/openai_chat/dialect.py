@@ -39,7 +39,7 @@ class OpenAIChat(Dialect):
 
     name: ClassVar[str] = OPENAI_CHAT
     serves: ClassVar[frozenset[str]] = frozenset(
-        {"chat/completions", "completions", "embeddings", "responses"}
+        {"chat/completions", "completions", "embeddings"}
     )
     remedies: ClassVar[RemedyTable] = REMEDIES
 

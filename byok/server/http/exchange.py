@@ -8,7 +8,7 @@ from byok.errors import ByokError
 from byok.record import RequestRecord
 from byok.redact import Redactor
 from byok.server.http.reply import error_response
-from byok.server.openai_api import is_openai
+from byok.server.openai_api import client_api
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,5 +27,5 @@ class HttpExchange:
     def write_error(self, error: ByokError) -> Response:
         """Write an error as this client reads it, and note it."""
         self.record.note_error(error)
-        openai = is_openai(self.request.raw_path)
-        return error_response(error, self.request_id, self.redactor, openai=openai)
+        kind = client_api(self.request.raw_path)
+        return error_response(error, self.request_id, self.redactor, kind)

@@ -17,6 +17,7 @@ from byok.errors import BadRequest, ByokError, NotAllowed
 
 _SAME_SITE = frozenset({"same-origin", "none"})
 _JSON = "application/json"
+API_KEY = "X-Api-Key"  # where Anthropic's clients send the token
 _TELL_SECONDS = 10.0
 _log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class Guard:
         if not request.raw_path.startswith("/"):
             raise BadRequest("The target must begin with /.", code="bad_target")
         headers = request.headers
-        for name in ("Host", "Authorization", "Content-Type", "Origin"):
+        for name in ("Host", "Authorization", API_KEY, "Content-Type", "Origin"):
             if len(headers.getall(name, ())) > 1:
                 raise BadRequest(f"{name} was sent more than once.", code="bad_http")
         if headers.get("Host", "").lower() not in self._hosts:
@@ -74,13 +75,18 @@ class Guard:
         if declared is not None and declared > limit:
             raise too_large(limit)
 
-    def check_token(self, headers: Mapping[str, str]) -> None:
-        """Check the token.
+    def check_token(
+        self, headers: Mapping[str, str], *, takes_api_key: bool = False
+    ) -> None:
+        """Check the token; without Authorization it may be an `API_KEY`.
 
         Raises:
             NotAllowed: 401.
         """
-        if not self._token(headers.get("Authorization", "")):
+        shown = headers.get("Authorization", "")
+        if not shown and takes_api_key:
+            shown = f"Bearer {headers.get(API_KEY, '')}"
+        if not self._token(shown):
             raise NotAllowed(
                 "The token is missing or wrong.",
                 code="unauthorized",

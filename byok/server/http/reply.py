@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp.web import Response
 
+from byok.clients.errors import anthropic_error, openai_error, status_of
 from byok.errors import ByokError, NotAllowed, UpstreamError, UpstreamRefused
 from byok.redact import Redactor
-from byok.server import openai_api
+from byok.server.openai_api import ClientApi
 from byok.wire.ndjson import encode_line
 
 if TYPE_CHECKING:
@@ -51,14 +52,20 @@ def error_body(error: ByokError, request_id: str, redactor: Redactor) -> dict[st
 
 
 def error_response(
-    error: ByokError, request_id: str, redactor: Redactor, *, openai: bool = False
+    error: ByokError,
+    request_id: str,
+    redactor: Redactor,
+    kind: ClientApi = ClientApi.EDITOR,
 ) -> Response:
-    """Answer with an error, in byok's shape or OpenAI's; a lasting one is never 5xx."""
-    if openai:
-        body = openai_api.error_body(error.redact(redactor))
-        status = openai_api.status_of(error)
-    else:
-        body, status = error_body(error, request_id, redactor), error.status
+    """Answer with an error, in the client's shape; a lasting one is never 5xx."""
+    status = status_of(error)
+    match kind:
+        case ClientApi.OPENAI:
+            body = openai_error(error.redact(redactor))
+        case ClientApi.ANTHROPIC:
+            body = anthropic_error(error.redact(redactor), request_id)
+        case ClientApi.EDITOR:
+            body, status = error_body(error, request_id, redactor), error.status
     response = json_response(body, status)
     if isinstance(error, UpstreamRefused) and error.retry_after is not None:
         response.headers["Retry-After"] = str(round(error.retry_after))

@@ -50,6 +50,7 @@ LINES = {
     "X-Accel-Buffering": "no",
 }
 HEARTBEAT = encode_line(chunk())
+EVENTS = {**LINES, "Content-Type": "text/event-stream; charset=utf-8"}
 FACTS = HEARTBEAT  # nothing was retrieved, no blob is unknown
 
 
@@ -184,12 +185,13 @@ class LineStream(OpenStream):
     def __init__(
         self,
         exchange: HttpExchange,
+        headers: Mapping[str, str] = LINES,
         *,
         beat: float = 20.0,
         head_after: float = 5.0,
         patience: float = 30.0,
     ) -> None:
-        super().__init__(exchange, LINES, patience=patience)
+        super().__init__(exchange, headers, patience=patience)
         self._beat = beat
         self._head_after = head_after
         self._timer: asyncio.TimerHandle | None = None

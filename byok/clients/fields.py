@@ -1,0 +1,117 @@
+"""Checked access to the fields of a body: absent and null are alike, the rest exact."""
+
+import math
+from typing import Any
+
+from byok.chat import Json
+from byok.errors import BadRequest
+
+_MOST = 2**53  # beyond it a number is no count
+
+
+def wrong_field(name: str, what: str) -> BadRequest:
+    """Return the error for a field that is not what it must be."""
+    return BadRequest(f"{name} must be {what}.", code="bad_field")
+
+
+def feature_refusal(what: str, hint: str = "") -> BadRequest:
+    """Return the error for something that byok does not translate."""
+    return BadRequest(f"{what}.", code="not_supported", hint=hint)
+
+
+def text(body: Json, name: str) -> str:
+    """Return a string, "" without one.
+
+    Raises:
+        BadRequest: it is something else.
+    """
+    found = body.get(name)
+    if found is None:
+        return ""
+    if not isinstance(found, str):
+        raise wrong_field(name, "a string")
+    return found
+
+
+def number(body: Json, name: str) -> float | None:
+    """Return a number, None without one.
+
+    Raises:
+        BadRequest: it is something else, or beyond 2**53.
+    """
+    found = body.get(name)
+    if found is None:
+        return None
+    is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
+    if not is_number or not math.isfinite(found) or abs(found) > _MOST:
+        raise wrong_field(name, "a number")
+    return float(found)
+
+
+def count(body: Json, name: str) -> int | None:
+    """Return a whole number above 0, None without one.
+
+    Raises:
+        BadRequest: it is something else.
+    """
+    found = number(body, name)
+    if found is None:
+        return None
+    if found < 1 or found != int(found):
+        raise wrong_field(name, "a whole number above 0")
+    return int(found)
+
+
+def flag(body: Json, name: str) -> bool | None:
+    """Return true or false, None without one.
+
+    Raises:
+        BadRequest: it is something else.
+    """
+    found = body.get(name)
+    if found is None or isinstance(found, bool):
+        return found
+    raise wrong_field(name, "true or false")
+
+
+def mapping(body: Json, name: str) -> dict[str, Any]:
+    """Return an object, {} without one.
+
+    Raises:
+        BadRequest: it is something else.
+    """
+    found = body.get(name)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise wrong_field(name, "an object")
+    return found
+
+
+def objects(body: Json, name: str) -> list[dict[str, Any]]:
+    """Return an array of objects, [] without one.
+
+    Raises:
+        BadRequest: it is something else.
+    """
+    found = body.get(name)
+    if found is None:
+        return []
+    if not isinstance(found, list) or not all(isinstance(o, dict) for o in found):
+        raise wrong_field(name, "an array of objects")
+    return found
+
+
+def strings(body: Json, name: str) -> tuple[str, ...]:
+    """Return a string or an array of them, without empty ones.
+
+    Raises:
+        BadRequest: it is something else.
+    """
+    found = body.get(name)
+    if found is None:
+        return ()
+    listed = [found] if isinstance(found, str) else found
+    if not isinstance(listed, list) or not all(isinstance(s, str) for s in listed):
+        raise wrong_field(name, "a string or an array of strings")
+    return tuple(s for s in listed if s)

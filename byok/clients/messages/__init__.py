@@ -1,0 +1,1 @@
+"""Anthropic's Messages, as clients speak it."""

@@ -1,0 +1,1 @@
+"""OpenAI's Responses, as clients speak it; byok stores none."""

@@ -1,0 +1,126 @@
+"""Questions of other clients: passed on, or translated for the upstream's dialect."""
+
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from byok.augment.body import first_text
+from byok.clients.block_reply import ReplyHead
+from byok.clients.question import Question
+from byok.clients.whole_reply import WholeReply
+from byok.server.admission import Admission
+from byok.server.answerable import Answerable, ConstantAnswer
+from byok.server.forward import Forwarder
+from byok.server.http.exchange import HttpExchange
+from byok.server.http.stream import LineStream
+from byok.server.model_answer import AnswerTools, ModelAnswer
+from byok.server.openai_api import Ask, CountTokens, Forward
+from byok.server.streamed_answer import StreamedAnswer
+from byok.server.whole_answer import WholeAnswer
+from byok.threads import Runner
+from byok.upstream.router import Destination, Router
+from byok.window.estimate import weigh_said, weigh_tools
+from byok.window.limits import BYTES_A_TOKEN
+from byok.wire.encrypted_content import holds_encrypted
+
+_log = logging.getLogger(__name__)
+_MAX_TOLD = 200
+
+
+class Translator:
+    """Answers the Forward routes: what an upstream does not serve is translated."""
+
+    def __init__(
+        self,
+        router: Router,
+        forwarder: Forwarder,
+        tools: AnswerTools,
+        admission: Admission,
+        open_stream: Callable[[HttpExchange], LineStream],
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._router = router
+        self._forwarder = forwarder
+        self._tools = tools
+        self._admission = admission
+        self._open_stream = open_stream
+        self._clock = clock
+        self._told: set[str] = set()
+
+    async def understand(
+        self,
+        row: Forward,
+        raw: bytes,
+        body: dict[str, Any],
+        exchange: HttpExchange,
+        run: Runner,
+    ) -> Answerable:
+        """Choose the model, and pass the request on if its API has this protocol.
+
+        Reasoning in byok's own envelope came from another API, which alone can read it:
+        such a conversation is always translated.
+
+        Raises:
+            BadRequest: the body asks for what byok cannot translate.
+        """
+        destination = await self._router.choose_listed(first_text(body, "model"))
+        upstream, model = destination.upstream, destination.model
+        own = upstream.serves(row.upstream_path, model) and not holds_encrypted(raw)
+        if own or not isinstance(row, (Ask, CountTokens)):
+            return await self._forwarder.understand(
+                row, raw, body, exchange, run, destination
+            )
+        question: Question = await run(partial(row.decode, body))
+        self._log_left_out(question)
+        if isinstance(row, CountTokens):
+            return ConstantAnswer({"input_tokens": estimate_tokens(question)})
+        return self._ask(row, question, exchange, destination)
+
+    def _ask(
+        self,
+        row: Ask,
+        question: Question,
+        exchange: HttpExchange,
+        destination: Destination,
+    ) -> Answerable:
+        created = int(self._clock())
+        head = ReplyHead(exchange.request_id, destination.model, created)
+        pieces = question.reply(head)
+        reply = pieces if question.stream else WholeReply(pieces)
+        answer = ModelAnswer(
+            destination,
+            question.chat,
+            reply,
+            exchange.record,
+            self._tools,
+            logs_notices=True,
+        )
+        if isinstance(reply, WholeReply):
+            return WholeAnswer(answer, reply, None, self._admission)
+        return StreamedAnswer(
+            exchange,
+            answer,
+            reply,
+            None,
+            self._admission,
+            self._open_stream,
+            row.encode,
+            fails_with_status=True,
+        )
+
+    def _log_left_out(self, question: Question) -> None:
+        """Log once what is not passed on."""
+        for what in question.left_out:
+            if what not in self._told and len(self._told) < _MAX_TOLD:
+                self._told.add(what)
+                _log.info("not passed on to models: %s", what)
+
+
+def estimate_tokens(question: Question) -> int:
+    """Estimate the length of a prompt from its size in bytes."""
+    chat = question.chat
+    weight = sum(map(weigh_said, chat.messages)) + weigh_tools(chat.tools)
+    return int(weight / BYTES_A_TOKEN) + 1

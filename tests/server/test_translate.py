@@ -1,0 +1,211 @@
+"""Any client, any upstream: what is translated, what is passed on, what is logged."""
+
+import asyncio
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from byok.chat import ChatRequest, Origin, ProviderData, ThinkingPart
+from byok.clients.messages.request import decode_message
+from byok.errors import ContextLengthExceeded, UpstreamGarbled
+from byok.events import (
+    Finish,
+    FinishReason,
+    Notice,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    Usage,
+)
+from byok.server.http.deadlines import Timing
+from byok.server.translate import estimate_tokens
+from tests.fakes.daemon import Answer, Editor
+from tests.fakes.scripted import Scripted
+from tests.fakes.scripted_daemon import daemon_with
+
+HI = [{"role": "user", "content": "Hi?"}]
+ASKS: dict[str, dict[str, Any]] = {
+    "/v1/chat/completions": {"model": "m", "messages": HI},
+    "/v1/responses": {"model": "m", "input": "Hi?"},
+    "/v1/messages": {"model": "m", "max_tokens": 9, "messages": HI},
+}
+PATHS = [*ASKS]
+STOP = Finish(FinishReason.STOP)
+
+
+def events(answer: Answer) -> list[dict[str, Any]]:
+    """Return the objects of a stream of events, without comments and the last mark."""
+    lines = answer.raw.decode().split("\n")
+    data = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
+    return [json.loads(line) for line in data if line != "[DONE]"]
+
+
+async def ask(
+    editor: Editor, path: str, *, stream: bool = False, **fields: Any
+) -> Answer:
+    return await editor.post(path, {**ASKS[path], "stream": stream, **fields})
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_translated_answer_streams_and_comes_whole(path: str) -> None:
+    model = Scripted(
+        lambda chat: [[TextDelta("Fi")], [TextDelta("ne."), Usage(5, 2), STOP]]
+    )
+    async with daemon_with(model) as editor:
+        streamed = await ask(editor, path, stream=True)
+        whole = await ask(editor, path)
+    assert streamed.headers["Content-Type"].startswith("text/event-stream")
+    assert [chat.messages for chat in model.chats] == [model.chats[0].messages] * 2
+    kinds = {event.get("type", event.get("object")) for event in events(streamed)}
+    assert len(kinds) in (1, 9, 6)
+    assert "Fine." in json.dumps(whole.json)
+    assert "Fi" in json.dumps(events(streamed))
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_translated_refusal_before_the_answer_is_a_status(
+    path: str, stream: bool
+) -> None:
+    def refuse(chat: ChatRequest) -> list[list[StreamEvent]]:
+        raise ContextLengthExceeded("It is too long.", upstream_status=400)
+
+    async with daemon_with(Scripted(refuse)) as editor:
+        answer = await ask(editor, path, stream=stream)
+    assert answer.status == 400
+    assert "It is too long." in answer.json["error"]["message"]
+    assert ("request_id" in answer.json) is (path == "/v1/messages")
+
+
+class Breaking(Scripted):
+    """Says something, and breaks."""
+
+    async def stream(self, chat: ChatRequest, model: str) -> Any:
+        yield [TextDelta("Half")]
+        raise UpstreamGarbled("It broke.")
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_translated_failure_in_the_middle_is_an_event(path: str) -> None:
+    async with daemon_with(Breaking()) as editor:
+        answer = await ask(editor, path, stream=True)
+        whole = await ask(editor, path)
+    last = events(answer)[-1]
+    error = last["response"]["error"] if "response" in last else last["error"]
+    assert error["message"] == "It broke."
+    assert "Half" in answer.raw.decode()
+    assert (whole.status, "Half" in whole.raw.decode()) == (422, False)
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_translated_calls_are_joined_and_repaired(path: str) -> None:
+    def call(chat: ChatRequest) -> list[list[StreamEvent]]:
+        pieces = ['{"path": ', '"a.py",}']
+        deltas = [ToolCallDelta(0, "c1", "view", text) for text in pieces]
+        return [[deltas[0]], [deltas[1], Finish(FinishReason.TOOL_CALLS)]]
+
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+    function = {"name": "view", "parameters": schema}
+    tools = {
+        "/v1/chat/completions": {"type": "function", "function": function},
+        "/v1/responses": {"type": "function", **function},
+        "/v1/messages": {"name": "view", "input_schema": schema},
+    }
+    async with daemon_with(Scripted(call)) as editor:
+        answer = await ask(editor, path, tools=[tools[path]])
+    assert answer.status == 200
+    assert "a.py" in answer.raw.decode()
+    assert ",}" not in answer.raw.decode()
+
+
+async def test_translated_notices_are_logged_and_not_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "byok.server")
+    model = Scripted(lambda chat: [[Notice("Left out."), TextDelta("Hi."), STOP]])
+    async with daemon_with(model) as editor:
+        for _ in range(2):
+            tools = [{"type": "web_search"}]
+            answer = await ask(editor, "/v1/responses", tools=tools)
+    assert "Left out." not in answer.raw.decode()
+    assert "Left out." in caplog.text
+    assert caplog.text.count("not passed on to models: the tool 'web_search'") == 1
+
+
+class Waiting(Scripted):
+    """Says nothing until it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_speak = asyncio.Event()
+
+    async def stream(self, chat: ChatRequest, model: str) -> Any:
+        await self.may_speak.wait()
+        yield [TextDelta("Hi."), STOP]
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_translated_silence_is_broken_by_comments(path: str) -> None:
+    model = Waiting()
+    async with daemon_with(model, Timing(beat=0.01, head_after=0.0)) as editor:
+        body = {**ASKS[path], "stream": True}
+        headers = {"Authorization": f"Bearer {editor.token}"}
+        url = editor.daemon.url + path
+        async with editor.http.post(url, json=body, headers=headers) as response:
+            assert await response.content.readline() == b": byok\n"
+            model.may_speak.set()
+            assert b"Hi." in await response.content.read()
+
+
+async def test_translated_reasoning_survives_the_round_trip() -> None:
+    def think(chat: ChatRequest) -> list[list[StreamEvent]]:
+        data = ProviderData(origin, {"signature": "s"})
+        return [[ThinkingDelta("hm", data), TextDelta("Hi."), STOP]]
+
+    origin = Origin("anthropic", "box", "m")
+    model = Scripted(think)
+    thinking = {"type": "adaptive"}
+    async with daemon_with(model) as editor:
+        first = await ask(editor, "/v1/messages", thinking=thinking)
+        said = {"role": "assistant", "content": first.json["content"]}
+        await ask(editor, "/v1/messages", messages=[*HI, said, *HI])
+        first = await ask(editor, "/v1/responses")
+        item = {"role": "user", "content": "And?"}
+        await ask(editor, "/v1/responses", input=[*first.json["output"], item])
+        first = await ask(editor, "/v1/chat/completions")
+        said = first.json["choices"][0]["message"]
+        await ask(editor, "/v1/chat/completions", messages=[*HI, said, *HI])
+    for chat in model.chats[1::2]:
+        parts = chat.messages[1].parts
+        assert parts[0] == ThinkingPart("hm", ProviderData(origin, {"signature": "s"}))
+
+
+async def test_translated_tokens_are_estimated() -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "x" * 3500}]}
+    async with daemon_with(Scripted()) as editor:
+        answer = await editor.post("/v1/messages/count_tokens", body)
+    assert 900 < answer.json["input_tokens"] < 1100
+    assert answer.json["input_tokens"] == estimate_tokens(decode_message(body))
+
+
+async def test_translated_token_may_come_as_an_api_key() -> None:
+    async with daemon_with(Scripted()) as editor:
+        for path, headers, status in [
+            ("/v1/messages", {"X-Api-Key": editor.token}, 200),
+            ("/v1/messages", {"X-Api-Key": editor.token[:-1]}, 401),
+            ("/v1/messages", {}, 401),
+            ("/v1/messages", {"X-Api-Key": "x", "Authorization": "Bearer x"}, 401),
+            ("/chat-stream", {"X-Api-Key": editor.token}, 401),
+        ]:
+            sent = {"Content-Type": "application/json", **headers}
+            async with editor.http.post(
+                editor.daemon.url + path, json=ASKS["/v1/messages"], headers=sent
+            ) as response:
+                assert response.status == status, (path, headers)
+                told = await response.text()
+            assert ("authentication_error" in told) is (
+                (path, status) == ("/v1/messages", 401)
+            )
