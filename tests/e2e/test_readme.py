@@ -88,6 +88,7 @@ COMMANDS = {
     "which byok": plain("bin/byok"),
     "curl -sN http://127.0.0.1:8317/chat-stream": Run("Hello!"),
     "OPENAI_BASE_URL=http://127.0.0.1:8317/v1": Run("I am byok's demo"),
+    "ANTHROPIC_BASE_URL=http://127.0.0.1:8317": Run("I am byok's demo"),
 }
 NOT_RUN = {
     "scripts/test": "runs this very test",
@@ -110,7 +111,7 @@ def written() -> dict[str, str]:
     blocks = [line[4:] for line in README.splitlines() if line.startswith("    ")]
     lines = "\n".join(blocks).replace("\\\n", "").splitlines()
     shell = [re.sub(r"\s+# .*", "", line).rstrip() for line in lines]
-    starts = (*PROGRAMS, "curl ", "OPENAI_BASE")
+    starts = (*PROGRAMS, "curl ", "OPENAI_BASE", "ANTHROPIC_BASE")
     inline = re.findall(r"`([^`\n]+)`", README)
     commands = [line for line in (*shell, *inline) if line.startswith(starts)]
     return {_name(command): command for command in commands if command not in SAID}
@@ -118,7 +119,7 @@ def written() -> dict[str, str]:
 
 def _name(command: str) -> str:
     """Shorten what has several lines, or other programs behind it."""
-    if command.startswith("OPENAI_BASE"):
+    if "_BASE_URL=" in command:
         return command.split()[0]
     return re.split(r" +-H ", command)[0].rstrip() if "curl" in command else command
 
@@ -212,10 +213,17 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = venv / "bin" / "your-program"
     program.write_text(
         f"#!{venv / 'bin' / 'python'}\n"
-        "from openai import OpenAI\n"
+        "import os\n"
         "asked = [{'role': 'user', 'content': 'Hello!'}]\n"
-        "done = OpenAI().chat.completions.create(model='echo', messages=asked)\n"
-        "print(done.choices[0].message.content)\n"
+        "if 'OPENAI_BASE_URL' in os.environ:\n"
+        "    from openai import OpenAI\n"
+        "    done = OpenAI().chat.completions.create(model='echo', messages=asked)\n"
+        "    print(done.choices[0].message.content)\n"
+        "else:\n"
+        "    from anthropic import Anthropic\n"
+        "    create = Anthropic().messages.create\n"
+        "    done = create(model='echo', messages=asked, max_tokens=99)\n"
+        "    print(done.content[0].text)\n"
     )
     program.chmod(0o755)
     return clone
