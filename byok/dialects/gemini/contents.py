@@ -23,12 +23,15 @@ _PICTURES = frozenset(
 
 
 class GeminiContents:
-    """The contents of one request; `hides_picture` tells whether one was left out."""
+    """The contents of one request.
+
+    `hides_picture` tells whether a picture of the newest turn was left out, because
+    of its type.
+    """
 
     def __init__(self, names: Aliases, target: Target) -> None:
         self._names = names
         self._turns = ModelTurns(names, target)
-        self._sees = target.facts.images is not False
         # Gemini 3, which also wants signatures, sees pictures inside of results.
         self._inside = wants_signatures(target.model)
         self._contents: list[dict[str, Any]] = []
@@ -45,6 +48,7 @@ class GeminiContents:
                 case Role.SYSTEM:
                     self._system += self._words(message.parts)
                 case Role.ASSISTANT:
+                    self.hides_picture = False
                     self._put("model", [*self._turns.parts_of(message.parts)])
                 case Role.USER:
                     words = [*self._words(message.parts)]
@@ -77,7 +81,7 @@ class GeminiContents:
                 yield self._picture(part)
 
     def _picture(self, image: ImagePart) -> dict[str, Any]:
-        if self._sees and image.media_type in _PICTURES:
+        if image.media_type in _PICTURES:
             return {"inlineData": {"mimeType": image.media_type, "data": image.data}}
         self.hides_picture = True
         return {"text": NO_PICTURE}

@@ -12,7 +12,6 @@ from byok.dialects.base import (
     Target,
     UpstreamRequest,
 )
-from byok.dialects.body_rows import most_tools
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.gemini.answer import GeminiAnswer
 from byok.dialects.gemini.models import MODELS_PATH, read_models
@@ -20,13 +19,12 @@ from byok.dialects.gemini.remedies import REMEDIES
 from byok.dialects.gemini.request import encode_request
 from byok.dialects.presets import GEMINI
 from byok.dialects.rate_limits import read_retry_after
-from byok.dialects.remedies import Remedy, RemedyTable
+from byok.dialects.remedies import RemedyTable
 from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
 from byok.stage import Stage, chain
 from byok.wire.sse import SSEDecoder
 
-_MOST_TOOLS = 512  # functions in one request
 _OAUTH = "ya29."  # how access tokens of Google Cloud begin
 
 
@@ -49,10 +47,6 @@ class Gemini(Dialect):
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
         """Decode events, an array of chunks, or one GenerateContentResponse."""
         return chain(SSEDecoder(), GeminiAnswer(sent.tool_names, sent.origin))
-
-    def initial_remedies(self, model: str) -> tuple[Remedy, ...]:
-        """Keep to the number of tools that the API accepts."""
-        return most_tools(_MOST_TOOLS)
 
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers; an access token of Google Cloud is a bearer token."""

@@ -5,6 +5,7 @@ import re
 from byok.chat import Json
 from byok.dialects.body_rows import BodyShape, body_rows
 from byok.dialects.gemini import changes
+from byok.dialects.model_facts import ModelFacts
 from byok.dialects.parameter_rows import (
     drop_parameter,
     has_parameter,
@@ -150,7 +151,11 @@ REMEDIES: RemedyTable = {
         lambda body, _: _any_answer(body),
         "This model gives no JSON beside tools, so it was only asked in words.",
     ),
-    "lower": RemedyRow(_cap, _lower),
+    "lower": RemedyRow(
+        _cap,
+        _lower,
+        teaches=lambda remedy: ModelFacts("", max_output=int(remedy.version)),
+    ),
     "parameter": RemedyRow(
         _parameter, lambda body, remedy: drop_parameter(body, remedy.what)
     ),

@@ -15,7 +15,6 @@ from byok.chat import (
 )
 from byok.dialects.base import Target
 from byok.dialects.gemini.contents import GeminiContents
-from byok.dialects.model_facts import ModelFacts
 from byok.dialects.records import NO_PICTURE
 from byok.dialects.safe_names import Aliases, spell_name
 
@@ -33,10 +32,10 @@ def result(call_id: str, content: str, **fields: Any) -> Message:
 
 
 def encode(
-    *messages: Message, model: str = "gemini-2.5-pro", images: bool | None = None
+    *messages: Message, model: str = "gemini-2.5-pro"
 ) -> tuple[dict[str, Any], bool]:
     origin = Origin("gemini", "box", model)
-    target = Target(model, facts=ModelFacts(model, images=images), origin=origin)
+    target = Target(model, origin=origin)
     contents = GeminiContents(Aliases(spell_name), target)
     contents.add(messages)
     return contents.fields(), contents.hides_picture
@@ -120,7 +119,11 @@ def test_gemini_3_sees_pictures_inside_of_results_and_others_behind_them() -> No
     assert rest == [{"text": "Image 2, output of f (a):"}, {"text": NO_PICTURE}]
 
 
-def test_gemini_model_without_eyes_gets_a_sentence() -> None:
-    body, hides = encode(said(Role.USER, PNG), images=False)
+def test_gemini_old_pictures_are_left_out_without_a_word() -> None:
+    body, hides = encode(
+        said(Role.USER, GIF),
+        said(Role.ASSISTANT, TextPart("A")),
+        said(Role.USER, TextPart("B")),
+    )
     assert body["contents"][0]["parts"] == [{"text": NO_PICTURE}]
-    assert hides
+    assert not hides

@@ -10,7 +10,6 @@ from byok.dialects.gemini.dialect import Gemini
 from byok.dialects.gemini.models import MODELS_PATH
 from byok.dialects.presets import PRESETS
 from byok.dialects.registry import DIALECTS
-from byok.dialects.remedies import Remedy
 from byok.errors import ContextLengthExceeded, RefusalKind
 
 
@@ -37,7 +36,6 @@ def test_gemini_preset_speaks_it_first_and_the_compatible_api_as_well() -> None:
     assert dialect.url(preset.base_url, dialect.models_path()) == (
         f"https://generativelanguage.googleapis.com/v1beta/{MODELS_PATH}"
     )
-    assert dialect.initial_remedies("m") == (Remedy("most tools", "512"),)
 
 
 def test_gemini_pictures_that_are_left_out_are_told() -> None:
