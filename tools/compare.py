@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.daemon import running
-from tests.fakes.replay import answering, recorded, replaying
-from tools.compare_terms import in_common_terms
+from tests.fakes.replay import answering, bytes_of, recorded, replaying
+from tools.compare_terms import answers_in, in_common_terms, without_usage
 
 _ROOT = Path(__file__).parents[1]
 # For each kind of recordings the dialect that reads them, and the path of its base URL.
@@ -61,7 +61,10 @@ def settings_for(kind: str, replay: str) -> dict[str, Any]:
 
 def _write_manifest(shared: Path, kind: str, folder: Path) -> Path:
     """Write the lines of one kind, and say how many cannot be graded."""
-    rows = recorded(shared, kind)
+    rows = [
+        without_usage(row) if answers_in(bytes_of(shared, row)) > 1 else row
+        for row in recorded(shared, kind)
+    ]
     if blank := sum(1 for row in rows if not row.get("expected")):
         print(f"{blank} of {len(rows)} recordings have nothing to compare with")
     manifest = folder / "manifest.jsonl"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tools.compare_terms import in_common_terms
+from tools.compare_terms import answers_in, in_common_terms, without_usage
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,18 @@ def test_chat_completions_and_items_without_expectation_stay_as_they_are() -> No
         {"kind": "gemini_stream", "expected": None},
     ):
         assert in_common_terms(row) is row
+
+
+def test_token_counts_of_several_answers_in_one_recording_are_not_graded() -> None:
+    start = b'data: {"type":"message_start","message":{}}\n\n'
+    assert answers_in(b"event: message_start\n" + start + start) == 2
+    row = {"kind": "anthropic_stream", "expected": {"usage": {"input_tokens": 3}}}
+    assert in_common_terms(without_usage(row))["expected"]["usage"] is None
+    assert without_usage({"expected": None}) == {"expected": None}
+
+
+def test_arguments_are_graded_where_an_sdk_keeps_no_text_of_them() -> None:
+    calls = [{"arguments": {"a": 1}}, {"arguments": {}, "arguments_raw": "{ }"}]
+    row = {"kind": "anthropic_stream", "expected": {"tool_calls": calls}}
+    graded = in_common_terms(row)["expected"]["tool_calls"]
+    assert [call["arguments_raw"] for call in graded] == ['{"a": 1}', "{ }"]

@@ -8,8 +8,14 @@ OPENAI_CHAT = "openai_chat"
 OPENAI_RESPONSES = "openai_responses"
 GEMINI = "gemini"
 OLLAMA = "ollama"
+ANTHROPIC = "anthropic"
 # The path that is added to a base URL without one.
-DEFAULT_PATHS = {OPENAI_CHAT: "/v1", GEMINI: "/v1beta"}
+DEFAULT_PATHS = {
+    OPENAI_CHAT: "/v1",
+    OPENAI_RESPONSES: "/v1",
+    ANTHROPIC: "/v1",
+    GEMINI: "/v1beta",
+}
 
 # The two types that are no preset.
 OPENAI_COMPATIBLE = "openai_compatible"
@@ -70,7 +76,13 @@ PRESETS: dict[str, Preset] = {
     "vllm": _compatible("http://127.0.0.1:8000/v1", local=True),
     "sglang": _compatible("http://127.0.0.1:30000/v1", local=True),
     # hosted APIs
-    "anthropic": _compatible("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
+    "anthropic": Preset(
+        {
+            ANTHROPIC: "https://api.anthropic.com/v1",
+            OPENAI_CHAT: "https://api.anthropic.com/v1",
+        },
+        "ANTHROPIC_API_KEY",
+    ),
     "openai": _compatible("https://api.openai.com/v1", "OPENAI_API_KEY"),
     "openrouter": _compatible("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "gemini": Preset(

@@ -7,6 +7,7 @@ Upstreams and services
     strict_gemini    a judge of Gemini requests, and a server that signs calls
     strict_vendors   what each vendor refuses in a chat/completions body
     reasoning_upstream   a vendor's rules, and its own reasoning wanted back
+    strict_anthropic what the reference of Anthropic's Messages API does not allow
     strict_schemas   what each vendor refuses in the JSON Schemas of tools
     prefix_cache     an upstream that caches the beginnings of prompts
     strict_ollama    what the server of Ollama's own API would not read
@@ -41,7 +42,9 @@ Clients
 
 Conversations and tools inside byok
     histories        random conversations as dialects get them
+    messages_api     requests to Anthropic's Messages API, and pieces of its answers
     openai_bodies    bodies of chat/completions requests
+    sdk_types        bodies judged by the request types of the vendors' SDKs
     schemas          JSON Schemas of tools, and arguments for them
     mcp_servers      tools of public MCP servers
     lossless         an oracle of what repair may do to a value

@@ -7,7 +7,7 @@ answers of servers that speak another protocol at this URL.
 from typing import Any
 
 from byok.chat import Json
-from byok.errors import UpstreamGarbled
+from byok.dialects import protocols
 
 # Finish reasons of answers that are not complete.
 FAILED = frozenset(
@@ -25,9 +25,6 @@ FAILED = frozenset(
         "too_many_tool_calls",
         "missing_thought_signature",
     }
-)
-_ANTHROPIC = frozenset(
-    {"message", "message_start", "content_block_start", "content_block_delta"}
 )
 
 
@@ -50,28 +47,9 @@ def check_protocol(chunk: Any) -> None:
     Raises:
         UpstreamGarbled: it is; the message names the protocol.
     """
-    if name := _protocol_of(chunk):
-        raise UpstreamGarbled(
-            f"it answers in the format of {name}, not of Chat Completions.",
-            code="upstream_protocol",
-            hint="Set base_url to the address of its OpenAI-compatible API, which "
-            "usually ends in /v1.",
-        )
-
-
-def _protocol_of(chunk: Any) -> str:
-    if isinstance(chunk, list):  # Gemini, where no events were asked for
-        chunk = chunk[0] if chunk else None
-    if not isinstance(chunk, dict) or "choices" in chunk:
-        return ""
-    kind = chunk.get("type")
-    kind = kind if isinstance(kind, str) else ""
-    if kind in _ANTHROPIC:
-        return "Anthropic's Messages API"
-    if kind.startswith("response.") or chunk.get("object") == "response":
-        return "OpenAI's Responses API"
-    if "candidates" in chunk:
-        return "Gemini's own API"
-    if "done" in chunk and ("message" in chunk or "response" in chunk):
-        return "Ollama's own API"
-    return ""
+    protocols.check_protocol(
+        chunk,
+        protocols.CHAT_COMPLETIONS,
+        "Set base_url to the address of its OpenAI-compatible API, which usually ends "
+        "in /v1.",
+    )

@@ -1,0 +1,1 @@
+"""Anthropic's Messages API, and the APIs that are compatible with it."""

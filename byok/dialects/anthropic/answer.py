@@ -1,0 +1,263 @@
+"""Messages API: decoding the answer, streamed or whole.
+
+Each branch is there for the API's reference ("Streaming Messages") or for recorded
+answers. Tools that the API runs itself are not shown: what they find is in the text.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from byok.chat import NO_ORIGIN, Origin, ProviderData
+from byok.dialects.anthropic.thinking_block import ThinkingBlock
+from byok.dialects.anthropic.usage import UsageCounter
+from byok.dialects.error_bodies import refusal_of
+from byok.dialects.protocols import MESSAGES, check_protocol
+from byok.errors import UpstreamEmpty, UpstreamError, UpstreamGarbled, UpstreamNotJson
+from byok.events import (
+    Citation,
+    Finish,
+    FinishReason,
+    Notice,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
+from byok.stage import then_raise
+from byok.wire.json_body import parse_json, write_json
+from byok.wire.sse import ServerSentEvent
+from byok.wire.surrogates import SurrogateBuffer
+
+_FINISH = {
+    "end_turn": FinishReason.STOP,
+    "stop_sequence": FinishReason.STOP,
+    "pause_turn": FinishReason.STOP,
+    "compaction": FinishReason.STOP,
+    "max_tokens": FinishReason.LENGTH,
+    "model_context_window_exceeded": FinishReason.LENGTH,
+    "tool_use": FinishReason.TOOL_CALLS,
+    "refusal": FinishReason.CONTENT_FILTER,
+}
+_PAUSED = Notice("The model paused in the middle of its work: ask it to go on.")
+
+
+class AnthropicAnswer:
+    """Stage[ServerSentEvent, StreamEvent]: decodes the answer of a chat."""
+
+    def __init__(
+        self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
+    ) -> None:
+        self._tool_names = tool_names
+        self._origin = origin
+        self._text = SurrogateBuffer()
+        self._usage = UsageCounter()
+        self._index = 0  # of the last block
+        self._thoughts: dict[int, ThinkingBlock] = {}  # open blocks, by index
+        self._calls: dict[int, Any] = {}  # input given with the block, by index
+        self._finish: FinishReason | None = None
+        self._spoke = False  # the answer has begun
+        self._done = False
+        self._out: list[StreamEvent] = []
+
+    def feed(self, sse: ServerSentEvent, /) -> Iterable[StreamEvent]:
+        """Decode one event; text before a failure is given first."""
+        try:
+            self._read(sse)
+        except UpstreamError as error:
+            self._rest()
+            return then_raise(self._take_events(), error)
+        out, self._out = self._out, []
+        return out
+
+    def flush(self) -> Iterator[StreamEvent]:
+        """End the answer; without a stop reason it was cut off."""
+        if self._done:
+            return
+        if self._finish is not None:
+            self._end()
+            yield from self._take_events()
+            return
+        self._rest()
+        yield from self._take_events()
+        if not self._spoke:
+            raise UpstreamEmpty("its answer was empty.", retryable=True)
+        raise UpstreamGarbled(
+            "its answer broke off before the end.", code="upstream_cut", retryable=True
+        )
+
+    def _take_events(self) -> list[StreamEvent]:
+        out, self._out = self._out, []
+        return out
+
+    def _read(self, sse: ServerSentEvent) -> None:
+        if self._done:
+            return
+        try:
+            event = parse_json(sse.data, keep_halves=True)
+        except (ValueError, RecursionError) as error:
+            if sse.data.strip() in (b"", b"[DONE]"):  # of gateways
+                return
+            if sse.event == "error":
+                raise refusal_of(sse.data.decode("utf-8", "replace")) from error
+            raise UpstreamNotJson("a part of its answer is not JSON.") from error
+        if not isinstance(event, dict):
+            check_protocol(event, MESSAGES)
+            raise UpstreamNotJson("a part of its answer is not a JSON object.")
+        if event.get("type") == "content_block_delta":
+            delta = event.get("delta")
+            if isinstance(delta, dict):
+                self._delta(self._place(event), delta)
+        else:
+            self._event(event)
+
+    def _delta(self, index: int, delta: dict[str, Any]) -> None:
+        kind = delta.get("type")
+        if kind == "text_delta":
+            self._say(delta.get("text"))
+        elif kind == "input_json_delta":
+            if index in self._calls:
+                self._calls[index] = None  # the arguments come in pieces
+                arguments = _string(delta.get("partial_json"))
+                self._out.append(ToolCallDelta(index, "", "", arguments))
+        elif kind == "thinking_delta":
+            if text := self._thought(index).think(_string(delta.get("thinking"))):
+                self._out.append(ThinkingDelta(text))
+        elif kind == "signature_delta":
+            self._thought(index).signature += _string(delta.get("signature"))
+        elif kind == "citations_delta":
+            self._cite(delta.get("citation"))
+
+    def _thought(self, index: int) -> ThinkingBlock:
+        """Return the open block of reasoning, or open one: a server left it out."""
+        if index not in self._thoughts:
+            self._thoughts[index] = ThinkingBlock()
+        return self._thoughts[index]
+
+    def _place(self, event: dict[str, Any]) -> int:
+        """Return the index of a block; where it is missing, that of the last one."""
+        index = event.get("index")
+        return index if isinstance(index, int) else self._index
+
+    def _event(self, event: dict[str, Any]) -> None:
+        match event.get("type"):
+            case "content_block_start":
+                self._index = self._place(event)
+                self._start(self._index, event.get("content_block"))
+            case "content_block_stop":
+                self._stop(self._place(event))
+            case "message_delta":
+                self._message_delta(event)
+            case "message_start":
+                self._spoke = True
+                self._message(event.get("message"))
+            case "message_stop":
+                self._end()
+            case "message":  # a whole answer; LiteLLM gives one for a stream, too
+                self._spoke = True
+                self._message(event)
+                self._finish = self._finish or FinishReason.STOP
+                self._end()
+            case "ping":
+                pass
+            case kind if kind == "error" or event.get("error") or event.get("detail"):
+                raise refusal_of(event)
+            case _ if not self._spoke:
+                check_protocol(event, MESSAGES)
+            case _:
+                pass  # a later version of the protocol may say more
+
+    def _message(self, message: Any) -> None:
+        """Read a message: empty at the start of a stream, else the whole answer."""
+        if not isinstance(message, dict):
+            return
+        self._usage.note(message.get("usage"))
+        content = message.get("content")
+        for index, block in enumerate(content if isinstance(content, list) else ()):
+            self._start(index, block)
+            self._stop(index)
+        self._note_finish(message)
+
+    def _message_delta(self, event: dict[str, Any]) -> None:
+        self._usage.note(event.get("usage"))
+        if isinstance(delta := event.get("delta"), dict):
+            self._note_finish(delta)
+
+    def _note_finish(self, message: dict[str, Any]) -> None:
+        reason = message.get("stop_reason")
+        if not isinstance(reason, str):
+            return
+        self._finish = _FINISH.get(reason, FinishReason.STOP)
+        details = message.get("stop_details")
+        if isinstance(details, dict) and (why := _string(details.get("explanation"))):
+            self._rest()
+            self._out.append(Notice(f"The model gives as its reason: {why}"))
+        if reason == "pause_turn":
+            self._rest()
+            self._out.append(_PAUSED)
+
+    def _start(self, index: int, block: Any) -> None:
+        if not isinstance(block, dict):
+            return
+        match block.get("type"):
+            case "text":
+                self._say(block.get("text"))
+                citations = block.get("citations")
+                for citation in citations if isinstance(citations, list) else ():
+                    self._cite(citation)
+            case "tool_use":
+                self._calls[index] = block.get("input")
+                name, call_id = _string(block.get("name")), _string(block.get("id"))
+                name = self._tool_names.get(name, name)
+                self._out.append(ToolCallDelta(index, call_id, name))
+            case "thinking":
+                self._thoughts[index] = thought = ThinkingBlock(dict(block))
+                if text := thought.think(_string(block.get("thinking"))):
+                    self._out.append(ThinkingDelta(text))
+            case "redacted_thinking":
+                self._thoughts[index] = ThinkingBlock(dict(block))
+            case _:
+                pass  # tools that the API runs itself, and their results
+
+    def _stop(self, index: int) -> None:
+        """End a block: hand on the whole of it, or arguments that came with it."""
+        if thought := self._thoughts.pop(index, None):
+            self._end_thought(thought)
+        if given := self._calls.get(index):
+            arguments = write_json(given).decode()
+            self._calls[index] = None
+            self._out.append(ToolCallDelta(index, "", "", arguments))
+
+    def _end_thought(self, thought: ThinkingBlock) -> None:
+        rest, block = thought.rest(), thought.block()
+        data = ProviderData(self._origin, {"block": block}) if block else None
+        if rest or data:
+            self._out.append(ThinkingDelta(rest, data))
+
+    def _say(self, text: Any) -> None:
+        if isinstance(text, str) and (text := self._text.feed(text)):
+            self._out.append(TextDelta(text))
+
+    def _cite(self, citation: Any) -> None:
+        """Note a source on the web; documents of the prompt have no address."""
+        if isinstance(citation, dict) and (url := _string(citation.get("url"))):
+            self._out.append(Citation(url, _string(citation.get("title"))))
+
+    def _rest(self) -> None:
+        """Give the text that was held back: half an emoji."""
+        for thought in self._thoughts.values():
+            if rest := thought.rest():
+                self._out.append(ThinkingDelta(rest))
+        if rest := self._text.flush():
+            self._out.append(TextDelta(rest))
+
+    def _end(self) -> None:
+        self._done = True
+        self._rest()
+        if usage := self._usage.usage():
+            self._out.append(usage)
+        self._out.append(Finish(self._finish or FinishReason.STOP))
+
+
+def _string(value: Any) -> str:
+    """Return a string unchanged, "" for anything else."""
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,180 @@
+"""Messages API: encoding a conversation as a system prompt and messages of blocks.
+
+Rules of the API (its reference, "Messages" and "Handle tool calls"): roles alternate;
+all results of a turn are in one user message, directly after the calls and before any
+other block; no text is blank; images are JPEG, PNG, GIF or WebP; thinking blocks come
+back unchanged.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from byok.chat import (
+    ImagePart,
+    Message,
+    Origin,
+    Part,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolResult,
+)
+from byok.dialects.safe_names import Aliases, IdRule, spell_name
+from byok.wire.json_body import parse_json
+
+Block: TypeAlias = dict[str, Any]
+
+_IDS = IdRule(64, is_plain=True)
+_IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_ODD_IMAGE = "[a picture stood here, in a format that this API does not take]"
+_NO_OUTPUT = "(no output)"
+_NO_WORDS = "(no text)"
+_SIGNED = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
+
+
+@dataclass(slots=True)
+class Conversation:
+    """An encoded conversation; `system` are the blocks of the system prompt.
+
+    `names` and `ids` are the aliases of tools and calls used in it.
+    """
+
+    system: list[Block] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    names: Aliases = field(default_factory=lambda: Aliases(spell_name))
+    ids: Aliases = field(default_factory=lambda: Aliases(_IDS.spell))
+
+    def add_all(self, messages: Iterable[Message], origin: Origin) -> None:
+        """Add messages; thinking of another origin is left out."""
+        for message in messages:
+            match message.role:
+                case Role.SYSTEM:
+                    self.system += _texts(message.parts)
+                case Role.ASSISTANT:
+                    self._add("assistant", self._assistant(message.parts, origin))
+                case Role.USER:
+                    self._add("user", [*map(_user_block, _join_texts(message.parts))])
+                case Role.TOOL:
+                    self._add("user", self._results(message.parts))
+        if not self.messages:
+            self._add("user", [_text(_NO_WORDS)])
+        if self.messages[-1]["role"] == "assistant":
+            _strip_end(self.messages[-1]["content"])
+
+    def _add(self, role: str, blocks: list[Block]) -> None:
+        if blocks and self.messages and self.messages[-1]["role"] == role:
+            self.messages[-1]["content"] += blocks
+        elif blocks:
+            self.messages.append({"role": role, "content": blocks})
+
+    def _assistant(self, parts: Iterable[Part], origin: Origin) -> list[Block]:
+        blocks: list[Block] = []
+        for part in _join_texts(parts):
+            match part:
+                case ThinkingPart():
+                    blocks += _thinking(part, origin)
+                case ToolCall(id=call_id, name=name, arguments=arguments):
+                    call = {
+                        "id": self.ids.alias(call_id),
+                        "name": self.names.alias(name),
+                    }
+                    input_ = _read_arguments(arguments)
+                    blocks.append({"type": "tool_use", **call, "input": input_})
+                case TextPart(text=text):
+                    blocks.append(_text(text))
+                case _:
+                    pass  # pictures and results are of the user
+        return blocks
+
+    def _results(self, parts: Iterable[Part]) -> list[Block]:
+        return [
+            {
+                "type": "tool_result",
+                "tool_use_id": self.ids.alias(part.call_id),
+                "content": _result_content(part),
+                **({"is_error": True} if part.is_error else {}),
+            }
+            for part in parts
+            if isinstance(part, ToolResult)
+        ]
+
+
+def _texts(parts: Iterable[Part]) -> list[Block]:
+    return [_text(p.text) for p in _join_texts(parts) if isinstance(p, TextPart)]
+
+
+def _join_texts(parts: Iterable[Part]) -> Iterator[Part]:
+    """Join adjacent texts, which are pieces of one, and leave out blank ones."""
+    pieces: list[str] = []
+    for part in parts:
+        if isinstance(part, TextPart):
+            pieces.append(part.text)
+            continue
+        if text := "".join(pieces):
+            yield from (TextPart(text),) if text.strip() else ()
+        pieces = []
+        yield part
+    if (text := "".join(pieces)).strip():
+        yield TextPart(text)
+
+
+def _text(text: str) -> Block:
+    return {"type": "text", "text": text}
+
+
+def _user_block(part: Part) -> Block:
+    match part:
+        case TextPart(text=text):
+            return _text(text)
+        case ImagePart():
+            return _image(part)
+        case _:
+            return _text(_NO_WORDS)
+
+
+def _image(image: ImagePart) -> Block:
+    if image.media_type not in _IMAGES:
+        return _text(_ODD_IMAGE)
+    source = {"media_type": image.media_type, "data": image.data}
+    return {"type": "image", "source": {"type": "base64", **source}}
+
+
+def _result_content(result: ToolResult) -> str | list[Block]:
+    """Return the content of a result; errors without any are refused."""
+    content = result.content if result.content.strip() else _NO_OUTPUT
+    if not result.images:
+        return content
+    return [_text(content), *map(_image, result.images)]
+
+
+def _thinking(part: ThinkingPart, origin: Origin) -> list[Block]:
+    """Return the block that this very model wrote, unchanged, if it is a valid one.
+
+    The data has been at the client: whatever cannot be a signed block is left out.
+    """
+    data = part.provider_data.data_for(origin) if part.provider_data else {}
+    block = data.get("block")
+    if not isinstance(block, dict) or not all(
+        isinstance(v, str) for v in block.values()
+    ):
+        return []
+    needed = _SIGNED.get(block.get("type", ""), ("",))
+    is_whole = all(name in block for name in needed) and block[needed[-1]]
+    return [dict(block)] if is_whole else []
+
+
+def _read_arguments(arguments: str) -> dict[str, Any]:
+    """Parse the arguments of a call; text that is no object becomes one field."""
+    try:
+        parsed = parse_json(arguments.encode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        parsed = None
+    return parsed if isinstance(parsed, dict) else {"arguments": arguments}
+
+
+def _strip_end(blocks: list[Block]) -> None:
+    """Remove white space at the end of a begun answer: the API refuses it."""
+    if blocks[-1]["type"] == "text":
+        blocks[-1] = _text(blocks[-1]["text"].rstrip())

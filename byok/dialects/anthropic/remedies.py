@@ -1,0 +1,192 @@
+"""Remedies of the Messages API: what to change in a request after each refusal."""
+
+import re
+from collections.abc import Callable
+
+from byok.chat import Json
+from byok.dialects.anthropic.body_shape import SHAPE
+from byok.dialects.anthropic.cache_points import FIELD, has_points, without_cache
+from byok.dialects.anthropic.json_answers import format_as_words
+from byok.dialects.anthropic.large_pictures import large_picture_row
+from byok.dialects.anthropic.thinking import without_thinking
+from byok.dialects.body_rows import body_rows
+from byok.dialects.parameter_rows import (
+    drop_parameter,
+    drop_row,
+    has_parameter,
+    lower_row,
+    set_parameter,
+)
+from byok.dialects.remedies import (
+    Body,
+    RefusedRequest,
+    Remedy,
+    RemedyRow,
+    RemedyTable,
+)
+
+# Texts are in lower case. Of prompt + max_tokens > window
+_TOO_MUCH = re.compile(r"(\d+) \+ \d+ > (\d+)")
+_LEAST_ANSWER = 1024  # tokens; with less room the conversation must be cut
+_SIGNED = re.compile(
+    r"signature|blocks? .*cannot be modified|block.?binding|expected `?thinking"
+)
+_UNSIGNED = re.compile(r"expected `?thinking|must start with a thinking")
+_BUDGET = re.compile(r"thinking\.type\.enabled|budget_tokens|(?:use|only) .*adaptive")
+_ADAPTIVE = re.compile(r"adaptive(?!\.)")
+_PREFILL = re.compile(r"prefill|must end with a user message")
+_FORCED = re.compile(r"tool_choice|forc\w+ tool")
+_FORMAT = re.compile(
+    r"output_config(?:\.format|: )|output_?format|json_schema|structured output"
+)
+_CONTINUE = {"role": "user", "content": [{"type": "text", "text": "Continue."}]}
+_OLD_BUDGET = 8192  # tokens, where the model does not think adaptively
+_DROPPABLE = (
+    "thinking.display",
+    "output_config.effort",
+    "thinking",
+    "temperature",
+    "top_p",
+    "stop_sequences",
+    "tool_choice.disable_parallel_tool_use",
+    "tool_choice",
+    "output_config",
+)
+
+
+def _when(
+    pattern: re.Pattern[str], applies: Callable[[Json], bool]
+) -> Callable[[RefusedRequest], tuple[str, str] | None]:
+    """Return the search for refusals with a text, of bodies that can be changed."""
+
+    def find(refused: RefusedRequest) -> tuple[str, str] | None:
+        found = pattern.search(refused.text.lower()) and applies(refused.body)
+        return ("", "") if found else None
+
+    return find
+
+
+def _has_thoughts(body: Json) -> bool:
+    messages = body.get("messages") or ()
+    return len(without_thinking(messages)) < len(messages) or any(
+        block["type"] in ("thinking", "redacted_thinking")
+        for message in messages
+        for block in message["content"]
+    )
+
+
+def _drop_thoughts(body: Json, _: Remedy) -> Body:
+    return {**body, "messages": without_thinking(body.get("messages") or ())}
+
+
+def _thinking_type(body: Json) -> str:
+    thinking = body.get("thinking")
+    return str(thinking.get("type", "")) if isinstance(thinking, dict) else ""
+
+
+def _as_adaptive(body: Json, _: Remedy) -> Body:
+    if _thinking_type(body) != "enabled":
+        return dict(body)
+    return {**body, "thinking": {"type": "adaptive"}}
+
+
+def _as_budget(body: Json, _: Remedy) -> Body:
+    """Give a budget if there is room for one, else do not think."""
+    if _thinking_type(body) != "adaptive":
+        return dict(body)
+    body = drop_parameter(drop_parameter(body, "thinking"), "output_config.effort")
+    budget = min(_OLD_BUDGET, body.get("max_tokens", 0) // 2)
+    if budget < _LEAST_ANSWER or _has_results_at_end(body):
+        return body
+    return {**body, "thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+def _has_results_at_end(body: Json) -> bool:
+    return any(b["type"] == "tool_result" for b in body["messages"][-1]["content"])
+
+
+def _find_room(refused: RefusedRequest) -> tuple[str, str] | None:
+    """Find how much room the prompt leaves for the answer."""
+    found = _TOO_MUCH.search(refused.text)
+    if not found or not has_parameter(refused.body, "max_tokens"):
+        return None
+    room = int(found[2]) - int(found[1])
+    return ("max_tokens", str(room)) if room >= _LEAST_ANSWER else None
+
+
+def _make_room(body: Json, remedy: Remedy) -> Body:
+    value, most = body.get("max_tokens"), int(remedy.version)
+    is_above = type(value) is int and value > most
+    return set_parameter(body, "max_tokens", most) if is_above else dict(body)
+
+
+def _find_cache(refused: RefusedRequest) -> tuple[str, str] | None:
+    is_cached = FIELD in refused.body or has_points(refused.body)
+    return ("", "") if is_cached and FIELD in refused.text else None
+
+
+def _is_forced(body: Json) -> bool:
+    choice = body.get("tool_choice")
+    return isinstance(choice, dict) and choice.get("type") in ("any", "tool")
+
+
+def _unforce(body: Json, _: Remedy) -> Body:
+    if not _is_forced(body):
+        return dict(body)
+    kept = {k: v for k, v in body["tool_choice"].items() if k not in ("type", "name")}
+    return {**body, "tool_choice": {"type": "auto", **kept}}
+
+
+def _ends_with_assistant(body: Json) -> bool:
+    messages = list(body.get("messages") or ())
+    return bool(messages) and messages[-1]["role"] == "assistant"
+
+
+def _end_with_user(body: Json, _: Remedy) -> Body:
+    if not _ends_with_assistant(body):
+        return dict(body)
+    return {**body, "messages": [*body["messages"], _CONTINUE]}
+
+
+def _has_both(body: Json) -> bool:
+    return "temperature" in body and "top_p" in body
+
+
+# The first row that helps counts. What a schema is refused for may have the name of a
+# parameter, so tools come first.
+REMEDIES: RemedyTable = {
+    **body_rows(SHAPE),
+    "large picture": large_picture_row(),
+    "signatures": RemedyRow(_when(_SIGNED, _has_thoughts), _drop_thoughts),
+    "no thinking": RemedyRow(
+        _when(_UNSIGNED, lambda body: _thinking_type(body) == "enabled"),
+        lambda body, _: drop_parameter(body, "thinking"),
+    ),
+    "adaptive": RemedyRow(
+        _when(_BUDGET, lambda body: _thinking_type(body) == "enabled"), _as_adaptive
+    ),
+    "budget": RemedyRow(
+        _when(_ADAPTIVE, lambda body: _thinking_type(body) == "adaptive"), _as_budget
+    ),
+    "format": RemedyRow(
+        _when(_FORMAT, lambda body: has_parameter(body, "output_config.format")),
+        lambda body, _: format_as_words(dict(body)),
+        "This model cannot be held to a JSON schema, so it was asked for it in words.",
+        SHAPE.begins,
+    ),
+    "forced": RemedyRow(
+        _when(_FORCED, _is_forced),
+        _unforce,
+        "This model cannot be forced to call a tool, so it was free to answer.",
+        SHAPE.begins,
+    ),
+    "prefill": RemedyRow(_when(_PREFILL, _ends_with_assistant), _end_with_user),
+    "room": RemedyRow(_find_room, _make_room),
+    "lower": lower_row(("max_tokens", "thinking.budget_tokens")),
+    "cache": RemedyRow(_find_cache, lambda body, _: without_cache(body)),
+    "both": RemedyRow(
+        _when(re.compile("top_p"), _has_both),
+        lambda body, _: drop_parameter(body, "top_p"),
+    ),
+    "parameter": drop_row(_DROPPABLE),
+}

@@ -1,0 +1,179 @@
+"""Messages API: the parameters for reasoning, and those that exclude it.
+
+Newer models decide themselves how much to think (`adaptive`, steered by `effort`),
+older ones get a budget of tokens (the API's guide, "Thinking"). With thinking, the API
+refuses sampling parameters and a forced tool; with a budget also a turn of tool calls
+that does not begin with a thinking block.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from byok.chat import ChatRequest, Json, Sampling, ToolUse
+from byok.dialects.efforts import nearest_effort, unsent_effort
+from byok.dialects.model_facts import ModelFacts
+
+_BUDGETS = {
+    "minimal": 1024,
+    "low": 2048,
+    "medium": 8192,
+    "high": 16_384,
+    "xhigh": 24_576,
+    "max": 31_999,
+}
+_SMALLEST_BUDGET = 1024  # tokens that the API accepts
+_LEAST_ANSWER = 2048  # tokens; with fewer, thinking would leave no answer
+_THOUGHTS = ("thinking", "redacted_thinking")
+_RESULTS = {"tool_result"}
+_NO_ROOM = "The model did not think, because max_tokens leaves no room for it."
+_FORCED = "The model did not think, because a tool call was demanded."
+_UNSIGNED = (
+    "The model does not think in this turn, because the turn began without its own "
+    "reasoning."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """The body's fields for reasoning; `is_off` if the model is not to think."""
+
+    fields: Json
+    notices: tuple[str, ...] = ()
+    is_off: bool = False
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model is asked to think."""
+        return self.fields.get("thinking", {}).get("type") in ("adaptive", "enabled")
+
+
+_OFF = Reasoning({}, is_off=True)
+
+
+def encode_reasoning(
+    chat: ChatRequest, facts: ModelFacts, most: int, messages: Sequence[Json]
+) -> Reasoning:
+    """Return the parameters for a model; `most` is the `max_tokens` of the request.
+
+    `messages` are the encoded ones with all thinking blocks. Notices are given once: at
+    the beginning of a conversation, or of a turn in which the model cannot think.
+    """
+    found = _choose(chat, facts, most, messages)
+    answers = _open_turn(messages) if found.notices == (_UNSIGNED,) else messages
+    so_far = sum(message["role"] == "assistant" for message in answers)
+    is_told = so_far == (1 if found.notices == (_UNSIGNED,) else 0)
+    return found if is_told else replace(found, notices=())
+
+
+def _choose(
+    chat: ChatRequest, facts: ModelFacts, most: int, messages: Sequence[Json]
+) -> Reasoning:
+    effort = chat.sampling.effort
+    if not facts.thinking:
+        is_lost = effort not in ("", "none")
+        return Reasoning({}, (unsent_effort(effort),) if is_lost else ())
+    graded = nearest_effort(effort, facts.efforts) if effort != "none" else ""
+    output = {"output_config": {"effort": graded}} if graded else {}
+    if facts.adaptive_thinking:
+        return _adaptive(chat, facts, most, output)
+    return _budget(chat, most, messages, output)
+
+
+def _adaptive(
+    chat: ChatRequest, facts: ModelFacts, most: int, output: Json
+) -> Reasoning:
+    """Let the model decide; without a wish for effort, wishes that exclude it count."""
+    sampling = chat.sampling
+    if sampling.effort == "none":
+        return Reasoning({"thinking": {"type": "disabled"}}, is_off=True)
+    if chat.tool_choice.use is ToolUse.REQUIRED:
+        return Reasoning(output, (_FORCED,) if sampling.effort else ())
+    is_sampled = (sampling.temperature, sampling.top_p) != (None, None)
+    is_unasked = chat.silent or (is_sampled and facts.sampling is not False)
+    if most < _LEAST_ANSWER or (is_unasked and not sampling.effort):
+        return Reasoning(output)
+    # Newer models leave the text out unless it is asked for.
+    thinking = {"type": "adaptive", "display": "summarized"}
+    return Reasoning({"thinking": thinking, **output})
+
+
+def _budget(
+    chat: ChatRequest, most: int, messages: Sequence[Json], output: Json
+) -> Reasoning:
+    """Give a budget of tokens, where an effort is wanted and the API takes one."""
+    if chat.sampling.effort not in _BUDGETS:
+        return _OFF
+    budget = min(_BUDGETS[chat.sampling.effort], most * 3 // 4)
+    if chat.tool_choice.use is ToolUse.REQUIRED:
+        return Reasoning(output, (_FORCED,), is_off=True)
+    if budget < _SMALLEST_BUDGET:
+        return Reasoning(output, (_NO_ROOM,), is_off=True)
+    if not all(map(_begins_with_thinking, _turn_starts(messages))):
+        return Reasoning(output, (_UNSIGNED,), is_off=True)
+    thinking = {"type": "enabled", "budget_tokens": budget}
+    return Reasoning({"thinking": thinking, **output})
+
+
+def _open_turn(messages: Sequence[Json]) -> list[Json]:
+    """Return the messages from the last one of the user without tool results on."""
+    turn: list[Json] = []
+    for message in reversed(messages):
+        turn.insert(0, message)
+        if message["role"] == "user" and not _kinds(message) & _RESULTS:
+            break
+    return turn
+
+
+def _turn_starts(messages: Sequence[Json]) -> Iterator[Json]:
+    """Yield the assistant's messages that must begin with thinking.
+
+    These are the first one of the open turn and, as the API may see a new turn there,
+    each one after words beside tool results.
+    """
+    for one, other in pairwise(_open_turn(messages)):
+        if other["role"] == "assistant" and _kinds(one) != _RESULTS:
+            yield other
+
+
+def _kinds(message: Json) -> set[str]:
+    return {block["type"] for block in message["content"]}
+
+
+def _begins_with_thinking(message: Json) -> bool:
+    return message["content"][0]["type"] in _THOUGHTS
+
+
+def without_thinking(messages: Iterable[Json]) -> list[dict[str, Any]]:
+    """Return messages without thinking blocks, and without those left empty."""
+    kept = (
+        {
+            **message,
+            "content": [b for b in message["content"] if b["type"] not in _THOUGHTS],
+        }
+        for message in messages
+    )
+    return [message for message in kept if message["content"]]
+
+
+def encode_sampling(
+    sampling: Sampling, facts: ModelFacts, thinks: bool
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the body's sampling fields, and what was left out as sentences.
+
+    Temperatures end at 1, and newer models take one of both parameters.
+    """
+    wanted = {"temperature": sampling.temperature, "top_p": sampling.top_p}
+    given = {name: value for name, value in wanted.items() if value is not None}
+    if facts.sampling is False or thinks:
+        when = "" if facts.sampling is False else " while it thinks"
+        return {}, tuple(f"This model takes no {name}{when}." for name in given)
+    notices: list[str] = []
+    if len(given) > 1:
+        del given["top_p"]
+        notices.append("This API takes temperature or top_p: top_p was left out.")
+    if given.get("temperature", 0) > 1:
+        given["temperature"] = 1.0
+        notices.append("Temperatures of this API end at 1, so 1 was sent.")
+    return given, tuple(notices)

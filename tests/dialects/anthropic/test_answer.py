@@ -1,0 +1,349 @@
+"""Reading the Messages API: streams, whole answers, and how they end."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.chat import ProviderData
+from byok.dialects.anthropic.answer import AnthropicAnswer
+from byok.errors import UpstreamEmpty, UpstreamError, UpstreamGarbled, UpstreamRefused
+from byok.events import (
+    Citation,
+    Finish,
+    FinishReason,
+    Notice,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    Usage,
+)
+from byok.stage import chain, drain
+from byok.wire.sse import SSEDecoder
+from tests.fakes.messages_api import (
+    HERE,
+    REDACTED,
+    answer,
+    block,
+    call_block,
+    end,
+    sse,
+    start,
+    text_block,
+    thinking_block,
+)
+from tests.fakes.slices import CUTS, cut, singles
+from tests.fakes.values import VALUES
+
+STOP, TOOLS = Finish(FinishReason.STOP), Finish(FinishReason.TOOL_CALLS)
+SIGNED = {"type": "thinking", "thinking": "Hm 😀.", "signature": "c2ln"}
+HALVES = ("Hm \ud83d", "\ude00.")
+FULL = b"".join(
+    (
+        start(input_tokens=10, cache_read_input_tokens=100, output_tokens=1),
+        thinking_block(0, *HALVES),
+        block(1, REDACTED),
+        sse({"type": "ping"}),
+        text_block(2, "Let me ", "see \ud83d", "\ude00"),
+        call_block(3, "view_alias", '{"pa', 'th": "a"}'),
+        call_block(4, "list", call_id="toolu_2"),
+        end("tool_use", usage={"output_tokens": 30}),
+    )
+)
+
+
+def decode(*pieces: bytes) -> list[StreamEvent]:
+    decoder = AnthropicAnswer({"view_alias": "view file"}, HERE)
+    return list(drain(chain(SSEDecoder(), decoder), pieces))
+
+
+def joined(events: Iterable[StreamEvent]) -> list[StreamEvent]:
+    """Join adjacent pieces of one text or of one call's arguments."""
+    out: list[StreamEvent] = []
+    for event in events:
+        last = out[-1] if out else None
+        if isinstance(event, TextDelta) and isinstance(last, TextDelta):
+            out[-1] = TextDelta(last.text + event.text)
+        elif isinstance(event, ThinkingDelta) and (
+            isinstance(last, ThinkingDelta) and not last.provider_data
+        ):
+            out[-1] = ThinkingDelta(last.text + event.text, event.provider_data)
+        else:
+            out.append(event)
+    return out
+
+
+def until_error(*pieces: bytes) -> tuple[list[StreamEvent], UpstreamError]:
+    """Give what came before the error, and the error."""
+    stage = drain(chain(SSEDecoder(), AnthropicAnswer({}, HERE)), pieces)
+    events: list[StreamEvent] = []
+    with pytest.raises(UpstreamError) as caught:
+        events.extend(_each(stage, events))
+    return events, caught.value
+
+
+def _each(source: Iterable[StreamEvent], into: list[StreamEvent]) -> list[StreamEvent]:
+    for item in source:
+        into.append(item)
+    return []
+
+
+EXPECTED = [
+    ThinkingDelta("Hm 😀.", ProviderData(HERE, {"block": SIGNED})),
+    ThinkingDelta("", ProviderData(HERE, {"block": REDACTED})),
+    TextDelta("Let me see 😀"),
+    ToolCallDelta(3, "toolu_1", "view file"),
+    ToolCallDelta(3, arguments=""),
+    ToolCallDelta(3, arguments='{"pa'),
+    ToolCallDelta(3, arguments='th": "a"}'),
+    ToolCallDelta(4, "toolu_2", "list"),
+    ToolCallDelta(4, arguments=""),
+    Usage(110, 30, 100),
+    TOOLS,
+]
+
+
+def test_a_turn_with_thinking_text_and_calls() -> None:
+    assert joined(decode(FULL)) == EXPECTED
+
+
+def test_one_byte_at_a_time_gives_the_same() -> None:
+    assert joined(decode(*singles(FULL))) == EXPECTED
+
+
+@given(CUTS)
+def test_any_slicing_gives_the_same(places: list[int]) -> None:
+    assert joined(decode(*cut(FULL, places))) == EXPECTED
+
+
+def test_a_whole_answer_is_read_like_a_stream() -> None:
+    cited = {"type": "web_search_result_location", "url": "https://a.b", "title": "A"}
+    whole = {
+        "type": "message",
+        "content": [
+            SIGNED,
+            REDACTED,
+            {"type": "text", "text": "Yes.", "citations": [cited, {}, None]},
+            {"type": "tool_use", "id": "t1", "name": "view_alias", "input": {"a": 1}},
+            {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
+            {"type": "web_search_tool_result", "content": []},
+            "no block",
+        ],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 3, "output_tokens": 4},
+    }
+    assert decode(json.dumps(whole).encode()) == [
+        ThinkingDelta("Hm 😀."),
+        ThinkingDelta("", ProviderData(HERE, {"block": SIGNED})),
+        ThinkingDelta("", ProviderData(HERE, {"block": REDACTED})),
+        TextDelta("Yes."),
+        Citation("https://a.b", "A"),
+        ToolCallDelta(3, "t1", "view file"),
+        ToolCallDelta(3, arguments='{"a":1}'),
+        Usage(3, 4),
+        TOOLS,
+    ]
+
+
+def test_a_whole_answer_without_a_reason_is_complete() -> None:
+    assert decode(b'{"type": "message", "content": "odd"}') == [STOP]
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [
+        ("end_turn", FinishReason.STOP),
+        ("stop_sequence", FinishReason.STOP),
+        ("a_later_reason", FinishReason.STOP),
+        ("max_tokens", FinishReason.LENGTH),
+        ("model_context_window_exceeded", FinishReason.LENGTH),
+        ("tool_use", FinishReason.TOOL_CALLS),
+        ("refusal", FinishReason.CONTENT_FILTER),
+    ],
+)
+def test_stop_reasons(reason: str, finish: FinishReason) -> None:
+    assert decode(start(), text_block(0, "x"), end(reason))[-1] == Finish(finish)
+
+
+def test_a_refusal_is_explained_in_the_apis_words() -> None:
+    why = {"type": "refusal", "category": "bio", "explanation": "It may do harm."}
+    events = decode(start(), end("refusal", stop_details=why))
+    assert Notice("The model gives as its reason: It may do harm.") in events
+    assert events[-1] == Finish(FinishReason.CONTENT_FILTER)
+
+
+def test_a_paused_turn_says_that_it_goes_on() -> None:
+    events = decode(start(), text_block(0, "x"), end("pause_turn"))
+    assert events[-1] == STOP
+    (notice,) = (event for event in events if isinstance(event, Notice))
+    assert "ask it to go on" in notice.text
+
+
+def test_token_counts_are_of_the_whole_answer_so_far() -> None:
+    counts = {
+        "input_tokens": 0,
+        "cache_creation_input_tokens": 7,
+        "cache_read_input_tokens": None,
+        "output_tokens": 40,
+        "output_tokens_details": {"thinking_tokens": 30},
+    }
+    begun = start(input_tokens=10, cache_read_input_tokens=100, output_tokens=3)
+    events = decode(begun, text_block(0, "x"), end(usage=counts))
+    assert Usage(117, 40, 100, 7, 30) in events
+
+
+def test_arguments_given_with_the_block_count_unless_pieces_follow() -> None:
+    begun = {"type": "tool_use", "id": "t", "name": "n", "input": {"a": 1}}
+    piece = {"type": "input_json_delta", "partial_json": '{"b": 2}'}
+    given = decode(start(), block(0, begun), end("tool_use"))
+    assert ToolCallDelta(0, arguments='{"a":1}') in given
+    pieces = decode(start(), block(0, begun, [piece]), end("tool_use"))
+    calls = [event for event in pieces if isinstance(event, ToolCallDelta)]
+    assert [call.arguments for call in calls] == ["", '{"b": 2}']
+
+
+def test_input_of_the_apis_own_tools_is_no_call() -> None:
+    begun = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    piece = {"type": "input_json_delta", "partial_json": '{"query": "x"}'}
+    events = decode(start(), block(0, begun, [piece]), text_block(1, "x"), end())
+    assert events == [TextDelta("x"), Usage(10, 5), STOP]
+
+
+def test_sources_are_given_once_they_come() -> None:
+    cited = {"url": "https://a.b", "title": None}
+    deltas = [
+        {"type": "citations_delta", "citation": cited},
+        {"type": "citations_delta", "citation": {"type": "char_location"}},
+        {"type": "a_later_delta"},
+    ]
+    events = decode(start(), block(0, {"type": "text", "text": ""}, deltas), end())
+    assert events[0] == Citation("https://a.b")
+
+
+def test_thinking_without_a_signature_is_shown_but_cannot_come_back() -> None:
+    events = decode(start(), thinking_block(0, "Hm.", signature=""), end())
+    assert events[0] == ThinkingDelta("Hm.")
+    assert all(not getattr(event, "provider_data", None) for event in events)
+
+
+def test_thinking_whose_text_is_kept_back_has_its_signature() -> None:
+    events = decode(start(), thinking_block(0), text_block(1, "x"), end())
+    empty = {"type": "thinking", "thinking": "", "signature": "c2ln"}
+    assert events[0] == ThinkingDelta("", ProviderData(HERE, {"block": empty}))
+
+
+def test_servers_may_leave_out_starts_and_indexes() -> None:
+    deltas = [
+        {"type": "thinking_delta", "thinking": "Hm."},
+        {"type": "signature_delta", "signature": "c2ln"},
+    ]
+    raw = [sse({"type": "content_block_delta", "delta": delta}) for delta in deltas]
+    stop = sse({"type": "content_block_stop"})
+    events = decode(start(), *raw, stop, text_block(1, "x"), end())
+    assert isinstance(events[1], ThinkingDelta)
+    assert events[1].provider_data is not None
+
+
+@pytest.mark.parametrize("tail", [b"", b"data: [DONE]\n\n", answer("again")])
+def test_what_follows_the_end_is_ignored(tail: bytes) -> None:
+    assert decode(answer("x"), tail) == [TextDelta("x"), Usage(10, 5), STOP]
+
+
+def test_a_second_start_begins_nothing_anew() -> None:
+    events = decode(start(), start(), text_block(0, "x"), end())
+    assert events == [TextDelta("x"), Usage(10, 5), STOP]
+
+
+def test_with_a_stop_reason_the_answer_is_complete() -> None:
+    last = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
+    done = b"data: [DONE]\n\n"
+    assert decode(start(), text_block(0, "x"), sse(last), done)[-1] == STOP
+
+
+def test_an_answer_that_breaks_off_is_an_error_after_its_text() -> None:
+    half = start() + text_block(0, "x", "\ud83d")
+    events, error = until_error(half)
+    assert events == [TextDelta("x"), TextDelta("\ufffd")]
+    assert (error.code, error.retryable) == ("upstream_cut", True)
+    held = sse({
+        "type": "content_block_delta",
+        "index": 1,
+        "delta": {"type": "thinking_delta", "thinking": "\ud83d"},
+    })  # fmt: skip
+    assert until_error(start(), held)[0] == [ThinkingDelta("\ufffd")]
+
+
+def test_an_empty_answer_is_an_error() -> None:
+    _, error = until_error(b"")
+    assert isinstance(error, UpstreamEmpty)
+    assert error.retryable
+
+
+@pytest.mark.parametrize(
+    ("raw", "code", "retryable"),
+    [
+        (
+            b'{"type":"error","error":{"type":"overloaded_error","message":"Over"}}',
+            "upstream_overloaded", True,
+        ),
+        (b'{"error": {"message": "invalid x-api-key"}}', "upstream_auth", False),
+        (b'{"detail": "Unknown model: x"}', "upstream_not_found", False),
+        (b"rate limit reached", "upstream_rate_limit", True),
+    ],
+)  # fmt: skip
+def test_errors_inside_a_stream(raw: bytes, code: str, retryable: bool) -> None:
+    begun = start() + text_block(0, "x")
+    events, error = until_error(begun, b"event: error\ndata: ", raw)
+    assert events == [TextDelta("x")]
+    assert isinstance(error, UpstreamRefused)
+    assert (error.code, error.retryable) == (code, retryable)
+
+
+@pytest.mark.parametrize("raw", [b"data: {\n\n", b"data: [1]\n\n", b'data: "x"\n\n'])
+def test_events_that_are_no_json_objects_are_errors(raw: bytes) -> None:
+    assert until_error(start(), raw)[1].code == "upstream_not_json"
+
+
+def test_another_protocol_is_named() -> None:
+    _, error = until_error(b'data: {"choices": []}\n\n')
+    assert isinstance(error, UpstreamGarbled)
+    assert "Chat Completions" in error.message
+    assert until_error(b'[{"candidates": []}]')[1].code == "upstream_protocol"
+
+
+KINDS = st.sampled_from(
+    ["message_start", "content_block_start", "content_block_delta", "message",
+     "content_block_stop", "message_delta", "message_stop", "ping", "other"]
+)  # fmt: skip
+FIELDS = ("index", "delta", "content_block", "message", "usage", "content")
+DELTAS = st.sampled_from(
+    ["text_delta", "thinking_delta", "signature_delta", "input_json_delta",
+     "citations_delta"]
+)  # fmt: skip
+
+
+@st.composite
+def odd_events(draw: st.DrawFn) -> dict[str, Any]:
+    fields = draw(st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=3))
+    event = {**fields, "type": draw(KINDS)}
+    if draw(st.booleans()):
+        kind = draw(st.sampled_from(["text", "tool_use", "thinking"]))
+        event["content_block"] = {"type": kind, "input": draw(VALUES)}
+        event["delta"] = {"type": draw(DELTAS), "partial_json": draw(VALUES)}
+    return event
+
+
+@given(st.lists(odd_events(), max_size=6))
+def test_whatever_comes_ends_or_is_an_error_of_the_upstream(
+    events: list[dict[str, Any]],
+) -> None:
+    raw = b"".join(b"data: " + json.dumps(e).encode() + b"\n\n" for e in events)
+    try:
+        found = decode(raw)
+    except UpstreamError:
+        return
+    assert [type(event) for event in found].count(Finish) == 1

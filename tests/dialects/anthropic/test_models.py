@@ -1,0 +1,52 @@
+from typing import Any
+
+import pytest
+
+from byok.dialects.anthropic.models import FIRST_PAGE, read_models
+from byok.dialects.model_facts import ModelFacts
+
+YES, NO = {"supported": True}, {"supported": False}
+OPUS = {
+    "id": "claude-opus-5",
+    "max_input_tokens": 1_000_000,
+    "max_tokens": 128_000,
+    "capabilities": {
+        "image_input": YES,
+        "effort": {**YES, "low": YES, "high": YES, "max": YES, "medium": NO},
+        "thinking": {**YES, "types": {"enabled": NO, "adaptive": YES}},
+    },
+}
+FACTS = ModelFacts(
+    "claude-opus-5",
+    window=1_000_000,
+    max_output=128_000,
+    images=True,
+    thinking=True,
+    efforts=("low", "high", "max"),
+    adaptive_thinking=True,
+)
+
+
+def test_the_list_tells_limits_and_capabilities() -> None:
+    page = read_models({"data": [OPUS, {"id": "claude-3-haiku"}], "has_more": False})
+    assert page.models == (FACTS, ModelFacts("claude-3-haiku"))
+    assert page.next_path == ""
+
+
+def test_the_next_page_begins_after_the_last_model() -> None:
+    page = read_models({"data": [OPUS], "has_more": True, "last_id": "a/b c"})
+    assert page.next_path == f"{FIRST_PAGE}&after_id=a%2Fb%20c"
+    assert read_models({"data": [], "has_more": True, "last_id": 3}).next_path == ""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [None, [], {"data": 3}, {"data": [None, {"id": ""}, {"id": 7}]}, "x"],
+)
+def test_any_other_json_is_an_empty_page(body: Any) -> None:
+    assert read_models(body).models == ()
+
+
+def test_odd_values_are_unknown() -> None:
+    odd = {"id": "m", "max_tokens": True, "max_input_tokens": -1, "capabilities": [1]}
+    assert read_models({"data": [odd]}).models == (ModelFacts("m"),)

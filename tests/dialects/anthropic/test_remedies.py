@@ -1,0 +1,233 @@
+"""What is changed after a refusal in the API's own words."""
+
+from typing import Any
+
+import pytest
+
+from byok.chat import JsonAnswer, Message, Role, Sampling, ToolDefinition
+from byok.dialects.anthropic.remedies import REMEDIES
+from byok.dialects.base import UpstreamRequest
+from byok.dialects.error_bodies import refusal_of
+from byok.dialects.remedies import (
+    RefusedRequest,
+    Remedy,
+    apply_remedies,
+    find_remedy,
+)
+from tests.fakes.histories import PNG
+from tests.fakes.messages_api import (
+    ADAPTIVE,
+    BUDGET,
+    CALL,
+    assistant,
+    encode,
+    result,
+    said,
+    thought,
+    user,
+)
+
+TOOLS = (ToolDefinition("view", "See.", {"type": "object"}),)
+TURN = (user("?"), assistant(thought(), CALL), result())
+PREFIX = "messages.1.content.0.type: "
+ORDER = "Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `think"
+
+
+def find(body: Any, message: str, known: tuple[Remedy, ...] = ()) -> Remedy | None:
+    error = refusal_of({"type": "error", "error": {"message": message}}, 400)
+    return find_remedy(REMEDIES, RefusedRequest(body, error, known=known))
+
+
+def after(
+    sent: UpstreamRequest | dict[str, Any], message: str
+) -> tuple[dict[str, Any], str]:
+    """Give the changed body and the notice."""
+    body = sent.body if isinstance(sent, UpstreamRequest) else sent
+    remedy = find(body, message)
+    assert remedy
+    changed, notices = apply_remedies(
+        REMEDIES, body, [remedy], new=[remedy], agent=True
+    )
+    assert changed != body
+    return changed, " ".join(notices)
+
+
+def asked(effort: str = "high", *history: Message, facts: Any = BUDGET) -> Any:
+    history = history or (user("?"),)
+    return encode(*history, facts=facts, sampling=Sampling(effort=effort))
+
+
+def test_max_tokens_falls_to_the_limit_that_is_named() -> None:
+    text = (
+        "max_tokens: 100000 > 64000, which is the maximum allowed number of output "
+        "tokens for claude-sonnet-4-5"
+    )
+    sent = encode(user("?"), sampling=Sampling(max_tokens=100_000))
+    assert after(sent, text)[0]["max_tokens"] == 64_000
+
+
+def test_max_tokens_falls_to_the_room_that_the_prompt_leaves() -> None:
+    text = (
+        "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, "
+        "decrease input length or `max_tokens` and try again"
+    )
+    sent = encode(user("?"), sampling=Sampling(max_tokens=21_333))
+    assert after(sent, text)[0]["max_tokens"] == 11_760
+    full = text.replace("188240", "199900")
+    assert find(sent.body, full) is None
+    small = encode(user("?"), sampling=Sampling(max_tokens=100)).body
+    known = [Remedy("room", "max_tokens", "11760")]
+    assert apply_remedies(REMEDIES, small, known)[0] == small
+
+
+@pytest.mark.parametrize("name", ["temperature", "top_p"])
+def test_sampling_that_is_deprecated_is_dropped(name: str) -> None:
+    sent = encode(user("?"), extra={name: 0.5})
+    assert name not in after(sent, f"`{name}` is deprecated for this model.")[0]
+
+
+def test_of_both_sampling_parameters_the_temperature_stays() -> None:
+    sent = encode(user("?"), extra={"temperature": 0.5, "top_p": 0.5})
+    text = "`temperature` and `top_p` cannot both be specified for this model."
+    changed, _ = after(sent, text)
+    assert ("temperature" in changed, "top_p" in changed) == (True, False)
+
+
+def test_thinking_in_a_turn_that_began_without_it_is_switched_off() -> None:
+    sent = asked()
+    sent.body["messages"] = encode(user("?"), assistant(CALL), result()).body[
+        "messages"
+    ]
+    assert "thinking" not in after(sent, PREFIX + ORDER)[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "messages.1.content.0: Invalid `signature` in `thinking` block",
+        "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest "
+        "assistant message cannot be modified.",
+        PREFIX + ORDER,
+    ],
+)
+def test_thinking_that_is_refused_is_left_out(text: str) -> None:
+    sent = asked("high", *TURN, facts=ADAPTIVE)
+    changed, _ = after(sent, text)
+    assert [b["type"] for b in changed["messages"][1]["content"]] == ["tool_use"]
+
+
+def test_a_budget_becomes_adaptive_where_only_that_is_taken() -> None:
+    text = (
+        '"thinking.type.enabled" is not supported for this model. Use '
+        '"thinking.type.adaptive" and "output_config.effort" to control thinking.'
+    )
+    changed, _ = after(asked(), text)
+    assert changed["thinking"] == {"type": "adaptive"}
+    plain = encode(user("?")).body
+    assert apply_remedies(REMEDIES, plain, [Remedy("adaptive")])[0] == plain
+
+
+def test_adaptive_thinking_becomes_a_budget_where_it_is_not_taken() -> None:
+    text = "adaptive thinking is not supported on this model"
+    changed, _ = after(asked(facts=ADAPTIVE), text)
+    assert changed["thinking"] == {"type": "enabled", "budget_tokens": 4096}
+    assert "thinking" not in after(asked("high", *TURN, facts=ADAPTIVE), text)[0]
+    plain = encode(user("?")).body
+    assert apply_remedies(REMEDIES, plain, [Remedy("budget")])[0] == plain
+
+
+def test_thinking_that_cannot_be_switched_off_stays() -> None:
+    text = '"thinking.type.disabled" is not supported for this model.'
+    assert "thinking" not in after(asked("none", facts=ADAPTIVE), text)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("This model does not support the effort parameter.", "effort"),
+        ("output_config: Extra inputs are not permitted", "output_config"),
+    ],
+)
+def test_an_effort_that_is_refused_is_dropped(text: str, path: str) -> None:
+    body = {**encode(user("?")).body, "output_config": {"effort": "low"}}
+    assert "output_config" not in after(body, text)[0]
+
+
+def test_the_display_of_thoughts_is_dropped_where_it_is_unknown() -> None:
+    text = "thinking.adaptive.display: Extra inputs are not permitted"
+    changed, _ = after(asked(facts=ADAPTIVE), text)
+    assert changed["thinking"] == {"type": "adaptive"}
+
+
+def test_a_format_that_is_refused_is_asked_for_in_words() -> None:
+    sent = encode(user("?"), json_answer=JsonAnswer({"type": "object"}))
+    text = "output_config.format: structured outputs are not supported by this model"
+    changed, notice = after(sent, text)
+    assert "JSON Schema" in changed["system"][-1]["text"]
+    assert "in words" in notice
+
+
+def test_a_call_that_cannot_be_forced_is_left_to_the_model() -> None:
+    body = encode(user("?"), tools=TOOLS).body
+    body["tool_choice"] = {"type": "any", "disable_parallel_tool_use": True}
+    changed, notice = after(body, "tool_choice: forced tool use is not supported")
+    assert changed["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
+    assert "free to answer" in notice
+    plain = encode(user("?")).body
+    assert apply_remedies(REMEDIES, plain, [Remedy("forced")])[0] == plain
+
+
+def test_a_begun_answer_is_handed_to_the_user_where_it_must_be() -> None:
+    sent = encode(user("?"), assistant("So:"))
+    text = (
+        "This model does not support assistant message prefill. The conversation must "
+        "end with a user message."
+    )
+    assert after(sent, text)[0]["messages"][-1]["role"] == "user"
+    plain = encode(user("?")).body
+    assert apply_remedies(REMEDIES, plain, [Remedy("prefill")])[0] == plain
+
+
+def test_cache_points_that_are_refused_are_all_taken_away() -> None:
+    sent = encode(said(Role.SYSTEM, "x"), user("?"), cache=True)
+    text = "cache_control: Extra inputs are not permitted"
+    assert "cache_control" not in str(after(sent, text)[0])
+    assert find(encode(user("?")).body, text) is None
+
+
+def test_a_tool_that_is_refused_is_left_out_and_too_many_as_well() -> None:
+    sent = encode(user("?"), tools=(*TOOLS, ToolDefinition("x", "", {})))
+    bad = "tools.1.custom.input_schema: JSON schema is invalid."
+    changed, notice = after(sent, bad)
+    assert [tool["name"] for tool in changed["tools"]] == ["view"]
+    assert "refuses were left out: x" in notice
+    many = "At most 1 tools are allowed."
+    assert [tool["name"] for tool in after(sent, many)[0]["tools"]] == ["view"]
+
+
+def test_a_picture_that_is_too_large_becomes_a_sentence() -> None:
+    sent = encode(user("?", PNG), assistant("Yes."), user("?", PNG, "b"))
+    text = "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum"
+    changed, notice = after(sent, text)
+    assert "too large for this model" in changed["messages"][0]["content"][1]["text"]
+    assert "A picture is too large" in notice
+    nested = encode(user("?"), assistant(CALL), result(images=(PNG,)))
+    text = "messages.2.content.0.tool_result.content.1.image.source: image exceeds 5 MB"
+    changed, _ = after(nested, text)
+    assert changed["messages"][2]["content"][0]["content"][1]["type"] == "text"
+
+
+@pytest.mark.parametrize(
+    "place", ["", "messages.9.content.1", "messages.0.content.0.tool_result.content.3"]
+)
+def test_without_the_place_of_a_large_picture_nothing_is_changed(place: str) -> None:
+    body = encode(user("?", PNG)).body
+    assert find(body, f"{place}: image exceeds 5 MB maximum") is None
+
+
+def test_a_model_that_sees_no_pictures_gets_a_sentence() -> None:
+    changed, notice = after(
+        encode(user("?", PNG)), "This model does not support images."
+    )
+    assert changed["messages"][0]["content"][1]["type"] == "text"
+    assert "sees no pictures" in notice

@@ -1,0 +1,30 @@
+from typing import Any
+
+from byok.dialects.anthropic.thinking_block import ThinkingBlock
+
+
+def test_the_block_is_whole_with_its_signature() -> None:
+    block = ThinkingBlock({"type": "thinking", "thinking": "", "signature": ""})
+    assert [block.think("Hm \ud83d"), block.think("\ude00")] == ["Hm ", "😀"]
+    assert block.block() == {}
+    block.signature += "c2"
+    block.signature += "ln"
+    whole = {"type": "thinking", "thinking": "Hm 😀", "signature": "c2ln"}
+    assert (block.rest(), block.block()) == ("", whole)
+
+
+def test_half_an_emoji_at_the_end_is_a_replacement() -> None:
+    block = ThinkingBlock()
+    assert (block.think("\ud83d"), block.rest()) == ("", "\ufffd")
+
+
+def test_fields_of_a_later_version_come_back_too() -> None:
+    begun: dict[str, Any] = {"type": "thinking", "signature": "c2ln", "later": "x"}
+    assert ThinkingBlock(begun).block() == {**begun, "thinking": ""}
+
+
+def test_a_redacted_block_needs_its_data() -> None:
+    redacted = {"type": "redacted_thinking", "data": "EqQB"}
+    assert ThinkingBlock(redacted).block() == redacted
+    assert ThinkingBlock({"type": "redacted_thinking", "data": ""}).block() == {}
+    assert ThinkingBlock({"type": "thinking", "signature": 3}).block() == {}
