@@ -1,15 +1,7 @@
 """An upstream that shortens conversations to the model's context window.
 
 Why byok does this itself: some servers refuse a prompt that is too long, others
-(Ollama, LM Studio) silently drop its beginning, and with it the tools and the task.
-
-Conversations are compacted in large steps. When one exceeds the window it is cut to
-60 % of the room (`LOW_WATER` in `window/compaction.py`), and every later turn gets the
-same replacement for the same beginning. Cutting a little in each turn would keep more
-of the history, but it changes the start of the prompt each time, and the upstream's
-prompt cache would never be used. So above the low-water mark a known compaction is
-applied even if the whole conversation would fit again by what was learned since: do not
-optimise that away.
+silently drop its beginning, and with it the tools and the task.
 
 How long a prompt may be is learned, as nobody states it reliably. The user's setting,
 the server's report and refusals give the window in tokens; the counts in answers give
@@ -17,20 +9,22 @@ the ratio of bytes to tokens (`window/limits.py`). A refusal that names no numbe
 to a guess, which later answers raise again. Tokens are not counted here: each model has
 its own tokenizer, and a wrong one is no better than the learned ratio.
 
+The server is asked before the first large prompt. Some know the window only of a model
+that they have loaded, so it is asked again after the answer, whose count may then tell
+that the prompt was cut.
+
 A shorter request is sent after a refusal only while the user has not seen any answer.
 The messages are released as soon as the answer begins: they can be many megabytes.
 """
 
-import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import count
 
-from byok.chat import ChatRequest, Message, Role
+from byok.chat import ChatRequest, Message
 from byok.errors import ContextLengthExceeded, UpstreamEmpty
 from byok.events import (
     Finish,
@@ -40,28 +34,21 @@ from byok.events import (
     Usage,
     begins_answer,
 )
-from byok.threads import Runner, inline
 from byok.upstream.base import Upstream, UpstreamLayer
+from byok.upstream.fitting import ConversationFitter, Fitted
 from byok.upstream.router import Destination
 from byok.upstream.summaries import Summarise
-from byok.window.compaction import LOW_WATER, plan
+from byok.upstream.window_notices import GUESSED, WindowNotices
 from byok.window.estimate import has_images, weigh, weigh_said, weigh_tools
 from byok.window.limits import WindowLimits
-from byok.window.memory import Compaction, Compactions, digests
-from byok.window.shorten import less_context, without_context
 
 _log = logging.getLogger(__name__)
 _MAX_MODELS = 200
 _FEW, _SMALL = 8, 4_000  # messages or tools, bytes: they fit into any window
+_LEAST_CUT = 8_000  # bytes; no server is known to cut less
 _TRIES = 3  # of shorter requests where refusals name no number; else it is one
 _LEAST_ANSWER = 64  # tokens
 _FORGOTTEN = ChatRequest(())
-_MANY_MESSAGES, _LARGE = 500, 500_000  # bytes
-_GUESSED = Notice(
-    "The upstream rejected this conversation as too long without naming its limit, so "
-    "byok shortened its oldest part by an estimate. Set context_window for this "
-    "upstream."
-)
 _UNSAID = (
     "If this was too long for it, set context_window for this upstream, or lower it."
 )
@@ -71,13 +58,19 @@ _UNSAID = (
 class WindowSource:
     """How to find out the context windows of an upstream, in tokens; 0 is unknown.
 
-    `configured` is the user's setting for all models, `lookup` asks the server for that
-    of one. `reasoning`: the model's earlier thoughts are sent back and need room.
+    Attributes:
+        configured: the user's setting for all models.
+        lookup: asks the server for the window of one model.
+        reasoning: the model's earlier thoughts are sent back and need room.
+        may_cut: the server may cut a prompt without a word.
+        cure: what the user can do about a window that is too small.
     """
 
     configured: int = 0
     lookup: Callable[[str], Awaitable[int]] | None = None
     reasoning: bool = False
+    may_cut: bool = True
+    cure: str = "Set context_window for this upstream."
 
 
 class WindowedUpstream(UpstreamLayer):
@@ -89,10 +82,10 @@ class WindowedUpstream(UpstreamLayer):
         super().__init__(inner)
         self._summarise = summarise
         self._window = window or WindowSource()
-        self._weigh = weigh if self._window.reasoning else weigh_said
         self._models: OrderedDict[str, WindowLimits] = OrderedDict()
-        self._compactions = Compactions()
-        self._suspected: set[str] = set()
+        self._notices = WindowNotices(self._window.cure)
+        weighing = weigh if self._window.reasoning else weigh_said
+        self._fitter = ConversationFitter(inner.name, weighing, self._summarise_for)
 
     def stream(
         self, chat: ChatRequest, model: str
@@ -106,11 +99,13 @@ class WindowedUpstream(UpstreamLayer):
         self, chat: ChatRequest, model: str
     ) -> AsyncGenerator[list[StreamEvent], None]:
         """Send what fits, and learn from the answer or refusal how much that is."""
-        limits = self._limits(model)
-        sent, weight, cut = await self._fit(chat, model, limits)
+        limits, conversation = self._limits(model), _conversation_of(chat)
+        fitted, owed = await self._fit(chat, model, limits)
+        cut = fitted.is_new
         for attempt in count(1):
+            sent, weight = fitted.chat, fitted.weight
             begun, teaches = False, _is_what_is_weighed(sent)
-            owed = [_GUESSED] if cut and limits.guessed else []
+            owed = [GUESSED] if cut and limits.guessed else owed
             try:
                 async with aclosing(self._inner.stream(sent, model)) as batches:
                     async for batch in batches:
@@ -118,108 +113,94 @@ class WindowedUpstream(UpstreamLayer):
                             _check_room(batch)
                             begun = True
                             chat = sent = _FORGOTTEN  # they may be large
+                            fitted = replace(fitted, chat=_FORGOTTEN)
                             batch = [*owed, *batch]
                         if teaches and isinstance(batch[-1], Finish):
-                            self._learn(model, limits, weight, batch)
+                            told = await self._learn(
+                                model, limits, weight, batch, conversation
+                            )
+                            batch = [*batch[:-1], *told, batch[-1]]
                         yield batch
                 return
             except ContextLengthExceeded as error:
                 if begun:
                     raise
-                limits.learn_from_refusal(weight, error.window, error.counted)
-                _log.info(
-                    "%s: the window of %.80s is taken to be %d tokens",
-                    self.name,
-                    model,
-                    limits.learned,
-                )
+                self._learn_from_refusal(model, limits, weight, error)
                 if attempt > (1 if error.window else _TRIES):
                     raise
-                sent, lighter, more = await self._fit(chat, model, limits)
-                if lighter >= weight:
-                    sent = _with_shorter_answer(sent, error)
-                weight, cut = lighter, cut or more
+                fitted, owed = await self._fit(chat, model, limits)
+                cut = cut or fitted.is_new
+                if fitted.weight >= weight:
+                    shorter = _with_shorter_answer(fitted.chat, error)
+                    fitted = replace(fitted, chat=shorter)
             except UpstreamEmpty as error:
                 _explain_empty(error, weight)
                 raise
 
     async def _fit(
         self, chat: ChatRequest, model: str, limits: WindowLimits
-    ) -> tuple[ChatRequest, int, bool]:
-        """Return the request, its weight in bytes, and whether it was cut further.
-
-        The code that byok added to the question gets the room that is left.
-        """
-        first = 1 if chat.messages and chat.messages[0].role is Role.SYSTEM else 0
-        system, body = chat.messages[:first], chat.messages[first:]
-        fixed = weigh_tools(chat.tools) + self._sum(system)
-        weight = self._sum(body)
-        lookup = None if limits.window() else self._window.lookup
-        found = await lookup(model) if lookup else 0
-        room = limits.room(found, chat.sampling.max_tokens) - fixed
-        if room <= 0 or weight <= room * LOW_WATER:
-            return chat, fixed + weight, False
-        if weight <= room and not self._compactions.knows(model):
-            return chat, fixed + weight, False
-        run = _run_for(len(body), weight)
-        lengths = self._compactions.lengths(model)
-        beginnings = await run(partial(digests, body, lengths))
-        known = self._compactions.find(model, beginnings) or Compaction(0, ())
-        compaction, now = known, known.apply(body)
-        bare = without_context(body)
-        if self._sum(known.apply(bare)) > room:
-            compaction = await self._compact(chat, model, bare, known, room, run)
-            now = compaction.apply(body)
-        if (excess := self._sum(now) - room) > 0:
-            now = less_context(now, excess)
-        sent = replace(chat, messages=(*system, *now))
-        return sent, fixed + self._sum(now), compaction is not known
-
-    async def _compact(
-        self,
-        chat: ChatRequest,
-        model: str,
-        body: Sequence[Message],
-        known: Compaction,
-        room: int,
-        run: Runner,
-    ) -> Compaction:
-        """Compact a conversation further, and remember it; not if it cannot fit."""
-        now = known.apply(body)
-        made = await run(partial(plan, now, room, self._weigh, chat.own_words))
-        if made is None or made.weight > room:
-            return known
-        summary = ""
-        if made.cut:
-            asker = Destination(self, model)
-            dropped = now[: made.cut]
-            summary = await self._summarise(asker, dropped, room, made.longest)
-        compaction = known.further(made, summary)
-        (digest,) = await run(partial(digests, body, {compaction.length}))
-        self._compactions.keep(model, digest, compaction)
-        _log.info(
-            "a conversation of %d messages is sent to %s as %d, to fit its window",
-            len(body),
-            self.name,
-            len(compaction.apply(body)),
+    ) -> tuple[Fitted, list[StreamEvent]]:
+        """Return what is sent, and the notice where no conversation can fit."""
+        told = 0 if limits.window() else await self._ask(model)
+        room = limits.room(told, chat.sampling.max_tokens)
+        fitted = await self._fitter.fit(chat, model, room)
+        if not room or fitted.fixed < room:
+            return fitted, []
+        estimate = int(fitted.fixed / limits.ratio)
+        notice = self._notices.note_no_room(
+            _conversation_of(chat), model, limits.window(told), estimate
         )
-        return compaction
+        return fitted, [notice] if notice else []
 
-    def _learn(
-        self, model: str, limits: WindowLimits, weight: int, batch: list[StreamEvent]
-    ) -> None:
-        """Learn from the token count of the prompt, which comes with the last batch."""
+    async def _ask(self, model: str) -> int:
+        """Return the window that the server tells, 0 for none."""
+        lookup = self._window.lookup
+        return await lookup(model) if lookup else 0
+
+    async def _summarise_for(
+        self, model: str, dropped: Sequence[Message], room: int, longest: int
+    ) -> str:
+        return await self._summarise(Destination(self, model), dropped, room, longest)
+
+    async def _learn(
+        self,
+        model: str,
+        limits: WindowLimits,
+        weight: int,
+        batch: list[StreamEvent],
+        conversation: str | None,
+    ) -> list[StreamEvent]:
+        """Learn from the count of the prompt; return the notice that it was cut."""
         counts = (event.input_tokens for event in batch if isinstance(event, Usage))
         tokens = next(counts, 0)
-        if limits.learn_from_count(weight, tokens) or model in self._suspected:
-            return
-        self._suspected.add(model)
+        told = await self._ask(model) if tokens and weight > _LEAST_CUT else 0
+        if limits.learn_from_count(weight, tokens, told) or not self._window.may_cut:
+            return []
+        estimate = int(weight / limits.ratio)
+        notice = self._notices.note_cut(conversation, model, tokens, estimate)
+        if notice is None:
+            return []
         _log.warning(
-            "%s counted %d tokens of a prompt of %d bytes: it seems to cut what is "
-            "too long for it. Set context_window for this upstream.",
+            "%s counted %d tokens of a prompt of about %d: it cuts what is too long",
             self.name,
             tokens,
-            weight,
+            estimate,
+        )
+        return [notice]
+
+    def _learn_from_refusal(
+        self,
+        model: str,
+        limits: WindowLimits,
+        weight: int,
+        error: ContextLengthExceeded,
+    ) -> None:
+        limits.learn_from_refusal(weight, error.window, error.counted)
+        _log.info(
+            "%s: the window of %.80s is taken to be %d tokens",
+            self.name,
+            model,
+            limits.learned,
         )
 
     def _limits(self, model: str) -> WindowLimits:
@@ -233,16 +214,13 @@ class WindowedUpstream(UpstreamLayer):
         """Tell whether a request fits into any window and teaches nothing."""
         if len(chat.tools) > _FEW or len(chat.messages) > _FEW:
             return False
-        return weigh_tools(chat.tools) + self._sum(chat.messages) <= _SMALL
-
-    def _sum(self, messages: Sequence[Message]) -> int:
-        return sum(map(self._weigh, messages))
+        weight = weigh_tools(chat.tools) + self._fitter.sum(chat.messages)
+        return weight <= _SMALL
 
 
-def _run_for(messages: int, weight: int) -> Runner:
-    """Choose where to process a conversation: long ones in a thread."""
-    large = messages > _MANY_MESSAGES or weight > _LARGE
-    return asyncio.to_thread if large else inline
+def _conversation_of(chat: ChatRequest) -> str | None:
+    """Return the id of a conversation; None where no user would see a notice."""
+    return None if chat.silent else chat.conversation
 
 
 def _is_what_is_weighed(chat: ChatRequest) -> bool:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 BYTES_A_TOKEN = 3.5  # until an answer's token count is known
 _FEWEST, _MOST = 1.0, 8.0
 _MOST_A_BYTE = 4  # tokens per byte; a larger count cannot be of this prompt alone
+_LIGHTEST = 5.5  # bytes per token that are believed; with more, part was cut off
+_DOUBT = 1.25  # times the ratio, from where a prompt above the window was surely cut
 _TELLING = 500  # tokens; shorter prompts are mostly chat template
 _RISE = 0.3
 _MARGIN = 0.95  # of the room, because weights are estimates
@@ -50,21 +52,31 @@ class WindowLimits:
         tokens = window - min(answer, window // 2)
         return int(tokens * _MARGIN * self.ratio)
 
-    def learn_from_count(self, weight: int, tokens: int) -> bool:
+    def learn_from_count(self, weight: int, tokens: int, told: int = 0) -> bool:
         """Learn from a token count; return False if it cannot belong to this prompt.
 
-        The ratio falls at once and rises slowly, since a ratio that is too small only
-        wastes some room.
+        Some servers count what is left of a prompt after they cut it. Such a count must
+        not raise the ratio: the room would grow, and more would be cut off. So a count
+        within the window does not count where the prompt was estimated to exceed it.
+
+        Otherwise the ratio falls at once and rises slowly, since a ratio that is too
+        small only wastes some room.
         """
         if self.guessed and 2 * weight >= self.learned * self.ratio:
             self.learned = int(self.learned * _GROWTH)
-        if tokens < _TELLING or tokens > weight * _MOST_A_BYTE:
+        is_short = tokens < _TELLING and weight < _TELLING * _MOST
+        if tokens <= 0 or is_short or tokens > weight * _MOST_A_BYTE:
             return True
-        if self.learned and tokens > self.learned:
-            self.learned = tokens
         seen = weight / tokens
         if seen > _MOST:
             return False
+        window = min(filter(None, (self.window(), told)), default=0)
+        if tokens <= window < weight / self.ratio:
+            return seen <= self.ratio * _DOUBT
+        if self.learned and tokens > self.learned:
+            self.learned = tokens
+        if seen > max(_LIGHTEST, self.ratio):
+            return True
         rise = max(0.0, seen - self.ratio) * _RISE
         self.ratio = max(_FEWEST, min(self.ratio, seen) + rise)
         return True

@@ -9,6 +9,7 @@ from byok.dialects.fim.ollama import ollama_codecs
 from byok.dialects.fim.profiles import OLLAMA_MODES, fim_profile_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import DEMO, OLLAMA, vendor_of
+from byok.dialects.window_cures import window_cure
 from byok.keys.lookup import UpstreamKey
 from byok.redact import Redactor
 from byok.upstream.base import Upstream
@@ -102,8 +103,14 @@ def make_upstream(
         return DemoUpstream(name), None
     spec = make_spec(name, settings, common)
     http = HttpUpstream(spec, transports, key, profiles=profiles)
-    thoughts = spec.api.dialect.sends_thoughts
-    window = WindowSource(settings.context_window, http.window, thoughts)
+    dialect, vendor = spec.api.dialect, vendor_of(settings.type, spec.api.base_url)
+    window = WindowSource(
+        settings.context_window,
+        http.window,
+        dialect.sends_thoughts,
+        may_cut=not dialect.loads_window,
+        cure=window_cure(vendor, dialect.name),
+    )
     windowed = WindowedUpstream(http, summarise, window)
     return RestoringUpstream(windowed, provider_data), http.known
 

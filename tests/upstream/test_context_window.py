@@ -143,7 +143,7 @@ async def test_context_window_planning_does_not_block_other_requests(
         threads.append(threading.get_ident())
         return plan(*args)
 
-    monkeypatch.setattr("byok.upstream.context_window.plan", noting)
+    monkeypatch.setattr("byok.upstream.fitting.plan", noting)
     for steps, here in ((20, True), (600, False)):
         await Bench(Scripted(), WindowSource(4000)).ask(chat(steps))
         assert (threads.pop() == threading.get_ident()) is here
@@ -480,9 +480,9 @@ async def test_context_window_treats_an_answer_without_room_as_a_refusal() -> No
 @pytest.mark.parametrize(
     "answer",
     [
-        [[Usage(8 * K, 50), Finish(FinishReason.LENGTH)]],  # it thought in secret
-        [[Usage(8 * K, 0), Finish(FinishReason.STOP)]],
-        [[TextDelta("Fi")], [Usage(8 * K, 0), Finish(FinishReason.LENGTH)]],
+        [[Usage(60 * K, 50), Finish(FinishReason.LENGTH)]],  # it thought in secret
+        [[Usage(60 * K, 0), Finish(FinishReason.STOP)]],
+        [[TextDelta("Fi")], [Usage(60 * K, 0), Finish(FinishReason.LENGTH)]],
     ],
 )
 async def test_context_window_accepts_other_short_answers(answer: Answer) -> None:
@@ -568,7 +568,7 @@ async def test_context_window_learns_nothing_from_fim(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Another prompt is counted for them than that of the messages."""
-    model = Scripted(lambda request: said(tokens=60 * K if request.fim else 10))
+    model = Scripted(lambda request: said(tokens=60 * K if request.fim else 0))
     bench = Bench(model, WindowSource(64 * K))
     for tokens_of in (FimRequest("f(", ")"), None):
         await bench.ask(replace(chat(3), fim=tokens_of))
@@ -579,16 +579,65 @@ async def test_context_window_learns_nothing_from_fim(
     assert "context_window" not in caplog.text
 
 
-async def test_context_window_reports_silent_truncation_once(
+# --- a prompt that was cut without a word ---
+
+
+async def test_a_silent_cut_is_told_in_the_first_turn_and_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    bench = Bench(Scripted(lambda request: said(tokens=2048)))
+    window = WindowSource(cure="Set num_ctx.")
+    bench = Bench(Scripted(lambda request: said(tokens=2048)), window)
     with caplog.at_level(logging.INFO):
-        for steps in (50, 51):
-            await bench.ask(chat(steps))
+        events = await bench.ask(chat(50))
+        assert notices(await bench.ask(chat(51))) == []
+    [told] = notices(events)
+    assert "2,048" in told and told.endswith("Set num_ctx.")
+    assert isinstance(events[-1], Finish)
     [record] = caplog.records
-    assert "context_window" in record.getMessage()
     assert "2048" in record.getMessage()
+
+
+async def test_a_silent_cut_is_told_in_each_conversation() -> None:
+    bench = Bench(Scripted(lambda request: said(tokens=2048)))
+    for name in ("a", "b"):
+        assert len(notices(await bench.ask(chat(50, conversation=name)))) == 1
+        assert notices(await bench.ask(chat(51, conversation=name))) == []
+    assert notices(await bench.ask(chat(50, conversation="c", silent=True))) == []
+
+
+async def test_a_server_that_tells_its_window_late_is_asked_after_the_answer() -> None:
+    """The count alone would pass for that of a lighter tokenizer."""
+    loaded: list[int] = []
+
+    def answered(request: ChatRequest) -> Answer:
+        loaded.append(8 * K)
+        return said(tokens=min(8 * K, weight(request) // 4))
+
+    async def lookup(model: str) -> int:
+        return loaded[-1] if loaded else 0
+
+    bench = Bench(Scripted(answered), WindowSource(lookup=lookup))
+    [told] = notices(await bench.ask(chat(20)))
+    assert "8,000" in told
+    assert notices(await bench.ask(chat(21))) == []
+    assert weight(bench.model.chats[-1]) < 8 * K * 3.5, "the next turn fits"
+
+
+async def test_a_server_that_cannot_cut_is_not_suspected() -> None:
+    """Old ones do not count what they had cached."""
+    window = WindowSource(may_cut=False)
+    bench = Bench(Scripted(lambda request: said(tokens=600)), window)
+    assert notices(await bench.ask(chat(50))) == []
+
+
+async def test_tools_that_fill_the_window_are_told_with_a_cure() -> None:
+    big = ToolDefinition("big", "x" * 30 * K, {"type": "object"})
+    bench = Bench(Scripted(), WindowSource(4 * K, cure="Set num_ctx."))
+    request = ChatRequest((SYSTEM, user("Port it.")), (big,), conversation="a")
+    [told] = notices(await bench.ask(request))
+    assert "window of 4,000" in told and "Set num_ctx." in told
+    assert notices(await bench.ask(request)) == []
+    assert len(notices(await bench.ask(replace(request, conversation="b")))) == 1
 
 
 # --- its behaviour as an upstream ---

@@ -67,6 +67,29 @@ def test_limits_reject_a_usage_far_too_small() -> None:
     assert limits.ratio == BYTES_A_TOKEN
 
 
+@pytest.mark.parametrize(
+    ("weight", "tokens", "told", "believed"),
+    [
+        (26 * K, 4096, 4096, False),  # 6.3 bytes a token: cut
+        (16 * K, 4090, 4096, True),  # 3.9: cut, or a lighter tokenizer
+        (26 * K, 4096, 0, True),  # nobody knows the window
+        (30 * K, 41, 0, False),  # whole messages were left out
+    ],
+)
+def test_limits_are_never_calibrated_by_what_may_be_cut(
+    weight: int, tokens: int, told: int, believed: bool
+) -> None:
+    limits = WindowLimits()
+    assert limits.learn_from_count(weight, tokens, told) is believed
+    assert limits.ratio == BYTES_A_TOKEN
+
+
+def test_a_setting_above_the_real_window_does_not_hide_a_cut() -> None:
+    limits = WindowLimits(32 * K)
+    assert not limits.learn_from_count(25 * K, 4000, 4096)
+    assert limits.ratio == BYTES_A_TOKEN
+
+
 def test_limits_grow_when_a_longer_prompt_was_answered() -> None:
     limits = WindowLimits(0, 4 * K)
     limits.learn_from_count(28 * K, 8 * K)

@@ -1,0 +1,121 @@
+"""Conversations that are made to fit a window, the same way in every turn.
+
+Conversations are compacted in large steps. When one exceeds the window it is cut to
+60 % of the room (`LOW_WATER` in `window/compaction.py`), and every later turn gets the
+same replacement for the same beginning. Cutting a little in each turn would keep more
+of the history, but it changes the start of the prompt each time, and the upstream's
+prompt cache would never be used. So above the low-water mark a known compaction is
+applied even if the whole conversation would fit again by what was learned since: do not
+optimise that away.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+
+from byok.chat import ChatRequest, Message, Role
+from byok.threads import Runner, inline
+from byok.window.compaction import LOW_WATER, plan
+from byok.window.estimate import Weigh, weigh_tools
+from byok.window.memory import Compaction, Compactions, digests
+from byok.window.shorten import less_context, without_context
+
+_log = logging.getLogger(__name__)
+_MANY_MESSAGES, _LARGE = 500, 500_000  # bytes
+
+# Summarises messages for a model: the model, the messages, the room, the most bytes.
+SummariseFor: TypeAlias = Callable[[str, Sequence[Message], int, int], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A request that fits as well as it can; `fixed` and `weight` are in bytes.
+
+    `fixed` is what cannot be shortened, the tools and the system message, and part of
+    `weight`. `is_new` means that more was cut than in the turn before.
+    """
+
+    chat: ChatRequest
+    fixed: int
+    weight: int
+    is_new: bool = False
+
+
+class ConversationFitter:
+    """Makes the conversations of one upstream fit, and remembers how it did."""
+
+    def __init__(self, name: str, weigh: Weigh, summarise: SummariseFor) -> None:
+        self._name = name
+        self._weigh = weigh
+        self._summarise = summarise
+        self._compactions = Compactions()
+
+    async def fit(self, chat: ChatRequest, model: str, room: int) -> Fitted:
+        """Fit a conversation into `room` bytes, if it can; 0 is unlimited.
+
+        The code that byok added to the question gets the room that is left.
+        """
+        first = 1 if chat.messages and chat.messages[0].role is Role.SYSTEM else 0
+        system, body = chat.messages[:first], chat.messages[first:]
+        fixed = weigh_tools(chat.tools) + self.sum(system)
+        weight, room = self.sum(body), room - fixed
+        whole = Fitted(chat, fixed, fixed + weight)
+        if room <= 0 or weight <= room * LOW_WATER:
+            return whole
+        if weight <= room and not self._compactions.knows(model):
+            return whole
+        run = _run_for(len(body), weight)
+        lengths = self._compactions.lengths(model)
+        beginnings = await run(partial(digests, body, lengths))
+        known = self._compactions.find(model, beginnings) or Compaction(0, ())
+        compaction, now = known, known.apply(body)
+        bare = without_context(body)
+        if self.sum(known.apply(bare)) > room:
+            compaction = await self._compact(chat, model, bare, known, room, run)
+            now = compaction.apply(body)
+        if (excess := self.sum(now) - room) > 0:
+            now = less_context(now, excess)
+        sent = replace(chat, messages=(*system, *now))
+        return Fitted(sent, fixed, fixed + self.sum(now), compaction is not known)
+
+    def sum(self, messages: Sequence[Message]) -> int:
+        """Return the weight of messages in bytes."""
+        return sum(map(self._weigh, messages))
+
+    async def _compact(
+        self,
+        chat: ChatRequest,
+        model: str,
+        body: Sequence[Message],
+        known: Compaction,
+        room: int,
+        run: Runner,
+    ) -> Compaction:
+        """Compact a conversation further, and remember it; not if it cannot fit."""
+        now = known.apply(body)
+        made = await run(partial(plan, now, room, self._weigh, chat.own_words))
+        if made is None or made.weight > room:
+            return known
+        summary = ""
+        if made.cut:
+            dropped = now[: made.cut]
+            summary = await self._summarise(model, dropped, room, made.longest)
+        compaction = known.further(made, summary)
+        (digest,) = await run(partial(digests, body, {compaction.length}))
+        self._compactions.keep(model, digest, compaction)
+        _log.info(
+            "a conversation of %d messages is sent to %s as %d, to fit its window",
+            len(body),
+            self._name,
+            len(compaction.apply(body)),
+        )
+        return compaction
+
+
+def _run_for(messages: int, weight: int) -> Runner:
+    """Choose where to process a conversation: long ones in a thread."""
+    large = messages > _MANY_MESSAGES or weight > _LARGE
+    return asyncio.to_thread if large else inline

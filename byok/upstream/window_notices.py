@@ -1,0 +1,62 @@
+"""What users are told about windows, once per conversation and model.
+
+A server that cuts a prompt without a word answers as if the user had never named the
+task, or as if there were no tools. The only sign is its count of the prompt's tokens.
+"""
+
+from collections import OrderedDict
+
+from byok.events import Notice
+
+_MOST_TOLD = 1000
+GUESSED = Notice(
+    "The upstream rejected this conversation as too long without naming its limit, so "
+    "byok shortened its oldest part by an estimate. Set context_window for this "
+    "upstream."
+)
+
+
+class WindowNotices:
+    """The notices for one upstream; `cure` says what helps against a small window.
+
+    A conversation is named by its id; None means that no user would see the notice.
+    """
+
+    def __init__(self, cure: str) -> None:
+        self._cure = cure
+        self._told: OrderedDict[tuple[str, str, str], None] = OrderedDict()
+
+    def note_cut(
+        self, conversation: str | None, model: str, tokens: int, estimate: int
+    ) -> Notice | None:
+        """Return the notice that a server read only `tokens` of a longer prompt."""
+        if not self._is_first("cut", conversation, model):
+            return None
+        return Notice(
+            f"The model has read only {tokens:,} of about {estimate:,} tokens: its "
+            "server cut off the beginning of this conversation without a word, and "
+            f"perhaps the task or the tools. {self._cure}"
+        )
+
+    def note_no_room(
+        self, conversation: str | None, model: str, window: int, estimate: int
+    ) -> Notice | None:
+        """Return the notice that instructions and tools alone exceed a window."""
+        if not self._is_first("room", conversation, model):
+            return None
+        return Notice(
+            f"The instructions and tools alone have about {estimate:,} tokens, which "
+            f"leaves no room in this model's window of {window:,}. {self._cure} Fewer "
+            "MCP servers help, too."
+        )
+
+    def _is_first(self, kind: str, conversation: str | None, model: str) -> bool:
+        if conversation is None:
+            return False
+        key = (kind, conversation, model)
+        is_first = key not in self._told
+        self._told[key] = None
+        self._told.move_to_end(key)
+        if len(self._told) > _MOST_TOLD:
+            self._told.popitem(last=False)
+        return is_first
