@@ -86,7 +86,7 @@ class OpenAIChat(Dialect):
 
     def probes(self, model: str) -> tuple[Probe, ...]:
         """Ask a local server about the model that it has loaded."""
-        return (Probe(self.quirks.loaded),) if self.quirks.loaded else ()
+        return tuple(map(Probe, self.quirks.loaded))
 
     def read_probe(self, body: Any, model: str) -> ModelFacts:
         """Decode the window of a loaded model."""

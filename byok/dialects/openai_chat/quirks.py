@@ -74,7 +74,7 @@ class Quirks:
             host that has its prefix in the cache; `cache_header` is a header for it.
         with_tools: further body fields of a request with tools to a model that reasons.
         always: further body fields of every request.
-        loaded: the path that describes the loaded models, "" where there is none.
+        loaded: the paths that describe the loaded models; the first answer counts.
     """
 
     output_cap: str = "max_tokens"
@@ -101,7 +101,7 @@ class Quirks:
     cache_header: str = ""
     with_tools: Mapping[str, Any] = field(default_factory=dict, hash=False)
     always: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    loaded: str = ""
+    loaded: tuple[str, ...] = ()
 
 
 DEFAULT = Quirks()
@@ -180,18 +180,18 @@ QUIRKS: dict[str, Quirks] = {
         tool_choice=False,
         forced_tools=False,
         parallel_tool_calls=False,
-        loaded="/api/ps",
+        loaded=("/api/ps",),
     ),
     # llama-cpp-python, whose server is its relative, answers nothing to `auto`.
     "llamacpp": Quirks(
         null_content=False,
         tool_choice=False,
         effort=EffortForm.TEMPLATE,
-        loaded="/props",
+        loaded=("/props",),
     ),
     "vllm": Quirks(effort=EffortForm.TEMPLATE),
     "sglang": Quirks(effort=EffortForm.TEMPLATE),
-    "lmstudio": Quirks(loaded="/api/v0/models"),
+    "lmstudio": Quirks(loaded=("/api/v1/models", "/api/v0/models")),
     "anthropic": Quirks(
         parallel_tool_calls=False,
         tool_ids=IdRule(64, is_plain=True),

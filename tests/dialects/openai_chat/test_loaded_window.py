@@ -1,4 +1,4 @@
-"""The windows of loaded models, as three local servers tell them."""
+"""The windows of loaded models, as local servers tell them."""
 
 from typing import Any
 
@@ -19,6 +19,17 @@ LM_STUDIO = {
         {"id": "b", "state": "not-loaded", "max_context_length": 32768},
     ]
 }  # fmt: skip
+LM_STUDIO_1 = {
+    "models": [
+        {"type": "llm", "key": "a", "max_context_length": 131072, "loaded_instances": [
+            {"id": "a", "config": {"context_length": 16384}},
+            {"id": "a:2", "config": {"context_length": 8192}},
+            {"id": "a:3", "config": None}, "odd",
+        ]},
+        {"type": "llm", "key": "b", "max_context_length": 32768,
+         "loaded_instances": []},
+    ]
+}  # fmt: skip
 LLAMA = {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 2}
 
 
@@ -31,6 +42,9 @@ LLAMA = {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 2}
         (OLLAMA, "other", 0),
         (LM_STUDIO, "a", 8192),
         (LM_STUDIO, "b", 0),
+        (LM_STUDIO_1, "a", 8192),  # either of them may answer
+        (LM_STUDIO_1, "a:2", 8192),
+        (LM_STUDIO_1, "b", 0),
         (LLAMA, "whatever", 4096),
     ],
 )
