@@ -65,6 +65,12 @@ def _compatible(
     return Preset({OPENAI_CHAT: base_url}, key_env, local, hosts)
 
 
+def _with_responses(base_url: str, key_env: str, *, hosts: str = "") -> Preset:
+    """Return a preset of a vendor whose better API is Responses."""
+    addresses = {OPENAI_RESPONSES: base_url, OPENAI_CHAT: base_url}
+    return Preset(addresses, key_env, hosts=hosts)
+
+
 PRESETS: dict[str, Preset] = {
     # local servers, in the order in which they are looked for
     "ollama": Preset(
@@ -83,7 +89,7 @@ PRESETS: dict[str, Preset] = {
         },
         "ANTHROPIC_API_KEY",
     ),
-    "openai": _compatible("https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "openai": _with_responses("https://api.openai.com/v1", "OPENAI_API_KEY"),
     "openrouter": _compatible("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "gemini": Preset(
         {
@@ -96,16 +102,17 @@ PRESETS: dict[str, Preset] = {
     "groq": _compatible("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
     "mistral": _compatible("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
     "together": _compatible("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
-    "xai": _compatible("https://api.x.ai/v1", "XAI_API_KEY"),
+    "xai": _with_responses("https://api.x.ai/v1", "XAI_API_KEY"),
     "moonshot": _compatible("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
     "zai": _compatible("https://api.z.ai/api/paas/v4", "ZAI_API_KEY"),
     "dashscope": _compatible(
         "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY"
     ),
     # has no common address: base_url is the user's own resource
-    "azure": _compatible("", "AZURE_OPENAI_API_KEY", hosts=".azure.com"),
+    "azure": _with_responses("", "AZURE_OPENAI_API_KEY", hosts=".azure.com"),
 }
-_COMPATIBLE = _compatible("")
+# Some models behind such a URL can be asked by Responses only.
+_COMPATIBLE = Preset({OPENAI_CHAT: "", OPENAI_RESPONSES: ""})
 
 
 def preset_of(kind: str) -> Preset:

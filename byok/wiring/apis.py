@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from byok.config import UpstreamSettings
-from byok.dialects.presets import DEFAULT_PATHS, preset_of, vendor_of
+from byok.dialects.presets import DEFAULT_PATHS, PRESETS, preset_of, vendor_of
 from byok.dialects.registry import DIALECTS
 from byok.upstream.spec import Api
 from byok.urls import is_loopback
@@ -24,7 +24,7 @@ def addresses_of(settings: UpstreamSettings) -> dict[str, str]:
     """
     preset = preset_of(settings.type)
     used = settings.dialect or preset.dialect
-    addresses, own = preset.addresses, settings.base_url
+    addresses, own = _vendors_addresses(settings, used), settings.base_url
     if not own:
         others = {name: url for name, url in addresses.items() if url}
         return {used: addresses.get(used, "")} | others
@@ -39,6 +39,22 @@ def addresses_of(settings: UpstreamSettings) -> dict[str, str]:
         return {name: own for name, path in paths.items() if path == paths[used]}
     root = own.removesuffix(max(ends, key=len))
     return {name: root + path for name, path in paths.items()}
+
+
+def _vendors_addresses(settings: UpstreamSettings, used: str) -> Mapping[str, str]:
+    """Return the addresses of a preset, without APIs that the vendor does not have.
+
+    A base URL alone may belong to a vendor whose preset says which APIs it has.
+    """
+    addresses = preset_of(settings.type).addresses
+    vendor = PRESETS.get(vendor_of(settings.type, settings.base_url))
+    if vendor is None or settings.type in PRESETS:
+        return addresses
+    return {
+        name: url
+        for name, url in addresses.items()
+        if name == used or name in vendor.addresses
+    }
 
 
 def _path(dialect: str, url: str) -> str:

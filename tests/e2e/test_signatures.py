@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from byok.platform.paths import find_paths
-from tests.fakes.daemon import Answer, Editor, running
+from tests.fakes.agent import Agent
+from tests.fakes.daemon import running
 from tests.fakes.signed import SKIPPED, SignedUpstream
 
-TOOL = {"name": "read", "description": "", "input_schema_json": '{"type":"object"}'}
 MODEL = "gemini-3.6-flash"
 
 
@@ -17,36 +17,6 @@ MODEL = "gemini-3.6-flash"
 async def signed() -> AsyncIterator[SignedUpstream]:
     async with SignedUpstream() as upstream:
         yield upstream
-
-
-class Agent:
-    """Asks, answers tool calls and keeps the history as an editor does."""
-
-    def __init__(self) -> None:
-        self.history: list[dict[str, Any]] = []
-        self._next: dict[str, Any] = {"message": "Go on."}
-
-    async def step(self, editor: Editor, model: str) -> Answer:
-        """Ask once more; the tools are run at once."""
-        asked: dict[str, Any] = {
-            "chat_history": self.history,
-            "tool_definitions": [TOOL],
-        }
-        answer = await editor.chat(model=model, **asked, **self._next)
-        past = {"request_message": "Go on.", "response_nodes": answer.nodes}
-        if results := self._next.get("nodes"):
-            past = {**past, "request_message": "", "request_nodes": results}
-        self.history.append(past)
-        results = [
-            {
-                "id": n,
-                "type": 1,
-                "tool_result_node": {"tool_use_id": i["tool_use_id"], "content": "ok"},
-            }
-            for n, i in enumerate(answer.tool_uses, 1)
-        ]
-        self._next = {"message": "", "nodes": results}
-        return answer
 
 
 def settings(signed: SignedUpstream) -> dict[str, Any]:

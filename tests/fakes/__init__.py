@@ -12,6 +12,8 @@ Upstreams and services
     prefix_cache     an upstream that caches the beginnings of prompts
     strict_ollama    what the server of Ollama's own API would not read
     ollama_server    an Ollama that loads models, and cuts prompts
+    strict_responses OpenAI's rules for bodies of Responses
+    responses_server a server that speaks Responses strictly, with models that reason
     signed           an upstream that wants the signature of each tool call back
     window           a strict upstream with a context window, and a long conversation
     scripted         an upstream in memory that answers by a function
@@ -36,6 +38,7 @@ byok itself
 Clients
     bodies           the parts of a client's body
     conversations    random conversations as clients send them
+    agent            an agent in an editor, which keeps the history
     blobs            what a client uploads
     raw              an HTTP client that sends any bytes
     sdk              the client of auggie-sdk

@@ -63,7 +63,14 @@ def two(monkeypatch: pytest.MonkeyPatch) -> None:
             {"type": "beside", "base_url": "http://box/x", "dialect": "openai_chat"},
             {"openai_chat": "http://box/x/v1", "trial": "http://box/x"},
         ),
-        ({"base_url": "https://own/x"}, {"openai_chat": "https://own/x"}),
+        (
+            {"base_url": "https://own/x"},
+            {"openai_chat": "https://own/x", "openai_responses": "https://own/x"},
+        ),
+        (
+            {"base_url": "https://openrouter.ai/api/v1"},
+            {"openai_chat": "https://openrouter.ai/api/v1"},
+        ),
         ({"base_url": "https://own/x", "dialect": "trial"}, {"trial": "https://own/x"}),
     ],
 )

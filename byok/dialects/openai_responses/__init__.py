@@ -1,0 +1,1 @@
+"""OpenAI Responses, and the APIs that are compatible with it."""

@@ -1,0 +1,300 @@
+"""Responses: decoding the answer, of OpenAI and of compatible servers.
+
+One reader decodes streamed events and whole answers. What an event repeats is read only
+where its deltas did not come: some servers leave out deltas, others the items, others
+everything but the last event.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from byok.chat import NO_ORIGIN, Json, Origin
+from byok.dialects.error_bodies import refusal_of
+from byok.dialects.openai_chat.strays import is_error
+from byok.dialects.openai_chat.usage import read_usage
+from byok.dialects.openai_responses.calls import Calls
+from byok.dialects.openai_responses.endings import (
+    check_protocol,
+    failure_of,
+    finish_reason,
+    is_failure,
+    read_response,
+)
+from byok.dialects.openai_responses.items import (
+    citations,
+    foreign_tool,
+    message_text,
+    read_text,
+    reasoning_text,
+)
+from byok.dialects.openai_responses.reasoning import ReasoningStream
+from byok.dialects.think_tags import ThinkTags
+from byok.errors import UpstreamEmpty, UpstreamError, UpstreamGarbled, UpstreamNotJson
+from byok.events import (
+    Citation,
+    Finish,
+    Notice,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+)
+from byok.stage import then_raise
+from byok.wire.json_body import parse_json
+from byok.wire.sse import ServerSentEvent
+from byok.wire.surrogates import SurrogateBuffer
+
+
+class ResponsesAnswer:
+    """Stage[ServerSentEvent, StreamEvent]: decodes the answer of a chat."""
+
+    def __init__(
+        self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
+    ) -> None:
+        self._calls = Calls(tool_names)
+        self._text = SurrogateBuffer()
+        self._reasoning = ReasoningStream(origin)
+        self._think: ThinkTags | None = ThinkTags(origin)  # None once that is over
+        self._told: set[int | str] = set()  # items of which deltas came
+        self._part: tuple[Any, tuple[str, Any]] | None = (
+            None  # of the reasoning: its item, and which part of it
+        )
+        self._seen: set[int | str] = set()  # items that came
+        self._has_spoken = False
+        self._has_foreign = False  # a tool was called that byok cannot run
+        self._done = False
+        self._out: list[StreamEvent] = []
+
+    def feed(self, sse: ServerSentEvent, /) -> Iterable[StreamEvent]:
+        """Decode one event; text before a failure is given first."""
+        try:
+            self._read(sse)
+        except UpstreamError as error:
+            self._rest()
+            return then_raise(self._take_events(), error)
+        return self._take_events()
+
+    def flush(self) -> Iterator[StreamEvent]:
+        """End the answer; without its last event it was cut off."""
+        if self._done:
+            return
+        self._rest()
+        yield from self._take_events()
+        if not self._has_spoken:
+            raise UpstreamEmpty("its answer was empty.", retryable=True)
+        raise UpstreamGarbled(
+            "its answer broke off before the end.", code="upstream_cut", retryable=True
+        )
+
+    def _take_events(self) -> list[StreamEvent]:
+        out, self._out = self._out, []
+        return out
+
+    def _read(self, sse: ServerSentEvent) -> None:
+        data = sse.data
+        if self._done:
+            return
+        try:
+            event = parse_json(data, keep_halves=True)
+        except (ValueError, RecursionError) as error:
+            if not (data := data.strip()):
+                return
+            if data == b"[DONE]":
+                return  # the last event comes before it
+            if sse.event == "error":
+                raise refusal_of(data.decode("utf-8", "replace")) from error
+            raise UpstreamNotJson("a part of its answer is not JSON.") from error
+        if not isinstance(event, dict):
+            raise UpstreamNotJson("a part of its answer is not a JSON object.")
+        kind = event.get("type")
+        if handle := self._HANDLERS.get(kind) if isinstance(kind, str) else None:
+            handle(self, event)
+        elif sse.event == "error":
+            raise refusal_of(event)
+        elif not isinstance(kind, str) or not kind.startswith("response."):
+            self._read_document(event)
+
+    def _read_document(self, document: dict[str, Any]) -> None:
+        """Decode an answer in one piece, or an error."""
+        check_protocol(document)
+        if isinstance(document.get("output"), list):
+            self._end({"response": document})
+        elif document.get("error") or is_error(document):
+            raise refusal_of(document)
+
+    def _add_text(self, event: Json) -> None:
+        delta = event.get("delta")
+        if isinstance(delta, str) and (text := self._text.feed(delta)):
+            self._has_spoken = True
+            self._told.add(_key(event.get("output_index"), "message"))
+            if self._think is None:  # nearly all events are just that
+                self._out.append(TextDelta(text))
+            else:
+                self._say(text)
+
+    def _say(self, text: str) -> None:
+        if self._think is None:
+            self._out.append(TextDelta(text))
+            return
+        self._out.extend(self._think.feed(TextDelta(text)))
+        if self._think.over:
+            self._think = None
+
+    def _add_summary(self, event: Json) -> None:
+        self._add_thought(event, ("summary", event.get("summary_index")))
+
+    def _add_reasoning(self, event: Json) -> None:
+        self._add_thought(event, ("content", event.get("content_index")))
+
+    def _add_thought(self, event: Json, part: tuple[str, Any]) -> None:
+        delta = event.get("delta")
+        if not isinstance(delta, str) or not delta:
+            return
+        key = _key(event.get("output_index"), "reasoning")
+        self._has_spoken = True
+        self._told.add(key)
+        if thought := self._reasoning.add(key, part, delta):
+            self._out.append(ThinkingDelta(thought))
+
+    def _begin_item(self, event: Json) -> None:
+        item = event.get("item")
+        if isinstance(item, dict):
+            self._note_item(event.get("output_index"), item)
+            if item.get("type") == "function_call":
+                self._before_call()
+                self._out.append(self._calls.begin(event.get("output_index"), item))
+
+    def _end_item(self, event: Json) -> None:
+        item = event.get("item")
+        if isinstance(item, dict):
+            self._finish_item(event.get("output_index"), item)
+
+    def _note_item(self, index: object, item: Json) -> int | str:
+        """Note that an item has begun, and return its key."""
+        kind = read_text(item, "type")
+        key = _key(index, kind)
+        if key not in self._seen:
+            self._seen.add(key)
+            self._end_thinking(read_text(item, "phase") if kind == "message" else "")
+        return key
+
+    def _finish_item(self, index: object, item: dict[str, Any]) -> None:
+        """Read a complete item, as far as its deltas did not come."""
+        key = self._note_item(index, item)
+        is_told = key in self._told
+        match item.get("type"):
+            case "message":
+                if not is_told:
+                    self._add_text({"delta": message_text(item), "output_index": key})
+                self._cite(item)
+            case "reasoning":
+                if not is_told:
+                    event = {"delta": reasoning_text(item), "output_index": key}
+                    self._add_thought(event, ("summary", None))
+                self._has_spoken = True
+                self._reasoning.keep(item)
+            case "function_call":
+                self._before_call()
+                self._out.extend(self._calls.end(index, item))
+            case _:
+                self._finish_other(item)
+        if not isinstance(key, int):  # another item of this kind may follow
+            self._told.discard(key)
+            self._seen.discard(key)
+
+    def _before_call(self) -> None:
+        self._has_spoken = True
+        if self._think is not None:
+            self._out.extend(self._think.end())
+
+    def _finish_other(self, item: dict[str, Any]) -> None:
+        """Read a call of a tool that is no function."""
+        self._has_spoken = True
+        if read_text(item, "name") in self._calls.tool_names:
+            function = {**item, "arguments": read_text(item, "input")}
+            self._out.extend(self._calls.end(None, function))
+        elif name := foreign_tool(item):
+            self._has_foreign = True
+            said = f"The model called `{name}`, a tool of its API that byok cannot run."
+            self._out.append(Notice(said))
+
+    def _cite(self, item: Json) -> None:
+        """Name the sources of a message that its text does not name."""
+        if sources := citations(item):
+            text = message_text(item)
+            self._out += (Citation(*s) for s in sources if s[0] not in text)
+
+    def _add_arguments(self, event: Json) -> None:
+        self._has_spoken = True
+        self._out.extend(self._calls.add(event))
+
+    def _end_arguments(self, event: Json) -> None:
+        self._out.extend(self._calls.complete(event))
+
+    def _end_thinking(self, phase: str = "") -> None:
+        if ended := self._reasoning.end(phase):
+            self._flush_text()
+            self._out.extend(ended)
+
+    def _flush_text(self) -> None:
+        if rest := self._text.flush():
+            self._say(rest)
+
+    def _fail(self, event: Json) -> None:
+        raise failure_of(event)
+
+    def _end(self, event: Json) -> None:
+        """Read the last event: items that did not come before, usage, the reason."""
+        response = read_response(event)
+        if is_failure(response):
+            raise failure_of(event)
+        self._read_output(response.get("output"))
+        if not self._has_spoken:
+            raise UpstreamEmpty("its answer was empty.", retryable=True)
+        self._done = True
+        self._rest()
+        if usage := read_usage(response.get("usage")):
+            self._out.append(usage)
+        has_calls = self._calls.any or self._has_foreign
+        self._out.append(Finish(finish_reason(event, has_calls=has_calls)))
+
+    def _read_output(self, output: Any) -> None:
+        """Read the items of a whole answer that did not come before."""
+        items = output if isinstance(output, list) else []
+        known = self._told | self._seen
+        if self._has_spoken and not any(isinstance(key, int) for key in known):
+            return  # they came without places
+        for place, item in enumerate(items):
+            if isinstance(item, dict) and place not in known:
+                self._finish_item(place, item)
+
+    def _rest(self) -> None:
+        """Give what was held back: the end of reasoning, half an emoji, half a tag."""
+        self._end_thinking()
+        self._out += self._reasoning.rest()
+        self._flush_text()
+        if self._think is not None:
+            self._out.extend(self._think.flush())
+
+    _HANDLERS: ClassVar[Mapping[str, Callable[["ResponsesAnswer", Json], None]]] = {
+        "response.output_text.delta": _add_text,
+        "response.refusal.delta": _add_text,
+        "response.reasoning_summary_text.delta": _add_summary,
+        "response.reasoning_text.delta": _add_reasoning,
+        "response.output_item.added": _begin_item,
+        "response.output_item.done": _end_item,
+        "response.function_call_arguments.delta": _add_arguments,
+        "response.function_call_arguments.done": _end_arguments,
+        "response.completed": _end,
+        "response.done": _end,
+        "response.incomplete": _end,
+        "response.failed": _fail,
+        "error": _fail,
+    }
+
+
+def _key(index: object, kind: str) -> int | str:
+    """Return what tells items apart: their places, or their kinds without those.
+
+    Some servers give an item another id in each event.
+    """
+    return index if type(index) is int else kind

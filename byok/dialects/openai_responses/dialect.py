@@ -1,0 +1,81 @@
+"""The dialect of OpenAI Responses and of compatible APIs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from byok.chat import ChatRequest
+from byok.dialects.base import (
+    Dialect,
+    ErrorResponse,
+    ModelPage,
+    Target,
+    UpstreamRequest,
+)
+from byok.dialects.body_rows import most_tools
+from byok.dialects.error_bodies import refusal_of
+from byok.dialects.openai_chat.models import read_models
+from byok.dialects.openai_chat.quirks import quirks_of
+from byok.dialects.openai_headers import openai_headers
+from byok.dialects.openai_responses.answer import ResponsesAnswer
+from byok.dialects.openai_responses.remedies import REMEDIES
+from byok.dialects.openai_responses.request import encode_request
+from byok.dialects.presets import OPENAI_RESPONSES
+from byok.dialects.rate_limits import read_retry_after
+from byok.dialects.remedies import Remedy, RemedyTable
+from byok.errors import UpstreamRefused
+from byok.events import StreamEvent
+from byok.stage import Stage, chain
+from byok.wire.sse import SSEDecoder
+
+
+@dataclass(frozen=True)
+class OpenAIResponses(Dialect):
+    """Dialect: Responses as one vendor implements it.
+
+    `auth_header` is the header for the key, `most_tools` the maximum number of tools in
+    a request, 0 for no limit.
+    """
+
+    auth_header: str = "Authorization"
+    most_tools: int = 0
+
+    name: ClassVar[str] = OPENAI_RESPONSES
+    serves: ClassVar[frozenset[str]] = frozenset({"responses"})
+    remedies: ClassVar[RemedyTable] = REMEDIES
+    sends_thoughts: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, vendor: str) -> "OpenAIResponses":
+        """Return the dialect of a vendor, which is as in Chat Completions."""
+        quirks = quirks_of(vendor)
+        return cls(quirks.auth_header, quirks.most_tools)
+
+    def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
+        """Encode a request to `responses`."""
+        return encode_request(chat, target)
+
+    def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
+        """Decode response events, or one response."""
+        return chain(SSEDecoder(), ResponsesAnswer(sent.tool_names, sent.origin))
+
+    def initial_remedies(self, model: str) -> tuple[Remedy, ...]:
+        """Keep to the number of tools that the vendor accepts."""
+        return most_tools(self.most_tools)
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        """Return the headers; the key is a bearer token or in the vendor's header."""
+        return openai_headers(key, self.auth_header)
+
+    def refusal(self, response: ErrorResponse) -> UpstreamRefused:
+        """Decode an error body, and the wait from the headers."""
+        wait = read_retry_after(response.headers, response.received)
+        return refusal_of(response.body, response.status, wait)
+
+    def models_path(self) -> str:
+        """Return the path of the list, which has one page."""
+        return "models"
+
+    def read_models(self, body: Any) -> ModelPage:
+        """Decode the list, which is that of all of OpenAI's APIs."""
+        return ModelPage(read_models(body))

@@ -1,0 +1,130 @@
+"""Remedies of Responses: what to change in a request after each refusal."""
+
+import hashlib
+import re
+
+from byok.chat import Json
+from byok.dialects.body_rows import BodyShape, body_rows
+from byok.dialects.effort_rows import effort_row
+from byok.dialects.openai_responses import changes
+from byok.dialects.parameter_rows import (
+    drop_parameter,
+    drop_row,
+    has_parameter,
+    lower_row,
+)
+from byok.dialects.presets import OPENAI_CHAT
+from byok.dialects.remedies import (
+    Body,
+    RefusedRequest,
+    Remedy,
+    RemedyRow,
+    RemedyTable,
+    switch_row,
+)
+from byok.dialects.switch_rows import RESPONSES_REFUSED, missing_path_row
+from byok.wire.json_body import write_json
+
+# Parameters that may be dropped without changing the meaning of a request.
+_DROPPABLE = (
+    "parallel_tool_calls",
+    "tool_choice",
+    "temperature",
+    "top_p",
+    "prompt_cache_key",
+    "reasoning.summary",
+    "reasoning.effort",
+    "reasoning",
+    "include",
+    "store",
+)
+_CAP = "max_output_tokens"
+# Refusals of reasoning items: sealed for another key, out of order, or not known.
+_REASONING = re.compile(
+    r"encrypted[ _]content|required (?:following item|'reasoning' item)"
+    r"|of type 'reasoning'|items are not persisted|item with id 'rs_"
+)
+_NO_SEALING = re.compile(r"encrypted[ _]content is not supported|\binclude\b")
+_UNVERIFIED = (
+    ("reasoning summaries", "reasoning.summary"),
+    ("stream this model", "stream"),
+)
+_PARAMETERS = drop_row((*_DROPPABLE, _CAP))
+_SHAPE = BodyShape(
+    tools=changes.read_tools,
+    offer=changes.offer_tools,
+    called=changes.called_tools,
+    begins=changes.is_first_turn,
+    has_calls=changes.has_calls,
+    calls_as_text=changes.calls_as_text,
+    has_pictures=changes.has_pictures,
+    shows=changes.shows_picture,
+    pictures_as_text=changes.pictures_as_text,
+    parameters=(*_DROPPABLE, _CAP),
+)
+
+
+def _find_sealing(refused: RefusedRequest) -> tuple[str, str] | None:
+    """Find out whether the model seals no reasoning, as those that do not reason."""
+    named = _NO_SEALING.search(refused.text.lower())
+    return ("include", "") if named and "include" in refused.body else None
+
+
+def _find_reasoning(refused: RefusedRequest) -> tuple[str, str] | None:
+    """Name the last reasoning item of the request: all up to it are left out.
+
+    Another conversation keeps its own.
+    """
+    if not _REASONING.search(refused.text.lower()):
+        return None
+    items = changes.read_items(refused.body)
+    sealed = [item for item in items if item.get("type") == "reasoning"]
+    return (_digest(sealed[-1]), "") if sealed else None
+
+
+def _drop_reasoning(body: Json, remedy: Remedy) -> Body:
+    for place, item in enumerate(changes.read_items(body)):
+        if item.get("type") == "reasoning" and _digest(item) == remedy.what:
+            return changes.without_reasoning(body, place)
+    return dict(body)
+
+
+def _digest(item: Json) -> str:
+    return hashlib.blake2b(write_json(item), digest_size=8).hexdigest()
+
+
+def _find_parameter(refused: RefusedRequest) -> tuple[str, str] | None:
+    """Find a refused parameter; refusals of reasoning items use their names as words.
+
+    Without `store` a vendor would store the conversation.
+    """
+    is_other = _REASONING.search(refused.text.lower())
+    return None if is_other else _PARAMETERS.find(refused)
+
+
+def _find_unverified(refused: RefusedRequest) -> tuple[str, str] | None:
+    """Find what an organisation may not ask for before OpenAI has verified it."""
+    text = refused.text.lower()
+    if "must be verified" not in text:
+        return None
+    named = (path for words, path in _UNVERIFIED if words in text)
+    path = next(named, "")
+    return (path, "") if path and has_parameter(refused.body, path) else None
+
+
+# The first row that helps counts.
+REMEDIES: RemedyTable = {
+    "reasoning": RemedyRow(_find_reasoning, _drop_reasoning),
+    "include": RemedyRow(
+        _find_sealing, lambda body, remedy: drop_parameter(body, remedy.what)
+    ),
+    "dialect": switch_row(RESPONSES_REFUSED),
+    "path": missing_path_row(OPENAI_CHAT),
+    "unverified": RemedyRow(
+        _find_unverified, lambda body, remedy: drop_parameter(body, remedy.what)
+    ),
+    **body_rows(_SHAPE),
+    "effort": effort_row("reasoning.effort"),
+    "lower": lower_row((_CAP,)),
+    "parameter": RemedyRow(_find_parameter, _PARAMETERS.make),
+}

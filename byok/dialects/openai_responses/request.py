@@ -1,0 +1,195 @@
+"""Responses: encoding the request.
+
+Nothing is stored at the vendor (`store: false`), so the whole conversation is sent each
+time, and reasoning comes back as the encrypted item that the model wrote. Order and
+pairing of messages come from `augment/history.py`.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from byok.chat import (
+    ChatRequest,
+    ImagePart,
+    Json,
+    JsonAnswer,
+    Part,
+    Role,
+    TextPart,
+    ToolDefinition,
+    ToolResult,
+    ToolUse,
+)
+from byok.dialects.base import Target, UpstreamRequest
+from byok.dialects.body_rows import presumed_remedies
+from byok.dialects.efforts import nearest_effort, unsent_effort
+from byok.dialects.model_facts import ModelFacts
+from byok.dialects.openai_chat.tool_results import result_text
+from byok.dialects.openai_responses.history import assistant_items
+from byok.dialects.openai_responses.remedies import REMEDIES
+from byok.dialects.prompt_cache_key import prompt_cache_key
+from byok.dialects.remedies import apply_remedies
+from byok.dialects.safe_names import Aliases, IdRule, spell_name
+from byok.dialects.schemas.common import write_schema
+from byok.wire.json_body import write_json
+
+ENCRYPTED = "reasoning.encrypted_content"
+_IDS = IdRule(64)
+_LEAST_OUTPUT = 16  # tokens; the API refuses less
+_NO_STOP = "This API has no texts that stop an answer, so yours were not sent."
+_NO_SAMPLING = "This model takes no temperature and no top_p, so yours were not sent."
+
+
+def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
+    """Encode the body of `POST responses`."""
+    names, ids = Aliases(spell_name), Aliases(_IDS.spell)
+    body: dict[str, Any] = {"model": target.model, **_system(chat)}
+    tools = [_tool(tool, names) for tool in chat.tools]
+    body["input"] = [*_items(chat, target, names, ids)]
+    body |= {"stream": True, "store": False}
+    if tools:
+        body["tools"] = tools
+        body["tool_choice"] = _tool_choice(chat, names)
+        if not chat.client_parallel_tools:
+            body["parallel_tool_calls"] = False
+    body |= _reasoning(chat.sampling.effort, target.facts)
+    body |= _limits(chat, target.facts)
+    if chat.json_answer:
+        body["text"] = {"format": _json_format(chat.json_answer)}
+    if target.cache and (key := prompt_cache_key(chat)):
+        body["prompt_cache_key"] = key
+    body, others = apply_remedies(
+        REMEDIES, body, presumed_remedies(target.facts), agent=chat.agent
+    )
+    body.update(target.extra_body)
+    return UpstreamRequest(
+        "responses",
+        body,
+        tool_names=names.originals,
+        call_ids=ids.originals,
+        notices=(*_notices(chat, target.facts), *others),
+    )
+
+
+def _system(chat: ChatRequest) -> Json:
+    """Return the system prompt, which stands above the input."""
+    first = chat.messages[:1]
+    texts = [_text(m.parts) for m in first if m.role is Role.SYSTEM]
+    return {"instructions": texts[0]} if texts else {}
+
+
+def _items(
+    chat: ChatRequest, target: Target, names: Aliases, ids: Aliases
+) -> Iterator[dict[str, Any]]:
+    for place, message in enumerate(chat.messages):
+        match message.role:
+            case Role.ASSISTANT:
+                yield from assistant_items(message.parts, target, names, ids)
+            case Role.TOOL:
+                for part in message.parts:
+                    if isinstance(part, ToolResult):
+                        yield _result(part, ids)
+            case Role.SYSTEM | Role.USER:
+                if place or message.role is Role.USER:
+                    content = _content(message.parts)
+                    role = message.role.value
+                    yield {"type": "message", "role": role, "content": content}
+
+
+def _result(result: ToolResult, ids: Aliases) -> dict[str, Any]:
+    """Return a result: a plain string where there is no picture."""
+    text = result_text(result)
+    output: str | list[Json] = text
+    if result.images:
+        output = [{"type": "input_text", "text": text}, *map(_image, result.images)]
+    call_id = ids.alias(result.call_id)
+    return {"type": "function_call_output", "call_id": call_id, "output": output}
+
+
+def _content(parts: Iterable[Part]) -> str | list[Json]:
+    """Return a plain string where there is no picture: all servers accept that."""
+    parts = list(parts)
+    if not any(isinstance(part, ImagePart) for part in parts):
+        return _text(parts)
+    return [
+        _image(part)
+        if isinstance(part, ImagePart)
+        else {"type": "input_text", "text": part.text}
+        for part in parts
+        if isinstance(part, (ImagePart, TextPart))
+    ]
+
+
+def _text(parts: Iterable[Part]) -> str:
+    return "\n\n".join(part.text for part in parts if isinstance(part, TextPart))
+
+
+def _image(image: ImagePart) -> Json:
+    url = f"data:{image.media_type};base64,{image.data}"
+    return {"type": "input_image", "image_url": url, "detail": "auto"}
+
+
+def _tool(tool: ToolDefinition, names: Aliases) -> dict[str, Any]:
+    schema = write_json({**tool.parameters, "type": "object"})
+    return {
+        "type": "function",
+        "name": names.alias(tool.name),
+        "description": tool.description,
+        "parameters": write_schema(schema, narrow=False, plain_keys=False),
+        "strict": False,  # the default would refuse most schemas
+    }
+
+
+def _tool_choice(chat: ChatRequest, names: Aliases) -> str | Json:
+    choice = chat.tool_choice
+    if choice.use is ToolUse.REQUIRED and choice.name:
+        return {"type": "function", "name": names.alias(choice.name)}
+    return choice.use.value
+
+
+def _reasoning(wanted: str, facts: ModelFacts) -> Json:
+    """Return the fields about reasoning; none of them is sent to a plain model."""
+    if facts.thinking is False:
+        return {}
+    body: dict[str, Any] = {"include": [ENCRYPTED]}
+    effort = nearest_effort(wanted, facts.efforts) if facts.efforts else wanted
+    reasoning = {"effort": effort} if effort else {}
+    if facts.thinking:
+        reasoning["summary"] = "auto"  # so that users see thoughts
+    return {**body, "reasoning": reasoning} if reasoning else body
+
+
+def _limits(chat: ChatRequest, facts: ModelFacts) -> Json:
+    """Return the sampling parameters that the model accepts."""
+    sampling = chat.sampling
+    found: dict[str, Any] = {}
+    if sampling.max_tokens is not None:
+        found["max_output_tokens"] = max(sampling.max_tokens, _LEAST_OUTPUT)
+    if facts.sampling is not False:
+        found |= {"temperature": sampling.temperature, "top_p": sampling.top_p}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _json_format(answer: JsonAnswer) -> Json:
+    if answer.schema is None:
+        return {"type": "json_object"}
+    name = spell_name(answer.name, 0)
+    schema = dict(answer.schema)
+    return {"type": "json_schema", "name": name, "schema": schema, "strict": False}
+
+
+def _notices(chat: ChatRequest, facts: ModelFacts) -> Iterator[str]:
+    """Say in the first turn which settings cannot be sent."""
+    if any(message.role is Role.ASSISTANT for message in chat.messages):
+        return
+    sampling, efforts = chat.sampling, facts.efforts
+    if sampling.stop:
+        yield _NO_STOP
+    if (
+        facts.sampling is False
+        and (sampling.temperature, sampling.top_p) != (None,) * 2
+    ):
+        yield _NO_SAMPLING
+    is_sent = not efforts or nearest_effort(sampling.effort, efforts)
+    if sampling.effort and (facts.thinking is False or not is_sent):
+        yield unsent_effort(sampling.effort)

@@ -1,0 +1,488 @@
+"""Reading Responses: OpenAI's own answers, and how its imitators differ."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byok.chat import Origin, ProviderData
+from byok.dialects.openai_responses.answer import ResponsesAnswer
+from byok.errors import (
+    UpstreamEmpty,
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamNotJson,
+    UpstreamRefused,
+)
+from byok.events import (
+    Citation,
+    Finish,
+    FinishReason,
+    Notice,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    Usage,
+)
+from byok.stage import chain, drain
+from byok.wire.json_body import write_json
+from byok.wire.sse import SSEDecoder
+from tests.fakes.responses_server import (
+    call_item,
+    reasoning_item,
+    response,
+    streamed,
+    text_item,
+)
+from tests.fakes.slices import CUTS, cut, singles
+from tests.fakes.upstream import DONE, event
+from tests.fakes.values import VALUES
+
+HERE = Origin("openai_responses", "box", "m")
+STOP = Finish(FinishReason.STOP)
+CALLS = Finish(FinishReason.TOOL_CALLS)
+LENGTH = Finish(FinishReason.LENGTH)
+USAGE = {
+    "input_tokens": 9,
+    "output_tokens": 5,
+    "input_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 2},
+    "output_tokens_details": {"reasoning_tokens": 4},
+}
+
+
+def decode(
+    *pieces: bytes, tool_names: dict[str, str] | None = None
+) -> list[StreamEvent]:
+    decoder = ResponsesAnswer(tool_names or {}, HERE)
+    return merged(drain(chain(SSEDecoder(), decoder), pieces))
+
+
+def merged(events: Iterable[StreamEvent]) -> list[StreamEvent]:
+    """Join the pieces of texts, thoughts and arguments."""
+    out: list[StreamEvent] = []
+    for item in events:
+        last = out[-1] if out else None
+        match item, last:
+            case (TextDelta(), TextDelta()):
+                last.text += item.text
+            case (ThinkingDelta(), ThinkingDelta(provider_data=None)):
+                out[-1] = ThinkingDelta(last.text + item.text, item.provider_data)
+            case (ToolCallDelta(id="", name=""), ToolCallDelta()) if (
+                item.index == last.index
+            ):
+                last.arguments += item.arguments
+            case _:
+                out.append(item)
+    return out
+
+
+def kept(**data: Any) -> ProviderData:
+    return ProviderData(HERE, data)
+
+
+def delta(kind: str, text: str, **fields: Any) -> bytes:
+    return event({"type": f"response.{kind}.delta", "delta": text, **fields})
+
+
+def ended(**fields: Any) -> bytes:
+    whole = {"status": "completed", **fields}
+    return event({"type": "response.completed", "response": whole})
+
+
+def item_event(name: str, item: Any, **fields: Any) -> bytes:
+    kind = f"response.output_item.{name}"
+    return event({"type": kind, "item": item, **fields})
+
+
+SEALED = reasoning_item("gAAA", "One.", "Two.")
+SENT_BACK = {k: v for k, v in SEALED.items() if k != "id"}
+CALL = call_item("view", '{"a": 1}')
+
+STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
+    "text and usage": (
+        streamed(text_item("Hello."), usage=USAGE),
+        [TextDelta("Hello."), Usage(9, 5, 3, 2, 4), STOP],
+    ),
+    "reasoning, commentary, two calls": (
+        streamed(
+            SEALED,
+            text_item("I look.", phase="commentary"),
+            CALL,
+            call_item("edit", "", "call_2"),
+        ),
+        [
+            ThinkingDelta("One.\nTwo.", kept(item=SENT_BACK, phase="commentary")),
+            TextDelta("I look."),
+            ToolCallDelta(0, "call_1", "view", '{"a": 1}'),
+            ToolCallDelta(1, "call_2", "edit"),
+            CALLS,
+        ],
+    ),
+    "reasoning before a call, and a phase alone": (
+        streamed(SEALED, CALL, text_item("So.", phase="final_answer")),
+        [
+            ThinkingDelta("One.\nTwo.", kept(item=SENT_BACK)),
+            ToolCallDelta(0, "call_1", "view", '{"a": 1}'),
+            ThinkingDelta("", kept(phase="final_answer")),
+            TextDelta("So."),
+            CALLS,
+        ],
+    ),
+    "reasoning that is only a summary": (
+        streamed(reasoning_item("", "One."), text_item("So.")),
+        [ThinkingDelta("One."), TextDelta("So."), STOP],
+    ),
+    "reasoning itself, not sealed": (
+        [
+            item_event("added", {"type": "reasoning"}, output_index=0),
+            delta("reasoning_text", "Hm", output_index=0, content_index=0),
+            delta("reasoning_summary_text", "no", output_index=0, summary_index=0),
+            item_event(
+                "done",
+                {"type": "reasoning", "summary": [], "content": [{"text": "Hm"}]},
+                output_index=0,
+            ),
+            item_event("done", text_item("So."), output_index=1),
+            ended(),
+        ],
+        [
+            ThinkingDelta(
+                "Hm",
+                kept(
+                    item={
+                        "type": "reasoning",
+                        "summary": [],
+                        "content": [{"text": "Hm"}],
+                    }
+                ),
+            ),
+            TextDelta("So."),
+            STOP,
+        ],
+    ),
+    "items that end in another order (OpenRouter)": (
+        [
+            item_event("added", {"type": "message"}, output_index=0),
+            delta("output_text", "So.", output_index=0),
+            item_event("added", {"type": "reasoning"}, output_index=1),
+            item_event("done", text_item("So."), output_index=0),
+            item_event("done", SEALED, output_index=1),
+            ended(),
+        ],
+        [TextDelta("So."), ThinkingDelta("One.\nTwo.", kept(item=SENT_BACK)), STOP],
+    ),
+    "no places (llama.cpp)": (
+        [
+            item_event("added", {"type": "message", "id": "a"}),
+            delta("output_text", "So.", item_id="a"),
+            item_event("done", text_item("So.", id="b")),
+            item_event("added", CALL | {"arguments": ""}),
+            delta("function_call_arguments", '{"a": 1}', item_id="fc_other"),
+            item_event("done", CALL),
+            item_event("done", call_item("edit", "{}", "call_2")),
+            ended(output=[text_item("So."), CALL]),
+        ],
+        [
+            TextDelta("So."),
+            ToolCallDelta(0, "call_1", "view", '{"a": 1}'),
+            ToolCallDelta(1, "call_2", "edit", "{}"),
+            CALLS,
+        ],
+    ),
+    "deltas without items": (
+        [delta("output_text", "So."), ended(output=[text_item("So.")])],
+        [TextDelta("So."), STOP],
+    ),
+    "items without deltas": (
+        [
+            item_event("done", SEALED, output_index=0),
+            item_event("done", text_item("So."), output_index=1),
+            item_event("done", CALL, output_index=2),
+            ended(),
+        ],
+        [
+            ThinkingDelta("One.\nTwo.", kept(item=SENT_BACK)),
+            TextDelta("So."),
+            ToolCallDelta(0, "call_1", "view", '{"a": 1}'),
+            CALLS,
+        ],
+    ),
+    "arguments that come at once": (
+        [
+            item_event("added", CALL | {"arguments": ""}, output_index=0),
+            event(
+                {
+                    "type": "response.function_call_arguments.done",
+                    "arguments": "{}",
+                    "output_index": 0,
+                }
+            ),
+            item_event("done", CALL, output_index=0),
+            ended(),
+        ],
+        [ToolCallDelta(0, "call_1", "view", "{}"), CALLS],
+    ),
+    "arguments of no call": (
+        [delta("function_call_arguments", "{}"), delta("output_text", "a"), ended()],
+        [TextDelta("a"), STOP],
+    ),
+    "everything in the last event": (
+        [ended(output=[SEALED, text_item("So.", phase="final_answer")], usage=USAGE)],
+        [
+            ThinkingDelta("One.\nTwo.", kept(item=SENT_BACK, phase="final_answer")),
+            TextDelta("So."),
+            Usage(9, 5, 3, 2, 4),
+            STOP,
+        ],
+    ),
+    "one document": (
+        [write_json(response(text_item("So."), CALL))],
+        [TextDelta("So."), ToolCallDelta(0, "call_1", "view", '{"a": 1}'), CALLS],
+    ),
+    "a refusal": (
+        [delta("refusal", "I can not."), ended()],
+        [TextDelta("I can not."), STOP],
+    ),
+    "a refusal in one piece": (
+        [
+            write_json(
+                response(
+                    {
+                        "type": "message",
+                        "content": [{"type": "refusal", "refusal": "No."}],
+                    }
+                )
+            )
+        ],
+        [TextDelta("No."), STOP],
+    ),
+    "cut by the limit": (
+        streamed(
+            text_item("So"),
+            status="incomplete",
+            incomplete_details={"reason": "max_output_tokens"},
+        ),
+        [TextDelta("So"), LENGTH],
+    ),
+    "cut by a filter": (
+        streamed(
+            text_item("So"),
+            status="incomplete",
+            incomplete_details={"reason": "content_filter"},
+        ),
+        [TextDelta("So"), Finish(FinishReason.CONTENT_FILTER)],
+    ),
+    "incomplete without a reason": (
+        streamed(text_item("So"), status="incomplete"),
+        [TextDelta("So"), LENGTH],
+    ),
+    "a think block in the text": (
+        streamed(text_item("<think>Hm</think>So.")),
+        [
+            ThinkingDelta("Hm", kept(tags=["<think>", "</think>"])),
+            TextDelta("So."),
+            STOP,
+        ],
+    ),
+    "half an emoji": (
+        [delta("output_text", "\ud83d"), delta("output_text", "\ude00"), ended()],
+        [TextDelta("😀"), STOP],
+    ),
+    "half an emoji at the end": (
+        [
+            delta("reasoning_text", "\ud83d", output_index=0),
+            delta("output_text", "a\ud83d", output_index=1),
+            ended(),
+        ],
+        [TextDelta("a"), ThinkingDelta("\ufffd"), TextDelta("\ufffd"), STOP],
+    ),
+    "sources that the text does not name": (
+        streamed(
+            {
+                "type": "message",
+                "content": [
+                    {
+                        "type": "output_text",
+                        "text": "See https://a.example.",
+                        "annotations": [
+                            {"url": "https://a.example", "title": "A"},
+                            {"url": "https://b.example", "title": "B"},
+                            {"file_id": "f"},
+                        ],
+                    }
+                ],
+            }
+        ),
+        [
+            TextDelta("See https://a.example."),
+            Citation("https://b.example", "B"),
+            STOP,
+        ],
+    ),
+    "tools of the API": (
+        [
+            item_event("done", {"type": "web_search_call"}, output_index=0),
+            item_event("done", {"type": "apply_patch_call"}, output_index=1),
+            item_event(
+                "done", {"type": "custom_tool_call", "name": "x"}, output_index=2
+            ),
+            item_event(
+                "done",
+                {"type": "shell_call", "environment": {"type": "container"}},
+                output_index=3,
+            ),
+            ended(),
+        ],
+        [
+            *(
+                Notice(
+                    f"The model called `{name}`, a tool of its API that byok cannot "
+                    "run."
+                )
+                for name in ("apply_patch", "x")
+            ),
+            CALLS,
+        ],
+    ),
+    "what may stand between": (
+        [
+            b": ping\n\n",
+            event({"type": "keepalive"}),
+            event({"type": "response.in_progress"}),
+            event({"type": "response.unknown", "message": "new"}),
+            event({"type": 7, "delta": "no"}),
+            delta("output_text", "So."),
+            b"data:  \n\n",
+            ended(),
+            DONE,
+            event({"type": "error", "message": "late"}),
+        ],
+        [TextDelta("So."), STOP],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_the_events_of_a_stream(name: str) -> None:
+    pieces, events = STREAMS[name]
+    assert decode(*pieces) == merged(events)
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(sorted(STREAMS)), CUTS)
+def test_any_slices_give_the_same_events(name: str, places: list[int]) -> None:
+    pieces, events = STREAMS[name]
+    whole = b"".join(pieces)
+    assert decode(*cut(whole, places)) == merged(events)
+
+
+def test_single_bytes_give_the_same_events() -> None:
+    pieces, events = STREAMS["reasoning, commentary, two calls"]
+    assert decode(*singles(b"".join(pieces))) == merged(events)
+
+
+def test_tool_names_are_those_of_the_user() -> None:
+    sent = {"v": "view file", "plain": "plain"}
+    custom = {"type": "custom_tool_call", "name": "plain", "input": '{"a": 1}'}
+    found = decode(*streamed(call_item("v")), tool_names=sent)
+    assert found[0] == ToolCallDelta(0, "call_1", "view file", "{}")
+    found = decode(item_event("done", custom), ended(), tool_names=sent)
+    assert found == [ToolCallDelta(0, "", "plain", '{"a": 1}'), CALLS]
+
+
+def until_error(*pieces: bytes) -> tuple[list[StreamEvent], UpstreamError]:
+    """Give what came before the error, and the error."""
+    stage = chain(SSEDecoder(), ResponsesAnswer({}))
+    events: list[StreamEvent] = []
+    with pytest.raises(UpstreamError) as caught:
+        for found in drain(stage, pieces):
+            events.append(found)
+    return events, caught.value
+
+
+HI = delta("output_text", "Hi")
+RATE = {
+    "code": "rate_limit_exceeded",
+    "message": "Rate limit reached, try again in 3s.",
+}
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        event({"type": "error", **RATE}),
+        event({"type": "error", "error": RATE}),
+        event({"type": "response.failed", "response": {"error": RATE}}),
+        ended(error=RATE),
+        event({"error": RATE}),
+        b"event: error\ndata: " + write_json(RATE) + b"\n\n",
+        b"event: error\ndata: Rate limit reached\n\n",
+    ],
+)
+def test_an_error_event_ends_the_answer(last: bytes) -> None:
+    events, error = until_error(HI, last, HI, ended())
+    assert events == [TextDelta("Hi")]
+    assert isinstance(error, UpstreamRefused)
+    assert error.code == "upstream_rate_limit"
+
+
+def test_a_failure_without_a_reason_is_one() -> None:
+    failed = event({"type": "response.failed", "response": {"status": "failed"}})
+    events, error = until_error(item_event("done", SEALED), failed)
+    assert events[0] == ThinkingDelta("One.\nTwo.")
+    assert isinstance(error, UpstreamRefused)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "kind", "code"),
+    [
+        ([], UpstreamEmpty, "upstream_empty"),
+        ([DONE], UpstreamEmpty, "upstream_empty"),
+        ([event({"type": "response.created"})], UpstreamEmpty, "upstream_empty"),
+        ([ended(output=[])], UpstreamEmpty, "upstream_empty"),
+        ([HI], UpstreamGarbled, "upstream_cut"),
+        ([HI, DONE], UpstreamGarbled, "upstream_cut"),
+        ([HI, b"data: {\n\n"], UpstreamNotJson, "upstream_not_json"),
+        ([HI, b"data: []\n\n"], UpstreamNotJson, "upstream_not_json"),
+        ([event({"choices": []})], UpstreamGarbled, "upstream_protocol"),
+        ([write_json({"choices": []})], UpstreamGarbled, "upstream_protocol"),
+        ([write_json({"detail": "no"})], UpstreamRefused, "upstream_refused"),
+    ],
+)
+def test_what_is_no_whole_answer_is_an_error(
+    pieces: list[bytes], kind: type[UpstreamError], code: str
+) -> None:
+    _, error = until_error(*pieces)
+    assert type(error) is kind
+    assert error.code == code
+
+
+NAMES = st.sampled_from(
+    [
+        *("type", "delta", "item", "response", "output", "output_index", "item_id"),
+        *("summary", "content", "arguments", "status", "error", "usage", "name"),
+    ]
+)
+KINDS = st.sampled_from(sorted(ResponsesAnswer._HANDLERS))
+EVENTS = st.builds(
+    lambda kind, fields: {**fields, "type": kind},
+    KINDS,
+    st.dictionaries(NAMES, VALUES | st.dictionaries(NAMES, VALUES), max_size=6),
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(EVENTS | VALUES, max_size=6))
+def test_any_events_are_read_or_refused(events: list[Any]) -> None:
+    stage = chain(SSEDecoder(), ResponsesAnswer({}))
+    try:
+        found = list(
+            drain(stage, [b"data: " + write_json(e) + b"\n\n" for e in events])
+        )
+    except UpstreamError:
+        return
+    assert [type(e) for e in found].count(Finish) == 1
+    assert isinstance(found[-1], Finish)

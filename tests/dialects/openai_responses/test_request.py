@@ -1,0 +1,282 @@
+"""Writing requests to Responses: what is sent, and that no rule is broken."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byok.chat import (
+    ChatRequest,
+    JsonAnswer,
+    Message,
+    Origin,
+    Part,
+    ProviderData,
+    Role,
+    Sampling,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolResult,
+    ToolUse,
+)
+from byok.dialects.base import Target
+from byok.dialects.model_facts import ModelFacts
+from byok.dialects.openai_responses.request import encode_request
+from tests.fakes.histories import PNG, histories, user
+from tests.fakes.replay import recorded
+from tests.fakes.strict_responses import broken_rules
+
+HERE = Origin("openai_responses", "box", "m")
+VIEW = ToolDefinition("view", "Shows a file.", {"type": "object"})
+REASONS = ModelFacts("m", thinking=True, sampling=False, efforts=("low", "high"))
+PLAIN = ModelFacts("m", thinking=False, sampling=True)
+ASKED = ChatRequest((Message(Role.SYSTEM, (TextPart("Be exact."),)), user("Hi?")))
+
+
+def body_of(
+    chat: ChatRequest, facts: ModelFacts = REASONS, **target: Any
+) -> dict[str, Any]:
+    return encode_request(chat, Target("m", facts=facts, origin=HERE, **target)).body
+
+
+def test_a_question_is_sent_and_nothing_is_stored() -> None:
+    assert body_of(ASKED) == {
+        "model": "m",
+        "instructions": "Be exact.",
+        "input": [{"type": "message", "role": "user", "content": "Hi?"}],
+        "stream": True,
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "reasoning": {"summary": "auto"},
+    }
+
+
+def test_a_later_system_message_keeps_its_place() -> None:
+    late = Message(Role.SYSTEM, (TextPart("Hurry."),))
+    body = body_of(replace(ASKED, messages=(user("Hi?"), late)))
+    assert "instructions" not in body
+    assert [item["role"] for item in body["input"]] == ["user", "system"]
+
+
+def test_tools_are_flat_and_not_strict() -> None:
+    chat = replace(ASKED, tools=(VIEW,), client_parallel_tools=True)
+    body = body_of(chat)
+    (tool,) = body["tools"]
+    assert tool.pop("parameters")["type"] == "object"
+    assert tool == {
+        "type": "function",
+        "name": "view",
+        "description": "Shows a file.",
+        "strict": False,
+    }
+    assert body["tool_choice"] == "auto"
+    assert "parallel_tool_calls" not in body
+    one = body_of(replace(chat, client_parallel_tools=False))
+    assert one["parallel_tool_calls"] is False
+
+
+@pytest.mark.parametrize(
+    ("choice", "sent"),
+    [
+        (ToolChoice(ToolUse.NONE), "none"),
+        (ToolChoice(ToolUse.REQUIRED), "required"),
+        (ToolChoice(ToolUse.REQUIRED, "a view"), {"type": "function"}),
+    ],
+)
+def test_tool_choices(choice: ToolChoice, sent: Any) -> None:
+    tool = replace(VIEW, name="a view")
+    body = body_of(replace(ASKED, tools=(tool,), tool_choice=choice))
+    if isinstance(sent, dict):
+        sent = {**sent, "name": body["tools"][0]["name"]}
+    assert body["tool_choice"] == sent
+    assert broken_rules(body) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "facts", "reasoning"),
+    [
+        ("", REASONS, {"summary": "auto"}),
+        ("medium", REASONS, {"effort": "low", "summary": "auto"}),
+        ("max", ModelFacts("m"), {"effort": "max"}),
+        ("", ModelFacts("m"), None),
+        ("high", PLAIN, None),
+    ],
+)
+def test_the_nearest_effort_is_sent(
+    wanted: str, facts: ModelFacts, reasoning: Any
+) -> None:
+    chat = replace(ASKED, sampling=Sampling(effort=wanted))
+    body = body_of(chat, facts)
+    assert body.get("reasoning") == reasoning
+    assert ("include" in body) == (facts is not PLAIN)
+
+
+def test_limits_are_sent_where_the_model_takes_them() -> None:
+    sampling = Sampling(temperature=0.5, top_p=0.9, max_tokens=4)
+    body = body_of(replace(ASKED, sampling=sampling), PLAIN)
+    assert (body["temperature"], body["top_p"]) == (0.5, 0.9)
+    assert body["max_output_tokens"] == 16  # the API refuses less
+    assert "temperature" not in body_of(replace(ASKED, sampling=sampling))
+
+
+def test_what_cannot_be_sent_is_said_in_the_first_turn() -> None:
+    sampling = Sampling(temperature=0.5, effort="high", stop=("x",))
+    facts = replace(PLAIN, sampling=False, images=False)
+    chat = replace(ASKED, sampling=sampling)
+    chat = replace(chat, messages=(Message(Role.USER, (TextPart("See."), PNG)),))
+    request = encode_request(chat, Target("m", facts=facts))
+    assert [notice.split()[-1] for notice in request.notices] == [
+        "sent.", "sent.", "sent.", "were.",
+    ]  # fmt: skip
+    assert "input_image" not in json.dumps(request.body)
+    said = Message(Role.ASSISTANT, (TextPart("Yes."),))
+    later = replace(chat, messages=(*chat.messages, said, user("And?")))
+    assert encode_request(later, Target("m", facts=facts)).notices == ()
+
+
+@pytest.mark.parametrize(
+    ("answer", "sent"),
+    [
+        (JsonAnswer(), {"type": "json_object"}),
+        (
+            JsonAnswer({"type": "object"}, "the answer"),
+            {"type": "json_schema", "schema": {"type": "object"}, "strict": False},
+        ),
+    ],
+)
+def test_answers_in_json(answer: JsonAnswer, sent: Any) -> None:
+    body = body_of(replace(ASKED, json_answer=answer))
+    assert broken_rules(body) == []
+    found = body["text"]["format"]
+    assert found.pop("name", "").startswith("the_answer" if "schema" in sent else "")
+    assert found == sent
+
+
+def test_a_conversation_has_a_key_for_the_cache() -> None:
+    chat = replace(ASKED, conversation="c1")
+    assert body_of(chat)["prompt_cache_key"]
+    assert "prompt_cache_key" not in body_of(chat, cache=False)
+
+
+def test_fields_of_the_user_win() -> None:
+    body = body_of(ASKED, extra_body={"store": True, "seed": 1})
+    assert (body["store"], body["seed"]) == (True, 1)
+
+
+def test_results_are_texts_or_have_their_pictures() -> None:
+    calls = (ToolCall("a", "view", "{}"), ToolCall("b" * 99, "view", "{}"))
+    chat = ChatRequest(
+        (
+            user("Go."),
+            Message(Role.ASSISTANT, calls),
+            Message(Role.TOOL, (ToolResult("a", "view", "no", is_error=True),)),
+            Message(Role.TOOL, (ToolResult("b" * 99, "view", "", images=(PNG,)),)),
+        )
+    )
+    request = encode_request(chat, Target("m"))
+    text, picture = request.body["input"][-2:]
+    assert text == {
+        "type": "function_call_output",
+        "call_id": "a",
+        "output": "ERROR: no",
+    }
+    assert [part["type"] for part in picture["output"]] == ["input_text", "input_image"]
+    assert request.call_ids[picture["call_id"]] == "b" * 99
+    assert broken_rules(request.body) == []
+
+
+# What the API accepts
+
+DATA: tuple[dict[str, Any], ...] = (
+    {"item": {"type": "reasoning", "summary": [], "encrypted_content": "gAAA"}},
+    {"phase": "commentary"},
+    {"phase": "final_answer", "item": {"type": "reasoning", "summary": 7}},
+    {"item": {"type": "reasoning", "content": [{"type": "t", "text": "a"}]}},
+    {"item": {"type": "function_call"}, "phase": 7},
+    {"item": "forged", "phase": "loud"},
+    {"item": {"type": "reasoning", "encrypted_content": 7}},
+    {},
+)
+ORIGINS = (HERE, HERE, replace(HERE, model="other"))
+FACTS = (REASONS, PLAIN, ModelFacts("m"), ModelFacts("m", tools=False))
+EACH = 5  # conversations for each history that hypothesis draws
+
+
+def vary(history: tuple[Message, ...], chance: Random) -> ChatRequest:
+    """Return a conversation in which reasoning came with all kinds of data."""
+    messages: list[Message] = []
+    for message in history:
+        parts: list[Part] = []
+        for part in message.parts:
+            if message.role is Role.ASSISTANT and chance.random() < 0.5:
+                data = ProviderData(chance.choice(ORIGINS), chance.choice(DATA))
+                parts.append(ThinkingPart("Hm", data))
+            parts.append(part)
+        messages.append(Message(message.role, tuple(parts)))
+    if chance.random() < 0.5:
+        messages.insert(0, Message(Role.SYSTEM, (TextPart("Be exact."),)))
+    return ChatRequest(
+        tuple(messages),
+        tools=chance.choice([(), (VIEW,)]),
+        sampling=chance.choice([Sampling(), Sampling(0.5, 1.0, 9, "max")]),
+        conversation=chance.choice(["", "c1"]),
+        client_parallel_tools=chance.random() < 0.5,
+    )
+
+
+@pytest.mark.slow
+def test_a_thousand_conversations_break_no_rule_and_fit_the_types_of_the_sdk() -> None:
+    from openai.types.responses.response_create_params import (
+        ResponseCreateParamsStreaming,
+    )
+    from pydantic import TypeAdapter
+
+    types = TypeAdapter[Any](ResponseCreateParamsStreaming)
+
+    @settings(max_examples=1000 // EACH)
+    @given(histories(), st.integers(0, 2**32))
+    def encode_and_check(history: tuple[Message, ...], seed: int) -> None:
+        chance = Random(seed)
+        for _ in range(EACH):
+            body = body_of(vary(history, chance), chance.choice(FACTS))
+            assert broken_rules(body) == []
+            # The types want the id of reasoning; the API does not where nothing is
+            # stored.
+            items = [
+                {**item, "id": "rs"} if item["type"] == "reasoning" else item
+                for item in body["input"]
+            ]
+            types.validate_python({**body, "input": items}, extra="forbid")
+
+    encode_and_check()
+
+
+# Refusals of what a body alone does not show: a model's name, its window, the key.
+UNSEEN = ("model_not_found", "context_length", "not found", "API key")
+
+
+def test_the_judge_agrees_with_recorded_requests(shared: Path) -> None:
+    rows = [row for row in recorded(shared, "responses_stream") if row.get("request")]
+    assert len(rows) > 100
+    for row in rows:
+        assert broken_rules(row["request"]) == [], row["id"]
+    refused = [
+        row
+        for row in recorded(shared, "error")
+        if "/responses" in str(row.get("endpoint"))
+        and not any(
+            words in (shared / "streams" / row["file"]).read_text("utf-8")
+            for words in UNSEEN
+        )
+    ]
+    assert refused
+    for row in refused:
+        assert broken_rules(row["request"]), row["id"]

@@ -1,0 +1,74 @@
+"""Agents on models that reason in Responses, from the first step to the last."""
+
+from typing import Any
+
+import pytest
+
+from tests.fakes.agent import Agent
+from tests.fakes.daemon import running
+from tests.fakes.responses_server import ResponsesServer
+
+KEY = {"BYOK_KEY_AI": "k"}
+
+
+def settings(url: str, **fields: Any) -> dict[str, Any]:
+    section = {"type": "openai", "base_url": url, "timeout": 5, **fields}
+    return {"upstreams": {"ai": section}}
+
+
+@pytest.mark.parametrize("fields", [{}, {"dialect": "openai_chat"}])
+async def test_responses_keep_reasoning_and_phases_of_an_agent(
+    fields: dict[str, str],
+) -> None:
+    agent = Agent()
+    async with (
+        ResponsesServer() as server,
+        running(settings(server.url, **fields), environ=KEY) as editor,
+    ):
+        answers = [await agent.step(editor, "byok:ai:gpt-x") for _ in range(4)]
+    assert server.refusals == []
+    assert "Done." in answers[-1].text
+    items = server.requests[-1]["input"]
+    assert [i.get("type") for i in items[1:]] == [
+        *("reasoning", "message", "function_call", "function_call_output")
+    ] * 3
+    assert server.requests[-1]["store"] is False
+
+
+async def test_responses_survive_a_client_that_drops_its_nodes() -> None:
+    agent = Agent()
+    async with (
+        ResponsesServer() as server,
+        running(settings(server.url), environ=KEY) as editor,
+    ):
+        await agent.step(editor, "byok:ai:gpt-x")
+        nodes = agent.history[0]["response_nodes"]
+        agent.history[0]["response_nodes"] = [n for n in nodes if n["type"] != 8]
+        await agent.step(editor, "byok:ai:gpt-x")
+    assert server.refusals == []
+    assert any(i.get("type") == "reasoning" for i in server.requests[-1]["input"])
+
+
+@pytest.mark.parametrize("kind", ["openai", "xai", "azure"])
+async def test_responses_give_way_to_chat_completions_where_the_path_is_missing(
+    kind: str,
+) -> None:
+    async with ResponsesServer(has_path=False) as server:
+        config = settings(server.url, type=kind)
+        async with running(config, environ=KEY) as editor:
+            answer = await Agent().step(editor, "byok:ai:gpt-x")
+            again = await Agent().step(editor, "byok:ai:gpt-x")
+    assert answer.text == again.text == "By chat."
+    assert server.paths == ["responses", "chat/completions", "chat/completions"]
+
+
+@pytest.mark.parametrize("path", ["responses", "chat/completions"])
+async def test_responses_of_other_clients_are_forwarded_unchanged(path: str) -> None:
+    body = b'{"model":"byok:ai:gpt-x",  "input":"Hi?"}'
+    async with (
+        ResponsesServer() as server,
+        running(settings(server.url), environ=KEY) as editor,
+    ):
+        answer = await editor.post(f"/v1/{path}", raw=body)
+    assert answer.status == 200
+    assert server.paths == [path]
