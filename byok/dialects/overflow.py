@@ -1,7 +1,8 @@
-"""Context overflow: the token counts that refusals name, as data.
+"""Context overflow: the words that refusals have for it, and the counts that they name.
 
-Used only for refusals of the context length: other texts mention tokens too. The first
-row that matches decides; text is in lower case.
+Rate limits and quotas mention tokens as well, so these words count only where a refusal
+is neither (`refusals.py`). The counts are looked for in overflows alone. The first row
+that matches decides; text is in lower case.
 """
 
 import re
@@ -9,6 +10,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+# A word for the window alone is no sign: parameters have it in their names.
+OVERFLOW_SIGNS = (
+    r"^(?=.*(?:exceed|too (?:long|large)|maximum|reduce|longer|greater|\d{3}))"
+    r".*context[ _]?(?:length|size|window|limit)",
+    r"(?:prompt|input) (?:is |tokens )?too long", r"prompt exceeds max",
+    r"too many tokens(?! in )", r"maximum prompt length",
+    r"token count.* exceeds the (?:limit|maximum)", r"exceeded model token limit",
+    r"reduce the length of the (?:messages|prompt|input)",
+    r"range of input length", r"input tokens.* exceed", r"input length.* exceeds",
+    r"prompt length.* exceeds", r"exceed max message tokens", r"max_seq_len",
+    r"max_new_tokens` must be", r"inputs` must have less",
+    r"max size: \d+ tokens", r"tokens_limit_reached", r"expected maxlength",
+    r"prompt ?超长",  # Z.ai 1261
+)  # fmt: skip
 _N = r"(\d[\d,_]*)"
 # The most tokens that the model takes.
 _WINDOW = (
@@ -23,6 +38,7 @@ _WINDOW = (
     rf"available context size \({_N}",  # llama.cpp
     rf"\bn_ctx: ?{_N}",  # LM Studio
     rf"context window of {_N}",  # llama-cpp-python
+    rf"context window limit \({_N}",  # Cloudflare
     rf"token limit: ?{_N}",  # Moonshot
     rf"limit for this model is {_N}",  # Cohere
     rf"exceeds the limit of {_N}",  # Copilot

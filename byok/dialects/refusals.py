@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from byok.dialects.overflow import OVERFLOW_SIGNS
 from byok.errors import ContextLengthExceeded, RefusalKind
 
 
@@ -108,17 +109,7 @@ _ROWS: tuple[_Row, ...] = (
         ),
     ),
     (
-        # A word for the window alone is no sign: parameters have it in their names.
-        (r"^(?=.*(?:exceed|too (?:long|large)|maximum|reduce|longer|greater|\d{3}))"
-         r".*context[ _]?(?:length|size|window|limit)",
-         r"(?:prompt|input) (?:is |tokens )?too long", r"prompt exceeds max",
-         r"too many tokens(?! in )", r"maximum prompt length",
-         r"token count.* exceeds the (?:limit|maximum)", r"exceeded model token limit",
-         r"reduce the length of the (?:messages|prompt|input)",
-         r"range of input length", r"input tokens.* exceed", r"input length.* exceeds",
-         r"prompt length.* exceeds", r"exceed max message tokens", r"max_seq_len",
-         r"max_new_tokens` must be", r"inputs` must have less",
-         r"max size: \d+ tokens", r"tokens_limit_reached", r"expected maxlength"),
+        OVERFLOW_SIGNS,
         _TOO_LONG,
     ),
     (

@@ -24,13 +24,13 @@ class WindowNotices:
 
     def __init__(self, cure: str) -> None:
         self._cure = cure
-        self._told: OrderedDict[tuple[str, str, str], None] = OrderedDict()
+        self._told: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def note_cut(
         self, conversation: str | None, model: str, tokens: int, estimate: int
     ) -> Notice | None:
         """Return the notice that a server read only `tokens` of a longer prompt."""
-        if not self._is_first("cut", conversation, model):
+        if not self._is_first(conversation, model):
             return None
         return Notice(
             f"The model has read only {tokens:,} of about {estimate:,} tokens: its "
@@ -42,7 +42,7 @@ class WindowNotices:
         self, conversation: str | None, model: str, window: int, estimate: int
     ) -> Notice | None:
         """Return the notice that instructions and tools alone exceed a window."""
-        if not self._is_first("room", conversation, model):
+        if not self._is_first(conversation, model):
             return None
         return Notice(
             f"The instructions and tools alone have about {estimate:,} tokens, which "
@@ -50,10 +50,10 @@ class WindowNotices:
             "MCP servers help, too."
         )
 
-    def _is_first(self, kind: str, conversation: str | None, model: str) -> bool:
+    def _is_first(self, conversation: str | None, model: str) -> bool:
         if conversation is None:
             return False
-        key = (kind, conversation, model)
+        key = (conversation, model)
         is_first = key not in self._told
         self._told[key] = None
         self._told.move_to_end(key)

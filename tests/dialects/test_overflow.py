@@ -178,6 +178,11 @@ TOLD: dict[str, tuple[str, Overflow]] = {
         Overflow(W, C),
     ),
     "Z.ai": ("Prompt exceeds max length", Overflow()),
+    "Cloudflare": (
+        "The estimated number of input and maximum output tokens (44123) exceeded this "
+        "model context window limit (32768).",
+        Overflow(W),
+    ),
     "commas": ("maximum context length is 32,768 tokens", Overflow(W)),
     # Here is no number to be read, or one that means something else.
     "Ollama": ("input length exceeds the context length", Overflow()),

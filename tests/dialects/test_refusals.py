@@ -11,6 +11,11 @@ KNOWN = refusals._ROWS
 CONTEXT = {
     "Ollama": "input length exceeds the context length",
     "Ollama, not cut": "prompt too long; exceeded max context length by 9 tokens",
+    "Ollama, not shifted": "the prompt is longer than the context length currently "
+    "available to the model",
+    "Z.ai, in Chinese": "Prompt 超长",
+    "Cloudflare": "The estimated number of input and maximum output tokens (9) "
+    "exceeded this model context window limit (5)",
     "llama.cpp": "request (9 tokens) exceeds the available context size (5 tokens)",
     "llama.cpp's type": "Sorry. exceed_context_size_error",
     "vLLM": "This model's maximum context length is 5 tokens. However, you requested 9",
