@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 NameArgument = Annotated[
     str,
-    typer.Argument(help="A preset, an upstream from the settings, or official."),
+    typer.Argument(
+        help="A preset, an upstream from the settings, one of its key_names as "
+        "UPSTREAM/NAME, or official."
+    ),
 ]
 
 
@@ -65,14 +68,14 @@ def set_key(
     wanted = _key_query(name, settings)
     if sys.stdin.isatty():
         raw: str = typer.prompt(
-            f"Key for {wanted.name} ({wanted.origin})", hide_input=True
+            f"Key for {wanted.title} ({wanted.origin})", hide_input=True
         )
     else:
         raw = sys.stdin.readline()
     key = clean_key(raw)
     _store(store, paths).set(wanted.entry, key)
     say(
-        f"Stored the key of {wanted.name} for {wanted.origin} "
+        f"Stored the key of {wanted.title} for {wanted.origin} "
         f"(fingerprint {fingerprint(key)}) in the {store.value}."
     )
 
@@ -106,7 +109,8 @@ def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
 def test_key(name: NameArgument, config: ConfigOption = None) -> None:
     """Test a key by requesting the upstream's model list with it.
 
-    If the daemon is running, it tests the key that it uses.
+    If the daemon is running, it tests the key that it uses. Of several keys, the one is
+    tested that would be used now.
     """
     from byok.routing import OFFICIAL
 
@@ -130,9 +134,16 @@ def _try_by_daemon(name: str) -> "Json | None":
 
 
 def _try_here(name: str, config: Path | None) -> "Json":
+    from byok.config import upstream_named
+    from byok.errors import ConfigError
     from byok.routing import OFFICIAL
+    from byok.wiring.apis import base_url_of
 
-    _key_query(name, load(config)[0])
+    settings, _ = load(config)
+    if name == OFFICIAL:
+        _key_query(name, settings)
+    elif not base_url_of(upstream_named(name, settings)[1]):
+        raise ConfigError(f"{name} needs no key.")
 
     async def work(services: "Services") -> "Json":
         from byok.server.daemon_endpoints import try_key
@@ -177,7 +188,7 @@ def _key_query(name: str, settings: "Settings") -> "KeyWanted":
     from byok.config import upstream_named
     from byok.errors import ConfigError
     from byok.routing import OFFICIAL
-    from byok.wiring.key_sources import key_wanted, official_wanted
+    from byok.wiring.key_sources import find_key, official_wanted
 
     if name == OFFICIAL:
         wanted = official_wanted(settings)
@@ -187,7 +198,11 @@ def _key_query(name: str, settings: "Settings") -> "KeyWanted":
                 hint="Set base_url under [routing.official] first.",
             )
         return wanted
-    wanted = key_wanted(*upstream_named(name, settings))
+    label = ""
+    if "://" not in name:
+        name, _, label = name.partition("/")
+    upstream, section = upstream_named(name, settings)
+    wanted = find_key(upstream, label, section)
     if not wanted.base_url:
         raise ConfigError(f"{name} needs no key.")
     return wanted

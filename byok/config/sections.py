@@ -79,6 +79,11 @@ class UpstreamSettings(_RequestDefaults):
     api_key_env: str = Field(
         "", description="Read the key from this environment variable only."
     )
+    key_names: Annotated[list[str], AfterValidator(values.key_labels)] = Field(
+        [],
+        description="Several keys, by the names under which they are stored, or as "
+        "env:VARIABLE.",
+    )
     api_key_cmd: list[str] = Field(
         [],
         description="Run this program without a shell; its first line is the key.",

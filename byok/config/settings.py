@@ -119,6 +119,10 @@ def _check_upstream(name: str, upstream: UpstreamSettings) -> None:
     usual = preset.addresses.get(upstream.dialect or preset.dialect)
     if upstream.type != DEMO and not (upstream.base_url or usual):
         raise ValueError(f"upstreams.{name}.base_url is missing")
+    if upstream.key_names and (upstream.api_key_env or upstream.api_key_cmd):
+        raise ValueError(
+            f"upstreams.{name} has key_names and one more source of a key: keep one"
+        )
     plain = upstream.base_url.lower().startswith("http://")
     if (
         plain

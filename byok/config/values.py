@@ -11,6 +11,7 @@ from byok.urls import is_link_local, is_loopback
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+\Z")
 UPSTREAM_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 _ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_KEY_NAME = re.compile(r"(?:[a-z0-9][a-z0-9_-]{0,15}|env:[A-Za-z_][A-Za-z0-9_]*)\Z")
 AUTO = "auto"
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
@@ -79,6 +80,19 @@ def model_ids(given: list[str]) -> list[str]:
     for model in given:
         if split_id(model) is None and not _ALIAS.match(model):
             raise ValueError("must be models like byok:<upstream>:<model>, or aliases")
+    return given
+
+
+def key_labels(given: list[str]) -> list[str]:
+    """Check the names of keys; a key itself does not belong into the settings."""
+    for name in given:
+        if not _KEY_NAME.match(name):
+            raise ValueError(
+                "must be names like work (a-z, 0-9, _ and -, 16 characters at most) or "
+                "env:VARIABLE; store the keys with byok keys set UPSTREAM/NAME"
+            )
+    if len(set(given)) < len(given):
+        raise ValueError("must be different names")
     return given
 
 

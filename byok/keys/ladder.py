@@ -1,9 +1,10 @@
 """The key ladder: the sources of a key, in the order in which they are tried.
 
-The order is: `api_key_env` or `api_key_cmd`; the systemd credential `byok.NAME`;
-`BYOK_KEY_<NAME>`; the vendor's own variable, such as `OPENAI_API_KEY`; the OS keyring;
-the encrypted vault. A source of the first kind is exclusive: with a fallback, a typo
-would silently send another key, perhaps of another account.
+The order is: `api_key_env`, `api_key_cmd` or a variable in `key_names`; the systemd
+credential `byok.NAME`; `BYOK_KEY_<NAME>`; the vendor's own variable, such as
+`OPENAI_API_KEY`; the OS keyring; the encrypted vault. A source of the first kind is
+exclusive: with a fallback, a typo would silently send another key, perhaps of another
+account.
 
 Otherwise explicit sources come before ambient ones, and cheap ones before those that
 may open a dialog. A service manager or shell sets a credential or variable for this
@@ -53,7 +54,8 @@ class KeyWanted:
     """The upstream that needs a key, and the sources that apply to it.
 
     `named_env` and `command` are the user's `api_key_env` and `api_key_cmd`;
-    `preset_env` is the vendor's variable, "" if the address is not the vendor's.
+    `preset_env` is the vendor's variable, "" if the address is not the vendor's. A
+    `label` tells several keys of one upstream apart.
     """
 
     name: str
@@ -61,6 +63,12 @@ class KeyWanted:
     preset_env: str = ""
     named_env: str = ""
     command: tuple[str, ...] = ()
+    label: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name of the upstream, and of the key if there are several."""
+        return f"{self.name}/{self.label}" if self.label else self.name
 
     @property
     def origin(self) -> str:
@@ -71,12 +79,18 @@ class KeyWanted:
     @property
     def entry(self) -> str:
         """The name under which keyring and vault store the key."""
-        return f"{self.name}@{self.origin}"
+        return f"{self.title}@{self.origin}"
 
     @property
     def own_env(self) -> str:
-        """The variable `BYOK_KEY_<NAME>`."""
-        return f"BYOK_KEY_{self.name.upper().replace('-', '_')}"
+        """The variable `BYOK_KEY_<NAME>`, or `BYOK_KEY_<NAME>__<LABEL>`."""
+        name = f"{self.name}__{self.label}" if self.label else self.name
+        return f"BYOK_KEY_{name.upper().replace('-', '_')}"
+
+    @property
+    def credential(self) -> str:
+        """The systemd credential, `byok.NAME` or `byok.NAME.LABEL`."""
+        return f"byok.{self.title.replace('/', '.')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +128,13 @@ class KeyLadder:
             if value.strip():
                 return FoundKey(_clean(value, source), source)
             tried.append(source)
-        cure = f"Run: byok keys set {wanted.name}"
+        cure = f"Run: byok keys set {wanted.title}"
         if wanted.named_env:
-            cure = f"Set the variable {wanted.named_env}, or remove api_key_env."
+            cure = (
+                f"Set the variable {wanted.named_env}, or remove it from the settings."
+            )
         raise KeyMissing(
-            f"No key was found for {wanted.name} ({wanted.origin}); "
+            f"No key was found for {wanted.title} ({wanted.origin}); "
             f"looked in: {', '.join((*tried, *unread))}.",
             hint=cure,
             unread=tuple(unread),
@@ -134,7 +150,7 @@ class KeyLadder:
             yield "api_key_cmd", _run(wanted)
             return
         if folder := self._environ.get("CREDENTIALS_DIRECTORY", ""):
-            yield "systemd credential", _credential(Path(folder), wanted.name)
+            yield "systemd credential", _credential(Path(folder), wanted.credential)
         for variable in (wanted.own_env, wanted.preset_env):
             if variable:
                 yield variable, self._environ.get(variable, "")
@@ -156,13 +172,11 @@ def _clean(value: str, source: str) -> str:
 
 def _credential(folder: Path, name: str) -> str:
     try:
-        return (folder / f"byok.{name}").read_text(encoding="utf-8")
+        return (folder / name).read_text(encoding="utf-8")
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"The systemd credential byok.{name} cannot be read.") from (
-            error
-        )
+        raise ConfigError(f"The systemd credential {name} cannot be read.") from (error)
 
 
 def _program(name: str) -> str:

@@ -1,6 +1,7 @@
 """The key of one upstream while the daemon runs, looked up once in a thread."""
 
 import asyncio
+from typing import Self
 
 from byok.errors import KeyMissing
 from byok.keys.ladder import FoundKey, KeyLadder, KeyWanted
@@ -23,11 +24,21 @@ class UpstreamKey:
         local: bool = False,
     ) -> None:
         self._ladder = ladder
-        self._wanted = wanted
+        self.wanted = wanted
         self._redactor = redactor
         self._stores = not local
         self._found: FoundKey | None = None
         self._lock = asyncio.Lock()
+
+    def begin(self, conversation: str = "") -> Self:
+        """Return the key for one request: there is no other one."""
+        del conversation
+        return self
+
+    def replace(self, seconds: float) -> bool:
+        """Tell that no other key can take its place; see PooledKey."""
+        del seconds
+        return False
 
     async def get(self) -> str:
         """Return the key; "" if the upstream needs none.
@@ -48,8 +59,9 @@ class UpstreamKey:
 
     def _find(self) -> FoundKey:
         try:
-            return self._ladder.find(self._wanted, stores=self._stores)
+            return self._ladder.find(self.wanted, stores=self._stores)
         except KeyMissing:
-            if self._wanted.preset_env or self._wanted.named_env:
+            wanted = self.wanted
+            if wanted.preset_env or wanted.named_env or wanted.label:
                 raise
             return FoundKey("", "none needed")

@@ -15,10 +15,11 @@ from byok.events import (
     shows_answer,
 )
 from byok.record import current_record
+from byok.upstream.http_call import RequestKey
 from byok.upstream.prompt_changes import PromptChanges
-from byok.upstream.reasons import waiting_notice
+from byok.upstream.reasons import another_key_notice, waiting_notice
 from byok.upstream.remedies import RequestRemedies
-from byok.upstream.retry import RetryPolicy
+from byok.upstream.retry import RetryPolicy, rest_of_key
 
 _FORGOTTEN = ChatRequest(())
 
@@ -26,9 +27,9 @@ _FORGOTTEN = ChatRequest(())
 class Attempts:
     """One request to a model: what is sent next, and what was held back so far.
 
-    `sent` and `content` are the request and its body. `begun`: a part of the answer was
-    handed on, so there is no further attempt. `may_be_empty` accepts an answer without
-    a word; after tool results every answer may be one.
+    `sent` and `content` are the request and its body, `key` is the one to use. `begun`:
+    a part of the answer was handed on, so there is no further attempt. `may_be_empty`
+    accepts an answer without a word; after tool results every answer may be one.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Attempts:
         name: str,
         chat: ChatRequest,
         remedies: RequestRemedies,
+        key: RequestKey,
         retry: RetryPolicy,
         prompts: PromptChanges,
         *,
@@ -48,6 +50,8 @@ class Attempts:
         self._may_be_empty = may_be_empty or not _is_question(chat)
         self._number = 1
         self._held: list[StreamEvent] = []
+        self._told: list[Notice] = []  # with the answer
+        self.key = key
         self.remedies = remedies
         self.sent: UpstreamRequest
         self.content: bytes
@@ -70,7 +74,7 @@ class Attempts:
         self._note_prompt()
         self._chat, self.content = _FORGOTTEN, b""  # they may be large
         self.remedies.remember()
-        return [*self.remedies.notices, *self.take_held()]
+        return [*self._told, *self.remedies.notices, *self.take_held()]
 
     def take_held(self) -> list[StreamEvent]:
         """Return what was held back, once."""
@@ -87,6 +91,11 @@ class Attempts:
         if self.remedies.find(error, self.content):
             self._keep_usage()
             self._write()
+            return 0.0
+        rest = rest_of_key(error)
+        if rest is not None and self.key.replace(rest):
+            self._told = [another_key_notice(self._name, error)]
+            self._keep_usage()
             return 0.0
         seconds = self._retry.wait(error, self._number, random.random())  # noqa: S311
         if seconds is not None:

@@ -34,13 +34,13 @@ from byok.upstream.http_body import (
     pass_on,
     read_limited,
 )
-from byok.upstream.http_call import KeySource
+from byok.upstream.http_call import RequestKey, UpstreamKeys
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_facts import KnownModels
 from byok.upstream.profiles import Profiles
 from byok.upstream.prompt_changes import PromptChanges
 from byok.upstream.remedies import Remedies
-from byok.upstream.retry import RetryPolicy
+from byok.upstream.retry import RetryPolicy, rest_of_key
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.timeouts import Watch
 from byok.upstream.transport import Transports, body_of
@@ -60,6 +60,12 @@ def _too_large() -> UpstreamGarbled:
     )
 
 
+def _replaces(key: RequestKey, error: UpstreamError) -> bool:
+    """Replace a key that is refused; False if no other one is ready."""
+    rest = rest_of_key(error)
+    return rest is not None and key.replace(rest)
+
+
 class HttpUpstream:
     """Upstream that is reached over HTTP, in any dialect."""
 
@@ -67,14 +73,15 @@ class HttpUpstream:
         self,
         spec: UpstreamSpec,
         transports: Transports,
-        key: KeySource,
+        keys: UpstreamKeys,
         *,
         profiles: Profiles | None = None,
         retry: RetryPolicy | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._spec = spec
-        self._sender = Sender(spec, transports, key)
+        self._keys = keys
+        self._sender = Sender(spec, transports, keys)
         self._retry = retry or RetryPolicy()
         self._sleep = sleep
         self._remedies = Remedies(spec)
@@ -106,6 +113,7 @@ class HttpUpstream:
             self.name,
             chat,
             remedies,
+            self._keys.begin(chat.conversation),
             self._retry,
             self._prompts,
             may_be_empty=fim is not None,
@@ -140,7 +148,7 @@ class HttpUpstream:
         sent, remedies = attempts.sent, attempts.remedies
         current_record().note_attempt(attempts.content)
         async with self._sender.open(
-            remedies.api, sent.path, attempts.content, sent.headers
+            remedies.api, sent.path, attempts.content, sent.headers, attempts.key
         ) as response:
             encoding = response.headers.get("content-encoding", "")
             stage = with_inflate(encoding, remedies.codec.reader(sent))
@@ -242,15 +250,17 @@ class HttpUpstream:
                 hint="Choose a model of an upstream that has.",
                 status=422,
             )
-        attempt = 1
+        attempt, key = 1, self._keys.begin()
         async with AsyncExitStack() as stack:
             while True:
                 current_record().note_attempt(content)
                 try:
-                    sent = self._sender.open(api, path, content, headers)
+                    sent = self._sender.open(api, path, content, headers, key)
                     response = await stack.enter_async_context(sent)
                     break
                 except UpstreamError as error:
+                    if _replaces(key, error):
+                        continue
                     if not await self._waits(error, attempt):
                         error.upstream = self.name
                         if hint := missing_path_hint(error, path):

@@ -43,6 +43,22 @@ class KeySource(Protocol):
         ...
 
 
+class RequestKey(KeySource, Protocol):
+    """The key of one request."""
+
+    def replace(self, seconds: float) -> bool:
+        """Let the key rest and use another one; False if no other is ready."""
+        ...
+
+
+class UpstreamKeys(KeySource, Protocol):
+    """The keys of an upstream; one of them is used for requests without a choice."""
+
+    def begin(self, conversation: str = "") -> RequestKey:
+        """Return the key for a request; "" is no conversation."""
+        ...
+
+
 class Caller:
     """Calls one server. Redirects are not followed: they could leak the key."""
 
@@ -66,23 +82,26 @@ class Caller:
         url: httpx.URL,
         content: bytes | None,
         head: Callable[[str], httpx.Headers],
+        source: KeySource | None = None,
     ) -> httpx.Response:
         """Send a request and return the response, with any status. Close it when done.
 
-        With content it is a POST, else a GET; `head` returns the headers for a key.
+        With content it is a POST, else a GET; `head` returns the headers for a key,
+        which comes from `source` where the request has one of its own.
         After a 401 the key is looked up again, and the request repeated if it changed.
 
         Raises:
             UpstreamUnreachable: no connection, or no response head in time.
             NotReady: the circuit breaker is open.
         """
-        key = await self._key.get()
+        source = source or self._key
+        key = await source.get()
         response = await self._send(url, content, head(key))
         if response.status_code != 401:
             return response
-        self._key.forget()
+        source.forget()
         try:
-            other = await self._key.get()
+            other = await source.get()
         except BaseException:
             await hang_up(response)
             raise

@@ -36,7 +36,6 @@ class Sender:
         self._caller = Caller(spec.callee, transports, key)
         self._urls: dict[str, httpx.URL] = {}
         self._heads: dict[object, httpx.Headers] = {}
-        self._heads_of = ""
 
     @asynccontextmanager
     async def open(
@@ -45,18 +44,19 @@ class Sender:
         path: str,
         content: bytes | None = None,
         headers: Mapping[str, str] = _NO_HEADERS,
+        key: KeySource | None = None,
     ) -> AsyncIterator[httpx.Response]:
         """Send a request, and yield its response if the status is 200 to 299.
 
-        With content it is a POST of JSON, else a GET. `headers` are those of this
-        request alone.
+        With content it is a POST of JSON, else a GET. `headers` and `key` are those of
+        this request alone.
 
         Raises:
             UpstreamError: no connection, no response head in time, or another status.
             NotReady: the circuit breaker is open.
         """
         head = partial(self._head, api, headers, has_content=content is not None)
-        response = await self._caller.call(self._url(api, path), content, head)
+        response = await self._caller.call(self._url(api, path), content, head, key)
         try:
             if not response.is_success:
                 raise await self._refusal(api, response)
@@ -68,9 +68,9 @@ class Sender:
         self, api: Api, own: Mapping[str, str], key: str, *, has_content: bool
     ) -> httpx.Headers:
         """Return the headers of a request; equal ones are built once."""
-        if key != self._heads_of or len(self._heads) > _MAX_KEPT:
-            self._heads, self._heads_of = {}, key
-        kind = (api.dialect.name, has_content, *own.items())
+        if len(self._heads) > _MAX_KEPT:
+            self._heads.clear()
+        kind = (key, api.dialect.name, has_content, *own.items())
         if kind not in self._heads:
             dialect = api.dialect
             bare, with_key = dialect.headers(""), dialect.headers(key)

@@ -52,6 +52,11 @@ def reason_of(error: ByokError) -> str:
             return "it failed"
 
 
+def another_key_notice(name: str, error: ByokError) -> Notice:
+    """Return what the user is told when another key is used."""
+    return Notice(f"{name}: {reason_of(error)}, so another one of your keys is used.")
+
+
 def waiting_notice(name: str, error: ByokError, seconds: float) -> Notice | None:
     """Return what the user is told before a wait for an upstream, if it is long."""
     if seconds <= _LONG:

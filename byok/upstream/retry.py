@@ -20,6 +20,15 @@ _PASSING = frozenset(
 )
 
 
+_LONGEST_REST = 86_400.0
+# Seconds; an account may be paid for meanwhile, and a limit is per minute.
+_RESTS = {
+    RefusalKind.AUTH: 900.0,
+    RefusalKind.QUOTA: 900.0,
+    RefusalKind.RATE_LIMIT: 60.0,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """At most `tries` retries, with exponential backoff and full jitter, in seconds.
@@ -47,6 +56,17 @@ class RetryPolicy:
             return asked if asked <= self.longest_wait else None
         backoff = min(self.first_wait * 2 ** (attempt - 1), self.longest_backoff)
         return float(backoff * luck)
+
+
+def rest_of_key(error: UpstreamError) -> float | None:
+    """Return how many seconds a key rests after a refusal; None if it is not its own.
+
+    Another key may have what this one has not: permission, money, or room in a limit.
+    """
+    if not isinstance(error, UpstreamRefused) or error.kind not in _RESTS:
+        return None
+    asked = error.retry_after
+    return _RESTS[error.kind] if asked is None else min(asked, _LONGEST_REST)
 
 
 def _most_retries(error: UpstreamError) -> float:

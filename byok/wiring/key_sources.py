@@ -32,6 +32,40 @@ def key_wanted(name: str, settings: UpstreamSettings) -> KeyWanted:
     )
 
 
+def keys_wanted(name: str, settings: UpstreamSettings) -> tuple[KeyWanted, ...]:
+    """Return what each key for an upstream is looked up by; usually it has one."""
+    if not settings.key_names:
+        return (key_wanted(name, settings),)
+    return tuple(_named_key(name, settings, key) for key in settings.key_names)
+
+
+def _named_key(name: str, settings: UpstreamSettings, key: str) -> KeyWanted:
+    label = key.removeprefix("env:")
+    variable = label if label != key else ""
+    return KeyWanted(name, base_url_of(settings), named_env=variable, label=label)
+
+
+def find_key(name: str, label: str, settings: UpstreamSettings) -> KeyWanted:
+    """Return what one key of an upstream is looked up by; "" is its only key.
+
+    Raises:
+        ConfigError: the settings name no such key.
+    """
+    wanted = keys_wanted(name, settings)
+    if found := next((one for one in wanted if one.label == label), None):
+        return found
+    if not settings.key_names:
+        raise ConfigError(
+            f"The settings name no key {label!r} of {name}.",
+            hint=f"Add it to key_names under [upstreams.{name}] first.",
+        )
+    known = ", ".join(one.title for one in wanted)
+    raise ConfigError(
+        f"{name} has several keys, and none is meant by this.",
+        hint=f"Use one of these: {known}.",
+    )
+
+
 def official_wanted(settings: Settings) -> KeyWanted:
     """Return what the token of the official service is looked up by."""
     return KeyWanted(OFFICIAL, settings.routing.official.base_url)
@@ -48,13 +82,14 @@ def list_keys(
     """Look up the keys of these upstreams, and of hosted presets that have one.
 
     Returns `{"keys": [{"upstream", "source", "fingerprint"}], "unread": [str]}`; the
-    source of a missing key is "none", `unread` are stores that could not be read. May
+    source of a missing key is "none". An upstream with several keys has a row for each,
+    called `UPSTREAM/NAME`. `unread` are stores that could not be read. May
     block for seconds, because a keyring may ask the user.
     """
     rows: list[dict[str, str]] = []
     unread: dict[str, None] = {}  # each once, in order
     for wanted in _all_wanted(settings, upstreams):
-        row = {"upstream": wanted.name, "source": "none", "fingerprint": ""}
+        row = {"upstream": wanted.title, "source": "none", "fingerprint": ""}
         try:
             found = ladder.find(wanted)
             row |= {"source": found.source, "fingerprint": fingerprint(found.value)}
@@ -76,7 +111,9 @@ def _all_wanted(
     presets = {
         name: UpstreamSettings(type=name) for name in _HOSTED if name not in upstreams
     }
-    wanted = [key_wanted(name, section) for name, section in upstreams.items()]
+    wanted = [
+        one for name, section in upstreams.items() for one in keys_wanted(name, section)
+    ]
     wanted += [official]
     wanted += [key_wanted(name, section) for name, section in presets.items()]
     yield from (one for one in wanted if one.base_url)

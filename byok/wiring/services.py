@@ -22,7 +22,7 @@ from byok.augment.reply_job import Defaults
 from byok.chat import Sampling
 from byok.config import Settings, UpstreamSettings, check_models, check_settings
 from byok.keys import KeyLadder
-from byok.keys.lookup import UpstreamKey
+from byok.keys.pool import AnyKey
 from byok.platform.paths import Paths
 from byok.redact import Redactor
 from byok.retrieval.code_context import CodeContext
@@ -64,7 +64,7 @@ class Services:
     catalog: Catalog
     router: Router
     fallbacks: Fallbacks
-    keys: Mapping[str, UpstreamKey]
+    keys: Mapping[str, AnyKey]
     official: OfficialService
     context: CodeContext
     provider_data: ProviderDataStore

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from byok.config import Settings, UpstreamSettings
 from byok.keys import KeyLadder, KeyWanted
 from byok.keys.lookup import UpstreamKey
+from byok.keys.pool import AnyKey, KeyPool
 from byok.purposes import Purpose
 from byok.redact import Redactor
 from byok.routing import OFFICIAL
@@ -27,7 +28,7 @@ from byok.upstream.router import Destination, Router
 from byok.upstream.summaries import Summariser
 from byok.upstream.transport import Transports
 from byok.urls import is_loopback
-from byok.wiring.key_sources import key_wanted
+from byok.wiring.key_sources import keys_wanted
 from byok.wiring.upstreams import make_spec, make_upstream
 
 
@@ -39,7 +40,7 @@ class PooledUpstream:
     """
 
     upstream: Upstream
-    key: UpstreamKey
+    key: AnyKey
     known: KnownModels | None
     built_from: tuple[object, ...]
 
@@ -81,8 +82,12 @@ class UpstreamPool:
         }
         return self._pooled
 
-    def make_key(self, wanted: KeyWanted) -> UpstreamKey:
-        """Return a key that is looked up when it is needed first."""
+    def make_key(self, *keys: KeyWanted) -> AnyKey:
+        """Return a key, or several, each looked up when it is needed first."""
+        made = [self._make_one(wanted) for wanted in keys]
+        return made[0] if len(made) == 1 else KeyPool(made)
+
+    def _make_one(self, wanted: KeyWanted) -> UpstreamKey:
         local = wanted.name != OFFICIAL and is_loopback(wanted.base_url)
         return UpstreamKey(self._ladder, wanted, self._redactor, local=local)
 
@@ -93,7 +98,7 @@ class UpstreamPool:
         known = self._pooled.get(name)
         if known is not None and known.built_from == built_from:
             return known
-        key = self.make_key(key_wanted(name, section))
+        key = self.make_key(*keys_wanted(name, section))
         upstream, known_models = make_upstream(
             name,
             section,

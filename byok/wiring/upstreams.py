@@ -10,7 +10,7 @@ from byok.dialects.fim.profiles import OLLAMA_MODES, fim_profile_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import DEMO, OLLAMA, vendor_of
 from byok.dialects.window_cures import window_cure
-from byok.keys.lookup import UpstreamKey
+from byok.keys.pool import AnyKey
 from byok.redact import Redactor
 from byok.upstream.base import Upstream
 from byok.upstream.client import HttpUpstream
@@ -93,7 +93,7 @@ def make_upstream(
     *,
     common: Settings,
     transports: Transports,
-    key: UpstreamKey,
+    key: AnyKey,
     summarise: Summarise,
     provider_data: ProviderDataStore,
     profiles: Profiles,
@@ -116,7 +116,7 @@ def make_upstream(
 
 
 def make_official(
-    settings: Settings, transports: Transports, key: UpstreamKey, redactor: Redactor
+    settings: Settings, transports: Transports, key: AnyKey, redactor: Redactor
 ) -> OfficialService:
     """Build the official service; without an address nothing is sent to it."""
     url, network = settings.routing.official.base_url, settings.network

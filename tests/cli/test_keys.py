@@ -271,3 +271,24 @@ def test_a_key_that_cannot_be_tried_says_why(
     done = cli("keys", "test", name)
     assert (done.code, done.out) == (code, "")
     assert told in done.err
+
+
+@pytest.mark.usefixtures("vault")
+def test_one_of_several_keys_is_stored_listed_and_removed(cli: Cli) -> None:
+    file = find_paths().config
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('[upstreams.openai]\nkey_names = ["work", "env:TEAM_KEY"]\n')
+    file.chmod(0o600)
+    done = cli("keys", "set", "openai/work", "--store", "vault", stdin=f"{KEY}\n")
+    assert (done.code, done.err) == (0, "")
+    assert "Stored the key of openai/work for" in done.out
+    listed = json.loads(cli("keys", "list", "--json").out)
+    assert [(row["upstream"], row["source"]) for row in listed] == [
+        ("openai/work", "vault"),
+        ("openai/TEAM_KEY", "none"),
+    ]
+    vague = cli("keys", "remove", "openai")
+    assert vague.code != 0
+    assert "openai has several keys" in vague.err
+    removed = cli("keys", "remove", "openai/work", "--store", "vault")
+    assert removed.code == 0

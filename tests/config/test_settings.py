@@ -1,5 +1,7 @@
 """The settings as types: defaults, and what sections refuse together."""
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
@@ -96,3 +98,30 @@ def test_settings_cannot_be_changed_afterwards() -> None:
 def test_upstream_cannot_be_named_like_the_official_service() -> None:
     with pytest.raises(ValidationError, match=r"address under \[routing.official\]"):
         Settings(upstreams={"official": {"base_url": HOST}})
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ["sk-canary-0123456789abcdef"],
+        ["Work"],
+        [""],
+        ["env:"],
+        ["env:A B"],
+        ["a" * 17],
+        ["work", "work"],
+    ],
+)
+def test_key_names_hold_no_keys(keys: list[str]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Settings(upstreams={"openai": {"key_names": keys}})
+    assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize("other", [{"api_key_env": "A"}, {"api_key_cmd": ["pass"]}])
+def test_key_names_are_the_only_source_of_keys(other: dict[str, Any]) -> None:
+    keys = ["work", "env:OPENAI_KEY_B"]
+    openai = Settings(upstreams={"openai": {"key_names": keys}}).upstreams["openai"]
+    assert openai.key_names == keys
+    with pytest.raises(ValidationError, match="one more source of a key"):
+        Settings(upstreams={"openai": {"key_names": keys, **other}})

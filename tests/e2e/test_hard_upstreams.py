@@ -23,6 +23,7 @@ from byok.upstream.client import HttpUpstream
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
+from tests.fakes.asker import Key
 from tests.fakes.cases import case_param
 from tests.fakes.daemon import Answer, running, settings_for
 from tests.fakes.process import Program, configure, serving
@@ -239,21 +240,11 @@ async def test_refusal_has_its_status_and_its_attempts(
 # Silence, and what only looks like talking.
 
 
-class NoKey:
-    """A key source without a key."""
-
-    async def get(self) -> str:
-        return ""
-
-    def forget(self) -> None:
-        """Nothing is remembered."""
-
-
 async def told(url: str, patience: Timeouts) -> tuple[str, UpstreamError]:
     """Ask an upstream directly, with limits that no setting has."""
     transports, text = Transports(), ""
     spec = UpstreamSpec("fake", (Api(OpenAIChat(), url),), timeouts=patience)
-    upstream = HttpUpstream(spec, transports, NoKey())
+    upstream = HttpUpstream(spec, transports, Key())
     chat = ChatRequest((Message(Role.USER, (TextPart("Hi?"),)),))
     try:
         with pytest.raises(UpstreamError) as caught:

@@ -1,6 +1,6 @@
 """An HttpUpstream over real sockets that never sleeps, and a source of keys."""
 
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -41,6 +41,12 @@ class Key:
 
     def forget(self) -> None:
         self.forgotten += 1
+
+    def begin(self, conversation: str = "") -> Self:
+        return self
+
+    def replace(self, seconds: float) -> bool:
+        return False
 
 
 class Asker:

@@ -274,6 +274,25 @@ def test_systemd_credential_that_is_absent_leaves_the_next_source(
     assert KeyLadder(environ=environ).find(WANTED).source == "OPENAI_API_KEY"
 
 
+# --- several keys of one upstream ---
+
+
+def test_key_with_a_label_has_places_of_its_own(tmp_path: Path) -> None:
+    work = KeyWanted("open-ai", URL, label="work-1")
+    assert work.title == "open-ai/work-1"
+    assert work.entry == f"open-ai/work-1@{work.origin}"
+    assert work.own_env == "BYOK_KEY_OPEN_AI__WORK_1"
+    (tmp_path / "byok.open-ai.work-1").write_text("sk-labelled")
+    environ = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
+    found = KeyLadder(environ=environ).find(work)
+    assert (found.value, found.source) == ("sk-labelled", "systemd credential")
+    with pytest.raises(KeyMissing, match="No key was found for open-ai/work-2") as e:
+        KeyLadder(environ={"BYOK_KEY_OPEN_AI": "sk-other"}).find(
+            KeyWanted("open-ai", URL, label="work-2"), stores=False
+        )
+    assert e.value.hint == "Run: byok keys set open-ai/work-2"
+
+
 # --- stored keys belong to an origin ---
 
 

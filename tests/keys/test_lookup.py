@@ -70,3 +70,15 @@ async def test_key_lookup_reads_cheap_sources_for_a_local_server_at_once() -> No
     wanted = KeyWanted("box", "http://127.0.0.1:9/v1")
     ladder = KeyLadder(environ={"BYOK_KEY_BOX": KEY}, keyring=store_of(FakeRing()))
     assert await UpstreamKey(ladder, wanted, Redactor(), local=True).get() == KEY
+
+
+async def test_key_lookup_of_one_of_several_keys_reports_a_missing_one() -> None:
+    with pytest.raises(KeyMissing, match="box/work"):
+        await lookup({}, KeyWanted("box", URL, label="work")).get()
+
+
+async def test_key_lookup_of_an_only_key_has_no_other_one() -> None:
+    key = lookup({"BYOK_KEY_BOX": KEY}, KeyWanted("box", URL))
+    assert key.begin("c-1") is key
+    assert key.replace(60) is False
+    assert await key.get() == KEY

@@ -20,10 +20,12 @@ from byok.events import (
 )
 from byok.record import RequestRecord, begin_record
 from byok.upstream.attempts import Attempts
+from byok.upstream.http_call import RequestKey
 from byok.upstream.prompt_changes import PromptChanges
 from byok.upstream.remedies import Remedies
 from byok.upstream.retry import RetryPolicy
 from byok.upstream.spec import Api, UpstreamSpec
+from tests.fakes.asker import Key
 
 STOP, LENGTH = Finish(FinishReason.STOP), Finish(FinishReason.LENGTH)
 ASKED = Message(Role.USER, (TextPart("Hi?"),))
@@ -34,6 +36,7 @@ def attempts(
     *messages: Message,
     may_be_empty: bool = False,
     prompts: PromptChanges | None = None,
+    key: RequestKey | None = None,
 ) -> Attempts:
     spec = UpstreamSpec("groq", (Api(OpenAIChat(DEFAULT), "http://127.0.0.1:1/v1"),))
     remedies = Remedies(spec).begin(ModelFacts("m"))
@@ -42,6 +45,7 @@ def attempts(
         "groq",
         chat,
         remedies,
+        key or Key(),
         RetryPolicy(),
         prompts or PromptChanges(),
         may_be_empty=may_be_empty,
@@ -118,3 +122,40 @@ async def test_the_record_tells_where_a_prompt_differs_from_the_last_one() -> No
     ]:
         attempts(*messages, prompts=prompts).take([TextDelta("a")])
         assert record.prompt_change == change
+
+
+class TwoKeys(Key):
+    """A key that another one can replace, once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rested: list[float] = []
+
+    def replace(self, seconds: float) -> bool:
+        self.rested.append(seconds)
+        return len(self.rested) == 1
+
+
+def test_another_key_is_used_at_once_and_told_with_the_answer() -> None:
+    key = TwoKeys()
+    one = attempts(key=key)
+    limit = UpstreamRefused(
+        "No.", kind=RefusalKind.RATE_LIMIT, retry_after=20.0, retryable=True
+    )
+    assert one.take([Usage(3)]) == []
+    assert one.recover(limit) == 0.0
+    assert one.take_held() == [Usage(3)]
+    assert one.recover(limit) == 20.0
+    assert key.rested == [20.0, 20.0]
+    one.take_held()
+    told = Notice(
+        "groq: its rate limit is reached, so another one of your keys is used."
+    )
+    assert one.take([TextDelta("a")]) == [told, TextDelta("a")]
+
+
+def test_no_other_key_is_tried_for_what_is_not_the_fault_of_a_key() -> None:
+    key = TwoKeys()
+    one = attempts(key=key)
+    assert one.recover(UpstreamRefused("No.", kind=RefusalKind.TOO_LARGE)) is None
+    assert key.rested == []

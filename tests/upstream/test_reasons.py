@@ -15,7 +15,7 @@ from byok.errors import (
     UpstreamTimeout,
 )
 from byok.events import Notice
-from byok.upstream.reasons import reason_of, waiting_notice
+from byok.upstream.reasons import another_key_notice, reason_of, waiting_notice
 
 SECRET = "sk-1 in the upstream's own words"
 
@@ -44,4 +44,11 @@ def test_a_long_wait_is_told_at_once() -> None:
     assert waiting_notice("groq", error, 3.0) is None
     assert waiting_notice("groq", error, 19.5) == Notice(
         "groq: its rate limit is reached, waiting 20 s.", at_once=True
+    )
+
+
+def test_another_key_is_told_without_any_name_of_keys() -> None:
+    error = UpstreamRefused(SECRET, kind=RefusalKind.QUOTA)
+    assert another_key_notice("openai", error) == Notice(
+        "openai: its quota is used up, so another one of your keys is used."
     )

@@ -12,7 +12,7 @@ from byok.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from byok.upstream.retry import RetryPolicy
+from byok.upstream.retry import RetryPolicy, rest_of_key
 
 POLICY = RetryPolicy(tries=2, first_wait=0.5, longest_backoff=8.0, longest_wait=30.0)
 
@@ -67,6 +67,25 @@ def refused(
 def test_retry_count_depends_on_the_failure(error: UpstreamError, times: int) -> None:
     waits = [POLICY.wait(error, attempt, 0.5) for attempt in range(1, 5)]
     assert [wait is not None for wait in waits] == [n < times for n in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "rest"),
+    [
+        (RefusalKind.AUTH, None, 900.0),
+        (RefusalKind.QUOTA, None, 900.0),
+        (RefusalKind.RATE_LIMIT, None, 60.0),
+        (RefusalKind.RATE_LIMIT, 5.0, 5.0),
+        (RefusalKind.QUOTA, 1e9, 86_400.0),
+        (RefusalKind.OVERLOADED, 5.0, None),
+        (RefusalKind.UNKNOWN, None, None),
+    ],
+)
+def test_a_key_rests_after_a_refusal_of_its_own(
+    kind: RefusalKind, asked: float | None, rest: float | None
+) -> None:
+    assert rest_of_key(refused(429, asked, kind=kind)) == rest
+    assert rest_of_key(ConnectFailed("No.")) is None
 
 
 def test_retry_delay_doubles_up_to_a_limit_with_jitter() -> None:

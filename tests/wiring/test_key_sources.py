@@ -3,14 +3,16 @@
 import pytest
 
 from byok.config import Settings
-from byok.errors import KeyMissing
+from byok.errors import ConfigError, KeyMissing
 from byok.keys import KeyLadder, KeyWanted
 from byok.keys.lookup import UpstreamKey
 from byok.keys.vault import Vault
 from byok.platform.paths import Paths, find_paths
 from byok.redact import Redactor
 from byok.wiring.key_sources import (
+    find_key,
     key_wanted,
+    keys_wanted,
     list_keys,
     make_ladder,
     official_wanted,
@@ -116,3 +118,35 @@ def test_key_sources_report_an_unreadable_store_once() -> None:
     ring = store_of(FakeRing(error=RuntimeError("x")))
     told = list_keys(settings, settings.upstreams, KeyLadder(environ={}, keyring=ring))
     assert len(told["unread"]) == 1
+
+
+TWO = {**BOX, "key_names": ["work", "env:TEAM_KEY"]}
+
+
+def test_key_sources_of_an_upstream_with_several_keys() -> None:
+    settings = Settings(upstreams={"box": TWO, "one": BOX})
+    work, team = keys_wanted("box", settings.upstreams["box"])
+    assert (work.title, work.named_env) == ("box/work", "")
+    assert (team.title, team.named_env) == ("box/TEAM_KEY", "TEAM_KEY")
+    assert [one.title for one in keys_wanted("one", settings.upstreams["one"])] == [
+        "one"
+    ]
+    assert listed({"TEAM_KEY": "sk-x"}, settings) == [
+        ("box/work", "none"),
+        ("box/TEAM_KEY", "TEAM_KEY"),
+        ("one", "none"),
+    ]
+
+
+def test_key_sources_find_the_key_that_is_named() -> None:
+    settings = Settings(upstreams={"box": TWO, "one": BOX})
+    box, one = settings.upstreams["box"], settings.upstreams["one"]
+    assert find_key("box", "work", box).title == "box/work"
+    assert find_key("one", "", one).title == "one"
+    for label in ("", "home"):
+        with pytest.raises(ConfigError) as caught:
+            find_key("box", label, box)
+        assert "box/work, box/TEAM_KEY" in caught.value.hint
+    with pytest.raises(ConfigError) as caught:
+        find_key("one", "work", one)
+    assert "key_names" in caught.value.hint
