@@ -18,7 +18,12 @@ from typing import Any
 
 from tests.fakes.daemon import running
 from tests.fakes.replay import answering, bytes_of, recorded, replaying
-from tools.compare_terms import answers_in, in_common_terms, without_usage
+from tools.compare_terms import (
+    answers_in,
+    in_common_terms,
+    is_empty,
+    without_usage,
+)
 
 _ROOT = Path(__file__).parents[1]
 # For each kind of recordings the dialect that reads them, and the path of its base URL.
@@ -62,7 +67,9 @@ def settings_for(kind: str, replay: str) -> dict[str, Any]:
 def _write_manifest(shared: Path, kind: str, folder: Path) -> Path:
     """Write the lines of one kind, and say how many cannot be graded."""
     rows = [
-        without_usage(row) if answers_in(bytes_of(shared, row)) > 1 else row
+        without_usage(row)
+        if answers_in(bytes_of(shared, row)) > 1 or is_empty(row)
+        else row
         for row in recorded(shared, kind)
     ]
     if blank := sum(1 for row in rows if not row.get("expected")):

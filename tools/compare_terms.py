@@ -70,7 +70,13 @@ def answers_in(body: bytes) -> int:
     return len(_STARTS.findall(body))
 
 
+def is_empty(row: dict[str, Any]) -> bool:
+    """Tell whether an answer has no word: byok asks again, and counts both answers."""
+    expected = row.get("expected") or {}
+    return not any(expected.get(n) for n in ("text", "reasoning", "tool_calls"))
+
+
 def without_usage(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row whose token counts are not graded: they are of the last answer."""
+    """Return a row whose token counts are not graded: they are of another answer."""
     expected = row.get("expected")
     return {**row, "expected": {**expected, "usage": None}} if expected else row

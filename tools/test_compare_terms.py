@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from tools.compare_terms import answers_in, in_common_terms, without_usage
+from tools.compare_terms import (
+    answers_in,
+    in_common_terms,
+    is_empty,
+    without_usage,
+)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +71,8 @@ def test_token_counts_of_several_answers_in_one_recording_are_not_graded() -> No
     row = {"kind": "anthropic_stream", "expected": {"usage": {"input_tokens": 3}}}
     assert in_common_terms(without_usage(row))["expected"]["usage"] is None
     assert without_usage({"expected": None}) == {"expected": None}
+    assert is_empty({"expected": {"text": "", "tool_calls": []}})
+    assert not is_empty({"expected": {"tool_calls": [{}]}})
 
 
 def test_arguments_are_graded_where_an_sdk_keeps_no_text_of_them() -> None:
