@@ -169,12 +169,29 @@ class SSEDecoder:
 
 def _whole_events(chunk: bytes) -> list[ServerSentEvent]:
     """Fast path for events of one data line each; nothing for any other input."""
-    if not (chunk.startswith(b"data: ") and chunk.endswith(b"\n\n")) or _CR in chunk:
+    if not chunk.endswith(b"\n\n") or _CR in chunk or len(chunk) > MAX_EVENT_BYTES:
         return []
-    if chunk.find(b"\n") == len(chunk) - 2:
-        found = [chunk[6:-2]]
-    else:
+    if chunk.startswith(b"data: "):
+        if chunk.find(b"\n") == len(chunk) - 2:
+            return [ServerSentEvent(chunk[6:-2])]
         found = chunk[6:-2].split(b"\n\ndata: ")
-        if chunk.count(b"\n") != 2 * len(found):
-            return []
-    return [] if len(chunk) > MAX_EVENT_BYTES else [*map(ServerSentEvent, found)]
+        whole = chunk.count(b"\n") == 2 * len(found)
+        return [*map(ServerSentEvent, found)] if whole else []
+    return _named_events(chunk) if chunk.startswith(b"event: ") else []
+
+
+def _named_events(chunk: bytes) -> list[ServerSentEvent]:
+    """The same for events with a line for their name before the data."""
+    lines = chunk.count(b"\n")
+    if lines == 3:
+        name, line, data = chunk[7:-2].partition(b"\ndata: ")
+        return [ServerSentEvent(data, _name(name))] if line else []
+    blocks = chunk[7:-2].split(b"\n\nevent: ")
+    parts = [block.partition(b"\ndata: ") for block in blocks]
+    if lines != 3 * len(blocks) or not all(line for _, line, _ in parts):
+        return []
+    return [ServerSentEvent(data, _name(name)) for name, _, data in parts]
+
+
+def _name(name: bytes) -> str:
+    return name.decode() if name.isascii() else name.decode("utf-8", "replace")

@@ -57,6 +57,10 @@ STREAMS: dict[str, tuple[bytes, list[ServerSentEvent]]] = {
     "several data lines": (b"data: a\ndata:\ndata: b\n\n", [Event(b"a\n\nb")]),
     "a data line without colon": (b"data: a\ndata\ndata: b\n\n", [Event(b"a\n\nb")]),
     "a named event": (b"event: ping\ndata: a\n\n", [Event(b"a", "ping")]),
+    "several named events": (
+        b"event: a\ndata: 1\n\nevent: \xff\ndata: 2\n\nevent: c\n\ndata: 3\n\n",
+        [Event(b"1", "a"), Event(b"2", "\ufffd"), Event(b"3")],
+    ),
     "the name is for one event": (
         b"event:ping\ndata: a\n\ndata: b\n\n",
         [Event(b"a", "ping"), Event(b"b")],
@@ -135,7 +139,13 @@ def test_sse_any_slicing_gives_the_same_events(
 
 
 SLICES = st.lists(
-    (TOKENS | st.sampled_from([b"\n\n", b"data: a\n\n", b'data: {"b"'])),
+    TOKENS
+    | st.sampled_from(
+        [
+            *(b"\n\n", b"data: a\n\n", b'data: {"b"', b"event: x\ndata: a\n\n"),
+            b"event: \xff\ndata: b\n\nevent: y\ndata: c\n\n",
+        ]
+    ),
     min_size=1,
     max_size=5,
 ).map(b"".join)

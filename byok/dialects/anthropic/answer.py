@@ -103,18 +103,17 @@ class AnthropicAnswer:
         if not isinstance(event, dict):
             check_protocol(event, MESSAGES)
             raise UpstreamNotJson("a part of its answer is not a JSON object.")
-        if event.get("type") == "content_block_delta":
-            delta = event.get("delta")
-            if isinstance(delta, dict):
-                self._delta(self._place(event), delta)
-        else:
+        if event.get("type") != "content_block_delta":
             self._event(event)
+        elif isinstance(delta := event.get("delta"), dict):
+            if delta.get("type") == "text_delta":  # nearly all of them are just that
+                self._say(delta.get("text"))
+            else:
+                self._delta(self._place(event), delta)
 
     def _delta(self, index: int, delta: dict[str, Any]) -> None:
         kind = delta.get("type")
-        if kind == "text_delta":
-            self._say(delta.get("text"))
-        elif kind == "input_json_delta":
+        if kind == "input_json_delta":
             if index in self._calls:
                 self._calls[index] = None  # the arguments come in pieces
                 arguments = _string(delta.get("partial_json"))
