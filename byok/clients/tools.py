@@ -22,6 +22,7 @@ class ToolList:
     def __init__(self) -> None:
         self._found: dict[str, ToolDefinition] = {}
         self._freeform: set[str] = set()
+        self.namespaces: dict[str, tuple[str, str]] = {}  # and names, by whole names
         self.left_out: list[str] = []
 
     @property
@@ -47,7 +48,7 @@ class ToolList:
         schema = {**(parameters or _NO_PARAMETERS), "type": "object"}
         self._found.setdefault(name, ToolDefinition(name, description, schema))
 
-    def add_freeform(self, row: Mapping[str, Any]) -> None:
+    def add_freeform(self, row: Mapping[str, Any], namespace: str = "") -> None:
         """Add a free-form tool: `{name, description, format}`."""
         form = mapping(row, "format")
         grammar = mapping(form, "grammar") or form
@@ -57,9 +58,16 @@ class ToolList:
             said.append(f"The input is a text of this {kind} grammar:\n{definition}")
         about = {"type": "string", "description": "The whole input, as plain text."}
         schema = {"properties": {_INPUT: about}, "required": [_INPUT]}
-        name = text(row, "name")
+        name = self.whole_name(namespace, text(row, "name"))
         self.add(name, "\n\n".join(filter(None, said)), schema)
         self._freeform.add(name)
+
+    def whole_name(self, namespace: str, name: str) -> str:
+        """Return the name of a tool in a namespace as upstreams get it, and note it."""
+        whole = join_namespace(namespace, name)
+        if namespace:
+            self.namespaces[whole] = (namespace, name)
+        return whole
 
     def leave_out(self, kind: str) -> None:
         """Note a tool that runs at the vendor and nowhere else."""
@@ -79,6 +87,11 @@ class ToolList:
         if name and name not in self._found:
             raise feature_refusal("tool_choice names a tool that byok cannot pass on")
         return ToolChoice(use, name) if self._found else ToolChoice()
+
+
+def join_namespace(namespace: str, name: str) -> str:
+    """Return one name for a tool in a namespace; upstreams know no namespaces."""
+    return f"{namespace}__{name}" if namespace and name else name
 
 
 def read_freeform(arguments: str) -> str:

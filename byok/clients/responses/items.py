@@ -11,7 +11,7 @@ from byok.clients.fields import (
     wrong_field,
 )
 from byok.clients.images import read_data_url
-from byok.clients.tools import write_freeform
+from byok.clients.tools import join_namespace, write_freeform
 from byok.clients.turns import Turns, make_result
 from byok.wire.encrypted_content import read_encrypted
 from byok.wire.json_body import write_json
@@ -102,7 +102,8 @@ def _call_id(item: Json) -> str:
 
 
 def _read_call(kind: str, item: Json) -> ToolCall:
-    call_id, name = _call_id(item), text(item, "name")
+    call_id = _call_id(item)
+    name = join_namespace(text(item, "namespace"), text(item, "name"))
     match kind:
         case "custom_tool_call":
             return ToolCall(call_id, name, write_freeform(text(item, "input")))

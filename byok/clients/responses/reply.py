@@ -5,7 +5,7 @@ events"); `sequence_number` counts them. Tools and instructions are not repeated
 response: they may have megabytes, and it is sent three times.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from byok.chat import ChatRequest, Json, ProviderData, ToolCall
@@ -22,6 +22,7 @@ _INCOMPLETE = {
     FinishReason.LENGTH: "max_output_tokens",
     FinishReason.CONTENT_FILTER: "content_filter",
 }
+_NO_NAMESPACES: Mapping[str, tuple[str, str]] = {}
 
 
 class ResponseReply(BlockReply):
@@ -33,10 +34,12 @@ class ResponseReply(BlockReply):
         head: ReplyHead,
         *,
         freeform: frozenset[str] = frozenset(),
+        namespaces: Mapping[str, tuple[str, str]] = _NO_NAMESPACES,
         asked: Json | None = None,
     ) -> None:
         super().__init__(chat, head)
         self._freeform = freeform
+        self._namespaces = namespaces
         self._asked = asked or {}
         self._number = -1
         self._output: list[Json] = []
@@ -100,7 +103,7 @@ class ResponseReply(BlockReply):
 
     def write_call(self, call: ToolCall) -> Iterator[Json]:
         """Write a whole call."""
-        base = {"call_id": call.id, "name": call.name, "status": "completed"}
+        base = {"call_id": call.id, "status": "completed", **self._spell(call.name)}
         if call.name in self._freeform:
             kind, field = "custom_tool_call", "input"
             event, given = "custom_tool_call_input", read_freeform(call.arguments)
@@ -112,7 +115,7 @@ class ResponseReply(BlockReply):
         yield self._begin_item({**base, field: "", "status": "in_progress"})
         place = {"item_id": self._item, "output_index": len(self._output)}
         yield self._event(f"response.{event}.delta", **place, delta=given)
-        named = {"name": call.name} if field == "arguments" else {}
+        named = {"name": base["name"]} if field == "arguments" else {}
         yield self._event(f"response.{event}.done", **place, **named, **{field: given})
         yield self._end_item({**base, field: given})
 
@@ -133,6 +136,13 @@ class ResponseReply(BlockReply):
             return self._response("completed")
         details = {"reason": reason}
         return {**self._response("incomplete"), "incomplete_details": details}
+
+    def _spell(self, name: str) -> dict[str, str]:
+        """Return the name of a tool as the client gave it."""
+        if name not in self._namespaces:
+            return {"name": name}
+        namespace, own = self._namespaces[name]
+        return {"name": own, "namespace": namespace}
 
     def _response(self, status: str) -> dict[str, Any]:
         usage = self.usage if status != "in_progress" else None

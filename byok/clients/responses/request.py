@@ -63,7 +63,11 @@ def decode_response(body: Json) -> Question:
         conversation=text(body, "prompt_cache_key"),
     )
     reply = partial(
-        ResponseReply, chat, freeform=tools.freeform, asked=_shown_fields(body)
+        ResponseReply,
+        chat,
+        freeform=tools.freeform,
+        namespaces=tools.namespaces,
+        asked=_shown_fields(body),
     )
     ignored = (name for name in _IGNORED if body.get(name))
     every = (*tools.left_out, *left_out, *ignored)
@@ -74,15 +78,23 @@ def read_tools(body: Json) -> ToolList:
     """Read the definitions of the tools; those that run at the vendor are left out."""
     tools = ToolList()
     for row in objects(body, "tools"):
-        match text(row, "type"):
-            case "function":
-                about = text(row, "description")
-                tools.add(text(row, "name"), about, mapping(row, "parameters"))
-            case "custom":
-                tools.add_freeform(row)
-            case kind:
-                tools.leave_out(kind)
+        if text(row, "type") == "namespace":
+            for inner in objects(row, "tools"):
+                _add_tool(tools, inner, text(row, "name"))
+        else:
+            _add_tool(tools, row)
     return tools
+
+
+def _add_tool(tools: ToolList, row: Json, namespace: str = "") -> None:
+    match text(row, "type"):
+        case "function":
+            name = tools.whole_name(namespace, text(row, "name"))
+            tools.add(name, text(row, "description"), mapping(row, "parameters"))
+        case "custom":
+            tools.add_freeform(row, namespace)
+        case kind:
+            tools.leave_out(kind)
 
 
 def _read_choice(choice: Any, tools: ToolList) -> ToolChoice:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.chat import ChatRequest, JsonAnswer, Sampling, ToolChoice, ToolUse
+from byok.chat import ChatRequest, JsonAnswer, Sampling, ToolCall, ToolChoice, ToolUse
 from byok.clients.block_reply import ReplyHead
 from byok.clients.responses.request import decode_response
 from byok.errors import BadRequest
@@ -98,3 +98,18 @@ def test_request_fields_are_repeated_in_the_response() -> None:
     assert whole["tool_choice"] == "none"
     assert whole["reasoning"] == {"effort": "low", "summary": None}
     assert whole["parallel_tool_calls"] is True
+
+
+def test_request_tools_in_a_namespace_come_back_in_it() -> None:
+    space = {"type": "namespace", "name": "box", "tools": TOOLS}
+    question = decode_response({"input": "Hi.", "tools": [space]})
+    assert [tool.name for tool in question.chat.tools] == ["box__view", "box__patch"]
+    reply = question.reply(ReplyHead("1", "m"))
+    for tool in question.chat.tools:
+        assert [*reply.feed(ToolCall("c", tool.name, '{"input":"x"}'))]
+    view, patch = reply.whole()["output"]
+    assert (view["namespace"], view["name"]) == ("box", "view")
+    assert (patch["namespace"], patch["name"], patch["input"]) == ("box", "patch", "x")
+    call = {**view, "arguments": "{}"}
+    again = decode_response({"input": [call]}).chat.messages
+    assert again[1].parts == (ToolCall("c", "box__view", "{}"),)
