@@ -152,6 +152,14 @@ class Dialect(Codec, Protocol):
     serves: ClassVar[frozenset[str]] = frozenset()
 
     @property
+    def second_best(self) -> frozenset[str]:
+        """Return those of `serves` that the vendor's own API answers better.
+
+        Beside that API their requests are translated for it.
+        """
+        return frozenset()
+
+    @property
     def sends_thoughts(self) -> bool:
         """Whether the model's earlier reasoning is sent back with the next prompt."""
         return False

@@ -78,7 +78,11 @@ class UpstreamSpec:
 
     def find_serving(self, path: str) -> Api | None:
         """Return the API to which requests for a path of /v1 are forwarded, or None."""
-        return next((api for api in self.apis if path in api.dialect.serves), None)
+        for api in self.apis:
+            best = api is self.api or path not in api.dialect.second_best
+            if best and path in api.dialect.serves:
+                return api
+        return None
 
     @property
     def callee(self) -> Callee:

@@ -90,3 +90,4 @@ def test_a_dialect_gets_the_rest_for_nothing() -> None:
     assert dialect.initial_remedies("m") == ()
     assert not dialect.sends_thoughts
     assert not dialect.serves
+    assert not dialect.second_best

@@ -14,6 +14,7 @@ Upstreams and services
     ollama_server    an Ollama that loads models, and cuts prompts
     strict_responses OpenAI's rules for bodies of Responses
     responses_server a server that speaks Responses strictly, with models that reason
+    loops            a server of all vendors' protocols, which calls a tool
     signed           an upstream that wants the signature of each tool call back
     window           a strict upstream with a context window, and a long conversation
     scripted         an upstream in memory that answers by a function

@@ -26,6 +26,15 @@ def test_what_is_forwarded_goes_to_the_api_that_serves_its_path() -> None:
     assert UpstreamSpec("box", (TRIAL,)).find_serving("chat/completions") is None
 
 
+def test_what_the_vendors_own_api_does_better_is_not_forwarded_beside_it() -> None:
+    compatible = Api(OpenAIChat.of("gemini"), "https://h/v1")
+    both = UpstreamSpec("box", (TRIAL, compatible))
+    alone = UpstreamSpec("box", (compatible,))
+    assert both.find_serving("chat/completions") is None
+    assert both.find_serving("embeddings") is compatible
+    assert alone.find_serving("chat/completions") is compatible
+
+
 def test_a_url_is_the_dialects() -> None:
     assert CHAT.url("/props") == "https://h/props"
     assert TRIAL.url("catalog?from=2") == "https://h/trial/catalog?from=2"

@@ -57,6 +57,11 @@ class OpenAIChat(Dialect):
         return chain(SSEDecoder(), OpenAIAnswer(sent.tool_names, sent.origin))
 
     @property
+    def second_best(self) -> frozenset[str]:
+        """Chats, where the vendor has an API of its own that does more."""
+        return frozenset({"chat/completions"} if self.quirks.stands_in else ())
+
+    @property
     def sends_thoughts(self) -> bool:
         """Whether the vendor needs the reasoning sent back."""
         return self.quirks.replay is not None or self.quirks.details

@@ -74,6 +74,8 @@ class Quirks:
             host that has its prefix in the cache; `cache_header` is a header for it.
         with_tools: further body fields of a request with tools to a model that reasons.
         always: further body fields of every request.
+        stands_in: the vendor has an API of its own that does more: it caches, keeps
+            reasoning, or can be told the window.
         loaded: the paths that describe the loaded models; the first answer counts.
     """
 
@@ -101,6 +103,7 @@ class Quirks:
     cache_header: str = ""
     with_tools: Mapping[str, Any] = field(default_factory=dict, hash=False)
     always: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    stands_in: bool = False
     loaded: tuple[str, ...] = ()
 
 
@@ -177,6 +180,7 @@ QUIRKS: dict[str, Quirks] = {
         cache=CacheForm.PARTS,
     ),
     "ollama": Quirks(
+        stands_in=True,
         tool_choice=False,
         forced_tools=False,
         parallel_tool_calls=False,
@@ -193,13 +197,16 @@ QUIRKS: dict[str, Quirks] = {
     "sglang": Quirks(effort=EffortForm.TEMPLATE),
     "lmstudio": Quirks(loaded=("/api/v1/models", "/api/v0/models")),
     "anthropic": Quirks(
+        stands_in=True,
         parallel_tool_calls=False,
         tool_ids=IdRule(64, is_plain=True),
         plain_keys=True,
         effort=EffortForm.NONE,
         json_answer=JsonForm.NONE,
     ),
-    "gemini": Quirks(parallel_tool_calls=False, most_tools=512, narrow_schemas=True),
+    "gemini": Quirks(
+        stands_in=True, parallel_tool_calls=False, most_tools=512, narrow_schemas=True
+    ),
 }
 
 
