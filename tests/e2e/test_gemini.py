@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.daemon import Answer, Editor, running
+from tests.fakes.agent_client import AgentClient
+from tests.fakes.daemon import running
 from tests.fakes.strict_gemini import GeminiServer
 
 SCHEMA = '{"type": "object", "properties": {"n": {"type": "integer"}}}'
@@ -26,55 +27,17 @@ def box(server: GeminiServer, **fields: Any) -> dict[str, Any]:
     return {"upstreams": {"box": section}}
 
 
-class Agent:
-    """Asks, answers tool calls and keeps the history as an editor does."""
-
-    def __init__(self) -> None:
-        self.history: list[dict[str, Any]] = []
-
-    async def turn(self, editor: Editor, model: str = MODEL) -> Answer:
-        """Ask once, and run tools until the model is done."""
-        asked: dict[str, Any] = {"message": "Go on."}
-        while True:
-            answer = await editor.chat(
-                chat_history=self.history,
-                tool_definitions=TOOLS,
-                model=model,
-                **asked,
-            )
-            self.history.append(
-                {
-                    "request_message": asked["message"],
-                    "request_nodes": asked.get("nodes", []),
-                    "response_text": answer.text,
-                    "response_nodes": answer.nodes,
-                }
-            )
-            if not answer.tool_uses:
-                return answer
-            results = [
-                {
-                    "id": n,
-                    "type": 1,
-                    "tool_result_node": {"tool_use_id": use["tool_use_id"],
-                                         "content": "ok"},
-                }
-                for n, use in enumerate(answer.tool_uses, 1)
-            ]  # fmt: skip
-            asked = {"message": "", "nodes": results}
-
-
 @pytest.mark.parametrize("ids", [True, False])
 async def test_gemini_agent_gets_its_signatures_back(
     server: GeminiServer, ids: bool
 ) -> None:
     server.ids = ids
-    agent = Agent()
+    agent = AgentClient(TOOLS)
     async with running(box(server), environ=KEY) as editor:
         for _ in range(3):
-            assert (await agent.turn(editor)).text == "Done."
+            assert (await agent.turn(editor, MODEL)).text == "Done."
     assert server.refusals == []
-    assert server.bypassed == 0
+    assert server.bypassed == 0 and server.lost == []
     _, last = server.requests[-1]
     sent = [p["thoughtSignature"] for c in last["contents"] for p in c["parts"]
             if "thoughtSignature" in p]  # fmt: skip
@@ -86,7 +49,7 @@ async def test_gemini_agent_gets_its_signatures_back(
 async def test_gemini_agent_survives_a_change_of_the_model(
     server: GeminiServer,
 ) -> None:
-    agent = Agent()
+    agent = AgentClient(TOOLS)
     async with running(box(server), environ=KEY) as editor:
         for model in ("3.6-flash", "2.5-pro", "3-pro", "3.6-flash"):
             answer = await agent.turn(editor, f"byok:box:gemini-{model}")

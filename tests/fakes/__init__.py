@@ -15,6 +15,7 @@ Upstreams and services
     strict_responses OpenAI's rules for bodies of Responses
     responses_server a server that speaks Responses strictly, with models that reason
     loops            a server of all vendors' protocols, which calls a tool
+    plain_upstreams  upstreams that take less than others; an Ollama that calls tools
     signed           an upstream that wants the signature of each tool call back
     window           a strict upstream with a context window, and a long conversation
     scripted         an upstream in memory that answers by a function
@@ -43,6 +44,7 @@ Clients
     blobs            what a client uploads
     raw              an HTTP client that sends any bytes
     sdk              the client of auggie-sdk
+    agent_client     an agent that keeps, drops or reorders the nodes of answers
 
 Conversations and tools inside byok
     histories        random conversations as dialects get them

@@ -260,7 +260,9 @@ class GeminiServer:
         self.headers: list[dict[str, str]] = []
         self.refusals: list[str] = []
         self.issued: set[tuple[str, str]] = set()
-        self.bypassed = 0  # calls that came back without their signature
+        self.bypassed = 0  # calls that came back without a signature
+        self.lost: list[Body] = []  # calls of its own among them
+        self._signatures: dict[tuple[str, int], str] = {}  # by model and argument
         self.models: list[Body] = []
         self.url = ""
         self._runner: web.AppRunner | None = None
@@ -310,9 +312,17 @@ class GeminiServer:
             for part in content["parts"]:
                 signature = part.get("thoughtSignature")
                 self.bypassed += signature == NOT_CHECKED
+                self._note_lost(part, model)
                 known = signature in (None, NOT_CHECKED)
                 if not known and (model, signature) not in self.issued:
                     yield "Corrupted thought signature."
+
+    def _note_lost(self, part: Body, model: str) -> None:
+        """Note a call of this model that came back without its signature."""
+        number = part.get("functionCall", {}).get("args", {}).get("n")
+        issued = self._signatures.get((model, number))
+        if issued and part.get("thoughtSignature") != issued:
+            self.lost.append(part)
 
     def _answer(self, body: Body, model: str) -> Iterator[Body]:
         declared = [f for t in body.get("tools", ()) for f in t["functionDeclarations"]]
@@ -333,11 +343,14 @@ class GeminiServer:
         yield _chunk([{"text": "", "thoughtSignature": self._sign(model)}], "STOP")
 
     def _call(self, name: str, model: str, n: int) -> Body:
-        call: Body = {"name": name, "args": {"n": len(self.requests)}}
+        call: Body = {"name": name, "args": {"n": len(self.requests) * 100 + n}}
         if self.ids:
             call["id"] = f"fc-{len(self.requests)}-{n}"
-        signature = {} if n else {"thoughtSignature": self._sign(model)}
-        return {"functionCall": call, **signature}
+        if n:
+            return {"functionCall": call}
+        signature = self._sign(model)
+        self._signatures[model, call["args"]["n"]] = signature
+        return {"functionCall": call, "thoughtSignature": signature}
 
     def _sign(self, model: str) -> str:
         """Return a signature that is valid only with the model."""

@@ -3,8 +3,8 @@
 Text, thought summaries and tool calls become events. What the model wants back is kept
 as provider data: `{"thoughtSignature", "chars"}` signs that many characters of the text
 that follows (0 for an empty part of its own), `{"thoughtSignature", "thought"}` the
-thought it comes with, `{"part"}` is a whole part that no event can express. Only
-candidate 0 counts.
+thought it comes with (one without a signature has the data `{"thought"}`), `{"part"}`
+is a whole part that no event can express. Only candidate 0 counts.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -73,6 +73,7 @@ class GeminiAnswer:
         self._notices: list[Notice] = []
         self._began = False  # a chunk was read
         self._spoke = False  # something of an answer has come
+        self._in_thought = False  # a thought was given, and no data after it
         self._done = False
         self._out: list[StreamEvent] = []
 
@@ -109,8 +110,7 @@ class GeminiAnswer:
 
     def _rest(self) -> None:
         """Give half an emoji that was held back, and a call that never ended."""
-        if rest := self._thinking.flush():
-            self._out.append(ThinkingDelta(rest))
+        self._end_thought()
         if rest := self._text.flush():
             self._out.append(TextDelta(rest))
         self._close_call(is_whole=False)
@@ -134,7 +134,7 @@ class GeminiAnswer:
             for chunk in read_lines(sse.data, error):
                 self._chunk(chunk)
             return ""
-        if self._spoke and (text := only_text(chunk)):
+        if self._spoke and not self._in_thought and (text := only_text(chunk)):
             self._usage = chunk.get("usageMetadata") or self._usage
             return self._text.feed(text)
         for one in chunk if isinstance(chunk, list) else (chunk,):
@@ -171,6 +171,8 @@ class GeminiAnswer:
 
     def _part(self, part: dict[str, Any]) -> None:
         text = part.get("text")
+        if self._in_thought and not _continues_thought(part):
+            self._end_thought()
         if len(part) == 1 and isinstance(text, str):  # as nearly all are
             if text := self._text.feed(text):
                 self._spoke = True
@@ -196,7 +198,7 @@ class GeminiAnswer:
             if signed:
                 self._keep({**data, "thought": True}, text + self._thinking.flush())
             elif text:
-                self._spoke = True
+                self._spoke = self._in_thought = True
                 self._out.append(ThinkingDelta(text))
             return
         text = self._text.feed(text)
@@ -206,8 +208,14 @@ class GeminiAnswer:
             self._spoke = True
             self._out.append(TextDelta(text))
 
+    def _end_thought(self) -> None:
+        """End a block of thoughts; its data says only whose they are."""
+        rest = self._thinking.flush()
+        if self._in_thought or rest:
+            self._keep({"thought": True}, rest)
+
     def _keep(self, data: Json, text: str = "") -> None:
-        self._spoke = True
+        self._spoke, self._in_thought = True, False
         self._out.append(ThinkingDelta(text, ProviderData(self._origin, data)))
 
     def _call(self, call: dict[str, Any], signature: Any) -> None:
@@ -267,3 +275,9 @@ class GeminiAnswer:
             words = blocked_sentence(reason, said=said if isinstance(said, str) else "")
             self._notices.append(Notice(words, RefusalKind.CONTENT_FILTER.value))
             self._finish = FinishReason.CONTENT_FILTER
+
+
+def _continues_thought(part: Json) -> bool:
+    """Tell whether a part belongs to the thoughts before it, or ends them itself."""
+    is_signed_text = "text" in part and bool(part.get("thoughtSignature"))
+    return part.get("thought") is True or is_signed_text

@@ -7,7 +7,7 @@ results of a step stand in one content directly after its calls, in their order.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from byok.chat import ImagePart, Message, Part, Role, TextPart, ToolResult
+from byok.chat import ImagePart, Message, Part, Role, TextPart, ToolCall, ToolResult
 from byok.dialects.base import Target
 from byok.dialects.gemini.model_turn import ModelTurns
 from byok.dialects.records import NO_PICTURE
@@ -36,7 +36,8 @@ class GeminiContents:
         self._inside = wants_signatures(target.model)
         self._contents: list[dict[str, Any]] = []
         self._system: list[dict[str, Any]] = []
-        self._later: list[dict[str, Any]] = []  # pictures behind the results of a step
+        self._asked: list[str] = []  # ids of the calls whose results come next
+        self._results: list[ToolResult] = []
         self.hides_picture = False
 
     def add(self, messages: Iterable[Message]) -> None:
@@ -49,13 +50,15 @@ class GeminiContents:
                     self._system += self._words(message.parts)
                 case Role.ASSISTANT:
                     self.hides_picture = False
+                    calls = [p for p in message.parts if isinstance(p, ToolCall)]
+                    self._asked = [call.id for call in calls]
                     self._put("model", [*self._turns.parts_of(message.parts)])
                 case Role.USER:
                     words = [*self._words(message.parts)]
                     self._put("user", words or [{"text": _NO_WORDS}])
                 case Role.TOOL:
-                    results = [p for p in message.parts if isinstance(p, ToolResult)]
-                    self._put("user", [self._result(result) for result in results])
+                    found = (p for p in message.parts if isinstance(p, ToolResult))
+                    self._results += found
         self._end_step()
 
     def fields(self) -> dict[str, Any]:
@@ -70,8 +73,13 @@ class GeminiContents:
             self._contents.append({"role": role, "parts": parts})
 
     def _end_step(self) -> None:
-        later, self._later = self._later, []
-        self._put("user", later)
+        """Add the results of a step in the order of its calls, which have no ids."""
+        place = {call_id: n for n, call_id in enumerate(self._asked)}
+        self._results.sort(key=lambda result: place.get(result.call_id, len(place)))
+        later: list[dict[str, Any]] = []
+        responses = [self._response(result, later) for result in self._results]
+        self._put("user", [*responses, *later])
+        self._results = []
 
     def _words(self, parts: Iterable[Part]) -> Iterator[dict[str, Any]]:
         for part in parts:
@@ -86,7 +94,10 @@ class GeminiContents:
         self.hides_picture = True
         return {"text": NO_PICTURE}
 
-    def _result(self, result: ToolResult) -> dict[str, Any]:
+    def _response(
+        self, result: ToolResult, later: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Return the part of a result; pictures that it cannot hold come `later`."""
         id_ = self._turns.ids.get(result.call_id)
         response: dict[str, Any] = {
             **({"id": id_} if id_ else {}),
@@ -101,5 +112,5 @@ class GeminiContents:
                 response.setdefault("parts", []).append(picture)
             else:
                 whose = f"Image {number}, output of {result.name} ({result.call_id}):"
-                self._later += [{"text": whose}, picture]
+                later += [{"text": whose}, picture]
         return {"functionResponse": response}

@@ -120,6 +120,19 @@ STOP = Finish(FinishReason.STOP)
         ),
         pytest.param(
             [
+                chunk({"text": "Hm.", "thought": True}),
+                chunk(call("grep"), finish="STOP"),
+            ],
+            [
+                ThinkingDelta("Hm."),
+                ThinkingDelta("", kept(thought=True)),
+                ToolCallDelta(1, "", "grep", "{}"),
+                STOP,
+            ],
+            id="thoughts without a signature",
+        ),
+        pytest.param(
+            [
                 chunk(call(args={"path": "a"}) | {"thoughtSignature": "c2ln"}),
                 chunk(call("grep", id="7"), finish="STOP"),
             ],
@@ -160,7 +173,12 @@ STOP = Finish(FinishReason.STOP)
                 chunk({"text": "Hm\ud83d", "thought": True}),
                 chunk({"text": "A"}, finish="STOP"),
             ],
-            [ThinkingDelta("Hm"), TextDelta("A"), ThinkingDelta("\ufffd"), STOP],
+            [
+                ThinkingDelta("Hm"),
+                ThinkingDelta("\ufffd", kept(thought=True)),
+                TextDelta("A"),
+                STOP,
+            ],
             id="half an emoji for ever",
         ),
         pytest.param(

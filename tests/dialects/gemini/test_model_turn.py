@@ -41,6 +41,7 @@ def call(**more: Any) -> dict[str, Any]:
         pytest.param([TextPart("A")], [{"text": "A"}], id="text"),
         pytest.param([TextPart("")], [], id="no text"),
         pytest.param([ThinkingPart("Hm.")], [], id="a summary without data"),
+        pytest.param([thought("Hm.", thought=True)], [], id="a summary"),
         pytest.param(
             [thought("Hm.", thoughtSignature="c2ln", chars=2), TextPart("ABC")],
             [{"text": "AB", "thoughtSignature": "c2ln"}, {"text": "C"}],
