@@ -1,0 +1,341 @@
+"""What becomes of a request whose first upstream fails: repeats, keys, fallback.
+
+Each fault is played for ever to an upstream alone, to one with two keys, and to one
+with another model behind it.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from byok.chat import ChatRequest, Message, Role, TextPart
+from byok.dialects.registry import DIALECTS
+from byok.errors import ByokError
+from byok.events import Notice, StreamEvent, TextDelta
+from byok.keys.ladder import KeyLadder, KeyWanted
+from byok.keys.lookup import UpstreamKey
+from byok.keys.pool import KeyPool
+from byok.purposes import Purpose
+from byok.redact import Redactor
+from byok.upstream.client import HttpUpstream
+from byok.upstream.fallback import FallbackUpstream
+from byok.upstream.fallback_memory import FallbackMemory
+from byok.upstream.router import Destination
+from byok.upstream.spec import Api, UpstreamSpec
+from byok.upstream.transport import Transports
+from tests.fakes.asker import PATIENT
+from tests.fakes.ring import FakeRing, store_of
+from tests.fakes.upstream import (
+    DONE,
+    FakeUpstream,
+    Script,
+    answer,
+    delta,
+    event,
+    refusal,
+)
+
+ASKED = Message(Role.USER, (TextPart("Hi?"),))
+ENVIRON = {"BYOK_KEY_ONE__A": "key-a-0123456789", "BYOK_KEY_ONE__B": "key-b-0123456789"}
+
+
+def in_stream(message: str, *before: bytes, **fields: Any) -> Script:
+    return Script([*before, event({"error": {"message": message, **fields}})])
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault, how often an upstream alone is asked, and what else helps."""
+
+    script: Script
+    requests: int
+    code: str
+    by_key: bool = False
+    elsewhere: bool = True
+    waits: list[float] | None = None  # each that was asked for
+    shown: str = ""
+
+
+SAID = delta(content="One")
+CALL = delta(tool_calls=[{"index": 0, "id": "c", "function": {"name": "view"}}])
+FAULTS = {
+    "429": Fault(refusal(429), 3, "upstream_rate_limit", by_key=True),
+    "429, wait": Fault(
+        refusal(429, headers={"Retry-After": "20"}),
+        3,
+        "upstream_rate_limit",
+        by_key=True,
+        waits=[20, 20],
+    ),
+    "429, wait in ms": Fault(
+        refusal(429, headers={"retry-after-ms": "1500"}),
+        3,
+        "upstream_rate_limit",
+        by_key=True,
+        waits=[1.5, 1.5],
+    ),
+    "429, long wait": Fault(
+        refusal(429, headers={"Retry-After": "3600"}),
+        1,
+        "upstream_rate_limit",
+        by_key=True,
+        waits=[],
+    ),
+    "429, quota filled later": Fault(
+        refusal(429, headers={"x-ratelimit-reset-tokens": "12s"}),
+        3,
+        "upstream_rate_limit",
+        by_key=True,
+        waits=[12, 12],
+    ),
+    "limit in a stream": Fault(
+        in_stream("Rate limit reached. Please try again in 1m20.5s."),
+        1,
+        "upstream_rate_limit",
+        by_key=True,
+        waits=[],
+    ),
+    "short limit in a stream": Fault(
+        in_stream("Rate limit reached. Please try again in 350ms."),
+        3,
+        "upstream_rate_limit",
+        by_key=True,
+        waits=[0.35, 0.35],
+    ),
+    "401": Fault(refusal(401), 1, "upstream_auth", by_key=True),
+    "402": Fault(refusal(402), 1, "upstream_quota", by_key=True),
+    "no money": Fault(
+        refusal(429, "insufficient_quota"), 1, "upstream_quota", by_key=True
+    ),
+    "no money in a stream": Fault(
+        in_stream("insufficient_quota"), 1, "upstream_quota", by_key=True
+    ),
+    "500": Fault(refusal(500), 2, "upstream_refused"),
+    "503": Fault(refusal(503), 3, "upstream_refused"),
+    "529": Fault(refusal(529), 3, "upstream_overloaded"),
+    "overload in a stream": Fault(
+        in_stream("Sorry", type="overloaded_error"), 3, "upstream_overloaded"
+    ),
+    "error in a stream": Fault(in_stream("Sorry"), 2, "upstream_refused"),
+    "reset": Fault(Script(before_head=True), 3, "upstream_cut"),
+    "empty": Fault(Script([DONE]), 2, "upstream_empty"),
+    "cut": Fault(Script([delta(content="")]), 2, "upstream_cut"),
+    "web page": Fault(Script([b"<html>"], headers={}), 1, "upstream_not_json"),
+    "model": Fault(refusal(404), 1, "upstream_not_found"),
+    "window": Fault(
+        refusal(400, "maximum context length is 9 tokens"), 1, "context_length"
+    ),
+    "bad request": Fault(refusal(400), 1, "upstream_refused", elsewhere=False),
+    "bad request in a stream": Fault(
+        in_stream("No", type="invalid_request_error"),
+        1,
+        "upstream_refused",
+        elsewhere=False,
+    ),
+    "filter": Fault(
+        refusal(400, "content_filter"), 1, "upstream_content_filter", elsewhere=False
+    ),
+    "overload after text": Fault(
+        in_stream("Overloaded", SAID),
+        1,
+        "upstream_overloaded",
+        elsewhere=False,
+        shown="One",
+    ),
+    "limit after a tool call": Fault(
+        in_stream("Rate limit", CALL), 1, "upstream_rate_limit", elsewhere=False
+    ),
+    "cut after text": Fault(
+        Script([SAID]), 1, "upstream_cut", elsewhere=False, shown="One"
+    ),
+}
+
+
+@dataclass
+class Outcome:
+    """What came of one request."""
+
+    events: list[StreamEvent] = field(default_factory=list)
+    code: str = ""
+
+    @property
+    def text(self) -> str:
+        return "".join(e.text for e in self.events if isinstance(e, TextDelta))
+
+    @property
+    def notices(self) -> list[str]:
+        return [e.text for e in self.events if isinstance(e, Notice)]
+
+
+class Pair:
+    """The upstream `one`, perhaps with two keys, and `two`, which answers."""
+
+    def __init__(
+        self,
+        transports: Transports,
+        one: FakeUpstream,
+        two: FakeUpstream,
+        dialect: str = "openai_chat",
+    ) -> None:
+        self.fakes = (one, two)
+        self.slept: list[float] = []
+        self._transports = transports
+        ladder = KeyLadder(environ=ENVIRON, keyring=store_of(FakeRing()))
+        urls = {"one": one.url, "two": two.url}
+        if dialect != "openai_chat":
+            urls["one"] = one.url.removesuffix("/v1")
+        keys = [
+            UpstreamKey(ladder, KeyWanted("one", one.url, label=label), Redactor())
+            for label in ("a", "b")
+        ]
+        none = UpstreamKey(ladder, KeyWanted("two", two.url), Redactor())
+        api = Api(DIALECTS[dialect]("openai_compatible"), urls["one"])
+        self.with_keys = self._upstream("one", api, KeyPool(keys))
+        self.alone = self._upstream("one", api, keys[0])
+        other = Api(DIALECTS["openai_chat"]("openai_compatible"), urls["two"])
+        self.two = self._upstream("two", other, none)
+        self.memory = FallbackMemory()
+
+    def _upstream(
+        self, name: str, api: Api, keys: KeyPool | UpstreamKey
+    ) -> HttpUpstream:
+        spec = UpstreamSpec(name, (api,), timeouts=PATIENT)
+        return HttpUpstream(spec, self._transports, keys, sleep=self._sleep)
+
+    async def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+    def falling_back(self, first: HttpUpstream) -> FallbackUpstream:
+        chain = [Destination(first, "m"), Destination(self.two, "n")]
+        return FallbackUpstream(chain, self.memory, (Purpose.CHAT, "c-1", "m"))
+
+    async def ask(self, upstream: HttpUpstream | FallbackUpstream) -> Outcome:
+        outcome = Outcome()
+        try:
+            chat = ChatRequest((ASKED,), conversation="c-1")
+            async for batch in upstream.stream(chat, "m"):
+                outcome.events += batch
+        except ByokError as error:
+            outcome.code = error.code
+        return outcome
+
+    @property
+    def asked(self) -> tuple[int, int]:
+        """How often both were asked for an answer."""
+        one, two = self.fakes
+        return len([p for p in one.paths if p != "/api/show"]), len(two.paths)
+
+    @property
+    def keys(self) -> list[str]:
+        """The letters of the keys that `one` was asked with."""
+        sent = (head["Authorization"] for head in self.fakes[0].headers)
+        return [key.removeprefix("Bearer key-")[0] for key in sent]
+
+
+@pytest.fixture
+async def two() -> AsyncIterator[FakeUpstream]:
+    async with FakeUpstream() as started:
+        started.play(answer("Two."))
+        yield started
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+async def test_outcome_of_a_fault_at_an_upstream_alone(
+    fake: FakeUpstream, two: FakeUpstream, transports: Transports, fault: Fault
+) -> None:
+    fake.play(fault.script)
+    pair = Pair(transports, fake, two)
+    outcome = await pair.ask(pair.alone)
+    assert (outcome.code, outcome.text) == (fault.code, fault.shown)
+    assert pair.asked == (fault.requests, 0)
+    if fault.waits is not None:
+        assert pair.slept == pytest.approx(fault.waits)
+    assert len(pair.slept) == fault.requests - 1
+    long = [wait for wait in pair.slept if wait > 3]
+    assert len(outcome.notices) == len(long)
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+async def test_outcome_of_a_fault_of_a_key(
+    fake: FakeUpstream, two: FakeUpstream, transports: Transports, fault: Fault
+) -> None:
+    fake.play(fault.script, answer("Hi."))
+    pair = Pair(transports, fake, two)
+    outcome = await pair.ask(pair.with_keys)
+    if not fault.by_key:
+        assert set(pair.keys) == {"a"}
+        assert (outcome.text == "Hi.") is (fault.requests > 1)
+        return
+    assert (outcome.text, pair.keys, pair.slept) == ("Hi.", ["a", "b"], [])
+    assert [told.endswith("your keys is used.") for told in outcome.notices] == [True]
+    again = await pair.ask(pair.with_keys)
+    assert (again.text, again.notices, pair.keys) == ("Hi.", [], ["a", "b", "b"])
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+async def test_outcome_of_a_fault_with_another_model(
+    fake: FakeUpstream, two: FakeUpstream, transports: Transports, fault: Fault
+) -> None:
+    fake.play(fault.script)
+    pair = Pair(transports, fake, two)
+    outcome = await pair.ask(pair.falling_back(pair.alone))
+    assert pair.asked == (fault.requests, int(fault.elsewhere))
+    if not fault.elsewhere:
+        assert (outcome.code, outcome.text) == (fault.code, fault.shown)
+        return
+    assert (outcome.code, outcome.text) == ("", "Two.")
+    assert outcome.notices[-1].startswith("byok:two:n answers instead of byok:one:m: ")
+    again = await pair.ask(pair.falling_back(pair.alone))
+    assert (again.text, again.notices) == ("Two.", [])
+    assert pair.asked == (fault.requests, 2)
+
+
+async def test_outcome_where_every_key_and_the_other_model_fail(
+    fake: FakeUpstream, two: FakeUpstream, transports: Transports
+) -> None:
+    fake.play(refusal(402))
+    two.play(refusal(503))
+    pair = Pair(transports, fake, two)
+    outcome = await pair.ask(pair.falling_back(pair.with_keys))
+    assert (outcome.code, outcome.text) == ("upstream_quota", "")
+    assert (pair.keys, pair.asked) == (["a", "b"], (2, 3))
+
+
+def sse(*events: dict[str, Any]) -> Script:
+    return Script([event(one) for one in events])
+
+
+BUSY = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+FIRST_EVENTS = {
+    "anthropic": sse(BUSY),
+    "gemini": sse({"error": {"code": 503, "message": "No", "status": "UNAVAILABLE"}}),
+    "openai_responses": sse(
+        {"type": "response.created", "response": {"id": "r"}},
+        {
+            "type": "response.failed",
+            "response": {"error": {"code": "server_is_overloaded", "message": "No"}},
+        },
+    ),
+    "ollama": Script(
+        [b'{"error": "server overloaded"}\n'],
+        headers={"Content-Type": "application/x-ndjson"},
+    ),
+}
+
+
+@pytest.mark.parametrize("dialect", FIRST_EVENTS)
+async def test_outcome_of_an_overload_as_the_first_event_in_every_dialect(
+    fake: FakeUpstream, two: FakeUpstream, transports: Transports, dialect: str
+) -> None:
+    if dialect not in DIALECTS:
+        pytest.skip("not there yet")
+    fake.play(FIRST_EVENTS[dialect])
+    pair = Pair(transports, fake, two, dialect)
+    outcome = await pair.ask(pair.falling_back(pair.alone))
+    assert (outcome.text, pair.slept != []) == ("Two.", True)
+    assert pair.asked == (3, 1)
+    assert outcome.notices == [
+        "byok:two:n answers instead of byok:one:m: it is overloaded."
+    ]
