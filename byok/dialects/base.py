@@ -153,9 +153,9 @@ class Dialect(Codec, Protocol):
 
     @property
     def second_best(self) -> frozenset[str]:
-        """Return those of `serves` that the vendor's own API answers better.
+        """Return those of `serves` that another API of the vendor answers better.
 
-        Beside that API their requests are translated for it.
+        Where that one is used, requests for them are translated for it.
         """
         return frozenset()
 

@@ -51,6 +51,11 @@ class OpenAIResponses(Dialect):
         quirks = quirks_of(vendor)
         return cls(quirks.auth_header, quirks.most_tools)
 
+    @property
+    def second_best(self) -> frozenset[str]:
+        """All of it: beside another API that is used, a server may not have it."""
+        return self.serves
+
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
         """Encode a request to `responses`."""
         return encode_request(chat, target)

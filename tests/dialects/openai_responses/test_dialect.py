@@ -41,3 +41,8 @@ def test_refusals_and_models_are_those_of_openai() -> None:
     assert dialect.models_path() == "models"
     page = dialect.read_models({"data": [{"id": "gpt-x"}]})
     assert page.models == (ModelFacts("gpt-x"),)
+
+
+def test_responses_are_forwarded_only_where_they_are_the_first_api() -> None:
+    dialect = OpenAIResponses.of("openai")
+    assert dialect.serves == dialect.second_best == {"responses"}
