@@ -15,8 +15,7 @@ ByokError                      .status for HTTP, .code for programs, .hint = wha
 ├─ IndexInUse             422  another process has the index open
 ├─ IndexFailed            503  the index cannot be read or written
 │   └─ DiskFull           507  the index is whole, but nothing can be added
-└─ UpstreamError          422  the upstream gave no usable answer; never a 5xx, which
-    │                          client SDKs repeat without end
+└─ UpstreamError          422  no usable answer; never a 5xx, which SDKs repeat for ever
     ├─ UpstreamUnreachable     no connection, or it was lost
     │   ├─ ConnectFailed       no connection was established
     │   └─ UpstreamTimeout     no answer in time, or silence in the middle of one
@@ -198,6 +197,8 @@ class RefusalKind(StrEnum):
 
     UNKNOWN = "upstream_refused"
     AUTH = "upstream_auth"
+    BAD_MESSAGES = "upstream_bad_messages"
+    BAD_PARAMETER = "upstream_bad_parameter"
     BAD_SCHEMA = "upstream_bad_schema"
     CONTENT_FILTER = "upstream_content_filter"
     CONTEXT_LENGTH = "context_length"
@@ -215,6 +216,7 @@ class RefusalKind(StrEnum):
     TOO_LARGE = "upstream_too_large"
     TOO_MANY_TOOLS = "upstream_too_many_tools"
     TOOL_FAILED = "upstream_tool_failed"
+    WRONG_API = "upstream_wrong_api"
 
 
 class RefusalDetails(Details, total=False):
@@ -228,9 +230,8 @@ class RefusalDetails(Details, total=False):
 class UpstreamRefused(UpstreamError):
     """The upstream answered with an error.
 
-    `upstream_status` is its HTTP status (0 for an error inside a stream),
-    `upstream_code` its own code or type ("" for none), `retry_after` the seconds it
-    asks to wait, or None.
+    `upstream_status` is its HTTP status (0 inside a stream), `upstream_code` its own
+    code or type ("" for none), `retry_after` the seconds to wait, or None.
     """
 
     kind = RefusalKind.UNKNOWN
@@ -261,8 +262,7 @@ class UpstreamRefused(UpstreamError):
 class ContextLengthExceeded(UpstreamRefused):
     """The conversation is longer than the model's context window.
 
-    `window` is the most tokens it takes and `counted` the tokens of the request, where
-    the upstream says so.
+    `window` is the most tokens it takes, `counted` those of the request, if it says so.
     """
 
     kind = RefusalKind.CONTEXT_LENGTH

@@ -40,6 +40,7 @@ _ELSEWHERE = frozenset(
         RefusalKind.RATE_LIMIT,
         RefusalKind.REDIRECT,
         RefusalKind.REGION,
+        RefusalKind.WRONG_API,
     }
 )
 

@@ -16,7 +16,14 @@ _log = logging.getLogger(__name__)
 _MAX_MODELS = 1000
 # Another mode helps only where the upstream does not have this one.
 _NOT_SERVED = frozenset({400, 404, 405, 422, 501})
-_NOT_KNOWN = frozenset({RefusalKind.UNKNOWN, RefusalKind.NOT_FOUND})
+_NOT_KNOWN = frozenset(
+    {
+        RefusalKind.UNKNOWN,
+        RefusalKind.NOT_FOUND,
+        RefusalKind.BAD_PARAMETER,
+        RefusalKind.WRONG_API,
+    }
+)
 
 Events: TypeAlias = AsyncGenerator[list[StreamEvent], None]
 

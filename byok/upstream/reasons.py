@@ -26,6 +26,7 @@ _KINDS = {
     RefusalKind.RATE_LIMIT: "its rate limit is reached",
     RefusalKind.REDIRECT: "its address has changed",
     RefusalKind.REGION: "it does not serve this place",
+    RefusalKind.WRONG_API: "it serves the model by another API only",
 }
 
 

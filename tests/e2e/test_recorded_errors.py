@@ -33,6 +33,19 @@ BY_NAME = {
     "rig-strict-schema": "upstream_bad_schema",
     "tools-without-jinja": "upstream_no_tools",
     "image-only": "upstream_no_images",
+    "multimodal": "upstream_bad_messages",
+    "audio-part": "upstream_bad_messages",
+    "document-part": "upstream_bad_messages",
+    "anthropic-images": "upstream_bad_messages",
+    "custom-llm-within-crew": "upstream_bad_messages",
+    "anthropic-completion-error": "upstream_bad_messages",
+    "o1-mini-system-role": "upstream_bad_messages",
+    "responses-model-http-error": "upstream_bad_parameter",
+    "response-format-error": "upstream_bad_parameter",
+    "forced-tool-choice": "upstream_bad_parameter",
+    "schema-and-grammar": "upstream_bad_parameter",
+    "logprobs": "upstream_bad_parameter",
+    "invalid-temperature": "upstream_bad_parameter",
 }
 
 

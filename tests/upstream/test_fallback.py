@@ -105,6 +105,7 @@ PASSING = {
     RefusalKind.RATE_LIMIT,
     RefusalKind.REDIRECT,
     RefusalKind.REGION,
+    RefusalKind.WRONG_API,
 }
 
 

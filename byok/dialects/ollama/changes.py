@@ -89,10 +89,13 @@ def _without_pictures(message: Json) -> Json:
     return {**rest, "content": "\n\n".join(filter(None, texts))}
 
 
+_UNCLEAR = (RefusalKind.UNKNOWN, RefusalKind.BAD_PARAMETER)
+
+
 def _find_think(refused: RefusedRequest) -> tuple[str, str] | None:
     """Find a refused `think`: a level may be no more than on or off to a model."""
     is_named = "think" in refused.text.lower() and "think" in refused.body
-    if not is_named or refused.error.kind is not RefusalKind.UNKNOWN:
+    if not is_named or refused.error.kind not in _UNCLEAR:
         return None
     is_level = isinstance(refused.body["think"], str)
     return ("think", "switch" if is_level else "drop")
