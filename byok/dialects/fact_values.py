@@ -114,8 +114,11 @@ def read_facts(model: str, value: Any) -> ModelFacts:
 
 
 def write_facts(facts: ModelFacts) -> dict[str, Any]:
-    """Return the facts that are known as JSON, without the model's id."""
-    known = facts.known_fields()
+    """Return the facts that are known as JSON, without the model's id.
+
+    What holds only while a server has loaded a model is left out.
+    """
+    known = {n: v for n, v in facts.known_fields().items() if n in _READERS}
     if facts.price is not None:
         prices = {name: getattr(facts.price, name) for name in Price.__slots__}
         known["price"] = {n: p for n, p in prices.items() if p is not None}

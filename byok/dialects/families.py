@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byok.dialects.model_facts import FactSource, ModelFacts, Replay, combine_facts
-from byok.dialects.presets import OPENAI_RESPONSES
+from byok.dialects.presets import ANTHROPIC, OPENAI_RESPONSES
 
 # Prefixes of hosts: folders, Bedrock's regions and vendors, and names with a hyphen.
 # "deepseek." stays, because Bedrock writes deepseek.v3.2.
@@ -199,6 +199,8 @@ _OTHERS = (
     _row(r"(?:code-?)?llama-?[234](?!.*nemotron)", thinking=False),
     _row(r"(?:code-?)?llama-?2|code-?llama", tools=False),
 )
+# Bedrock serves Claude in its own API only, and names it like this.
+_BEDROCKS = _row(r"(?:[a-z]+\.)?anthropic\.claude", dialect=ANTHROPIC)
 FAMILIES: tuple[Family, ...] = (*_GPT, *_CLAUDE, *_GEMINI, *_DEEPSEEK, *_OTHERS)
 
 
@@ -212,5 +214,7 @@ def family_name(model: str) -> str:
 def family_facts(model: str) -> ModelFacts:
     """Return what a model takes on any host, judged by its name."""
     name = family_name(model)
-    rows = (row for row in FAMILIES if row.names.match(name))
+    rows = [row for row in FAMILIES if row.names.match(name)]
+    if _BEDROCKS.names.match(model):
+        rows.append(_BEDROCKS)
     return combine_facts(model, ((FactSource.FAMILY, r.facts) for r in rows)).facts

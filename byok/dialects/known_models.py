@@ -14,8 +14,8 @@ from typing import Any
 from byok.dialects.efforts import EFFORTS
 from byok.dialects.fact_values import read_dollars, read_output, read_window
 from byok.dialects.families import family_name
-from byok.dialects.model_facts import FactSource, ModelFacts, Price, combine_facts
-from byok.dialects.presets import OPENAI_RESPONSES
+from byok.dialects.model_facts import ModelFacts, Price
+from byok.dialects.presets import OPENAI_RESPONSES, preset_of
 
 # A capital letter means yes, a small one no; a missing letter means unknown.
 FLAGS = {
@@ -49,10 +49,12 @@ class ModelTable:
 
     def facts(self, vendor: str, model: str) -> ModelFacts:
         """Return what is known about a model at a vendor, or on any host."""
-        own = self._find(vendor, model)
-        elsewhere = ModelFacts(model) if own else self._find_made(model)
-        layers = [(FactSource.TABLE, own or elsewhere)]
-        return combine_facts(model, layers).facts
+        if own := self._find(vendor, model):
+            return own
+        relative = preset_of(vendor).vendor
+        if relative and (same := self._find(relative, model)):
+            return replace(same, price=None)  # of a region or a plan of its own
+        return self._find_made(model)
 
     def is_stale(self, today: date) -> bool:
         """Tell whether the prices are older than 90 days."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 OPENAI_CHAT = "openai_chat"
@@ -32,12 +33,18 @@ class Preset:
         key_env: the vendor's environment variable for the API key, "" without a key.
         local: a server on this machine; byok looks for it when nothing is configured.
         hosts: the suffix of the vendor's host names, where they vary.
+        vendor: the preset of the same vendor with which this one shares its behaviour
+            and its models, "" if there is none.
+        only_by_name: byok does not choose it by itself where it finds its key, because
+            the key serves other purposes too.
     """
 
     addresses: Mapping[str, str]
     key_env: str = ""
     local: bool = False
     hosts: str = ""
+    vendor: str = ""
+    only_by_name: bool = False
 
     @property
     def dialect(self) -> str:
@@ -59,10 +66,13 @@ class Preset:
         return (given.scheme, given.netloc) == (own.scheme, own.netloc)
 
 
-def _compatible(
-    base_url: str, key_env: str = "", *, local: bool = False, hosts: str = ""
-) -> Preset:
-    return Preset({OPENAI_CHAT: base_url}, key_env, local, hosts)
+def _compatible(base_url: str, key_env: str = "", **more: Any) -> Preset:
+    return Preset({OPENAI_CHAT: base_url}, key_env, **more)
+
+
+def _other(vendor: str, base_url: str, key_env: str) -> Preset:
+    """Return the preset of another address of a vendor: a region, or a plan."""
+    return _compatible(base_url, key_env, vendor=vendor, only_by_name=True)
 
 
 def _with_responses(base_url: str, key_env: str, *, hosts: str = "") -> Preset:
@@ -108,6 +118,56 @@ PRESETS: dict[str, Preset] = {
     "dashscope": _compatible(
         "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY"
     ),
+    "cerebras": _compatible("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
+    "fireworks": _compatible(
+        "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"
+    ),
+    "deepinfra": _compatible(
+        "https://api.deepinfra.com/v1/openai", "DEEPINFRA_API_KEY"
+    ),
+    "nebius": _compatible("https://api.tokenfactory.nebius.com/v1", "NEBIUS_API_KEY"),
+    "novita": _compatible("https://api.novita.ai/openai/v1", "NOVITA_API_KEY"),
+    "sambanova": _compatible("https://api.sambanova.ai/v1", "SAMBANOVA_API_KEY"),
+    "siliconflow": _compatible("https://api.siliconflow.com/v1", "SILICONFLOW_API_KEY"),
+    "chutes": _compatible("https://llm.chutes.ai/v1", "CHUTES_API_KEY"),
+    "nvidia": _compatible("https://integrate.api.nvidia.com/v1", "NVIDIA_API_KEY"),
+    "vercel": _compatible("https://ai-gateway.vercel.sh/v1", "AI_GATEWAY_API_KEY"),
+    "minimax": _compatible("https://api.minimax.io/v1", "MINIMAX_API_KEY"),
+    "mimo": _compatible("https://api.xiaomimimo.com/v1", "MIMO_API_KEY"),
+    "stepfun": _compatible("https://api.stepfun.com/v1", "STEPFUN_API_KEY"),
+    "volcengine": _compatible(
+        "https://ark.cn-beijing.volces.com/api/v3", "ARK_API_KEY"
+    ),
+    "bigmodel": _compatible(
+        "https://open.bigmodel.cn/api/paas/v4", "ZHIPU_API_KEY", vendor="zai"
+    ),
+    "ollama_cloud": Preset(
+        {OPENAI_CHAT: "https://ollama.com/v1", OLLAMA: "https://ollama.com"},
+        "OLLAMA_API_KEY",
+    ),
+    # used only by name
+    "huggingface": _compatible(
+        "https://router.huggingface.co/v1", "HF_TOKEN", only_by_name=True
+    ),
+    "bedrock": Preset(
+        {
+            OPENAI_CHAT: "https://bedrock-mantle.us-east-1.api.aws/v1",
+            ANTHROPIC: "https://bedrock-mantle.us-east-1.api.aws/anthropic/v1",
+        },
+        "AWS_BEARER_TOKEN_BEDROCK",
+        hosts=".api.aws",
+        only_by_name=True,
+    ),
+    "zai_coding": _other("zai", "https://api.z.ai/api/coding/paas/v4", "ZAI_API_KEY"),
+    "bigmodel_coding": _other(
+        "zai", "https://open.bigmodel.cn/api/coding/paas/v4", "ZHIPU_API_KEY"
+    ),
+    "moonshot_cn": _other("moonshot", "https://api.moonshot.cn/v1", "MOONSHOT_API_KEY"),
+    "dashscope_cn": _other(
+        "dashscope",
+        "https://dashscope.aliyuncs.com/compatible-mode/v1",
+        "DASHSCOPE_API_KEY",
+    ),
     # has no common address: base_url is the user's own resource
     "azure": _with_responses("", "AZURE_OPENAI_API_KEY", hosts=".azure.com"),
 }
@@ -120,9 +180,19 @@ def preset_of(kind: str) -> Preset:
     return PRESETS.get(kind, _COMPATIBLE)
 
 
-def vendor_of(kind: str, base_url: str) -> str:
-    """Return the name of a vendor's preset, found by type or by base URL."""
+def find_preset(kind: str, base_url: str) -> str:
+    """Return the name of an upstream's preset, found by type or by base URL.
+
+    Of several presets on one host it is the one whose address the base URL begins with.
+    """
     if kind != OPENAI_COMPATIBLE:
         return kind
-    at = (n for n, p in PRESETS.items() if not p.local and p.is_at(base_url))
-    return next(at, kind)
+    at = [n for n, p in PRESETS.items() if not p.local and p.is_at(base_url)]
+    below = (n for n in at if base_url.startswith(PRESETS[n].base_url or "-"))
+    return (*below, *at, kind)[0]
+
+
+def vendor_of(kind: str, base_url: str) -> str:
+    """Return the name of the vendor's preset, which says how its API behaves."""
+    name = find_preset(kind, base_url)
+    return preset_of(name).vendor or name

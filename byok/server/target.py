@@ -25,7 +25,8 @@ class ModelChooser:
 
         What the user set for a purpose counts more than what the client names, but in
         a chat: there the user chooses in the client. A silent chat is a job of the
-        client's own, like those of the other endpoints.
+        client's own, like those of the other endpoints. Where nobody chose a model,
+        small jobs and completions get a small one of the same upstream.
         """
         named = model_id(body)
         if purpose is Purpose.CHAT:
@@ -35,5 +36,6 @@ class ModelChooser:
             chosen = await self.router.choose_listed(wanted)
         else:
             chosen = await self.router.choose(named)
+            chosen = self.router.choose_for(purpose, chosen)
         conversation = first_text(body, "conversation_id")
         return await self.fallbacks.prepare(chosen, purpose, conversation)

@@ -6,29 +6,23 @@ they are known right after a start.
 
 import asyncio
 import logging
-import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import orjson
-
+from byok.dialects.default_models import choose_chat_model, choose_job_model
+from byok.dialects.model_facts import ModelFacts
 from byok.errors import ConfigError, NotReady, UpstreamError
 from byok.model_ids import ListedModel
-from byok.platform.paths import write_private
+from byok.purposes import Purpose
 from byok.upstream.base import Upstream
+from byok.upstream.list_cache import read_lists, remember_lists
+from byok.upstream.model_facts import KnownModels
 
 _log = logging.getLogger(__name__)
 _FRESH_SECONDS = 300.0
 _MAX_LISTED = 500
-_MAX_REMEMBERED = 50
-# Names of models that do not chat; they are never chosen as a default.
-_NO_CHAT = re.compile(
-    r"embed|rerank|whisper|tts|dall-e|moderation|transcri|image|audio|speech|realtime"
-    r"|guard|bge-|davinci|babbage|sora|veo|imagen",
-    re.IGNORECASE,
-)
 
 
 @dataclass(slots=True)
@@ -37,7 +31,9 @@ class _Entry:
     by_hand: tuple[str, ...]
     chosen: str  # the user's default model of this upstream, may be ""
     key: str  # in the file
-    found: list[str] = field(default_factory=list)
+    vendor: str
+    known: KnownModels | None
+    found: list[ModelFacts] = field(default_factory=list)
     models: list[str] = field(default_factory=list)  # chosen, listed by hand, found
     default: str = ""
     fetched: float = float("-inf")
@@ -47,27 +43,36 @@ class _Entry:
     def __post_init__(self) -> None:
         self.learn([])
 
-    def learn(self, found: list[str]) -> None:
+    def learn(self, found: list[ModelFacts]) -> None:
         """Store a fetched list and what follows from it."""
         self.found = found
         chosen = (self.chosen,) if self.chosen else ()
-        self.models = list(dict.fromkeys((*chosen, *self.by_hand, *found)))
-        chat = (model for model in self.models if not _NO_CHAT.search(model))
-        first = next(chat, self.models[0] if self.models else "")
-        self.default = self.chosen or first
+        names = (model.id for model in found)
+        self.models = list(dict.fromkeys((*chosen, *self.by_hand, *names)))
+        by_hand = next(iter((*chosen, *self.by_hand)), "")
+        self.default = by_hand or choose_chat_model(self.vendor, found)
+
+    def model_for(self, purpose: Purpose) -> str:
+        """Return the model for a purpose; it is the default where the user chose it."""
+        if self.chosen or self.by_hand:
+            return self.default
+        return choose_job_model(self.vendor, purpose, self.found) or self.default
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
     """An upstream in the catalog, with its models from the settings and its default.
 
-    `address` distinguishes upstreams of the same name in the cache file.
+    `address` distinguishes upstreams of the same name in the cache file, `vendor` is
+    the preset whose models these are, `known` gets the facts of the list in the file.
     """
 
     upstream: Upstream
     models: tuple[str, ...] = ()
     model: str = ""
     address: str = ""
+    vendor: str = ""
+    known: KnownModels | None = None
 
     @property
     def key(self) -> str:
@@ -89,12 +94,17 @@ class Catalog:
         self._file = file
         self._clock = clock
         self._entries = {
-            e.upstream.name: _Entry(e.upstream, e.models, e.model, e.key)
+            e.upstream.name: _Entry(
+                e.upstream, e.models, e.model, e.key, e.vendor, e.known
+            )
             for e in entries
         }
-        remembered = _read_cache(file)
+        keys = [entry.key for entry in self._entries.values()]
+        remembered = read_lists(file, keys)
         for entry in self._entries.values():
-            entry.learn(remembered.get(entry.key, []))
+            entry.learn([*remembered.get(entry.key, ())])
+            if entry.known is not None and not entry.known.listed():
+                entry.known.set_listed(entry.found)
 
     def models_of(self, name: str) -> list[str]:
         """Return the models of an upstream: default, configured, listed."""
@@ -103,6 +113,10 @@ class Catalog:
     def default_of(self, name: str) -> str:
         """Return the default model of an upstream, or ""."""
         return self._entries[name].default
+
+    def model_for(self, name: str, purpose: Purpose) -> str:
+        """Return the model of an upstream for a purpose, by default that of chats."""
+        return self._entries[name].model_for(purpose)
 
     def list_models(self) -> list[ListedModel]:
         """Return all models, in the order of the settings."""
@@ -146,32 +160,10 @@ class Catalog:
             entry.fetched = self._clock()
             _log.warning("no list of models: %s", error.sentence)
             return
-        entry.learn(found[:_MAX_LISTED])
+        known = entry.known.listed() if entry.known else {}
+        found = found[:_MAX_LISTED]
+        entry.learn([known.get(name) or ModelFacts(name) for name in found])
         entry.failure = ""
         entry.fetched = self._clock()
         lists = {e.key: e.found for e in self._entries.values() if e.found}
-        await asyncio.to_thread(_remember, self._file, lists)
-
-
-def _read_cache(file: Path) -> Mapping[str, list[str]]:
-    """Read the lists of the last run; a damaged cache file is ignored."""
-    try:
-        lists = orjson.loads(file.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    if not isinstance(lists, dict):
-        return {}
-    return {
-        name: [m for m in models if isinstance(m, str)]
-        for name, models in lists.items()
-        if isinstance(models, list)
-    }
-
-
-def _remember(file: Path, lists: Mapping[str, list[str]]) -> None:
-    merged = {**_read_cache(file), **lists}
-    kept = dict(list(merged.items())[-_MAX_REMEMBERED:])
-    try:
-        write_private(file, orjson.dumps(kept).decode())
-    except OSError as error:
-        _log.warning("the list of models cannot be kept: %s", error.strerror)
+        await asyncio.to_thread(remember_lists, self._file, lists)

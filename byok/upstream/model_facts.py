@@ -6,7 +6,7 @@ The server is asked about a model that it has loaded; all other sources need no 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from byok.dialects.base import Probe
@@ -58,6 +58,10 @@ class KnownModels:
         """Store the facts of the model list."""
         self._listed = {model.id: model for model in models}
         self._combined.clear()
+
+    def listed(self) -> Mapping[str, ModelFacts]:
+        """Return the facts of the model list, by the models' names."""
+        return self._listed
 
     def learn(self, facts: ModelFacts) -> None:
         """Store what refusals taught about a model, if anything; the newest counts."""

@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from byok.model_ids import MAX_ID_LENGTH, PREFIX, ListedModel, split_id
+from byok.purposes import Purpose
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog
 from byok.upstream.unconfigured import UnconfiguredUpstream
@@ -98,6 +99,15 @@ class Router:
                 if listed.model == model_id:
                     return Destination(self._upstreams[listed.upstream], model_id)
         return await self.choose(model_id)
+
+    def choose_for(self, purpose: Purpose, found: Destination) -> Destination:
+        """Return who does a job instead of a default model that nobody chose."""
+        name = found.upstream.name
+        if self._default or name not in self._upstreams:
+            return found
+        if found.model != self._catalog.default_of(name):
+            return found
+        return replace(found, model=self._catalog.model_for(name, purpose))
 
     def resolve(self, model_id: str) -> str:
         """Return the id that an alias stands for; any other id as it is."""

@@ -40,7 +40,7 @@ class UpstreamSpec:
         num_ctx: the context window for a local server to load models with; 0 if byok
             decides.
         route: proxy and certificates.
-        vendor: the preset whose models these are, "" if that is unknown.
+        vendor: the name of its preset, whose models these are; "" if that is unknown.
         facts: what the user says about models, by their names; "" is for all of them.
         fim: codecs for FIM by mode, in the order of trial; None stands for a chat.
     """

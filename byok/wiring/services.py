@@ -21,6 +21,7 @@ from byok.augment.editor_context import ShownContext
 from byok.augment.reply_job import Defaults
 from byok.chat import Sampling
 from byok.config import Settings, UpstreamSettings, check_models, check_settings
+from byok.dialects.presets import find_preset
 from byok.keys import KeyLadder
 from byok.keys.pool import AnyKey
 from byok.platform.paths import Paths
@@ -185,7 +186,11 @@ class _ServicesFactory:
     ) -> Catalog:
         entries = (
             CatalogEntry(
-                pooled[name].upstream, *models_of(section), base_url_of(section)
+                pooled[name].upstream,
+                *models_of(section),
+                base_url_of(section),
+                find_preset(section.type, base_url_of(section)),
+                pooled[name].known,
             )
             for name, section in selection.upstreams.items()
         )

@@ -90,7 +90,7 @@ async def _find_any(transports: Transports, ladder: KeyLadder) -> UpstreamSelect
 def _first_key(ladder: KeyLadder) -> tuple[str, str] | None:
     """Return the first hosted preset that has a key, and the key's source. Blocks."""
     hosted = [n for n, p in PRESETS.items() if not p.local and p.base_url]
-    for name in hosted:
+    for name in (n for n in hosted if not PRESETS[n].only_by_name):
         wanted = key_wanted(name, UpstreamSettings(type=name))
         try:
             return name, ladder.find(wanted).source

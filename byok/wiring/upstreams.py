@@ -8,7 +8,7 @@ from byok.dialects.fim.modes import FimMode
 from byok.dialects.fim.ollama import ollama_codecs
 from byok.dialects.fim.profiles import OLLAMA_MODES, fim_profile_of
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.presets import DEMO, OLLAMA, vendor_of
+from byok.dialects.presets import DEMO, OLLAMA, find_preset, vendor_of
 from byok.dialects.window_cures import window_cure
 from byok.keys.pool import AnyKey
 from byok.redact import Redactor
@@ -60,7 +60,7 @@ def make_spec(name: str, settings: UpstreamSettings, common: Settings) -> Upstre
         cache=settings.cache,
         num_ctx=settings.num_ctx,
         route=Route(proxy, settings.ca_file or network.ca_file),
-        vendor=vendor_of(settings.type, apis[0].base_url),
+        vendor=find_preset(settings.type, apis[0].base_url),
         facts=_facts_of(settings),
         fim=_fim_codecs(settings.type, apis[0], common.completion.way),
     )

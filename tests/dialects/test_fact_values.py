@@ -48,6 +48,7 @@ def test_facts_that_were_written_are_read_again() -> None:
     written = json.loads(json.dumps(write_facts(ALL)))
     assert read_facts("m", written) == ALL
     assert read_facts("m", write_facts(ModelFacts("m"))) == ModelFacts("m")
+    assert write_facts(ModelFacts("m", loaded_window=4096)) == {}
 
 
 @given(OBJECTS | st.fixed_dictionaries({}, optional=dict.fromkeys(FIELDS, VALUES)))

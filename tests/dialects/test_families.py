@@ -70,6 +70,11 @@ def test_a_family_name_has_nothing_of_the_host(model: str, name: str) -> None:
             id="Claude without sampling",
         ),
         pytest.param(
+            "anthropic.claude-opus-5 us.anthropic.claude-haiku-4-5-20251001-v1:0",
+            {"dialect": "anthropic"},
+            id="Claude on Bedrock",
+        ),
+        pytest.param(
             "claude-sonnet-4-6 claude-opus-4.6",
             {"sampling": True, "adaptive_thinking": True},
             id="Claude that thinks as it likes",

@@ -21,6 +21,7 @@ TABLE = read_table(
             },
             "groq": {"openai/gpt-x": [8000, 0, "T"]},
             "gemini": {"gem-1": [9000]},
+            "zai": {"glm-x": [9000, 800, "", "", 1, 2]},
         },
     }
 )
@@ -66,6 +67,12 @@ def test_a_window_is_that_of_the_vendors_own_host(
 def test_what_a_model_can_do_is_the_same_on_every_host(model: str) -> None:
     assert TABLE.facts("somebody", model) == ModelFacts(
         model, images=True, tools=True, thinking=True, sampling=False
+    )
+
+
+def test_another_address_of_a_vendor_has_its_windows_and_prices_of_its_own() -> None:
+    assert TABLE.facts("zai_coding", "glm-x") == ModelFacts(
+        "glm-x", window=9000, max_output=800
     )
 
 

@@ -11,6 +11,7 @@ from byok.dialects.presets import (
     OPENAI_COMPATIBLE,
     PRESETS,
     Preset,
+    find_preset,
     preset_of,
     vendor_of,
 )
@@ -40,7 +41,7 @@ def test_preset_name_can_stand_in_a_model_id(name: str) -> None:
 def test_preset_of_a_hosted_service_names_its_key_variable(name: str) -> None:
     preset = PRESETS[name]
     assert bool(preset.key_env) != preset.local
-    assert re.fullmatch(r"([A-Z]+_)+KEY|", preset.key_env)
+    assert re.fullmatch(r"([A-Z]+_)+(KEY|TOKEN(_[A-Z]+)?)|", preset.key_env)
 
 
 def test_preset_without_a_base_url_is_azure_only() -> None:
@@ -49,7 +50,7 @@ def test_preset_without_a_base_url_is_azure_only() -> None:
 
 def test_presets_share_no_base_url_and_no_variable() -> None:
     urls = [preset.base_url for preset in PRESETS.values()]
-    keys = [preset.key_env for preset in PRESETS.values() if preset.key_env]
+    keys = [p.key_env for p in PRESETS.values() if p.key_env and not p.only_by_name]
     assert len(set(urls)) == len(urls)
     assert len(set(keys)) == len(keys)
 
@@ -81,6 +82,30 @@ def test_a_vendor_is_known_by_its_type_or_its_address(
     kind: str, base_url: str, vendor: str
 ) -> None:
     assert vendor_of(kind, base_url) == vendor
+
+
+@pytest.mark.parametrize(
+    ("base_url", "name", "vendor"),
+    [
+        ("https://api.z.ai/api/coding/paas/v4", "zai_coding", "zai"),
+        ("https://api.z.ai/api/anthropic", "zai", "zai"),
+        ("https://open.bigmodel.cn/api/paas/v4", "bigmodel", "zai"),
+        ("https://bedrock-mantle.eu-west-1.api.aws/v1", "bedrock", "bedrock"),
+    ],
+)
+def test_presets_on_one_host_are_told_apart_by_their_paths(
+    base_url: str, name: str, vendor: str
+) -> None:
+    assert find_preset(OPENAI_COMPATIBLE, base_url) == name
+    assert vendor_of(OPENAI_COMPATIBLE, base_url) == vendor
+
+
+def test_another_address_of_a_vendor_is_used_only_by_name() -> None:
+    others = {name: preset for name, preset in PRESETS.items() if preset.vendor}
+    assert {preset.vendor for preset in others.values()} <= PRESETS.keys()
+    shared = [p for p in others.values() if p.key_env == PRESETS[p.vendor].key_env]
+    assert shared
+    assert all(preset.only_by_name for preset in shared)
 
 
 def test_a_type_without_a_preset_has_no_address() -> None:

@@ -67,6 +67,50 @@ async def test_without_a_choice_the_clients_counts(fake: FakeUpstream) -> None:
     assert found.model == "asked"
 
 
+GPTS = ["gpt-3.5-turbo", "gpt-5.5", "gpt-5.4-mini", "gpt-4"]
+
+
+@pytest.mark.parametrize(
+    ("purpose", "body", "model"),
+    [
+        (Purpose.CHAT, {}, "gpt-5.5"),
+        (Purpose.EDIT, {}, "gpt-5.5"),
+        (Purpose.COMMIT, {}, "gpt-5.4-mini"),
+        (Purpose.TITLE, {"model": "byok:fake:gpt-5.5"}, "gpt-5.4-mini"),
+        (Purpose.COMPLETION, {}, "gpt-5.4-mini"),
+        (Purpose.ENHANCE, {}, "gpt-5.5"),
+        (Purpose.CHAT, {"silent": True}, "gpt-5.5"),
+        (Purpose.COMMIT, {"model": "byok:fake:gpt-4"}, "gpt-4"),
+    ],
+)
+async def test_where_nobody_chose_a_model_small_jobs_get_a_small_one(
+    fake: FakeUpstream, purpose: Purpose, body: dict[str, Any], model: str
+) -> None:
+    fake.models = GPTS
+    upstreams = {"fake": {"type": "openai", "base_url": fake.url}}
+    async with running({"upstreams": upstreams}) as editor:
+        editor.services.catalog.refresh()
+        await editor.services.catalog.settle(5)
+        found = await chooser(editor).choose(purpose, body)
+    assert found.model == model
+
+
+async def test_a_default_of_the_settings_does_the_small_jobs_too(
+    fake: FakeUpstream,
+) -> None:
+    fake.models = GPTS
+    given = {
+        "upstreams": {"fake": {"type": "openai", "base_url": fake.url}},
+        "routing": {"default": "gpt-5.5"},
+    }
+    async with running(given) as editor:
+        editor.services.catalog.refresh()
+        await editor.services.catalog.settle(5)
+        found = await chooser(editor).choose(Purpose.COMMIT, {})
+        other = await chooser(editor).choose(Purpose.COMMIT, {"model": "byok:none:m"})
+    assert (found.model, other.model) == ("gpt-5.5", "m")
+
+
 async def test_a_model_of_no_upstream_is_told_at_the_start(fake: FakeUpstream) -> None:
     routing = {"models": {"edit": "byok:none:x"}}
     with pytest.raises(ConfigError, match="edit model 'byok:none:x'"):

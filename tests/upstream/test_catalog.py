@@ -8,11 +8,27 @@ from typing import Any
 
 import pytest
 
+from byok.dialects.model_facts import ModelFacts, Price
+from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.errors import ByokError, KeyMissing, UpstreamUnreachable
 from byok.model_ids import ListedModel
+from byok.purposes import Purpose
 from byok.upstream.catalog import Catalog, CatalogEntry
+from byok.upstream.http_sender import Sender
+from byok.upstream.model_facts import KnownModels
+from byok.upstream.spec import Api, UpstreamSpec
+from tests.fakes.asker import Key
 from tests.fakes.clock import Clock
-from tests.fakes.lister import Lister
+from tests.fakes.lister import FakeTransports, Lister
+
+
+class Known(KnownModels):
+    """What is known of models, without an upstream."""
+
+    def __init__(self) -> None:
+        api = Api(OpenAIChat(), "http://fake.test/v1")
+        spec = UpstreamSpec("fake", (api,))
+        super().__init__(Sender(spec, FakeTransports(), Key()), api)
 
 
 @pytest.fixture
@@ -118,6 +134,7 @@ async def test_catalog_is_restored_from_its_file_after_a_restart(file: Path) -> 
         pytest.param(b'{"a": "m1"}', [], id="no list"),
         pytest.param(b'{"a": ["m1", 7, null]}', ["m1"], id="a list of other things"),
         pytest.param(b'{"z": ["m1"]}', [], id="of another upstream"),
+        pytest.param(b'{"a": [{"id": "m1", "window": "x"}, {}]}', ["m1"], id="facts"),
     ],
 )
 def test_catalog_ignores_a_damaged_file(
@@ -202,6 +219,49 @@ async def test_catalog_gives_the_models_and_the_default_of_an_upstream(
     assert catalog.models_of("a") == models
     assert catalog.default_of("a") == default
     assert catalog.list_models() == [ListedModel("a", model) for model in models]
+
+
+def gpt(lister: Lister, **fields: Any) -> CatalogEntry:
+    return CatalogEntry(lister, vendor="openai", **fields)
+
+
+GPTS = ("whisper-1", "gpt-3.5-turbo", "gpt-4", "gpt-5.5", "gpt-5.4-mini", "gpt-5.5-pro")
+
+
+async def test_the_default_is_a_good_model_and_not_the_first_of_the_list(
+    file: Path,
+) -> None:
+    catalog = Catalog([gpt(Lister("a", *GPTS))], file)
+    await refreshed(catalog)
+    assert catalog.default_of("a") == "gpt-5.5"
+    models = [catalog.model_for("a", p) for p in (Purpose.CHAT, Purpose.TITLE)]
+    assert models == ["gpt-5.5", "gpt-5.4-mini"]
+    assert catalog.model_for("a", Purpose.SUMMARY) == "gpt-5.5"
+
+
+@pytest.mark.parametrize("given", [{"model": "mine"}, {"models": ("mine",)}], ids=str)
+async def test_a_model_that_the_user_names_does_the_small_jobs_too(
+    file: Path, given: dict[str, Any]
+) -> None:
+    catalog = Catalog([gpt(Lister("a", *GPTS), **given)], file)
+    await refreshed(catalog)
+    assert catalog.model_for("a", Purpose.TITLE) == "mine"
+
+
+async def test_facts_of_a_list_are_restored_with_it(file: Path) -> None:
+    listed = ModelFacts("m1", window=9000, images=False, price=Price(1.0, 2.0))
+    lister, known = Lister("a", "m1", "m2"), Known()
+    known.set_listed([listed])
+    await refreshed(Catalog([CatalogEntry(lister, known=known)], file))
+    rows = json.loads(file.read_bytes())["a"]
+    assert [row if isinstance(row, str) else row["id"] for row in rows] == ["m1", "m2"]
+    again = Known()
+    Catalog([CatalogEntry(lister, known=again)], file)
+    assert again.facts("m1") == listed
+    fresh = Known()
+    fresh.set_listed([ModelFacts("m1", window=8000)])
+    Catalog([CatalogEntry(lister, known=fresh)], file)
+    assert fresh.facts("m1").window == 8000
 
 
 async def test_catalog_keeps_model_lists_by_address(tmp_path: Path) -> None:

@@ -169,3 +169,11 @@ def test_the_default_model_may_be_an_alias(model: str, default: str) -> None:
     settings = Settings.model_validate({"upstreams": {"box": box}, "routing": routing})
     chosen = UpstreamSelection(settings.upstreams, "")
     assert default_id(chosen, settings, model) == default
+
+
+@pytest.mark.parametrize("variable", ["HF_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"])
+async def test_a_token_with_other_uses_sends_no_code_by_itself(variable: str) -> None:
+    found = await select_upstreams(
+        Settings(), "", FakeTransports(), keys(**{variable: "token"})
+    )
+    assert list(found.upstreams) == ["demo"]
