@@ -16,8 +16,9 @@ from typing import Any, Protocol, Self
 import pytest
 
 from tests.fakes.agent_client import AgentClient, Keeping
+from tests.fakes.anthropic_agent import AnthropicAgent
 from tests.fakes.daemon import Editor, running
-from tests.fakes.plain_upstreams import OllamaAgent, RefusingUpstream
+from tests.fakes.plain_upstreams import OllamaAgent, RefusingUpstream, ResponsesAgent
 from tests.fakes.reasoning_upstream import StrictVendor
 from tests.fakes.strict_gemini import GeminiServer
 from tests.fakes.strict_vendors import VENDORS
@@ -102,7 +103,15 @@ def upstreams() -> dict[str, Case]:
         "cerebras": vendor("cerebras", "openai_compatible"),
         "qwen": vendor("dashscope"),
         "r1": vendor("deepseek-r1", "openai_compatible"),
-        "gpt": vendor("openai"),
+        "gpt_chat": vendor("openai", "openai_compatible", "set reasoning_effort to"),
+        "gpt": Case(ResponsesAgent(), "gpt-5.6", {"type": "openai"}),
+        "codex": Case(ResponsesAgent(), "gpt-5.6-codex", {"type": "openai"}),
+        "claude": Case(AnthropicAgent(), "claude-opus-5", {"type": "anthropic"}),
+        "claude_budget": Case(
+            AnthropicAgent(),
+            "claude-sonnet-4-5",
+            {"type": "anthropic", "effort": "medium"},
+        ),
         "o_series": Case(RefusingUpstream(**sampling), "o4-mini", cool),
         "unknown_o": other(
             RefusingUpstream(**sampling), "thinker", "'temperature' does not support"
@@ -198,7 +207,7 @@ def check(name: str, case: Case) -> None:
     match case.server:
         case StrictVendor() as server if server.rules.tool_turns:
             assert server.replayed > 0, name
-        case GeminiServer() as server:
+        case GeminiServer() | ResponsesAgent() | AnthropicAgent() as server:
             assert server.lost == [], name
         case OllamaAgent() as server:
             assert server.cuts == [], name

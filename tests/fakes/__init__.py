@@ -15,7 +15,8 @@ Upstreams and services
     strict_responses OpenAI's rules for bodies of Responses
     responses_server a server that speaks Responses strictly, with models that reason
     loops            a server of all vendors' protocols, which calls a tool
-    plain_upstreams  upstreams that take less than others; an Ollama that calls tools
+    plain_upstreams  upstreams that take less than others; agents of other dialects
+    anthropic_agent  a server of the Messages API that thinks, signs and calls tools
     signed           an upstream that wants the signature of each tool call back
     window           a strict upstream with a context window, and a long conversation
     scripted         an upstream in memory that answers by a function

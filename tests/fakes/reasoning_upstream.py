@@ -44,6 +44,8 @@ class StrictVendor(FakeUpstream):
         self.models = [self.rules.model]
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
+        if request.match_info.get("path") != "chat/completions":
+            return web.json_response({"detail": "Not Found"}, status=404)
         body = await request.json()
         self.requests.append(body)
         self.headers.append(dict(request.headers))
