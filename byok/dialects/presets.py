@@ -132,6 +132,9 @@ PRESETS: dict[str, Preset] = {
     "chutes": _compatible("https://llm.chutes.ai/v1", "CHUTES_API_KEY"),
     "nvidia": _compatible("https://integrate.api.nvidia.com/v1", "NVIDIA_API_KEY"),
     "vercel": _compatible("https://ai-gateway.vercel.sh/v1", "AI_GATEWAY_API_KEY"),
+    "perplexity": Preset(
+        {OPENAI_RESPONSES: "https://api.perplexity.ai/v1"}, "PERPLEXITY_API_KEY"
+    ),
     "minimax": _compatible("https://api.minimax.io/v1", "MINIMAX_API_KEY"),
     "mimo": _compatible("https://api.xiaomimimo.com/v1", "MIMO_API_KEY"),
     "stepfun": _compatible("https://api.stepfun.com/v1", "STEPFUN_API_KEY"),

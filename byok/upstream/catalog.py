@@ -103,7 +103,7 @@ class Catalog:
         remembered = read_lists(file, keys)
         for entry in self._entries.values():
             entry.learn([*remembered.get(entry.key, ())])
-            if entry.known is not None and not entry.known.listed():
+            if entry.known is not None and not entry.known.listed_facts():
                 entry.known.set_listed(entry.found)
 
     def models_of(self, name: str) -> list[str]:
@@ -160,7 +160,7 @@ class Catalog:
             entry.fetched = self._clock()
             _log.warning("no list of models: %s", error.sentence)
             return
-        known = entry.known.listed() if entry.known else {}
+        known = entry.known.listed_facts() if entry.known else {}
         found = found[:_MAX_LISTED]
         entry.learn([known.get(name) or ModelFacts(name) for name in found])
         entry.failure = ""

@@ -59,7 +59,7 @@ class KnownModels:
         self._listed = {model.id: model for model in models}
         self._combined.clear()
 
-    def listed(self) -> Mapping[str, ModelFacts]:
+    def listed_facts(self) -> Mapping[str, ModelFacts]:
         """Return the facts of the model list, by the models' names."""
         return self._listed
 
