@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from aiohttp.web import Response, StreamResponse
 from byok.clients.errors import anthropic_error, openai_error
 from byok.dialects.openai_chat.usage import usage_near_end
 from byok.errors import ByokError
+from byok.events import Usage
 from byok.redact import Redactor
 from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate
@@ -90,21 +91,21 @@ class Forwarder:
                 headers = {**COMMON, **_JSON, **answer.headers}
                 if not headers[_TYPE].startswith("text/event-stream"):
                     whole = await read_to_end(answer.reads)
-                    record.usage = usage_near_end(whole)
+                    record.usage = _count_tokens(sent.path, whole)
                     return Response(body=whole, headers=headers)
-            return await self._stream(sent.exchange, headers, answer)
+            return await self._stream(sent, headers, answer)
 
     async def _stream(
-        self, exchange: HttpExchange, headers: dict[str, str], answer: ForwardedResponse
+        self, sent: ForwardedRequest, headers: dict[str, str], answer: ForwardedResponse
     ) -> StreamResponse:
-        end = b""
+        exchange, end = sent.exchange, b""
         async with OpenStream(exchange, headers, patience=self._patience) as stream:
             try:
                 async with self._gate.raise_on_stop():
                     async for data in answer.reads:
                         end = (end + data)[-_END:]
                         await stream.write(data)
-                exchange.record.usage = usage_near_end(end)
+                exchange.record.usage = _count_tokens(sent.path, end)
             except ByokError as error:
                 await stream.write(self._last_words(error, exchange))
             await stream.finish()
@@ -122,6 +123,15 @@ class Forwarder:
         else:
             shown = encode_data(openai_error(redacted))
         return b"\n\n" + shown
+
+
+def _count_tokens(path: str, answer: bytes) -> Usage | None:
+    """Read the token counts; Anthropic counts what was cached apart."""
+    usage = usage_near_end(answer)
+    if usage is None or path != "messages":
+        return usage
+    cached = usage.cache_read_tokens + usage.cache_creation_tokens
+    return replace(usage, input_tokens=usage.input_tokens + cached)
 
 
 def _passed_headers(row: Forward, exchange: HttpExchange) -> dict[str, str]:

@@ -17,7 +17,10 @@ APIS = {
     "gemini": "/v1beta",
     "ollama": "",
     "anthropic": "/v1",
+    "openai_responses": "/v1",
 }
+# A server of Responses has Chat Completions beside them.
+PASSED_ON = {"openai_chat": {"openai_responses"}}
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
 FUNCTION = {"name": "view", "description": "See a file.", "parameters": SCHEMA}
 TURNS = ("Look.", "Again.", "Once more.")
@@ -159,7 +162,8 @@ async def test_other_clients_agents_work_on_every_other_dialect(
     client: str, *, streams: bool
 ) -> None:
     client_of, agent = CLIENTS[client]
-    others = {api: path for api, path in APIS.items() if api != client}
+    forwarded = {client} | PASSED_ON.get(client, set())
+    others = {api: path for api, path in APIS.items() if api not in forwarded}
     async with (
         LoopServer() as server,
         running(server.settings(**others)) as editor,

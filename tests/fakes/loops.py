@@ -10,7 +10,13 @@ from typing import Any, Self
 from aiohttp import web
 
 from byok.wire.sse_writer import encode_named
-from tests.fakes import strict, strict_anthropic, strict_gemini, strict_ollama
+from tests.fakes import (
+    strict,
+    strict_anthropic,
+    strict_gemini,
+    strict_ollama,
+    strict_responses,
+)
 from tests.fakes.ollama_server import call_line, done_line, text_line
 from tests.fakes.upstream import DONE, delta, event
 
@@ -123,6 +129,7 @@ class LoopServer:
 
     async def _responses(self, request: web.Request) -> web.StreamResponse:
         body = await self._take(request, "openai_responses")
+        self.refusals += strict_responses.broken_rules(body)
         last, number = body["input"][-1], len(self.requests)
         if last.get("type") == "function_call_output" or not body.get("tools"):
             part = {"type": "output_text", "text": "Done.", "annotations": []}

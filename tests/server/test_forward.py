@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from byok.chat import Origin, ProviderData
 from byok.server.http.deadlines import Timing
+from byok.wire.encrypted_content import write_encrypted
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.upstream import FakeUpstream, Script, answer, dead_url, delta, refusal
 
@@ -263,3 +265,71 @@ async def test_openai_forward_counts_against_the_limit(fake: FakeUpstream) -> No
         await asyncio.gather(first, return_exceptions=True)
     assert (got.status, error_of(got)["code"]) == (503, "too_many_streams")
     assert got.headers["Retry-After"] == "2"
+
+
+async def test_forward_responses_to_an_api_that_speaks_them(fake: FakeUpstream) -> None:
+    fake.play(Script([b'{"id": "x"}'], headers=JSON))
+    settings = settings_for(fake.url, dialect="openai_responses")
+    async with running(settings) as editor:
+        got = await editor.post("/v1/responses", raw=ODD)
+    assert (got.raw, fake.paths, fake.bodies) == (b'{"id": "x"}', ["responses"], [ODD])
+
+
+MESSAGES = "/v1/messages"
+
+
+async def test_forward_messages_with_the_clients_version_and_byoks_key(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([b'{"id": "x"}'], headers=JSON))
+    settings = settings_for(fake.url, dialect="anthropic", api_key_env="K")
+    sent = {
+        "X-Api-Key": "of-the-client",
+        "anthropic-version": "2099-01-01",
+        "anthropic-beta": "one,two",
+        "X-Other": "1",
+    }
+    async with running(settings, environ=KEY) as editor:
+        got = await editor.post(f"{MESSAGES}?beta=true", raw=ODD, headers=sent)
+        await editor.post(MESSAGES, raw=ODD, headers={"anthropic-beta": "x" * 1001})
+        await editor.post(f"{MESSAGES}/count_tokens", raw=ODD)
+    assert (got.status, got.raw) == (200, b'{"id": "x"}')
+    assert fake.paths == ["messages", "messages", "messages/count_tokens"]
+    assert fake.bodies[0] == ODD
+    first, second, _ = ({k.lower(): v for k, v in h.items()} for h in fake.headers)
+    assert first["x-api-key"] == "sk-of-the-upstream"
+    assert (first["anthropic-version"], first["anthropic-beta"]) == (
+        "2099-01-01",
+        "one,two",
+    )
+    assert "authorization" not in first
+    assert "x-other" not in first
+    assert "anthropic-beta" not in second
+
+
+async def test_forward_messages_with_byoks_reasoning_are_translated(
+    fake: FakeUpstream,
+) -> None:
+    sealed = write_encrypted(ProviderData(Origin("gemini", "box", "m"), {}))
+    block = {"type": "thinking", "thinking": "hm", "signature": sealed}
+    messages = [
+        {"role": "user", "content": "Hi."},
+        {"role": "assistant", "content": [block, {"type": "text", "text": "Hi."}]},
+        {"role": "user", "content": "Go on."},
+    ]
+    async with running(settings_for(fake.url, dialect="anthropic")) as editor:
+        await editor.post(MESSAGES, {"max_tokens": 9, "messages": messages})
+    assert b"byok" not in fake.bodies[0]
+    assert fake.requests[0]["stream"] is True
+
+
+async def test_forward_messages_broken_stream_ends_with_anthropics_error(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([b'data: {"type":"ping"}\n\n'], end="reset"))
+    async with running(settings_for(fake.url, dialect="anthropic")) as editor:
+        got = await editor.post(MESSAGES, {"stream": True})
+    name, data = got.raw.strip().split(b"\n\n")[-1].split(b"\n")
+    assert name == b"event: error"
+    error = json.loads(data.removeprefix(b"data: "))
+    assert (error["type"], error["error"]["type"]) == ("error", "api_error")
