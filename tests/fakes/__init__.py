@@ -7,6 +7,7 @@ Upstreams and services
     strict_gemini    a judge of Gemini requests, and a server that signs calls
     strict_vendors   what each vendor refuses in a chat/completions body
     reasoning_upstream   a vendor's rules, and its own reasoning wanted back
+    anthropic_server a server of the Messages API that signs its reasoning, strictly
     strict_anthropic what the reference of Anthropic's Messages API does not allow
     strict_schemas   what each vendor refuses in the JSON Schemas of tools
     prefix_cache     an upstream that caches the beginnings of prompts

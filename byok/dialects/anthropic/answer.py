@@ -12,6 +12,7 @@ from byok.dialects.anthropic.thinking_block import ThinkingBlock
 from byok.dialects.anthropic.usage import UsageCounter
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.protocols import MESSAGES, check_protocol
+from byok.dialects.think_tags import ThinkTags
 from byok.errors import UpstreamEmpty, UpstreamError, UpstreamGarbled, UpstreamNotJson
 from byok.events import (
     Citation,
@@ -57,6 +58,8 @@ class AnthropicAnswer:
         self._finish: FinishReason | None = None
         self._spoke = False  # the answer has begun
         self._done = False
+        # Local servers leave a think block in the text; None once that is over.
+        self._think: ThinkTags | None = ThinkTags(origin)
         self._out: list[StreamEvent] = []
 
     def feed(self, sse: ServerSentEvent, /) -> Iterable[StreamEvent]:
@@ -233,8 +236,14 @@ class AnthropicAnswer:
             self._out.append(ThinkingDelta(rest, data))
 
     def _say(self, text: Any) -> None:
-        if isinstance(text, str) and (text := self._text.feed(text)):
+        if not isinstance(text, str) or not (text := self._text.feed(text)):
+            return
+        if self._think is None:
             self._out.append(TextDelta(text))
+            return
+        self._out.extend(self._think.feed(TextDelta(text)))
+        if self._think.over:
+            self._think = None
 
     def _cite(self, citation: Any) -> None:
         """Note a source on the web; documents of the prompt have no address."""
@@ -246,8 +255,9 @@ class AnthropicAnswer:
         for thought in self._thoughts.values():
             if rest := thought.rest():
                 self._out.append(ThinkingDelta(rest))
-        if rest := self._text.flush():
-            self._out.append(TextDelta(rest))
+        self._say(self._text.flush())
+        if self._think is not None:
+            self._out.extend(self._think.flush())
 
     def _end(self) -> None:
         self._done = True

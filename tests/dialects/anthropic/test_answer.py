@@ -236,6 +236,14 @@ def test_thinking_whose_text_is_kept_back_has_its_signature() -> None:
     assert events[0] == ThinkingDelta("", ProviderData(HERE, {"block": empty}))
 
 
+def test_a_think_block_that_a_local_server_leaves_in_the_text_is_thinking() -> None:
+    texts = ("<thi", "nk>\nHm.", "\n</think>", "\n\n42", " \ud83d")
+    events = decode(start(), text_block(0, *texts), end())
+    said = "".join(e.text for e in events if isinstance(e, TextDelta))
+    thought = "".join(e.text for e in events if isinstance(e, ThinkingDelta))
+    assert (said, thought.strip()) == ("42 \ufffd", "Hm.")
+
+
 def test_servers_may_leave_out_starts_and_indexes() -> None:
     deltas = [
         {"type": "thinking_delta", "thinking": "Hm."},
