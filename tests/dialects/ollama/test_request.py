@@ -1,9 +1,10 @@
 """Requests of `/api/chat`: read by a strict server, with nothing left out silently."""
 
+from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.chat import (
@@ -11,6 +12,7 @@ from byok.chat import (
     JsonAnswer,
     Message,
     Origin,
+    Part,
     ProviderData,
     Role,
     Sampling,
@@ -23,6 +25,7 @@ from byok.chat import (
     ToolUse,
 )
 from byok.dialects.base import Target, UpstreamRequest
+from byok.dialects.efforts import EFFORTS
 from byok.dialects.model_facts import ModelFacts, Replay
 from byok.dialects.ollama.answer import REASONING
 from byok.dialects.ollama.request import encode_request
@@ -197,10 +200,64 @@ def test_reasoning_of_another_model_is_left_out() -> None:
     assert request.body["messages"][1]["thinking"] == "Anyone's."
 
 
-@given(messages=histories(), schema=SCHEMAS, system=st.booleans())
-def test_random_conversations_are_read_as_they_are(
-    messages: tuple[Message, ...], schema: dict[str, Any], system: bool
+FACTS = [
+    ModelFacts("m", replay=replay, thinking=thinking)
+    for replay in (None, *Replay)
+    for thinking in (None, True, False)
+]
+EACH = 10  # conversations from one history: drawing it is what takes time
+
+
+def vary(history: tuple[Message, ...], chance: Random) -> ChatRequest:
+    """Add reasoning of some model to a history, and settings to the request."""
+    messages: list[Message] = []
+    for message in history:
+        parts: list[Part] = []
+        for part in message.parts:
+            if message.role is Role.ASSISTANT and chance.random() < 0.5:
+                origin = chance.choice([HERE, Origin("gemini", "box", "m")])
+                parts.append(ThinkingPart("Hm", ProviderData(origin, {"x": [1]})))
+            parts.append(part)
+        messages.append(Message(message.role, tuple(parts)))
+    if chance.random() < 0.5:
+        messages.insert(0, Message(Role.SYSTEM, (TextPart("Be exact."),)))
+    return ChatRequest(
+        tuple(messages),
+        tools=chance.choice([(), (VIEW,), (VIEW, EDIT)]),
+        sampling=Sampling(0.5, None, 9, chance.choice(["", *EFFORTS]), ("END",)),
+        tool_choice=ToolChoice(chance.choice([*ToolUse])),
+        json_answer=chance.choice([None, JsonAnswer(SCHEMA)]),
+    )
+
+
+@pytest.mark.slow
+@settings(max_examples=1000 // EACH)
+@given(histories(), st.integers(0, 2**32))
+def test_a_thousand_conversations_are_read_as_they_are(
+    history: tuple[Message, ...], seed: int
 ) -> None:
-    first = (Message(Role.SYSTEM, (TextPart("Be exact."),)),) if system else ()
-    tools = (ToolDefinition("view", "", schema), VIEW)[: 1 + bool(messages)]
-    encode(*first, *messages, tools=tools)
+    chance = Random(seed)
+    for _ in range(EACH):
+        target = Target("m", facts=chance.choice(FACTS), origin=HERE)
+        body = encode_request(vary(history, chance), target).body
+        assert broken_rules(body) == []
+
+
+@settings(max_examples=50)
+@given(SCHEMAS)
+def test_tools_with_any_schema_are_read(schema: dict[str, Any]) -> None:
+    encode(tools=(ToolDefinition("view", "", schema),))
+
+
+@pytest.mark.slow
+def test_bodies_beyond_measure_are_encoded() -> None:
+    many = tuple(ToolDefinition(f"tool_{n}", "", SCHEMA) for n in range(2000))
+    properties = {f"field_{n}": {"type": "string"} for n in range(20_000)}
+    big = ToolDefinition("big", "x" * 2**20, {"properties": properties})
+    request = encode(tools=(*many, big))
+    assert len(request.body["tools"]) == 2001
+    forged = ProviderData(HERE, {"signature": "x" * 2**20, "thinking": [1]})
+    parts = (ThinkingPart("Hm.", forged), ToolCall("c", "view", "{}"))
+    result = Message(Role.TOOL, (ToolResult("c", "view", "x"),))
+    sent = encode(user("Go."), Message(Role.ASSISTANT, parts), result)
+    assert sent.body["messages"][1]["thinking"] == "Hm."
