@@ -1,5 +1,7 @@
 """Build one upstream from its section of the settings."""
 
+import logging
+
 from byok.config import Settings, UpstreamSettings
 from byok.config.values import AUTO
 from byok.dialects.base import Codec
@@ -29,6 +31,7 @@ from byok.upstream.transport import Route, Transports
 from byok.urls import is_loopback
 from byok.wiring.apis import apis_of
 
+_log = logging.getLogger(__name__)
 _LOCAL_PAUSE, _REMOTE_PAUSE = 3.0, 30.0  # of the circuit breaker, in seconds
 
 
@@ -103,6 +106,8 @@ def make_upstream(
         return DemoUpstream(name), None
     spec = make_spec(name, settings, common)
     http = HttpUpstream(spec, transports, key, profiles=profiles)
+    if settings.num_ctx and not spec.api.dialect.loads_window:
+        _log.warning("%s: num_ctx has no effect, its server cannot be told", name)
     dialect, vendor = spec.api.dialect, vendor_of(settings.type, spec.api.base_url)
     window = WindowSource(
         settings.context_window,

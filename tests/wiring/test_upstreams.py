@@ -92,6 +92,16 @@ def test_upstream_fim_mode_of_the_settings_is_the_only_one() -> None:
     assert [*spec.fim] == [FimMode.TEMPLATE]
 
 
+def test_ollama_has_fim_modes_of_its_own_api() -> None:
+    settings = Settings(upstreams={"box": {"type": "ollama"}})
+    spec = make_spec("box", settings.upstreams["box"], settings)
+    assert [*spec.fim] == [FimMode.SUFFIX, FimMode.TEMPLATE, FimMode.CHAT]
+    assert [api.base_url for api in spec.apis] == [
+        "http://127.0.0.1:11434",
+        "http://127.0.0.1:11434/v1",
+    ]
+
+
 def test_what_the_user_says_about_models_is_in_the_specification() -> None:
     section = {
         "type": "openai",
@@ -111,8 +121,11 @@ async def _nowhere(model: str) -> Destination:
     raise AssertionError(model)
 
 
-async def test_an_upstream_is_asked_by_its_route(tmp_path: Path) -> None:
-    box = Settings(upstreams={"box": {"base_url": "https://h/v1"}}).upstreams["box"]
+async def test_an_upstream_is_asked_by_its_route(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    section = {"base_url": "https://h/v1", "num_ctx": 9000}
+    box = Settings(upstreams={"box": section}).upstreams["box"]
     transports = FakeTransports({box.base_url: listing()})
     environ = {"BYOK_KEY_BOX": "some-key"}
     ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
@@ -132,6 +145,7 @@ async def test_an_upstream_is_asked_by_its_route(tmp_path: Path) -> None:
     assert known_models.facts("m") == ModelFacts("m")
     assert transports.routes == [Route()]
     assert transports.requests[0].headers["Authorization"] == "Bearer some-key"
+    assert "num_ctx has no effect" in caplog.text
 
 
 @pytest.mark.parametrize(
