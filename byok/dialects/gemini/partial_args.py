@@ -1,7 +1,8 @@
 """Arguments of a tool call that come in pieces, each at a path in the object.
 
 A piece is `{"jsonPath": "$.files[0].path", "stringValue": "a", "willContinue": true}`
-(Vertex AI API reference, PartialArg). Pieces of one string follow each other.
+(Vertex AI API reference, PartialArg). Pieces of one string follow each other, and the
+items of an array come in their order.
 """
 
 import re
@@ -21,14 +22,16 @@ _STEP = re.compile(
 _ESCAPED = re.compile(r"\\(.)")
 _VALUES = ("stringValue", "numberValue", "boolValue", "nullValue")
 _DEEPEST = 64
-_LONGEST_LIST = 10_000
 
 
 class PartialArguments:
-    """Joins the pieces of one call's arguments."""
+    """Joins the pieces of one call's arguments; the work is linear in their size."""
 
     def __init__(self) -> None:
         self._root: dict[str, Any] = {}
+        self._path = ""  # of the string that may go on
+        self._string: list[str] = []
+        self._place: tuple[Any, str | int] = (self._root, "")
 
     def feed(self, pieces: Any) -> None:
         """Take the pieces of one event; anything that is no piece is ignored.
@@ -38,26 +41,37 @@ class PartialArguments:
         """
         for piece in pieces if isinstance(pieces, list) else ():
             if isinstance(piece, dict) and isinstance(piece.get("jsonPath"), str):
-                self._place(piece)
+                self._take(piece["jsonPath"], piece)
 
     def text(self, *, is_whole: bool = True) -> str:
         """Return the JSON so far; that of a call that never ended is left open."""
+        self._end_string()
         written = write_json(self._root).decode()
         return written if is_whole else written[:-1]
 
-    def _place(self, piece: dict[str, Any]) -> None:
+    def _take(self, path: str, piece: dict[str, Any]) -> None:
         kind = next((name for name in _VALUES if name in piece), "")
-        steps = [*_steps(piece["jsonPath"])]
+        value = piece.get(kind)
+        if self._string and path == self._path and isinstance(value, str):
+            self._string.append(value)
+            return
+        self._end_string()
+        steps = [*_steps(path)]
         if not kind or not steps:
             return
-        value = None if kind == "nullValue" else piece[kind]
         node: Any = self._root
         for step, after in pairwise(steps):
             node = _child(node, step, [] if isinstance(after, int) else {})
-        old = _child(node, steps[-1], None)
-        if isinstance(old, str) and isinstance(value, str):
-            value = old + value
-        node[steps[-1]] = _number(value)
+        _child(node, steps[-1], None)
+        node[steps[-1]] = None if kind == "nullValue" else _number(value)
+        if kind == "stringValue" and isinstance(value, str):
+            self._path, self._string, self._place = path, [value], (node, steps[-1])
+
+    def _end_string(self) -> None:
+        if self._string:
+            node, step = self._place
+            node[step] = "".join(self._string)
+            self._string = []
 
 
 def _steps(path: str) -> Iterator[str | int]:
@@ -83,10 +97,8 @@ def _child(node: Any, step: str | int, empty: Any) -> Any:
     """Return what is at a step, which is `empty` where nothing is yet."""
     if isinstance(step, str) and isinstance(node, dict):
         return node.setdefault(step, empty)
-    if isinstance(step, int) and isinstance(node, list) and step < _LONGEST_LIST:
-        node += [None] * (step + 1 - len(node))
-        if node[step] is None:
-            node[step] = empty
+    if isinstance(step, int) and isinstance(node, list) and step <= len(node):
+        node += [empty] * (step == len(node))
         return node[step]
     raise _no_place(str(step))
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from byok.chat import ChatRequest, JsonAnswer, ToolChoice, ToolDefinition, ToolUse
+from byok.chat import ChatRequest, Json, JsonAnswer, ToolChoice, ToolDefinition, ToolUse
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.body_rows import presumed_remedies
 from byok.dialects.gemini.changes import is_first_turn
@@ -51,7 +51,7 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     body, others = apply_remedies(REMEDIES, body, remedies, agent=chat.agent)
     return UpstreamRequest(
         f"{_model_path(target.model)}:streamGenerateContent?alt=sse",
-        {**body, **target.extra_body},
+        _with_extra(body, target.extra_body),
         tool_names=names.originals,
         notices=(*notices, *others),
     )
@@ -117,3 +117,20 @@ def _json_answer(wanted: JsonAnswer | None) -> dict[str, Any]:
         return {}
     schema = {} if wanted.schema is None else {"responseJsonSchema": wanted.schema}
     return {"responseMimeType": "application/json", **schema}
+
+
+def _with_extra(body: dict[str, Any], extra: Json) -> dict[str, Any]:
+    """Add the user's fields: to objects and lists of tools, in place of other values.
+
+    A search by Google stands beside the tools, a `topK` beside what byok sends.
+    """
+    out = dict(body)
+    for name, value in extra.items():
+        sent = out.get(name)
+        if isinstance(sent, dict) and isinstance(value, dict):
+            out[name] = {**sent, **value}
+        elif name == "tools" and isinstance(sent, list) and isinstance(value, list):
+            out[name] = [*sent, *value]
+        else:
+            out[name] = value
+    return out

@@ -335,14 +335,14 @@ def test_gemini_call_in_pieces_is_joined() -> None:
             {"jsonPath": "$.path", "stringValue": "src/", "willContinue": True}]}}),
         chunk({"functionCall": {"willContinue": True, "partialArgs": [
             {"jsonPath": "$.path", "stringValue": "a.py"},
-            {"jsonPath": "$.lines[1]", "numberValue": 2.0}]}}),
+            {"jsonPath": "$.lines[0]", "numberValue": 2.0}]}}),
         chunk({"functionCall": {}}),
         chunk(call("grep", partialArgs=[{"jsonPath": "$.x", "boolValue": True}])),
         chunk({"functionCall": {}}, finish="STOP"),
     ]  # fmt: skip
     assert read(stream(*pieces)) == [
         ToolCallDelta(1, "", "view file", "", kept(thoughtSignature="c2ln")),
-        ToolCallDelta(1, arguments='{"path":"src/a.py","lines":[null,2]}'),
+        ToolCallDelta(1, arguments='{"path":"src/a.py","lines":[2]}'),
         ToolCallDelta(2, "", "grep"),
         ToolCallDelta(2, arguments='{"x":true}'),
         STOP,

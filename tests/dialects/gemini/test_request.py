@@ -87,6 +87,16 @@ def test_gemini_tools_have_json_schema_and_names_that_the_api_takes() -> None:
     assert sent.body["labels"] == {}
 
 
+def test_gemini_extra_fields_are_added_to_what_is_sent() -> None:
+    search: dict[str, Any] = {"googleSearch": {}}
+    extra = {"tools": [search], "generationConfig": {"topK": 5}, "labels": {"a": "b"}}
+    chat = ChatRequest((QUESTION,), (VIEW,), sampling=Sampling(top_p=0.9))
+    body = encode_request(chat, Target("m", extra)).body
+    assert body["tools"][1:] == [search]
+    assert body["generationConfig"] == {"topP": 0.9, "topK": 5}
+    assert body["labels"] == {"a": "b"}
+
+
 @pytest.mark.parametrize(
     ("choice", "wanted"),
     [
