@@ -6,7 +6,8 @@ from typing import Any
 from byok.chat import Json
 from byok.dialects.overflow import overflow_of
 from byok.dialects.rate_limits import quotas_exceeded, requested_wait, wait_in_words
-from byok.dialects.refusals import Refusal, class_of
+from byok.dialects.refusal_rows import Refusal
+from byok.dialects.refusals import class_of
 from byok.errors import (
     ContextLengthExceeded,
     RefusalDetails,
