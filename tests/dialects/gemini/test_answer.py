@@ -428,7 +428,7 @@ CHUNKS = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.lists(CHUNKS | VALUES, max_size=3))
 def test_gemini_any_chunk_fails_only_as_an_upstream_error(chunks: list[Any]) -> None:
     try:

@@ -216,7 +216,7 @@ def check_with_sdk(body: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=250)
+@settings(max_examples=170)
 @given(histories(), st.integers(), st.sampled_from(MODELS))
 def test_gemini_random_conversations_pass_a_strict_judge_and_the_sdk(
     history: Sequence[Message], seed: int, model: str
