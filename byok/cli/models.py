@@ -1,4 +1,7 @@
-"""byok models: list the models of each upstream and the default model."""
+"""byok models: the models of each upstream, what is known of them, and the defaults."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import typer
 
@@ -10,7 +13,15 @@ from byok.cli.command_context import (
     with_services,
 )
 from byok.cli.output import say_json, say_table, tell
+from byok.dialects.model_facts import FactSource
 from byok.routing import Service
+
+_COLUMNS = ("upstream", "model", "used for", "window", "answer", "$ in / out")
+_SHORT = {
+    FactSource.LOADED.value: "loaded",
+    FactSource.SERVER.value: "list",
+    FactSource.FAMILY.value: "family",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -23,12 +34,17 @@ def models(
     json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """List the models of each upstream and the default model.
+    """List the models of each upstream, what is known of them, and the defaults.
+
+    The window and the longest answer are in tokens, prices in US dollars per million
+    tokens. Behind each stands where it is known from: your settings, a probe, a
+    refusal, a loaded model, the upstream's list, the model's family, or byok's table of
+    known models.
 
     The running daemon is asked. With --upstream or --config, or if no daemon is
     running, the upstreams of the settings are asked.
     """
-    from byok.server.daemon_endpoints import catalog
+    from byok.server.catalog_report import catalog
 
     asked_for_others = bool(upstream or config)
     answer = None if asked_for_others else ask_daemon(Service.CATALOG)
@@ -37,13 +53,73 @@ def models(
         if not asked_for_others:
             tell_not_running()
     if json:
-        ids = [model["id"] for model in answer["models"]]
-        say_json({**answer, "models": ids})
+        say_json(_report(answer))
         return
-    rows = [
-        (m["upstream"], m["model"], "default" if m["id"] == answer["default"] else "")
-        for m in answer["models"]
-    ]
-    say_table("upstream", "model", "", rows=rows)
+    show(answer)
+
+
+def show(answer: Mapping[str, Any]) -> None:
+    """Print the table, what failed, and what table of known models is meant."""
+    rows = [*_rows(answer)]
+    say_table(*_COLUMNS, rows=rows)
     for failure in answer["failures"].values():
         tell(f"byok: {failure}")
+    if any(f"({FactSource.TABLE}" in cell for row in rows for cell in row):
+        table = answer["table"]
+        tell(f"table: {table['source']}, published on {table['date']}.")
+
+
+def _report(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON for scripts: ids as a list, facts and sources by id."""
+    rows = answer["models"]
+    facts = {m["id"]: {**m["facts"], "sources": m["sources"]} for m in rows}
+    return {**answer, "models": [m["id"] for m in rows], "facts": facts}
+
+
+def _rows(answer: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    stale = answer["table"]["stale"]
+    for model in answer["models"]:
+        facts, sources = model["facts"], model["sources"]
+        window, output = facts.get("window", 0), facts.get("max_output", 0)
+        yield (
+            model["upstream"],
+            model["model"],
+            ", ".join(_uses(answer, model["id"])),
+            _with_source(_tokens(window), sources.get("window")),
+            _with_source(_tokens(output), sources.get("max_output")),
+            _with_source(_price(facts), sources.get("price"), stale=stale),
+        )
+
+
+def _with_source(value: str, source: str | None, *, stale: bool = False) -> str:
+    """Add where a value is known from; "old" to a price of an old table."""
+    if not value or not source:
+        return value
+    old = ", old" if stale and source == FactSource.TABLE else ""
+    return f"{value} ({_SHORT.get(source, source)}{old})"
+
+
+def _tokens(number: int) -> str:
+    if not number:
+        return ""
+    if number < 10_000:
+        return f"{number:,}"
+    if number < 1_000_000:
+        return f"{number / 1000:.0f}k"
+    return f"{number / 1_000_000:.2f}".rstrip("0").rstrip(".") + "M"
+
+
+def _price(facts: Mapping[str, Any]) -> str:
+    price = facts.get("price") or {}
+    both = [price.get(name) for name in ("input", "output")]
+    if all(dollars is None for dollars in both):
+        return ""
+    return " / ".join("?" if dollars is None else f"{dollars:g}" for dollars in both)
+
+
+def _uses(answer: Mapping[str, Any], model: str) -> Iterator[str]:
+    if model == answer["default"]:
+        yield "default"
+        return
+    jobs = answer["jobs"]
+    yield from (f"{job}s" for job, chosen in jobs.items() if chosen == model)

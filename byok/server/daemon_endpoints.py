@@ -12,12 +12,12 @@ from byok.chat import Json
 from byok.config import mask_settings
 from byok.errors import NO_UPSTREAM, BadRequest, ConfigError
 from byok.routing import OFFICIAL, Service
+from byok.server.catalog_report import catalog
 from byok.server.control import Control
 from byok.wiring.apis import base_url_of
 from byok.wiring.key_sources import key_wanted, list_keys, official_wanted
 from byok.wiring.services import Services
 
-_CATALOG_SECONDS = 15.0
 _OFFICIAL_SECONDS = 12.0
 _JSON = {"Content-Type": "application/json"}
 
@@ -67,28 +67,6 @@ class DaemonEndpoints:
         again = body.get("again") is True
         await self._control.stop(first_text(body, "instance"), again=again)
         return {"again": again}
-
-
-async def catalog(services: Services) -> Json:
-    """List the models of every upstream, asked for now; and what failed."""
-    services.catalog.refresh(anew=True)
-    await services.catalog.settle(_CATALOG_SECONDS)
-    default = services.router.default()
-    listed = services.catalog.list_models()
-    if default not in listed:
-        listed.insert(0, default)
-    failures = {
-        name: services.redactor(failure)
-        for name in services.upstreams
-        if (failure := services.catalog.failure_of(name))
-    }
-    return {
-        "default": default.id,
-        "models": [
-            {"id": m.id, "upstream": m.upstream, "model": m.model} for m in listed
-        ],
-        "failures": failures,
-    }
 
 
 async def keys(services: Services) -> Json:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from byok.dialects.default_models import choose_chat_model, choose_job_model
-from byok.dialects.model_facts import ModelFacts
+from byok.dialects.model_facts import ModelFacts, SourcedFacts
 from byok.errors import ConfigError, NotReady, UpstreamError
 from byok.model_ids import ListedModel
 from byok.purposes import Purpose
@@ -34,7 +34,7 @@ class _Entry:
     vendor: str
     known: KnownModels | None
     found: list[ModelFacts] = field(default_factory=list)
-    models: list[str] = field(default_factory=list)  # chosen, listed by hand, found
+    models: list[str] = field(default_factory=list)  # default, by hand, found
     default: str = ""
     fetched: float = float("-inf")
     failure: str = ""
@@ -48,9 +48,10 @@ class _Entry:
         self.found = found
         chosen = (self.chosen,) if self.chosen else ()
         names = (model.id for model in found)
-        self.models = list(dict.fromkeys((*chosen, *self.by_hand, *names)))
-        by_hand = next(iter((*chosen, *self.by_hand)), "")
-        self.default = by_hand or choose_chat_model(self.vendor, found)
+        own = (*chosen, *self.by_hand)
+        self.default = own[0] if own else choose_chat_model(self.vendor, found)
+        first = (self.default,) if self.default else ()
+        self.models = list(dict.fromkeys((*first, *own, *names)))
 
     def model_for(self, purpose: Purpose) -> str:
         """Return the model for a purpose; it is the default where the user chose it."""
@@ -117,6 +118,11 @@ class Catalog:
     def model_for(self, name: str, purpose: Purpose) -> str:
         """Return the model of an upstream for a purpose, by default that of chats."""
         return self._entries[name].model_for(purpose)
+
+    def facts_of(self, name: str, model: str) -> SourcedFacts:
+        """Return what is known of a model of an upstream, and from where."""
+        known = self._entries[name].known
+        return known.sourced_facts(model) if known else SourcedFacts(ModelFacts(model))
 
     def list_models(self) -> list[ListedModel]:
         """Return all models, in the order of the settings."""

@@ -100,6 +100,14 @@ class Router:
                     return Destination(self._upstreams[listed.upstream], model_id)
         return await self.choose(model_id)
 
+    def default_for(self, purpose: Purpose) -> ListedModel:
+        """Return the model for a job where neither user nor client chose one."""
+        found = self.default()
+        if self._default:
+            return found
+        model = self._catalog.model_for(found.upstream, purpose)
+        return ListedModel(found.upstream, model or found.model)
+
     def choose_for(self, purpose: Purpose, found: Destination) -> Destination:
         """Return who does a job instead of a default model that nobody chose."""
         name = found.upstream.name

@@ -2,14 +2,23 @@
 
 import asyncio
 import json
+import re
+from typing import Any
 
 import pytest
 
+from byok.cli.models import show
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.upstream import FakeUpstream
 
 NOT_RUNNING = "byok is not running; this comes from the settings file.\n"
+
+
+def cells(out: str) -> list[str]:
+    """Return the cells of the only row."""
+    _, row = out.splitlines()
+    return row.split()
 
 
 async def test_models_are_those_of_the_running_daemon_and_not_of_the_settings(
@@ -26,22 +35,71 @@ async def test_models_are_those_of_the_running_daemon_and_not_of_the_settings(
     def both() -> tuple[str, str]:
         with daemon_thread(upstream=fake.url):
             before, err = listed()
-            assert (before.split()[2:], err) == (["custom", "first", "default"], "")
+            assert (before.split("\n")[1].split(), err) == (
+                ["custom", "first", "default"],
+                "",
+            )
             fake.models = ["another"]  # what it offers now is told
             return listed()
 
     after, err = await asyncio.to_thread(both)
-    assert (after.split()[2:], err) == (["custom", "another", "default"], "")
+    assert (cells(after), err) == (["custom", "another", "default"], "")
 
 
 def test_the_demo_offers_its_one_model(cli: Cli) -> None:
     done = cli("models", "--upstream", "demo", "--json")
     assert (done.code, done.err) == (0, "")
-    assert json.loads(done.out) == {
+    told = json.loads(done.out)
+    assert told.pop("table")["source"]
+    assert told == {
         "default": "byok:demo:echo",
+        "jobs": dict.fromkeys(("commit", "title", "completion"), "byok:demo:echo"),
         "models": ["byok:demo:echo"],
         "failures": {},
+        "facts": {"byok:demo:echo": {"sources": {}}},
     }
+
+
+def answer(**facts: Any) -> dict[str, Any]:
+    """What the daemon answers about one model, which it knows from a table."""
+    sources = dict.fromkeys(facts, "table") | {"window": "server's list"}
+    row = {"id": "byok:a:m", "upstream": "a", "model": "m"}
+    return {
+        "default": "byok:a:n",
+        "jobs": {"commit": "byok:a:m", "completion": "byok:a:n"},
+        "models": [{**row, "facts": facts, "sources": sources}],
+        "failures": {},
+        "table": {"source": "A list 1.0", "date": "2026-01-01", "stale": True},
+    }
+
+
+@pytest.mark.parametrize(
+    ("facts", "shown"),
+    [
+        (
+            {
+                "window": 1_048_576,
+                "max_output": 8192,
+                "price": {"input": 1.25, "output": 10.0, "cache_read": 0.125},
+            },
+            ["1.05M (list)", "8,192 (table)", "1.25 / 10 (table, old)"],
+        ),
+        (
+            {"window": 131_072, "price": {"output": 0.0}},
+            ["131k (list)", "? / 0 (table, old)"],
+        ),
+        ({"window": 2_000_000, "price": {"cache_read": 1.0}}, ["2M (list)"]),
+    ],
+)  # fmt: skip
+def test_facts_stand_with_where_they_are_known_from(
+    facts: dict[str, Any], shown: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    show(answer(**facts))
+    out, err = capsys.readouterr()
+    (_, row) = out.splitlines()
+    assert re.split(r" {2,}", row.strip()) == ["a", "m", "commits", *shown]
+    table = "table: A list 1.0, published on 2026-01-01.\n"
+    assert err == (table if "table" in row else "")
 
 
 async def test_the_models_of_an_upstream_are_listed(

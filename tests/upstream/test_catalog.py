@@ -198,7 +198,7 @@ async def test_catalog_cuts_an_endless_model_list(file: Path) -> None:
             "",
             (),
             ("text-embedding-3", "whisper-1", "gpt-5"),
-            ["text-embedding-3", "whisper-1", "gpt-5"],
+            ["gpt-5", "text-embedding-3", "whisper-1"],
             "gpt-5",
             id="one that chats",
         ),
@@ -234,6 +234,7 @@ async def test_the_default_is_a_good_model_and_not_the_first_of_the_list(
     catalog = Catalog([gpt(Lister("a", *GPTS))], file)
     await refreshed(catalog)
     assert catalog.default_of("a") == "gpt-5.5"
+    assert catalog.models_of("a")[:2] == ["gpt-5.5", "whisper-1"]
     models = [catalog.model_for("a", p) for p in (Purpose.CHAT, Purpose.TITLE)]
     assert models == ["gpt-5.5", "gpt-5.4-mini"]
     assert catalog.model_for("a", Purpose.SUMMARY) == "gpt-5.5"

@@ -1,0 +1,62 @@
+"""The answer to `byok models`: models, what is known of each, and what they are for."""
+
+from collections.abc import Mapping
+from datetime import date
+
+from byok.chat import Json
+from byok.dialects.fact_values import write_facts
+from byok.model_ids import ListedModel
+from byok.purposes import Purpose
+from byok.upstream.model_table import packed_table
+from byok.wiring.services import Services
+
+_SECONDS = 15.0  # for the lists
+_JOBS = (Purpose.COMMIT, Purpose.TITLE, Purpose.COMPLETION)
+
+
+async def catalog(services: Services) -> Json:
+    """List the models of every upstream, asked for now; and what failed."""
+    services.catalog.refresh(anew=True)
+    await services.catalog.settle(_SECONDS)
+    default = services.router.default()
+    listed = services.catalog.list_models()
+    if default not in listed:
+        listed.insert(0, default)
+    failures = {
+        name: services.redactor(failure)
+        for name in services.upstreams
+        if (failure := services.catalog.failure_of(name))
+    }
+    table = packed_table()
+    return {
+        "default": default.id,
+        "jobs": _jobs(services),
+        "models": [_row(services, model) for model in listed],
+        "failures": failures,
+        "table": {
+            "source": table.source,
+            "date": table.day.isoformat(),
+            "stale": table.is_stale(date.today()),
+        },
+    }
+
+
+def _jobs(services: Services) -> Mapping[str, str]:
+    """Return the models that do jobs where a client names none, by purpose."""
+    chosen = services.settings.routing.models
+    return {
+        purpose.value: services.router.resolve(chosen.for_purpose(purpose))
+        or services.router.default_for(purpose).id
+        for purpose in _JOBS
+    }
+
+
+def _row(services: Services, model: ListedModel) -> Json:
+    known = services.catalog.facts_of(model.upstream, model.model)
+    return {
+        "id": model.id,
+        "upstream": model.upstream,
+        "model": model.model,
+        "facts": write_facts(known.facts),
+        "sources": {name: source.value for name, source in known.sources.items()},
+    }
