@@ -4,7 +4,7 @@ from byok.dialects.presets import OLLAMA
 
 _CURES = {
     "ollama": (
-        'Remove dialect = "openai_chat" from its settings, so that byok chooses the '
+        'Set type = "ollama" and no dialect for this upstream, so that byok chooses the '
         "window, or start Ollama with OLLAMA_CONTEXT_LENGTH=32768."
     ),
     "lmstudio": "Load the model with a longer context length in LM Studio.",

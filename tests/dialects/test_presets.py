@@ -73,7 +73,11 @@ def test_the_first_address_of_a_preset_is_the_one_in_use() -> None:
     [
         (OPENAI_COMPATIBLE, "https://api.deepseek.com/anything", "deepseek"),
         (OPENAI_COMPATIBLE, "https://me.openai.azure.com/openai/v1", "azure"),
-        (OPENAI_COMPATIBLE, "http://127.0.0.1:11434/v1", OPENAI_COMPATIBLE),
+        (OPENAI_COMPATIBLE, "http://127.0.0.1:11434/v1", OLLAMA),
+        (OPENAI_COMPATIBLE, "http://localhost:11434/v1", OLLAMA),
+        (OPENAI_COMPATIBLE, "https://h:11434/v1", OPENAI_COMPATIBLE),
+        (OPENAI_COMPATIBLE, "http://127.0.0.1:port/v1", OPENAI_COMPATIBLE),
+        (OPENAI_COMPATIBLE, "http://127.0.0.1:8080/v1", OPENAI_COMPATIBLE),
         (OPENAI_COMPATIBLE, "https://h/v1", OPENAI_COMPATIBLE),
         ("mistral", "https://h/v1", "mistral"),
     ],

@@ -68,7 +68,7 @@ def test_how_an_upstream_is_reached(
         ({"base_url": "https://api.deepseek.com/v1"}, "deepseek"),
         ({"base_url": "https://me.openai.azure.com/openai/v1"}, "azure"),
         ({"base_url": "https://h/v1", "type": "mistral"}, "mistral"),
-        ({"base_url": "http://127.0.0.1:11434/v1"}, "openai_compatible"),
+        ({"base_url": "http://127.0.0.1:11434/v1"}, "ollama"),
         ({"base_url": "https://h/v1"}, "openai_compatible"),
         ({"type": "groq"}, "groq"),
         ({"type": "gemini", "dialect": "openai_chat"}, "gemini"),
