@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from byok.urls import is_loopback
-
 OPENAI_CHAT = "openai_chat"
 OPENAI_RESPONSES = "openai_responses"
 GEMINI = "gemini"
 OLLAMA = "ollama"
-_OLLAMA_PORT = 11434
+_OLLAMA_PLACES = ("127.0.0.1:11434", "localhost:11434", "[::1]:11434")
 ANTHROPIC = "anthropic"
 # The path that is added to a base URL without one.
 DEFAULT_PATHS = {
@@ -196,17 +194,8 @@ def find_preset(kind: str, base_url: str) -> str:
     at = [n for n, p in PRESETS.items() if not p.local and p.is_at(base_url)]
     below = (n for n in at if base_url.startswith(PRESETS[n].base_url or "-"))
     # The ports of other local servers are common to many programs.
-    local = (
-        (OLLAMA,) if is_loopback(base_url) and _port(base_url) == _OLLAMA_PORT else ()
-    )
-    return (*below, *at, *local, kind)[0]
-
-
-def _port(url: str) -> int | None:
-    try:
-        return urlsplit(url).port
-    except ValueError:  # no number
-        return None
+    is_ollama = urlsplit(base_url).netloc in _OLLAMA_PLACES
+    return next(iter((*below, *at, OLLAMA if is_ollama else kind)))
 
 
 def vendor_of(kind: str, base_url: str) -> str:

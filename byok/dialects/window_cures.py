@@ -4,8 +4,8 @@ from byok.dialects.presets import OLLAMA
 
 _CURES = {
     "ollama": (
-        'Set type = "ollama" and no dialect for this upstream, so that byok chooses the '
-        "window, or start Ollama with OLLAMA_CONTEXT_LENGTH=32768."
+        'Set type = "ollama" and no dialect for this upstream, so that byok chooses '
+        "the window, or start Ollama with OLLAMA_CONTEXT_LENGTH=32768."
     ),
     "lmstudio": "Load the model with a longer context length in LM Studio.",
     "llamacpp": "Start llama-server with a larger --ctx-size.",
