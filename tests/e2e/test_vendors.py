@@ -83,7 +83,7 @@ def upstreams() -> dict[str, Case]:
     }
     cool = {"type": "openai", "dialect": "openai_chat", "temperature": 0.2}
     gemini = {"type": "gemini"}
-    minimax = vendor("minimax", "openai_compatible", "tool_choice")
+    minimax = vendor("minimax", "minimax", "tool_choice")
     assert isinstance(minimax.server, StrictVendor)
     # Nothing brings back what a client drops of a turn without calls, and the vendor
     # does not refuse it.
@@ -100,7 +100,7 @@ def upstreams() -> dict[str, Case]:
         "mistral": vendor("mistral"),
         "groq": vendor("groq"),
         "xai": vendor("xai"),
-        "cerebras": vendor("cerebras", "openai_compatible"),
+        "cerebras": vendor("cerebras"),
         "qwen": vendor("dashscope"),
         "r1": vendor("deepseek-r1", "openai_compatible"),
         "gpt_chat": vendor("openai", "openai_compatible", "set reasoning_effort to"),
