@@ -5,10 +5,12 @@ window or a price belongs to a host, so no row has one.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from byok.dialects.model_facts import FactSource, ModelFacts, Replay, combine_facts
+from byok.dialects.model_facts import ModelFacts, Replay
 from byok.dialects.presets import ANTHROPIC, OPENAI_RESPONSES
 
 # Prefixes of hosts: folders, Bedrock's regions and vendors, and names with a hyphen.
@@ -25,14 +27,24 @@ _TO_MAX = (*_LOW_HIGH, "xhigh", "max")
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A family of models: a regular expression that its names begin with, and facts."""
+    """Models whose names begin with a match of a pattern, and facts about them."""
 
-    names: re.Pattern[str]
-    facts: ModelFacts
+    names: str
+    facts: Mapping[str, Any]
+
+    def has(self, name: str) -> bool:
+        """Tell whether a model is of the family, by its `family_name`."""
+        return _compile(self.names).match(name) is not None
+
+
+@cache
+def _compile(names: str) -> re.Pattern[str]:
+    """Compile a pattern when a name may match it: all of them would take 10 ms."""
+    return re.compile(names)
 
 
 def _row(names: str, **facts: Any) -> Family:
-    return Family(re.compile(names), ModelFacts("", **facts))
+    return Family(names, facts)
 
 
 # Of several rows that match a name, the first one that knows a fact counts.
@@ -136,8 +148,7 @@ _DEEPSEEK = (
     _row(r"deepseek[.-]r1", images=False, thinking=True, replay=Replay.NEVER),
     _row(r"deepseek[.-](?:v[23]|chat|coder)", images=False, replay=Replay.NEVER),
 )
-_OTHERS = (
-    # Moonshot
+_KIMI = (
     _row(r"kimi-k3", efforts=("low", "high", "max"), replay=Replay.EVERY_TURN),
     _row(r"kimi-k(?:2\.[5-9]|[3-9])", images=True, thinking=True, sampling=False),
     _row(r"kimi-k2-thinking|kimi-(?:thinking|for-coding)", thinking=True),
@@ -148,7 +159,8 @@ _OTHERS = (
     ),
     _row(r"kimi-k2(?!\.)", images=False),
     _row(r"kimi", tools=True),
-    # Z.ai
+)
+_GLM = (
     _row(r"glm-(?:\d(?:\.\d)?v|5[.-]3-flash)", images=True),
     _row(r"glm-5\.2", efforts=("high", "max")),
     _row(r"glm-5\.[3-9]", efforts=("low", "high", "max")),
@@ -160,11 +172,14 @@ _OTHERS = (
         thinking=True,
         replay=Replay.TOOL_TURNS,
     ),
-    # MiniMax, whose thoughts are in the text
+)
+# Its thoughts are in the text.
+_MINIMAX = (
     _row(r"minimax-m3", images=True),
     _row(r"minimax-m2", images=False),
     _row(r"minimax-m[2-9]", tools=True, thinking=True, replay=Replay.EVERY_TURN),
-    # Xiaomi
+)
+_MIMO = (
     _row(
         r"mimo-v[2-9]",
         tools=True,
@@ -172,13 +187,15 @@ _OTHERS = (
         replay=Replay.TOOL_TURNS,
         empty_reasoning=True,
     ),
-    # xAI
+)
+_GROK = (
     _row(r"grok-3-mini", efforts=("low", "high"), thinking=True, images=False),
     _row(r"grok-4\.3", efforts=("none", *_LOW_HIGH)),
     _row(r"grok-4\.[5-9](?!\d)", efforts=_LOW_HIGH),
     _row(r"grok-4.*non-reasoning", thinking=False),
     _row(r"grok-[4-9](?!.*multi-agent)", tools=True, images=True, thinking=True),
-    # Mistral
+)
+_MISTRAL = (
     _row(r"magistral", thinking=True),
     _row(r"(?:mistral|codestral).*-embed", tools=False),
     _row(r"mistral-(?:large|medium|small)|codestral|devstral|ministral", tools=True),
@@ -186,14 +203,16 @@ _OTHERS = (
         r"pixtral|mistral-(?:medium|large-2512|large-latest)|ministral-3", images=True
     ),
     _row(r"codestral|open-mi[sx]tral|mixtral", images=False, thinking=False),
-    # Qwen
+)
+_QWEN = (
     _row(r"qwen.*(?:-vl|omni)|qwen-?3\.(?:[5689]|7(?!-max))|qvq", images=True),
     _row(r"qwen.*coder|codeqwen", images=False, thinking=False),
     _row(r"qwen-?3.*-instruct", thinking=False),
     _row(r"qwen-?3|qwq|qvq", tools=True, thinking=True),
     _row(r"qwen-?(?:2\.5|3-\d|3:)", images=False),
     _row(r"qwen-?2\.5", thinking=False),
-    # Llama
+)
+_LLAMA = (
     _row(r"llama-?4|llama-?3[.-]2.*(?:11b|90b|vision)", images=True),
     _row(r"(?:code-?)?llama-?[23](?!.*(?:vision|llava))", images=False),
     _row(r"(?:code-?)?llama-?[234](?!.*nemotron)", thinking=False),
@@ -201,7 +220,24 @@ _OTHERS = (
 )
 # Bedrock serves Claude in its own API only, and names it like this.
 _BEDROCKS = _row(r"(?:[a-z]+\.)?anthropic\.claude", dialect=ANTHROPIC)
-FAMILIES: tuple[Family, ...] = (*_GPT, *_CLAUDE, *_GEMINI, *_DEEPSEEK, *_OTHERS)
+# The rows, by how the names of each vendor's models begin.
+FAMILIES: Mapping[tuple[str, ...], tuple[Family, ...]] = {
+    ("gpt", "chat", "codex", "computer", *(f"o{n}" for n in range(1, 10))): _GPT,
+    ("claude",): _CLAUDE,
+    ("gem",): _GEMINI,
+    ("deepseek",): _DEEPSEEK,
+    ("kimi",): _KIMI,
+    ("glm",): _GLM,
+    ("minimax",): _MINIMAX,
+    ("mimo",): _MIMO,
+    ("grok",): _GROK,
+    (
+        *("mistral", "magistral", "ministral", "codestral", "devstral", "pixtral"),
+        *("mixtral", "open-mi"),
+    ): _MISTRAL,
+    ("qwen", "qwq", "qvq", "codeqwen"): _QWEN,
+    ("llama", "codellama", "code-llama"): _LLAMA,
+}
 
 
 def family_name(model: str) -> str:
@@ -214,7 +250,11 @@ def family_name(model: str) -> str:
 def family_facts(model: str) -> ModelFacts:
     """Return what a model takes on any host, judged by its name."""
     name = family_name(model)
-    rows = [row for row in FAMILIES if row.names.match(name)]
-    if _BEDROCKS.names.match(model):
+    groups = (rows for begins, rows in FAMILIES.items() if name.startswith(begins))
+    rows = [row for group in groups for row in group if row.has(name)]
+    if _BEDROCKS.has(model):
         rows.append(_BEDROCKS)
-    return combine_facts(model, ((FactSource.FAMILY, r.facts) for r in rows)).facts
+    known: dict[str, Any] = {}
+    for row in rows:
+        known = {**row.facts, **known}  # the first row that knows a fact counts
+    return ModelFacts(model, **known)
