@@ -10,7 +10,7 @@ from byok.errors import BadRequest
 
 READ: list[tuple[Callable[[Any, str], Any], Any, Any, list[Any]]] = [
     (fields.text, "", "x", [1, [], {}, True]),
-    (fields.number, None, 0.5, ["1", True, float("inf"), 10**30]),
+    (fields.number, None, 0.5, ["1", True, float("inf"), float("nan"), 10**400]),
     (fields.count, None, 7, [0, -1, 1.5, "7", True]),
     (fields.flag, None, True, [1, "true", []]),
     (fields.mapping, {}, {"a": 1}, [[], "x", 1]),
