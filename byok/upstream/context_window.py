@@ -19,9 +19,9 @@ The messages are released as soon as the answer begins: they can be many megabyt
 
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from byok.chat import ChatRequest, Message
@@ -59,7 +59,7 @@ class WindowSource:
     """How to find out the context windows of an upstream, in tokens; 0 is unknown.
 
     Attributes:
-        configured: the user's setting for all models.
+        configured: the user's setting for all models; `by_model` are those for one.
         lookup: asks the server for the window of one model.
         reasoning: the model's earlier thoughts are sent back and need room.
         may_cut: the server may cut a prompt without a word.
@@ -71,6 +71,11 @@ class WindowSource:
     reasoning: bool = False
     may_cut: bool = True
     cure: str = "Set context_window for this upstream."
+    by_model: Mapping[str, int] = field(default_factory=dict)
+
+    def configured_for(self, model: str) -> int:
+        """Return the user's setting for a model, 0 if there is none."""
+        return self.by_model.get(model) or self.configured
 
 
 class WindowedUpstream(UpstreamLayer):
@@ -205,7 +210,7 @@ class WindowedUpstream(UpstreamLayer):
 
     def _limits(self, model: str) -> WindowLimits:
         if model not in self._models:
-            self._models[model] = WindowLimits(self._window.configured)
+            self._models[model] = WindowLimits(self._window.configured_for(model))
             if len(self._models) > _MAX_MODELS:
                 self._models.popitem(last=False)
         return self._models[model]

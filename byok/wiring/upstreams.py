@@ -115,6 +115,7 @@ def make_upstream(
         dialect.sends_thoughts,
         may_cut=not dialect.loads_window,
         cure=window_cure(vendor, dialect.name),
+        by_model={model: own.window for model, own in settings.facts.items()},
     )
     windowed = WindowedUpstream(http, summarise, window)
     return RestoringUpstream(windowed, provider_data), http.known

@@ -162,8 +162,12 @@ async def test_context_window_delegates_the_rest_to_the_inner_upstream() -> None
 
 @pytest.mark.parametrize(
     "window",
-    [WindowSource(8 * K), WindowSource(lookup=of_m)],
-    ids=["by the user", "by the list of models"],
+    [
+        WindowSource(8 * K),
+        WindowSource(32 * K, by_model={"m": 8 * K}),
+        WindowSource(lookup=of_m),
+    ],
+    ids=["by the user", "by the user for a model", "by the list of models"],
 )
 async def test_a_window_that_is_known_is_never_exceeded(window: WindowSource) -> None:
     model = Model(8 * K)

@@ -179,6 +179,15 @@ QUIRKS: dict[str, Quirks] = {
         json_answer=JsonForm.OBJECT,
         cache=CacheForm.PARTS,
     ),
+    "minimax": Quirks(
+        output_cap="max_completion_tokens",
+        tool_choice=False,
+        forced_tools=False,
+        parallel_tool_calls=False,
+        effort=EffortForm.NONE,
+        json_answer=JsonForm.NONE,
+    ),
+    "cerebras": Quirks(parallel_tool_calls=False),
     "ollama": Quirks(
         stands_in=True,
         tool_choice=False,
