@@ -81,7 +81,7 @@ def test_quirks_default_is_openais_own_way() -> None:
 
 def test_quirk_output_cap_max_completion_tokens() -> None:
     newer = those(lambda name: "max_completion_tokens" in body_for(name))
-    assert newer == {"openai", "azure", "xai", "groq"}
+    assert newer == {"openai", "azure", "xai", "groq", "minimax"}
     assert those(lambda name: "max_tokens" in body_for(name)) == set(PRESETS) - newer
 
 
@@ -91,12 +91,13 @@ def test_quirk_stream_options_are_left_out_where_usage_comes_anyway() -> None:
 
 def test_tool_choice_auto_is_not_sent_where_it_helps_nobody() -> None:
     silent = those(lambda name: "tool_choice" not in body_for(name))
-    assert silent == {"ollama", "llamacpp", "zai"}
+    assert silent == {"ollama", "llamacpp", "zai", "minimax"}
 
 
 def test_quirk_parallel_tool_calls_is_left_out_where_unknown() -> None:
     silent = those(lambda name: "parallel_tool_calls" not in body_for(name))
-    assert silent == {"ollama", "zai", "anthropic", "gemini"}
+    others = {"minimax", "cerebras"}
+    assert silent == {"ollama", "zai", "anthropic", "gemini"} | others
 
 
 def test_quirk_null_content_becomes_a_string_where_refused() -> None:
