@@ -3,7 +3,8 @@
 A body may have four points; the prompt is read from the cache up to the last one that
 was written before ("Prompt caching" in the API's guide). The field at the top sets one
 at the last block by itself. A second one is behind tools and system prompt, which other
-conversations share.
+conversations share. Before a point the API looks back 20 blocks for what was written: a
+turn that added more gets a third one at its beginning, where the last request ended.
 """
 
 from typing import Any
@@ -12,6 +13,7 @@ from byok.chat import Json
 from byok.dialects.remedies import Body
 
 FIELD = "cache_control"
+_LOOKBACK = 20
 _EPHEMERAL = {"type": "ephemeral"}
 
 
@@ -25,13 +27,15 @@ def mark_prefix(body: Json) -> Body:
 
 
 def ask_for_cache(body: Json) -> Body:
-    """Set both points."""
-    return {**mark_prefix(body), FIELD: _EPHEMERAL}
+    """Set all points of a body that has none."""
+    return {**_mark_turn(mark_prefix(body)), FIELD: _EPHEMERAL}
 
 
 def has_points(body: Json) -> bool:
-    """Tell whether a block of the tools or the system prompt has a point."""
-    return any(FIELD in block for block in _prefix(body))
+    """Tell whether any block has a point."""
+    blocks = [*(body.get("tools") or ()), *(body.get("system") or ())]
+    blocks += [block for m in body.get("messages") or () for block in m["content"]]
+    return any(FIELD in block for block in blocks)
 
 
 def without_cache(body: Json) -> Body:
@@ -40,6 +44,10 @@ def without_cache(body: Json) -> Body:
     for name in ("system", "tools"):
         if isinstance(blocks := kept.get(name), list):
             kept[name] = [*map(without_point, blocks)]
+    messages = kept.get("messages") or ()
+    kept["messages"] = [
+        {**m, "content": [*map(without_point, m["content"])]} for m in messages
+    ]
     return kept
 
 
@@ -48,5 +56,13 @@ def without_point(block: Json) -> dict[str, Any]:
     return {key: value for key, value in block.items() if key != FIELD}
 
 
-def _prefix(body: Json) -> list[Json]:
-    return [*(body.get("tools") or ()), *(body.get("system") or ())]
+def _mark_turn(body: Body) -> Body:
+    messages = list(body["messages"])
+    asked = [n for n, m in enumerate(messages) if m["role"] == "user"][-2:-1]
+    added = sum(len(m["content"]) for m in messages[asked[0] + 1 :]) if asked else 0
+    if added < _LOOKBACK:
+        return body
+    *before, last = messages[asked[0]]["content"]
+    marked = [*before, {**last, FIELD: _EPHEMERAL}]
+    messages[asked[0]] = {**messages[asked[0]], "content": marked}
+    return {**body, "messages": messages}
