@@ -168,30 +168,32 @@ class SSEDecoder:
 
 
 def _whole_events(chunk: bytes) -> list[ServerSentEvent]:
-    """Fast path for events of one data line each; nothing for any other input."""
-    if not chunk.endswith(b"\n\n") or _CR in chunk or len(chunk) > MAX_EVENT_BYTES:
+    """Fast path for events of one data line each; nothing for any other input.
+
+    All of them have a name before that line, or none has.
+    """
+    if not chunk.endswith(b"\n\n") or len(chunk) > MAX_EVENT_BYTES or _CR in chunk:
         return []
-    if chunk.startswith(b"data: "):
-        if chunk.find(b"\n") == len(chunk) - 2:
-            return [ServerSentEvent(chunk[6:-2])]
-        found = chunk[6:-2].split(b"\n\ndata: ")
-        whole = chunk.count(b"\n") == 2 * len(found)
-        return [*map(ServerSentEvent, found)] if whole else []
-    return _named_events(chunk) if chunk.startswith(b"event: ") else []
+    if chunk.startswith(b"event: "):
+        return _named_events(chunk)
+    if not chunk.startswith(b"data: "):
+        return []
+    if chunk.find(b"\n") == len(chunk) - 2:
+        return [ServerSentEvent(chunk[6:-2])]
+    found = chunk[6:-2].split(b"\n\ndata: ")
+    if chunk.count(b"\n") != 2 * len(found):
+        return []
+    return [*map(ServerSentEvent, found)]
 
 
 def _named_events(chunk: bytes) -> list[ServerSentEvent]:
-    """The same for events with a line for their name before the data."""
-    lines = chunk.count(b"\n")
-    if lines == 3:
-        name, line, data = chunk[7:-2].partition(b"\ndata: ")
-        return [ServerSentEvent(data, _name(name))] if line else []
-    blocks = chunk[7:-2].split(b"\n\nevent: ")
-    parts = [block.partition(b"\ndata: ") for block in blocks]
-    if lines != 3 * len(blocks) or not all(line for _, line, _ in parts):
+    found = chunk[7:-2].split(b"\n\nevent: ")
+    if chunk.count(b"\n") != 3 * len(found):
         return []
-    return [ServerSentEvent(data, _name(name)) for name, _, data in parts]
-
-
-def _name(name: bytes) -> str:
-    return name.decode() if name.isascii() else name.decode("utf-8", "replace")
+    events: list[ServerSentEvent] = []
+    for event in found:
+        name, line, data = event.partition(b"\ndata: ")
+        if not line:
+            return []
+        events.append(ServerSentEvent(data, name.decode("utf-8", "replace")))
+    return events

@@ -50,7 +50,8 @@ async def go(editor: Editor, upstream: WindowedUpstream, talk: Talk, n: int) -> 
 
 
 def section(upstream: WindowedUpstream, **fields: Any) -> dict[str, Any]:
-    own = {"type": "openai", "base_url": upstream.url, "timeout": 5, **fields}
+    kind = {"type": "openai", "dialect": "openai_chat"}
+    own = {**kind, "base_url": upstream.url, "timeout": 5, **fields}
     return {"upstreams": {"fake": own}}
 
 

@@ -19,7 +19,12 @@ MANY = 2000
 async def test_strict_upstream_refuses_no_conversation_and_none_loses_a_word() -> None:
     loop = asyncio.get_running_loop()
     async with StrictUpstream() as strict:
-        section = {"type": "openai", "base_url": strict.url, "timeout": 5}
+        section = {
+            "type": "openai",
+            "dialect": "openai_chat",
+            "base_url": strict.url,
+            "timeout": 5,
+        }
         async with running(
             {"upstreams": {"fake": section}}, environ={"BYOK_KEY_FAKE": "k"}
         ) as editor:

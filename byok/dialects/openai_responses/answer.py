@@ -43,6 +43,8 @@ from byok.wire.json_body import parse_json
 from byok.wire.sse import ServerSentEvent
 from byok.wire.surrogates import SurrogateBuffer
 
+_NONE = object()
+
 
 class ResponsesAnswer:
     """Stage[ServerSentEvent, StreamEvent]: decodes the answer of a chat."""
@@ -55,9 +57,7 @@ class ResponsesAnswer:
         self._reasoning = ReasoningStream(origin)
         self._think: ThinkTags | None = ThinkTags(origin)  # None once that is over
         self._told: set[int | str] = set()  # items of which deltas came
-        self._part: tuple[Any, tuple[str, Any]] | None = (
-            None  # of the reasoning: its item, and which part of it
-        )
+        self._telling: object = _NONE  # the place of the last of them
         self._seen: set[int | str] = set()  # items that came
         self._has_spoken = False
         self._has_foreign = False  # a tool was called that byok cannot run
@@ -125,7 +125,9 @@ class ResponsesAnswer:
         delta = event.get("delta")
         if isinstance(delta, str) and (text := self._text.feed(delta)):
             self._has_spoken = True
-            self._told.add(_key(event.get("output_index"), "message"))
+            if (index := event.get("output_index")) != self._telling:
+                self._told.add(_key(index, "message"))
+                self._telling = index
             if self._think is None:  # nearly all events are just that
                 self._out.append(TextDelta(text))
             else:
@@ -180,7 +182,7 @@ class ResponsesAnswer:
     def _finish_item(self, index: object, item: dict[str, Any]) -> None:
         """Read a complete item, as far as its deltas did not come."""
         key = self._note_item(index, item)
-        is_told = key in self._told
+        is_told, self._telling = key in self._told, _NONE
         match item.get("type"):
             case "message":
                 if not is_told:
