@@ -95,6 +95,29 @@ async def test_real_llama_answers_an_editor(editor: Editor, mark: str) -> None:
     assert len({u["tool_use_id"] for u in got.tool_uses}) == len(calls)
 
 
+@pytest.mark.parametrize("dialect", ["anthropic", "openai_responses"])
+@pytest.mark.parametrize("mark", ANSWERS)
+async def test_real_llama_answers_in_its_other_protocols(
+    llama: str, dialect: str, mark: str
+) -> None:
+    text, calls = ANSWERS[mark]
+    async with running(settings(llama, dialect=dialect)) as editor:
+        got = await editor.chat(f"please do {mark}", tool_definitions=OFFERED)
+        found = [(u["tool_name"], json.loads(u["input_json"])) for u in got.tool_uses]
+        assert (got.text, found) == (text, calls)
+        results = [result_node(u["tool_use_id"], "ok #A") for u in got.tool_uses]
+        if results:
+            past = {
+                "request_message": f"please do {mark}",
+                "response_text": got.text,
+                "response_nodes": got.nodes,
+            }
+            got = await editor.chat(
+                "", tool_definitions=OFFERED, chat_history=[past], nodes=results
+            )
+            assert (got.text, got.last["stop_reason"]) == (GREETING, 1)
+
+
 async def test_real_llama_thinking_is_kept_apart(editor: Editor) -> None:
     got = await editor.chat("please do #F", tool_definitions=OFFERED)
     (thought,) = [n["thinking"] for n in got.nodes if n["type"] == 8]
