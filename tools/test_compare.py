@@ -18,3 +18,14 @@ def test_each_kind_has_its_dialect_and_base_url() -> None:
     upstream = settings_for("gemini_stream", "http://127.0.0.1:1")["upstreams"]
     assert upstream["replay"]["dialect"] == "gemini"
     assert upstream["replay"]["base_url"] == "http://127.0.0.1:1/v1beta"
+
+
+@pytest.mark.slow
+def test_every_recorded_answer_of_the_messages_api_is_exact(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("BYOK_HOME", str(tmp_path))  # main sets both; put back after it
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    if (code := main(["--kind", "anthropic_stream"])) == 2:
+        pytest.skip("no recorded streams: set BYOK_SHARED")
+    assert code == 0, capfd.readouterr().out[-2000:]
