@@ -18,6 +18,7 @@ from byok.dialects.openai_responses.endings import (
     failure_of,
     finish_reason,
     is_failure,
+    raise_error_text,
     read_response,
 )
 from byok.dialects.openai_responses.items import (
@@ -96,13 +97,8 @@ class ResponsesAnswer:
         try:
             event = parse_json(data, keep_halves=True)
         except (ValueError, RecursionError) as error:
-            if not (data := data.strip()):
-                return
-            if data == b"[DONE]":
-                return  # the last event comes before it
-            if sse.event == "error":
-                raise refusal_of(data.decode("utf-8", "replace")) from error
-            raise UpstreamNotJson("a part of its answer is not JSON.") from error
+            raise_error_text(data.strip(), sse.event, error)
+            return
         if not isinstance(event, dict):
             raise UpstreamNotJson("a part of its answer is not a JSON object.")
         kind = event.get("type")

@@ -5,7 +5,7 @@ from typing import Any
 from byok.chat import Json
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_responses.items import read_text
-from byok.errors import UpstreamGarbled, UpstreamRefused
+from byok.errors import UpstreamGarbled, UpstreamNotJson, UpstreamRefused
 from byok.events import FinishReason
 
 _FINISH = {
@@ -63,3 +63,19 @@ def check_protocol(document: Json) -> None:
             code="upstream_protocol",
             hint='Set dialect = "openai_chat" for this upstream.',
         )
+
+
+def raise_error_text(data: bytes, name: str, error: Exception) -> None:
+    """Raise the error that is in an event which is not JSON.
+
+    Blank events are none, nor is `[DONE]`: the last event has come before it.
+
+    Raises:
+        UpstreamRefused: it is an error event, in words.
+        UpstreamNotJson: it is anything else.
+    """
+    if not data or data == b"[DONE]":
+        return
+    if name == "error":
+        raise refusal_of(data.decode("utf-8", "replace")) from error
+    raise UpstreamNotJson("a part of its answer is not JSON.") from error
