@@ -118,7 +118,8 @@ class LoopServer:
         content = body["messages"][-1]["content"]
         result = isinstance(content, list) and content[0]["type"] == "tool_result"
         if result or not body.get("tools"):
-            block, end = {"type": "text", "text": ""}, "end_turn"
+            block: Body = {"type": "text", "text": ""}
+            end = "end_turn"
             deltas: list[Body] = [{"type": "text_delta", "text": "Done."}]
         else:
             block = {"type": "tool_use", "id": self._new_id(), "name": self.tool}
