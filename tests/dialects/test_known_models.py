@@ -103,6 +103,11 @@ def test_what_is_no_table_is_refused(value: Any) -> None:
         read_table(value)
 
 
+def test_a_row_that_is_no_list_tells_nothing() -> None:
+    table = ModelTable({"openai": {"m": "odd"}})
+    assert table.facts("openai", "m") == ModelFacts("m")
+
+
 @given(VALUES)
 def test_a_row_may_be_any_json(row: Any) -> None:
     table = ModelTable({"openai": {"m": row}})

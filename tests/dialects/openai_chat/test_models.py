@@ -65,6 +65,16 @@ def test_model_list_invalid_context_window_is_ignored(odd: Any) -> None:
     assert windows(context_length=odd) == {}
 
 
+@pytest.mark.parametrize("body", [{"data": "a"}, {}, "a", None, 3])
+def test_what_is_no_list_has_no_models(body: Any) -> None:
+    assert model_ids(body) == []
+
+
+def test_an_endless_list_is_cut() -> None:
+    rows = [{"id": str(number)} for number in range(6000)]
+    assert len(read_models(rows)) == 2000
+
+
 def model(**fields: Any) -> ModelFacts:
     (facts,) = read_models([{"id": "m", **fields}])
     return facts
