@@ -38,7 +38,9 @@ class FactSettings(SettingsSection):
         "", description="The only API protocol in which it takes tools."
     )
     tool_syntax: str = Field(
-        "", pattern="^[a-z_]*$", description="Read tool calls out of its text."
+        "",
+        pattern="^(?:|off|hermes|kimi|deepseek|glm|minimax|llama|mistral)$",
+        description="Read tool calls out of its text: a family, or off.",
     )
     price_input: _Dollars = Field(None, description="US dollars per million tokens.")
     price_output: _Dollars = Field(None, description="The same, of the answer.")

@@ -51,7 +51,7 @@ class ModelFacts:
         empty_reasoning: where that is unknown, an empty one must be sent.
         dialect: the only dialect in which it can be asked with tools.
         tool_syntax: the family of markers in which its host may leave tool calls in
-            the text; see `dialects/text_calls/`.
+            the text, see `toolcalls/text_calls/`; `off` for none.
         price: its prices.
         loaded_window: the part of the window with which a local server has loaded it,
             or is set up to load it.

@@ -1,6 +1,7 @@
 """Convert parsed arguments to the types of their JSON Schema, without losing anything.
 
-Only `type`, `properties`, `items`, `required`, `default` and `enum` are read.
+Only `type`, `properties`, `items`, `required`, `default` and `enum` are read, and
+`additionalProperties` by `is_valid`.
 References are not followed and patterns are not executed, so a hostile schema costs no
 more than one walk over the value.
 """
@@ -51,6 +52,28 @@ def coerce(
             for item in value
         ]
     return value
+
+
+def is_valid(value: Any, schema: Json, depth: int = 0) -> bool:
+    """Tell whether a schema allows a value, as far as the keywords read here say."""
+    if depth > _MAX_DEPTH or not isinstance(schema, Mapping):
+        return True
+    wanted = _types(schema)
+    if wanted and not any(_IS[kind](value) for kind in wanted):
+        return False
+    if not _is_allowed(value, schema):
+        return False
+    if isinstance(value, dict):
+        properties = _mapping(schema.get("properties"))
+        closed = schema.get("additionalProperties") is False
+        if missing_required(value, schema) or (closed and value.keys() - properties):
+            return False
+        inner = ((item, _mapping(properties.get(key))) for key, item in value.items())
+        return all(is_valid(item, known, depth + 1) for item, known in inner)
+    if isinstance(value, list):
+        items = _mapping(schema.get("items"))
+        return all(is_valid(item, items, depth + 1) for item in value)
+    return True
 
 
 def fill_missing(

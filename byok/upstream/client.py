@@ -151,7 +151,7 @@ class HttpUpstream:
             remedies.api, sent.path, attempts.content, sent.headers, attempts.key
         ) as response:
             encoding = response.headers.get("content-encoding", "")
-            stage = with_inflate(encoding, remedies.codec.reader(sent))
+            stage = with_inflate(encoding, attempts.reader())
             async with aclosing(self._batches(response, stage)) as batches:
                 yield batches
 

@@ -42,8 +42,8 @@ class Remedies:
 class RequestRemedies:
     """One request to a model, encoded with the remedies that it needs.
 
-    `api` and `codec` are those in use; a remedy may switch to another dialect.
-    `notices` are for the user.
+    `api` and `codec` are those in use; a remedy may switch to another dialect. `facts`
+    are what is known of the model, `notices` are for the user.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class RequestRemedies:
         self._sizes = sizes
         self._num_ctx = 0
         self._all_known = known
-        self._facts = facts
+        self.facts = facts
         self._model = facts.id
         self._left = _MOST
         self._tried: list[str] = []  # the dialects in which it was written
@@ -74,11 +74,11 @@ class RequestRemedies:
         """Encode the request with all remedies; its body is in the bytes alone."""
         spec = self._spec
         if self.api.dialect.loads_window:
-            self._num_ctx = self._sizes.choose(chat, self._facts)
+            self._num_ctx = self._sizes.choose(chat, self.facts)
         target = Target(
             self._model,
             spec.extra_body if self.api is spec.api else {},
-            self._facts,
+            self.facts,
             Origin(self.api.dialect.name, spec.name, self._model),
             spec.cache,
             self._num_ctx,
@@ -87,7 +87,7 @@ class RequestRemedies:
         body, notices = apply_remedies(
             self.codec.remedies,
             request.body,
-            (*presumed_remedies(self._facts), *self._made),
+            (*presumed_remedies(self.facts), *self._made),
             new=self._new,
             agent=chat.agent,
         )
@@ -99,7 +99,7 @@ class RequestRemedies:
         if not isinstance(error, UpstreamRefused) or not self._left:
             return False
         if self.api.dialect.loads_window and self._sizes.follow(
-            self._facts, self._num_ctx, error
+            self.facts, self._num_ctx, error
         ):
             self._left -= 1
             return True

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from byok.chat import Json
-from byok.toolcalls.coerce import coerce, fill_missing, missing_required
+from byok.toolcalls.coerce import coerce, fill_missing, is_valid, missing_required
 
 SAME: Any = object()
 
@@ -192,3 +192,42 @@ def test_an_optional_default_is_not_added() -> None:
 @pytest.mark.parametrize("required", [None, "path", 5, {"path": True}, [], [5, None]])
 def test_an_invalid_required_list_requires_nothing(required: Any) -> None:
     assert missing_required({}, {"required": required}) == []
+
+
+FARE = {
+    "type": "object",
+    "properties": {
+        "kind": {"type": ["string", "null"], "enum": ["a", None]},
+        "list": {"type": "array", "items": {"type": "integer"}},
+        "inner": {"type": "object", "required": ["x"]},
+    },
+    "required": ["kind"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "valid"),
+    [
+        ({"kind": "a"}, True),
+        ({"kind": None, "list": [1, 2], "inner": {"x": {}}}, True),
+        ({}, False),
+        ({"kind": "b"}, False),
+        ({"kind": 5}, False),
+        ({"kind": "a", "other": 1}, False),
+        ({"kind": "a", "list": [1, "2"]}, False),
+        ({"kind": "a", "inner": {}}, False),
+        ([], False),
+    ],
+)
+def test_value_is_valid_where_its_schema_allows_it(value: Any, *, valid: bool) -> None:
+    assert is_valid(value, FARE) is valid
+
+
+def test_value_is_valid_where_the_schema_is_none() -> None:
+    assert is_valid({"a": [1]}, {})
+    assert is_valid({"a": 1}, {"properties": {"a": True}, "required": "a"})
+    deep: Any = []
+    for _ in range(100):
+        deep = [deep]
+    assert is_valid(deep, {"type": "array"})

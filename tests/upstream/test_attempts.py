@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from byok.chat import ChatRequest, Message, Role, TextPart, ToolResult
+from byok.chat import ChatRequest, Message, Role, TextPart, ToolDefinition, ToolResult
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.openai_chat.quirks import DEFAULT
@@ -16,9 +16,11 @@ from byok.events import (
     StreamEvent,
     TextDelta,
     ThinkingDelta,
+    ToolCallDelta,
     Usage,
 )
 from byok.record import RequestRecord, begin_record
+from byok.stage import drain
 from byok.upstream.attempts import Attempts
 from byok.upstream.http_call import RequestKey
 from byok.upstream.prompt_changes import PromptChanges
@@ -26,6 +28,7 @@ from byok.upstream.remedies import Remedies
 from byok.upstream.retry import RetryPolicy
 from byok.upstream.spec import Api, UpstreamSpec
 from tests.fakes.asker import Key
+from tests.fakes.upstream import answer
 
 STOP, LENGTH = Finish(FinishReason.STOP), Finish(FinishReason.LENGTH)
 ASKED = Message(Role.USER, (TextPart("Hi?"),))
@@ -37,10 +40,12 @@ def attempts(
     may_be_empty: bool = False,
     prompts: PromptChanges | None = None,
     key: RequestKey | None = None,
+    syntax: str = "",
+    tools: tuple[ToolDefinition, ...] = (),
 ) -> Attempts:
     spec = UpstreamSpec("groq", (Api(OpenAIChat(DEFAULT), "http://127.0.0.1:1/v1"),))
-    remedies = Remedies(spec).begin(ModelFacts("m"))
-    chat = ChatRequest(messages or (ASKED,), conversation="c")
+    remedies = Remedies(spec).begin(ModelFacts("m", tool_syntax=syntax))
+    chat = ChatRequest(messages or (ASKED,), tools, conversation="c")
     return Attempts(
         "groq",
         chat,
@@ -159,3 +164,28 @@ def test_no_other_key_is_tried_for_what_is_not_the_fault_of_a_key() -> None:
     one = attempts(key=key)
     assert one.recover(UpstreamRefused("No.", kind=RefusalKind.TOO_LARGE)) is None
     assert key.rested == []
+
+
+LOOK = ToolDefinition("look at", "", {"type": "object"})
+IN_TEXT = '<tool_call>{"name": "NAME", "arguments": {}}</tool_call>'
+
+
+@pytest.mark.parametrize(
+    ("syntax", "tools", "is_call"),
+    [
+        ("hermes", (LOOK,), True),
+        ("hermes", (), False),
+        ("off", (LOOK,), False),
+        ("", (LOOK,), False),
+        ("kimi", (LOOK,), False),
+    ],
+)
+def test_tool_calls_in_text_are_read_where_the_facts_say_so(
+    syntax: str, tools: tuple[ToolDefinition, ...], *, is_call: bool
+) -> None:
+    one = attempts(syntax=syntax, tools=tools)
+    text = IN_TEXT.replace("NAME", next(iter(one.sent.tool_names), "look"))
+    events = [*drain(one.reader(), answer(text))]
+    calls = [event for event in events if isinstance(event, ToolCallDelta)]
+    assert [call.name for call in calls] == ["look at"] * is_call
+    assert (TextDelta(text) in events) is not is_call
