@@ -18,6 +18,7 @@ from typing import Any
 
 from tests.fakes.daemon import running
 from tests.fakes.replay import answering, bytes_of, recorded, replaying
+from tools.compare_items import complete_expectation
 from tools.compare_terms import (
     answers_in,
     in_common_terms,
@@ -66,12 +67,12 @@ def settings_for(kind: str, replay: str) -> dict[str, Any]:
 
 def _write_manifest(shared: Path, kind: str, folder: Path) -> Path:
     """Write the lines of one kind, and say how many cannot be graded."""
-    rows = [
-        without_usage(row)
-        if answers_in(bytes_of(shared, row)) > 1 or is_empty(row)
-        else row
-        for row in recorded(shared, kind)
-    ]
+    rows = []
+    for item in recorded(shared, kind):
+        body = bytes_of(shared, item)
+        row = complete_expectation(item, body)
+        is_other = answers_in(body) > 1 or is_empty(row)
+        rows.append(without_usage(row) if is_other else row)
     if blank := sum(1 for row in rows if not row.get("expected")):
         print(f"{blank} of {len(rows)} recordings have nothing to compare with")
     manifest = folder / "manifest.jsonl"
