@@ -16,16 +16,24 @@ def settings(url: str, **fields: Any) -> dict[str, Any]:
     return {"upstreams": {"ai": section}}
 
 
-@pytest.mark.parametrize("fields", [{}, {"dialect": "openai_chat"}])
+@pytest.mark.parametrize(
+    ("model", "fields"),
+    [
+        ("gpt-x", {}),
+        ("gpt-x", {"dialect": "openai_chat"}),  # its refusal names the other API
+        ("gpt-5.6", {}),
+        ("gpt-5.6", {"type": "openai_compatible"}),  # as its family needs
+    ],
+)
 async def test_responses_keep_reasoning_and_phases_of_an_agent(
-    fields: dict[str, str],
+    model: str, fields: dict[str, str]
 ) -> None:
     agent = Agent()
     async with (
         ResponsesServer() as server,
         running(settings(server.url, **fields), environ=KEY) as editor,
     ):
-        answers = [await agent.step(editor, "byok:ai:gpt-x") for _ in range(4)]
+        answers = [await agent.step(editor, f"byok:ai:{model}") for _ in range(4)]
     assert server.refusals == []
     assert "Done." in answers[-1].text
     items = server.requests[-1]["input"]
