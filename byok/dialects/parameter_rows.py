@@ -8,10 +8,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from byok.chat import Json
+from byok.dialects.model_facts import ModelFacts
 from byok.dialects.remedies import Body, RefusedRequest, Remedy, RemedyRow
 from byok.errors import ContextLengthExceeded
 
 _MISSING = object()
+_OUTPUT_CAPS = {
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "num_predict",
+}
 # Statuses of refusals that name a parameter; OpenRouter uses 404.
 _NAMING = frozenset({400, 404, 422})
 _NUMBER = re.compile(r"(?<![\w.-])\d{1,9}(?![\w-]|\.\d)")
@@ -114,7 +121,11 @@ def lower_row(paths: Iterable[str]) -> RemedyRow:
         most = max((n for n in numbers if 0 < n < value), default=0)
         return (named, str(most)) if most else None
 
-    return RemedyRow(find, _lower)
+    def teach(remedy: Remedy) -> ModelFacts:
+        caps = remedy.what.rpartition(".")[2] in _OUTPUT_CAPS
+        return ModelFacts("", max_output=int(remedy.version) if caps else 0)
+
+    return RemedyRow(find, _lower, teaches=teach)
 
 
 def name_parameter(refused: RefusedRequest, paths: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from byok.dialects.error_bodies import refusal_of
+from byok.dialects.model_facts import ModelFacts
 from byok.dialects.parameter_rows import (
     drop_parameter,
     drop_row,
@@ -147,6 +148,17 @@ def test_another_parameter_at_fault_comes_before_a_new_name() -> None:
     row = rename_row({"seed": "salt"}, unless=["alone"])
     error = refusal_of({"error": {"message": "neither alone nor seed"}}, 400)
     assert row.find(RefusedRequest(BODY, error)) is None
+
+
+@pytest.mark.parametrize(
+    ("what", "facts"),
+    [
+        ("options.num_predict", ModelFacts("", max_output=256)),
+        ("thinking.budget_tokens", ModelFacts("")),
+    ],
+)
+def test_a_lowered_cap_teaches_the_longest_answer(what: str, facts: ModelFacts) -> None:
+    assert TABLE["lower"].teaches(Remedy("lower", what, "256")) == facts
 
 
 def test_a_number_is_lowered_and_never_raised() -> None:
