@@ -56,6 +56,11 @@ class ModelTable:
             return replace(same, price=None)  # of a region or a plan of its own
         return self._find_made(model)
 
+    def models_of(self, vendor: str) -> list[str]:
+        """Return the models that are known of a vendor."""
+        relative = preset_of(vendor).vendor
+        return [*(self.rows.get(vendor) or self.rows.get(relative) or ())]
+
     def is_stale(self, today: date) -> bool:
         """Tell whether the prices are older than 90 days."""
         return (today - self.day).days > _STALE_DAYS

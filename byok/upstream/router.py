@@ -135,7 +135,8 @@ class Router:
             return known
         self._catalog.refresh()
         await self._catalog.settle(5.0)
-        return self._catalog.default_of(name) or PLACEHOLDER
+        listed = self._catalog.default_of(name)
+        return listed or self._catalog.presumed_default(name) or PLACEHOLDER
 
     def _find(self, model_id: str) -> ListedModel | None:
         """Parse `byok:<upstream>:<model>`; the model need not be listed."""

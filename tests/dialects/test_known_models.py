@@ -76,6 +76,11 @@ def test_another_address_of_a_vendor_has_its_windows_and_prices_of_its_own() -> 
     )
 
 
+def test_models_of_a_vendor_are_those_of_its_other_address_too() -> None:
+    assert TABLE.models_of("bigmodel") == TABLE.models_of("zai") == ["glm-x"]
+    assert TABLE.models_of("somebody") == []
+
+
 def test_prices_are_stale_after_ninety_days() -> None:
     assert not TABLE.is_stale(date(2026, 12, 30))
     assert TABLE.is_stale(date(2026, 12, 31))

@@ -240,6 +240,18 @@ async def test_the_default_is_a_good_model_and_not_the_first_of_the_list(
     assert catalog.model_for("a", Purpose.SUMMARY) == "gpt-5.5"
 
 
+async def test_a_vendor_without_a_list_has_a_good_model_of_the_table(
+    file: Path,
+) -> None:
+    bad = Lister("a")
+    bad.failure = UpstreamUnreachable("No.")
+    catalog = Catalog([gpt(bad), CatalogEntry(Lister("b"))], file)
+    await refreshed(catalog)
+    assert catalog.default_of("a") == ""
+    assert catalog.presumed_default("a").startswith("gpt-")
+    assert catalog.presumed_default("b") == ""
+
+
 @pytest.mark.parametrize("given", [{"model": "mine"}, {"models": ("mine",)}], ids=str)
 async def test_a_model_that_the_user_names_does_the_small_jobs_too(
     file: Path, given: dict[str, Any]
