@@ -1,6 +1,7 @@
 """An upstream over HTTP: sends requests, streams events, retries, lists models."""
 
 import asyncio
+import logging
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
@@ -47,6 +48,7 @@ from byok.upstream.transport import Transports, body_of
 from byok.wire.inflate import with_inflate
 from byok.wire.json_body import parse_json
 
+_log = logging.getLogger(__name__)
 MAX_ANSWER_BYTES = 64 * 2**20  # of a streamed answer, events and all
 _MAX_LIST_BYTES = 16 * 2**20
 _MAX_PAGES = 20  # of a list of models
@@ -86,6 +88,7 @@ class HttpUpstream:
         self._sleep = sleep
         self._remedies = Remedies(spec)
         self._prompts = PromptChanges()
+        self._has_listed = False  # for the sake of a window
         self.known = KnownModels(self._sender, spec.api, fact_sources(spec, profiles))
         self._fim = FimClient(spec.name, spec.fim, self._stream)
 
@@ -156,8 +159,18 @@ class HttpUpstream:
                 yield batches
 
     async def window(self, model: str) -> int:
-        """Return the context window of a model in tokens, 0 if it is unknown."""
+        """Return the context window of a model in tokens, 0 if it is unknown.
+
+        If nothing else knows it, the list of models may, which is read once for this.
+        """
         window = await self.known.window(model)
+        if not window and not self._has_listed:
+            self._has_listed = True
+            try:
+                await self.models()
+            except UpstreamError as error:
+                _log.info("%s lists no windows: %s", self.name, error.log_text)
+            window = self.known.facts(model).window
         if self._spec.api.dialect.loads_window:
             return self._remedies.sizes.limit(self.known.facts(model))
         return window

@@ -41,6 +41,16 @@ async def test_a_local_server_is_asked_for_the_window_of_a_loaded_model_once() -
     assert server.asked == ["http://fake.test/api/ps"]
 
 
+async def test_a_list_is_read_once_where_nothing_else_knows_a_window() -> None:
+    listed = '{"data": [{"id": "a", "max_model_len": 32768}]}'
+    server = Loaded((200, '{"models": []}'), (200, listed), (200, '{"models": []}'))
+    assert [await server.upstream.window("a") for _ in range(2)] == [32_768] * 2
+    assert sum(url.endswith("/v1/models") for url in server.asked) == 1
+    broken = Loaded((500, "no"))
+    assert [await broken.upstream.window("a") for _ in range(2)] == [0, 0]
+    assert sum(url.endswith("/v1/models") for url in broken.asked) == 1
+
+
 async def test_a_model_that_is_not_loaded_yet_is_asked_for_again() -> None:
     server = Loaded((200, '{"models": []}'), (200, PS))
     assert [await server.upstream.known.window("a") for _ in range(3)] == [
