@@ -73,7 +73,7 @@ class WindowSource:
     cure: str = "Set context_window for this upstream."
     by_model: Mapping[str, int] = field(default_factory=dict)
 
-    def configured_for(self, model: str) -> int:
+    def setting_of(self, model: str) -> int:
         """Return the user's setting for a model, 0 if there is none."""
         return self.by_model.get(model) or self.configured
 
@@ -210,7 +210,7 @@ class WindowedUpstream(UpstreamLayer):
 
     def _limits(self, model: str) -> WindowLimits:
         if model not in self._models:
-            self._models[model] = WindowLimits(self._window.configured_for(model))
+            self._models[model] = WindowLimits(self._window.setting_of(model))
             if len(self._models) > _MAX_MODELS:
                 self._models.popitem(last=False)
         return self._models[model]
