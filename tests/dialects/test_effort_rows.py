@@ -38,6 +38,7 @@ def after(effort: Any, message: str) -> Any:
         ("max", OPENAI, "xhigh"),
         ("max", "Unsupported value: 'max'. Supported values are: 'high'.", "high"),
         ("low", "`reasoning_effort` must be one of `none` or `default`", "none"),
+        ("blue", OPENAI, ""),
         ("high", OPENAI, None),
         ("max", "Unsupported value: 'blue'. Supported values are: 'high'.", None),
         ("max", "reasoning.effort is not supported with this model.", None),

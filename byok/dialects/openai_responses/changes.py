@@ -76,6 +76,15 @@ def without_reasoning(body: Json, last: int | None = None) -> Body:
     return {**body, "input": kept} if items else dict(body)
 
 
+def instructions_as_item(body: Json) -> Body:
+    """Move the system prompt to the beginning of the input."""
+    rest = {key: value for key, value in body.items() if key != "instructions"}
+    if len(rest) == len(body):
+        return rest
+    system = {"type": "message", "role": "system", "content": body["instructions"]}
+    return {**rest, "input": [system, *read_items(body)]}
+
+
 def has_pictures(body: Json) -> bool:
     """Tell whether any item contains a picture."""
     return any(map(_has_picture, read_items(body)))

@@ -12,6 +12,7 @@ from byok.dialects.parameter_rows import (
     drop_row,
     has_parameter,
     lower_row,
+    name_parameter,
 )
 from byok.dialects.presets import OPENAI_CHAT
 from byok.dialects.remedies import (
@@ -102,6 +103,12 @@ def _find_parameter(refused: RefusedRequest) -> tuple[str, str] | None:
     return None if is_other else _PARAMETERS.find(refused)
 
 
+def _find_instructions(refused: RefusedRequest) -> tuple[str, str] | None:
+    """Find out whether a server takes the system prompt only as an item."""
+    named = name_parameter(refused, ("instructions",))
+    return ("", "") if named and changes.read_items(refused.body) else None
+
+
 def _find_unverified(refused: RefusedRequest) -> tuple[str, str] | None:
     """Find what an organisation may not ask for before OpenAI has verified it."""
     text = refused.text.lower()
@@ -127,4 +134,7 @@ REMEDIES: RemedyTable = {
     "effort": effort_row("reasoning.effort"),
     "lower": lower_row((_CAP,)),
     "parameter": RemedyRow(_find_parameter, _PARAMETERS.make),
+    "instructions": RemedyRow(
+        _find_instructions, lambda body, _: changes.instructions_as_item(body)
+    ),
 }

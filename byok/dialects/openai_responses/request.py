@@ -13,6 +13,7 @@ from byok.chat import (
     ImagePart,
     Json,
     JsonAnswer,
+    Message,
     Part,
     Role,
     TextPart,
@@ -43,9 +44,11 @@ _NO_SAMPLING = "This model takes no temperature and no top_p, so yours were not 
 def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     """Encode the body of `POST responses`."""
     names, ids = Aliases(spell_name), Aliases(_IDS.spell)
-    body: dict[str, Any] = {"model": target.model, **_system(chat)}
+    system = _system(chat)
+    body: dict[str, Any] = {"model": target.model, **system}
     tools = [_tool(tool, names) for tool in chat.tools]
-    body["input"] = [*_items(chat, target, names, ids)]
+    messages = chat.messages[len(system) :]
+    body["input"] = [*_items(messages, target, names, ids)]
     body |= {"stream": True, "store": False}
     if tools:
         body["tools"] = tools
@@ -72,16 +75,20 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
 
 
 def _system(chat: ChatRequest) -> Json:
-    """Return the system prompt, which stands above the input."""
+    """Return the system prompt, which stands above the input.
+
+    For an answer of any JSON it stays in the input, which must contain that word.
+    """
     first = chat.messages[:1]
-    texts = [_text(m.parts) for m in first if m.role is Role.SYSTEM]
-    return {"instructions": texts[0]} if texts else {}
+    if chat.json_answer and chat.json_answer.schema is None:
+        return {}
+    return {"instructions": _text(m.parts) for m in first if m.role is Role.SYSTEM}
 
 
 def _items(
-    chat: ChatRequest, target: Target, names: Aliases, ids: Aliases
+    messages: Iterable[Message], target: Target, names: Aliases, ids: Aliases
 ) -> Iterator[dict[str, Any]]:
-    for place, message in enumerate(chat.messages):
+    for message in messages:
         match message.role:
             case Role.ASSISTANT:
                 yield from assistant_items(message.parts, target, names, ids)
@@ -90,10 +97,8 @@ def _items(
                     if isinstance(part, ToolResult):
                         yield _result(part, ids)
             case Role.SYSTEM | Role.USER:
-                if place or message.role is Role.USER:
-                    content = _content(message.parts)
-                    role = message.role.value
-                    yield {"type": "message", "role": role, "content": content}
+                role, content = message.role.value, _content(message.parts)
+                yield {"type": "message", "role": role, "content": content}
 
 
 def _result(result: ToolResult, ids: Aliases) -> dict[str, Any]:

@@ -79,6 +79,14 @@ def test_reasoning_is_removed_up_to_a_place() -> None:
     assert SEALED not in changes.without_reasoning(request)["input"]
 
 
+def test_the_system_prompt_may_be_an_item() -> None:
+    sent = changes.instructions_as_item(body(USER, instructions="Be exact."))
+    system = {"type": "message", "role": "system", "content": "Be exact."}
+    assert sent == body(system, USER)
+    assert changes.instructions_as_item(sent) == sent
+    assert broken_rules(sent) == []
+
+
 def test_pictures_of_the_newest_turn_matter() -> None:
     old = body(PICTURE, SAID, USER)
     assert changes.has_pictures(old)

@@ -84,6 +84,14 @@ def test_refused_parts_of_reasoning_are_changed(message: str, reasoning: Any) ->
     assert after(BODY, message)["reasoning"] == reasoning
 
 
+def test_refused_instructions_become_an_item() -> None:
+    text = "Argument not supported: instructions"
+    sent = after({**BODY, "instructions": "Be exact."}, text)
+    assert sent["input"][0]["content"] == "Be exact."
+    assert "instructions" not in sent
+    assert found({**BODY, "instructions": "x", "input": "Hi?"}, text) is None
+
+
 def test_the_longest_answer_is_lowered() -> None:
     text = "max_output_tokens is too large: 99999. This model supports at most 4096."
     assert after(BODY, text)["max_output_tokens"] == 4096

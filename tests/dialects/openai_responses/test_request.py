@@ -160,6 +160,12 @@ def test_answers_in_json(answer: JsonAnswer, sent: Any) -> None:
     assert found == sent
 
 
+def test_the_system_prompt_says_json_where_it_must() -> None:
+    body = body_of(replace(ASKED, json_answer=JsonAnswer()))
+    assert body["input"][0]["content"] == "Be exact."
+    assert "instructions" not in body
+
+
 def test_a_conversation_has_a_key_for_the_cache() -> None:
     chat = replace(ASKED, conversation="c1")
     assert body_of(chat)["prompt_cache_key"]
