@@ -99,7 +99,12 @@ class Turns:
             BadRequest: there are none.
         """
         system = "\n\n".join(self._system)
-        messages = [m for step in self._steps for m in _messages(step)]
+        messages: list[Message] = []
+        for step in self._steps:
+            messages += _messages(step)
+            if [m.role for m in messages[-2:]] == [Role.USER] * 2:
+                last = messages.pop()
+                messages[-1] = Message(Role.USER, messages[-1].parts + last.parts)
         if not messages:
             if not system:
                 raise BadRequest("There is nothing to answer.", code="bad_field")

@@ -1,5 +1,6 @@
 """Bodies that nobody should send: each is refused in words, or answered."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -86,6 +87,8 @@ def _check(question: Question) -> None:
     open_calls: list[str] = []
     seen: set[str] = set()
     messages = question.chat.messages
+    roles = [message.role for message in messages]
+    assert (Role.USER, Role.USER) not in pairwise(roles)
     assert messages[messages[0].role is Role.SYSTEM].role is Role.USER
     for message in messages:
         if message.role is Role.TOOL:

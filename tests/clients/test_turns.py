@@ -130,7 +130,8 @@ def test_turns_reasoning_alone_is_no_message() -> None:
     turns = Turns()
     turns.add_user([TextPart("Hi.")])
     turns.add_answer([ThinkingPart("hm")])
-    assert [role for role, _ in shape(turns)] == ["user"]
+    turns.add_user([TextPart("Well?")])
+    assert shape(turns) == [("user", "Hi. Well?")]
 
 
 def test_turns_of_nothing_are_refused() -> None:
