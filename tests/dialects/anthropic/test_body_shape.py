@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from byok.chat import Message, Role
 from byok.dialects.anthropic.body_shape import SHAPE
@@ -90,6 +90,7 @@ def test_pictures_are_found_and_become_sentences(
     assert SHAPE.pictures_as_text({}) == {}
 
 
+@settings(max_examples=40)
 @given(histories())
 def test_changed_bodies_are_accepted(history: tuple[Message, ...]) -> None:
     body = encode(*history, cache=True).body

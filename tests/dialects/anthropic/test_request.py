@@ -151,20 +151,24 @@ SAMPLINGS = [
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> ChatRequest:
-    """Random conversations with reasoning, choices and settings of all kinds."""
-    system = said(Role.SYSTEM, draw(st.sampled_from(["", "Be brief."])))
-    messages = [_with_thoughts(draw, message) for message in draw(histories())]
+def wishes(draw: st.DrawFn) -> dict[str, Any]:
+    """Random tools, choices and settings of a request."""
     schema = {"type": "object", "properties": {"a": {"type": "object"}}}
-    return ChatRequest(
-        (system, *messages),
-        tools=draw(st.sampled_from([(), TOOLS])),
-        client_parallel_tools=draw(st.booleans()),
-        silent=draw(st.booleans()),
-        sampling=draw(st.sampled_from(SAMPLINGS)),
-        tool_choice=draw(st.sampled_from(CHOICES)),
-        json_answer=draw(st.sampled_from([None, JsonAnswer(), JsonAnswer(schema)])),
-    )
+    return {
+        "tools": draw(st.sampled_from([(), TOOLS])),
+        "client_parallel_tools": draw(st.booleans()),
+        "silent": draw(st.booleans()),
+        "sampling": draw(st.sampled_from(SAMPLINGS)),
+        "tool_choice": draw(st.sampled_from(CHOICES)),
+        "json_answer": draw(st.sampled_from([None, JsonAnswer(), JsonAnswer(schema)])),
+    }
+
+
+@st.composite
+def talks(draw: st.DrawFn) -> tuple[Message, ...]:
+    """Random conversations with reasoning, some of it not the model's own."""
+    system = said(Role.SYSTEM, draw(st.sampled_from(["", "Be brief."])))
+    return (system, *(_with_thoughts(draw, message) for message in draw(histories())))
 
 
 def _with_thoughts(draw: st.DrawFn, message: Message) -> Message:
@@ -180,15 +184,24 @@ SDK = TypeAdapter(MessageCreateParamsStreaming)
 
 
 @pytest.mark.slow
-@settings(max_examples=1000)
+@settings(max_examples=200)
 @given(
-    requests(),
-    st.sampled_from([ModelFacts("m"), ADAPTIVE, GRADED, BUDGET]),
-    st.booleans(),
+    talks(),
+    st.lists(
+        st.tuples(
+            wishes(),
+            st.sampled_from([ModelFacts("m"), ADAPTIVE, GRADED, BUDGET]),
+            st.booleans(),
+        ),
+        min_size=5,
+        max_size=5,
+    ),
 )
 def test_every_body_is_one_that_the_api_and_its_sdk_accept(
-    chat: ChatRequest, facts: ModelFacts, cache: bool
+    talk: tuple[Message, ...], asked: list[tuple[dict[str, Any], ModelFacts, bool]]
 ) -> None:
-    body = encode_request(chat, Target("m", {}, facts, HERE, cache)).body
-    assert broken_rules(body) == []
-    check_type(SDK, body)
+    for fields, facts, cache in asked:
+        target = Target("m", {}, facts, HERE, cache)
+        body = encode_request(ChatRequest(talk, **fields), target).body
+        assert broken_rules(body) == []
+        check_type(SDK, body)
