@@ -8,7 +8,7 @@ from byok.dialects.anthropic.body_shape import SHAPE
 from byok.dialects.anthropic.cache_points import FIELD, has_points, without_cache
 from byok.dialects.anthropic.json_answers import format_as_words
 from byok.dialects.anthropic.large_pictures import large_picture_row
-from byok.dialects.anthropic.thinking import without_thinking
+from byok.dialects.anthropic.refused_thinking import refused_thinking_row
 from byok.dialects.body_rows import body_rows
 from byok.dialects.parameter_rows import (
     drop_parameter,
@@ -28,9 +28,6 @@ from byok.dialects.remedies import (
 # Texts are in lower case. Of prompt + max_tokens > window
 _TOO_MUCH = re.compile(r"(\d+) \+ \d+ > (\d+)")
 _LEAST_ANSWER = 1024  # tokens; with less room the conversation must be cut
-_SIGNED = re.compile(
-    r"signature|blocks? .*cannot be modified|block.?binding|expected `?thinking"
-)
 _UNSIGNED = re.compile(r"expected `?thinking|must start with a thinking")
 _BUDGET = re.compile(r"thinking\.type\.enabled|budget_tokens|(?:use|only) .*adaptive")
 _ADAPTIVE = re.compile(r"adaptive(?!\.)")
@@ -64,19 +61,6 @@ def _when(
         return ("", "") if found else None
 
     return find
-
-
-def _has_thoughts(body: Json) -> bool:
-    messages = body.get("messages") or ()
-    return len(without_thinking(messages)) < len(messages) or any(
-        block["type"] in ("thinking", "redacted_thinking")
-        for message in messages
-        for block in message["content"]
-    )
-
-
-def _drop_thoughts(body: Json, _: Remedy) -> Body:
-    return {**body, "messages": without_thinking(body.get("messages") or ())}
 
 
 def _thinking_type(body: Json) -> str:
@@ -157,7 +141,7 @@ def _has_both(body: Json) -> bool:
 REMEDIES: RemedyTable = {
     **body_rows(SHAPE),
     "large picture": large_picture_row(),
-    "signatures": RemedyRow(_when(_SIGNED, _has_thoughts), _drop_thoughts),
+    "signature": refused_thinking_row(),
     "no thinking": RemedyRow(
         _when(_UNSIGNED, lambda body: _thinking_type(body) == "enabled"),
         lambda body, _: drop_parameter(body, "thinking"),

@@ -142,7 +142,12 @@ def _kinds(message: Json) -> set[str]:
 
 
 def _begins_with_thinking(message: Json) -> bool:
-    return message["content"][0]["type"] in _THOUGHTS
+    return is_thought(message["content"][0])
+
+
+def is_thought(block: Json) -> bool:
+    """Tell whether a block is reasoning."""
+    return block["type"] in _THOUGHTS
 
 
 def without_thinking(messages: Iterable[Json]) -> list[dict[str, Any]]:
@@ -150,7 +155,7 @@ def without_thinking(messages: Iterable[Json]) -> list[dict[str, Any]]:
     kept = (
         {
             **message,
-            "content": [b for b in message["content"] if b["type"] not in _THOUGHTS],
+            "content": [b for b in message["content"] if not is_thought(b)],
         }
         for message in messages
     )

@@ -101,21 +101,6 @@ def test_thinking_in_a_turn_that_began_without_it_is_switched_off() -> None:
     assert "thinking" not in after(sent, PREFIX + ORDER)[0]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "messages.1.content.0: Invalid `signature` in `thinking` block",
-        "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest "
-        "assistant message cannot be modified.",
-        PREFIX + ORDER,
-    ],
-)
-def test_thinking_that_is_refused_is_left_out(text: str) -> None:
-    sent = asked("high", *TURN, facts=ADAPTIVE)
-    changed, _ = after(sent, text)
-    assert [b["type"] for b in changed["messages"][1]["content"]] == ["tool_use"]
-
-
 def test_a_budget_becomes_adaptive_where_only_that_is_taken() -> None:
     text = (
         '"thinking.type.enabled" is not supported for this model. Use '
