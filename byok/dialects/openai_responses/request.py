@@ -79,10 +79,10 @@ def _system(chat: ChatRequest) -> Json:
 
     For an answer of any JSON it stays in the input, which must contain that word.
     """
-    first = chat.messages[:1]
-    if chat.json_answer and chat.json_answer.schema is None:
+    wants_json = chat.json_answer is not None and chat.json_answer.schema is None
+    if wants_json or not chat.messages or chat.messages[0].role is not Role.SYSTEM:
         return {}
-    return {"instructions": _text(m.parts) for m in first if m.role is Role.SYSTEM}
+    return {"instructions": _text(chat.messages[0].parts)}
 
 
 def _items(
