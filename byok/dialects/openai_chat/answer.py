@@ -57,6 +57,7 @@ class OpenAIAnswer:
         self._sources = SourceList()
         self._think: ThinkTags | None = ThinkTags(origin)  # None once that is over
         self._plain = False  # no block of reasoning is open, in whatever form
+        self._may_end = False  # something came that a call may have to end
         self._out: list[StreamEvent] = []
 
     def feed(self, sse: ServerSentEvent, /) -> Iterable[StreamEvent]:
@@ -179,15 +180,15 @@ class OpenAIAnswer:
         if len(part) > 1 or not calls:
             self._read_delta(part)
         if calls and isinstance(calls, list):
-            self._end_block()
-            if self._think is not None:
-                self._out.extend(self._think.end())
+            if self._may_end:
+                self._end_blocks()
             for call in calls:
                 if isinstance(call, dict):
                     self._out.append(self._call(call))
 
     def _read_delta(self, part: dict[str, Any]) -> None:
         """Decode a delta except its tool calls."""
+        self._may_end = True
         content = part.get("content")
         thought, form = reasoning(part)
         if form:
@@ -224,6 +225,13 @@ class OpenAIAnswer:
         self._plain = False
         if thought := self._thinking.feed(text):
             self._out.append(ThinkingDelta(thought))
+
+    def _end_blocks(self) -> None:
+        """End what a tool call ends."""
+        self._end_block()
+        if self._think is not None:
+            self._out.extend(self._think.end())
+        self._may_end = False
 
     def _end_block(self, *, whole: bool = True) -> None:
         """End the block of reasoning before what follows it, with its data."""

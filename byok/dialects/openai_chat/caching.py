@@ -11,6 +11,7 @@ from typing import Any
 from byok.chat import ChatRequest
 from byok.dialects.base import Target
 from byok.dialects.openai_chat.quirks import CacheForm, Quirks
+from byok.dialects.prompt_cache_key import prompt_cache_key
 
 _POINT = {"cache_control": {"type": "ephemeral"}}
 
@@ -31,7 +32,7 @@ def add_caching(
             ends += [len(messages) - 1]
         for place in ends:
             messages[place] = _mark(messages[place])
-    key = chat.conversation
+    key = prompt_cache_key(chat)
     if key and quirks.cache_key:
         body[quirks.cache_key] = key
     return {quirks.cache_header: key} if key and quirks.cache_header else {}

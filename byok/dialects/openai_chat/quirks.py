@@ -188,6 +188,11 @@ QUIRKS: dict[str, Quirks] = {
         json_answer=JsonForm.NONE,
     ),
     "cerebras": Quirks(parallel_tool_calls=False),
+    "siliconflow": Quirks(effort=EffortForm.BUDGET),
+    "volcengine": Quirks(effort=EffortForm.SWITCH),
+    "vercel": Quirks(
+        reasoning_field="reasoning", details=True, effort=EffortForm.OBJECT
+    ),
     "ollama": Quirks(
         stands_in=True,
         tool_choice=False,
@@ -219,6 +224,16 @@ QUIRKS: dict[str, Quirks] = {
 }
 
 
+# Presets of another address, and the vendor whose API it is.
+_SAME = {
+    "bigmodel": "zai",
+    "bigmodel_coding": "zai",
+    "zai_coding": "zai",
+    "moonshot_cn": "moonshot",
+    "dashscope_cn": "dashscope",
+}
+
+
 def quirks_of(vendor: str) -> Quirks:
     """Return a vendor's quirks, by the name of its preset."""
-    return QUIRKS.get(vendor, DEFAULT)
+    return QUIRKS.get(_SAME.get(vendor, vendor), DEFAULT)

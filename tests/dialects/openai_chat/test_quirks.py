@@ -59,9 +59,17 @@ def calls_for(vendor: str) -> list[dict[str, Any]]:
     return [m for m in body_for(vendor)["messages"] if "tool_calls" in m]
 
 
+ALSO = {"bigmodel", "bigmodel_coding", "zai_coding", "moonshot_cn", "dashscope_cn"}
+
+
 def those(accepted: Any) -> set[str]:
-    """Return the presets for which something is true."""
-    return {name for name in PRESETS if accepted(name)}
+    """Return the presets for which something is true, each vendor once."""
+    return {name for name in PRESETS.keys() - ALSO if accepted(name)}
+
+
+def test_quirks_of_a_vendors_other_addresses_are_the_same() -> None:
+    assert quirks_of("zai_coding") == quirks_of("bigmodel") == QUIRKS["zai"]
+    assert all(quirks_of(name) != DEFAULT for name in ALSO)
 
 
 def test_quirks_default_is_openais_own_way() -> None:
@@ -82,7 +90,10 @@ def test_quirks_default_is_openais_own_way() -> None:
 def test_quirk_output_cap_max_completion_tokens() -> None:
     newer = those(lambda name: "max_completion_tokens" in body_for(name))
     assert newer == {"openai", "azure", "xai", "groq", "minimax"}
-    assert those(lambda name: "max_tokens" in body_for(name)) == set(PRESETS) - newer
+    assert (
+        those(lambda name: "max_tokens" in body_for(name))
+        == PRESETS.keys() - ALSO - newer
+    )
 
 
 def test_quirk_stream_options_are_left_out_where_usage_comes_anyway() -> None:
