@@ -11,13 +11,14 @@ from typing import Any
 from byok.chat import Part, TextPart, ThinkingPart, ToolCall
 from byok.dialects.base import Target
 from byok.dialects.model_facts import Replay
+from byok.dialects.openai_responses.call_ids import CallIds
 from byok.dialects.safe_names import Aliases
 
 _PHASES = ("commentary", "final_answer")
 
 
 def assistant_items(
-    parts: Iterable[Part], target: Target, names: Aliases, ids: Aliases
+    parts: Iterable[Part], target: Target, names: Aliases, ids: CallIds
 ) -> list[dict[str, Any]]:
     """Return the items of one turn, in the order of its parts."""
     items: list[dict[str, Any]] = []
@@ -46,10 +47,10 @@ def assistant_items(
     return items
 
 
-def _call(call: ToolCall, names: Aliases, ids: Aliases) -> dict[str, Any]:
+def _call(call: ToolCall, names: Aliases, ids: CallIds) -> dict[str, Any]:
     return {
         "type": "function_call",
-        "call_id": ids.alias(call.id),
+        "call_id": ids.call(call.id),
         "name": names.alias(call.name),
         "arguments": call.arguments,
     }

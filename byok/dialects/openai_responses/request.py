@@ -26,16 +26,16 @@ from byok.dialects.body_rows import presumed_remedies
 from byok.dialects.efforts import nearest_effort, unsent_effort
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.tool_results import result_text
+from byok.dialects.openai_responses.call_ids import CallIds
 from byok.dialects.openai_responses.history import assistant_items
 from byok.dialects.openai_responses.remedies import REMEDIES
 from byok.dialects.prompt_cache_key import prompt_cache_key
 from byok.dialects.remedies import apply_remedies
-from byok.dialects.safe_names import Aliases, IdRule, spell_name
+from byok.dialects.safe_names import Aliases, spell_name
 from byok.dialects.schemas.common import write_schema
 from byok.wire.json_body import write_json
 
 ENCRYPTED = "reasoning.encrypted_content"
-_IDS = IdRule(64)
 _LEAST_OUTPUT = 16  # tokens; the API refuses less
 _NO_STOP = "This API has no texts that stop an answer, so yours were not sent."
 _NO_SAMPLING = "This model takes no temperature and no top_p, so yours were not sent."
@@ -43,7 +43,7 @@ _NO_SAMPLING = "This model takes no temperature and no top_p, so yours were not 
 
 def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     """Encode the body of `POST responses`."""
-    names, ids = Aliases(spell_name), Aliases(_IDS.spell)
+    names, ids = Aliases(spell_name), CallIds()
     system = _system(chat)
     body: dict[str, Any] = {"model": target.model, **system}
     tools = [_tool(tool, names) for tool in chat.tools]
@@ -86,7 +86,7 @@ def _system(chat: ChatRequest) -> Json:
 
 
 def _items(
-    messages: Iterable[Message], target: Target, names: Aliases, ids: Aliases
+    messages: Iterable[Message], target: Target, names: Aliases, ids: CallIds
 ) -> Iterator[dict[str, Any]]:
     for message in messages:
         match message.role:
@@ -101,13 +101,13 @@ def _items(
                 yield {"type": "message", "role": role, "content": content}
 
 
-def _result(result: ToolResult, ids: Aliases) -> dict[str, Any]:
+def _result(result: ToolResult, ids: CallIds) -> dict[str, Any]:
     """Return a result: a plain string where there is no picture."""
     text = result_text(result)
     output: str | list[Json] = text
     if result.images:
         output = [{"type": "input_text", "text": text}, *map(_image, result.images)]
-    call_id = ids.alias(result.call_id)
+    call_id = ids.result(result.call_id)
     return {"type": "function_call_output", "call_id": call_id, "output": output}
 
 

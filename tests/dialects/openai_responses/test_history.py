@@ -14,8 +14,9 @@ from byok.chat import (
 )
 from byok.dialects.base import Target
 from byok.dialects.model_facts import ModelFacts, Replay
+from byok.dialects.openai_responses.call_ids import CallIds
 from byok.dialects.openai_responses.history import assistant_items
-from byok.dialects.safe_names import ANY_ID, Aliases, spell_name
+from byok.dialects.safe_names import Aliases, spell_name
 
 HERE = Origin("openai_responses", "box", "m")
 SEALED = {
@@ -40,7 +41,7 @@ def thought(origin: Origin = HERE, **data: Any) -> ThinkingPart:
 
 def items(*parts: Part, replay: Replay | None = None) -> list[dict[str, Any]]:
     target = Target("m", facts=ModelFacts("m", replay=replay), origin=HERE)
-    return assistant_items(parts, target, Aliases(spell_name), Aliases(ANY_ID.spell))
+    return assistant_items(parts, target, Aliases(spell_name), CallIds())
 
 
 def said(text: str, **fields: str) -> dict[str, Any]:
