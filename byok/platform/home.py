@@ -14,13 +14,24 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from byok.errors import ConfigError
 
 _PROOFS = ("state/daemon.lock", "state/log/byok.log")
 _PRIVATE_PROOFS = ("state/token", "data/vault.json")
 _NAMES = {
-    "state": {"daemon.json", "daemon.lock", "log", "models.json", "token"},
+    "state": {
+        "daemon.json",
+        "daemon.lock",
+        "log",
+        "models.json",
+        "profiles.json",
+        "provider_data.db",
+        "provider_data.db-shm",
+        "provider_data.db-wal",
+        "token",
+    },
     "data": {"data.db", "data.db-shm", "data.db-wal", "index", "vault.json"},
 }
 # Files of the system, of file managers and of version control.
@@ -67,7 +78,8 @@ def _foreign(home: Path) -> Iterator[str]:
         for name in sorted(os.listdir(place)):  # noqa: PTH208 - names are enough
             path = place / name
             is_named = name in known | _HARMLESS or _is_temporary(name, known)
-            if not is_named or (name == "models.json" and not _is_model_cache(path)):
+            is_ours = _CHECKS.get(name, _is_any)
+            if not (is_named and is_ours(path)):
                 yield path.relative_to(home).as_posix()
 
 
@@ -76,15 +88,38 @@ def _is_temporary(name: str, known: set[str]) -> bool:
     return any(name.strip("#").startswith((f".{own}.", f"{own}~")) for own in known)
 
 
-def _is_model_cache(file: Path) -> bool:
-    """Tell whether a file is the catalog's: lists of model names."""
+def _read_json(file: Path) -> Any:
     import orjson  # not for every command
 
     try:
-        lists = orjson.loads(file.read_bytes())
+        return orjson.loads(file.read_bytes())
     except (OSError, ValueError):
-        return False
+        return None
+
+
+def _is_model_cache(file: Path) -> bool:
+    """Tell whether a file is the catalog's: lists of models, by name or as objects."""
+    lists = _read_json(file)
     return isinstance(lists, dict) and all(
-        isinstance(names, list) and all(isinstance(name, str) for name in names)
-        for names in lists.values()
+        isinstance(models, list) and all(map(_is_model, models))
+        for models in lists.values()
     )
+
+
+def _is_model(row: Any) -> bool:
+    name = row.get("id") if isinstance(row, dict) else row
+    return isinstance(name, str)
+
+
+def _is_profiles(file: Path) -> bool:
+    """Tell whether a file is the probe's; a damaged one may be."""
+    value = _read_json(file)
+    return value is None or (isinstance(value, dict) and "profiles" in value)
+
+
+def _is_any(file: Path) -> bool:
+    return True
+
+
+# Others have files of these names too.
+_CHECKS = {"models.json": _is_model_cache, "profiles.json": _is_profiles}
