@@ -29,6 +29,9 @@ _RESTS = {
 }
 
 
+LOST = "upstream_cut"  # the code of a connection that was lost
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """At most `tries` retries, with exponential backoff and full jitter, in seconds.
@@ -47,13 +50,16 @@ class RetryPolicy:
 
         `attempt` counts from 1, `luck` is a random number from 0 to 1. Timeouts are not
         retried: the request may already be paid for. An answer that was empty or cut
-        may be paid for as well, so it is retried once.
+        may be paid for as well, so it is retried once. A connection that is lost was
+        often closed by the server after its last answer: the first retry is at once.
         """
         if attempt > min(self.tries, _most_retries(error)):
             return None
         asked = error.retry_after if isinstance(error, UpstreamRefused) else None
         if asked is not None:
             return asked if asked <= self.longest_wait else None
+        if attempt == 1 and error.code == LOST:
+            return 0.0
         backoff = min(self.first_wait * 2 ** (attempt - 1), self.longest_backoff)
         return float(backoff * luck)
 

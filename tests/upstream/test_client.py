@@ -94,7 +94,8 @@ async def test_retry_after_a_failure_before_the_first_event(
     fake.play(*scripts)
     assert await asker.ask() == HI
     assert len(fake.requests) == requests
-    assert len(asker.slept) == requests - 1
+    at_once = int(scripts[0] in (RST, RST_AFTER_HEAD))
+    assert len(asker.slept) == requests - 1 - at_once
     assert all(0 <= seconds <= 8 for seconds in asker.slept)
     assert fake.requests[0] == fake.requests[-1]
 

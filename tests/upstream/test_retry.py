@@ -96,6 +96,11 @@ def test_retry_delay_doubles_up_to_a_limit_with_jitter() -> None:
     assert policy.wait(error, 2, 0.25) == 0.25
 
 
+def test_retry_of_a_lost_connection_is_at_once_the_first_time() -> None:
+    lost = UpstreamUnreachable("No.", code="upstream_cut")
+    assert [POLICY.wait(lost, n, 1.0) for n in (1, 2, 3)] == [0.0, 1.0, None]
+
+
 @pytest.mark.parametrize(
     ("asked", "wait"), [(0.0, 0.0), (7.0, 7.0), (30.0, 30.0), (30.1, None)]
 )
