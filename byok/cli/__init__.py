@@ -25,6 +25,7 @@ from byok.cli import (
     keys,
     mcp,
     models,
+    probe,
     search,
     serve,
     status,
@@ -54,7 +55,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS = (
-    *(serve, status, control, token, keys, models, connect),
+    *(serve, status, control, token, keys, models, probe, connect),
     *(index, search, mcp, config, version),
 )
 for command in COMMANDS:

@@ -69,7 +69,10 @@ def _replaces(key: RequestKey, error: UpstreamError) -> bool:
 
 
 class HttpUpstream:
-    """Upstream that is reached over HTTP, in any dialect."""
+    """Upstream that is reached over HTTP, in any dialect.
+
+    `on_error` is told of every failure, also of those that byok found a way around.
+    """
 
     def __init__(
         self,
@@ -86,16 +89,22 @@ class HttpUpstream:
         self._sender = Sender(spec, transports, keys)
         self._retry = retry or RetryPolicy()
         self._sleep = sleep
-        self._remedies = Remedies(spec)
+        self.remedies = Remedies(spec)
         self._prompts = PromptChanges()
         self._has_listed = False  # for the sake of a window
         self.known = KnownModels(self._sender, spec.api, fact_sources(spec, profiles))
+        self.on_error: Callable[[UpstreamError], None] = lambda error: None
         self._fim = FimClient(spec.name, spec.fim, self._stream)
 
     @property
     def name(self) -> str:
         """The name in the user's settings."""
         return self._spec.name
+
+    @property
+    def spec(self) -> UpstreamSpec:
+        """What it was built from."""
+        return self._spec
 
     def stream(
         self, chat: ChatRequest, model: str
@@ -111,7 +120,7 @@ class HttpUpstream:
         """Send and stream one request; it is repeated only while nothing was shown."""
         if self._spec.api.dialect.loads_window:
             await self.known.ask(model)
-        remedies = self._remedies.begin(self.known.facts(model), fim)
+        remedies = self.remedies.begin(self.known.facts(model), fim)
         attempts = Attempts(
             self.name,
             chat,
@@ -133,6 +142,7 @@ class HttpUpstream:
                             yield first
                 return
             except UpstreamError as error:
+                self.on_error(error)
                 self.known.learn_from(error, model)
                 error.upstream = self.name
                 seconds = attempts.recover(error)
@@ -172,7 +182,7 @@ class HttpUpstream:
                 _log.info("%s lists no windows: %s", self.name, error.log_text)
             window = self.known.facts(model).window
         if self._spec.api.dialect.loads_window:
-            return self._remedies.sizes.limit(self.known.facts(model))
+            return self.remedies.sizes.limit(self.known.facts(model))
         return window
 
     async def models(self) -> list[str]:

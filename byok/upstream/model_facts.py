@@ -7,6 +7,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from byok.dialects.base import Probe
@@ -53,6 +54,7 @@ class KnownModels:
         self._probed: dict[str, tuple[ModelFacts, float]] = {}  # until when it holds
         self._refused: dict[str, ModelFacts] = {}
         self._combined: dict[str, tuple[SourcedFacts, float]] = {}
+        self._assumed: dict[str, Any] = {}
 
     def set_listed(self, models: Iterable[ModelFacts]) -> None:
         """Store the facts of the model list."""
@@ -79,9 +81,14 @@ class KnownModels:
         if window and not self._api.dialect.probes(model):
             self.learn(ModelFacts(model, window=window))
 
+    def assume(self, **values: Any) -> None:
+        """Let facts have these values from now on, whatever is known: for trials."""
+        self._assumed = values
+
     def facts(self, model: str) -> ModelFacts:
         """Return what is known about a model so far."""
-        return self.sourced_facts(model).facts
+        facts = self.sourced_facts(model).facts
+        return replace(facts, **self._assumed) if self._assumed else facts
 
     def sourced_facts(self, model: str) -> SourcedFacts:
         """Return what is known about a model, and where each fact is known from."""

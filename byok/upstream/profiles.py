@@ -48,6 +48,7 @@ class Profiles:
         self._most = most
         self._read_at = _NEVER  # time of change and size
         self._kept: Mapping[str, Any] = {}
+        self.damage = ""  # why the file is ignored
 
     def facts(self, upstream: str, model: str) -> ModelFacts:
         """Return the facts of a profile; nothing is known without one."""
@@ -88,7 +89,7 @@ class Profiles:
         if state == self._read_at:
             return
         self._read_at = state
-        self._kept = {}
+        self._kept, self.damage = {}, ""
         if state == _NEVER:
             return
         try:
@@ -96,7 +97,8 @@ class Profiles:
                 raise ValueError("it is too large")
             self._kept = _read(self._file.read_bytes())
         except (OSError, ValueError) as error:
-            _log.warning("ignoring the profiles in %s: %s", self._file, error)
+            self.damage = f"ignoring the profiles in {self._file}: {error}"
+            _log.warning("%s", self.damage)
 
 
 def _state(file: Path) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from typing import TypeAlias
 
 from byok.chat import ChatRequest, Origin
 from byok.dialects.base import Codec, Target, UpstreamRequest
@@ -20,6 +21,8 @@ from byok.upstream.spec import Api, UpstreamSpec
 from byok.wire.json_body import parse_json, write_json
 
 _log = logging.getLogger(__name__)
+# Of each model, by its codec.
+KnownRemedies: TypeAlias = dict[tuple[object, str], list[Remedy]]
 _MAX_MODELS = 1000
 _MOST = 12  # new ones for one request; the next request begins with them
 
@@ -29,7 +32,7 @@ class Remedies:
 
     def __init__(self, spec: UpstreamSpec) -> None:
         self._spec = spec
-        self._known: dict[tuple[object, str], list[Remedy]] = {}
+        self._known: KnownRemedies = {}
         self.sizes = ContextSizes(spec.num_ctx)
 
     def begin(self, facts: ModelFacts, fim: Codec | None = None) -> "RequestRemedies":
@@ -37,6 +40,14 @@ class Remedies:
         if len(self._known) > _MAX_MODELS:
             self._known.clear()
         return RequestRemedies(self._spec, self._known, facts, fim, self.sizes)
+
+    def save(self) -> KnownRemedies:
+        """Return what is known by now, for `restore`."""
+        return {key: [*known] for key, known in self._known.items()}
+
+    def restore(self, saved: KnownRemedies) -> None:
+        """Forget what was learned since `save`."""
+        self._known = saved
 
 
 class RequestRemedies:
@@ -49,7 +60,7 @@ class RequestRemedies:
     def __init__(
         self,
         spec: UpstreamSpec,
-        known: dict[tuple[object, str], list[Remedy]],
+        known: KnownRemedies,
         facts: ModelFacts,
         fim: Codec | None,
         sizes: ContextSizes,

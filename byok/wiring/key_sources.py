@@ -8,9 +8,13 @@ from byok.config import Settings, UpstreamSettings
 from byok.dialects.presets import PRESETS
 from byok.errors import ConfigError, KeyMissing
 from byok.keys import KeyLadder, KeyWanted, fingerprint
+from byok.keys.lookup import UpstreamKey
+from byok.keys.pool import AnyKey, KeyPool
 from byok.keys.vault import Vault
 from byok.platform.paths import Paths
+from byok.redact import Redactor
 from byok.routing import OFFICIAL
+from byok.urls import is_loopback
 from byok.wiring.apis import base_url_of
 
 _HOSTED = [name for name, preset in PRESETS.items() if preset.key_env]
@@ -74,6 +78,17 @@ def official_wanted(settings: Settings) -> KeyWanted:
 def make_ladder(paths: Paths, environ: Mapping[str, str] = os.environ) -> KeyLadder:
     """Return the key sources of this user, in the order in which they are searched."""
     return KeyLadder(environ=environ, vault=Vault(paths.vault, environ))
+
+
+def make_key(ladder: KeyLadder, redactor: Redactor, *wanted: KeyWanted) -> AnyKey:
+    """Return a key, or several, each looked up when it is needed first."""
+
+    def make(one: KeyWanted) -> UpstreamKey:
+        local = one.name != OFFICIAL and is_loopback(one.base_url)
+        return UpstreamKey(ladder, one, redactor, local=local)
+
+    made = [*map(make, wanted)]
+    return made[0] if len(made) == 1 else KeyPool(made)
 
 
 def list_keys(

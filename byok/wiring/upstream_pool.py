@@ -14,11 +14,9 @@ from dataclasses import dataclass
 
 from byok.config import Settings, UpstreamSettings
 from byok.keys import KeyLadder, KeyWanted
-from byok.keys.lookup import UpstreamKey
-from byok.keys.pool import AnyKey, KeyPool
+from byok.keys.pool import AnyKey
 from byok.purposes import Purpose
 from byok.redact import Redactor
-from byok.routing import OFFICIAL
 from byok.upstream.base import Upstream
 from byok.upstream.fallback_choice import Fallbacks
 from byok.upstream.model_facts import KnownModels
@@ -27,8 +25,7 @@ from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Destination, Router
 from byok.upstream.summaries import Summariser
 from byok.upstream.transport import Transports
-from byok.urls import is_loopback
-from byok.wiring.key_sources import keys_wanted
+from byok.wiring.key_sources import keys_wanted, make_key
 from byok.wiring.upstreams import make_spec, make_upstream
 
 
@@ -82,14 +79,9 @@ class UpstreamPool:
         }
         return self._pooled
 
-    def make_key(self, *keys: KeyWanted) -> AnyKey:
+    def make_key(self, *wanted: KeyWanted) -> AnyKey:
         """Return a key, or several, each looked up when it is needed first."""
-        made = [self._make_one(wanted) for wanted in keys]
-        return made[0] if len(made) == 1 else KeyPool(made)
-
-    def _make_one(self, wanted: KeyWanted) -> UpstreamKey:
-        local = wanted.name != OFFICIAL and is_loopback(wanted.base_url)
-        return UpstreamKey(self._ladder, wanted, self._redactor, local=local)
+        return make_key(self._ladder, self._redactor, *wanted)
 
     def _reuse_or_build(
         self, name: str, section: UpstreamSettings, settings: Settings

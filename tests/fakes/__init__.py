@@ -25,6 +25,7 @@ Upstreams and services
     replay           the server that replays recorded streams
     llama            what the model of a real llama-server answers
     official         the official service, which refuses what a test does not expect
+    probed           a model that a probe tries out, with whims of its own
     asker            an HttpUpstream that never sleeps, and a source of keys
 
 byok itself

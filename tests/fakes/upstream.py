@@ -5,7 +5,7 @@ import json
 import socket
 import ssl
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -66,6 +66,7 @@ class FakeUpstream:
         self._host = host
         self._tls = tls
         self.scripts: list[Script] = [Script()]
+        self.reply: Callable[[dict[str, Any]], Script] | None = None  # by body
         self.requests: list[dict[str, Any]] = []
         self.paths: list[str] = []
         self.queries: list[str] = []
@@ -125,6 +126,8 @@ class FakeUpstream:
         self.bodies.append(await request.read())
         self.headers.append(dict(request.headers))
         script = self.scripts[min(self._played, len(self.scripts) - 1)]
+        if self.reply is not None:
+            script = self.reply(self.requests[-1])
         self._played += 1
         self.reached.set()
         self.open += 1

@@ -152,3 +152,13 @@ def test_the_models_of_which_something_is_kept_are_limited() -> None:
         models.facts(f"m{number}")
     assert models.facts("m0").tools is None
     assert models.facts("m2999").tools is False
+
+
+def test_facts_may_be_assumed_for_a_trial() -> None:
+    transport = Canned(lambda request: httpx.Response(404))
+    known = Asker(transport, "http://fake.test/v1").upstream.known
+    known.set_listed([ModelFacts("m", window=9000, images=True)])
+    known.assume(images=None, tools=True)
+    assert known.facts("m") == ModelFacts("m", window=9000, tools=True)
+    known.assume()
+    assert known.facts("m") == ModelFacts("m", window=9000, images=True)

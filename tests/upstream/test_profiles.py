@@ -65,8 +65,10 @@ def test_damaged_profiles_are_reported_once_and_left_alone(
     assert found.facts("box", "m") == ModelFacts("m")
     assert found.facts("box", "n") == ModelFacts("n")
     assert caplog.text.count("ignoring the profiles") == 1
+    assert found.damage.startswith("ignoring the profiles in ")
     assert file.read_bytes() == content
     found.write("box", "m", Profile(FACTS))
+    assert found.facts("box", "m") == FACTS
     assert Profiles(file).facts("box", "m") == FACTS
 
 

@@ -220,3 +220,18 @@ async def test_an_upstream_of_one_dialect_is_refused_as_before(
     error = await asker.refused()
     assert error.upstream_status == 404
     assert len(fake.requests) == 1
+
+
+async def test_remedies_learned_since_a_moment_can_be_forgotten(
+    fake: FakeUpstream, asker: Asker
+) -> None:
+    remedies = asker.upstream.remedies
+    saved = remedies.save()
+    fake.play(refusal(400, "Unsupported parameter: 'temperature'"), OK)
+    assert await asker.ask() == HI
+    fake.play(OK)
+    await asker.ask()
+    assert "temperature" not in fake.requests[-1]
+    remedies.restore(saved)
+    await asker.ask()
+    assert "temperature" in fake.requests[-1]

@@ -1,0 +1,181 @@
+"""byok probe: try out what a model takes and does, and keep what was found."""
+
+import asyncio
+import contextlib
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from byok import __version__
+from byok.cli.command_context import ConfigOption, JsonOption, load
+from byok.cli.output import count_noun, say_json, tell
+from byok.cli.probe_profiles import (
+    ProbeTarget,
+    say_facts,
+    say_results,
+    show_profiles,
+    tell_damage,
+)
+from byok.errors import ByokError, ConfigError, UpstreamError
+
+if TYPE_CHECKING:
+    from byok.config import Settings
+    from byok.dialects.model_facts import ModelFacts
+    from byok.platform.paths import Paths
+    from byok.upstream.client import HttpUpstream
+    from byok.upstream.probe.asking import Prober
+    from byok.upstream.probe.cases import ProbeCase
+    from byok.upstream.probe.report import ProbeResult
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="probe")(probe)
+
+
+def probe(
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="An upstream, UPSTREAM/MODEL, or the id of a model.",
+            metavar="[UPSTREAM[/MODEL]]",
+        ),
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    overflow: Annotated[
+        bool,
+        typer.Option(
+            "--overflow", help="Also send more than the context window holds."
+        ),
+    ] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Show what was found, and ask nothing.")
+    ] = False,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export", metavar="FILE", help="Write what was found, without secrets."
+        ),
+    ] = None,
+    json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Try out what a model takes and does, with a few small requests.
+
+    byok uses what was found from then on, before what it knows of the model's family.
+    """
+    settings, paths = load(config)
+    target = ProbeTarget(what, settings)
+    if show or export:
+        show_profiles(target, settings, paths, export=export, json=json)
+        return
+    run = _Run(target, settings, paths, yes=yes, overflow=overflow)
+    results, facts = asyncio.run(run.probe())
+    if json:
+        from byok.upstream.probe.report import write_report
+
+        say_json(dict(write_report(results, **run.facts_of_report())))
+        return
+    say_results(results)
+    say_facts(facts)
+
+
+class _Run:
+    """One probe of one model."""
+
+    def __init__(
+        self,
+        target: ProbeTarget,
+        settings: "Settings",
+        paths: "Paths",
+        *,
+        yes: bool,
+        overflow: bool,
+    ) -> None:
+        self._target = target
+        self._settings = settings
+        self._paths = paths
+        self._yes = yes
+        self._overflow = overflow
+        self._dialect = ""
+
+    def facts_of_report(self) -> dict[str, str]:
+        """Return what a report says besides the results."""
+        today = datetime.now(UTC).date().isoformat()
+        return {"dialect": self._dialect, "date": today, "version": __version__}
+
+    async def probe(self) -> "tuple[list[ProbeResult], ModelFacts]":
+        """Ask for permission, run the cases and write the profile."""
+        from byok.redact import Redactor
+        from byok.wiring.key_sources import make_ladder
+        from byok.wiring.probing import open_probed
+
+        redactor = Redactor()
+        target, ladder = self._target, make_ladder(self._paths)
+        try:
+            async with open_probed(
+                target.name, target.section, self._settings, ladder, redactor
+            ) as upstream:
+                return await self._probe(upstream)
+        except ByokError as error:
+            raise error.redact(redactor) from None
+
+    async def _probe(
+        self, upstream: "HttpUpstream"
+    ) -> "tuple[list[ProbeResult], ModelFacts]":
+        from byok.upstream.probe.asking import Prober
+        from byok.upstream.probe.report import facts_of, write_report
+        from byok.upstream.probe.run import run_probe
+        from byok.upstream.profiles import Profile, Profiles
+        from byok.wiring.probing import choose_model
+
+        with contextlib.suppress(UpstreamError):  # not all have a list
+            await upstream.models()
+        model = self._target.model or await choose_model(upstream, self._target.section)
+        prober = Prober(upstream, model)
+        self._dialect = prober.dialect
+        cases = await self._cases(prober)
+        self._ask_permission(prober, cases)
+        results = await run_probe(prober, cases, _tell_result)
+        facts = facts_of(model, results, prober.facts)
+        report = write_report(results, **self.facts_of_report())
+        profiles = Profiles(self._paths.profiles)
+        tell_damage(profiles)
+        profiles.write(upstream.spec.key, model, Profile(facts, report))
+        return results, facts
+
+    async def _cases(self, prober: "Prober") -> "tuple[ProbeCase, ...]":
+        from byok.upstream.probe.cases import CASES, overflow_case
+
+        if not self._overflow:
+            return CASES
+        await prober.window()
+        window = prober.facts.facts.window
+        return (*CASES, overflow_case(window)) if window else CASES
+
+    def _ask_permission(self, prober: "Prober", cases: "tuple[ProbeCase, ...]") -> None:
+        """Say what the probe costs, and ask whether to go on."""
+        from byok.upstream.probe.run import estimate_cost
+
+        cost = estimate_cost(cases, prober.facts.facts.price)
+        price = "its price is unknown"
+        if cost.dollars is not None:
+            source = prober.facts.sources["price"]
+            price = f"${cost.dollars:.3f} by the prices of the {source}"
+        tell(
+            f"{self._target.name}/{prober.model} in {prober.dialect}: at most "
+            f"{count_noun(cost.requests, 'request')}, about {cost.input_tokens:,} "
+            f"tokens in and {cost.output_tokens:,} out; {price}."
+        )
+        if self._yes:
+            return
+        if not sys.stdin.isatty():
+            raise ConfigError("A probe costs tokens.", hint="Add --yes to start it.")
+        typer.confirm("Start?", abort=True, err=True)
+
+
+def _tell_result(result: "ProbeResult") -> None:
+    tell(f"  {result.case}: {result.outcome.value}")

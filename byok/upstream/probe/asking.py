@@ -1,0 +1,186 @@
+"""Asking one question of the probe, and noting what came and what was refused."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from byok.chat import ChatRequest, Part, TextPart, ThinkingPart, ToolCall
+from byok.dialects.model_facts import SourcedFacts
+from byok.errors import (
+    ByokError,
+    UpstreamError,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
+from byok.events import (
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+)
+from byok.record import RequestRecord, begin_record
+from byok.toolcalls.assemble import ToolCallAssembler
+from byok.upstream.client import HttpUpstream
+
+
+@dataclass(slots=True)
+class ProbeAnswer:
+    """What came of one question.
+
+    `refusals` are those that byok met on the way, and `error` is set if there was no
+    answer. `parts` are the blocks of the answer. `reads` counts the network reads that
+    brought text or reasoning.
+    """
+
+    parts: tuple[Part, ...] = ()
+    usage: Usage | None = None
+    refusals: list[UpstreamError] = field(default_factory=list)
+    error: ByokError | None = None
+    reads: int = 0
+    requests: int = 0
+    first: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """The visible text."""
+        return "".join(p.text for p in self.parts if isinstance(p, TextPart))
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """The tool calls that are whole."""
+        return [part for part in self.parts if isinstance(part, ToolCall)]
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model showed or counted any reasoning."""
+        shown = any(isinstance(part, ThinkingPart) for part in self.parts)
+        return shown or bool(self.usage and self.usage.reasoning_tokens)
+
+    @property
+    def refusal(self) -> UpstreamRefused | None:
+        """The first refusal of the request itself, which no repeat would help."""
+        refused = (e for e in self.refusals if isinstance(e, UpstreamRefused))
+        return next((error for error in refused if not error.retryable), None)
+
+
+class Prober:
+    """Asks one model, with facts that a question may assume."""
+
+    def __init__(
+        self,
+        upstream: HttpUpstream,
+        model: str,
+        *,
+        seconds: float = 120.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._upstream = upstream
+        self.model = model
+        self._seconds = seconds
+        self._clock = clock
+        self._refusals: list[UpstreamError] = []
+        upstream.on_error = self._refusals.append
+
+    @property
+    def facts(self) -> SourcedFacts:
+        """What is known about the model by now."""
+        return self._upstream.known.sourced_facts(self.model)
+
+    @property
+    def dialect(self) -> str:
+        """The name of the dialect in which the model is asked."""
+        return self.facts.facts.dialect or self._upstream.spec.api.dialect.name
+
+    async def window(self) -> int:
+        """Return the window in tokens that the server reports, 0 for none."""
+        return await self._upstream.window(self.model)
+
+    async def ask(self, chat: ChatRequest, **assumed: Any) -> ProbeAnswer:
+        """Ask; `assumed` are values of facts that count for this question alone.
+
+        So do the ways around refusals that byok finds: the next question would not send
+        what it is to try out.
+        """
+        saved = self._upstream.remedies.save()
+        answer = await self.ask_first(chat, **assumed)
+        self._upstream.remedies.restore(saved)
+        return answer
+
+    async def ask_first(self, chat: ChatRequest, **assumed: Any) -> ProbeAnswer:
+        """Ask, and let later questions begin with the ways around refusals."""
+        answer = ProbeAnswer()
+        collected = _Collected(chat)
+        record = begin_record(RequestRecord())
+        self._refusals.clear()
+        began = self._clock()
+        self._upstream.known.assume(**assumed)
+        try:
+            async with asyncio.timeout(self._seconds):
+                async for batch in self._upstream.stream(chat, self.model):
+                    if collected.take(batch):
+                        answer.reads += 1
+                        answer.first = answer.first or self._clock() - began
+        except TimeoutError:
+            answer.error = UpstreamTimeout("it did not end its answer in time.")
+        except ByokError as error:
+            answer.error = error
+        finally:
+            self._upstream.known.assume()
+        answer.seconds = self._clock() - began
+        answer.refusals = [*self._refusals]
+        answer.requests = record.attempts
+        answer.parts, answer.usage = collected.parts(), collected.usage
+        return answer
+
+
+class _Collected:
+    """The events of one answer, joined to its parts."""
+
+    def __init__(self, chat: ChatRequest) -> None:
+        self._number = 0
+        self._assembler = ToolCallAssembler(chat.tools, new_id=self._new_id)
+        self._parts: list[Part] = []
+        self.usage: Usage | None = None
+
+    def _new_id(self) -> str:
+        self._number += 1
+        return f"call_{self._number}"
+
+    def take(self, batch: list[StreamEvent]) -> bool:
+        """Take the events of a network read; tell whether it brought text."""
+        brought = False
+        for given in batch:
+            for event in self._assembler.feed(given):
+                match event:
+                    case TextDelta(text=text) if text:
+                        self._parts.append(TextPart(text))
+                        brought = True
+                    case ThinkingDelta():
+                        part = ThinkingPart(event.text, event.provider_data)
+                        self._parts.append(part)
+                        brought = True
+                    case ToolCall():
+                        self._parts.append(event)
+                    case Usage():
+                        self.usage = event.plus(self.usage)
+                    case _:
+                        pass
+        return brought
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the blocks of the answer."""
+        joined: list[Part] = []
+        for part in self._parts:
+            match part, joined[-1] if joined else None:
+                case TextPart(text=text), TextPart(text=before):
+                    joined[-1] = TextPart(before + text)
+                case ThinkingPart(text=text), ThinkingPart(
+                    text=before, provider_data=None
+                ):
+                    joined[-1] = ThinkingPart(before + text, part.provider_data)
+                case _:
+                    joined.append(part)
+        return tuple(joined)

@@ -1,0 +1,98 @@
+"""byok probe: the cost first, then a table and a profile."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from byok.platform.paths import find_paths
+from byok.upstream.profiles import Profiles
+from tests.fakes.commands import Cli
+from tests.fakes.probed import ProbedModel
+from tests.fakes.upstream import FakeUpstream, refusal
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def config(fake: FakeUpstream) -> Path:
+    """Settings with one upstream, and a model that knows nothing of its own."""
+    file = find_paths().config
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = [
+        "[routing]",
+        'default = "byok:box:m"',
+        'aliases = { fast = "byok:box:m" }',
+        "[upstreams.box]",
+        f'base_url = "{fake.url}"',
+    ]
+    file.write_text("\n".join(lines))
+    file.chmod(0o600)
+    return file
+
+
+@pytest.mark.usefixtures("config")
+@pytest.mark.parametrize("what", [["box/m"], ["byok:box:m"], ["fast"], []], ids=str)
+async def test_a_probe_writes_a_table_and_a_profile(
+    cli: Cli, fake: FakeUpstream, what: list[str]
+) -> None:
+    ProbedModel().serve(fake)
+    done = await asyncio.to_thread(cli, "probe", *what, "--yes")
+    assert done.code == 0, done.err
+    assert "box/m in openai_chat: at most" in done.err
+    assert "its price is unknown" in done.err
+    assert "without reasoning  refused" in done.out
+    assert "replay = tool_turns" in done.out
+    profiles = Profiles(find_paths().profiles)
+    facts = profiles.facts(f"box@{fake.url}", "m")
+    assert facts.efforts == ("low", "medium", "high")
+    shown = await asyncio.to_thread(cli, "probe", "box", "--show")
+    assert shown.out.splitlines()[0].startswith("box/m in openai_chat, 20")
+    assert done.out.splitlines()[-1] in shown.out
+
+
+@pytest.mark.usefixtures("config")
+async def test_a_probe_asks_before_it_costs_anything(
+    cli: Cli, fake: FakeUpstream
+) -> None:
+    done = await asyncio.to_thread(cli, "probe", "box/m", stdin="y\n")
+    assert done.code == 78
+    assert "at most" in done.err
+    assert "Add --yes" in done.err
+    assert fake.requests == []
+
+
+@pytest.mark.usefixtures("config")
+async def test_a_probe_prints_json_and_exports_no_secrets(
+    cli: Cli, fake: FakeUpstream, tmp_path: Path
+) -> None:
+    ProbedModel(window=9000, images="refused").serve(fake)
+    args = ("probe", "box/m", "--yes", "--json", "--overflow")
+    done = await asyncio.to_thread(cli, *args)
+    report = json.loads(done.out)
+    assert report["dialect"] == "openai_chat"
+    assert report["cases"][0]["case"] == "answer"
+    file = tmp_path / "profile.json"
+    await asyncio.to_thread(cli, "probe", "box/m", "--export", str(file))
+    [exported] = json.loads(file.read_text())
+    assert (exported["vendor"], exported["model"]) == ("openai_compatible", "m")
+    assert exported["facts"]["images"] is False
+    assert "127.0.0.1" not in file.read_text()
+    listed = await asyncio.to_thread(cli, "probe", "box/m", "--show", "--json")
+    assert json.loads(listed.out) == [exported]
+
+
+@pytest.mark.usefixtures("config")
+async def test_a_probe_of_an_upstream_that_refuses_writes_nothing(
+    cli: Cli, fake: FakeUpstream
+) -> None:
+    fake.play(refusal(401, "Bad key."))
+    done = await asyncio.to_thread(cli, "probe", "box/m", "--yes")
+    assert (done.code, "Bad key" in done.err) == (1, True)
+    assert not find_paths().profiles.exists()
+
+
+async def test_a_probe_needs_an_upstream(cli: Cli) -> None:
+    done = await asyncio.to_thread(cli, "probe", "--yes")
+    assert (done.code, "Name one" in done.err) == (78, True)
