@@ -5,18 +5,15 @@ import logging
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from typing import Any
 
 import httpx
 
 from byok.chat import ChatRequest
 from byok.dialects.base import Codec
-from byok.dialects.model_facts import ModelFacts
 from byok.errors import (
     BadRequest,
     UpstreamError,
     UpstreamGarbled,
-    UpstreamTimeout,
     UpstreamUnreachable,
 )
 from byok.events import Finish, StreamEvent
@@ -26,6 +23,7 @@ from byok.upstream.attempts import Attempts
 from byok.upstream.base import NO_HEADERS, ForwardedResponse
 from byok.upstream.fact_sources import fact_sources
 from byok.upstream.failures import missing_path_hint, translate_errors
+from byok.upstream.fetch_models import fetch_models
 from byok.upstream.fim import FimClient
 from byok.upstream.http_body import (
     at_end,
@@ -33,7 +31,6 @@ from byok.upstream.http_body import (
     drain,
     feed_read,
     pass_on,
-    read_limited,
 )
 from byok.upstream.http_call import RequestKey, UpstreamKeys
 from byok.upstream.http_sender import Sender
@@ -42,17 +39,13 @@ from byok.upstream.profiles import Profiles
 from byok.upstream.prompt_changes import PromptChanges
 from byok.upstream.remedies import Remedies
 from byok.upstream.retry import RetryPolicy, rest_of_key
-from byok.upstream.spec import Api, UpstreamSpec
+from byok.upstream.spec import UpstreamSpec
 from byok.upstream.timeouts import Watch
 from byok.upstream.transport import Transports, body_of
 from byok.wire.inflate import with_inflate
-from byok.wire.json_body import parse_json
 
 _log = logging.getLogger(__name__)
 MAX_ANSWER_BYTES = 64 * 2**20  # of a streamed answer, events and all
-_MAX_LIST_BYTES = 16 * 2**20
-_MAX_PAGES = 20  # of a list of models
-_LIST_SECONDS = 12.0
 
 
 def _too_large() -> UpstreamGarbled:
@@ -188,37 +181,12 @@ class HttpUpstream:
     async def models(self) -> list[str]:
         """See Upstream.models."""
         try:
-            async with asyncio.timeout(_LIST_SECONDS):
-                found = await self._list_models(self._spec.api)
-        except TimeoutError as error:
-            raise UpstreamTimeout(
-                "it did not list its models in time.", upstream=self.name
-            ) from error
+            found = await fetch_models(self._sender, self._spec.api)
         except UpstreamError as error:
             error.upstream = self.name
             raise
         self.known.set_listed(found)
         return [model.id for model in found]
-
-    async def _list_models(self, api: Api) -> list[ModelFacts]:
-        """Fetch all pages of the list, but none twice."""
-        found: dict[str, ModelFacts] = {}
-        path, paths = api.dialect.models_path(), set[str]()
-        while path and path not in paths and len(paths) < _MAX_PAGES:
-            paths.add(path)
-            page = api.dialect.read_models(await self._get(api, path))
-            for model in page.models:
-                found.setdefault(model.id, model)
-            path = page.next_path
-        return [*found.values()]
-
-    async def _get(self, api: Api, path: str) -> Any:
-        async with self._sender.open(api, path) as response:
-            raw = await read_limited(response, _MAX_LIST_BYTES)
-        try:
-            return parse_json(raw)
-        except (ValueError, RecursionError) as error:
-            raise UpstreamGarbled("its list of models is not JSON.") from error
 
     async def _batches(
         self, response: httpx.Response, stage: Stage[bytes, StreamEvent]
