@@ -392,3 +392,53 @@ def test_remedy_notice_of_an_old_image_is_not_repeated() -> None:
 def test_remedy_is_not_applied_twice() -> None:
     made = Remedy("pictures")
     assert found(body(messages=[PICTURE]), "image input is not supported", made) is None
+
+
+# Reasoning, caching and limits
+
+
+def test_remedy_for_tools_without_reasoning_says_so() -> None:
+    request = body(tool("a"))
+    sent = after(
+        request,
+        "Function tools with reasoning_effort are not supported. Use /v1/responses "
+        "or set reasoning_effort to 'none'.",
+    )
+    assert sent.body["reasoning_effort"] == "none"
+    assert "without reasoning" in sent.notices[0]
+
+
+def test_remedy_for_refused_reasoning_removes_it_from_the_history() -> None:
+    said = {"role": "assistant", "content": "Yes.", "reasoning_content": "hm"}
+    request = {"messages": [USER, said, USER]}
+    sent = after(
+        request, "messages.1.reasoning_content: Extra inputs are not permitted"
+    )
+    assert sent.body["messages"][1] == {"role": "assistant", "content": "Yes."}
+    assert found({"messages": [USER]}, "unknown reasoning_content") is None
+
+
+def test_remedy_for_refused_cache_points_removes_all() -> None:
+    point = {"cache_control": {"type": "ephemeral"}}
+    parts = [{"type": "text", "text": "x", **point}]
+    request = {"messages": [{"role": "user", "content": parts}], **point}
+    sent = after(request, "Unknown field cache_control")
+    plain = [{"type": "text", "text": "x"}]
+    assert sent.body == {"messages": [{"role": "user", "content": plain}]}
+
+
+@pytest.mark.parametrize(
+    "fields", [{"reasoning_effort": "low"}, {"reasoning": {"effort": "low"}}]
+)
+def test_remedy_for_a_refused_effort_is_told(fields: dict[str, Any]) -> None:
+    request = {"messages": [USER], **fields}
+    name = "reasoning.effort" if "reasoning" in fields else "reasoning_effort"
+    sent = after(request, f"Unsupported parameter: '{name}'")
+    assert sent.body == {"messages": [USER]}
+    assert "effort" in sent.notices[0]
+
+
+def test_remedy_for_a_cap_that_is_too_large_lowers_it() -> None:
+    request = {"messages": [USER], "max_tokens": 200_000}
+    sent = after(request, "max_tokens is too large: 200000. It supports at most 128000")
+    assert sent.body["max_tokens"] == 128_000
