@@ -96,6 +96,8 @@ NOT_RUN = {
     'claude mcp add byok -- byok mcp -w "$PWD"': "needs that program",
     "byok keys set NAME": "needs the keyring of a desktop",
     "byok keys set official": "needs the keyring of a desktop",
+    "byok keys set openai/work": "needs the keyring of a desktop",
+    "byok probe UPSTREAM/MODEL": "asks a model (tests/cli/test_probe.py)",
     "byok keys test NAME": "asks a vendor with a key of it",
     "byok keys set openrouter && byok serve --upstream openrouter": (
         "needs the keyring of a desktop"

@@ -177,8 +177,8 @@ CASES = (
     ProbeCase("picture", try_picture, 1, 1100),
     ProbeCase("temperature", try_sampling, 1, 60),
     ProbeCase("effort", try_efforts, 7, 420, 7 * questions.MAX_TOKENS),
-    ProbeCase("window", try_window, 0, 0, 0),
     ProbeCase("cache", try_cache, 3, 2 * PREFIX_TOKENS, 2 * questions.MAX_TOKENS),
+    ProbeCase("window", try_window, 0, 0, 0),
 )
 
 
