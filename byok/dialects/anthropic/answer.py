@@ -4,27 +4,26 @@ Each branch is there for the API's reference ("Streaming Messages") or for recor
 answers. Tools that the API runs itself are not shown: what they find is in the text.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from byok.chat import NO_ORIGIN, Origin, ProviderData
+from byok.dialects.answer_reader import AnswerReader
 from byok.dialects.anthropic.thinking_block import ThinkingBlock
 from byok.dialects.anthropic.usage import UsageCounter
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.protocols import MESSAGES, check_protocol
 from byok.dialects.think_tags import ThinkTags
-from byok.errors import UpstreamEmpty, UpstreamError, UpstreamGarbled, UpstreamNotJson
+from byok.errors import UpstreamNotJson
 from byok.events import (
     Citation,
     Finish,
     FinishReason,
     Notice,
-    StreamEvent,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
 )
-from byok.stage import then_raise
 from byok.wire.json_body import parse_json, write_json
 from byok.wire.sse import ServerSentEvent
 from byok.wire.surrogates import SurrogateBuffer
@@ -42,12 +41,13 @@ _FINISH = {
 _PAUSED = Notice("The model paused in the middle of its work: ask it to go on.")
 
 
-class AnthropicAnswer:
+class AnthropicAnswer(AnswerReader[ServerSentEvent]):
     """Stage[ServerSentEvent, StreamEvent]: decodes the answer of a chat."""
 
     def __init__(
         self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
     ) -> None:
+        super().__init__()
         self._tool_names = tool_names
         self._origin = origin
         self._text = SurrogateBuffer()
@@ -56,41 +56,12 @@ class AnthropicAnswer:
         self._thoughts: dict[int, ThinkingBlock] = {}  # open blocks, by index
         self._calls: dict[int, Any] = {}  # input given with the block, by index
         self._finish: FinishReason | None = None
-        self._spoke = False  # the answer has begun
-        self._done = False
         # Local servers leave a think block in the text; None once that is over.
         self._think: ThinkTags | None = ThinkTags(origin)
-        self._out: list[StreamEvent] = []
 
-    def feed(self, sse: ServerSentEvent, /) -> Iterable[StreamEvent]:
-        """Decode one event; text before a failure is given first."""
-        try:
-            self._read(sse)
-        except UpstreamError as error:
-            self._rest()
-            return then_raise(self._take_events(), error)
-        out, self._out = self._out, []
-        return out
-
-    def flush(self) -> Iterator[StreamEvent]:
-        """End the answer; without a stop reason it was cut off."""
-        if self._done:
-            return
-        if self._finish is not None:
-            self._end()
-            yield from self._take_events()
-            return
-        self._rest()
-        yield from self._take_events()
-        if not self._spoke:
-            raise UpstreamEmpty("its answer was empty.", retryable=True)
-        raise UpstreamGarbled(
-            "its answer broke off before the end.", code="upstream_cut", retryable=True
-        )
-
-    def _take_events(self) -> list[StreamEvent]:
-        out, self._out = self._out, []
-        return out
+    @property
+    def _may_end(self) -> bool:
+        return self._finish is not None
 
     def _read(self, sse: ServerSentEvent) -> None:
         if self._done:

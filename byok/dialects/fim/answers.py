@@ -7,10 +7,11 @@ streamed or as one document.
 from collections.abc import Iterable
 from typing import Any
 
+from byok.dialects.answer_reader import missing_end
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.fields import string
 from byok.dialects.openai_chat.usage import read_usage
-from byok.errors import UpstreamEmpty, UpstreamGarbled, UpstreamNotJson
+from byok.errors import UpstreamNotJson
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta
 from byok.wire.json_body import parse_json
 from byok.wire.sse import ServerSentEvent
@@ -56,13 +57,7 @@ class FimAnswer:
         if self._done:
             return []
         if self._finish is None:
-            if not self._spoke:
-                raise UpstreamEmpty("its answer was empty.", retryable=True)
-            raise UpstreamGarbled(
-                "its answer broke off before the end.",
-                code="upstream_cut",
-                retryable=True,
-            )
+            raise missing_end(spoke=self._spoke)
         return self._finish_events()
 
     def _text_of(self, chunk: dict[str, Any]) -> str:

@@ -7,10 +7,11 @@ thought it comes with (one without a signature has the data `{"thought"}`), `{"p
 is a whole part that no event can express. Only candidate 0 counts.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from byok.chat import NO_ORIGIN, Json, Origin, ProviderData
+from byok.dialects.answer_reader import AnswerReader, missing_end
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.gemini.chunks import (
     check_protocol,
@@ -29,9 +30,6 @@ from byok.dialects.gemini.metadata import read_sources, read_usage
 from byok.dialects.gemini.partial_args import PartialArguments
 from byok.errors import (
     RefusalKind,
-    UpstreamEmpty,
-    UpstreamError,
-    UpstreamGarbled,
     UpstreamNotJson,
 )
 from byok.events import (
@@ -39,12 +37,10 @@ from byok.events import (
     Finish,
     FinishReason,
     Notice,
-    StreamEvent,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
 )
-from byok.stage import then_raise
 from byok.wire.json_body import parse_json, write_json
 from byok.wire.sse import ServerSentEvent
 from byok.wire.surrogates import SurrogateBuffer
@@ -55,12 +51,13 @@ _MEDIA = ("inlineData", "fileData")
 _NO_MEDIA = "The model sent a picture or a file, which cannot be shown here."
 
 
-class GeminiAnswer:
+class GeminiAnswer(AnswerReader[ServerSentEvent]):
     """Stage[ServerSentEvent, StreamEvent]: decodes the answer of a chat."""
 
     def __init__(
         self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
     ) -> None:
+        super().__init__()
         self._tool_names = tool_names
         self._origin = origin
         self._text = SurrogateBuffer()
@@ -72,41 +69,11 @@ class GeminiAnswer:
         self._sources: dict[str, str] = {}
         self._notices: list[Notice] = []
         self._began = False  # a chunk was read
-        self._spoke = False  # something of an answer has come
         self._in_thought = False  # a thought was given, and no data after it
-        self._done = False
-        self._out: list[StreamEvent] = []
 
-    def feed(self, sse: ServerSentEvent, /) -> Iterable[StreamEvent]:
-        """Decode one event; text before a failure is given first."""
-        try:
-            if text := self._read(sse):
-                return (TextDelta(text),)
-        except UpstreamError as error:
-            self._rest()
-            return then_raise(self._take_events(), error)
-        out, self._out = self._out, []
-        return out
-
-    def flush(self) -> Iterator[StreamEvent]:
-        """End the answer; without a finish reason it was cut off."""
-        if self._done:
-            return
-        self._rest()
-        yield from self._take_events()
-        if self._finish in (None, FinishReason.STOP) and not self._spoke:
-            raise UpstreamEmpty("its answer was empty.", retryable=True)
-        if self._finish is None:
-            raise UpstreamGarbled(
-                "its answer broke off before the end.",
-                code="upstream_cut",
-                retryable=True,
-            )
-        yield from self._end(self._finish)
-
-    def _take_events(self) -> list[StreamEvent]:
-        out, self._out = self._out, []
-        return out
+    @property
+    def _may_end(self) -> bool:
+        return self._finish is not None
 
     def _rest(self) -> None:
         """Give half an emoji that was held back, and a call that never ended."""
@@ -115,17 +82,18 @@ class GeminiAnswer:
             self._out.append(TextDelta(rest))
         self._close_call(is_whole=False)
 
-    def _end(self, finish: FinishReason) -> Iterator[StreamEvent]:
+    def _end(self) -> None:
+        self._rest()
+        if self._finish is FinishReason.STOP and not self._spoke:
+            raise missing_end(spoke=False)
         self._done = True
-        for url, title in self._sources.items():
-            yield Citation(url, title)
-        yield from self._notices
+        self._out += (Citation(url, title) for url, title in self._sources.items())
+        self._out += self._notices
         if usage := read_usage(self._usage):
-            yield usage
-        yield Finish(finish)
+            self._out.append(usage)
+        self._out.append(Finish(self._finish or FinishReason.STOP))
 
-    def _read(self, sse: ServerSentEvent) -> str:
-        """Decode an event; return its text where it has nothing else, as most have."""
+    def _read(self, sse: ServerSentEvent) -> None:
         if sse.event == "error":
             raise refusal_of(read_error_body(sse.data))
         try:
@@ -133,13 +101,14 @@ class GeminiAnswer:
         except (ValueError, RecursionError) as error:
             for chunk in read_lines(sse.data, error):
                 self._chunk(chunk)
-            return ""
+            return
         if self._spoke and not self._in_thought and (text := only_text(chunk)):
             self._usage = chunk.get("usageMetadata") or self._usage
-            return self._text.feed(text)
+            if text := self._text.feed(text):  # nearly all chunks are just that
+                self._out.append(TextDelta(text))
+            return
         for one in chunk if isinstance(chunk, list) else (chunk,):
             self._chunk(one)
-        return ""
 
     def _chunk(self, chunk: Any) -> None:
         if not isinstance(chunk, dict):

@@ -4,14 +4,15 @@ Each line is an object; the last one has `done: true`, the reason and the counts
 whole answer is that last line alone. An error inside a stream is a line `{"error"}`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from byok.chat import NO_ORIGIN, Origin, ProviderData
+from byok.dialects.answer_reader import AnswerReader
 from byok.dialects.ollama.errors import read_refusal
 from byok.dialects.openai_chat.fields import string
 from byok.dialects.think_tags import ThinkTags
-from byok.errors import UpstreamEmpty, UpstreamError, UpstreamGarbled, UpstreamNotJson
+from byok.errors import UpstreamEmpty, UpstreamNotJson
 from byok.events import (
     Finish,
     FinishReason,
@@ -21,7 +22,6 @@ from byok.events import (
     ToolCallDelta,
     Usage,
 )
-from byok.stage import then_raise
 from byok.wire.json_body import write_json
 from byok.wire.surrogates import SurrogateBuffer
 
@@ -31,23 +31,21 @@ _NO_NAMES: Mapping[str, str] = {}
 REASONING = {"thinking": True}  # provider data: the text itself is what goes back
 
 
-class OllamaAnswer:
+class OllamaAnswer(AnswerReader[Any]):
     """Stage[Any, StreamEvent]: decodes the lines of an answer."""
 
     def __init__(
         self, tool_names: Mapping[str, str] = _NO_NAMES, origin: Origin = NO_ORIGIN
     ) -> None:
+        super().__init__()
         self._tool_names = tool_names
         self._origin = origin
         self._text = SurrogateBuffer()
         self._thinking = SurrogateBuffer()
         self._thinks = False  # a block of reasoning has begun and not ended
-        self._spoke = False  # a part of an answer has come
-        self._done = False
         self._calls = 0
         self._think: ThinkTags | None = ThinkTags(origin)  # None once that is over
         self._plain = False  # a line with nothing but text is just that
-        self._out: list[StreamEvent] = []
 
     def feed(self, line: Any, /) -> Iterable[StreamEvent]:
         """Decode one line; text before a failure is given first."""
@@ -58,28 +56,7 @@ class OllamaAnswer:
                 return (TextDelta(text),) if text else ()
         except (KeyError, TypeError):
             pass
-        try:
-            self._read(line)
-        except UpstreamError as error:
-            self._rest()
-            return then_raise(self._take_events(), error)
-        return self._take_events()
-
-    def flush(self) -> Iterator[StreamEvent]:
-        """End the answer; without a line that says `done` it was cut off."""
-        if self._done:
-            return
-        self._rest()
-        yield from self._take_events()
-        if not self._spoke:
-            raise UpstreamEmpty("its answer was empty.", retryable=True)
-        raise UpstreamGarbled(
-            "its answer broke off before the end.", code="upstream_cut", retryable=True
-        )
-
-    def _take_events(self) -> list[StreamEvent]:
-        out, self._out = self._out, []
-        return out
+        return super().feed(line)
 
     def _read(self, line: Any) -> None:
         if self._done:
@@ -102,7 +79,7 @@ class OllamaAnswer:
                 self._end_thinking()
                 self._out.append(self._call(call))
         if line.get("done") is True:
-            self._end(line)
+            self._read_end(line)
 
     def _say(self, text: str) -> None:
         if not text:
@@ -135,7 +112,7 @@ class OllamaAnswer:
         called = self._tool_names.get(name, name)
         return ToolCallDelta(index, string(call.get("id")), called, arguments)
 
-    def _end(self, line: dict[str, Any]) -> None:
+    def _read_end(self, line: dict[str, Any]) -> None:
         reason = string(line.get("done_reason"))
         if reason in _NOTHING_SAID:
             raise UpstreamEmpty(

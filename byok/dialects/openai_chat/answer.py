@@ -4,10 +4,11 @@ One reader decodes streamed chunks and whole answers. Only choice 0 counts. Each
 is there for recorded answers of real providers.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from byok.chat import NO_ORIGIN, Origin, ProviderData
+from byok.dialects.answer_reader import AnswerReader, missing_end
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.citations import SourceList
 from byok.dialects.openai_chat.fields import (
@@ -24,72 +25,41 @@ from byok.dialects.openai_chat.reasoning import PARTS, ReasoningBlock
 from byok.dialects.openai_chat.strays import check_protocol, is_error
 from byok.dialects.openai_chat.usage import read_usage
 from byok.dialects.think_tags import ThinkTags
-from byok.errors import UpstreamEmpty, UpstreamError, UpstreamGarbled, UpstreamNotJson
+from byok.errors import UpstreamNotJson
 from byok.events import (
     Finish,
     FinishReason,
-    StreamEvent,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
 )
-from byok.stage import then_raise
 from byok.wire.json_body import parse_json, write_json
 from byok.wire.sse import ServerSentEvent
 from byok.wire.surrogates import SurrogateBuffer
 
 
-class OpenAIAnswer:
+class OpenAIAnswer(AnswerReader[ServerSentEvent]):
     """Stage[ServerSentEvent, StreamEvent]: decodes the answer of a chat."""
 
     def __init__(
         self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
     ) -> None:
+        super().__init__()
         self._tool_names = tool_names
         self._origin = origin
         self._text = SurrogateBuffer()
         self._thinking = SurrogateBuffer()
         self._finish: FinishReason | None = None
         self._usage: Any = None
-        self._spoke = False  # something of an answer has come
-        self._done = False
         self._block = ReasoningBlock()
         self._sources = SourceList()
         self._think: ThinkTags | None = ThinkTags(origin)  # None once that is over
         self._plain = False  # no block of reasoning is open, in whatever form
-        self._may_end = False  # something came that a call may have to end
-        self._out: list[StreamEvent] = []
+        self._has_more = False  # something came that a call may have to end
 
-    def feed(self, sse: ServerSentEvent, /) -> Iterable[StreamEvent]:
-        """Decode one event; text before a failure is given first."""
-        try:
-            self._read(sse)
-        except UpstreamError as error:
-            self._rest(whole=False)
-            return then_raise(self._take_events(), error)
-        out, self._out = self._out, []
-        return out
-
-    def flush(self) -> Iterator[StreamEvent]:
-        """End the answer; without a finish reason it was cut off."""
-        if self._done:
-            return
-        if self._finish is None:
-            self._rest(whole=False)
-            yield from self._take_events()
-            if not self._spoke:
-                raise UpstreamEmpty("its answer was empty.", retryable=True)
-            raise UpstreamGarbled(
-                "its answer broke off before the end.",
-                code="upstream_cut",
-                retryable=True,
-            )
-        self._end()
-        yield from self._take_events()
-
-    def _take_events(self) -> list[StreamEvent]:
-        out, self._out = self._out, []
-        return out
+    @property
+    def _may_end(self) -> bool:
+        return self._finish is not None
 
     def _read(self, sse: ServerSentEvent) -> None:
         data = sse.data.strip()
@@ -118,15 +88,18 @@ class OpenAIAnswer:
 
     def _end(self) -> None:
         if self._finish is None and not self._spoke:
-            raise UpstreamEmpty("its answer was empty.", retryable=True)
+            raise missing_end(spoke=False)
         self._done = True
-        self._rest(whole=self._finish is not FinishReason.LENGTH)
+        self._close(whole=self._finish is not FinishReason.LENGTH)
         self._out.extend(self._sources.take())
         if usage := read_usage(self._usage):
             self._out.append(usage)
         self._out.append(Finish(self._finish or FinishReason.STOP))
 
-    def _rest(self, *, whole: bool) -> None:
+    def _rest(self) -> None:
+        self._close(whole=False)
+
+    def _close(self, *, whole: bool) -> None:
         """Give what was held back: half an emoji, half a tag, the data of a block.
 
         A block that was cut off has no data: without its signature it is refused.
@@ -180,7 +153,7 @@ class OpenAIAnswer:
         if len(part) > 1 or not calls:
             self._read_delta(part)
         if calls and isinstance(calls, list):
-            if self._may_end:
+            if self._has_more:
                 self._end_blocks()
             for call in calls:
                 if isinstance(call, dict):
@@ -188,7 +161,7 @@ class OpenAIAnswer:
 
     def _read_delta(self, part: dict[str, Any]) -> None:
         """Decode a delta except its tool calls."""
-        self._may_end = True
+        self._has_more = True
         content = part.get("content")
         thought, form = reasoning(part)
         if form:
@@ -231,7 +204,7 @@ class OpenAIAnswer:
         self._end_block()
         if self._think is not None:
             self._out.extend(self._think.end())
-        self._may_end = False
+        self._has_more = False
 
     def _end_block(self, *, whole: bool = True) -> None:
         """End the block of reasoning before what follows it, with its data."""

@@ -5,10 +5,11 @@ where its deltas did not come: some servers leave out deltas, others the items, 
 everything but the last event.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from byok.chat import NO_ORIGIN, Json, Origin
+from byok.dialects.answer_reader import AnswerReader, missing_end
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.strays import is_error
 from byok.dialects.openai_chat.usage import read_usage
@@ -30,16 +31,14 @@ from byok.dialects.openai_responses.items import (
 )
 from byok.dialects.openai_responses.reasoning import ReasoningStream
 from byok.dialects.think_tags import ThinkTags
-from byok.errors import UpstreamEmpty, UpstreamError, UpstreamGarbled, UpstreamNotJson
+from byok.errors import UpstreamNotJson
 from byok.events import (
     Citation,
     Finish,
     Notice,
-    StreamEvent,
     TextDelta,
     ThinkingDelta,
 )
-from byok.stage import then_raise
 from byok.wire.json_body import parse_json
 from byok.wire.sse import ServerSentEvent
 from byok.wire.surrogates import SurrogateBuffer
@@ -47,12 +46,13 @@ from byok.wire.surrogates import SurrogateBuffer
 _NONE = object()
 
 
-class ResponsesAnswer:
+class ResponsesAnswer(AnswerReader[ServerSentEvent]):
     """Stage[ServerSentEvent, StreamEvent]: decodes the answer of a chat."""
 
     def __init__(
         self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
     ) -> None:
+        super().__init__()
         self._calls = Calls(tool_names)
         self._text = SurrogateBuffer()
         self._reasoning = ReasoningStream(origin)
@@ -60,35 +60,7 @@ class ResponsesAnswer:
         self._told: set[int | str] = set()  # items of which deltas came
         self._telling: object = _NONE  # the place of the last of them
         self._seen: set[int | str] = set()  # items that came
-        self._has_spoken = False
         self._has_foreign = False  # a tool was called that byok cannot run
-        self._done = False
-        self._out: list[StreamEvent] = []
-
-    def feed(self, sse: ServerSentEvent, /) -> Iterable[StreamEvent]:
-        """Decode one event; text before a failure is given first."""
-        try:
-            self._read(sse)
-        except UpstreamError as error:
-            self._rest()
-            return then_raise(self._take_events(), error)
-        return self._take_events()
-
-    def flush(self) -> Iterator[StreamEvent]:
-        """End the answer; without its last event it was cut off."""
-        if self._done:
-            return
-        self._rest()
-        yield from self._take_events()
-        if not self._has_spoken:
-            raise UpstreamEmpty("its answer was empty.", retryable=True)
-        raise UpstreamGarbled(
-            "its answer broke off before the end.", code="upstream_cut", retryable=True
-        )
-
-    def _take_events(self) -> list[StreamEvent]:
-        out, self._out = self._out, []
-        return out
 
     def _read(self, sse: ServerSentEvent) -> None:
         data = sse.data
@@ -113,14 +85,14 @@ class ResponsesAnswer:
         """Decode an answer in one piece, or an error."""
         check_protocol(document)
         if isinstance(document.get("output"), list):
-            self._end({"response": document})
+            self._read_end({"response": document})
         elif document.get("error") or is_error(document):
             raise refusal_of(document)
 
     def _add_text(self, event: Json) -> None:
         delta = event.get("delta")
         if isinstance(delta, str) and (text := self._text.feed(delta)):
-            self._has_spoken = True
+            self._spoke = True
             if (index := event.get("output_index")) != self._telling:
                 self._told.add(_key(index, "message"))
                 self._telling = index
@@ -148,7 +120,7 @@ class ResponsesAnswer:
         if not isinstance(delta, str) or not delta:
             return
         key = _key(event.get("output_index"), "reasoning")
-        self._has_spoken = True
+        self._spoke = True
         self._told.add(key)
         if thought := self._reasoning.add(key, part, delta):
             self._out.append(ThinkingDelta(thought))
@@ -188,7 +160,7 @@ class ResponsesAnswer:
                 if not is_told:
                     event = {"delta": reasoning_text(item), "output_index": key}
                     self._add_thought(event, ("summary", None))
-                self._has_spoken = True
+                self._spoke = True
                 self._reasoning.keep(item)
             case "function_call":
                 self._before_call()
@@ -200,13 +172,13 @@ class ResponsesAnswer:
             self._seen.discard(key)
 
     def _before_call(self) -> None:
-        self._has_spoken = True
+        self._spoke = True
         if self._think is not None:
             self._out.extend(self._think.end())
 
     def _finish_other(self, item: dict[str, Any]) -> None:
         """Read a call of a tool that is no function."""
-        self._has_spoken = True
+        self._spoke = True
         if read_text(item, "name") in self._calls.tool_names:
             function = {**item, "arguments": read_text(item, "input")}
             self._out.extend(self._calls.end(None, function))
@@ -222,7 +194,7 @@ class ResponsesAnswer:
             self._out += (Citation(*s) for s in sources if s[0] not in text)
 
     def _add_arguments(self, event: Json) -> None:
-        self._has_spoken = True
+        self._spoke = True
         self._out.extend(self._calls.add(event))
 
     def _end_arguments(self, event: Json) -> None:
@@ -240,14 +212,14 @@ class ResponsesAnswer:
     def _fail(self, event: Json) -> None:
         raise failure_of(event)
 
-    def _end(self, event: Json) -> None:
+    def _read_end(self, event: Json) -> None:
         """Read the last event: items that did not come before, usage, the reason."""
         response = read_response(event)
         if is_failure(response):
             raise failure_of(event)
         self._read_output(response.get("output"))
-        if not self._has_spoken:
-            raise UpstreamEmpty("its answer was empty.", retryable=True)
+        if not self._spoke:
+            raise missing_end(spoke=False)
         self._done = True
         self._rest()
         if usage := read_usage(response.get("usage")):
@@ -259,7 +231,7 @@ class ResponsesAnswer:
         """Read the items of a whole answer that did not come before."""
         items = output if isinstance(output, list) else []
         known = self._told | self._seen
-        if self._has_spoken and not any(isinstance(key, int) for key in known):
+        if self._spoke and not any(isinstance(key, int) for key in known):
             return  # they came without places
         for place, item in enumerate(items):
             if isinstance(item, dict) and place not in known:
@@ -282,9 +254,9 @@ class ResponsesAnswer:
         "response.output_item.done": _end_item,
         "response.function_call_arguments.delta": _add_arguments,
         "response.function_call_arguments.done": _end_arguments,
-        "response.completed": _end,
-        "response.done": _end,
-        "response.incomplete": _end,
+        "response.completed": _read_end,
+        "response.done": _read_end,
+        "response.incomplete": _read_end,
         "response.failed": _fail,
         "error": _fail,
     }
