@@ -42,7 +42,7 @@ def refusal_of(
 ) -> UpstreamRefused:
     """Decode an error body; `status` 0 means that it came inside a stream."""
     message, kinds = _read(body)
-    words = [*kinds.values(), quotas_exceeded(_inner(body))]
+    words = [*kinds.values(), _line(quotas_exceeded(_inner(body)))]
     seen = status or next((int(k) for k in words if _STATUS.match(k)), 0)
     refusal = class_of(" ".join((message, *words)), seen)
     # The kind is more specific than a type such as invalid_request_error.

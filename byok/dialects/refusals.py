@@ -37,11 +37,15 @@ def _compile(rows: Iterable[RefusalRow]) -> tuple[tuple[re.Pattern[str], Refusal
 
 
 _KNOWN = _compile(ROWS)
+_READ = 8192  # characters: a message and its codes
 
 
 def class_of(text: str, status: int) -> Refusal:
-    """Classify a refusal; `status` 0 means that it came inside a stream."""
-    text = text.lower()
+    """Classify a refusal; `status` 0 means that it came inside a stream.
+
+    Only the beginning of the text counts: the patterns may take quadratic time.
+    """
+    text = text[:_READ].lower()
     for pattern, refusal in _KNOWN:
         if pattern.search(text):
             return refusal

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from byok.dialects.error_bodies import error_text, refusal_of
 from byok.errors import UpstreamRefused
+from tests.fakes.linear import check_linear
 from tests.fakes.values import VALUES
 
 
@@ -308,3 +309,12 @@ def test_error_body_of_recorded_refusals_becomes_one_short_sentence(
         error = refusal_of(body, 400)
         check_sentence(error)
         assert "no reason given" not in str(error), file.name
+
+
+def test_endless_names_of_quotas_take_linear_time() -> None:
+    def read(count: int) -> None:
+        quota = {"quotaId": "input tokens " * count}
+        details = [{"violations": [quota]}]
+        refusal_of({"error": {"message": "x", "details": details}})
+
+    check_linear(read, 8000)

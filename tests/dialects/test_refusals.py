@@ -7,6 +7,7 @@ import pytest
 from byok.dialects.refusal_rows import ROWS as KNOWN
 from byok.dialects.refusal_rows import Refusal
 from byok.dialects.refusals import class_of
+from tests.fakes.linear import check_linear
 
 CONTEXT = {
     "Ollama": "input length exceeds the context length",
@@ -306,3 +307,7 @@ def test_refusal_patterns_are_all_needed(
     others = [other for other in row[0] if other != word]
     found = [t for t in own if re.search(word, t.lower())]
     assert [t for t in found if not any(re.search(o, t.lower()) for o in others)]
+
+
+def test_endless_words_take_linear_time() -> None:
+    check_linear(lambda count: class_of("input tokens " * count, 400), 8000)
