@@ -96,7 +96,7 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
             if text := self._thought(index).think(_string(delta.get("thinking"))):
                 self._out.append(ThinkingDelta(text))
         elif kind == "signature_delta":
-            self._thought(index).signature += _string(delta.get("signature"))
+            self._thought(index).sign(_string(delta.get("signature")))
         elif kind == "citations_delta":
             self._cite(delta.get("citation"))
 

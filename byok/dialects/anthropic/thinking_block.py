@@ -6,12 +6,12 @@ from byok.wire.surrogates import SurrogateBuffer
 
 
 class ThinkingBlock:
-    """A block of reasoning; `signature` is what has come of it."""
+    """A block of reasoning, whose text and signature come in pieces."""
 
     def __init__(self, block: dict[str, Any] | None = None) -> None:
         self._block = block or {"type": "thinking"}
         signature = self._block.get("signature")
-        self.signature = signature if isinstance(signature, str) else ""
+        self._signature = [signature] if isinstance(signature, str) else []
         self._buffer = SurrogateBuffer()
         self._texts: list[str] = []
 
@@ -20,6 +20,10 @@ class ThinkingBlock:
         if text := self._buffer.feed(piece):
             self._texts.append(text)
         return text
+
+    def sign(self, piece: str) -> None:
+        """Add a piece of the signature."""
+        self._signature.append(piece)
 
     def rest(self) -> str:
         """Return the text that was held back."""
@@ -31,7 +35,7 @@ class ThinkingBlock:
         """Return the block to send back, {} if it is not a complete one."""
         if self._block.get("type") == "redacted_thinking":
             return self._block if self._block.get("data") else {}
-        if not self.signature:
+        if not (signature := "".join(self._signature)):
             return {}
         text = "".join(self._texts)
-        return {**self._block, "thinking": text, "signature": self.signature}
+        return {**self._block, "thinking": text, "signature": signature}

@@ -1,14 +1,15 @@
 from typing import Any
 
 from byok.dialects.anthropic.thinking_block import ThinkingBlock
+from tests.fakes.linear import check_linear
 
 
 def test_the_block_is_whole_with_its_signature() -> None:
     block = ThinkingBlock({"type": "thinking", "thinking": "", "signature": ""})
     assert [block.think("Hm \ud83d"), block.think("\ude00")] == ["Hm ", "😀"]
     assert block.block() == {}
-    block.signature += "c2"
-    block.signature += "ln"
+    block.sign("c2")
+    block.sign("ln")
     whole = {"type": "thinking", "thinking": "Hm 😀", "signature": "c2ln"}
     assert (block.rest(), block.block()) == ("", whole)
 
@@ -28,3 +29,15 @@ def test_a_redacted_block_needs_its_data() -> None:
     assert ThinkingBlock(redacted).block() == redacted
     assert ThinkingBlock({"type": "redacted_thinking", "data": ""}).block() == {}
     assert ThinkingBlock({"type": "thinking", "signature": 3}).block() == {}
+
+
+def test_a_signature_in_many_pieces_takes_linear_time() -> None:
+    piece = "A" * 1000
+
+    def sign(count: int) -> None:
+        block = ThinkingBlock()
+        for _ in range(count):
+            block.sign(piece)
+        assert len(block.block()["signature"]) == count * len(piece)
+
+    check_linear(sign, 3000)
