@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from byok.chat import NO_ORIGIN, Origin, ProviderData
-from byok.dialects.answer_reader import AnswerReader
+from byok.dialects.answer_reader import AnswerReader, missing_end
 from byok.dialects.anthropic.thinking_block import ThinkingBlock
 from byok.dialects.anthropic.usage import UsageCounter
 from byok.dialects.error_bodies import refusal_of
@@ -124,10 +124,11 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
                 self._spoke = True
                 self._message(event.get("message"))
             case "message_stop":
-                self._end()
+                self._message_stop()
             case "message":  # a whole answer; LiteLLM gives one for a stream, too
                 self._spoke = True
                 self._message(event)
+                self._note_finish(event)
                 self._finish = self._finish or FinishReason.STOP
                 self._end()
             case "ping":
@@ -148,16 +149,22 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
         for index, block in enumerate(content if isinstance(content, list) else ()):
             self._start(index, block)
             self._stop(index)
-        self._note_finish(message)
 
     def _message_delta(self, event: dict[str, Any]) -> None:
         self._usage.note(event.get("usage"))
         if isinstance(delta := event.get("delta"), dict):
             self._note_finish(delta)
 
+    def _message_stop(self) -> None:
+        """End the answer; without a reason nothing says that its calls are whole."""
+        if self._finish is None and self._calls:
+            raise missing_end(spoke=True)
+        self._end()
+
     def _note_finish(self, message: dict[str, Any]) -> None:
-        reason = message.get("stop_reason")
-        if not isinstance(reason, str):
+        """Note the reason; the start of a stream has none, or one without meaning."""
+        reason = _string(message.get("stop_reason"))
+        if not reason:
             return
         self._finish = _FINISH.get(reason, FinishReason.STOP)
         details = message.get("stop_details")

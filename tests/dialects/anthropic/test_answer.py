@@ -286,6 +286,27 @@ def test_an_answer_that_breaks_off_is_an_error_after_its_text() -> None:
     assert until_error(start(), held)[0] == [ThinkingDelta("\ufffd")]
 
 
+@pytest.mark.parametrize("reason", ["", "end_turn", None, 7])
+def test_the_start_of_a_stream_does_not_say_that_it_is_complete(reason: Any) -> None:
+    message = {"content": [], "stop_reason": reason}
+    begun = sse({"type": "message_start", "message": message})
+    events, error = until_error(begun, text_block(0, "x"))
+    assert (events, error.code) == ([TextDelta("x")], "upstream_cut")
+
+
+@pytest.mark.parametrize("reason", ["", None, 7])
+def test_a_delta_without_a_reason_does_not_complete_the_answer(reason: Any) -> None:
+    last = sse({"type": "message_delta", "delta": {"stop_reason": reason}})
+    assert until_error(start(), text_block(0, "x"), last)[1].code == "upstream_cut"
+
+
+def test_calls_are_given_only_where_a_reason_says_that_they_are_whole() -> None:
+    stop = sse({"type": "message_stop"})
+    assert decode(start(), text_block(0, "x"), stop)[-1] == STOP
+    _, error = until_error(start(), call_block(0, "list", "{}"), stop)
+    assert (error.code, error.retryable) == ("upstream_cut", True)
+
+
 def test_an_empty_answer_is_an_error() -> None:
     _, error = until_error(b"")
     assert isinstance(error, UpstreamEmpty)
