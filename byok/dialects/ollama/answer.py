@@ -51,9 +51,11 @@ class OllamaAnswer(AnswerReader[Any]):
         """Decode one line; text before a failure is given first."""
         try:
             message = line["message"]
-            if self._plain and len(message) == 2 and not line["done"]:
-                text = self._text.feed(message["content"])  # as nearly all lines are
-                return (TextDelta(text),) if text else ()
+            if self._plain and len(message) == 2 and "role" in message:
+                text = message["content"]
+                if type(text) is str and not line["done"] and "error" not in line:
+                    text = self._text.feed(text)  # as nearly all lines are
+                    return (TextDelta(text),) if text else ()
         except (KeyError, TypeError):
             pass
         return super().feed(line)

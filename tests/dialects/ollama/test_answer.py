@@ -120,6 +120,28 @@ def test_think_tags_of_a_model_without_a_parser_become_thoughts() -> None:
     assert TextDelta("Hi.") in events
 
 
+def test_calls_without_a_role_beside_them_are_read() -> None:
+    line = call_line("view", {})
+    del line["message"]["role"]
+    assert {*line["message"]} == {"content", "tool_calls"}
+    events = read(raw(text_line("Hi."), line, done_line(0)))
+    assert events[1] == ToolCallDelta(0, "call_0view", "view", "{}")
+
+
+def test_an_error_beside_a_text_is_an_error() -> None:
+    line = {**text_line("more"), "error": "out of memory"}
+    events, error = fail(raw(text_line("Hi."), line))
+    assert events == [TextDelta("Hi.")]
+    assert "out of memory" in str(error)
+
+
+@pytest.mark.parametrize("content", [None, 7, ["x"], {}])
+def test_content_that_is_no_text_is_none(content: object) -> None:
+    line = {"message": {"role": "assistant", "content": content}, "done": False}
+    lines = (text_line("Hi."), line, text_line("Bye."), done_line(0))
+    assert read(raw(*lines))[:2] == [TextDelta("Hi."), TextDelta("Bye.")]
+
+
 def test_an_answer_to_a_prompt_is_read_likewise() -> None:
     lines = [{"response": "x +", "done": False}, {"response": " 1", "done": True}]
     assert read(raw(*lines)) == [
