@@ -207,6 +207,8 @@ class ChatRequest:
         tool_choice: whether the model may, must or must not call a tool.
         json_answer: the answer must be JSON; None for any text.
         conversation: the client's id of the conversation, "" if it names none.
+        cache_key: the client's name for prompts that begin alike, which may be those
+            of several conversations; "" if it gives none.
         fim: a gap to fill; an upstream that can do so gets it instead of the messages.
     """
 
@@ -223,4 +225,5 @@ class ChatRequest:
     tool_choice: ToolChoice = field(default_factory=ToolChoice)
     json_answer: JsonAnswer | None = None
     conversation: str = ""
+    cache_key: str = ""
     fim: FimRequest | None = None

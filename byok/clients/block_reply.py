@@ -62,7 +62,7 @@ class BlockReply(ABC):
         self._begun = False
         self._open = _Open.NOTHING
         self._pieces: list[str] = []  # of the open block
-        self._blank = ""  # held back: white space before a text
+        self._blank: list[str] = []  # held back: white space before a text
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
         """Write what an event brings."""
@@ -124,11 +124,10 @@ class BlockReply(ABC):
         return self.write_beginning()
 
     def _begin_text(self, text: str) -> Iterable[Json]:
-        text = self._blank + text
+        self._blank.append(text)
         if not text.strip():
-            self._blank = text
             return ()
-        self._blank = ""
+        text, self._blank = "".join(self._blank), []
         before = [*self._begin(), *self._close()]
         self._open, self._pieces = _Open.TEXT, [text]
         return [*before, *self.open_text(), self.write_text(text)]

@@ -41,6 +41,7 @@ class Turns:
         self._steps: list[_Step] = []
         self._calls: dict[str, tuple[_Step, ToolCall]] = {}  # by the client's id
         self._ids: set[str] = set()
+        self._numbers: dict[str, int] = {}  # of the last one of each id that repeats
         self._ended = False  # results came: the next answer is another turn
         self.own_words = ""
 
@@ -133,11 +134,12 @@ class Turns:
 
     def _unique_id(self, wanted: str) -> str:
         """Return an id that no call before has; some models repeat theirs."""
-        found, number = wanted, 1
+        found, number = wanted, self._numbers.get(wanted, 1)
         while found in self._ids:
             number += 1
             found = f"{wanted}_{number}"
         self._ids.add(found)
+        self._numbers[wanted] = number
         return found
 
 

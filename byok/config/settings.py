@@ -1,5 +1,6 @@
 """All settings: their sources, and constraints between sections."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field, model_validator
@@ -81,6 +82,8 @@ class Settings(BaseSettings):
                     "its address under [routing.official]"
                 )
             _check_upstream(name, upstream)
+        if len(self.upstreams) > 1 or any(u.key_names for u in self.upstreams.values()):
+            _check_key_variables(self.upstreams)
         if self.prompts:
             _check_prompts(self.prompts)
         return self
@@ -103,6 +106,23 @@ class Settings(BaseSettings):
             env_settings,
             InitSettingsSource(settings_cls, file),
         )
+
+
+def _check_key_variables(upstreams: Mapping[str, UpstreamSettings]) -> None:
+    """Refuse two keys that would be read from the same environment variable."""
+    from byok.keys.variables import own_variable
+
+    owners: dict[str, str] = {}
+    for name, upstream in upstreams.items():
+        labels = [key for key in upstream.key_names if not key.startswith("env:")]
+        for label in labels if upstream.key_names else [""]:
+            owner = f"{name}/{label}" if label else name
+            variable = own_variable(name, label)
+            if (other := owners.setdefault(variable, owner)) != owner:
+                raise ValueError(
+                    f"the keys of {other} and {owner} would both be read from "
+                    f"{variable}: rename one of them"
+                )
 
 
 def _check_prompts(prompts: dict[str, str]) -> None:

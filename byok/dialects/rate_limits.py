@@ -24,6 +24,7 @@ _ASKED = re.compile(
 _SPAN = re.compile(rf"(?:{_PART}\s?){{1,4}}")
 _LONGEST_WORDS = 119  # seconds that are shown as seconds, not minutes
 _FIELDS = ("retry_after", "retry_after_seconds", "retryAfter")
+_MOST_DIGITS = 18  # of a number, or it is none
 _EPOCH = 1e9  # a larger number of seconds is a time, one of 1e12 has milliseconds
 
 
@@ -141,4 +142,5 @@ def _span(text: str) -> float | None:
 
 def _number(text: str) -> float | None:
     text = text.strip()
-    return float(text) if text.replace(".", "", 1).isdecimal() else None
+    is_number = len(text) <= _MOST_DIGITS and text.replace(".", "", 1).isdecimal()
+    return float(text) if is_number else None

@@ -42,6 +42,7 @@ from urllib.parse import urlsplit
 from byok.errors import ByokError, ConfigError, KeyMissing
 from byok.keys.keyring_store import KeyringStore
 from byok.keys.validate import clean_key
+from byok.keys.variables import own_variable
 from byok.keys.vault import Vault
 from byok.platform.programs import safe_path_entries
 
@@ -84,8 +85,7 @@ class KeyWanted:
     @property
     def own_env(self) -> str:
         """The variable `BYOK_KEY_<NAME>`, or `BYOK_KEY_<NAME>__<LABEL>`."""
-        name = f"{self.name}__{self.label}" if self.label else self.name
-        return f"BYOK_KEY_{name.upper().replace('-', '_')}"
+        return own_variable(self.name, self.label)
 
     @property
     def credential(self) -> str:

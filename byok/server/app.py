@@ -29,7 +29,7 @@ from byok.server.http.reply import (
     json_response,
 )
 from byok.server.http.user_agent import client_of
-from byok.server.openai_api import ClientApi, client_api
+from byok.server.openai_api import takes_api_key
 
 if TYPE_CHECKING:
     from byok.chat import Json
@@ -121,8 +121,8 @@ class App:
         if request.raw_path == challenge.PATH and request.method == "POST":
             exchange.record.endpoint = request.raw_path
             return await self._answer_challenge(request)
-        others = client_api(request.raw_path) is not ClientApi.EDITOR
-        self._guard.check_token(request.headers, takes_api_key=others)
+        by_api_key = takes_api_key(request.raw_path)
+        self._guard.check_token(request.headers, takes_api_key=by_api_key)
         exchange.record.trusted = True
         note_token(request)
         await self._settled.wait()

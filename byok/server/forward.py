@@ -1,6 +1,7 @@
 """Forwarding for OpenAI clients: request and answer pass byte for byte."""
 
 import logging
+import re
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -30,7 +31,7 @@ _log = logging.getLogger(__name__)
 _TYPE = "content-type"
 _JSON = {_TYPE: "application/json"}
 _PASSED = ("anthropic-version", "anthropic-beta")
-_LONGEST = 1000  # characters of a header
+_PLAIN = re.compile(r"[ -~]{1,1000}")  # the value of a header
 _END = 4096  # bytes at the end of a stream, where it counts its tokens
 
 
@@ -140,4 +141,4 @@ def _passed_headers(row: Forward, exchange: HttpExchange) -> dict[str, str]:
         return {}
     given = exchange.request.headers
     found = {name: ",".join(given.getall(name, ())) for name in _PASSED}
-    return {n: value for n, value in found.items() if 0 < len(value) <= _LONGEST}
+    return {n: value for n, value in found.items() if _PLAIN.fullmatch(value)}

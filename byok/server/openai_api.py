@@ -86,6 +86,7 @@ ROUTES: tuple[OpenAIRoute, ...] = (
 # such a client is served all the same.
 _BARE = {row.path.removeprefix("/v1"): row for row in ROUTES}
 _TWICE = {f"/v1{row.path}": row for row in ROUTES}  # Anthropic's clients add /v1
+_PATHS = frozenset(row.path for row in ROUTES)
 _ONE = "/models/"
 
 
@@ -99,6 +100,12 @@ def find_route(path: str) -> OpenAIRoute | None:
         wanted = unquote(bare.removeprefix(_ONE))
         return ListModels("/v1/models/{id}", wanted=wanted)
     return _BARE.get(path) or _TWICE.get(path)
+
+
+def takes_api_key(raw_path: str) -> bool:
+    """Tell whether the token may come as `X-Api-Key`, as of Anthropic's clients."""
+    path = raw_path.partition("?")[0]
+    return path in _PATHS or find_route(path) is not None
 
 
 class ClientApi(Enum):

@@ -7,13 +7,12 @@ and adds them again when the call comes back.
 
 Ids of calls are not unique: Kimi counts them anew in each conversation. So the key also
 contains the conversation, the name and the arguments, and nobody gets the reasoning of
-another conversation.
+another conversation. A conversation without an id is what was said in it before.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import chain
 from typing import Any
 
 from byok.chat import (
@@ -27,6 +26,7 @@ from byok.chat import (
     TextPart,
     ThinkingPart,
     ToolCall,
+    ToolResult,
 )
 from byok.events import StreamEvent, ThinkingDelta, ToolCallPlace
 from byok.wire.json_body import parse_json, write_json
@@ -89,7 +89,7 @@ class CallDataCollector:
     """Collects the provider data of one answer from its events."""
 
     def __init__(self, chat: ChatRequest) -> None:
-        self._conversation = _conversation(chat)
+        *_, self._conversation = _conversations(chat)
         self._text: list[str] = []
         self._thinking: list[ThinkingPart] = []
         self._placed: dict[str, tuple[int, list[ThinkingPart]]] = {}
@@ -129,14 +129,17 @@ class CallDataCollector:
 
 def has_calls(chat: ChatRequest) -> bool:
     """Tell whether the conversation has tool calls."""
-    return any(isinstance(part, ToolCall) for m in chat.messages for part in m.parts)
+    return any(map(_calls, chat.messages))
 
 
 def keys_of(chat: ChatRequest, origin: Origin) -> list[bytes]:
     """Return the keys of all tool calls in a conversation, for one model."""
-    scope = _scope(_conversation(chat), origin)
-    parts = chain.from_iterable(message.parts for message in chat.messages)
-    return [_key(scope, part) for part in parts if isinstance(part, ToolCall)]
+    return [
+        _key(scope, part)
+        for message, scope in _with_scopes(chat, origin)
+        for part in message.parts
+        if isinstance(part, ToolCall)
+    ]
 
 
 def restore_call_data(
@@ -145,8 +148,10 @@ def restore_call_data(
     """Return the conversation with its calls and reasoning as the model sent them."""
     if not found:
         return chat
-    scope = _scope(_conversation(chat), origin)
-    messages = (_restore_message(message, scope, found) for message in chat.messages)
+    messages = (
+        _restore_message(message, scope, found)
+        for message, scope in _with_scopes(chat, origin)
+    )
     return replace(chat, messages=tuple(messages))
 
 
@@ -188,7 +193,8 @@ def _in_order(parts: list[Part], held: list[CallData | None]) -> list[Part]:
         return parts
     first = len(calls[0][0].thinking)
     texts = [part for part in parts if isinstance(part, TextPart)]
-    rest = [part for part in given if part not in wanted]
+    known = {*wanted}
+    rest = [part for part in given if part not in known]
     return [*wanted[:first], *texts, *wanted[first:], *rest]
 
 
@@ -196,14 +202,38 @@ def _has_data(part: Part) -> bool:
     return isinstance(part, ThinkingPart) and part.provider_data is not None
 
 
-def _conversation(chat: ChatRequest) -> str:
-    """Return what identifies a conversation: its id, else its first words."""
-    if chat.conversation:
-        return chat.conversation
-    asked = (message for message in chat.messages if message.role is Role.USER)
-    first = next(asked, None)
-    parts = first.parts if first else ()
-    return "\n".join(part.text for part in parts if type(part) is TextPart)
+def _with_scopes(chat: ChatRequest, origin: Origin) -> Iterator[tuple[Message, str]]:
+    """Give each message with the scope of its calls."""
+    names = _conversations(chat)
+    for message, name in zip(chat.messages, names, strict=False):
+        yield message, (_scope(name, origin) if _calls(message) else "")
+
+
+def _calls(message: Message) -> bool:
+    return any(isinstance(part, ToolCall) for part in message.parts)
+
+
+def _conversations(chat: ChatRequest) -> Iterator[str]:
+    """Give what identifies the conversation before each message, and after the last.
+
+    That is the id, else a digest of what the user and the tools said.
+    """
+    digest = blake2b(digest_size=24)
+    for message in chat.messages:
+        yield chat.conversation or digest.hexdigest()
+        if not chat.conversation:
+            for said in _texts(message):
+                raw = said.encode("utf-8", "surrogatepass")
+                digest.update(len(raw).to_bytes(8, "big") + raw)
+    yield chat.conversation or digest.hexdigest()
+
+
+def _texts(message: Message) -> Iterator[str]:
+    for part in message.parts:
+        if isinstance(part, ToolResult):
+            yield part.content
+        elif message.role is Role.USER and type(part) is TextPart:
+            yield part.text
 
 
 def _scope(conversation: str, origin: Origin) -> str:

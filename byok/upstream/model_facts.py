@@ -86,9 +86,21 @@ class KnownModels:
         self._assumed = values
 
     def facts(self, model: str) -> ModelFacts:
-        """Return what is known about a model so far."""
-        facts = self.sourced_facts(model).facts
-        return replace(facts, **self._assumed) if self._assumed else facts
+        """Return what is known about a model so far, for a request to it.
+
+        That a model sounds like one without tools or pictures is no reason to leave
+        them out: if it has none, it refuses them once.
+        """
+        known = self.sourced_facts(model)
+        facts = known.facts
+        guessed = {
+            name: None
+            for name in ("tools", "images")
+            if getattr(facts, name) is False
+            and known.sources[name] is FactSource.FAMILY
+        }
+        changed = guessed | self._assumed
+        return replace(facts, **changed) if changed else facts
 
     def sourced_facts(self, model: str) -> SourcedFacts:
         """Return what is known about a model, and where each fact is known from."""

@@ -58,7 +58,7 @@ class ProviderDataStore:
         self._recent_size = 0
         self._absent: dict[bytes, None] = {}  # keys that the file does not have
         self._db: sqlite3.Connection | None = None
-        self._broken = self._told = False
+        self._broken = self._told = self._is_closed = False
 
     def keep(self, entries: Mapping[bytes, bytes]) -> None:
         """Store entries; they are found at once, and written in the background."""
@@ -67,7 +67,8 @@ class ProviderDataStore:
         for key, data in entries.items():
             self._absent.pop(key, None)
             self._remember(key, data)
-        self._thread.submit(self._write, dict(entries))
+        if not self._is_closed:
+            self._thread.submit(self._write, dict(entries))
 
     async def find(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
         """Return the entries of those keys that have one."""
@@ -79,7 +80,7 @@ class ProviderDataStore:
                 found[key] = self._recent[key]
             elif key not in self._absent:
                 missing.append(key)
-        if missing:
+        if missing and not self._is_closed:
             loop = asyncio.get_running_loop()
             stored = await loop.run_in_executor(self._thread, self._read, missing)
             if len(self._absent) > _MOST_ABSENT:
@@ -91,7 +92,8 @@ class ProviderDataStore:
         return found
 
     def close(self) -> None:
-        """Write what is left. Blocks."""
+        """Write what is left; later entries stay in memory. Blocks."""
+        self._is_closed = True
         self._thread.submit(self._close_file)
         self._thread.shutdown()
 
@@ -140,9 +142,6 @@ class ProviderDataStore:
         os.close(os.open(self._path, flags, 0o600))
         db = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, check_same_thread=False)
         db.executescript(_SCHEMA)
-        with db:
-            old = int(self._clock()) - _KEPT_DAYS * _DAY
-            db.execute("DELETE FROM call_data WHERE used < ?", (old,))
         return db
 
     def _put_aside(self, error: Exception) -> bool:
@@ -169,9 +168,14 @@ class ProviderDataStore:
             self._db.close()
             self._db = None
 
+    def _forget_old(self, db: sqlite3.Connection) -> None:
+        old = int(self._clock()) - _KEPT_DAYS * _DAY
+        db.execute("DELETE FROM call_data WHERE used < ?", (old,))
+
     def _select(self, db: sqlite3.Connection, keys: list[bytes]) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = {}
         now = int(self._clock())
+        self._forget_old(db)
         for start in range(0, len(keys), _AT_ONCE):
             some = keys[start : start + _AT_ONCE]
             marks = ",".join("?" * len(some))
@@ -179,7 +183,7 @@ class ProviderDataStore:
                 f"SELECT key, data FROM call_data WHERE key IN ({marks})",  # noqa: S608
                 some,
             )
-            found.update(rows)
+            found.update((key, data) for key, data in rows if isinstance(data, bytes))
             db.execute(
                 f"UPDATE call_data SET used = ? WHERE used < ? AND key IN ({marks})",  # noqa: S608
                 [now, now - _DAY, *some],
@@ -188,6 +192,7 @@ class ProviderDataStore:
 
     def _insert(self, db: sqlite3.Connection, entries: Mapping[bytes, bytes]) -> None:
         now = int(self._clock())
+        self._forget_old(db)
         db.executemany(
             "INSERT OR REPLACE INTO call_data VALUES (?, ?, ?)",
             [(key, data, now) for key, data in entries.items()],

@@ -118,6 +118,20 @@ def test_key_names_hold_no_keys(keys: list[str]) -> None:
     assert "canary" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "upstreams",
+    [
+        {"a": {"key_names": ["b"]}, "a__b": {}},
+        {"a": {"key_names": ["b-c", "b_c"]}},
+        {"a-b": {}, "a_b": {}},
+    ],
+)
+def test_no_two_keys_are_read_from_one_variable(upstreams: dict[str, Any]) -> None:
+    given = {n: {"base_url": "https://h/v1", **u} for n, u in upstreams.items()}
+    with pytest.raises(ValidationError, match="would both be read from BYOK_KEY_A"):
+        Settings(upstreams=given)
+
+
 @pytest.mark.parametrize("other", [{"api_key_env": "A"}, {"api_key_cmd": ["pass"]}])
 def test_key_names_are_the_only_source_of_keys(other: dict[str, Any]) -> None:
     keys = ["work", "env:OPENAI_KEY_B"]

@@ -14,5 +14,13 @@ def test_the_key_is_the_same_in_a_conversation_and_hides_its_id() -> None:
     assert prompt_cache_key(ChatRequest((), conversation="\ud800"))
 
 
+def test_a_key_of_the_client_wins() -> None:
+    keys = {
+        prompt_cache_key(ChatRequest((), conversation=name, cache_key="app"))
+        for name in ("c-1", "c-2", "")
+    }
+    assert len(keys) == 1
+
+
 def test_without_a_conversation_there_is_no_key() -> None:
     assert prompt_cache_key(ChatRequest(())) == ""

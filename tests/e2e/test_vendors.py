@@ -93,7 +93,7 @@ def upstreams() -> dict[str, Case]:
         "deepseek_chat": vendor("deepseek", tools=0),
         "kimi": vendor("moonshot"),
         "kimi_elsewhere": vendor("kimi-elsewhere", "vllm"),
-        "glm": vendor("zai"),
+        "glm": vendor("zai", "zai", "unknown variant `image_url`"),
         "minimax": minimax,
         "router_gemini": vendor("openrouter-gemini", "openrouter"),
         "router_claude": vendor("openrouter-claude", "openrouter"),

@@ -132,10 +132,29 @@ def test_nothing_comes_back_to_another_model() -> None:
         assert restore(chat(CALL), kept, other) == (CALL,)
 
 
-def test_a_conversation_without_an_id_is_known_by_its_first_words() -> None:
+def test_a_conversation_without_an_id_is_what_was_said_before() -> None:
     kept = collect(SIGNED, conversation="", words="Mine.")
     assert restore(chat(CALL, conversation="", words="Mine."), kept) == (SIGNED,)
     assert restore(chat(CALL, conversation="", words="Yours."), kept) == (CALL,)
+    first = chat(OTHER, conversation="", words="Mine.")
+    (_, said, result, *_) = first.messages
+    later = replace(first, messages=(*first.messages, said, result))
+    collector = CallDataCollector(first)
+    collector.note(SIGNED)
+    again = Message(Role.ASSISTANT, (CALL,))
+    for messages, data in [
+        ((*first.messages, again), SIGNED.provider_data),
+        ((*later.messages, again), None),
+    ]:
+        asked = replace(first, messages=messages)
+        found = {
+            key: entry
+            for key in keys_of(asked, HERE)
+            if (entry := read_call_data(collector.entries.get(key, b"")))
+        }
+        (part,) = restore_call_data(asked, HERE, found).messages[-1].parts
+        assert isinstance(part, ToolCall)
+        assert part.provider_data == data
 
 
 def test_calls_without_any_data_are_not_kept() -> None:

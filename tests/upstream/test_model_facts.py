@@ -162,3 +162,12 @@ def test_facts_may_be_assumed_for_a_trial() -> None:
     assert known.facts("m") == ModelFacts("m", window=9000, tools=True)
     known.assume()
     assert known.facts("m") == ModelFacts("m", window=9000, images=True)
+
+
+def test_a_name_does_not_prove_what_a_model_cannot_do() -> None:
+    guess = ModelFacts("", tools=False, images=False, thinking=False)
+    models = known_models((FactSource.FAMILY, lambda model: guess))
+    assert models.facts("m") == ModelFacts("m", thinking=False)
+    assert models.sourced_facts("m").facts.images is False
+    models.set_listed([ModelFacts("m", images=False)])
+    assert models.facts("m") == ModelFacts("m", images=False, thinking=False)

@@ -66,7 +66,7 @@ def decode_completion(body: Json) -> Question:
         ),
         tool_choice=choice,
         json_answer=read_format(mapping(body, "response_format")),
-        conversation=text(body, "prompt_cache_key"),
+        cache_key=text(body, "prompt_cache_key"),
     )
     options = mapping(body, "stream_options")
     reply = partial(

@@ -65,7 +65,7 @@ def decode_message(body: Json) -> Question:
         ),
         tool_choice=_read_choice(choice, tools),
         json_answer=_read_format(body),
-        conversation=text(mapping(body, "metadata"), "user_id"),
+        cache_key=text(mapping(body, "metadata"), "user_id"),
     )
     shows = text(thinking, "type") in ("enabled", "adaptive")
     reply = partial(MessageReply, chat, shows_thinking=shows)

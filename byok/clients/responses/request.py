@@ -60,7 +60,7 @@ def decode_response(body: Json) -> Question:
         ),
         tool_choice=choice,
         json_answer=_read_format(body),
-        conversation=text(body, "prompt_cache_key"),
+        cache_key=text(body, "prompt_cache_key"),
     )
     reply = partial(
         ResponseReply,

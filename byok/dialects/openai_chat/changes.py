@@ -147,6 +147,15 @@ def without_reasoning(body: Json) -> Body:
     return {**body, "messages": [_without(m, names) for m in messages or ()]}
 
 
+def with_blank_reasoning(body: Json) -> Body:
+    """Replace empty reasoning by a space, where it is in a field of its own."""
+    messages = [
+        {**m, **{name: " " for name in REASONING_FIELDS if m.get(name) == ""}}
+        for m in body.get("messages") or ()
+    ]
+    return {**body, "messages": messages}
+
+
 def without_cache_points(body: Json) -> Body:
     """Remove the points up to which a prompt is cached."""
     name = ("cache_control",)

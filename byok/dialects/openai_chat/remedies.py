@@ -64,6 +64,13 @@ def _find_reasoning(refused: RefusedRequest) -> tuple[str, str] | None:
     return ("", "") if named and is_refused and changed else None
 
 
+def _find_empty_reasoning(refused: RefusedRequest) -> tuple[str, str] | None:
+    """Recognise an API that takes empty reasoning for none (Kimi, DeepSeek)."""
+    named = any(name in refused.text.lower() for name in REASONING_FIELDS)
+    changed = changes.with_blank_reasoning(refused.body) != refused.body
+    return ("", "") if named and changed else None
+
+
 def _find_cache_points(refused: RefusedRequest) -> tuple[str, str] | None:
     named = "cache_control" in refused.text.lower()
     changed = changes.without_cache_points(refused.body) != refused.body
@@ -97,6 +104,9 @@ REMEDIES: RemedyTable = {
     ),
     "reasoning": RemedyRow(
         _find_reasoning, lambda body, _: changes.without_reasoning(body)
+    ),
+    "blank reasoning": RemedyRow(
+        _find_empty_reasoning, lambda body, _: changes.with_blank_reasoning(body)
     ),
     "cache points": RemedyRow(
         _find_cache_points, lambda body, _: changes.without_cache_points(body)

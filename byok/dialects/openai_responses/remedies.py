@@ -37,7 +37,6 @@ _DROPPABLE = (
     "reasoning.effort",
     "reasoning",
     "include",
-    "store",
 )
 _CAP = "max_output_tokens"
 # Refusals of reasoning items: sealed for another key, out of order, or not known.

@@ -31,7 +31,7 @@ def test_request_settings() -> None:
     )
     assert asked.sampling == Sampling(0.5, 1.0, 7, "low", ("END",))
     assert asked.json_answer == JsonAnswer()
-    assert asked.conversation == "talk"
+    assert asked.cache_key == "talk"
     assert asked.question == asked.own_words == "Hi."
     assert not asked.agent
     assert asked.client_parallel_tools

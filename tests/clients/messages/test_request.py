@@ -27,7 +27,7 @@ def test_request_settings() -> None:
     )
     assert [m.role.value for m in asked.messages] == ["system", "user"]
     assert asked.sampling == Sampling(0.5, 1.0, 7, "", ("END",))
-    assert asked.conversation == "me"
+    assert asked.cache_key == "me"
     assert asked.client_parallel_tools
 
 

@@ -34,7 +34,7 @@ def test_request_settings() -> None:
     assert [m.role.value for m in asked.messages] == ["system", "user"]
     assert asked.sampling == Sampling(0.5, 1.0, 7, "low")
     assert asked.json_answer == JsonAnswer({}, "x")
-    assert asked.conversation == "talk"
+    assert asked.cache_key == "talk"
     assert not asked.client_parallel_tools
 
 

@@ -418,6 +418,15 @@ def test_remedy_for_refused_reasoning_removes_it_from_the_history() -> None:
     assert found({"messages": [USER]}, "unknown reasoning_content") is None
 
 
+def test_remedy_for_missing_reasoning_sends_a_space() -> None:
+    said = {"role": "assistant", "content": "Yes.", "reasoning_content": ""}
+    missing = "reasoning_content is missing in assistant tool call message at index 2"
+    sent = after({"messages": [USER, said, USER]}, missing)
+    assert sent.body["messages"][1]["reasoning_content"] == " "
+    known = {**said, "reasoning_content": "hm"}
+    assert found({"messages": [USER, known]}, missing) is None
+
+
 def test_remedy_for_refused_cache_points_removes_all() -> None:
     point = {"cache_control": {"type": "ephemeral"}}
     parts = [{"type": "text", "text": "x", **point}]
