@@ -176,7 +176,7 @@ def _assistant(
 
 
 def _thoughts(message: Message, target: Target, *, has_calls: bool) -> str:
-    """Return the reasoning to send back; that of other models is left out.
+    """Return the reasoning to send back: what this model is known to have written.
 
     Where nothing is known, it goes beside tool calls: each model's template takes from
     it what the model wants.
@@ -188,7 +188,8 @@ def _thoughts(message: Message, target: Target, *, has_calls: bool) -> str:
         part.text
         for part in message.parts
         if isinstance(part, ThinkingPart)
-        and (part.provider_data is None or part.provider_data.origin == target.origin)
+        and part.provider_data is not None
+        and part.provider_data.origin == target.origin
     )
 
 
