@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from byok.config import UpstreamSettings
+from byok.dialects.base_urls import path_ends_with
 from byok.dialects.presets import DEFAULT_PATHS, PRESETS, preset_of, vendor_of
 from byok.dialects.registry import DIALECTS
 from byok.upstream.spec import Api
@@ -34,7 +35,7 @@ def addresses_of(settings: UpstreamSettings) -> dict[str, str]:
         paths = {used: paths[used]}
     if not urlsplit(own).path:
         return {name: own + path for name, path in paths.items()}
-    ends = [path for path in paths.values() if own.endswith(path)]
+    ends = [path for path in paths.values() if path_ends_with(own, path)]
     if not ends or used not in addresses:
         return {name: own for name, path in paths.items() if path == paths[used]}
     root = own.removesuffix(max(ends, key=len))

@@ -26,6 +26,8 @@ def two(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PRESETS, "apart", Preset(apart))
     both = {"trial": "https://h/v1", "openai_chat": "https://h/v1"}
     monkeypatch.setitem(PRESETS, "both", Preset(both))
+    deep = {"openai_chat": "https://h/api/v1", "trial": "https://h/trial"}
+    monkeypatch.setitem(PRESETS, "deep", Preset(deep))
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,10 @@ def two(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             {"type": "apart", "base_url": "https://own/x"},
             {"openai_chat": "https://own/x"},
+        ),
+        (
+            {"type": "deep", "base_url": "https://api/v1"},
+            {"openai_chat": "https://api/v1"},
         ),
         (
             {"type": "both", "base_url": "https://own/x"},

@@ -17,6 +17,7 @@ from byok.dialects.base import (
     Target,
     UpstreamRequest,
 )
+from byok.dialects.base_urls import without_ending
 from byok.dialects.body_rows import body_rows
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.ollama import models
@@ -73,7 +74,7 @@ class Ollama(Dialect):
     def url(self, base_url: str, path: str) -> str:
         """Return the URL of a path; a base URL may end in the path of an API."""
         for ending in _OTHER_PATHS:
-            base_url = base_url.removesuffix(ending)
+            base_url = without_ending(base_url, ending)
         return base_url + path
 
     def headers(self, key: str) -> Mapping[str, str]:

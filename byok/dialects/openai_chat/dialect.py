@@ -13,6 +13,7 @@ from byok.dialects.base import (
     Target,
     UpstreamRequest,
 )
+from byok.dialects.base_urls import without_ending
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.answer import OpenAIAnswer
@@ -69,7 +70,7 @@ class OpenAIChat(Dialect):
     def url(self, base_url: str, path: str) -> str:
         """Return the URL of a path; a path with a leading "/" is beside /v1."""
         if path.startswith("/"):
-            return base_url.removesuffix(DEFAULT_PATHS[OPENAI_CHAT]) + path
+            return without_ending(base_url, DEFAULT_PATHS[OPENAI_CHAT]) + path
         return f"{base_url}/{path}"
 
     def headers(self, key: str) -> Mapping[str, str]:

@@ -12,6 +12,8 @@ from byok.errors import ContextLengthExceeded, RefusalKind
 def test_a_base_url_may_be_that_of_other_clients(base: str) -> None:
     assert Ollama().url(base, "/api/chat") == "http://h:1/api/chat"
     assert Ollama().url("https://h/x/v1", "/api/ps") == "https://h/x/api/ps"
+    for host in ("https://v1", "https://api"):
+        assert Ollama().url(host, "/api/ps") == f"{host}/api/ps"
 
 
 def test_only_the_cloud_needs_a_key() -> None:

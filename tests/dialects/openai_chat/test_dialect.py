@@ -36,6 +36,7 @@ def test_http_sender_keeps_the_base_of_a_path_beside_the_api() -> None:
         ("https://host/llama/v1", "https://host/llama/infill"),
         ("https://host/llama", "https://host/llama/infill"),
         ("https://v1/v1", "https://v1/infill"),
+        ("https://v1", "https://v1/infill"),
     ):
         assert OpenAIChat().url(base, "/infill") == beside
         assert OpenAIChat().url(base, "models") == f"{base}/models"
