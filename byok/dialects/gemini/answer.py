@@ -21,6 +21,7 @@ from byok.dialects.gemini.chunks import (
 )
 from byok.dialects.gemini.finish_reasons import (
     FINISHED,
+    NO_REASON,
     blocked_sentence,
     failure_of,
     filter_sentence,
@@ -68,12 +69,15 @@ class GeminiAnswer(AnswerReader[ServerSentEvent]):
         self._usage: Any = None
         self._sources: dict[str, str] = {}
         self._notices: list[Notice] = []
+        self._has_odd_end = False  # a reason that is not known was told
         self._began = False  # a chunk was read
         self._in_thought = False  # a thought was given, and no data after it
 
     @property
     def _may_end(self) -> bool:
-        return self._finish is not None
+        # With a call that never ended, the answer broke off, whatever it says.
+        is_half = self._partial is not None and self._finish is FinishReason.STOP
+        return self._finish is not None and not is_half
 
     def _rest(self) -> None:
         """Give half an emoji that was held back, and a call that never ended."""
@@ -227,6 +231,8 @@ class GeminiAnswer(AnswerReader[ServerSentEvent]):
     def _note_finish(self, reason: str, message: Any) -> None:
         """Note the reason; an answer with tools of Google's may have several."""
         said = message if isinstance(message, str) else ""
+        if reason == NO_REASON:
+            return
         if error := failure_of(reason, said=said):
             raise error
         if sentence := filter_sentence(reason, said=said):
@@ -234,7 +240,8 @@ class GeminiAnswer(AnswerReader[ServerSentEvent]):
             self._notices.append(Notice(sentence))
             return
         self._finish = FINISHED.get(reason, FinishReason.STOP)
-        if reason not in FINISHED:
+        if reason not in FINISHED and not self._has_odd_end:
+            self._has_odd_end = True
             self._notices.append(Notice(unknown_sentence(reason)))
 
     def _note_blocked(self, feedback: Any) -> None:

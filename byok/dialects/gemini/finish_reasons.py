@@ -8,6 +8,7 @@ from byok.errors import UpstreamGarbled
 from byok.events import FinishReason
 
 FINISHED = {"STOP": FinishReason.STOP, "MAX_TOKENS": FinishReason.LENGTH}
+NO_REASON = "FINISH_REASON_UNSPECIFIED"  # the default value of the enum
 
 # Reasons of a filter, with what it found.
 _FILTERED = {

@@ -252,6 +252,13 @@ def test_gemini_early_end_is_told(
     assert words in notice.text
 
 
+def test_gemini_reasons_that_are_not_known_are_told_once() -> None:
+    pieces = [chunk({"text": "A"}, finish=f"LATER_{n}") for n in range(9)]
+    _, *rest = read(stream(*pieces))
+    assert [event for event in rest if isinstance(event, Notice)] == rest[-2:-1]
+    assert rest[-1] == STOP
+
+
 def test_gemini_blocked_prompt_is_an_error_in_words() -> None:
     feedback = {"blockReason": "PROHIBITED_CONTENT", "blockReasonMessage": "No."}
     notice, usage, end = read(
@@ -284,9 +291,11 @@ def test_gemini_empty_answer_may_be_asked_for_again(chunks: list[Any]) -> None:
     assert raised.value.retryable
 
 
-def test_gemini_answer_without_a_finish_reason_was_cut() -> None:
+@pytest.mark.parametrize("reason", ["", "FINISH_REASON_UNSPECIFIED"])
+def test_gemini_answer_without_a_finish_reason_was_cut(reason: str) -> None:
     stage = Gemini().reader(UpstreamRequest("", {}))
-    assert [*stage.feed(stream(chunk({"text": "A"})))] == [TextDelta("A")]
+    last = chunk({"text": "A"}, finish=reason)
+    assert [*stage.feed(stream(last))] == [TextDelta("A")]
     with pytest.raises(UpstreamGarbled) as raised:
         [*stage.flush()]
     assert raised.value.code == "upstream_cut"
@@ -349,9 +358,22 @@ def test_gemini_call_in_pieces_is_joined() -> None:
     ]
 
 
-def test_gemini_call_that_never_ended_stays_open() -> None:
-    _, arguments, _ = read(stream(chunk(call(willContinue=True), finish="STOP")))
+def test_gemini_call_that_never_ended_at_the_limit_stays_open() -> None:
+    raw = stream(chunk(call(willContinue=True), finish="MAX_TOKENS"))
+    _, arguments, end = read(raw)
     assert arguments == ToolCallDelta(1, arguments="{")
+    assert end == Finish(FinishReason.LENGTH)
+
+
+@pytest.mark.parametrize("reason", ["STOP", "OTHER", "A_LATER_REASON"])
+def test_gemini_answer_with_half_a_call_broke_off(reason: str) -> None:
+    stage = Gemini().reader(UpstreamRequest("", {}))
+    found = [*stage.feed(stream(chunk(call(willContinue=True), finish=reason)))]
+    with pytest.raises(UpstreamGarbled) as raised:
+        for event in stage.flush():
+            found.append(event)
+    assert (raised.value.code, raised.value.retryable) == ("upstream_cut", True)
+    assert found == [ToolCallDelta(1, "", "view_1"), ToolCallDelta(1, arguments="{")]
 
 
 def test_gemini_answer_of_another_protocol_is_named() -> None:
