@@ -15,10 +15,12 @@ from byok.dialects.gemini.thinking import thinking_config
 from byok.dialects.remedies import apply_remedies
 from byok.dialects.safe_names import Aliases, spell_name
 from byok.dialects.schemas.common import write_schema
+from byok.errors import BadRequest
 from byok.wire.json_body import write_json
 
 _MODES = {ToolUse.NONE: "NONE", ToolUse.REQUIRED: "ANY"}
 _FOLDERS = ("models/", "tunedModels/")
+_STEPS = frozenset({".", ".."})  # clients and servers resolve them
 _SAFE = "/:@,=+~"
 _MOST_STOPS = 5  # API reference, GenerationConfig.stopSequences
 _LONGEST_NAME = 64
@@ -58,7 +60,17 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
 
 
 def _model_path(model: str) -> str:
+    """Return the path of a model, whose name may have folders.
+
+    Raises:
+        BadRequest: the name leads out of the API's own path.
+    """
     path = model if model.startswith(_FOLDERS) else f"models/{model}"
+    if not _STEPS.isdisjoint(path.split("/")):
+        raise BadRequest(
+            f'the model\'s name "{model[:_LONGEST_NAME]}" has "." or ".." as a folder.',
+            hint="Check the model's name (byok models).",
+        )
     return quote(path, safe=_SAFE)
 
 

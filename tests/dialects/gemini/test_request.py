@@ -32,6 +32,7 @@ from byok.chat import (
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.gemini.request import encode_request
 from byok.dialects.model_facts import ModelFacts
+from byok.errors import BadRequest
 from tests.fakes.histories import histories
 from tests.fakes.replay import recorded
 from tests.fakes.strict_gemini import broken_rules
@@ -69,11 +70,18 @@ def config(**sampling: Any) -> Any:
         ("models/gemini-3-pro", "models/gemini-3-pro"),
         ("tunedModels/mine", "tunedModels/mine"),
         ("a b?c#d", "models/a%20b%3Fc%23d"),
+        ("a..b/...%2e", "models/a..b/...%252e"),
         ("item@split=7,crlf", "models/item@split=7,crlf"),
     ],
 )
 def test_gemini_model_is_in_the_path(model: str, path: str) -> None:
     assert encode(model).path == f"{path}:streamGenerateContent?alt=sse"
+
+
+@pytest.mark.parametrize("model", ["..", "models/../../x", "a/.", "./a", "a/../b"])
+def test_gemini_model_does_not_leave_the_base_url(model: str) -> None:
+    with pytest.raises(BadRequest, match="as a folder"):
+        encode(model)
 
 
 def test_gemini_tools_have_json_schema_and_names_that_the_api_takes() -> None:
