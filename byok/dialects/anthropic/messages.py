@@ -31,6 +31,7 @@ _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _ODD_IMAGE = "[a picture stood here, in a format that this API does not take]"
 _NO_OUTPUT = "(no output)"
 _NO_WORDS = "(no text)"
+# The fields of the blocks that come back; the last one must not be empty.
 _SIGNED = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
 
 
@@ -156,13 +157,15 @@ def _thinking(part: ThinkingPart, origin: Origin) -> list[Block]:
     """
     data = part.provider_data.data_for(origin) if part.provider_data else {}
     block = data.get("block")
-    if not isinstance(block, dict) or not all(
-        isinstance(v, str) for v in block.values()
-    ):
+    if not isinstance(block, dict):
         return []
-    needed = _SIGNED.get(block.get("type", ""), ("",))
-    is_whole = all(name in block for name in needed) and block[needed[-1]]
-    return [dict(block)] if is_whole else []
+    kind = block.get("type")
+    names = _SIGNED.get(kind, ()) if isinstance(kind, str) else ()
+    fields = {name: block[name] for name in names if name in block}
+    is_whole = len(fields) == len(names) and bool(names) and fields[names[-1]]
+    if not is_whole or not all(isinstance(value, str) for value in fields.values()):
+        return []
+    return [{"type": kind, **fields}]
 
 
 def _read_arguments(arguments: str) -> dict[str, Any]:

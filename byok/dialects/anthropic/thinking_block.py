@@ -34,8 +34,9 @@ class ThinkingBlock:
     def block(self) -> dict[str, Any]:
         """Return the block to send back, {} if it is not a complete one."""
         if self._block.get("type") == "redacted_thinking":
-            return self._block if self._block.get("data") else {}
+            data = self._block.get("data")
+            return {"type": "redacted_thinking", "data": data} if data else {}
         if not (signature := "".join(self._signature)):
             return {}
         text = "".join(self._texts)
-        return {**self._block, "thinking": text, "signature": signature}
+        return {"type": "thinking", "thinking": text, "signature": signature}
