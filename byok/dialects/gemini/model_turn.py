@@ -95,10 +95,11 @@ def _thought(text: str, own: Json) -> Iterator[dict[str, Any]]:
     """
     part = own.get("part")
     if isinstance(part, dict):
+        thought = {"thought": True} if part.get("thought") is True else {}
         kinds = part.keys() - _BESIDE
         is_opaque = len(kinds) == 1 and kinds <= set(OPAQUE)
         if is_opaque and all(isinstance(part[kind], dict) for kind in kinds):
-            yield part
+            yield {kind: part[kind] for kind in kinds} | thought | _signature(part)
     elif signature := _signature(own):
         is_thought = own.get("thought") is True
         yield (

@@ -8,12 +8,14 @@ refused. Items have no ids: they name what the vendor has stored, and nothing is
 from collections.abc import Iterable
 from typing import Any
 
-from byok.chat import Part, TextPart, ThinkingPart, ToolCall
+from byok.chat import Json, Part, TextPart, ThinkingPart, ToolCall
 from byok.dialects.base import Target
 from byok.dialects.model_facts import Replay
 from byok.dialects.openai_responses.call_ids import CallIds
 from byok.dialects.safe_names import Aliases
 
+# The last two are those of OpenRouter, for models of other vendors.
+_SEALS = ("encrypted_content", "signature", "format")
 _PHASES = ("commentary", "final_answer")
 
 
@@ -71,7 +73,15 @@ def _reasoning_item(item: Any, target: Target) -> list[dict[str, Any]]:
     summary, content = item.get("summary", []), item.get("content", [])
     if not _are_texts(summary) or not _are_texts(content):
         return []
-    return [{**item, "summary": summary}]
+    sent: dict[str, Any] = {"type": "reasoning", "summary": _copy_texts(summary)}
+    if "content" in item:
+        sent["content"] = _copy_texts(content)
+    seals = {name: item.get(name) for name in _SEALS}
+    return [sent | {k: v for k, v in seals.items() if v and isinstance(v, str)}]
+
+
+def _copy_texts(parts: list[Json]) -> list[Json]:
+    return [{"type": part["type"], "text": part["text"]} for part in parts]
 
 
 def _are_texts(parts: Any) -> bool:

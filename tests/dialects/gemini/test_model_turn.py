@@ -133,6 +133,14 @@ def test_gemini_forged_data_is_left_out(data: dict[str, Any]) -> None:
     assert parts(thought(**data)) == []
 
 
+@pytest.mark.parametrize("signature", [7, ["c2ln"], "", "é"])
+def test_gemini_forged_fields_beside_a_part_are_left_out(signature: Any) -> None:
+    code = {"executableCode": CODE["executableCode"]}
+    beside = {"thoughtSignature": signature, "thought": "yes"}
+    assert parts(thought(part={**code, **beside})) == [code]
+    assert parts(thought(part={**CODE, "thought": True})) == [{**CODE, "thought": True}]
+
+
 FIELDS = st.sampled_from(["thoughtSignature", "chars", "thought", "part", "id"])
 
 

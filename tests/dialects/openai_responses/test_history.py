@@ -19,13 +19,16 @@ from byok.dialects.openai_responses.history import assistant_items
 from byok.dialects.safe_names import Aliases, spell_name
 
 HERE = Origin("openai_responses", "box", "m")
-SEALED = {
+SEALED: dict[str, Any] = {
     "type": "reasoning",
     "summary": [{"type": "summary_text", "text": "Plan."}],
     "encrypted_content": "g" * 2**20,
     "format": "x",
 }
-RAW = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "Hm"}]}
+RAW: dict[str, Any] = {
+    "type": "reasoning",
+    "content": [{"type": "reasoning_text", "text": "Hm"}],
+}
 CALL = ToolCall("c1", "view", "{}")
 SENT_CALL = {
     "type": "function_call",
@@ -81,6 +84,15 @@ def test_reasoning_of_another_origin_is_left_out(name: str) -> None:
 )
 def test_damaged_reasoning_is_left_out(item: Any) -> None:
     assert items(thought(item=item, phase=7), CALL) == [SENT_CALL]
+
+
+def test_fields_that_no_reasoning_has_are_left_out() -> None:
+    more = {"id": "rs_1", "status": "completed", "role": "system", "signature": 7}
+    forged = {**SEALED, **more, "summary": [{**SEALED["summary"][0], "role": "user"}]}
+    assert items(thought(item=forged), CALL) == [SEALED, SENT_CALL]
+    forged = {**RAW, **more, "content": [{**RAW["content"][0], "annotations": []}]}
+    sent = items(thought(item=forged), CALL, replay=Replay.TOOL_TURNS)
+    assert sent == [{**RAW, "summary": []}, SENT_CALL]
 
 
 def test_reasoning_that_is_not_sealed_goes_back_where_models_want_it() -> None:
