@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from byok.errors import (
+    ConnectFailed,
     RefusalKind,
     UpstreamError,
     UpstreamGarbled,
@@ -27,9 +28,6 @@ _RESTS = {
     RefusalKind.QUOTA: 900.0,
     RefusalKind.RATE_LIMIT: 60.0,
 }
-
-
-LOST = "upstream_cut"  # the code of a connection that was lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +56,17 @@ class RetryPolicy:
         asked = error.retry_after if isinstance(error, UpstreamRefused) else None
         if asked is not None:
             return asked if asked <= self.longest_wait else None
-        if attempt == 1 and error.code == LOST:
+        if attempt == 1 and _was_lost(error):
             return 0.0
         backoff = min(self.first_wait * 2 ** (attempt - 1), self.longest_backoff)
         return float(backoff * luck)
+
+
+def _was_lost(error: UpstreamError) -> bool:
+    """Tell whether a connection was lost after it had been established."""
+    return isinstance(error, UpstreamUnreachable) and not isinstance(
+        error, ConnectFailed | UpstreamTimeout
+    )
 
 
 def rest_of_key(error: UpstreamError) -> float | None:

@@ -24,7 +24,8 @@ HELP = {
     "stop": "wait until it has ended",
     "restart": "with the options it was started with",
     "reload": "read its settings and keys again",
-    "models": "the default model",
+    "models": "what is known of them, and the defaults",
+    "probe": "Try out what a model takes and does",
     "connect": "vscode|jetbrains|cli|sdk",
     "config": "show",
     "config path": "path of the settings file",
@@ -86,7 +87,7 @@ def test_shell_completion_of_commands(cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     ("begun", "offered"),
-    [("ol", ["ollama"]), ("b", ["box"]), ("az", ["azure"]), ("x", ["xai"])],
+    [("olla", ["ollama", "ollama_cloud"]), ("bo", ["box"]), ("az", ["azure"])],
 )
 def test_shell_completion_of_upstreams(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, begun: str, offered: list[str]

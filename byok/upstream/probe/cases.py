@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from byok.dialects.efforts import EFFORTS
 from byok.dialects.model_facts import FactSource
-from byok.errors import ContextLengthExceeded
+from byok.errors import ContextLengthExceeded, RefusalKind
 from byok.upstream.probe import questions
 from byok.upstream.probe.asking import ProbeAnswer, Prober
 from byok.upstream.probe.finding import Finding, ProbeState, describe, failure
@@ -67,7 +67,7 @@ async def try_picture(prober: Prober, state: ProbeState) -> Finding:
     del state
     answer = await prober.ask(questions.show_picture(), images=None)
     if answer.refusal or answer.error:
-        is_meant = answer.refusal and answer.refusal.code == "upstream_no_images"
+        is_meant = answer.refusal and answer.refusal.kind is RefusalKind.NO_IMAGES
         return failure(answer, {"images": False} if is_meant else {})
     if questions.COLOUR in answer.text.lower():
         return Finding(YES, "seen", {"images": True}, (answer,))

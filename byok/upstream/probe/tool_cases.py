@@ -2,6 +2,7 @@
 
 from byok.chat import Part, ThinkingPart, ToolCall, ToolUse
 from byok.dialects.model_facts import Replay
+from byok.errors import RefusalKind
 from byok.upstream.probe import questions
 from byok.upstream.probe.asking import ProbeAnswer, Prober
 from byok.upstream.probe.finding import Finding, ProbeState, describe, failure
@@ -30,7 +31,7 @@ async def try_tool(prober: Prober, state: ProbeState) -> Finding:
 
 def _names_tools(answer: ProbeAnswer) -> bool:
     error = answer.refusal
-    return error is not None and error.code == "upstream_no_tools"
+    return error is not None and error.kind is RefusalKind.NO_TOOLS
 
 
 def _call_finding(

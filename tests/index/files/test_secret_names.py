@@ -26,7 +26,7 @@ PRIVATE = """
     kubeconfig kubeconfig.yaml prod.kubeconfig wp-config.php local.settings.json
     .augment-guidelines wg0.conf cookies.txt kaggle.json
     aws_credentials aws-credentials .openai .anthropic_key .openai_api_key
-    openai_api_key key_names.txt rclone.conf .m2/settings.xml NuGet.Config
+    openai_api_key api_keys.txt rclone.conf .m2/settings.xml NuGet.Config
     .m2/settings-security.xml
     .gradle/gradle.properties .vercel/auth.json .codex/auth.json .composer/auth.json
     containers/auth.json env.local env.production .flaskenv .smbcredentials
@@ -46,7 +46,7 @@ ORDINARY = """
     history.py bash_history.go .gitignore .gitattributes .github/workflows/ci.yml
     .vscode/settings.json .eslintrc.json package.json tsconfig.json .npmignore
     .bypass.py git/config aws/credentials.py service_account.py passwords.php
-    settings.xml gradle.properties key_names.py access_key.go keys.json .keystone.js
+    settings.xml gradle.properties api_keys.py access_key.go keys.json .keystone.js
     locales/en/auth.json lang/auth.json src/auth.json env.js env.example env.ts
     create_credentials get-credentials.sh openai.py anthropic/client.py properties.local
     \u0441\u0435\u043a\u0440\u0435\u0442\u044b.txt
