@@ -151,6 +151,8 @@ class RequestRemedies:
 
     def learned_facts(self) -> ModelFacts:
         """Return what the remedies that were found teach about the model."""
+        if not self._taught:
+            return ModelFacts(self._model)
         layers = ((FactSource.REFUSAL, facts) for facts in reversed(self._taught))
         return combine_facts(self._model, layers).facts
 
