@@ -1,5 +1,6 @@
 """What the readers of answers have in common: how an answer ends, or breaks off."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
@@ -10,7 +11,7 @@ from byok.stage import then_raise
 Item = TypeVar("Item")
 
 
-class AnswerReader(Generic[Item]):
+class AnswerReader(ABC, Generic[Item]):
     """Stage[Item, StreamEvent] without its protocol: a subclass has `_read`.
 
     `_out` collects events, `_spoke` is set when something of an answer has come, and
@@ -36,30 +37,24 @@ class AnswerReader(Generic[Item]):
         """End the answer; one whose end did not come was cut off."""
         if self._done:
             return
-        if self._may_end:
-            self._end()
-        else:
+        self._end_if_finished()
+        if not self._done:
             self._rest()
         yield from self._take_events()
         if not self._done:
             raise missing_end(spoke=self._spoke)
 
-    @property
-    def _may_end(self) -> bool:
-        """Whether the end has come, but for the last mark of the protocol."""
-        return False
-
+    @abstractmethod
     def _read(self, item: Item) -> None:
         """Decode one item into `_out`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _rest(self) -> None:
         """Give what was held back of an answer that breaks off here."""
-        raise NotImplementedError
 
-    def _end(self) -> None:
-        """Give what was held back and the Finish, where the answer may end."""
-        raise NotImplementedError
+    def _end_if_finished(self) -> None:
+        """End the answer if all has come but for the last mark of the protocol."""
+        return
 
     def _take_events(self) -> list[StreamEvent]:
         out, self._out = self._out, []

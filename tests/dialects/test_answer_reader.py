@@ -17,9 +17,9 @@ class Letters(AnswerReader[str]):
         self._held = ""
         self._dot = False
 
-    @property
-    def _may_end(self) -> bool:
-        return self._dot
+    def _end_if_finished(self) -> None:
+        if self._dot:
+            self._end()
 
     def _read(self, item: str) -> None:
         if item == "?":

@@ -59,9 +59,9 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
         # Local servers leave a think block in the text; None once that is over.
         self._think: ThinkTags | None = ThinkTags(origin)
 
-    @property
-    def _may_end(self) -> bool:
-        return self._finish is not None
+    def _end_if_finished(self) -> None:
+        if self._finish is not None:
+            self._end()
 
     def _read(self, sse: ServerSentEvent) -> None:
         if self._done:

@@ -73,11 +73,11 @@ class GeminiAnswer(AnswerReader[ServerSentEvent]):
         self._began = False  # a chunk was read
         self._in_thought = False  # a thought was given, and no data after it
 
-    @property
-    def _may_end(self) -> bool:
+    def _end_if_finished(self) -> None:
         # With a call that never ended, the answer broke off, whatever it says.
         is_half = self._partial is not None and self._finish is FinishReason.STOP
-        return self._finish is not None and not is_half
+        if self._finish is not None and not is_half:
+            self._end()
 
     def _rest(self) -> None:
         """Give half an emoji that was held back, and a call that never ended."""

@@ -57,9 +57,9 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
         self._plain = False  # no block of reasoning is open, in whatever form
         self._has_more = False  # something came that a call may have to end
 
-    @property
-    def _may_end(self) -> bool:
-        return self._finish is not None
+    def _end_if_finished(self) -> None:
+        if self._finish is not None:
+            self._end()
 
     def _read(self, sse: ServerSentEvent) -> None:
         data = sse.data.strip()

@@ -2,6 +2,9 @@
 
 The patterns come from a repository and are not trusted: with Python's `re` a single
 `*a*a*a` takes 160 ms for a name of 255 letters, and a file may hold a thousand of them.
+
+Git matches bytes: `?` and `[!a]` stand for one byte of a name, and `ü` has two. So
+each byte of a character beyond ASCII is matched as a character of its own.
 """
 
 import re
@@ -14,6 +17,14 @@ from pathspec.patterns.gitignore.base import GitIgnorePatternError
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 _RE2 = "re2"
+_UNREADABLE = (
+    GitIgnorePatternError,
+    OverflowError,
+    RecursionError,
+    UnicodeError,
+    re.error,
+)
+_PRIVATE_USE = {byte: 0xE000 + byte for byte in range(128, 256)}
 # All in a folder, or all folders in it: for pathspec that is also the folder itself.
 _IN_FOLDER = re.compile(r"/\*\*(/?) *$")
 
@@ -42,21 +53,29 @@ class Patterns:
         asked for first; nothing in an ignored one is asked for.
         """
         try:
-            name = f"{path}/" if is_dir else path
+            name = _spell_bytes(f"{path}/" if is_dir else path)
             return self._spec.check_file(name, separators=()).include
         except UnicodeError:
             return None  # a name that is no UTF-8
 
 
 def _pattern(line: str) -> GitIgnoreSpecPattern | None:
-    line = _IN_FOLDER.sub(r"/**/*\1", line)
     try:
+        line = _IN_FOLDER.sub(r"/**/*\1", _spell_bytes(line))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of `re`, about odd character classes
             pattern = GitIgnoreSpecPattern(line)
-    except (GitIgnorePatternError, re.error, OverflowError, RecursionError):
+    except _UNREADABLE:
         return None
     return pattern if pattern.include is not None else None
+
+
+def _spell_bytes(text: str) -> str:
+    """Return a text with a character of the private use area for each byte from 128."""
+    if text.isascii():
+        return text
+    raw = text.encode("utf-8", "surrogateescape")
+    return raw.decode("latin-1").translate(_PRIVATE_USE)
 
 
 def _compiles(pattern: GitIgnoreSpecPattern) -> bool:

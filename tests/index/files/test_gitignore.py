@@ -17,6 +17,10 @@ from byok.index.files.gitignore import Patterns, pattern_lines
         ("*.tar.gz", ["a.tar.gz"], ["a.gz"]),
         ("a*", ["a", "abc", "x/ab"], ["ba"]),
         ("a?c", ["abc"], ["ac", "a/c"]),
+        ("?.c", ["u.c"], ["ü.c"]),  # of two bytes
+        ("??.c", ["ü.c", "ab.c"], ["a.c", "€.c"]),
+        ("[!a].c", ["b.c"], ["a.c", "ü.c"]),
+        ("ü*", ["ü", "x/üb"], ["u"]),
         ("a/*", ["a/b"], ["a"]),
         ("a/*/c", ["a/b/c"], ["a/c", "a/b/b/c"]),
         ("**/a", ["a", "x/a", "x/y/a"], ["xa"]),
