@@ -48,6 +48,7 @@ from byok.code_query import (
 )
 from byok.errors import ByokError, IndexInUse
 from byok.index.options import IndexOptions
+from byok.retrieval.model_aids import ModelAids, VectorSearch
 
 if TYPE_CHECKING:
     from byok.index.engine import ContextEngine
@@ -74,7 +75,9 @@ class CodeContext:
         index: Path,
         options: IndexOptions,
         mode: SearchMode = SearchMode.AUTO,
+        vectors: VectorSearch | None = None,
     ) -> None:
+        self.aids = ModelAids(vectors=vectors)  # as the settings in force want them
         self._database = database
         self._index = index
         self._options = options
@@ -162,8 +165,11 @@ class CodeContext:
                 engine = await self._stack.enter_async_context(
                     open_engine(self._database, self._index, self._options)
                 )
+                if (vectors := self.aids.vectors) is not None:
+                    await vectors.open(engine)
+                    self._stack.push_async_callback(vectors.close)
                 ripgrep = Ripgrep(find_program("rg", never=self._options.roots))
-                retriever = Retriever(engine, ripgrep, self._mode)
+                retriever = Retriever(engine, ripgrep, self._mode, lambda: self.aids)
                 finder = PassageFinder(engine, retriever.ranker, self._mode)
                 self._open = _Opened(engine, retriever, finder)
             return self._open

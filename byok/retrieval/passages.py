@@ -6,8 +6,8 @@ which of the blobs that the client named are unknown here.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from byok.code_query import (
     CodeContextBlock,
@@ -27,18 +27,17 @@ from byok.retrieval import query as queries
 from byok.retrieval.attached import Attached, max_attached, render_attached
 from byok.retrieval.pack import PackedFile, Section, pack
 from byok.retrieval.query import STOP_WORDS, TASK_WORDS, Query
-from byok.retrieval.rank import RankedFile
-from byok.retrieval.ranker import Ranker
+from byok.retrieval.ranker import Ranker, Ranking
 from byok.retrieval.render import RenderedAnswer, render
 from byok.retrieval.scope import Scope, select_scope
 
 _log = logging.getLogger(__name__)
 _HEADING = "[code of the workspace that may be relevant]\n"
-_WORTH_ASKING = 400
+_WORTH_SHOWING = 400
 # Seconds for a whole search, and of these for files that were just saved.
 _SECONDS, _SETTLE_SECONDS = 5.0, 0.25
 _NOTHING = RenderedAnswer("", ())
-_Ranked: TypeAlias = tuple[list[RankedFile], Mapping[int, Entry]]
+_NO_RANKING = Ranking([], {})
 
 
 class PassageFinder:
@@ -71,12 +70,30 @@ class PassageFinder:
                 scope = None
                 if not wanted.blobs.is_empty:
                     scope = await select_scope(self._engine, wanted.blobs, ())
-                return await asyncio.to_thread(self._gather, wanted, scope, length)
+                ranking = await self._rank(wanted.question, scope)
+                return await asyncio.to_thread(
+                    self._gather, wanted, scope, ranking, length
+                )
         except TimeoutError as error:
             raise NotReady(f"No code was found in {self._seconds:g} s.") from error
 
+    async def _rank(self, question: str, scope: Scope | None) -> Ranking:
+        """Rank what a question finds; nothing for one of stop words alone."""
+        if scope is None or queries.parse_query(question).terms.keys() <= STOP_WORDS:
+            return _NO_RANKING
+        if self._mode is not SearchMode.RIPGREP:
+            try:
+                return await self._ranker.rank(question, scope)
+            except IndexFailed as error:
+                _log_failure(error)
+        return _NO_RANKING
+
     def _gather(
-        self, wanted: CodeQuestion, scope: Scope | None, length: int
+        self,
+        wanted: CodeQuestion,
+        scope: Scope | None,
+        ranking: Ranking,
+        length: int,
     ) -> CodeContextBlock:
         files = _FileReader(self._engine.contents)
         attached = _attachments(files, wanted.guided, max_attached(length))
@@ -87,8 +104,8 @@ class PassageFinder:
         first = render_attached(attached.files, length, attached.notes, parts)
         room = length - len(first.text) - bool(first.text)
         second = _NOTHING
-        if scope is not None and room >= _WORTH_ASKING:
-            second = self._find_by_question(query, scope, files, first.shown, room)
+        if room >= _WORTH_SHOWING:
+            second = _write_found(ranking, files, first.shown, room)
         said = (*wanted.blobs.added, *wanted.guided)
         unknown = [*(scope.unknown if scope else ()), *attached.unknown]
         return CodeContextBlock(
@@ -98,38 +115,36 @@ class PassageFinder:
             scope is None or scope.checkpoint_found,
         )
 
-    def _find_by_question(
-        self,
-        query: Query,
-        scope: Scope,
-        files: "_FileReader",
-        shown: Iterable[PackedFile],
-        room: int,
-    ) -> RenderedAnswer:
-        """Write what the question finds, without the files that are shown already."""
-        if query.terms.keys() <= STOP_WORDS:
-            return _NOTHING
-        ranked, entries = self._rank_by_index(query, scope)
-        # An attached file may be in the index in another version, too.
-        known = {file.path for file in shown}
-        fresh = [file for file in ranked if file.path not in known]
-        packed = pack(fresh, lambda blob_id: entries[blob_id].spans, room)
-
-        def lines_of(file: PackedFile) -> Sequence[str] | None:
-            lines = files.lines(entries[file.blob_id])
-            return lines if isinstance(lines, list) else None
-
-        answer = render(packed, lines_of, room, heading=_HEADING)
-        return answer if answer.shown else _NOTHING
-
-    def _rank_by_index(self, query: Query, scope: Scope) -> _Ranked:
-        """Rank files by the index; nothing if the index is off or failed."""
+    def _rank_by_index(self, query: Query, scope: Scope) -> Ranking:
+        """Rank files by their words; nothing if the index is off or failed."""
         if self._mode is not SearchMode.RIPGREP:
             try:
-                return self._ranker.rank(query, scope)
+                return self._ranker.rank_by_words(query, scope)
             except IndexFailed as error:
-                _log.error("a chat continues without the index: %s", error.sentence)
-        return [], {}
+                _log_failure(error)
+        return _NO_RANKING
+
+
+def _log_failure(error: IndexFailed) -> None:
+    _log.error("a chat continues without the index: %s", error.sentence)
+
+
+def _write_found(
+    ranking: Ranking, files: "_FileReader", shown: Iterable[PackedFile], room: int
+) -> RenderedAnswer:
+    """Write what a question finds, without the files that are shown already."""
+    # An attached file may be in the index in another version, too.
+    known = {file.path for file in shown}
+    fresh = [file for file in ranking.files if file.path not in known]
+    entries = ranking.entries
+    packed = pack(fresh, lambda blob_id: entries[blob_id].spans, room)
+
+    def lines_of(file: PackedFile) -> Sequence[str] | None:
+        lines = files.lines(entries[file.blob_id])
+        return lines if isinstance(lines, list) else None
+
+    answer = render(packed, lines_of, room, heading=_HEADING)
+    return answer if answer.shown else _NOTHING
 
 
 class _QuestionSections:
@@ -141,14 +156,14 @@ class _QuestionSections:
 
     def __init__(
         self,
-        rank: Callable[[Query, Scope], _Ranked],
+        rank: Callable[[Query, Scope], Ranking],
         query: Query,
         blob_ids: Iterable[int],
     ) -> None:
         self._rank = rank
         self._query = query
         self._ids = frozenset(blob_ids)
-        self._found: _Ranked | None = None
+        self._found: Ranking | None = None
 
     def __call__(self, blob_id: int, room: int) -> Sequence[Section]:
         if self._query.terms.keys() <= STOP_WORDS | TASK_WORDS:

@@ -1,23 +1,43 @@
 """Search the index for a scope, and rank the files that were found."""
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from byok.index.contents import Contents, Entry
 from byok.index.engine import ContextEngine
 from byok.index.files.languages import kind_of
+from byok.index.store.chunk_index import ChunkScore
 from byok.retrieval.history_signals import HistorySignals, JoinedSignals
-from byok.retrieval.query import Query
+from byok.retrieval.model_aids import FindNear, ModelAids, NearChunks
+from byok.retrieval.query import Query, parse_query
 from byok.retrieval.rank import FileEntry, RankedFile, rank
 from byok.retrieval.scope import Scope
 
 _FEW = 50
+# Seconds to wait for the vector of a question, also where no word matches.
+_VECTOR_SECONDS, _ONLY_VECTOR_SECONDS = 0.4, 5.0
+_NO_AIDS = ModelAids()
+
+
+class Ranking(NamedTuple):
+    """Ranked files, best first, and index entries by blob id."""
+
+    files: list[RankedFile]
+    entries: Mapping[int, Entry]
 
 
 class Ranker:
-    """Ranks files by the index; keeps the history signals of each workspace."""
+    """Ranks files by the index; keeps the history signals of each workspace.
 
-    def __init__(self, engine: ContextEngine) -> None:
+    `aids` returns what the user's models may add at the moment.
+    """
+
+    def __init__(
+        self, engine: ContextEngine, aids: Callable[[], ModelAids] = lambda: _NO_AIDS
+    ) -> None:
         self._engine = engine
+        self._aids = aids
         self._signals: dict[int, tuple[str, HistorySignals]] = {}
 
     async def wait_until_indexed(self, seconds: float) -> None:
@@ -25,17 +45,57 @@ class Ranker:
         if 0 < self._engine.indexer.open_tasks < _FEW:
             await self._engine.uploads.wait_until_indexed(seconds)
 
-    def rank(
-        self, query: Query, scope: Scope
-    ) -> tuple[list[RankedFile], Mapping[int, Entry]]:
-        """Return the ranked files of a scope, and index entries by blob id.
+    async def rank(
+        self, question: str, scope: Scope, *, may_rerank: bool = False
+    ) -> Ranking:
+        """Rank the files of a scope by words, and by the user's models where they may.
 
         Raises:
             IndexFailed: the index cannot be searched.
         """
-        engine = self._engine
-        hits = engine.store.index.search(query.terms, scope.view)
-        entries = _Entries(engine.contents, {hit.blob_id for hit in hits})
+        aids = self._aids()
+        if aids == _NO_AIDS:
+            query = parse_query(question)
+            return await asyncio.to_thread(self.rank_by_words, query, scope)
+        vector = None
+        if aids.vectors is not None:
+            vector = asyncio.ensure_future(aids.vectors.begin(question))
+        try:
+            query = parse_query(question)
+            if aids.translate is not None:
+                query = await aids.translate(question, query)
+            hits = await asyncio.to_thread(self._search, query, scope)
+            near = await _find_near(vector, hits, scope) if vector else None
+            ranking = await asyncio.to_thread(self._rank, query, hits, scope, near)
+        finally:
+            if vector is not None:
+                vector.cancel()
+        if may_rerank and aids.rerank is not None:
+            files = await aids.rerank(question, ranking.files)
+            ranking = ranking._replace(files=files)
+        return ranking
+
+    def rank_by_words(self, query: Query, scope: Scope) -> Ranking:
+        """Rank the files of a scope without any model; blocks for milliseconds.
+
+        Raises:
+            IndexFailed: the index cannot be searched.
+        """
+        return self._rank(query, self._search(query, scope), scope)
+
+    def _search(self, query: Query, scope: Scope) -> list[ChunkScore]:
+        return self._engine.store.index.search(query.terms, scope.view)
+
+    def _rank(
+        self,
+        query: Query,
+        hits: Sequence[ChunkScore],
+        scope: Scope,
+        near: NearChunks | None = None,
+    ) -> Ranking:
+        near_ids = {chunk.blob_id for chunk in near.nearest} if near else set[int]()
+        found = {hit.blob_id for hit in hits} | near_ids
+        entries = _Entries(self._engine.contents, found)
 
         def by_blob(blob_id: int) -> FileEntry | None:
             entry = entries.get(blob_id)
@@ -47,7 +107,8 @@ class Ranker:
             blob_id = scope.blob_of(path)
             return FileEntry(blob_id, path, kind_of(path)) if blob_id else None
 
-        return rank(hits, by_blob, query, self._signals_of(scope), by_path), entries
+        signals = self._signals_of(scope)
+        return Ranking(rank(hits, by_blob, query, signals, by_path), entries)
 
     def _signals_of(self, scope: Scope) -> JoinedSignals:
         """Return the history signals; built again only after a new commit."""
@@ -62,6 +123,23 @@ class Ranker:
                 self._signals[space.id] = known
             parts[scope.prefix_of(space)] = known[1]
         return JoinedSignals(parts)
+
+
+async def _find_near(
+    vector: "asyncio.Future[FindNear | None]",
+    hits: Sequence[ChunkScore],
+    scope: Scope,
+) -> NearChunks | None:
+    """Return the chunks near to a question, if its vector comes in time."""
+    seconds = _VECTOR_SECONDS if hits else _ONLY_VECTOR_SECONDS
+    try:
+        async with asyncio.timeout(seconds):
+            find = await vector
+    except TimeoutError:
+        return None
+    if find is None:
+        return None
+    return await find(scope.view, {hit.blob_id for hit in hits})
 
 
 class _Entries(dict[int, Entry]):

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,9 +16,10 @@ from byok.index.types import Phase
 from byok.index.workspace.workspace import Workspace
 from byok.retrieval import query as queries
 from byok.retrieval.commits import rank_commits, render_commits
+from byok.retrieval.model_aids import ModelAids
 from byok.retrieval.pack import Packed, PackedFile, pack
 from byok.retrieval.rank import RankedFile
-from byok.retrieval.ranker import Ranker
+from byok.retrieval.ranker import Ranker, Ranking
 from byok.retrieval.render import render
 from byok.retrieval.ripgrep import Ripgrep
 from byok.retrieval.scope import (
@@ -49,11 +50,12 @@ class Retriever:
         engine: ContextEngine,
         ripgrep: Ripgrep,
         mode: SearchMode = SearchMode.AUTO,
+        aids: Callable[[], ModelAids] = ModelAids,
     ) -> None:
         self._engine = engine
         self._ripgrep = ripgrep
         self._mode = mode
-        self.ranker = Ranker(engine)
+        self.ranker = Ranker(engine, aids)
 
     async def answer(self, request: RetrievalRequest) -> Retrieval:
         """Answer in the layout of the client's tool; no match is an answer, too."""
@@ -97,8 +99,8 @@ class Retriever:
         building = [*map(_progress_note, _workspaces_in_progress(scope.workspaces))]
         if trouble := self._engine.indexer.error:
             building.append(f"Indexing failed, so hits may be missing: {trouble}")
-        found, entries = await asyncio.to_thread(
-            self.ranker.rank, queries.parse_query(remove_roots(text, scope)), scope
+        found, entries = await self.ranker.rank(
+            remove_roots(text, scope), scope, may_rerank=True
         )
         return {
             "hits": [_describe_hit(file, entries, scope) for file in found[:limit]],
@@ -114,9 +116,8 @@ class Retriever:
             return empty_answer(scope)
         if by_index or not scope.workspaces:
             try:
-                return await asyncio.to_thread(
-                    self._answer_by_index, text, scope, length
-                )
+                ranking = await self.ranker.rank(text, scope, may_rerank=True)
+                return await asyncio.to_thread(self._write, ranking, scope, length)
             except IndexFailed as error:
                 _log.error("the index cannot be searched: %s", error)
                 scope.notes.append(f"The index was not searched. {error.sentence}")
@@ -124,8 +125,8 @@ class Retriever:
                     return empty_answer(scope)
         return await self._answer_by_ripgrep(text, scope, length)
 
-    def _answer_by_index(self, text: str, scope: Scope, length: int) -> str:
-        found, entries = self.ranker.rank(queries.parse_query(text), scope)
+    def _write(self, ranking: Ranking, scope: Scope, length: int) -> str:
+        found, entries = ranking
         packed = pack(found, lambda blob_id: entries[blob_id].spans, length)
         if not found:
             packed = Packed((), self._all_paths(scope))

@@ -17,13 +17,11 @@ from byok.code_query import (
     to_bytes,
 )
 from byok.errors import IndexFailed, NotReady
-from byok.index.contents import Entry
 from byok.index.engine import ContextEngine
 from byok.index.files.text import split_lines
 from byok.retrieval.passages import PassageFinder
 from byok.retrieval.query import Query
-from byok.retrieval.rank import RankedFile
-from byok.retrieval.ranker import Ranker
+from byok.retrieval.ranker import Ranker, Ranking
 from byok.retrieval.scope import Scope
 from tests.fakes.engines import InlineWorkers, complete, engine, project, written
 
@@ -298,9 +296,7 @@ async def test_passages_without_the_index_are_attached_files(tmp_path: Path) -> 
 class BrokenRanker(Ranker):
     """Stands for an index that was damaged meanwhile."""
 
-    def rank(
-        self, query: Query, scope: Scope
-    ) -> tuple[list[RankedFile], Mapping[int, Entry]]:
+    def rank_by_words(self, query: Query, scope: Scope) -> Ranking:
         raise IndexFailed("The index is damaged.")
 
 

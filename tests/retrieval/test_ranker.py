@@ -17,7 +17,7 @@ async def test_ranker_ranks_the_files_of_a_scope_with_their_chunks(
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
         scope = await select_scope(made, BlobNames(), [])
-        found, entries = Ranker(made).rank(
+        found, entries = Ranker(made).rank_by_words(
             parse_query("feed the lion in bear.py"), scope
         )
     assert [file.path for file in found] == ["lion.py", "bear.py"]
@@ -32,7 +32,7 @@ async def test_ranker_finds_nothing_out_of_scope(tmp_path: Path) -> None:
         )
         await complete(made)
         scope = await select_scope(made, BlobNames("", (two,)), [])
-        found, _ = Ranker(made).rank(parse_query("lion"), scope)
+        found, _ = Ranker(made).rank_by_words(parse_query("lion"), scope)
     assert [file.path for file in found] == ["two.py"]
 
 
@@ -41,7 +41,7 @@ async def test_ranker_shows_nothing_of_a_blob_that_is_gone(tmp_path: Path) -> No
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
         scope = await select_scope(made, BlobNames(), [])
-        _, entries = Ranker(made).rank(parse_query("lion"), scope)
+        _, entries = Ranker(made).rank_by_words(parse_query("lion"), scope)
         assert (entries[10**6].path, entries[10**6].spans) == ("", [])
 
 
@@ -62,4 +62,4 @@ async def test_ranker_waits_for_a_few_files_just_saved_and_no_longer(
         workers.gate.set()
         await ranker.wait_until_indexed(20)
         scope = await select_scope(made, BlobNames(), [])
-        assert ranker.rank(parse_query("tiger"), scope)[0]
+        assert ranker.rank_by_words(parse_query("tiger"), scope).files

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,10 @@ import pytest
 
 from byok.code_query import BlobNames, Retrieval, RetrievalRequest, SearchMode, Upload
 from byok.errors import IndexFailed
-from byok.index.contents import Entry
 from byok.index.engine import ContextEngine
 from byok.index.types import Phase, State
 from byok.retrieval.query import Query
-from byok.retrieval.rank import RankedFile
-from byok.retrieval.ranker import Ranker
+from byok.retrieval.ranker import Ranker, Ranking
 from byok.retrieval.retriever import Retriever
 from byok.retrieval.ripgrep import UNAVAILABLE, Ripgrep
 from byok.retrieval.scope import Scope
@@ -38,9 +36,7 @@ needs_rg = pytest.mark.skipif(RG is None, reason="rg is not installed")
 class BrokenRanker(Ranker):
     """Stands for an index that was damaged meanwhile."""
 
-    def rank(
-        self, query: Query, scope: Scope
-    ) -> tuple[list[RankedFile], Mapping[int, Entry]]:
+    def rank_by_words(self, query: Query, scope: Scope) -> Ranking:
         raise IndexFailed("The index is damaged.", hint="Mend it.")
 
 
