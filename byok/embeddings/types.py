@@ -1,6 +1,6 @@
 """Types and protocols that the parts of this room share."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -60,3 +60,80 @@ class Embedder(Protocol):
 
     async def probe(self) -> tuple[SpaceName, "Vectors"]:
         """Return the space that this model makes now, and the probe text's vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamStatus:
+    """What the team's index does now, as the user is told.
+
+    Attributes:
+        url: where it is.
+        team: the team's name, as in the settings.
+        note: why local vectors are used instead, one sentence; "" if all is well.
+        next_try: seconds until it is asked again; 0 if it may be asked now.
+        fetched: vectors taken from the team since this daemon started.
+        pushed: vectors given to the team since this daemon started.
+        writes: whether this member gives vectors to the team.
+    """
+
+    url: str
+    team: str
+    note: str = ""
+    next_try: float = 0
+    fetched: int = 0
+    pushed: int = 0
+    writes: bool = False
+
+
+class TeamVectors(Protocol):
+    """Vectors that the members of a team share; off, slow or refusing, it has none.
+
+    No method raises for what its server does or fails to do: the answer is then empty,
+    `status` says why, and the server is left alone for a while. So `fetch` is called
+    before texts are embedded, and the rest is embedded; nothing else depends on it.
+    Vectors come as rows of `dimensions` 32-bit floats of length 1, and are checked.
+    Repositories are given as `repository_name` returns them; "" is left out.
+    """
+
+    @property
+    def status(self) -> TeamStatus:
+        """What it does now."""
+
+    def use(self, space: SpaceName, probe: "Vectors") -> None:
+        """Speak of this space from now on; `probe` is its probe text's vector.
+
+        Asks nobody. Call it first, and again whenever the model changed.
+        """
+
+    async def fetch(self, keys: Sequence[Key]) -> Mapping[Key, "Vectors"]:
+        """Return the vectors that the team has, each a row of shape (dimensions,).
+
+        Any number of keys; asks for a few dozen at a time, 2 s at most each time.
+        """
+
+    async def offer(
+        self, keys: Sequence[Key], vectors: "Vectors", *, repositories: Sequence[str]
+    ) -> int:
+        """Give the team a vector, a row, for each key of these repositories.
+
+        Returns how many are stored there now; 0 if this member only reads. What the
+        team has is never overwritten.
+        """
+
+    async def nearest(
+        self,
+        question: "Vectors",
+        *,
+        repositories: Sequence[str],
+        keys: Collection[Key],
+        limit: int,
+    ) -> Mapping[Key, float]:
+        """Return which of these keys are nearest to a question, with their cosines.
+
+        For a view whose vectors are not all here yet: `keys` are those of its chunks.
+        `question` is a single row. Only what the team knows of the repositories is
+        searched; keys that it does not know are left out.
+        """
+
+    async def close(self) -> None:
+        """Close the connections."""
