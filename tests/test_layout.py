@@ -18,6 +18,8 @@ TYPES = {
     "byok/chat.py",
     "byok/augment/reply_job.py",
     "byok/dialects/base.py",
+    "byok/embeddings/types.py",
+    "byok/retrieval/model_aids.py",
     "byok/routing.py",
     "byok/upstream/base.py",
 }

@@ -20,6 +20,8 @@ def check_settings(settings: Settings, upstream: str = "", model: str = "") -> N
         ConfigError: names the key, or the upstream that is not configured.
     """
     check_files(settings)
+    if settings.embeddings.on:
+        upstream_named(settings.embeddings.upstream, settings)
     named = [upstream_named(upstream, settings)[0]] if upstream else []
     # If no upstream is chosen, byok may pick any preset at start.
     check_models(settings, [*named, *settings.upstreams] or [*PRESETS, DEMO], model)

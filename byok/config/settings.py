@@ -12,6 +12,7 @@ from pydantic_settings import (
 )
 
 from byok.config import values
+from byok.config.embedding_sections import EmbeddingSettings
 from byok.config.routing_sections import RoutingSettings
 from byok.config.sections import (
     ChatSettings,
@@ -54,6 +55,7 @@ class Settings(BaseSettings):
     tools: ToolSettings = Field(default_factory=lambda: ToolSettings())
     context: ContextSettings = Field(default_factory=lambda: ContextSettings())
     retrieval: RetrievalSettings = Field(default_factory=lambda: RetrievalSettings())
+    embeddings: EmbeddingSettings = Field(default_factory=lambda: EmbeddingSettings())
     limits: LimitSettings = Field(default_factory=lambda: LimitSettings())
     log: LogSettings = Field(default_factory=lambda: LogSettings())
 
@@ -84,6 +86,8 @@ class Settings(BaseSettings):
             _check_upstream(name, upstream)
         if len(self.upstreams) > 1 or any(u.key_names for u in self.upstreams.values()):
             _check_key_variables(self.upstreams)
+        if self.embeddings.upstream == DEMO:
+            raise ValueError("embeddings.upstream: the demo has no embedding model")
         if self.prompts:
             _check_prompts(self.prompts)
         return self

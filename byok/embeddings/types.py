@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -137,3 +138,110 @@ class TeamVectors(Protocol):
 
     async def close(self) -> None:
         """Close the connections."""
+
+
+class EmbeddingState(StrEnum):
+    """What is done about vectors at the moment."""
+
+    OFF = "off"  # no upstream is named in the settings
+    NO_CONSENT = "no_consent"  # the upstream is on another machine, and not confirmed
+    PAUSED = "paused"  # by the user; questions use what is there
+    STANDBY = "standby"  # the index is not open yet
+    FILLING = "filling"
+    WAITING = "waiting"  # the upstream refuses or is down; it is asked again later
+    COMPLETE = "complete"
+    FAILED = "failed"  # the vectors cannot be stored or read; `error` says why
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingStatus:
+    """How far the vectors are.
+
+    Attributes:
+        state: what is done at the moment.
+        upstream: the upstream's name in the settings; "" if off.
+        host: where texts go, host and port.
+        model: the model's name as its upstream lists it.
+        is_local: texts stay on this machine, so that no consent is needed.
+        dimensions: numbers in a vector; 0 while unknown.
+        chunks: the chunks of the index that are to have a vector.
+        embedded: those that have one of the model of the settings.
+        refused: those that the model does not take.
+        answering: the model whose vectors answer now, "" if none does; another one than
+            `model` while that is being filled.
+        bytes: size of the stored vectors.
+        error: the last failure, without secrets; "" if there was none since a success.
+        note: what else the user should know, such as of a team's index.
+    """
+
+    state: EmbeddingState
+    upstream: str = ""
+    host: str = ""
+    model: str = ""
+    is_local: bool = False
+    dimensions: int = 0
+    chunks: int = 0
+    embedded: int = 0
+    refused: int = 0
+    answering: str = ""
+    bytes: int = 0
+    error: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingEstimate:
+    """What filling would send; nothing is sent to find this out.
+
+    Attributes:
+        upstream: the upstream's name in the settings.
+        host: where texts would go, host and port.
+        model: the model's name.
+        is_local: texts stay on this machine.
+        chunks: how many chunks have no vector yet.
+        tokens: of their texts, estimated.
+        dollars: what these tokens cost; None if the price is unknown.
+        confirmed: the user has already confirmed this host and model, or need not.
+    """
+
+    upstream: str
+    host: str
+    model: str
+    is_local: bool
+    chunks: int
+    tokens: int
+    dollars: float | None
+    confirmed: bool
+
+
+class EmbeddingControl(Protocol):
+    """What `byok embed` asks of the service. Each raises a ByokError if it cannot."""
+
+    async def status(self) -> EmbeddingStatus:
+        """Return how far the vectors are; opens and sends nothing."""
+
+    async def estimate(self) -> EmbeddingEstimate:
+        """Return what filling would send; opens the index, sends nothing.
+
+        Raises:
+            ConfigError: no upstream is named in the settings.
+        """
+
+    async def enable(self, host: str, model: str) -> None:
+        """Keep that the user confirmed this host and model, and begin.
+
+        Raises:
+            ConfigError: the settings name another host or model by now.
+        """
+
+    async def disable(self) -> None:
+        """Withdraw the consent and stop; vectors stay."""
+
+    async def pause(self) -> None:
+        """Stop filling until `resume`, also after a restart; questions go on."""
+
+    async def resume(self) -> None:
+        """Go on filling."""
+
+    async def clear(self) -> int:
+        """Withdraw the consent and remove all vectors; return how many there were."""

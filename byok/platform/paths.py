@@ -80,6 +80,11 @@ class Paths:
         return self.data_dir / "index"
 
     @property
+    def embedding_consent(self) -> Path:
+        """Which host and model may get code for vectors, and whether that is paused."""
+        return self.data_dir / "embeddings.json"
+
+    @property
     def vault(self) -> Path:
         """The encrypted keys, if the user chose to have this file."""
         return self.data_dir / "vault.json"

@@ -13,6 +13,8 @@ FINE: list[dict[str, Any]] = [
     {},
     BOX,
     {"routing": {"default": "byok:ollama:m"}},
+    {"embeddings": {"upstream": "ollama", "model": "m"}},
+    {**BOX, "embeddings": {"upstream": "box", "model": "m"}},
     {**BOX, "routing": {"default": "byok:box:m", "models": {"small": "any"}}},
     {
         **BOX,
@@ -36,6 +38,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "edit fallback model 'fast' is no alias",
     ),
     ({"routing": {"default": "byok:nobody:m"}}, "default model 'byok:nobody:m'"),
+    ({**BOX, "embeddings": {"upstream": "bax", "model": "m"}}, "upstream 'bax'"),
     ({"network": {"ca_file": "/nowhere/ca.pem"}}, "network.ca_file"),
     ({"upstreams": {"openai": {"ca_file": "/nowhere"}}}, "upstreams.openai.ca_file"),
 ]
