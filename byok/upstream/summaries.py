@@ -6,14 +6,13 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
 from typing import TypeAlias
 
-from byok.chat import ChatRequest, Message, Role, TextPart
-from byok.errors import ByokError, ContextLengthExceeded, UpstreamEmpty
-from byok.events import TextDelta
+from byok.chat import Message
+from byok.errors import ByokError, ContextLengthExceeded
 from byok.truncate import truncate_middle
 from byok.upstream.router import Destination
+from byok.upstream.short_question import answer_of
 from byok.window.transcript import instruction, outline, transcript
 
 _log = logging.getLogger(__name__)
@@ -93,34 +92,13 @@ async def _write_summary(
     for left in reversed(range(_TRIES)):
         try:
             text = await asyncio.to_thread(transcript, dropped, room)
-            return await _answer(writer, text, longest)
+            return await answer_of(writer, instruction(longest), text)
         except ContextLengthExceeded as error:
             if not left:
                 raise
             # Two bytes a token are fewer than any text has.
             room = min(room // 2, 2 * error.window if error.window else room)
     raise AssertionError("the last try returns or raises")
-
-
-async def _answer(writer: Destination, text: str, longest: int) -> str:
-    """Ask one question, as a single user message.
-
-    A single message cannot be compacted, so this request never needs a summary itself.
-    """
-    chat = ChatRequest(
-        (
-            Message(Role.SYSTEM, (TextPart(instruction(longest)),)),
-            Message(Role.USER, (TextPart(text),)),
-        ),
-        silent=True,
-    )
-    said: list[str] = []
-    async with aclosing(writer.upstream.stream(chat, writer.model)) as batches:
-        async for batch in batches:
-            said += [event.text for event in batch if isinstance(event, TextDelta)]
-    if not (summary := "".join(said).strip()):
-        raise UpstreamEmpty("it wrote no summary.", upstream=writer.upstream.name)
-    return summary
 
 
 def _digest(dropped: Sequence[Message], room: int) -> bytes:

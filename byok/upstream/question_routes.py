@@ -1,0 +1,72 @@
+"""Where byok's own questions about code may go: to models that chats go to anyway.
+
+The questions of an agent tell what somebody works on, and so do the lines of code that
+may come with them. Who lets only a model on this machine chat must not find them on
+another one because a small model was named for titles. So the rule is:
+
+    a model on this machine may be asked, and one elsewhere only if its upstream is one
+    that chats go to
+
+Chats go to the upstream of `[routing.models] chat`, else to that of the default model,
+and to those that stand behind it in `[routing.fallback]`; nowhere, where the official
+service answers them. That clients may choose other models does not count: a model that
+can be chosen need not have been.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from byok.errors import ConfigError
+from byok.purposes import Purpose
+from byok.upstream.fallback import FallbackUpstream
+from byok.upstream.fallback_choice import Fallbacks
+from byok.upstream.router import Destination, Router
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRoutes:
+    """Routes byok's own questions by the settings in force.
+
+    `chat_model` is the user's choice for chats that name no model, "" for the default,
+    and None if no upstream answers chats; `local` are the names of the upstreams on
+    this machine.
+    """
+
+    router: Router
+    fallbacks: Fallbacks
+    chat_model: str | None
+    local: Collection[str]
+
+    async def find(self, wanted: str) -> Destination:
+        """Return who answers for a model that the user named; "" is that of chats.
+
+        Nobody stands behind it: a failure costs less than the wait for another one.
+
+        Raises:
+            ConfigError: it is on another machine, and chats do not go there.
+        """
+        found = await self._choose(wanted or self.chat_model or "")
+        name = found.upstream.name
+        if name in self.local or name in await self._upstreams_of_chats():
+            return found
+        raise ConfigError(
+            f"it is asked nothing about code: no chat goes to {name}.",
+            hint="byok sends its own questions only to models on this machine and to "
+            "upstreams of [routing] default, models.chat and fallback.chat.",
+            upstream=name,
+        )
+
+    async def _upstreams_of_chats(self) -> set[str]:
+        """Return the names of the upstreams that are asked, one if the other fails."""
+        if self.chat_model is None:
+            return set()
+        chosen = await self._choose(self.chat_model)
+        found = (await self.fallbacks.prepare(chosen, Purpose.CHAT)).upstream
+        if isinstance(found, FallbackUpstream):
+            return {asked.upstream.name for asked in found.chain}
+        return {found.name}
+
+    async def _choose(self, model: str) -> Destination:
+        if model:
+            return await self.router.choose_listed(model)
+        return await self.router.choose("")

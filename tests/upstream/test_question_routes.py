@@ -1,0 +1,83 @@
+"""byok's own questions go to this machine, or where chats go, and nowhere else."""
+
+from pathlib import Path
+
+import pytest
+
+from byok.errors import ConfigError
+from byok.purposes import Purpose
+from byok.upstream.catalog import Catalog, CatalogEntry
+from byok.upstream.fallback_choice import Fallbacks
+from byok.upstream.fallback_memory import FallbackMemory
+from byok.upstream.question_routes import QuestionRoutes
+from byok.upstream.router import Router
+from tests.fakes.clock import Clock
+from tests.fakes.lister import Lister
+
+NEAR, LAN, FAR, CLOUD = "byok:near:n", "byok:lan:l", "byok:far:f", "byok:cloud:c"
+ALIASES = {"best": CLOUD}
+
+
+def routes(
+    folder: Path, default: str, chat: str | None, behind: list[str]
+) -> QuestionRoutes:
+    """Two upstreams on this machine, and two elsewhere."""
+    upstreams = {
+        name: Lister(name, f"{name}-listed") for name in ("near", "lan", "far", "cloud")
+    }
+    catalog = Catalog(map(CatalogEntry, upstreams.values()), folder / "models.json")
+    catalog.refresh()
+    router = Router(upstreams, catalog, default, ALIASES)
+    local = {"near", "lan"}
+    lists = {Purpose.CHAT: behind, Purpose.SUMMARY: [CLOUD]}
+    fallbacks = Fallbacks(
+        router, lambda purpose: lists.get(purpose, []), local, FallbackMemory(Clock())
+    )
+    return QuestionRoutes(router, fallbacks, chat, local)
+
+
+@pytest.mark.parametrize(
+    ("default", "chat", "behind", "wanted", "found"),
+    [
+        pytest.param(NEAR, "", [], FAR, None, id="chats stay here"),
+        pytest.param(NEAR, "", [], "best", None, id="an alias hides nothing"),
+        pytest.param(NEAR, "", [], "cloud-listed", None, id="nor does a listed name"),
+        pytest.param(NEAR, "", [], "byok:gone:m", None, id="not configured"),
+        pytest.param(NEAR, "", [], LAN, LAN, id="another one here"),
+        pytest.param(NEAR, "", [], "", NEAR, id="the one of chats, here"),
+        pytest.param(NEAR, "", [FAR], FAR, None, id="a fallback that a chat lacks"),
+        pytest.param(NEAR, "", [NEAR, FAR], FAR, FAR, id="a fallback of chats"),
+        pytest.param(NEAR, "", [NEAR, FAR], CLOUD, None, id="not one of summaries"),
+        pytest.param(NEAR, FAR, [], "byok:far:tiny", "byok:far:tiny", id="chat is set"),
+        pytest.param(FAR, NEAR, [], FAR, None, id="the default is not for chats"),
+        pytest.param(FAR, "", [], "byok:far:tiny", "byok:far:tiny", id="same place"),
+        pytest.param(FAR, "", [], CLOUD, None, id="another place"),
+        pytest.param(FAR, "", [CLOUD], CLOUD, CLOUD, id="the place of the fallback"),
+        pytest.param(FAR, "", [], NEAR, NEAR, id="chats go out, and this one does not"),
+        pytest.param(FAR, "", [], "", FAR, id="the one of chats, elsewhere"),
+        pytest.param(FAR, "best", [], "", CLOUD, id="the one that chats name"),
+        pytest.param(FAR, None, [], FAR, None, id="the official service answers chats"),
+        pytest.param(FAR, None, [FAR, CLOUD], "", None, id="it has no fallback"),
+        pytest.param(NEAR, None, [], "", NEAR, id="and nothing leaves for it"),
+    ],
+)
+async def test_question_goes_only_where_chats_go_or_nowhere(
+    tmp_path: Path,
+    default: str,
+    chat: str | None,
+    behind: list[str],
+    wanted: str,
+    found: str | None,
+) -> None:
+    made = routes(tmp_path, default, chat, behind)
+    await made.router.choose_listed("cloud-listed")  # waits for the lists
+    if found is None:
+        with pytest.raises(ConfigError, match="no chat goes to"):
+            await made.find(wanted)
+    else:
+        assert (await made.find(wanted)).model_id == found
+
+
+async def test_question_has_no_fallback(tmp_path: Path) -> None:
+    found = await routes(tmp_path, FAR, "", [FAR, CLOUD]).find("")
+    assert isinstance(found.upstream, Lister)
