@@ -41,8 +41,10 @@ class SpaceName:
 class Embedder(Protocol):
     """Makes vectors with the model that the user chose; adds the model's prefixes.
 
-    All methods raise a ByokError if there is no usable answer. `refused` texts are a
-    matter of the embedder: it splits batches, waits and tries again by itself.
+    All methods raise a ByokError if there is no usable answer, without secrets in its
+    text. It splits batches, tries again and waits by itself: after a failure, the next
+    call for code begins with a wait (a minute at most, or what the upstream asks for),
+    and questions are refused until then.
     """
 
     @property
@@ -54,13 +56,21 @@ class Embedder(Protocol):
         """The model's name as its upstream lists it."""
 
     async def embed_documents(self, texts: Sequence[str]) -> "Vectors":
-        """Return a vector for each text of code; questions overtake this."""
+        """Return a row for each text of code, shape (texts, dimensions).
+
+        Any number of texts; questions overtake this. A row of zeros stands for a text
+        that the model refuses for good: store it, so that it is not asked for again.
+        """
 
     async def embed_question(self, text: str) -> "Vectors":
-        """Return the vector of a question, as a single row."""
+        """Return the vector of a question, shape (dimensions,)."""
 
     async def probe(self) -> tuple[SpaceName, "Vectors"]:
-        """Return the space that this model makes now, and the probe text's vector."""
+        """Return the space that this model makes now, and the probe text's vector.
+
+        That has the shape (dimensions,). Call it again after an error with the code
+        "embedding_dimensions": the model was replaced.
+        """
 
 
 @dataclass(frozen=True, slots=True)
