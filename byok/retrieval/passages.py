@@ -34,8 +34,9 @@ from byok.retrieval.scope import Scope, select_scope
 _log = logging.getLogger(__name__)
 _HEADING = "[code of the workspace that may be relevant]\n"
 _WORTH_SHOWING = 400
-# Seconds for a whole search, and of these for files that were just saved.
-_SECONDS, _SETTLE_SECONDS = 5.0, 0.25
+# Seconds for a whole search, and of these for files that were just saved, and for the
+# vector of a question of which no word matches.
+_SECONDS, _SETTLE_SECONDS, _VECTOR_SECONDS = 5.0, 0.25, 2.0
 _NOTHING = RenderedAnswer("", ())
 _NO_RANKING = Ranking([], {})
 
@@ -83,7 +84,9 @@ class PassageFinder:
             return _NO_RANKING
         if self._mode is not SearchMode.RIPGREP:
             try:
-                return await self._ranker.rank(question, scope)
+                return await self._ranker.rank(
+                    question, scope, patience=_VECTOR_SECONDS
+                )
             except IndexFailed as error:
                 _log_failure(error)
         return _NO_RANKING

@@ -68,7 +68,10 @@ class Reasons(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RankedFile:
-    """A ranked file, with its matching chunks, best first; there may be none."""
+    """A ranked file, with its matching chunks, best first; there may be none.
+
+    `vector` is the part of the score that `fuse` added; the reasons are all others.
+    """
 
     blob_id: int
     path: str
@@ -76,6 +79,7 @@ class RankedFile:
     score: float
     chunks: tuple[ChunkScore, ...]
     reasons: Reasons
+    vector: float = 0.0
 
 
 def kind_factor(kind: Kind, names: frozenset[Kind] = frozenset()) -> float:

@@ -7,16 +7,18 @@ from typing import NamedTuple
 from byok.index.contents import Contents, Entry
 from byok.index.engine import ContextEngine
 from byok.index.files.languages import kind_of
-from byok.index.store.chunk_index import ChunkScore
+from byok.index.store.chunk_index import CANDIDATES, ChunkScore
+from byok.retrieval.fusion import fuse
 from byok.retrieval.history_signals import HistorySignals, JoinedSignals
 from byok.retrieval.model_aids import FindNear, ModelAids, NearChunks
-from byok.retrieval.query import Query, parse_query
+from byok.retrieval.query import STOP_WORDS, Query, parse_query
 from byok.retrieval.rank import FileEntry, RankedFile, rank
 from byok.retrieval.scope import Scope
 
 _FEW = 50
-# Seconds to wait for the vector of a question, also where no word matches.
+# Seconds to wait for the vector of a question; without any match there is more time.
 _VECTOR_SECONDS, _ONLY_VECTOR_SECONDS = 0.4, 5.0
+_SCAN_SECONDS = 2.0  # to find what is near to it; it takes a few milliseconds
 _NO_AIDS = ModelAids()
 
 
@@ -46,9 +48,16 @@ class Ranker:
             await self._engine.uploads.wait_until_indexed(seconds)
 
     async def rank(
-        self, question: str, scope: Scope, *, may_rerank: bool = False
+        self,
+        question: str,
+        scope: Scope,
+        *,
+        may_rerank: bool = False,
+        patience: float = _ONLY_VECTOR_SECONDS,
     ) -> Ranking:
         """Rank the files of a scope by words, and by the user's models where they may.
+
+        Where no word matches, the vector of the question may take `patience` seconds.
 
         Raises:
             IndexFailed: the index cannot be searched.
@@ -57,15 +66,16 @@ class Ranker:
         if aids == _NO_AIDS:
             query = parse_query(question)
             return await asyncio.to_thread(self.rank_by_words, query, scope)
+        query = parse_query(question)
         vector = None
-        if aids.vectors is not None:
+        if aids.vectors is not None and _says_something(question, query):
             vector = asyncio.ensure_future(aids.vectors.begin(question))
         try:
-            query = parse_query(question)
             if aids.translate is not None:
                 query = await aids.translate(question, query)
             hits = await asyncio.to_thread(self._search, query, scope)
-            near = await _find_near(vector, hits, scope) if vector else None
+            seconds = _VECTOR_SECONDS if hits else patience
+            near = await _find_near(vector, hits, scope, seconds) if vector else None
             ranking = await asyncio.to_thread(self._rank, query, hits, scope, near)
         finally:
             if vector is not None:
@@ -108,7 +118,10 @@ class Ranker:
             return FileEntry(blob_id, path, kind_of(path)) if blob_id else None
 
         signals = self._signals_of(scope)
-        return Ranking(rank(hits, by_blob, query, signals, by_path), entries)
+        if near is None:
+            return Ranking(rank(hits, by_blob, query, signals, by_path), entries)
+        files = rank(hits, by_blob, query, signals, by_path, limit=CANDIDATES)
+        return Ranking(fuse(files, near, by_blob, query.names), entries)
 
     def _signals_of(self, scope: Scope) -> JoinedSignals:
         """Return the history signals; built again only after a new commit."""
@@ -125,21 +138,29 @@ class Ranker:
         return JoinedSignals(parts)
 
 
+def _says_something(question: str, query: Query) -> bool:
+    """Tell whether a question is more than stop words or signs."""
+    if query.terms:
+        return not query.terms.keys() <= STOP_WORDS
+    return any(map(str.isalpha, question))
+
+
 async def _find_near(
     vector: "asyncio.Future[FindNear | None]",
     hits: Sequence[ChunkScore],
     scope: Scope,
+    seconds: float,
 ) -> NearChunks | None:
     """Return the chunks near to a question, if its vector comes in time."""
-    seconds = _VECTOR_SECONDS if hits else _ONLY_VECTOR_SECONDS
     try:
         async with asyncio.timeout(seconds):
             find = await vector
+        if find is None:
+            return None
+        async with asyncio.timeout(_SCAN_SECONDS):
+            return await find(scope.view, {hit.blob_id for hit in hits})
     except TimeoutError:
         return None
-    if find is None:
-        return None
-    return await find(scope.view, {hit.blob_id for hit in hits})
 
 
 class _Entries(dict[int, Entry]):

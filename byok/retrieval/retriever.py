@@ -230,7 +230,7 @@ def _describe_hit(
         "also": places[1:],
         "score": round(file.score, 3),
         "kind": file.kind,
-        "reasons": {k: round(v, 3) for k, v in file.reasons._asdict().items()},
+        "reasons": {k: round(v, 3) for k, v in _parts(file).items()},
         "chunks": [
             {
                 "first_line": spans[chunk.ordinal].first + 1,
@@ -241,3 +241,9 @@ def _describe_hit(
             if chunk.ordinal < len(spans)
         ],
     }
+
+
+def _parts(file: RankedFile) -> dict[str, float]:
+    """Return the parts of a score; vectors have one only where they were used."""
+    parts = file.reasons._asdict()
+    return parts | {"vector": file.vector} if file.vector else parts

@@ -1,13 +1,20 @@
 """The files of a scope, ranked by everything that is known of them."""
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+import pytest
+
 from byok.code_query import BlobNames, Upload
+from byok.index.store.chunk_index import ChunkScore
 from byok.index.types import Phase
+from byok.retrieval.model_aids import ModelAids
 from byok.retrieval.query import parse_query
 from byok.retrieval.ranker import Ranker
 from byok.retrieval.scope import select_scope
 from tests.fakes.engines import InlineWorkers, complete, engine, project, until
+from tests.fakes.vector_search import FakeVectors
 
 
 async def test_ranker_ranks_the_files_of_a_scope_with_their_chunks(
@@ -63,3 +70,62 @@ async def test_ranker_waits_for_a_few_files_just_saved_and_no_longer(
         await ranker.wait_until_indexed(20)
         scope = await select_scope(made, BlobNames(), [])
         assert ranker.rank_by_words(parse_query("tiger"), scope).files
+
+
+async def test_what_is_near_joins_what_words_find(tmp_path: Path) -> None:
+    root = project(tmp_path / "zoo", lion__py="lion", cat__py="cat")
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        scope = await select_scope(made, BlobNames(), [])
+        lion, cat = scope.blob_of("lion.py"), scope.blob_of("cat.py")
+        assert lion
+        assert cat
+        vectors = FakeVectors([ChunkScore(cat, 0, 0.9), ChunkScore(10**6, 0, 0.9)])
+        ranker = Ranker(made, lambda: ModelAids(vectors=vectors))
+        both, entries = await ranker.rank("the lion", scope)
+        assert [file.path for file in both] == ["lion.py", "cat.py"]
+        assert entries[cat].path == "cat.py"
+        assert vectors.asked == {lion}
+        [near] = (await ranker.rank("wolf", scope)).files
+        assert near.path == "cat.py"
+        assert [chunk.ordinal for chunk in near.chunks] == [0]
+
+
+@pytest.mark.parametrize("question", ["lion", "wolf"])
+async def test_without_a_vector_words_alone_answer(
+    tmp_path: Path, question: str
+) -> None:
+    root = project(tmp_path / "zoo", lion__py="lion", cat__py="cat")
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        scope = await select_scope(made, BlobNames(), [])
+        plain = await Ranker(made).rank(question, scope)
+        late, none = FakeVectors([]), FakeVectors(None)
+        late.come.clear()
+        for aids in (ModelAids(vectors=late), ModelAids(vectors=none)):
+            ranker = Ranker(made, partial(replace, aids))
+            assert await ranker.rank(question, scope, patience=0.01) == plain
+        assert late.cancelled == 1  # it does not go on for an answer that was given
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("what is it", False),
+        ("?! \U0001f600", False),
+        ("", False),
+        ("g", True),
+        ("会话", True),
+        ("where is it cached", True),
+    ],
+)
+async def test_a_vector_is_asked_for_a_question_that_says_something(
+    tmp_path: Path, question: str, *, asked: bool
+) -> None:
+    root = project(tmp_path / "zoo", lion__py="lion")
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        scope = await select_scope(made, BlobNames(), [])
+        vectors = FakeVectors([])
+        await Ranker(made, lambda: ModelAids(vectors=vectors)).rank(question, scope)
+        assert vectors.questions == [question] * asked
