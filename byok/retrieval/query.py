@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from byok.index.parse.tokens import COMPOUND, IDEOGRAPHS, expand, stem, words
 from byok.index.types import Kind
+from byok.retrieval.foreign_tables import normalize
+from byok.retrieval.foreign_words import read_foreign
 
 _LONGEST = 10_000
 _MOST_TERMS = 64
@@ -75,21 +77,29 @@ class Query:
 
 def parse_query(text: str) -> Query:
     """Parse a question; of more than 10,000 characters the rest is ignored."""
-    said = words(text[:_LONGEST])
+    said = words(normalize(text, _LONGEST))
+    foreign = read_foreign(said)
     weights: dict[str, float] = {}
     stopped: dict[str, float] = {}
     for word in said:
         for term in _terms(word):
-            if term in STOP_WORDS:
+            if term in STOP_WORDS or term in foreign.idle:
                 stopped[term] = 1.0
             else:
                 weights[term] = _TASK_WEIGHT if term in TASK_WORDS else 1.0
+    for word, weight in foreign.english.items():
+        for term in _terms(word):
+            if term not in STOP_WORDS:
+                worth = weight * (_TASK_WEIGHT if term in TASK_WORDS else 1.0)
+                weights[term] = max(weights.get(term, 0.0), worth)
     terms = _best(weights or stopped)
     return Query(
         terms,
         frozenset(term for term in terms if not term.startswith(COMPOUND)),
         frozenset(
-            kind for kind, name in _NAMED if any(name.fullmatch(w) for w in said)
+            kind
+            for kind, name in _NAMED
+            if any(name.fullmatch(w) for w in (*said, *foreign.likely))
         ),
     )
 
@@ -104,11 +114,19 @@ def _terms(word: str) -> Iterator[str]:
 
 
 def _best(weights: dict[str, float]) -> dict[str, float]:
-    """Keep 64 terms: whole identifiers first, then words, then task words."""
+    """Keep 64 terms: whole identifiers first, then words, then task words.
+
+    Pairs of ideographs come last: English words were found for most of them.
+    """
     if len(weights) <= _MOST_TERMS:
         return weights
     ordered = sorted(
-        weights, key=lambda term: (-weights[term], not term.startswith(COMPOUND))
+        weights,
+        key=lambda term: (
+            term[0] >= IDEOGRAPHS,
+            -weights[term],
+            not term.startswith(COMPOUND),
+        ),
     )
     kept = set(ordered[:_MOST_TERMS])
     return {term: weight for term, weight in weights.items() if term in kept}

@@ -1,0 +1,84 @@
+"""The tables of programming terms in other languages, loaded on first use.
+
+`term_tables/<language>.tsv` has one entry a line: a term in NFKC and lower case, a tab,
+and at most four English words, the most likely first. An entry without English words is
+a word that says nothing about code, such as "how" or "please". Lines that begin with #
+are comments.
+"""
+
+import unicodedata
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from importlib import resources
+from typing import NamedTuple
+
+import Stemmer
+
+LANGUAGES = ("zh", "ja", "ko", "ru", "es", "pt", "de", "fr")
+_FOLDER = resources.files("byok.retrieval") / "term_tables"
+_STEMMERS = {
+    "ru": "russian",
+    "es": "spanish",
+    "pt": "portuguese",
+    "de": "german",
+    "fr": "french",
+}
+
+
+class TermTable(NamedTuple):
+    """The terms of one language.
+
+    Attributes:
+        entries: English words separated by spaces, by term; of languages that write
+            spaces, also by the stems of the term's words.
+        longest: characters in the longest term.
+    """
+
+    entries: Mapping[str, str]
+    longest: int
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def load_table(language: str) -> TermTable:
+    """Return the table of a language; empty for a language that has none."""
+    file = _FOLDER / f"{language}.tsv"
+    entries = read_entries(file.read_text("utf-8")) if file.is_file() else {}
+    if language in _STEMMERS:
+        stem = stemmer(language)
+        for term, english in tuple(entries.items()):
+            entries.setdefault(" ".join(map(stem, term.split())), english)
+    return TermTable(entries, max(map(len, entries), default=0))
+
+
+def read_entries(text: str) -> dict[str, str]:
+    """Return the entries of a table's text."""
+    entries = {}
+    for line in text.splitlines():
+        term, tab, english = line.partition("\t")
+        if tab and not line.startswith("#"):
+            entries[term] = english
+    return entries
+
+
+@lru_cache(maxsize=len(_STEMMERS))
+def stemmer(language: str) -> Callable[[str], str]:
+    """Return what stems a word of a language that has stems."""
+    stem: Callable[[str], str] = Stemmer.Stemmer(_STEMMERS[language]).stemWord
+    return stem
+
+
+@lru_cache(maxsize=1)
+def simplified_forms() -> Mapping[int, str]:
+    """Return the simplified form of traditional and Japanese characters.
+
+    The form is what `str.translate` takes.
+    """
+    text = (_FOLDER / "simplified.txt").read_text("utf-8")
+    pairs = (line.split() for line in text.splitlines() if not line.startswith("#"))
+    return str.maketrans({pair[0]: pair[1] for pair in pairs if len(pair) == 2})
+
+
+def normalize(text: str, longest: int) -> str:
+    """Return a text in NFKC, so that full-width letters are letters, and cut."""
+    text = text[:longest]
+    return text if text.isascii() else unicodedata.normalize("NFKC", text)[:longest]

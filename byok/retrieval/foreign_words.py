@@ -1,0 +1,191 @@
+"""English words for the words of a question that are in another language.
+
+Code is written with English words, so a question in Chinese finds little by itself.
+Tables of programming terms give English words for it, with less weight than words that
+stand in the question. Its own words still count: comments may be in its language.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from byok.index.parse.tokens import IDEOGRAPHS, expand
+from byok.retrieval.foreign_latin import guess, languages_of, says_nothing
+from byok.retrieval.foreign_segments import LONGEST_RUN, Segment, segment
+from byok.retrieval.foreign_tables import load_table, simplified_forms, stemmer
+
+# By place in the entry: the first word is the likeliest. Chosen on Chinese questions.
+_WEIGHTS = (0.8, 0.6, 0.5, 0.4)
+_MOST_WORDS = 40
+_LONGEST_PHRASE = 4
+_HANGUL = "\uac00"
+_SHORTEST_PART, _LONGEST_LINK = 4, 2  # of a German compound
+
+
+class Foreign(NamedTuple):
+    """What the words of other languages in a question mean.
+
+    Attributes:
+        english: weight by English word, in the order of the question; at most 40.
+        likely: the first English word of each entry.
+        idle: terms of the question that say nothing about code.
+    """
+
+    english: dict[str, float]
+    likely: frozenset[str]
+    idle: frozenset[str]
+
+
+def read_foreign(said: Sequence[str]) -> Foreign:
+    """Return what those words of a question mean that are in another language."""
+    meanings = _Meanings()
+    runs = [word.lower() for word in said if word[0] >= IDEOGRAPHS]
+    if runs:
+        _read_runs(runs, meanings)
+    _read_words([word.lower() for word in said if word[0] < IDEOGRAPHS], meanings)
+    return meanings.result()
+
+
+class _Meanings:
+    """Collects English words and idle terms."""
+
+    def __init__(self) -> None:
+        self._english: dict[str, float] = {}
+        self._likely: set[str] = set()
+        self._idle: set[str] = set()
+        self._telling: set[str] = set()
+
+    def add(self, english: str, parts: Iterable[str] = ()) -> None:
+        """Add the English words of an entry, and those of the terms in its term.
+
+        The likeliest word of each part counts as much as that of the entry: the words
+        of "request context" are no alternatives.
+        """
+        words = english.split()
+        self._likely.update(words[:1])
+        certain = {word for part in parts for word in part.split()[:1]}
+        for word, weight in zip(words, _WEIGHTS, strict=False):
+            weight = _WEIGHTS[0] if word in certain else weight
+            known = self._english.get(word, 0.0)
+            if known or len(self._english) < _MOST_WORDS:
+                self._english[word] = max(weight, known)
+
+    def own(self, terms: Iterable[str], *, idle: bool) -> None:
+        """Add terms of the question; a term is idle if it is so everywhere."""
+        (self._idle if idle else self._telling).update(terms)
+
+    def result(self) -> Foreign:
+        idle = frozenset(self._idle - self._telling)
+        return Foreign(self._english, frozenset(self._likely), idle)
+
+
+def _read_runs(runs: Sequence[str], meanings: _Meanings) -> None:
+    """Read Chinese, Japanese and Korean, which has particles at its words."""
+    kana = any("\u3040" <= letter <= "\u30ff" for run in runs for letter in run)
+    others: tuple[str, ...] = ("ja", "zh") if kana else ("zh",)
+    room = LONGEST_RUN
+    for run in runs:
+        run = run[:room]
+        room -= len(run)
+        if not run:
+            return
+        languages = ("ko",) if run[0] >= _HANGUL else others
+        idle = set[int]()
+        for found in _segments(run, languages):
+            meanings.add(found.english, found.parts)
+            if not found.english:
+                idle.update(range(found.start, found.end))
+        last = len(run) - 1
+        for place, term in enumerate(expand(run)):
+            is_idle = place in idle or min(place + 1, last) in idle
+            meanings.own((term,), idle=is_idle)
+
+
+def _segments(run: str, languages: tuple[str, ...]) -> list[Segment]:
+    """Find the terms of a run; what one table does not know is left to the next."""
+    first, *others = languages
+    table = load_table(first)
+    text = run.translate(simplified_forms()) if first == "zh" else run
+    found = list(segment(text, table.entries, table.longest))
+    if not others:
+        return found
+    end = 0
+    gaps = []
+    for part in (*found, Segment(len(run), len(run), "")):
+        if part.start - end > 1:
+            gaps.append((end, run[end : part.start]))
+        end = part.end
+    for start, gap in gaps:
+        found += [
+            Segment(part.start + start, part.end + start, part.english)
+            for part in _segments(gap, tuple(others))
+            if part.end - part.start > 1
+        ]
+    return sorted(found)
+
+
+def _read_words(words: Sequence[str], meanings: _Meanings) -> None:
+    """Read the languages that put spaces between words."""
+    cyrillic = any("\u0400" <= word[0] <= "\u04ff" for word in words)
+    if cyrillic:
+        _look_up(words, "ru", meanings)
+    guessed = guess(words)
+    if guessed.sure:
+        _look_up(words, guessed.languages[0], meanings)
+    elif guessed.languages:
+        tried = [_Meanings() for _ in guessed.languages]
+        counts = [
+            _look_up(words, language, into)
+            for language, into in zip(guessed.languages, tried, strict=True)
+        ]
+        best = counts.index(max(counts))
+        if counts[best] >= min(2, len(words)):
+            _look_up(words, guessed.languages[best], meanings)
+    else:
+        for word in words:
+            if not word.isascii() and not cyrillic:
+                for language in languages_of(word):
+                    if _look_up([word], language, meanings):
+                        break
+
+
+def _look_up(words: Sequence[str], language: str, meanings: _Meanings) -> int:
+    """Add what the words mean in a language; return how many words it knows."""
+    entries = load_table(language).entries
+    stem = stemmer(language)
+    stems = [stem(word) for word in words]
+    place = known = 0
+    while place < len(words):
+        for size in range(min(_LONGEST_PHRASE, len(words) - place), 0, -1):
+            end = place + size
+            english = entries.get(" ".join(words[place:end]))
+            if english is None:
+                english = entries.get(" ".join(stems[place:end]))
+            if english is not None:
+                break
+        else:
+            size, english = 1, _compound(words[place], language, meanings)
+        own = words[place : place + size]
+        idle = not english and (
+            english is not None or says_nothing(words[place], language)
+        )
+        for word in own:
+            meanings.own(expand(word), idle=idle)
+        if english:
+            meanings.add(english)
+            known += size
+        place += size
+    return known
+
+
+def _compound(word: str, language: str, meanings: _Meanings) -> str | None:
+    """Return the English words of a German compound, if its parts are known."""
+    if language != "de" or len(word) < 2 * _SHORTEST_PART:
+        return None
+    table = load_table(language)
+    parts = list(segment(word, table.entries, table.longest, _SHORTEST_PART))
+    covered = sum(part.end - part.start for part in parts)
+    if len(word) - covered > _LONGEST_LINK * len(parts):
+        return None
+    for part in parts[1:]:
+        meanings.add(part.english)
+    return parts[0].english if parts else None
