@@ -1,15 +1,16 @@
-'''The text of a chunk that is embedded: where it is, what encloses it, how it begins.
+'''The text of a chunk that is embedded: where it is, what it has in it, how it begins.
 
-    src/flask/json/provider.py
-    class DefaultJSONProvider(JSONProvider):
-    def dumps(self, obj: t.Any, **kwargs: t.Any) -> str:
-        """Serialize data as JSON to a string.
+    src/flask/json/provider.py                      the path
+    class JSONProvider:                             what encloses the chunk
+    def load(self, fp: t.IO[t.AnyStr]) -> t.Any:    its outline: lines indented least
+    def dumps(self, obj: t.Any) -> str:             its first lines
+        """Serialize data as JSON.
         ...
 
 No parser is asked: what encloses a line can be seen by indentation, in any language
-that people indent. More than the beginning of a chunk is not worth its price, as was
-measured (docs/RETRIEVAL.md). Secrets are masked before anything is cut, so that no part
-of one is left over.
+that people indent. More of a chunk than this is not worth its price, as was measured
+(docs/RETRIEVAL.md). Secrets are masked before anything is cut, so that no part of one
+is left over.
 
 A change of what is written here needs another `RECIPE`: vectors of different texts
 cannot be told apart otherwise.
@@ -25,15 +26,17 @@ from byok.index.types import Kind, Span
 from byok.retrieval.masking import mask, mask_lines
 
 RECIPE = "1"
-LONGEST = 600  # characters of a text, about 200 tokens
+LONGEST = 600  # characters of a text; about 440 are usual, or 150 tokens
 _KINDS = frozenset({Kind.CODE, Kind.CONF})
 _LONGEST_PATH = 160
 _LONGEST_LINE = 160
 _ENCLOSING = 3  # lines: a method, its class, and one around that
-_LONGEST_ENCLOSING = 100
+_OUTLINE = 8  # lines
+_FIRST = 7  # lines
+_LONGEST_HEADING = 100  # of enclosing lines and of the outline
 _MOST_LINES = 200  # of a chunk that are looked at
 _TAB = 4
-# How lines begin that neither enclose others nor end what does.
+# How lines begin that enclose nothing, and how those that end what does.
 _COMMENTS = ("#", "//", "/*", "*", "--", ";", "<!--", '"""', "'''")
 _CLOSERS = (")", "]", "}", "end", "</")
 
@@ -75,7 +78,7 @@ def texts_of(path: str, lines: Sequence[str], spans: Sequence[Span]) -> list[Chu
         body = shown[span.first : min(span.last + 1, span.first + _MOST_LINES)]
         if not any(map(_has_letter, body)):
             continue
-        text = _join([head, *enclosing[ordinal]], _dedent(body))
+        text = _join([head, *enclosing[ordinal], *_sketch(body)])
         found.append(ChunkText(ordinal, key_of(text), text))
     return found
 
@@ -100,7 +103,7 @@ def _enclosing(lines: Sequence[str], starts: Sequence[int]) -> list[list[str]]:
         while open_lines and open_lines[-1][0] >= indent + closes:
             open_lines.pop()
         if not closes:
-            open_lines.append((indent, text[:_LONGEST_ENCLOSING]))
+            open_lines.append((indent, text[:_LONGEST_HEADING]))
     found += [[]] * (len(starts) - len(found))
     return found
 
@@ -130,6 +133,17 @@ def _has_letter(line: str) -> bool:
     return any(map(str.isalpha, line))
 
 
+def _sketch(body: Sequence[str]) -> list[str]:
+    """Return the outline of a chunk below its first lines, and these lines."""
+    lines = _dedent(body)
+    outline = [
+        line[:_LONGEST_HEADING]
+        for line in lines[_FIRST:]
+        if not line.startswith((" ", *_COMMENTS, *_CLOSERS)) and _has_letter(line)
+    ]
+    return outline[:_OUTLINE] + lines[:_FIRST]
+
+
 def _dedent(lines: Sequence[str]) -> list[str]:
     """Return the lines that are not blank, without the indentation they share."""
     kept = [line.expandtabs(_TAB).rstrip() for line in lines if line.strip()]
@@ -137,7 +151,7 @@ def _dedent(lines: Sequence[str]) -> list[str]:
     return [line[shared:] for line in kept]
 
 
-def _join(head: Sequence[str], body: Sequence[str]) -> str:
+def _join(lines: Sequence[str]) -> str:
     """Return one text, cut; what cannot be written as UTF-8 is replaced."""
-    text = "\n".join([*head, *body])[:LONGEST].rstrip()
+    text = "\n".join(lines)[:LONGEST].rstrip()
     return text.encode("utf-8", "replace").decode()

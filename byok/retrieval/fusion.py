@@ -8,11 +8,16 @@ The nearness of a chunk is 0 for the farthest candidate and 1 for the nearest on
 cosines of some models lie all between 0.7 and 0.9. Scores are added and not ranks: a
 fusion of ranks, which gives both lists the same weight, made answers worse
 (docs/RETRIEVAL.md).
+
+Vectors may still be missing, of a file that was just saved or of most of a workspace. A
+file that matches and has none counts as near as those that have one do on average, so
+that it neither gains nor loses. Where most have none, words alone decide.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 from byok.index.store.chunk_index import ChunkScore
 from byok.index.types import Kind
@@ -23,6 +28,8 @@ _WEIGHT = 0.3
 # What the nearness of a chunk counts beside its share of the best score in its file.
 _CHUNK_WEIGHT = 0.5
 _MOST_FILES = 100
+_EMBEDDED = frozenset({Kind.CODE, Kind.CONF})
+_LEAST_COVERED = 0.5
 
 
 def fuse(
@@ -38,17 +45,32 @@ def fuse(
     `files` are those found by words, `names` the kinds that the question mentions.
     `by_blob` returns None for what is no file of the view; that is left out.
     """
-    best = max((file.score for file in files), default=0.0) or 1.0
+    found = _by_blob(near)
+    waiting = [file for file in files if _lacks_vector(file, found)]
+    covered = [file for file in files if file.chunks and file.blob_id in found]
+    if len(covered) < _LEAST_COVERED * (len(covered) + len(waiting)):
+        return list(files[:limit])
+    worth = _WEIGHT * (max((file.score for file in files), default=0.0) or 1.0)
     fused = {file.path: file for file in files}
-    for blob_id, chunks in _by_blob(near).items():
+    for blob_id, chunks in found.items():
         entry = by_blob(blob_id)
         if entry is None:
             continue
         file = fused.get(entry.path) or _make_file(entry, names)
         if file.blob_id == blob_id:
-            fused[entry.path] = _add(file, chunks, _WEIGHT * best)
+            file = replace(file, chunks=_join(file.chunks, chunks))
+            fused[entry.path] = _add(file, worth * chunks[0].score)
+    if waiting:
+        usual = fmean(found[file.blob_id][0].score for file in covered)
+        fused |= {file.path: _add(file, worth * usual) for file in waiting}
     ordered = sorted(fused.values(), key=lambda file: (-file.score, file.path))
     return [file for file in ordered[:limit] if file.score > 0]
+
+
+def _lacks_vector(file: RankedFile, found: Container[int]) -> bool:
+    """Tell whether a file that matches is still to have a vector."""
+    matches = bool(file.chunks) and file.kind in _EMBEDDED
+    return matches and file.blob_id not in found
 
 
 def _by_blob(near: NearChunks) -> Mapping[int, Sequence[ChunkScore]]:
@@ -69,15 +91,10 @@ def _make_file(entry: FileEntry, names: frozenset[Kind]) -> RankedFile:
     return RankedFile(entry.blob_id, entry.path, entry.kind, 0.0, (), reasons)
 
 
-def _add(file: RankedFile, chunks: Sequence[ChunkScore], worth: float) -> RankedFile:
-    """Return the file with what its nearest chunk is worth."""
-    worth *= chunks[0].score * file.reasons.kind
-    return replace(
-        file,
-        score=file.score + worth,
-        chunks=_join(file.chunks, chunks),
-        vector=worth,
-    )
+def _add(file: RankedFile, worth: float) -> RankedFile:
+    """Return the file with what its nearness is worth."""
+    worth *= file.reasons.kind
+    return replace(file, score=file.score + worth, vector=worth)
 
 
 def _join(

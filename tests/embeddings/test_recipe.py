@@ -31,9 +31,16 @@ def _texts(lines: list[str], *ranges: tuple[int, int], path: str = "a.py") -> li
 def test_a_text_says_where_a_chunk_is_and_how_it_begins() -> None:
     assert _texts(_PYTHON, (5, 12), path="src/json.py") == [
         "src/json.py\nclass Provider:\n# Written for humans.\ndef dumps(\n    self,\n"
-        "    value,\n) -> str:\n    if value:\n        return json.dumps(value)\n"
-        '    return ""'
+        "    value,\n) -> str:\n    if value:\n        return json.dumps(value)"
     ]
+
+
+def test_the_outline_of_a_chunk_comes_before_its_first_lines() -> None:
+    body = [f"    line{n}()" for n in range(7)]
+    lines = ["def a():", *body, "# so", "def b(", "    c,", ") -> str:", "x = 1", "}"]
+    [text] = _texts(lines, (0, len(lines)))
+    shown = ["a.py", "def b(", "x = 1", "def a():", *body[:6]]
+    assert text.split("\n") == shown
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ class FakeVectors:
     """Finds the same chunks for each question, once `come` is set."""
 
     def __init__(self, near: Iterable[ChunkScore] | None) -> None:
-        self.near = near
+        self.near = None if near is None else list(near)
         self.come = asyncio.Event()
         self.come.set()
         self.questions: list[str] = []

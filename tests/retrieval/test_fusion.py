@@ -61,11 +61,11 @@ _TWO = [_found(1, 10.0, (0, 8.0), (1, 4.0)), _found(2, 9.5, (0, 9.0))]
         ),
         # Only the nearest chunk of a file counts.
         (
-            _near((2, 0, 0.9), (2, 1, 0.9), (2, 2, 0.7)),
+            _near((2, 0, 0.9), (2, 1, 0.9), (2, 2, 0.7), best=(1, 0, 0.7)),
             {"second.py": 12.5, "first.py": 10.0},
         ),
         # A single candidate is the nearest one.
-        (_near((2, 0, -0.1)), {"second.py": 12.5, "first.py": 10.0}),
+        (_near((2, 0, -0.1), best=(1, 0, -0.1)), {"first.py": 13.0, "second.py": 12.5}),
         # A file that words found counts by its best chunk, near or not.
         (
             _near((3, 0, 0.9), best=(1, 1, 0.6)),
@@ -135,3 +135,46 @@ def test_equal_scores_are_ordered_by_path() -> None:
         "second.py",
         "third.py",
     ]
+
+
+_FIVE = [
+    _found(1, 10.0, (0, 8.0)),
+    _found(2, 9.5, (0, 9.0)),
+    _found(3, 9.0, (0, 9.0)),
+    _found(4, 8.0, (0, 9.0)),
+    _found(5, 7.0, (0, 9.0)),
+]
+
+
+def test_a_file_still_without_a_vector_neither_gains_nor_loses() -> None:
+    near = _near((2, 0, 0.9), (3, 0, 0.7), (4, 0, 0.8))
+    files = {file.path: file.vector for file in fuse(_FIVE, near, _by_blob)}
+    assert files == {
+        "second.py": pytest.approx(3.0),
+        "first.py": pytest.approx(1.5),  # the mean of the three others
+        "third.py": 0.0,
+        "app.yaml": pytest.approx(1.5),
+        "test_a.py": 0.0,  # never has one
+    }
+
+
+@pytest.mark.parametrize(
+    ("near", "used"),
+    [
+        ([2, 3], True),
+        ([2], False),
+        ([], False),
+        ([5], False),
+    ],
+)
+def test_words_alone_decide_where_most_vectors_are_missing(
+    near: list[int], *, used: bool
+) -> None:
+    found = _near(*((blob_id, 0, 0.9) for blob_id in near))
+    assert (fuse(_FIVE, found, _by_blob) != _FIVE) is used
+
+
+def test_a_file_known_by_its_history_alone_is_not_waited_for() -> None:
+    by_history = _found(3, 1.0)
+    files = fuse([*_TWO, by_history], _near((1, 0, 0.9), (2, 0, 0.8)), _by_blob)
+    assert files[2] == by_history
