@@ -88,10 +88,14 @@ class Span(NamedTuple):
 
 
 class Document(NamedTuple):
-    """The terms of one chunk, joined by spaces: of its text and of its symbols."""
+    """The terms of one chunk, joined by spaces: of its text and of its symbols.
+
+    `marks` stand for the exact names that it defines (`parse/names.py`).
+    """
 
     body: str
     symbols: str
+    marks: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from byok.index.parse.tokens import COMPOUND, IDEOGRAPHS, expand, stem, words
 from byok.index.types import Kind
 from byok.retrieval.foreign_tables import normalize
 from byok.retrieval.foreign_words import read_foreign
+from byok.retrieval.identifier import identifier_of
 
 _LONGEST = 10_000
 _MOST_TERMS = 64
@@ -68,16 +69,19 @@ class Query:
         terms: weight by term, in the order of the question; at most 64.
         parts: the terms that are words, not whole identifiers.
         names: the kinds of files that the question mentions.
+        identifier: the name of which the question consists, "" if it says more.
     """
 
     terms: Mapping[str, float]
     parts: frozenset[str]
     names: frozenset[Kind]
+    identifier: str = ""
 
 
 def parse_query(text: str) -> Query:
     """Parse a question; of more than 10,000 characters the rest is ignored."""
-    said = words(normalize(text, _LONGEST))
+    text = normalize(text, _LONGEST)
+    said = words(text)
     foreign = read_foreign(said)
     weights: dict[str, float] = {}
     stopped: dict[str, float] = {}
@@ -101,6 +105,7 @@ def parse_query(text: str) -> Query:
             for kind, name in _NAMED
             if any(name.fullmatch(w) for w in (*said, *foreign.likely))
         ),
+        identifier_of(text),
     )
 
 

@@ -2,7 +2,9 @@
 
     score = ( sum of the five best chunks, each counting half of the one before
             + 0.1 x best sum of all files x share of the file name's words in the query
-            + BM25 of the messages of its commits )
+            + BM25 of the messages of its commits
+            + up to 0.75 x best score of all files if it defines the identifier that
+              is asked for, and nothing else is )
           x factor of its kind (tests and documents below code)
           + gain from files that were changed in the same commits
 
@@ -12,7 +14,7 @@ matters most: without it, tests and documents crowd out the code that they talk 
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Protocol
@@ -24,6 +26,9 @@ from byok.retrieval.query import Query
 
 _CHUNK_WEIGHTS = (1.0, 0.5, 0.25, 0.125, 0.0625)
 _NAME_WEIGHT = 0.1
+# A definition counts this share of the best score, more in a file of the same name.
+_DEFINITION_WEIGHT = 0.5
+_NAMED_SO = 1.5
 _FACTORS = {
     Kind.CODE: 1.0,
     Kind.CONF: 0.6,
@@ -35,7 +40,7 @@ _FACTORS = {
 _ASKED_FOR = 0.6
 _CHANGE_FROM = 20
 _BY_HISTORY = 100
-_MOST_FILES = 100
+MOST_FILES = 100
 
 
 class FileSignals(Protocol):
@@ -57,13 +62,17 @@ class FileEntry(NamedTuple):
 
 
 class Reasons(NamedTuple):
-    """The parts of a score: `(text + name + history) x kind + cochange`."""
+    """The parts of a score.
+
+    It is `(text + name + history + definition) x kind + cochange`.
+    """
 
     text: float
     name: float
     history: float
     kind: float
     cochange: float
+    definition: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +104,23 @@ def rank(
     signals: FileSignals | None = None,
     by_path: Callable[[str], FileEntry | None] = lambda _: None,
     *,
-    limit: int = _MOST_FILES,
+    defining: Sequence[ChunkScore] = (),
+    limit: int = MOST_FILES,
 ) -> list[RankedFile]:
     """Rank the files of a view, best first; equal scores in the order of paths.
+
+    `defining` are chunks that define `query.identifier`, with scores of at most 1.
 
     `by_blob` and `by_path` look up files of the view and return None for others, which
     are left out. The history can add files whose text does not match.
     """
     ranking = _Ranking(_chunks_by_file(chunks, by_blob), query, by_path)
     if signals:
-        ranking.add_history(signals)
+        ranking.add_messages(signals)
+    if defining:
+        ranking.add_definitions(_chunks_by_file(defining, by_blob))
+    if signals:
+        ranking.add_companions(signals)
     return ranking.best(limit)
 
 
@@ -125,12 +141,30 @@ class _Ranking:
         self._name_worth = _NAME_WEIGHT * max(self._text.values(), default=0.0)
         self._messages: Mapping[str, float] = {}
         self._gains: Mapping[str, float] = {}
+        self._definitions: dict[str, float] = {}
         self._own: dict[str, float] = {}  # scores without gains
 
-    def add_history(self, signals: FileSignals) -> None:
-        """Add the scores of the commit history, and files that match by it alone."""
+    def add_messages(self, signals: FileSignals) -> None:
+        """Add the scores of commit messages, and files that match by them alone."""
         self._messages = signals.text_scores(self._query.terms)
         self._look_up(_highest(self._messages, _BY_HISTORY))
+
+    def add_definitions(
+        self, found: Mapping[str, tuple[FileEntry, list[ChunkScore]]]
+    ) -> None:
+        """Add to the files that define what was asked for, also if no word matches."""
+        best = max(self._scores().values(), default=0.0) or 1.0
+        for path, (entry, chunks) in found.items():
+            worth = _DEFINITION_WEIGHT * best * chunks[0].score
+            if _is_named(path, self._query.identifier):
+                worth *= _NAMED_SO
+            self._files.setdefault(path, entry)
+            self._chunks.setdefault(path, tuple(chunks))
+            self._definitions[path] = worth
+            self._own.pop(path, None)
+
+    def add_companions(self, signals: FileSignals) -> None:
+        """Add what files gain from those that were changed together with them."""
         self._gains = signals.cochange(_highest(self._scores(), _CHANGE_FROM))
         self._look_up(_highest(self._gains, _BY_HISTORY))
 
@@ -171,6 +205,7 @@ class _Ranking:
             self._messages.get(path, 0.0),
             kind_factor(self._files[path].kind, self._query.names),
             self._gains.get(path, 0.0),
+            self._definitions.get(path, 0.0),
         )
 
 
@@ -201,6 +236,18 @@ def _name_share(path: str, parts: frozenset[str]) -> float:
     return len(own & parts) / len(own) if own else 0.0
 
 
+def _is_named(path: str, identifier: str) -> bool:
+    """Tell whether a file is named like an identifier: `join_set.rs`, `JoinSets.kt`."""
+    stem = path.rpartition("/")[2].partition(".")[0]
+    if _squash(stem) == _squash(identifier):
+        return True
+    return _words_of_name(stem) == _words_of_name(identifier)
+
+
+def _squash(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
 @lru_cache(maxsize=8192)
 def _words_of_name(name: str) -> frozenset[str]:
     stem = (name.rpartition(".")[0] or name).replace("-", " ").replace(".", " ")
@@ -208,7 +255,8 @@ def _words_of_name(name: str) -> frozenset[str]:
 
 
 def _without_gain(reasons: Reasons) -> float:
-    return (reasons.text + reasons.name + reasons.history) * reasons.kind
+    found = reasons.text + reasons.name + reasons.history + reasons.definition
+    return found * reasons.kind
 
 
 def _highest(scores: Mapping[str, float], count: int) -> dict[str, float]:

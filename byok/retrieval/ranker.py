@@ -10,12 +10,14 @@ from byok.index.files.languages import kind_of
 from byok.index.store.chunk_index import CANDIDATES, ChunkScore
 from byok.retrieval.fusion import fuse
 from byok.retrieval.history_signals import HistorySignals, JoinedSignals
+from byok.retrieval.identifier import definition_marks
 from byok.retrieval.model_aids import FindNear, ModelAids, NearChunks
 from byok.retrieval.query import STOP_WORDS, Query, parse_query
-from byok.retrieval.rank import FileEntry, RankedFile, rank
+from byok.retrieval.rank import MOST_FILES, FileEntry, RankedFile, rank
 from byok.retrieval.scope import Scope
 
 _FEW = 50
+_MANY = 100  # definitions of one name
 # Seconds to wait for the vector of a question; without any match there is more time.
 _VECTOR_SECONDS, _ONLY_VECTOR_SECONDS = 0.4, 5.0
 _SCAN_SECONDS = 2.0  # to find what is near to it; it takes a few milliseconds
@@ -104,7 +106,8 @@ class Ranker:
         near: NearChunks | None = None,
     ) -> Ranking:
         near_ids = {chunk.blob_id for chunk in near.nearest} if near else set[int]()
-        found = {hit.blob_id for hit in hits} | near_ids
+        defining = self._find_definitions(query, scope)
+        found = {hit.blob_id for hit in (*hits, *defining)} | near_ids
         entries = _Entries(self._engine.contents, found)
 
         def by_blob(blob_id: int) -> FileEntry | None:
@@ -118,10 +121,26 @@ class Ranker:
             return FileEntry(blob_id, path, kind_of(path)) if blob_id else None
 
         signals = self._signals_of(scope)
-        if near is None:
-            return Ranking(rank(hits, by_blob, query, signals, by_path), entries)
-        files = rank(hits, by_blob, query, signals, by_path, limit=CANDIDATES)
-        return Ranking(fuse(files, near, by_blob, query.names), entries)
+        limit = MOST_FILES if near is None else CANDIDATES
+        files = rank(
+            hits, by_blob, query, signals, by_path, defining=defining, limit=limit
+        )
+        if near is not None:
+            files = fuse(files, near, by_blob, query.names)
+        return Ranking(files, entries)
+
+    def _find_definitions(self, query: Query, scope: Scope) -> list[ChunkScore]:
+        """Return chunks that define the identifier that was asked for, best first.
+
+        What too many chunks define says nothing about any of them.
+        """
+        if not query.identifier:
+            return []
+        marks = definition_marks(query.identifier)
+        found = self._engine.store.index.find_marked(marks, scope.view, _MANY)
+        if len(found) < _MANY:
+            return found
+        return [chunk for chunk in found if chunk.score > found[-1].score]
 
     def _signals_of(self, scope: Scope) -> JoinedSignals:
         """Return the history signals; built again only after a new commit."""

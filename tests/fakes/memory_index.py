@@ -20,6 +20,7 @@ T = TypeVar("T")
 class _Chunk(NamedTuple):
     ordinal: int
     fields: tuple[Counter[str], Counter[str], Counter[str]]
+    marks: frozenset[str]
 
 
 class MemoryChunks(Generic[T]):
@@ -70,7 +71,9 @@ class MemoryIndex(MemoryChunks[_Chunk]):
             blob_id,
             (
                 _Chunk(
-                    n, (Counter(one.body.split()), Counter(one.symbols.split()), path)
+                    n,
+                    (Counter(one.body.split()), Counter(one.symbols.split()), path),
+                    frozenset(one.marks.split()),
                 )
                 for n, one in enumerate(prepared.documents)
             ),
@@ -89,6 +92,17 @@ class MemoryIndex(MemoryChunks[_Chunk]):
             ChunkScore(blob_id, ordinal, score)
             for (blob_id, ordinal), score in worth.items()
             if blob_id in view.ids
+        ]
+        return sorted(hits, key=lambda hit: (-hit.score, hit))[:limit]
+
+    def find_marked(
+        self, marks: Mapping[str, float], view: View, limit: int = CANDIDATES
+    ) -> list[ChunkScore]:
+        hits = [
+            ChunkScore(blob_id, one.ordinal, max(marks[mark] for mark in borne))
+            for blob_id, some in self._found.items()
+            for one in some
+            if blob_id in view.ids and (borne := marks.keys() & one.marks)
         ]
         return sorted(hits, key=lambda hit: (-hit.score, hit))[:limit]
 

@@ -21,8 +21,12 @@ def ranked(
     signals: HistorySignals | None = None,
     others: Sequence[str] = (),
     limit: int = 100,
+    defining: Mapping[str, float] | None = None,
 ) -> list[RankedFile]:
-    """Rank files given by path and the scores of their chunks."""
+    """Rank files given by path and the scores of their chunks.
+
+    Those that are `defining` have one more chunk each, the third, of that score.
+    """
     entries = [FileEntry(n, p, kind_of(p)) for n, p in enumerate([*scores, *others])]
     chunks = [
         ChunkScore(blob, ordinal, score)
@@ -32,8 +36,12 @@ def ranked(
     by_blob = {entry.blob_id: entry for entry in entries}
     by_path = {entry.path: entry for entry in entries}
     return rank(
-        chunks, by_blob.get, parse_query(text), signals, by_path.get, limit=limit
-    )
+        chunks, by_blob.get, parse_query(text), signals, by_path.get, limit=limit,
+        defining=[
+            ChunkScore(by_path[path].blob_id, 2, score)
+            for path, score in (defining or {}).items()
+        ],
+    )  # fmt: skip
 
 
 def order(files: list[RankedFile]) -> list[str]:
@@ -46,6 +54,7 @@ def test_rank_of_a_file_sums_its_five_best_chunks_with_halving_weights() -> None
     assert [c.ordinal for c in file.chunks] == [1, 3, 4, 2, 0, 5, 6]
     assert file.reasons._asdict() == {
         "text": file.score, "name": 0, "history": 0, "kind": 1, "cochange": 0,
+        "definition": 0,
     }  # fmt: skip
 
 
@@ -138,13 +147,52 @@ def test_rank_is_raised_for_companions_of_the_best_files() -> None:
     assert order(found) == ["a.py", "c.py", "b.py", "new.py"]
     assert found[1].reasons.cochange == pytest.approx(0.45)
     for file in found:  # each part counts once, also of a file that does not match
-        text, name, said, kind, gain = file.reasons
+        text, name, said, kind, gain, _ = file.reasons
         assert file.score == pytest.approx((text + name + said) * kind + gain)
 
 
 def test_rank_ignores_history_of_files_outside_the_view() -> None:
     signals = HistorySignals(history(("zebra", "gone.py a.py")), ["gone.py", "a.py"])
     assert order(ranked({"a.py": [1]}, "zebra", signals)) == ["a.py"]
+
+
+@pytest.mark.parametrize(
+    ("path", "worth", "expected"),
+    [
+        ("a.py", 1.0, 5),
+        ("a.py", 0.6, 3),
+        ("tests/a.py", 1.0, 1.5),
+        ("zebra_stripe.py", 1.0, 7.5),
+        ("zebrastripe.go", 1.0, 7.5),
+        ("ZebraStripe.spec.ts", 1.0, 2.25),
+        ("zebra-stripes.js", 1.0, 7.5),
+        ("zebra.py", 1.0, 5),
+    ],
+)
+def test_rank_adds_half_of_the_best_to_the_file_that_defines_an_identifier(
+    path: str, worth: float, expected: float
+) -> None:
+    found = ranked(
+        {"best.py": [10]}, "ZebraStripe", others=[path], defining={path: worth}
+    )
+    by_path = {file.path: file for file in found}
+    assert by_path[path].score == pytest.approx(expected)
+    factor = by_path[path].reasons.kind
+    assert by_path[path].reasons.definition == pytest.approx(expected / factor)
+    assert by_path["best.py"].reasons.definition == 0
+    assert [chunk.ordinal for chunk in by_path[path].chunks] == [2]
+
+
+def test_rank_finds_a_definition_that_no_word_finds() -> None:
+    [file] = ranked({}, "g", others=["src/globals.py"], defining={"src/globals.py": 1})
+    assert file.score == 0.5
+
+
+def test_rank_of_a_definition_takes_part_in_gains_of_companions() -> None:
+    signals = HistorySignals(history(("x", "a.py c.py")), ["a.py", "b.py", "c.py"])
+    found = ranked({"b.py": [4]}, "Zebra", signals, ["a.py", "c.py"], 9, {"a.py": 1})
+    assert order(found) == ["b.py", "a.py", "c.py"]
+    assert found[2].reasons.cochange == pytest.approx(0.2)
 
 
 def test_rank_is_limited_in_files() -> None:

@@ -10,6 +10,7 @@ from byok.index.files.text import decode, split_lines
 from byok.index.parse import tokens
 from byok.index.parse.chunking import cut
 from byok.index.parse.definitions import Definition, definitions
+from byok.index.parse.names import marks_of
 from byok.index.types import Document, Prepared, SkipReason, Span
 from byok.index.versions import MAX_BYTES, blob_name
 
@@ -115,11 +116,14 @@ def _documents(
     for span in spans:
         body = text[start : start + span.chars]
         start += span.chars
-        symbols = []
+        symbols, marks = [], dict[str, None]()
         while at < len(found) and found[at].first_line <= span.last:
             if name := found[at].name:
                 symbols.append(
                     tokens.join_terms(name[:_LONGEST_NAME].rpartition(":")[2])
                 )
+                marks.update(dict.fromkeys(marks_of(found[at].kind, name)))
             at += 1
-        yield Document(tokens.join_terms(body), " ".join(filter(None, symbols)))
+        yield Document(
+            tokens.join_terms(body), " ".join(filter(None, symbols)), " ".join(marks)
+        )

@@ -17,3 +17,11 @@ class LexicalIndex(ChunkIndex, Protocol):
         self, terms: Mapping[str, float], view: View, limit: int = CANDIDATES
     ) -> list[ChunkScore]:
         """Return the best chunks of the view, best first; `terms` have weights."""
+
+    def find_marked(
+        self, marks: Mapping[str, float], view: View, limit: int = CANDIDATES
+    ) -> list[ChunkScore]:
+        """Return chunks of the view that bear one of the marks, best first.
+
+        The score of a chunk is the highest weight among its marks.
+        """

@@ -16,9 +16,10 @@ from byok.index.store.database import (
 
 _log = logging.getLogger(__name__)
 # Raise it when tokens or chunks change. Every blob is then indexed again, in the
-# background, while its old documents answer. Other fields of the documents need another
-# folder or file as well: an index that cannot be opened is replaced by an empty one.
-INDEX_VERSION = 2
+# background, while its old documents answer. A new field of the documents must be
+# appended to older indexes too (`index_fields.py`): an index that cannot be opened is
+# replaced by an empty one.
+INDEX_VERSION = 3
 _VERSION_KEY = "index_version"  # in `meta`: all blobs have it
 
 

@@ -37,6 +37,14 @@ from byok.errors import DiskFull, IndexFailed
 from byok.index.store import segments
 from byok.index.store.chunk_index import CANDIDATES, ChunkScore, View
 from byok.index.store.index_errors import translate_errors
+from byok.index.store.index_fields import (
+    MARKS,
+    append_fields,
+    lacks_fields,
+    make_schema,
+    marks_query,
+    words_query,
+)
 from byok.index.types import Prepared
 
 _log = logging.getLogger(__name__)
@@ -46,8 +54,6 @@ _LOCK_PAUSES = (0.02, 0.05, 0.1, 0.2)
 _LARGE_SHARE = 0.5
 _WIDE = 3200
 _VIEWS_KEPT = 8
-# Weights of the fields, measured together with the ranking (docs/RETRIEVAL.md).
-_FIELDS = (("body", 1.0), ("sym", 0.3), ("path", 0.5))
 
 
 class TantivyIndex:
@@ -66,8 +72,9 @@ class TantivyIndex:
         segments.check_folder(folder)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder = folder
-        self._schema = _schema()
+        self._schema = make_schema()
         self._filters: OrderedDict[str, Query] = OrderedDict()
+        self._writer: tantivy.IndexWriter | None = None
         self.was_new = not (folder / "meta.json").exists()
         try:
             self._open()
@@ -81,8 +88,15 @@ class TantivyIndex:
     def _open(self) -> None:
         """Open for writing: only the holder of the lock may call an index damaged."""
         with translate_errors():
+            if lacks_fields(self._folder):
+                self._index = tantivy.Index.open(str(self._folder))
+                self._writer = self._new_writer()  # holds the lock
+                try:
+                    append_fields(self._folder)
+                finally:
+                    self.close()
             self._index = tantivy.Index(self._schema, path=str(self._folder))
-            self._writer: tantivy.IndexWriter | None = self._new_writer()
+            self._writer = self._new_writer()
             try:
                 if name := segments.find_damaged(self._folder):
                     raise IndexFailed(f"{name} is damaged")
@@ -144,6 +158,8 @@ class TantivyIndex:
                 row.add_text("body", document.body)
                 row.add_text("sym", document.symbols)
                 row.add_text("path", prepared.path_terms)
+                for mark in document.marks.split():
+                    row.add_bytes(MARKS, mark.encode())
                 writer.add_document(row)
 
     def remove(self, blob_id: int) -> None:
@@ -184,12 +200,21 @@ class TantivyIndex:
         if not terms or not view.ids:
             return []
         with translate_errors():
-            return self._search(terms, view, limit)
+            return self._search(words_query(self._schema, terms), view, limit)
 
-    def _search(
-        self, terms: Mapping[str, float], view: View, limit: int
+    def find_marked(
+        self, marks: Mapping[str, float], view: View, limit: int = CANDIDATES
     ) -> list[ChunkScore]:
-        query = self._query(terms)
+        """Return chunks of the view that bear one of the marks, best first.
+
+        The score of a chunk is the highest weight among its marks.
+        """
+        if not marks or not view.ids:
+            return []
+        with translate_errors():
+            return self._search(marks_query(self._schema, marks), view, limit)
+
+    def _search(self, query: Query, view: View, limit: int) -> list[ChunkScore]:
         share = view.chunks / max(1, self.chunks)
         if share >= _LARGE_SHARE:
             # The whole index needs hardly more than the limit, half of it much more.
@@ -222,20 +247,6 @@ class TantivyIndex:
         ]
         return found, len(hits) < count
 
-    def _query(self, terms: Mapping[str, float]) -> Query:
-        return Query.boolean_query(
-            [
-                (
-                    Occur.Should,
-                    Query.boost_query(
-                        Query.term_query(self._schema, field, term), weight * boost
-                    ),
-                )
-                for term, weight in terms.items()
-                for field, boost in _FIELDS
-            ]
-        )
-
     def _filter(self, view: View) -> Query:
         """Building this costs milliseconds for large views, so the last are kept."""
         found = self._filters.pop(view.key, None)
@@ -267,17 +278,6 @@ class TantivyIndex:
                 writer.wait_merging_threads()
         except IndexFailed as error:  # so it had failed before
             _log.warning("%s", error)
-
-
-def _schema() -> tantivy.Schema:
-    builder = tantivy.SchemaBuilder()
-    builder.add_integer_field("blob_id", indexed=True, fast=True)
-    builder.add_integer_field("ordinal", fast=True)
-    for name, _ in _FIELDS:
-        builder.add_text_field(
-            name, stored=False, tokenizer_name="whitespace", index_option="freq"
-        )
-    return builder.build()
 
 
 def _set_aside(folder: Path, error: Exception) -> None:

@@ -56,6 +56,24 @@ def test_lexical_index_weights_and_fields_count(index: LexicalIndex) -> None:
     assert twice == pytest.approx(2 * once)
 
 
+def test_lexical_index_finds_chunks_by_mark_with_the_highest_weight(
+    index: LexicalIndex,
+) -> None:
+    for blob_id, borne in enumerate((":t:Foo :T:foo", ":f:foo", ":t:Bar", ""), 1):
+        documents = (Document(":t:Foo foo", "foo", borne),)
+        prepared = Prepared(b"", 1, None, (Span(0, 0, 1),), documents, "foo")
+        index.add(blob_id, prepared)
+    index.commit()
+    marks = {":t:Foo": 1.0, ":T:foo": 0.5, ":f:foo": 0.25}
+    expected = [ChunkScore(1, 0, 1.0), ChunkScore(2, 0, 0.25)]
+    assert index.find_marked(marks, view(1, 2, 3, 4)) == expected
+    assert index.find_marked(marks, view(1, 2, 3, 4, chunks=4)) == expected
+    assert index.find_marked(marks, view(1, 2, 3, 4), 1) == expected[:1]
+    assert index.find_marked(marks, view(2, 3)) == expected[1:]
+    assert index.find_marked(marks, view()) == []
+    assert index.find_marked({}, view(1)) == []
+
+
 def test_lexical_index_filters_a_view_in_either_way_alike(
     index: LexicalIndex,
 ) -> None:
