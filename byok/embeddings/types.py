@@ -80,6 +80,7 @@ class TeamStatus:
     Attributes:
         url: where it is.
         team: the team's name, as in the settings.
+        collection: what the server calls the vectors of this model; "" before any.
         note: why local vectors are used instead, one sentence; "" if all is well.
         next_try: seconds until it is asked again; 0 if it may be asked now.
         fetched: vectors taken from the team since this daemon started.
@@ -89,6 +90,7 @@ class TeamStatus:
 
     url: str
     team: str
+    collection: str = ""
     note: str = ""
     next_try: float = 0
     fetched: int = 0
@@ -142,8 +144,9 @@ class TeamVectors(Protocol):
         """Return which of these keys are nearest to a question, with their cosines.
 
         For a view whose vectors are not all here yet: `keys` are those of its chunks.
-        `question` is a single row. Only what the team knows of the repositories is
-        searched; keys that it does not know are left out.
+        `question` is a single row. Empty before the first `fetch`, and after .4 s.
+        Only what the team knows of the repositories is searched; keys that it does
+        not know are left out.
         """
 
     async def close(self) -> None:

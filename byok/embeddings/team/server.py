@@ -1,0 +1,182 @@
+"""The team's Qdrant server: one request at a time, and errors in byok's own words.
+
+The official client is loaded when the server is asked first; with its gRPC part it
+takes most of a second. Nothing that a server says is repeated: it could be the key.
+"""
+
+import asyncio
+import importlib
+from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+
+import httpx
+
+from byok.embeddings.team.transport import BoundedTransport
+from byok.errors import (
+    ByokError,
+    ConfigError,
+    ConnectFailed,
+    RefusalKind,
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamRefused,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
+
+if TYPE_CHECKING:
+    from qdrant_client import AsyncQdrantClient
+
+_T = TypeVar("_T")
+Connect: TypeAlias = Callable[[], Awaitable["AsyncQdrantClient"]]
+
+READ_SECONDS = 2.0
+WRITE_SECONDS = 10.0  # the server answers when it has written; nobody waits for it
+
+_KINDS = {
+    401: RefusalKind.AUTH,
+    403: RefusalKind.AUTH,
+    404: RefusalKind.NOT_FOUND,
+    413: RefusalKind.TOO_LARGE,
+    429: RefusalKind.RATE_LIMIT,
+    503: RefusalKind.OVERLOADED,
+}
+
+
+class SecretSource(Protocol):
+    """Where the API key and the salt come from."""
+
+    async def get(self) -> str:
+        """Return it; "" if none is needed.
+
+        Raises:
+            KeyMissing: one is needed and none was found.
+        """
+
+    def forget(self) -> None:
+        """Look it up again next time: it was refused."""
+
+
+class TeamServer:
+    """The server, or whatever `connect` returns a client of."""
+
+    def __init__(
+        self, connect: Callable[[Callable[[], str]], Connect], api_key: SecretSource
+    ) -> None:
+        """Take a way to connect; it gets a function that returns the key of now."""
+        self._connect = connect(lambda: self._key)
+        self._api_key = api_key
+        self._key = ""
+        self._client: AsyncQdrantClient | None = None
+        self._lock = asyncio.Lock()
+
+    async def ask(
+        self,
+        request: "Callable[[AsyncQdrantClient], Awaitable[_T]]",
+        *,
+        seconds: float = READ_SECONDS,
+    ) -> _T:
+        """Make one request of the client and return its result.
+
+        Raises:
+            ConfigError: there is no key that is needed, or it cannot be used.
+            UpstreamError: the server gave no usable answer in time.
+        """
+        async with self._lock:
+            if self._client is None:
+                self._client = await self._connect()
+            self._key = await self._api_key.get()
+        try:
+            return await _run(request(self._client), seconds)
+        except UpstreamRefused as refused:
+            if refused.kind is RefusalKind.AUTH:
+                self._api_key.forget()
+            raise
+
+    async def close(self) -> None:
+        """Close the client; the next request makes another one."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+
+def connect_to(
+    url: str, transport: httpx.AsyncBaseTransport
+) -> Callable[[Callable[[], str]], Connect]:
+    """Return how a server is connected to by HTTP, without the environment's proxies.
+
+    Raises:
+        ConfigError: the client library is not installed.
+    """
+    if find_spec("qdrant_client") is None:
+        raise ConfigError(
+            "A team's index needs the package qdrant-client, which is not installed.",
+            hint="Install byok with it, such as: pip install 'byokd[qdrant]'",
+        )
+
+    def with_key(api_key: Callable[[], str]) -> Connect:
+        async def connect() -> "AsyncQdrantClient":
+            module = await asyncio.to_thread(importlib.import_module, "qdrant_client")
+            port = httpx.URL(url).port or (443 if url.startswith("https:") else 80)
+            client: AsyncQdrantClient = module.AsyncQdrantClient(
+                url=url,
+                port=port,  # the library's own default is another one
+                prefer_grpc=False,
+                check_compatibility=False,  # it would ask from a thread of its own
+                timeout=int(WRITE_SECONDS),
+                transport=BoundedTransport(transport, api_key),
+                trust_env=False,
+                follow_redirects=False,
+            )
+            return client
+
+        return connect
+
+    return with_key
+
+
+async def _run(request: Awaitable[_T], seconds: float) -> _T:
+    from qdrant_client.http.exceptions import (
+        ResponseHandlingException,
+        UnexpectedResponse,
+    )
+
+    try:
+        async with asyncio.timeout(seconds):
+            return await request
+    except TimeoutError:
+        raise UpstreamTimeout(
+            f"It did not answer within {seconds:g} seconds."
+        ) from None
+    except UnexpectedResponse as error:
+        raise _refusal(error.status_code or 0) from None
+    except ResponseHandlingException as error:
+        raise _translate(error.source) from None
+    except (ValueError, AssertionError, RecursionError):
+        raise UpstreamGarbled("Its answer is not what it should be.") from None
+
+
+def _translate(error: Exception) -> ByokError:
+    """Return what an error below the client library means."""
+    if isinstance(error, ByokError):
+        return error
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        return ConnectFailed("It cannot be reached.")
+    if isinstance(error, httpx.TimeoutException):
+        return UpstreamTimeout("It did not answer in time.")
+    if isinstance(error, httpx.TransportError):
+        return UpstreamUnreachable("The connection was lost.")
+    return UpstreamGarbled("Its answer is not what it should be.")
+
+
+def _refusal(status: int) -> UpstreamError:
+    if 300 <= status < 400:
+        kind, text = RefusalKind.REDIRECT, "It redirects, which is not followed"
+    elif (kind := _KINDS.get(status, RefusalKind.UNKNOWN)) is RefusalKind.AUTH:
+        text = "It refuses the API key, or what this key may do"
+    else:
+        text = "It answers with an error"
+    return UpstreamRefused(
+        f"{text} (status {status}).", kind=kind, upstream_status=status
+    )

@@ -1,0 +1,235 @@
+"""What a member does with the team's index: fetch, offer, ask for the nearest.
+
+A collection is used after its probe was compared: it holds the vector of a text that
+every member embeds too, so that a model replaced behind its name is noticed, and a
+check of the salt. Only writers create anything.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from byok.embeddings.team.check import SAME_MODEL, cosine
+from byok.embeddings.team.collection import LOOKS, TeamCollection
+from byok.embeddings.team.names import TeamNames, collection_name
+from byok.embeddings.team.pause import Pause
+from byok.embeddings.team.server import SecretSource, TeamServer
+from byok.embeddings.types import Key, SpaceName, TeamStatus
+from byok.errors import (
+    ByokError,
+    ConfigError,
+    NotReady,
+    RefusalKind,
+    UpstreamRefused,
+)
+
+if TYPE_CHECKING:
+    from byok.embeddings.types import Vectors
+
+_T = TypeVar("_T")
+
+_GONE = RefusalKind.NOT_FOUND
+_QUESTION_SECONDS = 0.4  # what a question waits for its vector, too
+
+
+@dataclass(frozen=True, slots=True)
+class TeamPlace:
+    """Where a team's index is, which team, and whether this member writes."""
+
+    url: str
+    team: str
+    writes: bool = False
+
+
+@dataclass(slots=True)
+class _Space:
+    collection: TeamCollection
+    probe: "Vectors"
+    names: TeamNames | None = None  # set when the collection may be used
+
+
+class TeamIndex:
+    """The vectors of one team, as `TeamVectors` says."""
+
+    def __init__(
+        self,
+        place: TeamPlace,
+        server: TeamServer,
+        salt: SecretSource,
+        *,
+        pause: Pause | None = None,
+    ) -> None:
+        self._place = place
+        self._server = server
+        self._salt = salt
+        self._pause = pause or Pause()
+        self._space: _Space | None = None
+        self._lock = asyncio.Lock()
+        self._fetched = self._pushed = 0
+
+    @property
+    def status(self) -> TeamStatus:
+        """What it does now."""
+        return TeamStatus(
+            url=self._place.url,
+            team=self._place.team,
+            collection=self._space.collection.name if self._space else "",
+            note=self._pause.note,
+            next_try=self._pause.seconds,
+            fetched=self._fetched,
+            pushed=self._pushed,
+            writes=self._place.writes,
+        )
+
+    def use(self, space: SpaceName, probe: "Vectors") -> None:
+        """Speak of this space from now on; asks nobody."""
+        name = collection_name(self._place.team, space)
+        now = self._space
+        if now is None or now.collection.name != name or _differ(now.probe, probe):
+            collection = TeamCollection(self._server, name, space.dimensions)
+            self._space = _Space(collection, probe)
+
+    async def fetch(self, keys: Sequence[Key]) -> "Mapping[Key, Vectors]":
+        """Return the vectors that the team has, each a row of shape (dimensions,)."""
+        found: dict[Key, Vectors] = {}
+        size = self._space.collection.reads if self._space else LOOKS
+        for start in range(0, len(keys), size):
+            batch = keys[start : start + size]
+            got = await self._attempt(partial(_fetch, keys=batch))
+            if got is None:
+                break
+            found |= got
+            self._fetched += len(got)
+        return found
+
+    async def offer(
+        self, keys: Sequence[Key], vectors: "Vectors", *, repositories: Sequence[str]
+    ) -> int:
+        """Give the team a vector, a row, for each key; return how many it has now."""
+        if not self._place.writes:
+            return 0
+        stored = 0
+        for start in range(0, len(keys), LOOKS):
+            part = slice(start, start + LOOKS)
+            batch, rows = keys[part], vectors[part]
+            added = await self._attempt(
+                partial(_offer, keys=batch, rows=rows, repositories=repositories)
+            )
+            if added is None:
+                break
+            stored += len(batch)
+            self._pushed += added
+        return stored
+
+    async def nearest(
+        self,
+        question: "Vectors",
+        *,
+        repositories: Sequence[str],
+        keys: Collection[Key],
+        limit: int,
+    ) -> Mapping[Key, float]:
+        """Return which of these keys are nearest to a question, with their cosines."""
+        if not (keys and any(repositories) and self._space and self._space.names):
+            return {}  # to compare probes takes longer than a question can wait
+
+        async def ask(space: _Space) -> dict[Key, float]:
+            names = _names(space)
+            hashed = [names.repository(name) for name in repositories if name]
+            scores = await space.collection.nearest(
+                question, hashed, limit=limit, seconds=_QUESTION_SECONDS
+            )
+            by_point = await asyncio.to_thread(names.points, keys) if scores else {}
+            return {by_point[p]: score for p, score in scores.items() if p in by_point}
+
+        return await self._attempt(ask) or {}
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._server.close()
+
+    async def _attempt(self, work: Callable[[_Space], Awaitable[_T]]) -> _T | None:
+        """Return what came of this work; None, and a pause, if the team cannot help."""
+        space = self._space
+        if space is None or self._pause.seconds:
+            return None
+        try:
+            result = await work(await self._enter(space))
+        except ByokError as error:
+            if isinstance(error, UpstreamRefused) and error.kind is _GONE:
+                space.names = None  # removed, and perhaps created again by a writer
+            self._pause.begin(error.sentence)
+            return None
+        self._pause.end()
+        return result
+
+    async def _enter(self, space: _Space) -> _Space:
+        """Return the space once its collection is known to hold the same model."""
+        async with self._lock:
+            if space.names is None:
+                names = TeamNames(await self._salt.get())
+                await self._compare(space, names)
+                space.names = names
+        return space
+
+    async def _compare(self, space: _Space, names: TeamNames) -> None:
+        """Compare the probe's vector and the salt, or store them as the first writer.
+
+        Raises:
+            ConfigError: another model or salt.
+            NotReady: no writer has created the collection yet.
+            ByokError: the server gave no usable answer.
+        """
+        collection = space.collection
+        stored = await collection.read_probe() if await collection.exists() else None
+        if stored is None and self._place.writes:
+            await collection.create()
+            await collection.write_probe(space.probe, names.check)
+            stored = await collection.read_probe()  # another writer may have been first
+        if stored is None:
+            raise NotReady(
+                f"No writer has filled the collection {collection.name} yet."
+            )
+        vector, check = stored
+        if check != names.check:
+            self._salt.forget()
+            raise ConfigError(f"The collection {collection.name} has another salt.")
+        if vector is None or cosine(vector, space.probe) < SAME_MODEL:
+            raise ConfigError(
+                f"The collection {collection.name} holds vectors of another model "
+                "behind the same name."
+            )
+
+
+def _names(space: _Space) -> TeamNames:
+    assert space.names is not None  # noqa: S101 - set by _enter
+    return space.names
+
+
+def _differ(one: "Vectors", other: "Vectors") -> bool:
+    return one.size != other.size or cosine(one, other) < SAME_MODEL
+
+
+async def _fetch(space: _Space, keys: Sequence[Key]) -> "dict[Key, Vectors]":
+    by_point = _names(space).points(keys)
+    vectors = await space.collection.vectors([*by_point])
+    return {by_point[point]: vector for point, vector in vectors.items()}
+
+
+async def _offer(
+    space: _Space, keys: Sequence[Key], rows: "Vectors", repositories: Sequence[str]
+) -> int:
+    """Add what the team lacks of these; return how many vectors that were."""
+    names, collection = _names(space), space.collection
+    hashed = [names.repository(name) for name in repositories if name]
+    row_of = {names.point(key): row for row, key in enumerate(keys)}
+    known = await collection.repositories([*row_of])
+    new = [point for point in row_of if point not in known]
+    for start in range(0, len(new), collection.writes):
+        part = new[start : start + collection.writes]
+        await collection.insert(part, rows[[row_of[point] for point in part]], hashed)
+    if hashed:
+        await collection.add_repositories(known, hashed)
+    return len(new)

@@ -1,0 +1,88 @@
+"""Members of a team that share vectors on a server, and what they embed."""
+
+import hashlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import numpy as np
+
+from byok.embeddings.team.pause import Pause
+from byok.embeddings.team.server import Connect, TeamServer, connect_to
+from byok.embeddings.team.team_index import TeamIndex, TeamPlace
+from byok.embeddings.types import SpaceName
+from byok.upstream.transport import Route, Transports
+from tests.fakes.asker import Key
+from tests.fakes.clock import Clock
+
+if TYPE_CHECKING:
+    from qdrant_client import AsyncQdrantClient
+
+    from byok.embeddings.types import Vectors
+
+SALT = "a salt that the whole team has"
+SPACE = SpaceName("fake-embed", 8, "1")
+
+
+def key(text: str) -> bytes:
+    """Return the key of a text."""
+    return hashlib.sha256(f"1\0{text}".encode()).digest()
+
+
+def embed(*texts: str, model: str = "", dimensions: int = 8) -> "Vectors":
+    """Return a vector for each text, the same for everybody."""
+    rows = []
+    for text in texts:
+        seed = hashlib.sha256(f"{model}{text}".encode()).digest()
+        random = np.random.default_rng(int.from_bytes(seed[:8], "big"))
+        rows.append(random.standard_normal(dimensions))
+    made = np.array(rows, dtype=np.float32).reshape(len(texts), dimensions)
+    made /= np.linalg.norm(made, axis=1, keepdims=True)
+    return made
+
+
+class Team:
+    """Makes members; close it when done."""
+
+    def __init__(self, url: str, client: "AsyncQdrantClient | None" = None) -> None:
+        """Take the address of a server, or a client that all members use."""
+        self.url = url
+        self.name = "platform"
+        self.clock = Clock()
+        self._client = client
+        self._transports = Transports()
+        self._members: list[TeamIndex] = []
+
+    def member(
+        self,
+        *,
+        writes: bool = False,
+        api_key: "Key | str" = "",
+        salt: "Key | str" = SALT,
+        space: SpaceName = SPACE,
+        model: str = "",
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> TeamIndex:
+        """Return a member whose model has made its probe."""
+        connect: Callable[[Callable[[], str]], Connect] = lambda _: self._shared  # noqa: E731
+        if self._client is None:
+            route = transport or self._transports.by(Route())
+            connect = connect_to(self.url, route)
+        source = api_key if isinstance(api_key, Key) else Key(api_key)
+        server = TeamServer(connect, source)
+        pause = Pause(clock=self.clock, draw=lambda: 1.0)
+        place = TeamPlace(self.url, self.name, writes)
+        salts = salt if isinstance(salt, Key) else Key(salt)
+        made = TeamIndex(place, server, salts, pause=pause)
+        made.use(space, embed("probe", model=model, dimensions=space.dimensions))
+        self._members.append(made)
+        return made
+
+    async def _shared(self) -> Any:
+        return self._client
+
+    async def close(self) -> None:
+        """Close all members."""
+        for member in self._members:
+            await member.close()
+        await self._transports.close()
