@@ -137,6 +137,15 @@ _GEN_FOLDER = _folders(
 _GEN_NAME = re.compile(
     r".*(?:\.d\.ts|\.pb\.go|_pb2\.py|\.snap|\.svg|\.css|\.scss|\.less)", re.I
 )
+# Code in such folders is part of the program. Snapshots that tools write are no code,
+# but a folder of them at the top is kept for comparison. The others are so only below a
+# package: `src/mock` holds what it is called, `src/a/mock` is about mocks.
+_SNAPSHOTS = frozenset(["snapshot", "snapshots"])
+_SOURCES = frozenset(["src", "lib", "source", "sources"])
+_FEATURES = frozenset(
+    ["changelog", "changelogs", "doc", "docs", "documentation", "man", "mock", "site"]
+)
+_GITHUB = _folders(r"\.github")
 
 
 @lru_cache(maxsize=16_384)
@@ -144,6 +153,10 @@ def kind_of(path: str) -> Kind:
     """Return the kind of a file; the first row of the table that matches wins."""
     name = path.rpartition("/")[2]
     end = _end(name)
+    if end not in _DOC_ENDS and _GITHUB.search(path):
+        return Kind.CONF
+    if end in _CODE_ENDS:
+        path = _without_features(path)
     if _is_doc(path, name, end):
         return Kind.DOC
     if _is_test(path, name):
@@ -153,6 +166,22 @@ def kind_of(path: str) -> Kind:
     if _GEN_FOLDER.search(path) or _GEN_NAME.fullmatch(name):
         return Kind.GEN
     return Kind.CODE if end in _CODE_ENDS else Kind.CONF
+
+
+def _without_features(path: str) -> str:
+    """Leave out folders whose names look like a kind, but tell what the code does."""
+    *folders, name = path.split("/")
+    kept: list[str] = []
+    package = len(folders)  # the depth at which packages begin
+    for depth, folder in enumerate(folders):
+        if depth > package and folder in _FEATURES:
+            continue
+        if depth and folder in _SNAPSHOTS:
+            continue
+        if folder in _SOURCES:
+            package = min(package, depth + 1)
+        kept.append(folder)
+    return "/".join([*kept, name])
 
 
 def _is_doc(path: str, name: str, end: str) -> bool:
