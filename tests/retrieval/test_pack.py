@@ -77,11 +77,11 @@ def test_pack_skips_a_chunk_that_is_gone(of: list[Span]) -> None:
     assert found == Packed((), ("01.py",))
 
 
-def test_pack_shows_sixteen_files_and_names_sixteen_more() -> None:
-    files = [ranked_file(n, 100.0 - n, [(0, 1.0)]) for n in range(50)]
-    found = packed(files, {n: spans(10) for n in range(50)}, 80_000)
+def test_pack_shows_sixteen_files_and_names_32_more() -> None:
+    files = [ranked_file(n, 100.0 - n, [(0, 1.0)]) for n in range(60)]
+    found = packed(files, {n: spans(10) for n in range(60)}, 80_000)
     assert [file.blob_id for file in found.files] == list(range(16))
-    assert found.others == tuple(f"{n:02}.py" for n in range(16, 32))
+    assert found.others == tuple(f"{n:02}.py" for n in range(16, 48))
 
 
 def test_pack_of_nothing_shows_nothing() -> None:
