@@ -153,6 +153,25 @@ class TeamVectors(Protocol):
         """Close the connections."""
 
 
+@dataclass(frozen=True, slots=True)
+class EmbeddingTarget:
+    """The model that the settings name, before anything is asked of it.
+
+    Attributes:
+        upstream: the upstream's name in the settings.
+        host: where texts go, host and port.
+        model: the model's name as its upstream lists it.
+        is_local: the host is this machine, so that no consent is needed.
+        price: dollars per million tokens; None if that is unknown.
+    """
+
+    upstream: str
+    host: str
+    model: str
+    is_local: bool
+    price: float | None = None
+
+
 class EmbeddingState(StrEnum):
     """What is done about vectors at the moment."""
 

@@ -2,6 +2,7 @@
 
 Upstreams and services
     upstream         an OpenAI-compatible server that plays a script
+    embedding_server an embedding model that computes by words, and fails on demand
     trial_server     a server that speaks the protocol of trial_dialect/, strictly
     strict           an upstream that enforces OpenAI's rules for chat/completions
     strict_gemini    a judge of Gemini requests, and a server that signs calls

@@ -1,0 +1,95 @@
+"""The user's consent: which host and model may get code for vectors, and a pause.
+
+A model on this machine needs none: naming it in the settings is enough. For another
+machine, nothing is sent before the user confirmed exactly this host and this model
+(`byok embed enable`). A file that cannot be read is no consent.
+"""
+
+import logging
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import orjson
+
+from byok.errors import ByokError, NotAllowed
+from byok.platform.paths import check_private, write_private
+
+_log = logging.getLogger(__name__)
+_MOST_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The content of the file."""
+
+    host: str = ""
+    model: str = ""
+    paused: bool = False
+
+
+class Consent:
+    """The kept consent. Its methods read and write a small file, and block."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._kept = _read(path)
+
+    def covers(self, host: str, model: str) -> bool:
+        """Tell whether the user confirmed this host and model."""
+        return bool(host) and (host, model) == (self._kept.host, self._kept.model)
+
+    def check(self, host: str, model: str, *, is_local: bool) -> None:
+        """Check that code and questions may be sent to this host and model.
+
+        Raises:
+            NotAllowed: it is another machine, and the user did not confirm it.
+        """
+        if not is_local and not self.covers(host, model):
+            raise NotAllowed(
+                f"Nothing is sent to {host} before you confirm it.",
+                hint="See what would be sent, and what it costs: byok embed enable",
+                code="no_consent",
+            )
+
+    @property
+    def paused(self) -> bool:
+        """Whether the user stopped filling."""
+        return self._kept.paused
+
+    def give(self, host: str, model: str) -> None:
+        """Keep that the user confirmed this host and model; a pause ends."""
+        self._write(_Kept(host, model))
+
+    def withdraw(self) -> None:
+        """Forget the consent."""
+        self._write(_Kept(paused=self._kept.paused))
+
+    def pause(self) -> None:
+        """Keep that filling is stopped."""
+        self._write(replace(self._kept, paused=True))
+
+    def resume(self) -> None:
+        """Keep that filling goes on."""
+        self._write(replace(self._kept, paused=False))
+
+    def _write(self, kept: _Kept) -> None:
+        if kept == _Kept():
+            self._path.unlink(missing_ok=True)
+        else:
+            write_private(self._path, orjson.dumps(asdict(kept)).decode())
+        self._kept = kept
+
+
+def _read(path: Path) -> _Kept:
+    try:
+        check_private(path)
+        with path.open("rb") as file:
+            given = orjson.loads(file.read(_MOST_BYTES))
+        kept = _Kept(given["host"], given["model"], given["paused"])
+    except FileNotFoundError:
+        return _Kept()
+    except (ByokError, OSError, ValueError, TypeError, KeyError) as error:
+        _log.warning("no consent to embeddings: %s (%s)", path, type(error).__name__)
+        return _Kept()
+    right = isinstance(kept.host, str) and isinstance(kept.model, str)
+    return kept if right and isinstance(kept.paused, bool) else _Kept()

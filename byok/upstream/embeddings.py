@@ -1,0 +1,137 @@
+"""An embedding model of an upstream: texts become vectors, in one request."""
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from byok.dialects.openai_embeddings import (
+    Floats,
+    longest_answer,
+    read_embeddings,
+    write_embeddings_request,
+)
+from byok.errors import (
+    RefusalKind,
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamRefused,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
+from byok.upstream.base import ForwardedResponse, Upstream
+from byok.wire.inflate import Inflate
+
+_log = logging.getLogger(__name__)
+_PATH = "embeddings"
+_TRIES = 3
+_FIRST_WAIT = 1.0
+# Refusals of a request whose cause may be the encoding of the answer.
+_NOT_TAKEN = frozenset({400, 422})
+_MAYBE_ENCODING = frozenset({RefusalKind.UNKNOWN, RefusalKind.BAD_PARAMETER})
+
+
+class EmbeddingModel:
+    """Asks one model for vectors, through everything that guards its upstream.
+
+    Keys, circuit breaker, and the retries of a request that gets no answer are those of
+    `Upstream.forward`. An answer that breaks off or cannot be used is asked for again
+    here, three times in all. `seconds` limits one request, with its answer.
+    """
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        model: str,
+        *,
+        dimensions: int = 0,
+        seconds: float = 60.0,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._upstream = upstream
+        self._model = model
+        self._dimensions = dimensions
+        self._seconds = seconds
+        self._sleep = sleep
+        self._base64 = True
+        self._is_known = False  # whether this server takes base64
+
+    async def __call__(self, texts: Sequence[str]) -> list[Floats]:
+        """Return a vector for each text, in their order and all of one size.
+
+        Raises:
+            UpstreamError: there is no usable answer, to none of the texts.
+            ByokError: the upstream serves no embeddings, or cannot be asked now.
+        """
+        try:
+            vectors = await self._ask_thrice(texts)
+        except UpstreamRefused as error:
+            if self._is_known or not _may_be_encoding(error):
+                raise
+            self._base64 = False
+            try:
+                vectors = await self._ask_thrice(texts)
+            except UpstreamError:
+                self._base64 = True
+                raise error from None
+            _log.info("%s gives no vectors in base64", self._upstream.name)
+        self._is_known = True
+        return vectors
+
+    async def _ask_thrice(self, texts: Sequence[str]) -> list[Floats]:
+        content = write_embeddings_request(
+            self._model, texts, dimensions=self._dimensions, base64=self._base64
+        )
+        count, attempt = len(texts), 1
+        while True:
+            async with (
+                self._time_limit(count),
+                self._upstream.forward(_PATH, content) as response,
+            ):
+                try:
+                    return await self._read(response, count)
+                except UpstreamError as error:
+                    error.upstream = self._upstream.name
+                    if attempt == _TRIES or not _helps_again(error):
+                        raise
+            luck = random.random()  # noqa: S311 - spreads requests, hides nothing
+            await self._sleep(_FIRST_WAIT * 2 ** (attempt - 1) * (1 + luck) / 2)
+            attempt += 1
+
+    @asynccontextmanager
+    async def _time_limit(self, count: int) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._seconds):
+                yield
+        except TimeoutError as error:
+            raise UpstreamTimeout(
+                f"it did not make {count} vectors in {self._seconds:.0f} s.",
+                upstream=self._upstream.name,
+                hint="A higher timeout for this upstream may help.",
+            ) from error
+
+    async def _read(self, response: ForwardedResponse, count: int) -> list[Floats]:
+        inflate = Inflate(response.headers.get("content-encoding", ""))
+        raw, limit = bytearray(), longest_answer(count)
+        async for data in response.reads:
+            for plain in inflate.feed(data):
+                raw += plain
+            if len(raw) > limit:
+                raise UpstreamGarbled(
+                    f"its answer is larger than {count} vectors can be.",
+                    code="embedding_garbled",
+                )
+        return await asyncio.to_thread(
+            read_embeddings, bytes(raw), count, dimensions=self._dimensions
+        )
+
+
+def _helps_again(error: UpstreamError) -> bool:
+    """Tell whether an answer that cannot be used is worth asking for once more."""
+    lost = isinstance(error, UpstreamUnreachable | UpstreamGarbled)
+    return lost and error.retryable and not isinstance(error, UpstreamTimeout)
+
+
+def _may_be_encoding(error: UpstreamRefused) -> bool:
+    return error.upstream_status in _NOT_TAKEN and error.kind in _MAYBE_ENCODING

@@ -1,0 +1,56 @@
+"""How many texts one request has."""
+
+import pytest
+
+from byok.embeddings.batches import (
+    MOST_TEXTS,
+    MOST_TOKENS,
+    BatchSize,
+    estimate_tokens,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("", 1), ("abcdef", 3), ("ü" * 3, 3), ("\ud83d", 1)], ids=ascii
+)
+def test_tokens_are_estimated_by_bytes(text: str, tokens: int) -> None:
+    assert estimate_tokens(text) == tokens
+
+
+def test_a_batch_has_64_texts_and_100_000_tokens_at_most() -> None:
+    size = BatchSize()
+    assert len(size.first_of(["a"] * 100)) == MOST_TEXTS
+    assert size.first_of(["a"]) == ["a"]
+    long = "a" * 3 * (MOST_TOKENS // 4)
+    assert size.first_of([long] * 10) == [long] * 3
+
+
+def test_a_text_above_the_limit_is_a_batch_of_its_own() -> None:
+    long = "a" * 4 * MOST_TOKENS
+    assert BatchSize().first_of([long, "b"]) == [long]
+
+
+def test_after_a_timeout_batches_are_half_as_large_and_grow_again() -> None:
+    size = BatchSize()
+    size.note_timeout(64)
+    assert len(size.first_of(["a"] * 100)) == 32
+    size.note_answer()
+    assert len(size.first_of(["a"] * 100)) == 33
+    for _ in range(100):
+        size.note_answer()
+    assert len(size.first_of(["a"] * 100)) == MOST_TEXTS
+
+
+def test_a_batch_is_never_empty() -> None:
+    size = BatchSize()
+    size.note_timeout(1)
+    size.note_refusal(1)
+    assert size.first_of(["a", "b"]) == ["a"]
+
+
+def test_a_size_that_was_refused_is_not_sent_again() -> None:
+    size = BatchSize()
+    size.note_refusal(64)
+    for _ in range(100):
+        size.note_answer()
+    assert len(size.first_of(["a"] * 100)) == 32

@@ -1,0 +1,124 @@
+"""The file that says which host and model may get code."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from byok.embeddings.consent import Consent
+from byok.errors import NotAllowed
+
+HOST, MODEL = "api.vendor.example:443", "embed-1"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "embeddings.json"
+
+
+def allows(consent: Consent, host: str = HOST, model: str = MODEL) -> bool:
+    try:
+        consent.check(host, model, is_local=False)
+    except NotAllowed as error:
+        assert host in error.message
+        assert "byok embed enable" in error.hint
+        return False
+    return True
+
+
+def test_without_a_file_only_this_machine_may_be_asked(path: Path) -> None:
+    consent = Consent(path)
+    assert not allows(consent)
+    assert not consent.paused
+    consent.check("127.0.0.1:11434", MODEL, is_local=True)
+    assert not path.exists()
+
+
+def test_consent_is_for_one_host_and_one_model(path: Path) -> None:
+    Consent(path).give(HOST, MODEL)
+    consent = Consent(path)
+    assert allows(consent)
+    assert not allows(consent, "api.vendor.example:8443")
+    assert not allows(consent, model="embed-2")
+    consent.give(HOST, "embed-2")
+    assert not allows(consent)
+
+
+def test_an_empty_name_is_never_covered(path: Path) -> None:
+    consent = Consent(path)
+    consent.pause()
+    assert not consent.covers("", "")
+
+
+def test_consent_is_withdrawn_for_good(path: Path) -> None:
+    consent = Consent(path)
+    consent.give(HOST, MODEL)
+    consent.withdraw()
+    assert not allows(consent)
+    assert not allows(Consent(path))
+    assert not path.exists()
+
+
+def test_a_pause_outlives_a_restart_and_the_consent(path: Path) -> None:
+    consent = Consent(path)
+    consent.give(HOST, MODEL)
+    consent.pause()
+    assert Consent(path).paused
+    assert allows(Consent(path))
+    consent.withdraw()
+    assert Consent(path).paused
+    consent.resume()
+    assert not Consent(path).paused
+
+
+def test_consent_ends_a_pause(path: Path) -> None:
+    consent = Consent(path)
+    consent.pause()
+    consent.give(HOST, MODEL)
+    assert not Consent(path).paused
+
+
+def test_nobody_else_can_write_the_file(path: Path) -> None:
+    Consent(path).give(HOST, MODEL)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"host": "api.vendor.example:443", "model": "embed-1"}',
+        b'{"host": ["api.vendor.example:443"], "model": "embed-1", "paused": false}',
+        b'{"host": "api.vendor.example:443", "model": "embed-1", "paused": 1}',
+        b'{"host": "api.vendor.example:443", "model": "embed-1", "paused": false}x',
+        b'{"host": "\xff", "model": "embed-1", "paused": false}',
+        b" " * 5000 + b'{"host": "a", "model": "b", "paused": false}',
+        b"\0" * 64,
+    ],
+    ids=ascii,
+)
+def test_a_damaged_file_is_no_consent(path: Path, content: bytes) -> None:
+    Consent(path).give(HOST, MODEL)
+    path.write_bytes(content)
+    consent = Consent(path)
+    assert not allows(consent)
+    assert not consent.paused
+    consent.give(HOST, MODEL)
+    assert allows(Consent(path))
+
+
+def test_a_file_that_others_can_write_is_no_consent(path: Path) -> None:
+    Consent(path).give(HOST, MODEL)
+    path.chmod(0o666)
+    assert not allows(Consent(path))
+
+
+def test_a_link_is_no_consent(path: Path, tmp_path: Path) -> None:
+    Consent(path).give(HOST, MODEL)
+    elsewhere = tmp_path / "elsewhere"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    assert not allows(Consent(path))

@@ -1,0 +1,259 @@
+"""One request for vectors over real sockets: faults, retries, limits."""
+
+import asyncio
+import gzip
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from byok.dialects.ollama.dialect import Ollama
+from byok.dialects.openai_chat.dialect import OpenAIChat
+from byok.errors import (
+    BadRequest,
+    RefusalKind,
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamRefused,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
+from byok.upstream.client import HttpUpstream
+from byok.upstream.demo import DemoUpstream
+from byok.upstream.embeddings import EmbeddingModel
+from byok.upstream.retry import RetryPolicy
+from byok.upstream.spec import Api, UpstreamSpec
+from byok.upstream.transport import Transports
+from tests.fakes.asker import PATIENT, Key
+from tests.fakes.embedding_server import JSON, EmbeddingServer, vector_of
+from tests.fakes.upstream import Script, dead_url
+
+TEXTS = ["red fox", "blue fish"]
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[EmbeddingServer]:
+    async with EmbeddingServer() as server:
+        yield server
+
+
+class Asker:
+    """An embedding model whose waits are noted and not waited for."""
+
+    def __init__(self, transports: Transports, url: str, seconds: float = 5.0) -> None:
+        self.slept: list[float] = []
+        self.key = Key("sk-secret-of-the-test-0123456789")
+        spec = UpstreamSpec("fake", (Api(OpenAIChat(), url),), timeouts=PATIENT)
+        upstream = HttpUpstream(
+            spec, transports, self.key, retry=RetryPolicy(), sleep=self._sleep
+        )
+        self.ask = EmbeddingModel(
+            upstream, "tiny-embed", seconds=seconds, sleep=self._sleep
+        )
+
+    async def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
+@pytest.fixture
+def asker(transports: Transports, server: EmbeddingServer) -> Asker:
+    return Asker(transports, server.url)
+
+
+async def test_vectors_come_in_the_order_of_the_texts(
+    asker: Asker, server: EmbeddingServer
+) -> None:
+    vectors = await asker.ask(TEXTS)
+    for vector, text in zip(vectors, TEXTS, strict=True):
+        assert list(vector) == pytest.approx(vector_of(text, 8, "tiny-embed"))
+    assert server.keys == [f"Bearer {asker.key.key}"]
+    assert asker.slept == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *("cut", "ends early", "not JSON", "one too few", "one longer", "zeros"),
+        *("NaN in base64", "infinity in base64", "null", "same index", "an array"),
+        *("empty vector", "half a number", "nested deeply"),
+        *("502", "503", "429", "500", "cut before the head"),
+    ],
+)
+async def test_a_passing_fault_costs_another_try(
+    asker: Asker, server: EmbeddingServer, fault: str
+) -> None:
+    server.faults = [fault]
+    assert len(await asker.ask(TEXTS)) == 2
+    assert len(server.requests) == 2
+    assert len(asker.slept) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ("cut", UpstreamUnreachable),
+        ("NaN", UpstreamGarbled),
+        ("one too many", UpstreamGarbled),
+        ("503", UpstreamRefused),
+        ("429", UpstreamRefused),
+    ],
+)
+async def test_a_fault_that_stays_is_tried_three_times(
+    asker: Asker, server: EmbeddingServer, fault: str, kind: type[UpstreamError]
+) -> None:
+    server.always = fault
+    with pytest.raises(kind) as caught:
+        await asker.ask(TEXTS)
+    assert len(server.requests) == 3
+    assert caught.value.upstream == "fake"
+    assert caught.value.retryable
+
+
+async def test_waits_between_tries_grow(asker: Asker, server: EmbeddingServer) -> None:
+    server.always = "NaN"
+    with pytest.raises(UpstreamGarbled):
+        await asker.ask(TEXTS)
+    first, second = asker.slept
+    assert 0.5 <= first <= 1 <= second <= 2
+
+
+async def test_an_answer_out_of_order_is_put_in_order(
+    asker: Asker, server: EmbeddingServer
+) -> None:
+    right = await asker.ask(TEXTS)
+    server.faults = ["out of order"]
+    assert await asker.ask(TEXTS) == right
+
+
+async def test_an_error_inside_200_is_told(
+    asker: Asker, server: EmbeddingServer
+) -> None:
+    server.always = "an error inside 200"
+    with pytest.raises(UpstreamRefused, match=r"fake: .*The GPU is gone"):
+        await asker.ask(TEXTS)
+
+
+async def test_64_mib_are_not_read(asker: Asker, server: EmbeddingServer) -> None:
+    server.always = "64 MiB"
+    with pytest.raises(UpstreamGarbled, match="larger than 2 vectors can be"):
+        await asker.ask(TEXTS)
+    assert len(server.requests) == 1
+
+
+async def test_a_small_answer_that_unpacks_to_a_large_one_is_not_read(
+    asker: Asker, server: EmbeddingServer
+) -> None:
+    packed = gzip.compress(b" " * 2**21)
+    server.always = Script([packed], headers={**JSON, "Content-Encoding": "gzip"})
+    with pytest.raises(UpstreamGarbled, match=r"larger than|too large"):
+        await asker.ask(TEXTS)
+
+
+async def test_a_packed_answer_is_read(asker: Asker, server: EmbeddingServer) -> None:
+    items = [{"index": i, "embedding": [1.0, i]} for i in range(2)]
+    packed = gzip.compress(json.dumps({"data": items}).encode())
+    server.always = Script([packed], headers={**JSON, "Content-Encoding": "gzip"})
+    assert [list(vector) for vector in await asker.ask(TEXTS)] == [[1, 0], [1, 1]]
+
+
+@pytest.mark.parametrize("fault", ["hang", "hang in the body"])
+async def test_a_hanging_server_is_left_after_a_while(
+    transports: Transports, server: EmbeddingServer, fault: str
+) -> None:
+    asker = Asker(transports, server.url, seconds=0.2)
+    server.always = fault
+    with pytest.raises(UpstreamTimeout, match="did not make 2 vectors"):
+        await asker.ask(TEXTS)
+    assert len(server.requests) == 1
+
+
+async def test_a_server_that_is_down_is_told(transports: Transports) -> None:
+    with pytest.raises(UpstreamUnreachable, match="nothing answers"):
+        await Asker(transports, dead_url()).ask(TEXTS)
+
+
+async def test_a_refused_key_is_told_and_looked_up_again(
+    asker: Asker, server: EmbeddingServer
+) -> None:
+    server.key = "another"
+    with pytest.raises(UpstreamRefused) as caught:
+        await asker.ask(TEXTS)
+    assert caught.value.kind is RefusalKind.AUTH
+    assert asker.key.forgotten
+    assert len(server.requests) == 1
+
+
+async def test_a_minute_of_429_is_the_caller_s_to_wait(
+    asker: Asker, server: EmbeddingServer
+) -> None:
+    server.always = "429 for a minute"
+    with pytest.raises(UpstreamRefused) as caught:
+        await asker.ask(TEXTS)
+    assert caught.value.retry_after == 60
+    assert len(server.requests) == 1
+
+
+async def test_a_server_without_base64_is_asked_for_numbers_from_then_on(
+    asker: Asker, server: EmbeddingServer
+) -> None:
+    server.takes_base64 = False
+    assert len(await asker.ask(TEXTS)) == len(await asker.ask(TEXTS)) == 2
+    formats = [request.get("encoding_format") for request in server.requests]
+    assert formats == ["base64", None, None]
+
+
+async def test_a_refusal_that_is_not_about_base64_is_told_as_it_is(
+    asker: Asker, server: EmbeddingServer
+) -> None:
+    server.longest = 3
+    with pytest.raises(UpstreamRefused, match="an input is too long"):
+        await asker.ask(TEXTS)
+    server.longest = 100
+    await asker.ask(TEXTS)
+    assert server.requests[-1]["encoding_format"] == "base64"
+    asked = len(server.requests)
+    server.longest = 3
+    with pytest.raises(UpstreamRefused, match="an input is too long"):
+        await asker.ask(TEXTS)
+    assert len(server.requests) == asked + 1
+
+
+async def test_dimensions_are_asked_for_where_set(
+    transports: Transports, server: EmbeddingServer
+) -> None:
+    spec = UpstreamSpec("fake", (Api(OpenAIChat(), server.url),), timeouts=PATIENT)
+    upstream = HttpUpstream(spec, transports, Key())
+    [vector] = await EmbeddingModel(upstream, "tiny-embed", dimensions=4)(["a"])
+    assert len(vector) == 4
+    assert server.requests[-1]["dimensions"] == 4
+
+
+async def test_the_compatible_api_of_an_upstream_with_one_of_its_own_is_asked(
+    transports: Transports, server: EmbeddingServer
+) -> None:
+    own = Api(Ollama(), server.url.removesuffix("/v1"))
+    apis = (own, Api(OpenAIChat(), server.url))
+    upstream = HttpUpstream(UpstreamSpec("ollama", apis), transports, Key())
+    assert len(await EmbeddingModel(upstream, "tiny-embed")(["a"])) == 1
+
+
+async def test_an_upstream_without_embeddings_says_so(transports: Transports) -> None:
+    only = UpstreamSpec("own", (Api(Ollama(), "http://127.0.0.1:1"),))
+    for upstream in (HttpUpstream(only, transports, Key()), DemoUpstream()):
+        with pytest.raises(BadRequest, match=r"no .*/embeddings") as caught:
+            await EmbeddingModel(upstream, "m")(["a"])
+        assert caught.value.hint
+
+
+async def test_a_question_that_is_not_waited_for_leaves_the_server(
+    asker: Asker, server: EmbeddingServer
+) -> None:
+    server.gate.clear()
+    asking = asyncio.ensure_future(asker.ask(TEXTS))
+    await server.reached.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    async with asyncio.timeout(5):
+        while server.open:
+            await asyncio.sleep(0.01)
