@@ -23,6 +23,7 @@ _STEMMERS = {
     "de": "german",
     "fr": "french",
 }
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
 
 
 class TermTable(NamedTuple):
@@ -30,12 +31,14 @@ class TermTable(NamedTuple):
 
     Attributes:
         entries: English words separated by spaces, by term; of languages that write
-            spaces, also by the stems of the term's words.
+            spaces, also by the term without accents, and by the stems of its words.
         longest: characters in the longest term.
+        stems: the terms by the stems of their words.
     """
 
     entries: Mapping[str, str]
     longest: int
+    stems: Mapping[str, tuple[str, ...]]
 
 
 @lru_cache(maxsize=len(LANGUAGES))
@@ -43,11 +46,26 @@ def load_table(language: str) -> TermTable:
     """Return the table of a language; empty for a language that has none."""
     file = _FOLDER / f"{language}.tsv"
     entries = read_entries(file.read_text("utf-8")) if file.is_file() else {}
+    stems: dict[str, tuple[str, ...]] = {}
     if language in _STEMMERS:
-        stem = stemmer(language)
         for term, english in tuple(entries.items()):
-            entries.setdefault(" ".join(map(stem, term.split())), english)
-    return TermTable(entries, max(map(len, entries), default=0))
+            entries.setdefault(without_accents(term, language), english)
+        stem = stemmer(language)
+        for term in tuple(entries):
+            stemmed = " ".join(map(stem, term.split()))
+            stems[stemmed] = (*stems.get(stemmed, ()), term)
+            entries.setdefault(stemmed, entries[term])
+    return TermTable(entries, max(map(len, entries), default=0), stems)
+
+
+def without_accents(text: str, language: str) -> str:
+    """Return a text as people write it whose keyboards lack its accents."""
+    if language == "de":
+        text = text.translate(_UMLAUTS)
+    if language == "ru":
+        return text.replace("ё", "е")
+    decomposed = unicodedata.normalize("NFD", text)
+    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
 
 
 def read_entries(text: str) -> dict[str, str]:

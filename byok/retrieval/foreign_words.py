@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from byok.index.parse.tokens import IDEOGRAPHS, expand
+from byok.retrieval.foreign_forms import find_entry
 from byok.retrieval.foreign_latin import guess, languages_of, says_nothing
 from byok.retrieval.foreign_segments import LONGEST_RUN, Segment, segment
 from byok.retrieval.foreign_tables import load_table, simplified_forms, stemmer
@@ -150,16 +151,15 @@ def _read_words(words: Sequence[str], meanings: _Meanings) -> None:
 
 def _look_up(words: Sequence[str], language: str, meanings: _Meanings) -> int:
     """Add what the words mean in a language; return how many words it knows."""
-    entries = load_table(language).entries
+    table = load_table(language)
     stem = stemmer(language)
     stems = [stem(word) for word in words]
     place = known = 0
     while place < len(words):
         for size in range(min(_LONGEST_PHRASE, len(words) - place), 0, -1):
-            end = place + size
-            english = entries.get(" ".join(words[place:end]))
-            if english is None:
-                english = entries.get(" ".join(stems[place:end]))
+            phrase = " ".join(words[place : place + size])
+            stemmed = " ".join(stems[place : place + size])
+            english = find_entry(phrase, stemmed, language, table)
             if english is not None:
                 break
         else:
