@@ -2,12 +2,14 @@
 
 A model on this machine needs none: naming it in the settings is enough. For another
 machine, nothing is sent before the user confirmed exactly this host and this model
-(`byok embed enable`). A file that cannot be read is no consent.
+(`byok embed enable`). A file that cannot be read is no consent. After `byok embed
+disable` this machine's models get nothing either, until `enable`.
 """
 
 import logging
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -25,6 +27,7 @@ class _Kept:
     host: str = ""
     model: str = ""
     paused: bool = False
+    off: bool = False
 
 
 class Consent:
@@ -34,17 +37,23 @@ class Consent:
         self._path = path
         self._kept = _read(path)
 
-    def covers(self, host: str, model: str) -> bool:
-        """Tell whether the user confirmed this host and model."""
-        return bool(host) and (host, model) == (self._kept.host, self._kept.model)
+    def allows(self, host: str, model: str, *, is_local: bool) -> bool:
+        """Tell whether code and questions may be sent to this host and model.
+
+        `is_local` tells that the host is this machine.
+        """
+        if self._kept.off:
+            return False
+        confirmed = (host, model) == (self._kept.host, self._kept.model)
+        return is_local or (bool(host) and confirmed)
 
     def check(self, host: str, model: str, *, is_local: bool) -> None:
         """Check that code and questions may be sent to this host and model.
 
         Raises:
-            NotAllowed: it is another machine, and the user did not confirm it.
+            NotAllowed: the user did not confirm it, or switched embeddings off.
         """
-        if not is_local and not self.covers(host, model):
+        if not self.allows(host, model, is_local=is_local):
             raise NotAllowed(
                 f"Nothing is sent to {host} before you confirm it.",
                 hint="See what would be sent, and what it costs: byok embed enable",
@@ -61,8 +70,8 @@ class Consent:
         self._write(_Kept(host, model))
 
     def withdraw(self) -> None:
-        """Forget the consent."""
-        self._write(_Kept(paused=self._kept.paused))
+        """Forget the consent; nothing is sent anywhere until the next one."""
+        self._write(_Kept(paused=self._kept.paused, off=True))
 
     def pause(self) -> None:
         """Keep that filling is stopped."""
@@ -73,10 +82,7 @@ class Consent:
         self._write(replace(self._kept, paused=False))
 
     def _write(self, kept: _Kept) -> None:
-        if kept == _Kept():
-            self._path.unlink(missing_ok=True)
-        else:
-            write_private(self._path, orjson.dumps(asdict(kept)).decode())
+        write_private(self._path, orjson.dumps(asdict(kept)).decode())
         self._kept = kept
 
 
@@ -84,12 +90,21 @@ def _read(path: Path) -> _Kept:
     try:
         check_private(path)
         with path.open("rb") as file:
-            given = orjson.loads(file.read(_MOST_BYTES))
-        kept = _Kept(given["host"], given["model"], given["paused"])
+            return _decode(orjson.loads(file.read(_MOST_BYTES)))
     except FileNotFoundError:
         return _Kept()
-    except (ByokError, OSError, ValueError, TypeError, KeyError) as error:
+    except (ByokError, OSError, ValueError) as error:
         _log.warning("no consent to embeddings: %s (%s)", path, type(error).__name__)
-        return _Kept()
-    right = isinstance(kept.host, str) and isinstance(kept.model, str)
-    return kept if right and isinstance(kept.paused, bool) else _Kept()
+        return _Kept(off=True)
+
+
+def _decode(given: Any) -> _Kept:
+    match given:
+        case {
+            "host": str() as host,
+            "model": str() as model,
+            "paused": bool() as paused,
+            "off": bool() as off,
+        }:
+            return _Kept(host, model, paused, off)
+    raise ValueError("not what was written")

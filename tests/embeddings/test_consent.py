@@ -10,6 +10,11 @@ from byok.errors import NotAllowed
 
 HOST, MODEL = "api.vendor.example:443", "embed-1"
 
+KEPT = (
+    b'{"host": "api.vendor.example:443", "model": "embed-1", '
+    b'"paused": false, "off": false}'
+)
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -47,7 +52,7 @@ def test_consent_is_for_one_host_and_one_model(path: Path) -> None:
 def test_an_empty_name_is_never_covered(path: Path) -> None:
     consent = Consent(path)
     consent.pause()
-    assert not consent.covers("", "")
+    assert not consent.allows("", "", is_local=False)
 
 
 def test_consent_is_withdrawn_for_good(path: Path) -> None:
@@ -56,7 +61,15 @@ def test_consent_is_withdrawn_for_good(path: Path) -> None:
     consent.withdraw()
     assert not allows(consent)
     assert not allows(Consent(path))
-    assert not path.exists()
+
+
+def test_this_machine_s_models_can_be_switched_off(path: Path) -> None:
+    Consent(path).withdraw()
+    consent = Consent(path)
+    assert not consent.allows("127.0.0.1:11434", MODEL, is_local=True)
+    consent.give("127.0.0.1:11434", MODEL)
+    assert consent.allows("127.0.0.1:11434", MODEL, is_local=True)
+    assert not allows(consent)
 
 
 def test_a_pause_outlives_a_restart_and_the_consent(path: Path) -> None:
@@ -83,6 +96,13 @@ def test_nobody_else_can_write_the_file(path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_the_file_is_read_as_it_is_written(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(KEPT)
+    path.chmod(0o600)
+    assert allows(Consent(path))
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -90,12 +110,12 @@ def test_nobody_else_can_write_the_file(path: Path) -> None:
         b"{",
         b"[]",
         b"null",
-        b'{"host": "api.vendor.example:443", "model": "embed-1"}',
-        b'{"host": ["api.vendor.example:443"], "model": "embed-1", "paused": false}',
-        b'{"host": "api.vendor.example:443", "model": "embed-1", "paused": 1}',
-        b'{"host": "api.vendor.example:443", "model": "embed-1", "paused": false}x',
-        b'{"host": "\xff", "model": "embed-1", "paused": false}',
-        b" " * 5000 + b'{"host": "a", "model": "b", "paused": false}',
+        KEPT.replace(b', "off": false', b""),
+        KEPT.replace(b'"embed-1"', b'["embed-1"]'),
+        KEPT.replace(b'"paused": false', b'"paused": 0'),
+        KEPT + b"x",
+        KEPT.replace(b"vendor", b"\xff"),
+        b" " * 5000 + KEPT,
         b"\0" * 64,
     ],
     ids=ascii,
@@ -105,7 +125,7 @@ def test_a_damaged_file_is_no_consent(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     consent = Consent(path)
     assert not allows(consent)
-    assert not consent.paused
+    assert not consent.allows("127.0.0.1:11434", MODEL, is_local=True)
     consent.give(HOST, MODEL)
     assert allows(Consent(path))
 
