@@ -66,7 +66,6 @@ Index
     engines          a context engine without worker processes
     stores           stores, uploads and outcomes, and what must always hold
     memory_index     a second lexical index, in memory
-    vector_index     a vector index, in memory
     vector_search    what is near to any question, as a test says
     segments         an index on disk, and ways to damage its files
     project          a small project to index

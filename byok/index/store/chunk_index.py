@@ -1,7 +1,9 @@
 """What byok needs of any index over chunks, whichever engine is behind it.
 
 A second engine is one more file: a class with the methods of `LexicalIndex`
-(`lexical.py`) or `VectorIndex` (`vectors.py`), which passes the tests of that protocol.
+(`lexical.py`), which passes the tests of that protocol. Vectors are no such engine:
+they come later than the words, from elsewhere, and have a store of their own (the room
+`byok/embeddings/`).
 What makes this seam narrow is that the index is never the truth. SQLite holds the rows;
 an index can be emptied at any time and is filled again from contents and files. So
 there is no update (`remove`, then `add`), no transaction but `commit`, and `counts`, by

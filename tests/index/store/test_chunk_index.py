@@ -1,4 +1,4 @@
-"""The contract that recovery relies on, for every engine: words or vectors."""
+"""The contract that recovery relies on, for every engine."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,7 +13,6 @@ from byok.index.store.database import TO_INDEX
 from byok.index.store.tantivy_index import TantivyIndex
 from tests.fakes.memory_index import MemoryIndex
 from tests.fakes.stores import Opened, of_upload, upload, words
-from tests.fakes.vector_index import MemoryVectors
 
 
 @dataclass
@@ -28,21 +27,11 @@ def lexical(index: TantivyIndex | MemoryIndex) -> Filled:
     return Filled(index, lambda blob, n: index.add(blob, words("a.py", *["alpha"] * n)))
 
 
-def vectors() -> Filled:
-    index = MemoryVectors(2)
-    return Filled(index, lambda blob, n: index.add(blob, [(1.0, float(n))] * n))
-
-
-@pytest.fixture(params=["tantivy", "memory", "vectors"])
+@pytest.fixture(params=["tantivy", "memory"])
 def filled(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Filled]:
     folder = tmp_path / "index"
-    match request.param:
-        case "tantivy":
-            made = lexical(TantivyIndex(folder))
-        case "memory":
-            made = lexical(MemoryIndex(folder))
-        case _:
-            made = vectors()
+    engine = TantivyIndex if request.param == "tantivy" else MemoryIndex
+    made = lexical(engine(folder))
     yield made
     made.index.close()
 
