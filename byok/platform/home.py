@@ -32,7 +32,17 @@ _NAMES = {
         "provider_data.db-wal",
         "token",
     },
-    "data": {"data.db", "data.db-shm", "data.db-wal", "index", "vault.json"},
+    "data": {
+        "data.db",
+        "data.db-shm",
+        "data.db-wal",
+        "index",
+        "vault.json",
+        "vectors",
+        "vectors.db",
+        "vectors.db-shm",
+        "vectors.db-wal",
+    },
 }
 # Files of the system, of file managers and of version control.
 _HARMLESS = frozenset({".DS_Store", ".git", ".gitignore", "desktop.ini", "lost+found"})

@@ -75,6 +75,11 @@ class Paths:
         return self.data_dir / "data.db"
 
     @property
+    def vectors(self) -> Path:
+        """Vectors of code, which can be made again; a folder `vectors` is beside it."""
+        return self.data_dir / "vectors.db"
+
+    @property
     def index(self) -> Path:
         """The lexical index, which can always be rebuilt."""
         return self.data_dir / "index"

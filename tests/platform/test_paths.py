@@ -29,7 +29,7 @@ def test_byok_home_holds_everything(tmp_path: Path) -> None:
         for path in (
             paths.config, paths.token, paths.daemon, paths.lock, paths.models,
             paths.log, paths.vault, paths.provider_data,
-            paths.profiles,
+            paths.profiles, paths.vectors,
         )
     }  # fmt: skip
     assert kept == {
@@ -42,6 +42,7 @@ def test_byok_home_holds_everything(tmp_path: Path) -> None:
         "state/profiles.json",
         "state/log/byok.log",
         "data/vault.json",
+        "data/vectors.db",
     }
 
 
