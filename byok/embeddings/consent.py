@@ -107,4 +107,5 @@ def _decode(given: Any) -> _Kept:
             "off": bool() as off,
         }:
             return _Kept(host, model, paused, off)
-    raise ValueError("not what was written")
+        case _:
+            raise ValueError("not what was written")
