@@ -15,6 +15,7 @@ from byok.config.routing_sections import (
     ModelSettings,
     OfficialSettings,
 )
+from byok.config.team_section import TeamSettings
 from byok.dialects.presets import PRESETS
 
 TEXT = example()
@@ -23,6 +24,7 @@ SETTING = re.compile(r"^#(\"?[a-z][\w/-]*\"?) = (.+)$", re.MULTILINE)
 UPSTREAM, FACTS = "upstreams.name", 'upstreams.name.facts."model"'
 MODELS, FALLBACK = "routing.models", "routing.fallback"
 OFFICIAL = "routing.official"
+TEAM = "embeddings.team"
 NO_DEFAULT = "base_url"  # an upstream without a preset must name one
 
 
@@ -50,6 +52,8 @@ def existing() -> dict[str, list[str]]:
     sections[UPSTREAM] = [n for n in UpstreamSettings.model_fields if n != "facts"]
     sections[FACTS] = list(FactSettings.model_fields)
     rows = (row for row in ENDPOINTS if isinstance(row, Generate))
+    sections["embeddings"].remove("team")
+    sections[TEAM] = list(TeamSettings.model_fields)
     sections["prompts"] = [row.path.lstrip("/") for row in rows]
     return sections
 
@@ -94,7 +98,7 @@ def test_config_example_with_its_settings_switched_on_gives_the_defaults(
     pairs: list[tuple[BaseModel, BaseModel]] = [
         (getattr(given, name), getattr(Settings(), name))
         for name in existing()
-        if name not in (UPSTREAM, FACTS, MODELS, FALLBACK, OFFICIAL, "prompts")
+        if name not in (UPSTREAM, FACTS, MODELS, FALLBACK, OFFICIAL, TEAM, "prompts")
     ]
     pairs.append((given.routing.models, ModelSettings()))
     pairs.append((given.routing.fallback, FallbackSettings()))

@@ -26,7 +26,7 @@ NameArgument = Annotated[
     str,
     typer.Argument(
         help="A preset, an upstream from the settings, one of its key_names as "
-        "UPSTREAM/NAME, or official."
+        "UPSTREAM/NAME, official, team-index, or team-index/salt."
     ),
 ]
 
@@ -188,7 +188,7 @@ def _key_query(name: str, settings: "Settings") -> "KeyWanted":
     from byok.config import upstream_named
     from byok.errors import ConfigError
     from byok.routing import OFFICIAL
-    from byok.wiring.key_sources import find_key, official_wanted
+    from byok.wiring.key_sources import find_key, official_wanted, team_keys_wanted
 
     if name == OFFICIAL:
         wanted = official_wanted(settings)
@@ -198,6 +198,9 @@ def _key_query(name: str, settings: "Settings") -> "KeyWanted":
                 hint="Set base_url under [routing.official] first.",
             )
         return wanted
+    for wanted in team_keys_wanted(settings):
+        if wanted.base_url and wanted.title == name:
+            return wanted
     label = ""
     if "://" not in name:
         name, _, label = name.partition("/")

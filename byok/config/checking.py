@@ -33,7 +33,10 @@ def check_files(settings: Settings) -> None:
     Raises:
         ConfigError: names the key.
     """
-    named = {"network.ca_file": settings.network.ca_file}
+    named = {
+        "network.ca_file": settings.network.ca_file,
+        "embeddings.team.ca_file": settings.embeddings.team.ca_file,
+    }
     for name, upstream in settings.upstreams.items():
         named[f"upstreams.{name}.ca_file"] = upstream.ca_file
     for key, file in named.items():

@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from byok.config.section import SettingsSection
+from byok.config.team_section import TeamSettings
 from byok.config.values import UPSTREAM_NAME
 
 _LONGEST_PREFIX = 1000
@@ -46,6 +47,8 @@ class EmbeddingSettings(SettingsSection):
     price: Annotated[float | None, Field(ge=0, le=100_000)] = Field(
         None, description="Dollars per million tokens, for estimates."
     )
+
+    team: TeamSettings = Field(default_factory=lambda: TeamSettings())
 
     @model_validator(mode="after")
     def _check_model(self) -> "EmbeddingSettings":

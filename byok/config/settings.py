@@ -84,8 +84,9 @@ class Settings(BaseSettings):
                     "its address under [routing.official]"
                 )
             _check_upstream(name, upstream)
-        if len(self.upstreams) > 1 or any(u.key_names for u in self.upstreams.values()):
-            _check_key_variables(self.upstreams)
+        several = len(self.upstreams) > 1 or self.embeddings.team.on
+        if several or any(u.key_names for u in self.upstreams.values()):
+            _check_key_variables(self.upstreams, with_team=self.embeddings.team.on)
         if self.embeddings.upstream == DEMO:
             raise ValueError("embeddings.upstream: the demo has no embedding model")
         if self.prompts:
@@ -112,11 +113,16 @@ class Settings(BaseSettings):
         )
 
 
-def _check_key_variables(upstreams: Mapping[str, UpstreamSettings]) -> None:
+def _check_key_variables(
+    upstreams: Mapping[str, UpstreamSettings], *, with_team: bool
+) -> None:
     """Refuse two keys that would be read from the same environment variable."""
-    from byok.keys.variables import own_variable
+    from byok.keys.variables import TEAM_INDEX, TEAM_SALT, own_variable
 
     owners: dict[str, str] = {}
+    if with_team:
+        for label in ("", TEAM_SALT):
+            owners[own_variable(TEAM_INDEX, label)] = "the team's index"
     for name, upstream in upstreams.items():
         labels = [key for key in upstream.key_names if not key.startswith("env:")]
         for label in labels if upstream.key_names else [""]:

@@ -1,4 +1,7 @@
-"""The environment variables in which keys of upstreams are looked for."""
+"""The environment variables in which keys are looked for."""
+
+TEAM_INDEX = "team-index"  # the name of the team's server, beside those of upstreams
+TEAM_SALT = "salt"  # the label of the team's salt, beside the key of that server
 
 
 def own_variable(upstream: str, label: str = "") -> str:

@@ -10,6 +10,7 @@ from byok.errors import ConfigError, KeyMissing
 from byok.keys import KeyLadder, KeyWanted, fingerprint
 from byok.keys.lookup import UpstreamKey
 from byok.keys.pool import AnyKey, KeyPool
+from byok.keys.variables import TEAM_INDEX, TEAM_SALT
 from byok.keys.vault import Vault
 from byok.platform.paths import Paths
 from byok.redact import Redactor
@@ -75,6 +76,15 @@ def official_wanted(settings: Settings) -> KeyWanted:
     return KeyWanted(OFFICIAL, settings.routing.official.base_url)
 
 
+def team_keys_wanted(settings: Settings) -> tuple[KeyWanted, KeyWanted]:
+    """Return what the key of the team's server, and the team's salt, are looked up by.
+
+    The salt is stored for one server, too: it is of no use with another.
+    """
+    url = settings.embeddings.team.url
+    return KeyWanted(TEAM_INDEX, url), KeyWanted(TEAM_INDEX, url, label=TEAM_SALT)
+
+
 def make_ladder(paths: Paths, environ: Mapping[str, str] = os.environ) -> KeyLadder:
     """Return the key sources of this user, in the order in which they are searched."""
     return KeyLadder(environ=environ, vault=Vault(paths.vault, environ))
@@ -129,6 +139,6 @@ def _all_wanted(
     wanted = [
         one for name, section in upstreams.items() for one in keys_wanted(name, section)
     ]
-    wanted += [official]
+    wanted += [official, *team_keys_wanted(settings)]
     wanted += [key_wanted(name, section) for name, section in presets.items()]
     yield from (one for one in wanted if one.base_url)

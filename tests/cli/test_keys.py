@@ -45,6 +45,25 @@ def test_a_key_is_stored_listed_and_removed(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("vault")
+def test_the_key_and_the_salt_of_a_team_are_stored_for_its_server(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = cli("keys", "set", "team-index/salt", stdin=f"{KEY}\n")
+    assert missing.code != 0
+    monkeypatch.setenv("BYOK_EMBEDDINGS__TEAM__URL", "https://qdrant.example:6333")
+    monkeypatch.setenv("BYOK_EMBEDDINGS__TEAM__TEAM", "platform")
+    for name in ("team-index", "team-index/salt"):
+        done = cli("keys", "set", name, "--store", "vault", stdin=f"{KEY}{name}\n")
+        assert (done.code, done.err) == (0, "")
+        assert f"{name} for https://qdrant.example:6333" in done.out
+    rows = json.loads(cli("keys", "list", "--json").out)
+    assert [(row["upstream"], row["source"]) for row in rows] == [
+        ("team-index", "vault"),
+        ("team-index/salt", "vault"),
+    ]
+
+
+@pytest.mark.usefixtures("vault")
 def test_a_key_of_the_vault_is_removed_without_naming_the_vault(cli: Cli) -> None:
     cli("keys", "set", "openai", "--store", "vault", stdin=f"{KEY}\n")
     done = cli("keys", "remove", "openai")

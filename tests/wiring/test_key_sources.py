@@ -120,6 +120,15 @@ def test_key_sources_report_an_unreadable_store_once() -> None:
     assert len(told["unread"]) == 1
 
 
+def test_the_list_of_keys_has_those_of_the_team_where_it_has_a_server() -> None:
+    team = {"url": "https://qdrant.example:6333", "team": "a"}
+    settings = Settings(embeddings={"team": team})
+    assert listed({"BYOK_KEY_TEAM_INDEX__SALT": "x" * 20}, settings) == [
+        ("team-index", "none"),
+        ("team-index/salt", "BYOK_KEY_TEAM_INDEX__SALT"),
+    ]
+
+
 TWO = {**BOX, "key_names": ["work", "env:TEAM_KEY"]}
 
 

@@ -1,0 +1,42 @@
+"""Build what a member of a team needs, as the settings say."""
+
+from typing import TYPE_CHECKING
+
+from byok.config import Settings
+from byok.keys import KeyLadder
+from byok.keys.lookup import UpstreamKey
+from byok.redact import Redactor
+from byok.upstream.transport import Route, Transports
+from byok.urls import is_loopback
+from byok.wiring.key_sources import team_keys_wanted
+
+if TYPE_CHECKING:
+    from byok.embeddings.types import TeamVectors
+
+
+def make_team_index(
+    settings: Settings, transports: Transports, ladder: KeyLadder, redactor: Redactor
+) -> "TeamVectors | None":
+    """Return the vectors of the user's team; None if no server is named.
+
+    Asks nobody. Close it when done; the transports stay open.
+
+    Raises:
+        ConfigError: the package of the client is not installed, or the proxy or the CA
+            file cannot be used.
+    """
+    own = settings.embeddings.team
+    if not own.on:
+        return None
+    from byok.embeddings.team.server import TeamServer, connect_to
+    from byok.embeddings.team.team_index import TeamIndex, TeamPlace
+
+    local = is_loopback(own.url)
+    route = Route("" if local else own.proxy, own.ca_file or settings.network.ca_file)
+    connect = connect_to(own.url, transports.by(route))
+    key, salt = team_keys_wanted(settings)
+    return TeamIndex(
+        TeamPlace(own.url, own.team, own.write),
+        TeamServer(connect, UpstreamKey(ladder, key, redactor, local=local)),
+        UpstreamKey(ladder, salt, redactor),
+    )
