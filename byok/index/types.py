@@ -193,7 +193,8 @@ MOST_FILES = 30
 class Commit(NamedTuple):
     """A git commit; `time` in unix seconds, `files` relative to the root.
 
-    `files` are the first `MOST_FILES`, `touched` counts all of them.
+    `files` are the first `MOST_FILES`, and behind them present paths of those that were
+    moved since; `touched` counts all that it touched.
     """
 
     hash: str

@@ -17,6 +17,12 @@ from typing import NamedTuple
 
 from byok.index.types import MOST_FILES, Commit, CommitHistory
 from byok.index.workspace.commit_text import clean_message
+from byok.index.workspace.renames import (
+    MOST_RENAMES,
+    ReadCommit,
+    Rename,
+    follow_renames,
+)
 from byok.platform.programs import clean_environment, find_program, kill_group
 
 _log = logging.getLogger(__name__)
@@ -47,7 +53,9 @@ _ENVIRONMENT = {
 # Each record: empty, hash, time, message, empty, then its files up to the next record.
 _FORMAT = "--format=tformat:%x00%H%x00%ct%x00%B%x00"
 _LOG = (
-    *("log", "-z", "--name-only", "--no-renames", "--relative", "--no-merges"),
+    *("log", "-z", "--name-status", "--relative", "--no-merges"),
+    # Exact renames: by the names of objects, whose contents may not be there.
+    *("-M100%", "--no-rename-empty"),
     *("--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-color"),
     *("--no-notes", "--ignore-submodules=all", "--encoding=UTF-8", _FORMAT),
     *("--no-mailmap", "-O/dev/null"),  # files that the repository names
@@ -84,7 +92,7 @@ def read_history(
         below = ["--", "."] if prefix else ["--"]
         command = [*_LOG, f"--max-count={limit}", newest, *below]
         ran = _run(program, command, root, seconds, most_bytes)
-        commits = tuple(_commits(ran.output, whole=not ran.trouble))
+        commits = follow_renames([*_commits(ran.output, whole=not ran.trouble)])
         if ran.trouble and not commits:
             raise _RefusedError(ran.trouble)
     except _RefusedError as refused:
@@ -194,10 +202,11 @@ def _read(process: "subprocess.Popen[bytes]", most: int) -> tuple[bytes, bool]:
     return b"".join(blocks), True
 
 
-def _commits(output: bytes, *, whole: bool) -> Iterator[Commit]:
+def _commits(output: bytes, *, whole: bool) -> Iterator[ReadCommit]:
     """Read the records; the last of an output that breaks off is left out."""
     fields = iter(output.split(b"\0"))
-    made: Commit | None = None
+    made: ReadCommit | None = None
+    room = MOST_RENAMES
     next(fields, None)  # what is before the first record
     while True:
         try:
@@ -210,20 +219,37 @@ def _commits(output: bytes, *, whole: bool) -> Iterator[Commit]:
             break
         if made is not None:
             yield made
-        files: list[str] = []
-        touched = 0
-        while field := next(fields, b""):
-            # The first name stands on a line of its own.
-            path = field if touched else field.removeprefix(b"\n")
-            touched += 1
-            if touched <= MOST_FILES:
-                files.append(path.decode("utf-8", "backslashreplace"))
-        made = Commit(
+        files, touched, renames = _files(fields, room)
+        room -= len(renames)
+        read = Commit(
             commit,
             min(int(seconds), _LATEST) if seconds.isdigit() else 0,
             clean_message(message.decode("utf-8", "replace")),
             tuple(files),
             touched,
         )
+        made = ReadCommit(read, renames)
     if made is not None and whole:
         yield made
+
+
+def _files(
+    fields: Iterator[bytes], most_renames: int
+) -> tuple[list[str], int, list[Rename]]:
+    """Read the files of a record: the first paths, how many there are, what moved.
+
+    A file that moved counts twice: one is gone and one is new.
+    """
+    files: list[str] = []
+    renames: list[Rename] = []
+    touched = 0
+    while status := next(fields, b""):
+        # The first status stands on a line of its own.
+        moved = status.removeprefix(b"\n").startswith(b"R")
+        paths = [next(fields, b"") for _ in range(1 + moved)]
+        named = [path.decode("utf-8", "backslashreplace") for path in paths]
+        touched += len(named)
+        files += named[: max(0, MOST_FILES - len(files))]
+        if moved and len(renames) < most_renames:
+            renames.append(Rename(*named))
+    return files, touched, renames

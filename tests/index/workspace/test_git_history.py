@@ -4,6 +4,7 @@ import contextlib
 import logging
 import os
 import socket
+import subprocess
 import time
 from pathlib import Path
 
@@ -78,6 +79,86 @@ def test_git_history_counts_only_the_words_of_a_large_commit(
     assert (many.message, len(many.files)) == ("many", MOST_FILES)
 
 
+def test_git_history_follows_files_that_were_moved_unchanged(
+    repository: Repository,
+) -> None:
+    repository.commit("new", "a.py", "x.py")
+    repository.commit("more", "a.py")
+    (repository.root / "lib").mkdir()
+    for name in ("empty1", "lib/empty2"):
+        (repository.root / name).touch()
+    repository.commit("empty")
+    repository.git("mv", "a.py", "lib/b.py")
+    repository.git("mv", "empty1", "lib/empty1")
+    move = repository.commit("move")
+    repository.git("config", "diff.renames", "copies")
+    found = read(repository.root)
+    assert found.head == move
+    assert [(c.message, set(c.files), c.touched) for c in found.commits] == [
+        ("move", {"a.py", "lib/b.py", "empty1", "lib/empty1"}, 4),
+        ("empty", {"empty1", "lib/empty2"}, 2),  # all empty files are alike
+        ("more", {"a.py", "lib/b.py"}, 1),
+        ("new", {"a.py", "lib/b.py", "x.py"}, 2),
+    ]
+    assert unpack_history(pack_history(found)) == found
+    below = read(repository.root / "lib")
+    assert [(c.message, c.files) for c in below.commits] == [
+        ("move", ("b.py", "empty1")), ("empty", ("empty2",)),
+    ]  # fmt: skip
+
+
+def test_git_history_does_not_follow_a_file_that_was_edited_too(
+    repository: Repository,
+) -> None:
+    repository.commit("new\n" * 99, "a.py")
+    repository.git("mv", "a.py", "b.py")
+    repository.commit("move", "b.py")
+    assert read(repository.root).commits[-1].files == ("a.py",)
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_git_history_of_a_partial_clone_needs_no_content(
+    repository: Repository,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    older: bool,
+) -> None:
+    """Only names of objects are compared; nothing is fetched, and nothing fails."""
+    repository.commit("new", "a.py", "x.py")
+    repository.git("mv", "a.py", "b.py")
+    repository.commit("move", "x.py")
+    repository.git("config", "uploadpack.allowFilter", "true")
+    clone = tmp_path / "clone"
+    repository.git(
+        "clone", "-q", "--filter=blob:none", "--no-checkout",
+        f"file://{repository.root}", str(clone),
+    )  # fmt: skip
+    count = ("git", "rev-list", "--objects", "--all", "--missing=print")
+    missing = subprocess.check_output(count, cwd=clone, text=True)
+    assert missing.count("?") == 2
+    git = program(tmp_path / "git", 'unset GIT_NO_LAZY_FETCH; exec git "$@"')
+    caplog.set_level(logging.INFO)
+    found = read_history(clone, git=git if older else None)
+    assert found is not None
+    assert [(c.message, set(c.files)) for c in found.commits] == [
+        ("move", {"a.py", "b.py", "x.py"}), ("new", {"a.py", "b.py", "x.py"}),
+    ]  # fmt: skip
+    assert caplog.records == []
+    assert subprocess.check_output(count, cwd=clone, text=True) == missing
+
+
+def test_git_history_notes_a_bounded_number_of_renames(tmp_path: Path) -> None:
+    """A commit that says it moved 200,000 files."""
+    row = r"""'{printf "R100%cold%d%cnew%d%c", 0, NR, 0, NR, 0}'"""
+    moves = f"yes x | head -n 200000 | awk {row}"
+    record = r"printf '\0%040d\0007\000message\0\0' 2"
+    git = program(tmp_path / "git", FAKE.format(log=f"{record}; {moves}"))
+    found = read_history(tmp_path, git=git)
+    assert found is not None
+    [commit] = found.commits
+    assert (commit.touched, len(commit.files)) == (400_000, MOST_FILES)
+
+
 def test_git_history_of_a_folder_has_the_commits_that_touch_it(
     repository: Repository,
 ) -> None:
@@ -141,7 +222,7 @@ FAKE = """case "$*" in
 *rev-parse*) printf '\\n%040d\\n' 1 ;;
 *) {log} ;;
 esac"""
-RECORD = r"printf '\0%040d\0007\000message\0\0\nfile\0' 2"
+RECORD = r"printf '\0%040d\0007\000message\0\0\nM\0file\0' 2"
 
 
 @pytest.mark.parametrize(
@@ -176,7 +257,7 @@ def test_a_git_that_says_nothing_of_use_gives_no_history(
 
 
 def test_git_history_cuts_a_time_outside_of_the_calendar(tmp_path: Path) -> None:
-    record = r"printf '\0%040d\00099999999999999999999\000m\0\0\nf\0' 2"
+    record = r"printf '\0%040d\00099999999999999999999\000m\0\0\nM\0f\0' 2"
     git = program(tmp_path / "git", FAKE.format(log=record))
     found = read_history(tmp_path, git=git)
     assert found is not None
