@@ -31,8 +31,8 @@ _SURE_WORDS = {
 _HINT_WORDS = {
     "es": "como que se para por con de la el en un y al son sin lo su sus este esta "
     "entre cada",
-    "pt": "como que se para por com de da em um os dos das ao sem seu sua este esta "
-    "entre cada",
+    "pt": "como que se para por com de da do e o em um os dos das ao sem seu sua este "
+    "esta entre cada",
     "de": "die des den dem im am als es auch",
     "fr": "le la les des du de un une et en par pour sur qui que se il elle sans entre "
     "chaque au",
@@ -50,7 +50,7 @@ _ENDINGS = {
     "fr": ("eur", "eurs", "ement", "aire", "ique"),
 }
 _ENGLISH_WORDS = (
-    "the and of to is are how where what which when why who does do did with from that "
+    "the and of to is are how where what which when why who does did with from that "
     "this these those it its by be not or for into if has have should can could would "
     "will we i you there was were been being after before find add fix make use using "
     "all any each between"
