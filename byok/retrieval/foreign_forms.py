@@ -69,7 +69,8 @@ def find_entry(
                 return found
     terms = table.stems.get(stemmed)
     if not terms:
-        return None
+        # A stemmer may take the end of a short word for an ending.
+        return table.entries.get(stemmed)
     return table.entries[max(terms, key=lambda term: _likeness(term, phrase))]
 
 

@@ -28,6 +28,7 @@ def _english(text: str, language: str) -> str | None:
         ("de", "hinzugefügten", "hinzufügen"),
         ("de", "verbindungen", "verbindung"),
         ("ru", "маршрутов", "маршрут"),
+        ("ru", "каналы", "канал"),
         ("ru", "регистрируются", "регистрировать"),
     ],
 )
