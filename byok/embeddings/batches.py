@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 MOST_TEXTS = 64
 MOST_TOKENS = 100_000
 LONGEST_TEXT = 32_000  # characters; no known model reads more than 32,768 tokens
+_LEAST_LONGEST = 200  # characters
 _BYTES_PER_TOKEN = 3  # code has 2.9 characters in a token (docs/RETRIEVAL.md)
 
 
@@ -17,10 +18,12 @@ class BatchSize:
     """The size of the next batch: at most 64 texts and 100,000 tokens.
 
     What a model refuses by its size is never sent again. After a timeout batches are
-    half as large, and grow by a text with each answer.
+    half as large, and grow by a text with each answer. `longest` is how many characters
+    of a text are sent.
     """
 
     def __init__(self) -> None:
+        self.longest = LONGEST_TEXT
         self._most = MOST_TEXTS  # that the model takes
         self._now = MOST_TEXTS
 
@@ -49,3 +52,10 @@ class BatchSize:
         """Note that a batch of this many texts was refused, and both halves taken."""
         self._most = max(1, min(self._most, (count + 1) // 2))
         self._now = min(self._now, self._most)
+
+    def note_too_long(self, length: int) -> None:
+        """Note that a text of this many characters was too long, and its half was not.
+
+        Texts have more or fewer tokens, so the next ones keep three quarters of that.
+        """
+        self.longest = max(_LEAST_LONGEST, min(self.longest, length * 3 // 4))

@@ -41,6 +41,7 @@ def read_port(text, default=8317):
     return int(value) if name.strip() == "port" else default"""
 
 _TRIES = 3  # of a batch that is not answered in time
+_LONGEST_QUESTION = 1000  # characters, which even small models take
 _FLOOR = 100  # characters; a text is not cut below
 # Statuses that may be about the texts; the server of llama.cpp answers 500.
 _ABOUT_TEXTS = frozenset({400, 413, 422, 500})
@@ -115,7 +116,8 @@ class ModelEmbedder:
     async def embed_question(self, text: str) -> "Vectors":
         """See Embedder.embed_question; refused at once while the model rests."""
         self._rest.check()
-        text = self._prefixes.query + self._redact(text[:LONGEST_TEXT])
+        longest = min(_LONGEST_QUESTION, self._size.longest)
+        text = self._prefixes.query + self._redact(text[:longest])
         async with self._priority.question():
             [row] = await self._send([text])
         self._check_size([row])
@@ -163,7 +165,7 @@ class ModelEmbedder:
     ) -> list[Sequence[float] | None]:
         """Embed texts that were refused together: in two halves, or shortened."""
         if len(texts) == 1:
-            return [await self._embed_start(texts[0])]
+            return [await self._embed_start(texts[0], refusal)]
         middle = (len(texts) + 1) // 2
         rows: list[Sequence[float] | None] = []
         refused = refusal.upstream_status not in _ABOUT_COUNT
@@ -179,16 +181,23 @@ class ModelEmbedder:
             self._size.note_refusal(len(texts))
         return rows
 
-    async def _embed_start(self, text: str) -> Sequence[float] | None:
+    async def _embed_start(
+        self, text: str, refusal: UpstreamRefused
+    ) -> Sequence[float] | None:
         """Return the vector of as much of a refused text as the model takes."""
+        text = text[: self._size.longest]
         while len(text) > _FLOOR:
-            text = text[: len(text) // 2]
+            length, text = len(text), text[: len(text) // 2]
             try:
                 [row] = await self._send_code([text])
-                return row
             except UpstreamRefused as error:
                 if not _is_about_texts(error):
                     raise
+                refusal = error
+            else:
+                if _is_too_long(refusal):
+                    self._size.note_too_long(length)
+                return row
         return None
 
     async def _check_answers(self, refusal: UpstreamRefused) -> None:
@@ -200,8 +209,9 @@ class ModelEmbedder:
             raise refusal from None
 
     async def _send_code(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        longest = self._size.longest
         async with self._priority.filling():
-            rows = await self._send(texts)
+            rows = await self._send([text[:longest] for text in texts])
         self._check_size(rows)
         return rows
 
@@ -235,8 +245,14 @@ def _is_about_texts(error: ByokError) -> bool:
     """Tell whether other texts, or fewer, may be taken."""
     if not isinstance(error, UpstreamRefused) or error.kind in _ABOUT_ELSE:
         return False
-    too_much = error.kind in (RefusalKind.CONTEXT_LENGTH, RefusalKind.TOO_LARGE)
-    return too_much or error.upstream_status in _ABOUT_TEXTS
+    return _is_too_long(error) or error.upstream_status in _ABOUT_TEXTS
+
+
+def _is_too_long(error: UpstreamRefused) -> bool:
+    return error.upstream_status == 413 or error.kind in (
+        RefusalKind.CONTEXT_LENGTH,
+        RefusalKind.TOO_LARGE,
+    )
 
 
 def _as_rows(rows: Sequence[Sequence[float] | None], dimensions: int) -> "Vectors":

@@ -54,3 +54,13 @@ def test_a_size_that_was_refused_is_not_sent_again() -> None:
     for _ in range(100):
         size.note_answer()
     assert len(size.first_of(["a"] * 100)) == 32
+
+
+def test_a_length_that_was_refused_is_not_sent_again() -> None:
+    size = BatchSize()
+    size.note_too_long(1000)
+    assert size.longest == 750
+    size.note_too_long(2000)
+    assert size.longest == 750
+    size.note_too_long(10)
+    assert size.longest == 200
