@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from byok.embeddings import listings, spaces, tidy, vector_rows
 from byok.embeddings.connection import Connection
-from byok.embeddings.listings import ListedBlob, FillProgress
+from byok.embeddings.listings import FillProgress, ListedBlob
 from byok.embeddings.open_space import OpenSpace, remove_files, size_of
 from byok.embeddings.quantise import normalise, quantise, take
 from byok.embeddings.spaces import Space

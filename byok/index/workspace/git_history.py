@@ -71,6 +71,16 @@ def head(root: Path, *, git: str | None = None) -> str | None:
         return None
 
 
+def origin(root: Path, *, git: str | None = None) -> str:
+    """Return the address that a repository was cloned from, "" if there is none."""
+    command = ["config", "--local", "--no-includes", "--get", "remote.origin.url"]
+    try:
+        ran = _run(git or _git(root), command, root, _QUICK, _BLOCK)
+    except _RefusedError:
+        return ""
+    return "" if ran.trouble else ran.output.decode("utf-8", "replace").strip()
+
+
 def read_history(
     root: Path,
     *,

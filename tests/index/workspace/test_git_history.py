@@ -13,7 +13,7 @@ import pytest
 from byok.index.store.packing import pack_history, unpack_history
 from byok.index.types import MOST_FILES, Commit, CommitHistory
 from byok.index.workspace import git_history as history
-from byok.index.workspace.git_history import head, read_history
+from byok.index.workspace.git_history import head, origin, read_history
 from tests.fakes.repository import Repository
 
 
@@ -185,6 +185,18 @@ def test_git_history_is_limited(repository: Repository) -> None:
     found = read_history(repository.root, limit=2)
     assert found is not None
     assert [commit.message for commit in found.commits] == ["2", "1"]
+
+
+def test_the_origin_of_a_repository_is_its_own(repository: Repository) -> None:
+    assert origin(repository.root) == ""
+    repository.git("remote", "add", "origin", "https://h/name")
+    other = repository.root / "other"
+    other.write_text('[remote "origin"]\n url = https://h/included\n')
+    repository.git("config", "include.path", str(other))
+    repository.git("config", "url.https://elsewhere/.insteadOf", "https://h/")
+    assert origin(repository.root) == "https://h/name"
+    assert origin(repository.root / "none") == ""
+    assert origin(repository.root, git="/no/git") == ""
 
 
 def test_a_folder_without_history_has_none_and_the_log_says_why(
