@@ -159,7 +159,8 @@ class _Ranking:
             if _is_named(path, self._query.identifier):
                 worth *= _NAMED_SO
             self._files.setdefault(path, entry)
-            self._chunks.setdefault(path, tuple(chunks))
+            known = self._chunks.get(path, ())
+            self._chunks[path] = _with_first(chunks[0], known) if known else (*chunks,)
             self._definitions[path] = worth
             self._own.pop(path, None)
 
@@ -223,6 +224,14 @@ def _chunks_by_file(
             scored.sort(key=lambda chunk: (-chunk.score, chunk.ordinal))
             found[entry.path] = (entry, scored)
     return found
+
+
+def _with_first(
+    definition: ChunkScore, chunks: Sequence[ChunkScore]
+) -> tuple[ChunkScore, ...]:
+    """Put the chunk with the definition first, as good as the best one: it is shown."""
+    others = [chunk for chunk in chunks if chunk.ordinal != definition.ordinal]
+    return (definition._replace(score=chunks[0].score), *others)
 
 
 def _sum(scored: list[ChunkScore]) -> float:

@@ -183,6 +183,14 @@ def test_rank_adds_half_of_the_best_to_the_file_that_defines_an_identifier(
     assert [chunk.ordinal for chunk in by_path[path].chunks] == [2]
 
 
+def test_rank_puts_the_chunk_with_the_definition_first() -> None:
+    found = ranked({"a.py": [9, 8, 1, 7]}, "Zebra", defining={"a.py": 1})
+    assert [(c.ordinal, c.score) for c in found[0].chunks] == [
+        (2, 9), (0, 9), (1, 8), (3, 7),
+    ]  # fmt: skip
+    assert found[0].reasons.text == 9 + 4 + 7 / 4 + 1 / 8
+
+
 def test_rank_finds_a_definition_that_no_word_finds() -> None:
     [file] = ranked({}, "g", others=["src/globals.py"], defining={"src/globals.py": 1})
     assert file.score == 0.5

@@ -32,6 +32,43 @@ async def test_ranker_ranks_the_files_of_a_scope_with_their_chunks(
     assert (best.path, len(best.spans)) == ("lion.py", 1)
 
 
+async def test_ranker_finds_who_defines_an_identifier(tmp_path: Path) -> None:
+    root = project(
+        tmp_path / "zoo",
+        uses__py="from lion import Lion, lions\n" * 20,
+        beasts__py="class Lion:\n    pass\n",
+        words__py="def lions(): pass\n",
+    )
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        scope = await select_scope(made, BlobNames(), [])
+        ranker = Ranker(made)
+        for asked, path in (
+            ("Lion", "beasts.py"),
+            ("`zoo.Lion()`", "beasts.py"),
+            ("lion", "beasts.py"),
+            ("lions", "words.py"),
+        ):
+            found, _ = ranker.rank_by_words(parse_query(asked), scope)
+            assert [f.path for f in found if f.reasons.definition] == [path]
+            assert found[0].path == path
+        found, _ = ranker.rank_by_words(parse_query("where is the Lion"), scope)
+        assert all(file.reasons.definition == 0 for file in found)
+
+
+@pytest.mark.parametrize("count", [99, 150])
+async def test_ranker_ignores_what_very_many_files_define(
+    tmp_path: Path, count: int
+) -> None:
+    functions = {f"f{n:03}__py": f"def run(): return {n}\n" for n in range(count)}
+    root = project(tmp_path / "zoo", type__py="class run: pass\n", **functions)
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        scope = await select_scope(made, BlobNames(), [])
+        found, _ = Ranker(made).rank_by_words(parse_query("run"), scope)
+    assert [f.path for f in found if f.reasons.definition] == ["type.py"]
+
+
 async def test_ranker_finds_nothing_out_of_scope(tmp_path: Path) -> None:
     async with engine(tmp_path / "e") as made:
         _, two = await made.uploads.upload(
