@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 LATIN = ("es", "pt", "de", "fr")
 _MOST_WORDS = 300
+_FEW_WORDS = 8
 _SURE, _HINT = 2, 1
 
 # Words that only one of these languages uses, and that are neither English words nor
@@ -24,18 +25,17 @@ _SURE_WORDS = {
     "welche welcher welches welchen wenn für über durch auf aus bei beim mit nach oder "
     "vom von zum zur sind wurde wurden kann können dass zwischen warum wann woher "
     "wer gibt man sich",
-    "fr": "où quel quelle quels quelles dans avec sont ses ces cette aux pourquoi "
-    "quand leurs être fait faire comment est qu peut doit depuis après avant à",
+    "fr": "où quel quelle quels quelles dans avec sont ces cette aux pourquoi "
+    "quand leurs être fait faire qu peut doit depuis après avant à",
 }
 # Words that several of them use, or that are also English or code.
 _HINT_WORDS = {
     "es": "como que se para por con de la el en un y al son sin lo su sus este esta "
     "entre cada",
-    "pt": "como que se para por com de da do e o em um os dos das ao sem seu sua este "
-    "esta entre cada",
+    "pt": "como que se para por de da do em um ao sem seu sua este esta entre cada",
     "de": "die des den dem im am als es auch",
     "fr": "le la les des du de un une et en par pour sur qui que se il elle sans entre "
-    "chaque au",
+    "chaque au ses est comment",
 }
 _LETTERS = {
     "es": "ñáéíóúü",
@@ -44,16 +44,16 @@ _LETTERS = {
     "fr": "éèêëàâîïôùûçœ",
 }
 _ENDINGS = {
-    "es": ("cion", "ciones", "dor", "dores", "miento"),
-    "pt": ("cao", "coes", "dor", "dores", "mento"),
-    "de": ("ung", "ungen", "ieren", "keit", "heit", "schaft"),
-    "fr": ("eur", "eurs", "ement", "aire", "ique"),
+    "es": ("cion", "ciones", "miento", "adores"),
+    "pt": ("acao", "acoes", "adores"),
+    "de": ("ierung", "ierungen", "ieren", "keit", "schaft"),
+    "fr": ("isation", "ateur", "ateurs"),
 }
 _ENGLISH_WORDS = (
     "the and of to is are how where what which when why who does did with from that "
     "this these those it its by be not or for into if has have should can could would "
     "will we i you there was were been being after before find add fix make use using "
-    "all any each between"
+    "all any each between on except without only about than"
 )
 _ENGLISH = frozenset(_ENGLISH_WORDS.split())
 
@@ -73,7 +73,7 @@ _POINTS = _points()
 class Guess(NamedTuple):
     """Languages that a question may be in, the likeliest first.
 
-    `sure` says whether the first is certain; otherwise tables must decide.
+    `sure` says whether the first is certain; otherwise its table must know the words.
     """
 
     languages: tuple[str, ...]
@@ -84,25 +84,28 @@ NO_GUESS = Guess((), False)
 
 
 def guess(lowered: Sequence[str]) -> Guess:
-    """Guess the language of a question from its words, which are in lower case."""
+    """Guess the language of a question from its words, which are in lower case.
+
+    Each word counts once, however often it occurs.
+    """
+    said = set(lowered[:_MOST_WORDS])
+    english = _SURE * len(said & _ENGLISH)
     scores: dict[str, int] = {}
-    english = 0
-    for word in lowered[:_MOST_WORDS]:
-        if word in _ENGLISH:
-            english += _SURE
-        for language, points in _POINTS.get(word, ()):
+    for word in said:
+        given = _POINTS.get(word, ())
+        if not given and not word.isascii():
+            given = tuple((language, _HINT) for language in languages_of(word))
+        for language, points in given:
             scores[language] = scores.get(language, 0) + points
-        if not word.isascii():
-            for language in languages_of(word):
-                scores[language] = scores.get(language, 0) + _HINT
     if not scores:
-        return _by_endings(lowered) if not english and len(lowered) <= 8 else NO_GUESS
-    ranked = sorted(scores, key=lambda language: -scores[language])
-    best = scores[ranked[0]]
+        short = not english and len(lowered) <= _FEW_WORDS
+        return _by_endings(lowered) if short else NO_GUESS
+    best = max(scores.values())
     if best <= english:
         return NO_GUESS
-    likely = tuple(name for name in ranked if scores[name] >= max(best - 1, 1))
-    return Guess(likely, best > _HINT and len(likely) == 1)
+    likely = tuple(name for name in LATIN if scores.get(name, 0) >= max(best - 1, 1))
+    ranked = tuple(sorted(likely, key=lambda language: -scores[language]))
+    return Guess(ranked, best > _SURE and len(likely) == 1)
 
 
 def languages_of(word: str) -> tuple[str, ...]:

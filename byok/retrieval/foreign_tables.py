@@ -70,12 +70,8 @@ def without_accents(text: str, language: str) -> str:
 
 def read_entries(text: str) -> dict[str, str]:
     """Return the entries of a table's text."""
-    entries = {}
-    for line in text.splitlines():
-        term, tab, english = line.partition("\t")
-        if tab and not line.startswith("#"):
-            entries[term] = english
-    return entries
+    lines = (line.split("\t") for line in text.split("\n") if line[:1] != "#")
+    return {line[0]: line[1] for line in lines if len(line) == 2}
 
 
 @lru_cache(maxsize=len(_STEMMERS))

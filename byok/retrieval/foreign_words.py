@@ -172,7 +172,8 @@ def _look_up(words: Sequence[str], language: str, meanings: _Meanings) -> int:
             meanings.own(expand(word), idle=idle)
         if english:
             meanings.add(english)
-            known += size
+            if not set(own) <= set(english.split()):  # else it may be an English word
+                known += size
         place += size
     return known
 

@@ -24,6 +24,11 @@ def test_unknown_characters_are_skipped() -> None:
     assert _terms("?ab?b?", "ab") == ["ab"]
 
 
+def test_single_character_counts_between_terms_only() -> None:
+    assert _terms("cabac", "a", "b", "c") == ["c", "a", "b", "a", "c"]
+    assert _terms("a?ab", "a", "b") == ["b"]
+
+
 def test_terms_below_the_shortest_are_not_used() -> None:
     assert _terms("abcd", "a", "bcd", shortest=2) == ["bcd"]
 

@@ -2,12 +2,17 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from byok.index.parse.tokens import words
 from byok.index.types import Kind
+from byok.retrieval.foreign_tables import normalize
+from byok.retrieval.foreign_words import Foreign, read_foreign
 from byok.retrieval.query import parse_query
 
 
@@ -91,3 +96,13 @@ def test_english_question_loads_no_table() -> None:
         "assert load_table.cache_info().misses == 0\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["dev", "nl_dev"])
+def test_english_questions_are_as_before(name: str, shared: Path) -> None:
+    file = shared / "bench" / "retrieval" / f"{name}.jsonl"
+    for line in file.read_bytes().splitlines():
+        question = orjson.loads(line)["query"]
+        assert normalize(question, 10_000) == question[:10_000]
+        assert read_foreign(words(question)) == Foreign({}, frozenset(), frozenset())
