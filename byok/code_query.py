@@ -20,6 +20,13 @@ class SearchMode(StrEnum):
     RIPGREP = "ripgrep"
 
 
+class RerankMode(StrEnum):
+    """Whether a model puts the best files of a search in order."""
+
+    OFF = "off"
+    MODEL = "model"
+
+
 @dataclass(frozen=True, slots=True)
 class BlobNames:
     """The set of a request: `set(checkpoint) ∪ added − deleted`; names as bytes."""

@@ -25,6 +25,7 @@ class ModelSettings(SettingsSection):
     small: str = Field(
         "", description="Each of commit, title, summary and enhance that is not set."
     )
+    rerank: str = Field("", description='Orders files for retrieval.rerank = "model".')
 
     def for_purpose(self, purpose: Purpose) -> str:
         """Return the user's choice for a purpose, "" for none."""

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from byok.code_query import DEFAULT_LENGTH, SearchMode
+from byok.code_query import DEFAULT_LENGTH, RerankMode, SearchMode
 from byok.config import values
 from byok.config.fact_settings import FactSettings
 from byok.config.section import SettingsSection
@@ -186,6 +186,10 @@ class RetrievalSettings(SettingsSection):
     mode: SearchMode = Field(
         SearchMode.AUTO,
         description="auto, index only, or ripgrep only (a plain text search).",
+    )
+    rerank: RerankMode = Field(
+        RerankMode.OFF,
+        description="off, or model: a model puts the best files in order.",
     )
 
 

@@ -67,11 +67,20 @@ class Translate(Protocol):
         """Return the query with English terms; the same if no model answers in time."""
 
 
+# Gives the lines of a ranked file's best chunks, best chunk first, with secrets masked;
+# none if they cannot be had. It blocks.
+ReadChunks: TypeAlias = Callable[["RankedFile"], Sequence[Sequence[str]]]
+
+
 class Rerank(Protocol):
     """Asks a model for the order of the best files."""
 
     async def __call__(
-        self, question: str, files: "Sequence[RankedFile]"
+        self,
+        question: str,
+        query: "Query",
+        files: "Sequence[RankedFile]",
+        read: ReadChunks,
     ) -> "list[RankedFile]":
         """Return the same files in a better order, or as they are; never raises."""
 

@@ -80,6 +80,8 @@ class RankedFile:
     """A ranked file, with its matching chunks, best first; there may be none.
 
     `vector` is the part of the score that `fuse` added; the reasons are all others.
+    `place` is where it was, from 1, before a model moved it; 0 if none did. A file that
+    was moved has the score of its new place.
     """
 
     blob_id: int
@@ -89,6 +91,7 @@ class RankedFile:
     chunks: tuple[ChunkScore, ...]
     reasons: Reasons
     vector: float = 0.0
+    place: int = 0
 
 
 def kind_factor(kind: Kind, names: frozenset[Kind] = frozenset()) -> float:

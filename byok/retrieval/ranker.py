@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from byok.index.contents import Contents, Entry
@@ -11,6 +12,7 @@ from byok.index.store.chunk_index import CANDIDATES, ChunkScore
 from byok.retrieval.fusion import fuse
 from byok.retrieval.history_signals import HistorySignals, JoinedSignals
 from byok.retrieval.identifier import definition_marks
+from byok.retrieval.masking import mask_lines
 from byok.retrieval.model_aids import FindNear, ModelAids, NearChunks
 from byok.retrieval.query import STOP_WORDS, Query, parse_query
 from byok.retrieval.rank import MOST_FILES, FileEntry, RankedFile, rank
@@ -21,6 +23,7 @@ _MANY = 100  # definitions of one name
 # Seconds to wait for the vector of a question; without any match there is more time.
 _VECTOR_SECONDS, _ONLY_VECTOR_SECONDS = 0.4, 5.0
 _SCAN_SECONDS = 2.0  # to find what is near to it; it takes a few milliseconds
+_SHOWN_CHUNKS = 3  # of a file, to a model that orders files
 _NO_AIDS = ModelAids()
 
 
@@ -83,7 +86,8 @@ class Ranker:
             if vector is not None:
                 vector.cancel()
         if may_rerank and aids.rerank is not None:
-            files = await aids.rerank(question, ranking.files)
+            read = partial(self._read_chunks, ranking.entries)
+            files = await aids.rerank(question, query, ranking.files, read)
             ranking = ranking._replace(files=files)
         return ranking
 
@@ -141,6 +145,18 @@ class Ranker:
         if len(found) < _MANY:
             return found
         return [chunk for chunk in found if chunk.score > found[-1].score]
+
+    def _read_chunks(
+        self, entries: Mapping[int, Entry], file: RankedFile
+    ) -> list[list[str]]:
+        """Return the lines of a file's best chunks; see `model_aids.ReadChunks`."""
+        entry = entries[file.blob_id]
+        lines = self._engine.contents.lines_of(entry)
+        if lines is None:
+            return []
+        best = [chunk.ordinal for chunk in file.chunks[:_SHOWN_CHUNKS]] or [0]
+        spans = [entry.spans[n] for n in best if n < len(entry.spans)]
+        return [mask_lines(lines, s.first, s.last, path=entry.path) for s in spans]
 
     def _signals_of(self, scope: Scope) -> JoinedSignals:
         """Return the history signals; built again only after a new commit."""

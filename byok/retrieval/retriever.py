@@ -231,6 +231,7 @@ def _describe_hit(
         "score": round(file.score, 3),
         "kind": file.kind,
         "reasons": {k: round(v, 3) for k, v in _parts(file).items()},
+        **({"moved_from": file.place} if file.place else {}),
         "chunks": [
             {
                 "first_line": spans[chunk.ordinal].first + 1,

@@ -13,14 +13,13 @@ service answers them. That clients may choose other models does not count: a mod
 can be chosen need not have been.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from byok.errors import ConfigError
 from byok.purposes import Purpose
 from byok.upstream.fallback import FallbackUpstream
 from byok.upstream.fallback_choice import Fallbacks
-from byok.upstream.router import Destination, Router
+from byok.upstream.router import Destination
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +27,11 @@ class QuestionRoutes:
     """Routes byok's own questions by the settings in force.
 
     `chat_model` is the user's choice for chats that name no model, "" for the default,
-    and None if no upstream answers chats; `local` are the names of the upstreams on
-    this machine.
+    and None if no upstream answers chats.
     """
 
-    router: Router
     fallbacks: Fallbacks
     chat_model: str | None
-    local: Collection[str]
 
     async def find(self, wanted: str) -> Destination:
         """Return who answers for a model that the user named; "" is that of chats.
@@ -47,7 +43,7 @@ class QuestionRoutes:
         """
         found = await self._choose(wanted or self.chat_model or "")
         name = found.upstream.name
-        if name in self.local or name in await self._upstreams_of_chats():
+        if name in self.fallbacks.local or name in await self._upstreams_of_chats():
             return found
         raise ConfigError(
             f"it is asked nothing about code: no chat goes to {name}.",
@@ -68,5 +64,5 @@ class QuestionRoutes:
 
     async def _choose(self, model: str) -> Destination:
         if model:
-            return await self.router.choose_listed(model)
-        return await self.router.choose("")
+            return await self.fallbacks.router.choose_listed(model)
+        return await self.fallbacks.router.choose("")

@@ -37,6 +37,7 @@ from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Router
 from byok.upstream.transport import Transports
+from byok.wiring.aids import make_aids
 from byok.wiring.apis import base_url_of, local_upstreams
 from byok.wiring.key_sources import make_ladder, official_wanted
 from byok.wiring.open_context import open_context
@@ -166,6 +167,7 @@ class _ServicesFactory:
         official = make_official(
             settings, self._transports, keys[OFFICIAL], self._redactor
         )
+        context.aids = make_aids(settings, fallbacks, context.aids)
         return Services(
             settings, self._paths, selection, self._redactor, self._ladder,
             upstreams, catalog, router, fallbacks, keys, official, context,

@@ -33,7 +33,7 @@ def routes(
     fallbacks = Fallbacks(
         router, lambda purpose: lists.get(purpose, []), local, FallbackMemory(Clock())
     )
-    return QuestionRoutes(router, fallbacks, chat, local)
+    return QuestionRoutes(fallbacks, chat)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ async def test_question_goes_only_where_chats_go_or_nowhere(
     found: str | None,
 ) -> None:
     made = routes(tmp_path, default, chat, behind)
-    await made.router.choose_listed("cloud-listed")  # waits for the lists
+    await made.fallbacks.router.choose_listed("cloud-listed")  # waits for the lists
     if found is None:
         with pytest.raises(ConfigError, match="no chat goes to"):
             await made.find(wanted)

@@ -1,0 +1,29 @@
+"""What models add to code search, as the settings say; what is off is not imported."""
+
+from functools import partial
+
+from byok.code_query import RerankMode
+from byok.config import Settings
+from byok.retrieval.model_aids import ModelAids, Rerank
+from byok.routing import EndpointGroup, ServedBy
+from byok.upstream.fallback_choice import Fallbacks
+from byok.upstream.question_routes import QuestionRoutes
+
+
+def make_aids(settings: Settings, fallbacks: Fallbacks, before: ModelAids) -> ModelAids:
+    """Return the aids for these settings; the vectors are those of `before`."""
+    routing = settings.routing
+    chats_here = routing.official.where(EndpointGroup.CHAT) is ServedBy.LOCAL
+    routes = QuestionRoutes(fallbacks, routing.models.chat if chats_here else None)
+    return ModelAids(rerank=_rerank(settings, routes), vectors=before.vectors)
+
+
+def _rerank(settings: Settings, routes: QuestionRoutes) -> Rerank | None:
+    if settings.retrieval.rerank is RerankMode.OFF:
+        return None
+    from byok.retrieval.rerank import ModelRerank
+    from byok.upstream.short_question import ShortQuestion
+
+    return ModelRerank(
+        ShortQuestion(partial(routes.find, settings.routing.models.rerank))
+    )
