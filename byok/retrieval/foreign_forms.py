@@ -42,12 +42,36 @@ _ENDINGS = {
         ("уется", "овать"),
         ("уют", "овать"),
         ("ует", "овать"),
+        ("ками", "ок"),
+        ("ков", "ок"),
+        ("кам", "ок"),
+        ("ках", "ок"),
+        ("ком", "ок"),
+        ("ки", "ок"),
+        ("ка", "ок"),
+        ("ку", "ок"),
+        ("ке", "ок"),
+        ("ью", "ь"),
+        ("и", "ь"),
     ),
 }
 _GERMAN_PARTICIPLE = re.compile(
     "^(ab|an|auf|aus|bei|bereit|ein|fest|frei|her|herunter|hinzu|hoch|nach|um|vor|weg"
     "|weiter|wieder|zu|zurück|zurueck|zusammen|zwischen)?(?:ge|zu)(?=.{3})"
 )
+_RUSSIAN_PARTICIPLE = re.compile("(вл|пл|бл|мл|жд|[щчжш]|)ен(?:н[а-я]{1,3}|[аоы])?$")
+# How a participle changes the end of its verb.
+_RUSSIAN_CHANGES = {
+    "вл": "в",
+    "пл": "п",
+    "бл": "б",
+    "мл": "м",
+    "жд": "д",
+    "щ": "ст т",
+    "ч": "т ч",
+    "ж": "д з ж",
+    "ш": "с ш",
+}
 _GERMAN_CASE = re.compile("(?<=t)e[nrsm]?$")
 
 
@@ -63,10 +87,10 @@ def find_entry(
     found = table.entries.get(phrase)
     if found is not None:
         return found
-    if " " not in phrase:
-        for form in _dictionary_forms(phrase, language):
-            if found := table.entries.get(form):
-                return found
+    head, *rest = phrase.split(" ", 1)
+    for form in _dictionary_forms(head, language):
+        if found := table.entries.get(" ".join((form, *rest))):
+            return found
     terms = table.stems.get(stemmed)
     if not terms:
         # A stemmer may take the end of a short word for an ending.
@@ -85,6 +109,10 @@ def _dictionary_forms(word: str, language: str) -> Iterator[str]:
     if language == "de":
         bases.append(_GERMAN_CASE.sub("", word))
         bases += [_GERMAN_PARTICIPLE.sub(r"\1", base) for base in bases]
+    if language == "ru" and (match := _RUSSIAN_PARTICIPLE.search(word)):
+        stem = word[: match.start()]
+        for end in _RUSSIAN_CHANGES.get(match[1], "").split() or [""]:
+            yield f"{stem}{end}ить"
     for base in dict.fromkeys(bases):
         for ending, instead in _ENDINGS[language]:
             if base.endswith(ending):

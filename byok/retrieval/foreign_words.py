@@ -6,6 +6,7 @@ stand in the question. Its own words still count: comments may be in its languag
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from byok.index.parse.tokens import IDEOGRAPHS, expand
@@ -17,9 +18,13 @@ from byok.retrieval.foreign_tables import load_table, simplified_forms, stemmer
 # By place in the entry: the first word is the likeliest. Chosen on Chinese questions.
 _WEIGHTS = (0.8, 0.6, 0.5, 0.4)
 _MOST_WORDS = 40
+_MOST_LOOKED_UP = 300
 _LONGEST_PHRASE = 4
 _HANGUL = "\uac00"
-_SHORTEST_PART, _LONGEST_LINK = 4, 2  # of a German compound
+_SHORTEST_PART, _LONGEST_LINK = 3, 2  # of a German compound
+_SHORT_PARTS = frozenset(
+    ("api", "bit", "job", "log", "sql", "tag", "typ", "url", "web")
+)
 
 
 class Foreign(NamedTuple):
@@ -153,6 +158,7 @@ def _look_up(words: Sequence[str], language: str, meanings: _Meanings) -> int:
     """Add what the words mean in a language; return how many words it knows."""
     table = load_table(language)
     stem = stemmer(language)
+    words = words[:_MOST_LOOKED_UP]
     stems = [stem(word) for word in words]
     place = known = 0
     while place < len(words):
@@ -178,12 +184,21 @@ def _look_up(words: Sequence[str], language: str, meanings: _Meanings) -> int:
     return known
 
 
+@lru_cache(maxsize=1)
+def _parts_of_compounds() -> dict[str, str]:
+    """Return what German compounds consist of; most short stems are chance there."""
+    return {
+        term: english
+        for term, english in load_table("de").entries.items()
+        if len(term) > _SHORTEST_PART or term in _SHORT_PARTS
+    }
+
+
 def _compound(word: str, language: str, meanings: _Meanings) -> str | None:
     """Return the English words of a German compound, if its parts are known."""
-    if language != "de" or len(word) < 2 * _SHORTEST_PART:
+    if language != "de" or len(word) <= 2 * _SHORTEST_PART:
         return None
-    table = load_table(language)
-    parts = list(segment(word, table.entries, table.longest, _SHORTEST_PART))
+    parts = list(segment(word, _parts_of_compounds(), len(word), _SHORTEST_PART))
     covered = sum(part.end - part.start for part in parts)
     if len(word) - covered > _LONGEST_LINK * len(parts):
         return None
