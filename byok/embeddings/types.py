@@ -121,7 +121,7 @@ class TeamVectors(Protocol):
     async def fetch(self, keys: Sequence[Key]) -> Mapping[Key, "Vectors"]:
         """Return the vectors that the team has, each a row of shape (dimensions,).
 
-        Any number of keys; asks for a few dozen at a time, 2 s at most each time.
+        Any number of keys; asks for some dozens at a time, 2 s at most each time.
         """
 
     async def offer(

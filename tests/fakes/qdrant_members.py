@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SALT = "a salt that the whole team has"
 SPACE = SpaceName("fake-embed", 8, "1")
+_PATIENCE = 60.0  # seconds; the tests are not about time
 
 
 def key(text: str) -> bytes:
@@ -69,11 +70,11 @@ class Team:
             route = transport or self._transports.by(Route())
             connect = connect_to(self.url, route)
         source = api_key if isinstance(api_key, Key) else Key(api_key)
-        server = TeamServer(connect, source)
+        server = TeamServer(connect, source, seconds=_PATIENCE)
         pause = Pause(clock=self.clock, draw=lambda: 1.0)
         place = TeamPlace(self.url, self.name, writes)
         salts = salt if isinstance(salt, Key) else Key(salt)
-        made = TeamIndex(place, server, salts, pause=pause)
+        made = TeamIndex(place, server, salts, pause=pause, question_seconds=_PATIENCE)
         made.use(space, embed("probe", model=model, dimensions=space.dimensions))
         self._members.append(made)
         return made

@@ -20,9 +20,7 @@ REPOSITORY = "repo"  # the field of payloads by which the nearest are searched
 _CHECK = "check"  # at the probe only
 LOOKS = 256  # points whose payload is asked for at once
 _MOST_REPOSITORIES = 64  # of one point: a licence's text is everywhere
-# Numbers in one request. Reading these takes the event loop 3 ms, writing half of them
-# too (1.5 µs a number to build and write, 60 ns to read, on a slow machine).
-_READ_NUMBERS, _WRITE_NUMBERS = 49_152, 24_576
+_NUMBERS = 24_576  # of all vectors in a request: JSON that takes 3 ms to read or write
 _CANDIDATES = 2.0  # how many times `limit` are compared again at full precision
 
 
@@ -33,8 +31,7 @@ class TeamCollection:
         self._server = server
         self.name = name
         self.dimensions = dimensions
-        self.reads = max(1, min(LOOKS, _READ_NUMBERS // dimensions))
-        self.writes = max(1, min(LOOKS, _WRITE_NUMBERS // dimensions))
+        self.size = max(1, min(LOOKS, _NUMBERS // dimensions))
 
     async def exists(self) -> bool:
         """Return whether the server has it."""
@@ -83,7 +80,7 @@ class TeamCollection:
         await self._insert([PROBE_ID], vector.reshape(1, -1), [{_CHECK: check}])
 
     async def vectors(self, names: Sequence[bytes]) -> "dict[bytes, Vectors]":
-        """Return the vectors of at most `reads` points, without those unusable."""
+        """Return the vectors of at most `size` points, without those unusable."""
         wanted = {*names}
         records = await self._server.ask(
             lambda c: c.retrieve(
@@ -119,7 +116,7 @@ class TeamCollection:
     async def insert(
         self, names: Sequence[bytes], rows: "Vectors", repositories: Sequence[str]
     ) -> None:
-        """Add at most `writes` points that belong to these repositories."""
+        """Add at most `size` points that belong to these repositories."""
         payload = {REPOSITORY: [*repositories[:_MOST_REPOSITORIES]]}
         ids = [*map(to_uuid, names)]
         await self._insert(ids, rows, [payload] * len(ids))

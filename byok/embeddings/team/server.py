@@ -62,11 +62,19 @@ class TeamServer:
     """The server, or whatever `connect` returns a client of."""
 
     def __init__(
-        self, connect: Callable[[Callable[[], str]], Connect], api_key: SecretSource
+        self,
+        connect: Callable[[Callable[[], str]], Connect],
+        api_key: SecretSource,
+        *,
+        seconds: float = READ_SECONDS,
     ) -> None:
-        """Take a way to connect; it gets a function that returns the key of now."""
+        """Take a way to connect; it gets a function that returns the key of now.
+
+        `seconds` is how long answers may take that `ask` is given no time for.
+        """
         self._connect = connect(lambda: self._key)
         self._api_key = api_key
+        self._seconds = seconds
         self._key = ""
         self._client: AsyncQdrantClient | None = None
         self._lock = asyncio.Lock()
@@ -75,7 +83,7 @@ class TeamServer:
         self,
         request: "Callable[[AsyncQdrantClient], Awaitable[_T]]",
         *,
-        seconds: float = READ_SECONDS,
+        seconds: float = 0,
     ) -> _T:
         """Make one request of the client and return its result.
 
@@ -88,7 +96,7 @@ class TeamServer:
                 self._client = await self._connect()
             self._key = await self._api_key.get()
         try:
-            return await _run(request(self._client), seconds)
+            return await _run(request(self._client), seconds or self._seconds)
         except UpstreamRefused as refused:
             if refused.kind is RefusalKind.AUTH:
                 self._api_key.forget()

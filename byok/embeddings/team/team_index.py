@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _GONE = RefusalKind.NOT_FOUND
-_QUESTION_SECONDS = 0.4  # what a question waits for its vector, too
+QUESTION_SECONDS = 0.4  # what a question waits for its vector, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,13 @@ class TeamIndex:
         salt: SecretSource,
         *,
         pause: Pause | None = None,
+        question_seconds: float = QUESTION_SECONDS,
     ) -> None:
         self._place = place
         self._server = server
         self._salt = salt
         self._pause = pause or Pause()
+        self._question_seconds = question_seconds
         self._space: _Space | None = None
         self._lock = asyncio.Lock()
         self._fetched = self._pushed = 0
@@ -94,7 +96,7 @@ class TeamIndex:
     async def fetch(self, keys: Sequence[Key]) -> "Mapping[Key, Vectors]":
         """Return the vectors that the team has, each a row of shape (dimensions,)."""
         found: dict[Key, Vectors] = {}
-        size = self._space.collection.reads if self._space else LOOKS
+        size = self._space.collection.size if self._space else LOOKS
         for start in range(0, len(keys), size):
             batch = keys[start : start + size]
             got = await self._attempt(partial(_fetch, keys=batch))
@@ -139,7 +141,7 @@ class TeamIndex:
             names = _names(space)
             hashed = [names.repository(name) for name in repositories if name]
             scores = await space.collection.nearest(
-                question, hashed, limit=limit, seconds=_QUESTION_SECONDS
+                question, hashed, limit=limit, seconds=self._question_seconds
             )
             by_point = await asyncio.to_thread(names.points, keys) if scores else {}
             return {by_point[p]: score for p, score in scores.items() if p in by_point}
@@ -227,8 +229,8 @@ async def _offer(
     row_of = {names.point(key): row for row, key in enumerate(keys)}
     known = await collection.repositories([*row_of])
     new = [point for point in row_of if point not in known]
-    for start in range(0, len(new), collection.writes):
-        part = new[start : start + collection.writes]
+    for start in range(0, len(new), collection.size):
+        part = new[start : start + collection.size]
         await collection.insert(part, rows[[row_of[point] for point in part]], hashed)
     if hashed:
         await collection.add_repositories(known, hashed)

@@ -108,7 +108,7 @@ async def test_requests_are_bounded(server: QdrantServer, team: Team) -> None:
     looks = [len(b["ids"]) for b in sent if b.get("with_vector") is False]
     reads = [len(b["ids"]) for b in sent if b.get("with_vector") is True]
     writes = [len(b["batch"]["ids"]) for b in sent if "batch" in b]
-    assert (max(looks), max(reads), max(writes)) == (256, 48, 24)
+    assert (max(looks), max(reads), max(writes)) == (256, 24, 24)
 
 
 async def test_writers_who_begin_together_make_one_collection(
