@@ -66,7 +66,8 @@ class RequestRecord:
     prompt differs from the last one of its conversation, so that the upstream's cache
     misses from there; "" if it continues that one. `status` is that of the HTTP
     answer, 0 while it is open; `error` and `error_class` are the code and the class of
-    a failure, which may also be told in an answer with status 200.
+    a failure, which may also be told in an answer with status 200. `chat_upstreams` are
+    those that chats of the same window go to, None if it had none.
     """
 
     request_id: str = ""
@@ -86,6 +87,7 @@ class RequestRecord:
     status: int = 0
     error: str = ""
     error_class: str = ""
+    chat_upstreams: frozenset[str] | None = None
     tap: Tap | None = None
     clock: Callable[[], float] = time.monotonic
     started: float = field(init=False)

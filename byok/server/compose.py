@@ -53,6 +53,7 @@ def make_endpoints(
         _make_translator(services, gate, admission, timing),
         models,
         _local_handlers(services, control, models, relay),
+        services.chat_places,
     )
     return Endpoints(guard, official, handlers, models, relay, body_gap=timing.body_gap)
 
@@ -69,6 +70,7 @@ def _make_generator(
         admission,
         _stream_opener(timing, LINES),
         services.shown,
+        services.chat_places,
     )
 
 

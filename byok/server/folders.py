@@ -12,6 +12,11 @@ _MOST = 256
 _LONGEST = 100
 
 
+def window_of(headers: Mapping[str, str]) -> str:
+    """Return what a client calls its window, "" if it names none."""
+    return headers.get(_HEADER, "")[:_LONGEST]
+
+
 class OpenFolders:
     """The folders that each client's last chat named; the oldest are forgotten."""
 
@@ -21,7 +26,7 @@ class OpenFolders:
 
     def note(self, headers: Mapping[str, str], body: Json) -> None:
         """Remember the open folders that a chat names, if any."""
-        session = headers.get(_HEADER, "")[:_LONGEST]
+        session = window_of(headers)
         folders = open_folders(body) if session else []
         if folders:
             self._told[session] = folders
@@ -31,5 +36,5 @@ class OpenFolders:
 
     def add_folders(self, headers: Mapping[str, str], body: Json) -> Json:
         """Return a retrieval body with the open folders of its client."""
-        known = self._told.get(headers.get(_HEADER, "")[:_LONGEST])
+        known = self._told.get(window_of(headers))
         return with_folders(body, known) if known else body

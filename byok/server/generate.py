@@ -27,6 +27,7 @@ from byok.purposes import Purpose
 from byok.retrieval.code_context import CodeContext
 from byok.server.admission import Admission
 from byok.server.answerable import Answerable
+from byok.server.folders import window_of
 from byok.server.grounding import Grounding
 from byok.server.http.exchange import HttpExchange
 from byok.server.http.stream import LineStream
@@ -35,6 +36,7 @@ from byok.server.streamed_answer import StreamedAnswer
 from byok.server.target import ModelChooser
 from byok.server.whole_answer import WholeAnswer
 from byok.threads import Runner
+from byok.upstream.chat_places import ChatPlaces
 from byok.upstream.router import Destination
 
 _log = logging.getLogger(__name__)
@@ -66,6 +68,7 @@ class Generator:
         admission: Admission,
         open_stream: Callable[[HttpExchange], LineStream],
         shown: ShownContext,
+        places: ChatPlaces,
     ) -> None:
         """Take what answers need; `defaults` are by endpoint and upstream."""
         self._models = models
@@ -76,6 +79,7 @@ class Generator:
         self._admission = admission
         self._open_stream = open_stream
         self._state = DecodeState(self._log_node, shown)
+        self._places = places
         self._told_nodes: set[int] = set()
         self._told_models: set[tuple[str, str]] = set()  # by conversation
 
@@ -88,6 +92,9 @@ class Generator:
             BadRequest: what the request is about is missing.
         """
         destination = await self._models.choose(row.purpose, body)
+        if row.purpose is Purpose.CHAT and not flag(body, "silent"):
+            window = window_of(exchange.request.headers)
+            self._places.note(window, destination.upstream.name)
         place = place_of(body) if row.purpose is Purpose.CHAT else None
         if isinstance(row.how, Streamed) and row.how.in_file:
             body = await self._with_file(body)

@@ -16,7 +16,7 @@ from byok.server.answerable import (
     ObjectAnswer,
 )
 from byok.server.completions import Completer
-from byok.server.folders import OpenFolders
+from byok.server.folders import OpenFolders, window_of
 from byok.server.generate import Generator
 from byok.server.http.exchange import HttpExchange
 from byok.server.model_lists import ModelLists
@@ -24,6 +24,7 @@ from byok.server.openai_api import Forward, ListModels
 from byok.server.routes import Row
 from byok.server.translate import Translator
 from byok.threads import Runner
+from byok.upstream.chat_places import ChatPlaces
 
 LocalHandler: TypeAlias = Callable[[Json], Awaitable[Json]]
 
@@ -38,6 +39,7 @@ class Handlers:
         translator: Translator,
         models: ModelLists,
         local: Mapping[Service, LocalHandler],
+        places: ChatPlaces,
     ) -> None:
         """Take the handlers; `local` are those of the Local rows."""
         self._generator = generator
@@ -45,6 +47,7 @@ class Handlers:
         self._translator = translator
         self._models = models
         self._local = local
+        self._places = places
         self._folders = OpenFolders()
 
     def note(self, row: Row, exchange: HttpExchange, body: Json) -> None:
@@ -78,9 +81,7 @@ class Handlers:
                 return ObjectAnswer(partial(self._models.for_openai, wanted))
             case Local(answer=service):
                 if service is Service.RETRIEVAL:
-                    body = dict(
-                        self._folders.add_folders(exchange.request.headers, body)
-                    )
+                    body = self._add_window(exchange, body)
                 return ObjectAnswer(partial(self._local[service], body))
             case ConstantReply(stream=True):
                 lines = () if row.body is None else (row.body,)
@@ -89,3 +90,9 @@ class Handlers:
                 return ConstantAnswer(row.body or {})
             case Refused():
                 raise BadRequest(row.reason, code="not_served", status=row.status)
+
+    def _add_window(self, exchange: HttpExchange, body: Json) -> dict[str, Any]:
+        """Add what chats told about the window from which a question comes."""
+        headers = exchange.request.headers
+        exchange.record.chat_upstreams = self._places.find(window_of(headers))
+        return dict(self._folders.add_folders(headers, body))

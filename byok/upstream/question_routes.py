@@ -7,16 +7,18 @@ another one because a small model was named for titles. So the rule is:
     a model on this machine may be asked, and one elsewhere only if its upstream is one
     that chats go to
 
-Chats go to the upstream of `[routing.models] chat`, else to that of the default model,
-and to those that stand behind it in `[routing.fallback]`; nowhere, where the official
-service answers them. That clients may choose other models does not count: a model that
-can be chosen need not have been.
+The chats of a window of an editor go to the upstreams that were chosen in it since the
+start (`chat_places.py`). For a window without a chat, and for programs that have none,
+it is the upstream of `[routing.models] chat`, else that of the default model, and those
+behind it in `[routing.fallback]`; none, where the official service answers chats. That
+clients may choose other models does not count: they need not have done so.
 """
 
 from dataclasses import dataclass
 
 from byok.errors import ConfigError
 from byok.purposes import Purpose
+from byok.record import current_record
 from byok.upstream.fallback import FallbackUpstream
 from byok.upstream.fallback_choice import Fallbacks
 from byok.upstream.router import Destination
@@ -52,15 +54,18 @@ class QuestionRoutes:
             upstream=name,
         )
 
-    async def _upstreams_of_chats(self) -> set[str]:
+    async def _upstreams_of_chats(self) -> frozenset[str]:
         """Return the names of the upstreams that are asked, one if the other fails."""
+        seen = current_record().chat_upstreams
+        if seen is not None:
+            return seen
         if self.chat_model is None:
-            return set()
+            return frozenset()
         chosen = await self._choose(self.chat_model)
         found = (await self.fallbacks.prepare(chosen, Purpose.CHAT)).upstream
         if isinstance(found, FallbackUpstream):
-            return {asked.upstream.name for asked in found.chain}
-        return {found.name}
+            return frozenset(asked.upstream.name for asked in found.chain)
+        return frozenset({found.name})
 
     async def _choose(self, model: str) -> Destination:
         if model:

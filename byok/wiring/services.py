@@ -30,6 +30,7 @@ from byok.retrieval.code_context import CodeContext
 from byok.routing import OFFICIAL, EndpointGroup, ServedBy
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog, CatalogEntry
+from byok.upstream.chat_places import ChatPlaces
 from byok.upstream.fallback_choice import Fallbacks
 from byok.upstream.fallback_memory import FallbackMemory
 from byok.upstream.official import OfficialService
@@ -71,6 +72,7 @@ class Services:
     context: CodeContext
     provider_data: ProviderDataStore
     shown: ShownContext
+    chat_places: ChatPlaces
     factory: "_ServicesFactory"
 
     async def renew(self, settings: Settings) -> "Services":
@@ -136,6 +138,7 @@ class _ServicesFactory:
             Profiles(paths.profiles),
         )
         self._shown = ShownContext()
+        self._chat_places = ChatPlaces()
         self._fallback_memory = FallbackMemory()
         self._selection: UpstreamSelection | None = None  # the last one
         self._catalogs: WeakSet[Catalog] = WeakSet()
@@ -171,7 +174,7 @@ class _ServicesFactory:
         return Services(
             settings, self._paths, selection, self._redactor, self._ladder,
             upstreams, catalog, router, fallbacks, keys, official, context,
-            self._provider_data, self._shown, self,
+            self._provider_data, self._shown, self._chat_places, self,
         )  # fmt: skip
 
     async def _select(self, settings: Settings) -> UpstreamSelection:

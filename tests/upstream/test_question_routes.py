@@ -1,16 +1,18 @@
 """byok's own questions go to this machine, or where chats go, and nowhere else."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from byok.errors import ConfigError
 from byok.purposes import Purpose
+from byok.record import RequestRecord, begin_record
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.fallback_choice import Fallbacks
 from byok.upstream.fallback_memory import FallbackMemory
 from byok.upstream.question_routes import QuestionRoutes
-from byok.upstream.router import Router
+from byok.upstream.router import Destination, Router
 from tests.fakes.clock import Clock
 from tests.fakes.lister import Lister
 
@@ -76,6 +78,34 @@ async def test_question_goes_only_where_chats_go_or_nowhere(
             await made.find(wanted)
     else:
         assert (await made.find(wanted)).model_id == found
+
+
+@pytest.mark.parametrize(
+    ("default", "seen", "wanted", "found"),
+    [
+        pytest.param(FAR, {"near"}, FAR, None, id="this window stays here"),
+        pytest.param(FAR, {"near"}, "", None, id="whatever the default is"),
+        pytest.param(FAR, {"near"}, LAN, LAN, id="another one here"),
+        pytest.param(NEAR, {"cloud"}, CLOUD, CLOUD, id="a model that a client chose"),
+        pytest.param(FAR, {"cloud"}, FAR, None, id="one instead of the default"),
+        pytest.param(FAR, {"near", "far"}, FAR, FAR, id="chats went to both"),
+    ],
+)
+async def test_question_of_a_window_goes_only_where_its_chats_went(
+    tmp_path: Path, default: str, seen: set[str], wanted: str, found: str | None
+) -> None:
+    made = routes(tmp_path, default, "", [])
+
+    async def find() -> Destination:
+        begin_record(RequestRecord(chat_upstreams=frozenset(seen)))
+        return await made.find(wanted)
+
+    asked = asyncio.ensure_future(find())  # the record is that of a task
+    if found is None:
+        with pytest.raises(ConfigError, match="no chat goes to"):
+            await asked
+    else:
+        assert (await asked).model_id == found
 
 
 async def test_question_has_no_fallback(tmp_path: Path) -> None:
