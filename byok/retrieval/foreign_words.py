@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from byok.index.parse.tokens import IDEOGRAPHS, expand
 from byok.retrieval.foreign_forms import find_entry
-from byok.retrieval.foreign_latin import guess, languages_of, says_nothing
+from byok.retrieval.foreign_latin import Guess, guess, languages_of, says_nothing
 from byok.retrieval.foreign_segments import LONGEST_RUN, Segment, segment
 from byok.retrieval.foreign_tables import load_table, simplified_forms, stemmer
 
 # By place in the entry: the first word is the likeliest. Chosen on Chinese questions.
 _WEIGHTS = (0.8, 0.6, 0.5, 0.4)
 _MOST_WORDS = 40
-_MOST_LOOKED_UP = 300
+_MOST_READ = 200  # words with spaces between
 _LONGEST_PHRASE = 4
 _HANGUL = "\uac00"
 _SHORTEST_PART, _LONGEST_LINK = 3, 2  # of a German compound
@@ -34,11 +34,13 @@ class Foreign(NamedTuple):
         english: weight by English word, in the order of the question; at most 40.
         likely: the first English word of each entry.
         idle: terms of the question that say nothing about code.
+        own: other terms of the question, with the English words of their entry.
     """
 
     english: dict[str, float]
     likely: frozenset[str]
     idle: frozenset[str]
+    own: dict[str, str]
 
 
 def read_foreign(said: Sequence[str]) -> Foreign:
@@ -58,7 +60,8 @@ class _Meanings:
         self._english: dict[str, float] = {}
         self._likely: set[str] = set()
         self._idle: set[str] = set()
-        self._telling: set[str] = set()
+        self._own: dict[str, str] = {}
+        self._unknown: set[str] = set()
 
     def add(self, english: str, parts: Iterable[str] = ()) -> None:
         """Add the English words of an entry, and those of the terms in its term.
@@ -75,13 +78,21 @@ class _Meanings:
             if known or len(self._english) < _MOST_WORDS:
                 self._english[word] = max(weight, known)
 
-    def own(self, terms: Iterable[str], *, idle: bool) -> None:
-        """Add terms of the question; a term is idle if it is so everywhere."""
-        (self._idle if idle else self._telling).update(terms)
+    def own(self, terms: Iterable[str], english: str | None) -> None:
+        """Add terms of the question and what they mean; None if that is not known."""
+        for term in terms:
+            if english is None:
+                self._unknown.add(term)
+            elif english:
+                self._own[term] = english
+            else:
+                self._idle.add(term)
 
     def result(self) -> Foreign:
-        idle = frozenset(self._idle - self._telling)
-        return Foreign(self._english, frozenset(self._likely), idle)
+        """Return all that was added; a term is idle if it is so everywhere."""
+        idle = frozenset(self._idle - self._unknown - self._own.keys())
+        own = {t: words for t, words in self._own.items() if t not in self._unknown}
+        return Foreign(self._english, frozenset(self._likely), idle, own)
 
 
 def _read_runs(runs: Sequence[str], meanings: _Meanings) -> None:
@@ -95,15 +106,23 @@ def _read_runs(runs: Sequence[str], meanings: _Meanings) -> None:
         if not run:
             return
         languages = ("ko",) if run[0] >= _HANGUL else others
-        idle = set[int]()
+        entry: list[Segment | None] = [None] * len(run)
         for found in _segments(run, languages):
             meanings.add(found.english, found.parts)
-            if not found.english:
-                idle.update(range(found.start, found.end))
-        last = len(run) - 1
+            entry[found.start : found.end] = [found] * (found.end - found.start)
         for place, term in enumerate(expand(run)):
-            is_idle = place in idle or min(place + 1, last) in idle
-            meanings.own((term,), idle=is_idle)
+            meanings.own((term,), _meaning_of(entry[place : place + len(term)]))
+
+
+def _meaning_of(entries: Sequence[Segment | None]) -> str | None:
+    """Return the English words for characters that lie in these entries.
+
+    Characters of which one is in a word that says nothing say nothing either.
+    """
+    if any(entry and not entry.english for entry in entries):
+        return ""
+    first = entries[0]
+    return first.english if first and all(e is first for e in entries) else None
 
 
 def _segments(run: str, languages: tuple[str, ...]) -> list[Segment]:
@@ -131,34 +150,35 @@ def _segments(run: str, languages: tuple[str, ...]) -> list[Segment]:
 
 def _read_words(words: Sequence[str], meanings: _Meanings) -> None:
     """Read the languages that put spaces between words."""
-    cyrillic = any("\u0400" <= word[0] <= "\u04ff" for word in words)
-    if cyrillic:
+    words = words[:_MOST_READ]
+    if any("\u0400" <= word[0] <= "\u04ff" for word in words):
         _look_up(words, "ru", meanings)
     guessed = guess(words)
-    if guessed.sure:
-        _look_up(words, guessed.languages[0], meanings)
-    elif guessed.languages:
-        tried = [_Meanings() for _ in guessed.languages]
-        counts = [
-            _look_up(words, language, into)
-            for language, into in zip(guessed.languages, tried, strict=True)
-        ]
-        best = counts.index(max(counts))
-        if counts[best] >= min(2, len(words)):
-            _look_up(words, guessed.languages[best], meanings)
-    else:
-        for word in words:
-            if not word.isascii() and not cyrillic:
-                for language in languages_of(word):
-                    if _look_up([word], language, meanings):
-                        break
+    language = guessed.languages[0] if guessed.sure else _decide(words, guessed)
+    if language:
+        _look_up(words, language, meanings)
+        return
+    for word in words:
+        if not word.isascii():
+            for language in languages_of(word):
+                if _look_up([word], language, meanings):
+                    break
+
+
+def _decide(words: Sequence[str], guessed: Guess) -> str:
+    """Return the language whose table knows most of the words, "" if that are few."""
+    best, most = "", min(2, len(words)) - 1
+    for language in guessed.languages:
+        count = _look_up(words, language, _Meanings())
+        if count > most:
+            best, most = language, count
+    return best
 
 
 def _look_up(words: Sequence[str], language: str, meanings: _Meanings) -> int:
     """Add what the words mean in a language; return how many words it knows."""
     table = load_table(language)
     stem = stemmer(language)
-    words = words[:_MOST_LOOKED_UP]
     stems = [stem(word) for word in words]
     place = known = 0
     while place < len(words):
@@ -170,12 +190,11 @@ def _look_up(words: Sequence[str], language: str, meanings: _Meanings) -> int:
                 break
         else:
             size, english = 1, _compound(words[place], language, meanings)
+        if english is None and says_nothing(words[place], language):
+            english = ""
         own = words[place : place + size]
-        idle = not english and (
-            english is not None or says_nothing(words[place], language)
-        )
         for word in own:
-            meanings.own(expand(word), idle=idle)
+            meanings.own(expand(word), english)
         if english:
             meanings.add(english)
             if not set(own) <= set(english.split()):  # else it may be an English word

@@ -26,7 +26,7 @@ from byok.index.types import SkipReason
 from byok.retrieval import query as queries
 from byok.retrieval.attached import Attached, max_attached, render_attached
 from byok.retrieval.pack import PackedFile, Section, pack
-from byok.retrieval.query import STOP_WORDS, TASK_WORDS, Query
+from byok.retrieval.query import Query
 from byok.retrieval.ranker import Ranker, Ranking
 from byok.retrieval.render import RenderedAnswer, render
 from byok.retrieval.scope import Scope, select_scope
@@ -80,7 +80,7 @@ class PassageFinder:
 
     async def _rank(self, question: str, scope: Scope | None) -> Ranking:
         """Rank what a question finds; nothing for one of stop words alone."""
-        if scope is None or queries.parse_query(question).terms.keys() <= STOP_WORDS:
+        if scope is None or queries.parse_query(question).only_stop_words:
             return _NO_RANKING
         if self._mode is not SearchMode.RIPGREP:
             try:
@@ -169,7 +169,7 @@ class _QuestionSections:
         self._found: Ranking | None = None
 
     def __call__(self, blob_id: int, room: int) -> Sequence[Section]:
-        if self._query.terms.keys() <= STOP_WORDS | TASK_WORDS:
+        if self._query.only_task_words:
             return ()
         if self._found is None:
             view = View(f"attached.{hash(self._ids):x}", self._ids, chunks=0)

@@ -70,12 +70,16 @@ class Query:
         parts: the terms that are words, not whole identifiers.
         names: the kinds of files that the question mentions.
         identifier: the name of which the question consists, "" if it says more.
+        only_stop_words: whether it says nothing about code.
+        only_task_words: whether it says nothing but what to do, if anything.
     """
 
     terms: Mapping[str, float]
     parts: frozenset[str]
     names: frozenset[Kind]
     identifier: str = ""
+    only_stop_words: bool = False
+    only_task_words: bool = False
 
 
 def parse_query(text: str) -> Query:
@@ -83,6 +87,7 @@ def parse_query(text: str) -> Query:
     text = normalize(text, _LONGEST)
     said = words(text)
     foreign = read_foreign(said)
+    tasks = TASK_WORDS | {term for term, word in foreign.own.items() if _is_task(word)}
     weights: dict[str, float] = {}
     stopped: dict[str, float] = {}
     for word in said:
@@ -90,7 +95,7 @@ def parse_query(text: str) -> Query:
             if term in STOP_WORDS or term in foreign.idle:
                 stopped[term] = 1.0
             else:
-                weights[term] = _TASK_WEIGHT if term in TASK_WORDS else 1.0
+                weights[term] = _TASK_WEIGHT if term in tasks else 1.0
     for word, weight in foreign.english.items():
         for term in _terms(word):
             if term not in STOP_WORDS:
@@ -106,7 +111,13 @@ def parse_query(text: str) -> Query:
             if any(name.fullmatch(w) for w in (*said, *foreign.likely))
         ),
         identifier_of(text),
+        only_stop_words=not weights,
+        only_task_words=weights.keys() <= tasks,
     )
+
+
+def _is_task(english: str) -> bool:
+    return stem(english.split()[0]) in TASK_WORDS
 
 
 def _terms(word: str) -> Iterator[str]:

@@ -9,7 +9,6 @@ import asyncio
 import base64
 import binascii
 import os
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ import orjson
 from byok.index.files.notebooks import is_notebook, sources_alone
 from byok.index.files.reading import Folder, Unreadable
 from byok.index.files.text import lines_in
-from byok.index.parse.tokens import IDEOGRAPHS, expand, stem
 from byok.index.types import SkipReason
 from byok.index.versions import MAX_BYTES
 from byok.platform.programs import clean_environment, kill_group
@@ -33,17 +31,10 @@ from byok.retrieval.matches import (
     to_ranked,
 )
 from byok.retrieval.pack import PackedFile, pack
-from byok.retrieval.query import STOP_WORDS, TASK_WORDS, parse_query
+from byok.retrieval.query import parse_query
 from byok.retrieval.render import render
+from byok.retrieval.search_words import search_words
 
-_WORD = re.compile(
-    r"[A-Za-z_\u00c0-\u1fff][A-Za-z0-9_\u00c0-\u1fff]{2,}"
-    r"|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}"  # kana, han, hangul
-)
-_LONGEST_WORD = 4  # of kana, han and hangul; longer ones are phrases
-_LONGEST_QUERY = 10_000
-_LONGEST_TOKEN = 64
-_TOKENS = 8
 _BLOCK = 2**16
 _LAST_WORDS = 2.0
 _MOST_BYTES = 2 * 2**20
@@ -68,29 +59,6 @@ class TextSearchResult:
 
     files: tuple[FileMatches, ...] = ()
     notes: tuple[str, ...] = ()
-
-
-def search_words(text: str) -> list[str]:
-    """Return what to search for: at most eight words, else the start of the text.
-
-    Task words come last, and stop words are used only if there is nothing else. Of
-    Chinese, Japanese and Korean, which have no spaces, a run of more than four
-    characters is searched by pairs of characters.
-    """
-    said: dict[str, str] = {}
-    for found in _WORD.findall(text[:_LONGEST_QUERY]):
-        whole = found[0] < IDEOGRAPHS or len(found) <= _LONGEST_WORD
-        for word in (found[:_LONGEST_TOKEN],) if whole else expand(found):
-            said.setdefault(word.lower(), word)
-    telling = [word for low, word in said.items() if stem(low) not in STOP_WORDS]
-    telling.sort(key=lambda word: stem(word.lower()) in TASK_WORDS)
-    if said:
-        return (telling or list(said.values()))[:_TOKENS]
-    pieces = (
-        piece.strip() for piece in re.split(r"[\x00\r\n]+", text[:_LONGEST_QUERY])
-    )
-    first = next(filter(None, pieces), "")[:_LONGEST_TOKEN]
-    return [first] if first else []
 
 
 class Ripgrep:

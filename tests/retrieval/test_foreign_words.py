@@ -35,6 +35,25 @@ def test_question_of_words_that_say_nothing_keeps_them() -> None:
     assert _terms("你好") == {"你好": 1.0}
 
 
+@pytest.mark.parametrize(
+    ("text", "stop", "task"),
+    [
+        ("你好，谢谢", True, True),
+        ("解释这个文件", False, True),
+        ("Explain this file", False, True),
+        ("解释路由", False, False),
+        ("what is it", True, True),
+        ("wie wird das", True, True),
+        ("", True, True),
+    ],
+)
+def test_query_tells_whether_it_says_anything(
+    text: str, stop: bool, task: bool
+) -> None:
+    query = parse_query(text)
+    assert (query.only_stop_words, query.only_task_words) == (stop, task)
+
+
 def test_identifier_in_a_chinese_question_counts_most() -> None:
     terms = _terms("Flask 如何处理 Request 和请求上下文")
     assert terms["request"] == terms["flask"] == 1.0
@@ -105,4 +124,6 @@ def test_english_questions_are_as_before(name: str, shared: Path) -> None:
     for line in file.read_bytes().splitlines():
         question = orjson.loads(line)["query"]
         assert normalize(question, 10_000) == question[:10_000]
-        assert read_foreign(words(question)) == Foreign({}, frozenset(), frozenset())
+        assert read_foreign(words(question)) == Foreign(
+            {}, frozenset(), frozenset(), {}
+        )

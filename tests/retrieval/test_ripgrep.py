@@ -9,11 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from byok.platform.programs import find_program
-from byok.retrieval.ripgrep import UNAVAILABLE, Ripgrep, TextSearchResult, search_words
+from byok.retrieval.ripgrep import UNAVAILABLE, Ripgrep, TextSearchResult
 
 RG = shutil.which("rg")
 needs_rg = pytest.mark.skipif(RG is None, reason="ripgrep is not installed")
@@ -41,44 +39,6 @@ def write(root: Path, files: dict[str, str | bytes]) -> Path:
 
 def paths(found: TextSearchResult) -> list[str]:
     return [file.path for file in found.files]
-
-
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("where is the session cookie signed", ["session", "cookie", "signed"]),
-        ("fix parser", ["parser", "fix"]),
-        ("Parser parser PARSER", ["Parser"]),
-        ("what is it for and why", ["what", "for", "and", "why"]),
-        ("a b c", ["a b c"]),
-        ("-x", ["-x"]),
-        ("登录 问题", ["登录", "问题"]),
-        ("登", ["登"]),
-        ("where is the function 搜索", ["搜索", "function"]),
-        ("计算总和的", ["计算", "算总", "总和", "和的"]),
-        ("поиск в parser größe", ["поиск", "parser", "größe"]),
-        ("x" * 99, ["x" * 64]),
-        ("1" * 99, ["1" * 64]),
-        ("a\x00b", ["a"]),
-        ("\n\r 1\n2", ["1"]),
-        ("", []),
-        (" \n\x00\r ", []),
-        (" ".join(f"word{chr(97 + n)}" for n in range(9)),
-         [f"word{chr(97 + n)}" for n in range(8)]),
-    ],
-)  # fmt: skip
-def test_ripgrep_query_has_few_tokens(text: str, tokens: list[str]) -> None:
-    assert search_words(text) == tokens
-
-
-@pytest.mark.case("B48", "B51")
-@given(st.text())
-def test_ripgrep_token_is_short_without_nul_and_line_end(text: str) -> None:
-    tokens = search_words(text)
-    assert len(tokens) <= 8
-    for token in tokens:
-        assert 0 < len(token) <= 64
-        assert not {"\x00", "\n", "\r"} & set(token)
 
 
 @needs_rg
