@@ -44,10 +44,14 @@ _LONGEST_LINE = 80
 _LONGEST_READ = 400  # characters of a line that are compared with the question
 _NUMBER = re.compile(r"(?<![\w.-])[0-9]{1,2}(?![\w-]|\.\d)")
 _DEFINED = re.compile(
-    r"(?:\b(?:def|class|function|func|fn|interface|struct|enum|trait|type|impl|module"
+    # from the start of a line: prose says "class" and "type", too
+    r"(?:(?:(?:export|default|async|public|private|protected|internal|static|final"
+    r"|abstract|sealed|partial|override|virtual|inline|declare|data|open|suspend|unsafe"
+    r"|pub(?:\([a-z]{1,10}\))?)\s+){0,4}"
+    r"(?:def|class|function|func|fn|fun|interface|struct|enum|trait|type|impl|module"
     r"|namespace|object|record|protocol|macro_rules!)"
-    r"|^(?:export\s+)?(?:const|let|var))\s+"  # others are local
-    r"(?:\([^()]{0,80}\)\s*)?([A-Za-z_$][\w$]{2,40})"
+    r"|(?P<variable>(?:export\s+)?(?:const|let|var)))\s+"
+    r"(?:\([^()]{0,80}\)\s*)?(?P<name>[A-Za-z_$][\w$]{2,40})"
 )
 
 
@@ -103,8 +107,11 @@ def _describe(
 def _names_in(chunks: Sequence[Sequence[str]]) -> Iterator[str]:
     for lines in chunks:
         for line in lines:
-            for found in _DEFINED.finditer(line[:_LONGEST_READ]):
-                yield found[1]
+            text = line[:_LONGEST_READ].lstrip()
+            found = _DEFINED.match(text)
+            # indented variables are local
+            if found and not (found["variable"] and line[:1].isspace()):
+                yield found["name"]
 
 
 def _cut_names(names: str) -> str:

@@ -48,6 +48,28 @@ def test_list_shows_path_defined_names_and_the_line_closest_to_the_question() ->
 
 
 @pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("def feed_lion():", "feed_lion"),
+        ("    async def feed_lion(self):", "feed_lion"),
+        ("export default async function feedLion() {", "feedLion"),
+        ("func (c *Cage) Feed(lion Lion) error {", "Feed"),
+        ("pub(crate) unsafe fn feed(lion: &Lion) {", "feed"),
+        ("    public static final class Cage<T> {", "Cage"),
+        ("export const LIONS = 3", "LIONS"),
+        ("    const local = 3", ""),
+        ("this class feeds lions of type Cat", ""),
+        ("# class names are", ""),
+        ("if (type in cage) {", ""),
+        ("x" * 500 + " def late():", ""),
+    ],
+)
+def test_list_names_what_is_defined(line: str, name: str) -> None:
+    rows = listed("cookie", ("a.py", [["", line]]))
+    assert rows[2].split(" | ")[1] == name
+
+
+@pytest.mark.parametrize(
     ("line", "shown"),
     [
         (f'api_key = "{KEY}"', 'api_key = "[redacted]"'),
