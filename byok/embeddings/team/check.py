@@ -8,7 +8,7 @@ of an answer. Checked vectors can do no more than that.
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from byok.embeddings.numeric import np
 
 if TYPE_CHECKING:
     from byok.embeddings.types import Vectors

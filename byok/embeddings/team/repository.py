@@ -36,10 +36,15 @@ def repository_name(address: str) -> str:
     return f"{host}/{path}".lower() if host and path else ""
 
 
-def repository_names(roots: Iterable[Path]) -> list[str]:
-    """Return the names of the repositories that these folders are in, each once.
+def repository_name_of(root: Path) -> str:
+    """Return the name of the repository that a folder is in, "" if it has none.
 
-    Runs git for each folder, a few milliseconds. A folder without one has no name.
+    Runs git for a few milliseconds.
     """
-    names = (repository_name(origin(root)) for root in roots)
+    return repository_name(origin(root))
+
+
+def repository_names(roots: Iterable[Path]) -> list[str]:
+    """Return the names of the repositories that these folders are in, each once."""
+    names = map(repository_name_of, roots)
     return [*dict.fromkeys(name for name in names if name)]

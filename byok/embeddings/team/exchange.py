@@ -1,0 +1,102 @@
+"""Push and pull: all that this machine has to a team, all that it lacks from a team.
+
+Filling asks the team by itself; this is for users who want it now, and for members who
+begin to write when their store is full already.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+
+from byok.embeddings.numeric import np
+from byok.embeddings.spaces import Space
+from byok.embeddings.store import VectorStore
+from byok.embeddings.team.listed_keys import ListedKey, ListedKeys
+from byok.embeddings.team.repository import repository_name_of
+from byok.embeddings.types import Key, TeamVectors
+from byok.errors import ConfigError, NotReady
+
+_PAGE = 1024
+
+
+class Exchange:
+    """Moves vectors of one space between a store and a team, which uses that space."""
+
+    def __init__(
+        self, team: TeamVectors, store: VectorStore, space: Space, listed: ListedKeys
+    ) -> None:
+        self._team = team
+        self._store = store
+        self._space = space
+        self._listed = listed
+
+    async def push(self) -> int:
+        """Give the team every vector of the store; return how many it has of them now.
+
+        Raises:
+            ConfigError: this member only reads.
+            NotReady: the team did not take them all; the message says why.
+        """
+        if not self._team.status.writes:
+            raise ConfigError(
+                "This member of the team only reads.",
+                hint="Set write = true under [embeddings.team].",
+            )
+        roots = await asyncio.to_thread(self._listed.roots)
+        names = await asyncio.to_thread(
+            lambda: {number: repository_name_of(root) for number, root in roots.items()}
+        )
+        stored, after = 0, 0
+        while page := await asyncio.to_thread(
+            self._listed.with_vector, self._space, after, _PAGE
+        ):
+            after = page[-1].number
+            for keys, repositories in _by_repositories(page, names):
+                stored += await self._offer(keys, repositories)
+        return stored
+
+    async def _offer(self, keys: list[Key], repositories: list[str]) -> int:
+        found = await asyncio.to_thread(self._store.vectors_of, self._space, keys)
+        if not found:
+            return 0
+        rows = np.stack([*found.values()])
+        stored = await self._team.offer([*found], rows, repositories=repositories)
+        if stored < len(found):
+            self._raise("The team did not take all vectors")
+        return stored
+
+    async def pull(self) -> int:
+        """Fetch what the store lacks of listed chunks; return how many vectors came.
+
+        Raises:
+            NotReady: the team could not be asked for all; the message says why.
+        """
+        came, after = 0, 0
+        while page := await asyncio.to_thread(
+            self._listed.without_vector, self._space, after, _PAGE
+        ):
+            after = page[-1].number
+            found = await self._team.fetch([listed.key for listed in page])
+            if found:
+                keys, rows = [*found], np.stack([*found.values()])
+                await asyncio.to_thread(self._store.put, self._space, keys, rows)
+                came += len(keys)
+            if self._team.status.note:
+                self._raise("The team could not be asked for all vectors")
+        return came
+
+    def _raise(self, what: str) -> None:
+        raise NotReady(f"{what}: {self._team.status.note or 'its server was paused.'}")
+
+
+def _by_repositories(
+    page: Sequence[ListedKey], names: dict[int, str]
+) -> Iterator[tuple[list[Key], list[str]]]:
+    """Group keys whose texts are in the same repositories."""
+    named = sorted(
+        (sorted({names.get(n, "") for n in listed.workspaces} - {""}), listed.key)
+        for listed in page
+    )
+    for repositories, group in groupby(named, key=itemgetter(0)):
+        yield [key for _, key in group], repositories

@@ -1,0 +1,123 @@
+"""All that one machine has reaches another one through the team."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from byok.embeddings.recipe import is_embedded
+from byok.embeddings.store import VectorStore
+from byok.embeddings.team.exchange import Exchange
+from byok.embeddings.team.listed_keys import ListedKeys
+from byok.errors import ConfigError, NotReady
+from tests.fakes.qdrant_members import Team
+from tests.fakes.qdrant_server import QdrantServer, answer
+from tests.fakes.repository import git
+from tests.fakes.vectors import SPACE, Rows, keys, probe, vectors
+
+TEXTS = [f"text {number}" for number in range(30)]
+
+
+class Machine:
+    """A store of vectors beside an index with one blob for each text."""
+
+    def __init__(self, home: Path, *texts: str) -> None:
+        home.mkdir()
+        rows = Rows(home / "data.db")
+        ids = rows.add(*(f"{text}.py" for text in texts))
+        self.rows, self.ids = rows, ids
+        self.store = VectorStore(home / "vectors.db", rows.path)
+        self.store.look(SPACE.recipe, is_embedded)
+        self.space = self.store.enter(SPACE, probe())
+        named = {i: [(0, key)] for i, key in zip(ids, keys(*texts), strict=True)}
+        self.store.list_chunks(self.space, named)
+        self.listed = ListedKeys(self.store.path, rows.path)
+
+    def embed(self, *texts: str) -> None:
+        assert self.store.put(self.space, keys(*texts), vectors(texts)) == []
+
+    def place(self, root: Path, *ids: int) -> None:
+        """Put blobs into a workspace."""
+        self.rows.run("INSERT INTO workspace(root) VALUES(?)", str(root))
+        for blob_id in ids:
+            self.rows.run(
+                "INSERT INTO file SELECT w.id, ?, 1, 1, 1, 1, ?, NULL "
+                "FROM workspace w WHERE w.root = ?",
+                f"{blob_id}.py",
+                blob_id,
+                str(root),
+            )
+
+    def has(self, *texts: str) -> bool:
+        found = self.store.vectors_of(self.space, keys(*texts))
+        return found.keys() == {*keys(*texts)}
+
+    def exchange(self, team: Team, *, writes: bool = False) -> Exchange:
+        member = team.member(writes=writes, space=SPACE)
+        member.use(SPACE, probe())
+        return Exchange(member, self.store, self.space, self.listed)
+
+
+@pytest.fixture
+async def machines(tmp_path: Path) -> AsyncIterator[tuple[Machine, Machine]]:
+    made = Machine(tmp_path / "one", *TEXTS), Machine(tmp_path / "two", *TEXTS)
+    yield made
+    for machine in made:
+        machine.store.close()
+
+
+async def test_what_one_machine_pushes_another_pulls(
+    machines: tuple[Machine, Machine], team: Team, server: QdrantServer, tmp_path: Path
+) -> None:
+    one, two = machines
+    one.embed(*TEXTS[:20])
+    two.embed(*TEXTS[15:18])
+    roots = [tmp_path / name for name in "abc"]
+    for root in roots:
+        root.mkdir()
+        git(root, "init", "-q")
+    git(roots[0], "remote", "add", "origin", "https://host/a")
+    git(roots[1], "remote", "add", "origin", "https://host/b")
+    one.place(roots[0], *one.ids[:5])
+    one.place(roots[1], *one.ids[4:8])
+    one.place(roots[2], one.ids[9])
+    assert await one.exchange(team, writes=True).push() == 20
+    assert await one.exchange(team, writes=True).push() == 20
+    [stored] = server.collections.values()
+    lists = sorted(len(p.get("repo", [])) for _, p in stored.points.values())
+    assert lists == [*[0] * 13, *[1] * 7, 2]  # the probe and 12 of no repository
+    assert await two.exchange(team).pull() == 17
+    assert two.has(*TEXTS[:20])
+    assert two.store.vectors_of(two.space, keys(TEXTS[25])) == {}
+    assert await two.exchange(team).pull() == 0
+
+
+async def test_who_only_reads_cannot_push(
+    machines: tuple[Machine, Machine], team: Team, server: QdrantServer
+) -> None:
+    with pytest.raises(ConfigError, match="only reads") as caught:
+        await machines[0].exchange(team).push()
+    assert "write = true" in caught.value.hint
+    assert server.calls == []
+
+
+async def test_a_server_that_refuses_is_told_to_the_user(
+    machines: tuple[Machine, Machine], team: Team, server: QdrantServer
+) -> None:
+    one, two = machines
+    one.embed(*TEXTS)
+    server.fault = answer(status=500)
+    with pytest.raises(NotReady, match="status 500"):
+        await one.exchange(team, writes=True).push()
+    with pytest.raises(NotReady, match="status 500"):
+        await machines[1].exchange(team).pull()
+    assert two.store.vectors_of(two.space, keys(*TEXTS)) == {}
+
+
+async def test_a_machine_without_vectors_or_chunks(
+    machines: tuple[Machine, Machine], team: Team, tmp_path: Path
+) -> None:
+    empty = Machine(tmp_path / "three")
+    assert await empty.exchange(team, writes=True).push() == 0
+    assert await empty.exchange(team, writes=True).pull() == 0
+    empty.store.close()
