@@ -17,6 +17,7 @@ from byok.retrieval.foreign_tables import load_table, simplified_forms, stemmer
 
 # By place in the entry: the first word is the likeliest. Chosen on Chinese questions.
 _WEIGHTS = (0.8, 0.6, 0.5, 0.4)
+LIKELIEST = _WEIGHTS[0]
 _MOST_WORDS = 40
 _MOST_READ = 200  # words with spaces between
 _LONGEST_PHRASE = 4

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from byok.index.parse.tokens import COMPOUND, IDEOGRAPHS, expand, stem, words
 from byok.index.types import Kind
@@ -96,11 +96,7 @@ def parse_query(text: str) -> Query:
                 stopped[term] = 1.0
             else:
                 weights[term] = _TASK_WEIGHT if term in tasks else 1.0
-    for word, weight in foreign.english.items():
-        for term in _terms(word):
-            if term not in STOP_WORDS:
-                worth = weight * (_TASK_WEIGHT if term in TASK_WORDS else 1.0)
-                weights[term] = max(weights.get(term, 0.0), worth)
+    _add_english(weights, foreign.english)
     terms = _best(weights or stopped)
     return Query(
         terms,
@@ -114,6 +110,30 @@ def parse_query(text: str) -> Query:
         only_stop_words=not weights,
         only_task_words=weights.keys() <= tasks,
     )
+
+
+def with_english(query: Query, english: Mapping[str, float]) -> Query:
+    """Return a query that has these English words too, with a weight for each."""
+    weights = {} if query.only_stop_words else dict(query.terms)
+    _add_english(weights, english)
+    if not weights:
+        return query
+    terms = _best(weights)
+    return replace(
+        query,
+        terms=terms,
+        parts=frozenset(term for term in terms if not term.startswith(COMPOUND)),
+        only_stop_words=False,
+        only_task_words=query.only_task_words and weights.keys() <= TASK_WORDS,
+    )
+
+
+def _add_english(weights: dict[str, float], english: Mapping[str, float]) -> None:
+    for word, weight in english.items():
+        for term in _terms(word):
+            if term not in STOP_WORDS:
+                worth = weight * (_TASK_WEIGHT if term in TASK_WORDS else 1.0)
+                weights[term] = max(weights.get(term, 0.0), worth)
 
 
 def _is_task(english: str) -> bool:

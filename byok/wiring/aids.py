@@ -4,7 +4,7 @@ from functools import partial
 
 from byok.code_query import RerankMode
 from byok.config import Settings
-from byok.retrieval.model_aids import ModelAids, Rerank
+from byok.retrieval.model_aids import ModelAids, Rerank, Translate
 from byok.routing import EndpointGroup, ServedBy
 from byok.upstream.fallback_choice import Fallbacks
 from byok.upstream.question_routes import QuestionRoutes
@@ -15,7 +15,20 @@ def make_aids(settings: Settings, fallbacks: Fallbacks, before: ModelAids) -> Mo
     routing = settings.routing
     chats_here = routing.official.where(EndpointGroup.CHAT) is ServedBy.LOCAL
     routes = QuestionRoutes(fallbacks, routing.models.chat if chats_here else None)
-    return ModelAids(rerank=_rerank(settings, routes), vectors=before.vectors)
+    return ModelAids(
+        translate=_translate(settings, routes),
+        rerank=_rerank(settings, routes),
+        vectors=before.vectors,
+    )
+
+
+def _translate(settings: Settings, routes: QuestionRoutes) -> Translate | None:
+    if not (small := settings.routing.models.small):
+        return None
+    from byok.retrieval.translation import ModelTranslate
+    from byok.upstream.short_question import ShortQuestion
+
+    return ModelTranslate(ShortQuestion(partial(routes.find, small)))
 
 
 def _rerank(settings: Settings, routes: QuestionRoutes) -> Rerank | None:

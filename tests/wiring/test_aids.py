@@ -125,6 +125,33 @@ async def test_chats_wait_for_no_rerank(tmp_path: Path, fake: FakeUpstream) -> N
         assert fake.requests == []
 
 
+async def test_small_model_translates_where_chats_go(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    fake.reply = lambda _: Script(answer("lion"))
+    root = zoo(tmp_path / "zoo")
+    small = settings_of(fake, routing={"models": {"small": "byok:box:tiny"}})
+    far = settings_of(fake, routing={"models": {"small": "byok:far:tiny"}})
+    async with open_services(
+        small, find_paths(), ladder=KeyLadder(environ={}), roots=[root]
+    ) as services:
+
+        async def is_indexed() -> bool:
+            return len(await ordered(services, "the lion")) == 20
+
+        await until(is_indexed)
+        assert fake.requests == []
+        assert len(await ordered(services, "สิงโตอยู่ที่ไหน")) == 20
+        assert len(await ordered(services, "สิงโตอยู่ที่ไหน")) == 20
+        assert [body["model"] for body in fake.requests] == ["tiny"]
+
+        await services.renew(far)  # no chat goes there
+        assert await ordered(services, "สิงโตอยู่ที่ไหน") == []
+        await services.renew(settings_of(fake))
+        assert services.context.aids.translate is None
+        assert len(fake.requests) == 1
+
+
 def test_search_without_a_model_imports_nothing_for_it() -> None:
     code = (
         "import asyncio, sys\n"
@@ -145,3 +172,4 @@ def test_search_without_a_model_imports_nothing_for_it() -> None:
     loaded = set(done.stdout.split())
     assert "byok.retrieval.ranker" in loaded
     assert not {name for name in loaded if name.startswith("byok.retrieval.rerank")}
+    assert "byok.retrieval.translation" not in loaded
