@@ -7,13 +7,17 @@ of the blob, and is deleted before anything is answered.
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from byok.embeddings.database import select_among
-from byok.embeddings.types import Key
+from byok.embeddings.types import EmbeddingState, Key
 from byok.index.store.database import INDEXED, TO_INDEX
 
-_AT_ONCE = 500
+if TYPE_CHECKING:
+    from byok.embeddings.spaces import Space
+
+_MOST_ASKED = 500
 _SPAN_BYTES = 12
 
 
@@ -41,6 +45,24 @@ class FillProgress(NamedTuple):
         """Which part is done, refused ones included; 1 if there is nothing to do."""
         done = self.embedded + self.refused
         return min(1.0, done / self.chunks) if self.chunks else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class FillStatus:
+    """What filling does.
+
+    Attributes:
+        state: STANDBY, FILLING, COMPLETE, PAUSED, WAITING (for the upstream, or for
+            what hinders storing) or FAILED (it ended by a mistake of byok's).
+        space: what is filled; None until the model answered for the first time.
+        progress: how far it is.
+        error: why it waits, a sentence; "" if all is well.
+    """
+
+    state: EmbeddingState
+    space: "Space | None"
+    progress: FillProgress
+    error: str
 
 
 def forget_gone(db: sqlite3.Connection) -> set[int]:
@@ -122,7 +144,7 @@ def _in_order(
     asked: Collection[int],
     limit: int,
 ) -> list[ListedBlob]:
-    some = list(asked)[:_AT_ONCE]
+    some = list(asked)[:_MOST_ASKED]
     first = f"b.id IN ({','.join(map(str, map(int, some)))})"
     rows = db.execute(
         f"SELECT b.id, b.path, b.spans FROM data.blob b WHERE b.id IN ({blobs}) "  # noqa: S608

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from byok.embeddings.numeric import np
+from byok.errors import UpstreamGarbled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,6 +43,20 @@ def quantise(vectors: "Vectors") -> Quantised:
     lengths = np.sqrt(np.square(numbers, dtype=np.float32).sum(axis=1))
     scales = np.float32(1) / np.where(usable, lengths, np.float32(1))
     return Quantised(numbers, scales.astype(np.float32), usable)
+
+
+def check_shape(vectors: "Vectors", count: int, dimensions: int) -> None:
+    """Refuse vectors that are not what was asked for.
+
+    Raises:
+        UpstreamGarbled: of another number, or of another length.
+    """
+    if vectors.shape != (count, dimensions):
+        raise UpstreamGarbled(
+            f"{count} vectors of {dimensions} numbers were asked for; the shape of "
+            f"what came is {vectors.shape}.",
+            code="embedding_garbled",
+        )
 
 
 def normalise(vector: "Vectors") -> "NDArray[np.float32] | None":

@@ -33,18 +33,21 @@ class Space:
     probe: "Vectors" = field(compare=False)
     is_ready: bool
 
-    def answers(self, question: SpaceName) -> bool:
-        """Tell whether vectors of questions of another space can be compared too.
+    def answers(self, other: "Space") -> bool:
+        """Tell whether questions made by another space's model can be compared too.
 
         The recipe and the prefix of texts may differ: a change of those is no reason
-        to do without the old vectors meanwhile.
+        to do without the old vectors meanwhile. A prefix also changes the probe's
+        vector; without it the model must still give the same.
         """
-        mine = self.name
-        return (mine.model, mine.dimensions, mine.query_prefix) == (
-            question.model,
-            question.dimensions,
-            question.query_prefix,
-        )
+        mine, its = self.name, other.name
+        if (mine.model, mine.dimensions, mine.query_prefix) != (
+            *(its.model, its.dimensions, its.query_prefix),
+        ):
+            return False
+        if mine.document_prefix != its.document_prefix:
+            return True
+        return cosine(self.probe, other.probe) >= SAME
 
 
 def all_spaces(db: sqlite3.Connection) -> list[Space]:

@@ -98,14 +98,14 @@ class VectorStore:
             opened = self.open_space(space)
         return opened.matrix.near(row, view, asked, limit)
 
-    def space_for(self, question: SpaceName) -> Space | None:
-        """Return the space to be searched with questions of a model; None if none.
+    def space_for(self, space: Space) -> Space | None:
+        """Return the space to be searched with questions of a space's model.
 
-        That is the newest which is ready, else the newest of all: an older one answers
-        until the new one is nearly full.
+        That is the newest which is ready, else `space`: an older one with another
+        recipe answers until the new one is nearly full. None if it is gone.
         """
         with self._connection.reading() as db:
-            known = [s for s in spaces.all_spaces(db) if s.answers(question)]
+            known = [s for s in spaces.all_spaces(db) if s.answers(space)]
         return next((s for s in known if s.is_ready), known[0] if known else None)
 
     # Spaces
@@ -149,19 +149,18 @@ class VectorStore:
                 opened = self._open[space.id] = OpenSpace(db, self._folder, space)
             return opened
 
-    def settle(self, space: Space) -> bool:
+    def settle(self, space: Space, progress: FillProgress) -> bool:
         """Let a space answer alone if it is nearly full; the others are removed then.
 
         Returns whether it is ready.
         """
-        if space.is_ready or self.progress(space).share < READY_SHARE:
+        if space.is_ready or progress.share < READY_SHARE:
             return space.is_ready
         with self._connection.writing() as db:
             spaces.set_ready(db, space)
             others = [other for other in spaces.all_spaces(db) if other.id != space.id]
             spaces.leave(db, others)
-        for other in others:
-            self._forget(other.id)
+        self._forget(others)
         return True
 
     def clear(self) -> None:
@@ -169,13 +168,13 @@ class VectorStore:
         with self._connection.writing() as db:
             every = spaces.all_spaces(db)
             spaces.leave(db, every)
-        for space in every:
-            self._forget(space.id)
+        self._forget(every)
 
-    def _forget(self, space_id: int) -> None:
+    def _forget(self, some: Iterable[Space]) -> None:
         with self._connection.reading():
-            if opened := self._open.pop(space_id, None):
-                opened.close()
+            for space in some:
+                if opened := self._open.pop(space.id, None):
+                    opened.close()
         self._remove_files()
 
     def _remove_files(self) -> None:
@@ -194,6 +193,11 @@ class VectorStore:
             for opened in self._open.values():
                 opened.forget(gone)
         return waiting
+
+    def index_version(self) -> int:
+        """Return a number that changes whenever the index may have changed."""
+        with self._connection.reading() as db:
+            return int(db.execute("PRAGMA data.data_version").fetchone()[0])
 
     def plan(
         self, recipe: str, asked: Collection[int] = (), limit: int = 1024
@@ -258,12 +262,6 @@ class VectorStore:
                 self._open.pop(opened.space.id, None)
                 opened.close()
             raise
-
-    def refuse(self, space: Space, keys: Iterable[Key]) -> None:
-        """Note that the model does not take these texts; asked again in a month."""
-        with self._connection.writing() as db:
-            ids = vector_rows.ids_of_keys(db, keys)
-            spaces.refuse(db, space, ids.values())
 
     def vectors_of(self, space: Space, keys: Iterable[Key]) -> dict[Key, "Vectors"]:
         """Return the vectors of those keys that have one, each (dimensions,)."""

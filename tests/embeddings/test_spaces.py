@@ -46,7 +46,16 @@ def test_questions_of_another_recipe_can_be_compared(
     change: dict[str, object], answers: bool
 ) -> None:
     space = spaces.Space(1, SPACE, probe(), is_ready=True)
-    assert space.answers(replace(SPACE, **change)) is answers  # type: ignore[arg-type]
+    name = replace(SPACE, **change)  # type: ignore[arg-type]
+    other = spaces.Space(2, name, probe(), is_ready=False)
+    assert other.answers(space) is answers
+
+
+def test_a_model_that_was_replaced_does_not_answer_with_old_vectors() -> None:
+    old = spaces.Space(1, SPACE, probe(), is_ready=True)
+    assert not old.answers(spaces.Space(2, SPACE, probe("other"), is_ready=False))
+    prefix = replace(SPACE, document_prefix="code: ")
+    assert old.answers(spaces.Space(3, prefix, probe("other"), is_ready=False))
 
 
 def test_spaces_are_left_and_ready_ones_told(connection: Connection) -> None:

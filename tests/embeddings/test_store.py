@@ -52,5 +52,5 @@ def test_the_nearest_chunk_is_found_again_after_a_restart(
         assert store.progress(space) == (3, 3, 0)
         store.close()
         store = VectorStore(tmp_path / "vectors.db", rows.path)
-        assert store.space_for(SPACE) == space
+        assert store.space_for(space) == space
     store.close()

@@ -1,8 +1,9 @@
-"""An index of blobs to be given vectors, vectors that follow from a text, embedders."""
+"""Blobs to be given vectors, vectors that follow from a text, and an embedder."""
 
+import asyncio
 import hashlib
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -72,3 +73,53 @@ class Rows:
         """Change something."""
         with closing(sqlite3.connect(self.path)) as db, db:
             db.execute(sql, values)
+
+
+class FakeEmbedder:
+    """An Embedder whose vectors follow from text and model; it fails as it is told.
+
+    `asked` are all texts of code in their order, `sizes` how many came at once.
+    `failures` are raised one after another before anything is answered. A text that
+    contains a word of `refuses` has a row of zeros.
+    """
+
+    host = "127.0.0.1:1"
+
+    def __init__(self, dimensions: int = 16) -> None:
+        self.model = "model"  # its name
+        self.weights = "model"  # what is behind the name
+        self.recipe = "1"
+        self.dimensions = dimensions
+        self.asked: list[str] = []
+        self.sizes: list[int] = []
+        self.probes = 0
+        self.failures: list[Exception] = []
+        self.refuses: tuple[str, ...] = ()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.on_batch: Callable[[int], None] = lambda number: None
+
+    async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        await self.gate.wait()
+        self._fail()
+        self.asked += texts
+        self.sizes.append(len(texts))
+        self.on_batch(len(self.sizes))
+        rows = vectors(texts, self.dimensions, self.weights)
+        for row, text in enumerate(texts):
+            if any(word in text for word in self.refuses):
+                rows[row] = 0
+        return rows
+
+    async def embed_question(self, text: str) -> NDArray[np.float32]:
+        return vector(text, self.dimensions, self.weights)
+
+    async def probe(self) -> tuple[SpaceName, NDArray[np.float32]]:
+        self._fail()
+        self.probes += 1
+        name = SpaceName(self.model, self.dimensions, self.recipe)
+        return name, vector("probe", self.dimensions, self.weights)
+
+    def _fail(self) -> None:
+        if self.failures:
+            raise self.failures.pop(0)
