@@ -51,12 +51,7 @@ class ListedKeys:
                 "WHERE v.space_id = ? AND v.key_id > ? ORDER BY v.key_id LIMIT ?",
                 (space.name.recipe, space.id, after, limit),
             ).fetchall()
-        return [
-            ListedKey(
-                number, key, tuple(sorted(map(int, found.split(",")))) if found else ()
-            )
-            for number, key, found in rows
-        ]
+        return [ListedKey(n, key, _numbers(found)) for n, key, found in rows]
 
     def without_vector(self, space: Space, after: int, limit: int) -> list[ListedKey]:
         """Return keys of chunks that have none in a space, refused ones included."""
@@ -78,3 +73,7 @@ class ListedKeys:
                 index = f"{self._index.absolute().as_uri()}?mode=ro"
                 db.execute("ATTACH ? AS data", (index,))
                 yield db
+
+
+def _numbers(joined: str | None) -> tuple[int, ...]:
+    return tuple(sorted(map(int, joined.split(",")))) if joined else ()
