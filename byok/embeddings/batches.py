@@ -6,6 +6,9 @@ MOST_TEXTS = 64
 MOST_TOKENS = 100_000
 LONGEST_TEXT = 32_000  # characters; no known model reads more than 32,768 tokens
 _LEAST_LONGEST = 200  # characters
+# A question that comes while a model on this machine is busy with code waits for it.
+_SLOW, _FAST = 2.0, 1.0  # seconds for a batch
+_FEW = 8  # texts; smaller batches do not help
 _BYTES_PER_TOKEN = 3  # code has 2.9 characters in a token (docs/RETRIEVAL.md)
 
 
@@ -17,9 +20,9 @@ def estimate_tokens(text: str) -> int:
 class BatchSize:
     """The size of the next batch: at most 64 texts and 100,000 tokens.
 
-    What a model refuses by its size is never sent again. After a timeout batches are
-    half as large, and grow by a text with each answer. `longest` is how many characters
-    of a text are sent.
+    What a model refuses by its size is never sent again. After a timeout or a slow
+    answer batches are half as large, and grow by a text with each fast answer.
+    `longest` is how many characters of a text are sent.
     """
 
     def __init__(self) -> None:
@@ -40,9 +43,12 @@ class BatchSize:
                 return
             yield text
 
-    def note_answer(self) -> None:
-        """Note that a batch was answered."""
-        self._now = min(self._now + 1, self._most)
+    def note_answer(self, count: int, seconds: float) -> None:
+        """Note that a batch of this many texts was answered, and how fast."""
+        if seconds < _FAST:
+            self._now = min(self._now + 1, self._most)
+        elif seconds > _SLOW and count > _FEW:
+            self._now = max(_FEW, min(self._now, count // 2))
 
     def note_timeout(self, count: int) -> None:
         """Note that a batch of this many texts was not answered in time."""

@@ -8,6 +8,7 @@ the probe text.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -74,6 +75,7 @@ class ModelEmbedder:
         may_send: Callable[[], None],
         redact: Callable[[str], str],
         rest: Rest | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ask = ask
         self._host = host
@@ -83,6 +85,7 @@ class ModelEmbedder:
         self._may_send = may_send
         self._redact = redact
         self._rest = rest or Rest()
+        self._clock = clock
         self._priority = Priority()
         self._size = BatchSize()
         self._dimensions = 0  # unknown before the probe
@@ -141,7 +144,6 @@ class ModelEmbedder:
                     raise
                 attempt += 1
                 continue
-            self._size.note_answer()
             left, attempt = left[len(batch) :], 1
         return _as_rows(rows, self._dimensions)
 
@@ -211,7 +213,9 @@ class ModelEmbedder:
     async def _send_code(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         longest = self._size.longest
         async with self._priority.filling():
+            started = self._clock()
             rows = await self._send([text[:longest] for text in texts])
+            self._size.note_answer(len(texts), self._clock() - started)
         self._check_size(rows)
         return rows
 

@@ -106,6 +106,7 @@ WRONG: list[tuple[str, bytes, str]] = [
 ]
 
 
+@pytest.mark.case("F47")
 @pytest.mark.parametrize(
     ("raw", "words"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG]
 )

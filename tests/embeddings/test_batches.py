@@ -34,10 +34,10 @@ def test_after_a_timeout_batches_are_half_as_large_and_grow_again() -> None:
     size = BatchSize()
     size.note_timeout(64)
     assert len(size.first_of(["a"] * 100)) == 32
-    size.note_answer()
+    size.note_answer(64, 0.1)
     assert len(size.first_of(["a"] * 100)) == 33
     for _ in range(100):
-        size.note_answer()
+        size.note_answer(64, 0.1)
     assert len(size.first_of(["a"] * 100)) == MOST_TEXTS
 
 
@@ -52,7 +52,7 @@ def test_a_size_that_was_refused_is_not_sent_again() -> None:
     size = BatchSize()
     size.note_refusal(64)
     for _ in range(100):
-        size.note_answer()
+        size.note_answer(64, 0.1)
     assert len(size.first_of(["a"] * 100)) == 32
 
 
@@ -64,3 +64,18 @@ def test_a_length_that_was_refused_is_not_sent_again() -> None:
     assert size.longest == 750
     size.note_too_long(10)
     assert size.longest == 200
+
+
+def test_slow_answers_make_batches_smaller_and_fast_ones_larger() -> None:
+    size = BatchSize()
+    seen = []
+    for seconds in (1.5, 2.5, 2.5, 1.5, 0.5, 9.0, 9.0, 9.0):
+        size.note_answer(len(size.first_of(["a"] * 100)), seconds)
+        seen.append(len(size.first_of(["a"] * 100)))
+    assert seen == [64, 32, 16, 16, 17, 8, 8, 8]
+
+
+def test_a_slow_answer_to_few_texts_changes_nothing() -> None:
+    size = BatchSize()
+    size.note_answer(3, 9.0)
+    assert len(size.first_of(["a"] * 100)) == MOST_TEXTS

@@ -83,6 +83,7 @@ class Bench:
             may_send=may_send,
             redact=redactor,
             rest=Rest(clock=lambda: self.now, sleep=self._sleep, luck=lambda: 1.0),
+            clock=lambda: self.now,
         )
 
     async def _sleep(self, seconds: float) -> None:
@@ -228,6 +229,7 @@ async def test_a_model_that_does_not_exist_is_told(
 # What fails
 
 
+@pytest.mark.case("F47")
 @pytest.mark.parametrize(
     ("fault", "kind", "requests"),
     [
@@ -282,6 +284,7 @@ async def test_a_wait_is_as_long_as_the_upstream_asks_for(
     assert bench.slept == [60]
 
 
+@pytest.mark.case("F47")
 async def test_a_server_that_is_down_is_told(transports: Transports) -> None:
     bench = Bench(transports, dead_url())
     with pytest.raises(UpstreamUnreachable):
@@ -290,6 +293,7 @@ async def test_a_server_that_is_down_is_told(transports: Transports) -> None:
         await bench.embedder.embed_question("where?")
 
 
+@pytest.mark.case("F47")
 async def test_a_slow_model_gets_fewer_texts_and_three_tries(
     transports: Transports, server: EmbeddingServer
 ) -> None:
@@ -374,6 +378,7 @@ async def test_code_of_several_callers_is_sent_one_request_at_a_time(
 # What leaves
 
 
+@pytest.mark.case("B124")
 async def test_without_consent_nobody_is_even_connected_to(
     transports: Transports, server: EmbeddingServer, tmp_path: Path
 ) -> None:
@@ -401,6 +406,7 @@ async def test_without_consent_nobody_is_even_connected_to(
     assert len(server.requests) == asked
 
 
+@pytest.mark.case("B124")
 async def test_consent_that_is_withdrawn_stops_the_next_batch(
     transports: Transports, server: EmbeddingServer
 ) -> None:
@@ -418,6 +424,7 @@ async def test_consent_that_is_withdrawn_stops_the_next_batch(
     assert server.sizes == [1, 64, 64]
 
 
+@pytest.mark.case("B124")
 async def test_keys_are_in_no_text_no_error_and_no_log(
     bench: Bench, server: EmbeddingServer, caplog: pytest.LogCaptureFixture
 ) -> None:

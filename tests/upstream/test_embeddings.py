@@ -88,6 +88,7 @@ async def test_a_passing_fault_costs_another_try(
     assert len(asker.slept) == 1
 
 
+@pytest.mark.case("F47")
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [
@@ -133,6 +134,7 @@ async def test_an_error_inside_200_is_told(
         await asker.ask(TEXTS)
 
 
+@pytest.mark.case("F47")
 async def test_64_mib_are_not_read(asker: Asker, server: EmbeddingServer) -> None:
     server.always = "64 MiB"
     with pytest.raises(UpstreamGarbled, match="larger than 2 vectors can be"):
@@ -156,6 +158,7 @@ async def test_a_packed_answer_is_read(asker: Asker, server: EmbeddingServer) ->
     assert [list(vector) for vector in await asker.ask(TEXTS)] == [[1, 0], [1, 1]]
 
 
+@pytest.mark.case("F47")
 @pytest.mark.parametrize("fault", ["hang", "hang in the body"])
 async def test_a_hanging_server_is_left_after_a_while(
     transports: Transports, server: EmbeddingServer, fault: str
