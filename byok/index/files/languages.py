@@ -153,10 +153,10 @@ def kind_of(path: str) -> Kind:
     """Return the kind of a file; the first row of the table that matches wins."""
     name = path.rpartition("/")[2]
     end = _end(name)
-    if end not in _DOC_ENDS and _GITHUB.search(path):
-        return Kind.CONF
     if end in _CODE_ENDS:
         path = _without_features(path)
+    elif end not in _DOC_ENDS and _GITHUB.search(path):
+        return Kind.CONF
     if _is_doc(path, name, end):
         return Kind.DOC
     if _is_test(path, name):

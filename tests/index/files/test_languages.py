@@ -48,12 +48,13 @@ KINDS = {
         build.gradle app/changes.rs src/testing.c x.sol x.el x.tla Specification.cs
         raft/src/main/java/org/x/snapshot/Reader.java db/snapshots/list.go
         src/snapshot/mod.rs src/main/java/org/x/mock/Web.java lib/a/changelog/b.rb
-        src/main/java/x/documentation/Api.java src/a/site/b.py src/a/docs/b/man/c.py
+        src/main/java/x/documentation/Api.java src/a/site/b.py
+        .github/scripts/a.py src/a/docs/b/man/c.py
     """,
     "conf": """
         pyproject.toml Makefile .github/workflows/release.yml a.json Dockerfile a.xml
-        a.properties no_end change.json .github/scripts/test_a.py .github/CODEOWNERS
-        .github/workflows/test.yml .github/tests/a.js sub/.github/x.json
+        a.properties no_end change.json .github/CODEOWNERS
+        .github/workflows/test.yml .github/tests/a.json sub/.github/x.json
     """,
     "doc": """
         README README.rst docs/a.py doc/x.js CHANGES LICENSE-MIT a.md x/y.mdx notes.txt
@@ -78,7 +79,8 @@ KINDS = {
         a-test.js test-utils/a.ts unit_tests/a.cc e2e/a.js fixtures/a.py
         playground/a.vue mock/a.py src/mock/users.js server/mock/a.go pkg/a/mocks/b.go
         tests/a/snapshot/b.py src/test/java/x/mock/A.java src/a/tests/mock/b.ts
-        src/a/snapshot/reader_test.go lib/a/mocks/b.rb src/a/mock/users.json
+        src/a/snapshot/reader_test.go lib/a/mocks/b.rb
+        .github/scripts/test_a.py src/a/mock/users.json
     """,
 }
 
