@@ -7,7 +7,7 @@ import pytest
 
 from byok.embeddings.recipe import is_embedded
 from byok.embeddings.store import VectorStore
-from byok.embeddings.team.exchange import Exchange
+from byok.embeddings.team.transfer import Transfer
 from byok.embeddings.team.listed_keys import ListedKeys
 from byok.errors import ConfigError, NotReady
 from tests.fakes.qdrant_members import Team
@@ -52,10 +52,10 @@ class Machine:
         found = self.store.vectors_of(self.space, keys(*texts))
         return found.keys() == {*keys(*texts)}
 
-    def exchange(self, team: Team, *, writes: bool = False) -> Exchange:
+    def transfer(self, team: Team, *, writes: bool = False) -> Transfer:
         member = team.member(writes=writes, space=SPACE)
         member.use(SPACE, probe())
-        return Exchange(member, self.store, self.space, self.listed)
+        return Transfer(member, self.store, self.space, self.listed)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ async def test_what_one_machine_pushes_another_pulls(
 ) -> None:
     one, two = machines
     one.embed(*TEXTS[:20])
-    two.embed(*TEXTS[15:18])
+    two.embed(*TEXTS[15:18])  # which nobody else has
     roots = [tmp_path / name for name in "abc"]
     for root in roots:
         root.mkdir()
@@ -81,36 +81,41 @@ async def test_what_one_machine_pushes_another_pulls(
     one.place(roots[0], *one.ids[:5])
     one.place(roots[1], *one.ids[4:8])
     one.place(roots[2], one.ids[9])
-    assert await one.exchange(team, writes=True).push() == 20
-    assert await one.exchange(team, writes=True).push() == 20
+    assert await one.transfer(team, writes=True).push() == 8
+    assert await one.transfer(team, writes=True).push() == 8
     [stored] = server.collections.values()
     lists = sorted(len(p.get("repo", [])) for _, p in stored.points.values())
-    assert lists == [*[0] * 13, *[1] * 7, 2]  # the probe and 12 of no repository
-    assert await two.exchange(team).pull() == 17
-    assert two.has(*TEXTS[:20])
+    assert lists == [0, *[1] * 7, 2]  # the probe, and 8 texts
+    assert await two.transfer(team).pull() == 8
+    assert two.has(*TEXTS[:8])
     assert two.store.vectors_of(two.space, keys(TEXTS[25])) == {}
-    assert await two.exchange(team).pull() == 0
+    assert await two.transfer(team).pull() == 0
 
 
 async def test_who_only_reads_cannot_push(
     machines: tuple[Machine, Machine], team: Team, server: QdrantServer
 ) -> None:
     with pytest.raises(ConfigError, match="only reads") as caught:
-        await machines[0].exchange(team).push()
+        await machines[0].transfer(team).push()
     assert "write = true" in caught.value.hint
     assert server.calls == []
 
 
 async def test_a_server_that_refuses_is_told_to_the_user(
-    machines: tuple[Machine, Machine], team: Team, server: QdrantServer
+    machines: tuple[Machine, Machine], team: Team, server: QdrantServer, tmp_path: Path
 ) -> None:
     one, two = machines
     one.embed(*TEXTS)
+    root = tmp_path / "root"
+    root.mkdir()
+    git(root, "init", "-q")
+    git(root, "remote", "add", "origin", "https://host/a")
+    one.place(root, *one.ids)
     server.fault = answer(status=500)
     with pytest.raises(NotReady, match="status 500"):
-        await one.exchange(team, writes=True).push()
+        await one.transfer(team, writes=True).push()
     with pytest.raises(NotReady, match="status 500"):
-        await machines[1].exchange(team).pull()
+        await machines[1].transfer(team).pull()
     assert two.store.vectors_of(two.space, keys(*TEXTS)) == {}
 
 
@@ -118,6 +123,6 @@ async def test_a_machine_without_vectors_or_chunks(
     machines: tuple[Machine, Machine], team: Team, tmp_path: Path
 ) -> None:
     empty = Machine(tmp_path / "three")
-    assert await empty.exchange(team, writes=True).push() == 0
-    assert await empty.exchange(team, writes=True).pull() == 0
+    assert await empty.transfer(team, writes=True).push() == 0
+    assert await empty.transfer(team, writes=True).pull() == 0
     empty.store.close()

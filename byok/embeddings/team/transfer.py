@@ -1,7 +1,8 @@
 """Push and pull: all that this machine has to a team, all that it lacks from a team.
 
 Filling asks the team by itself; this is for users who want it now, and for members who
-begin to write when their store is full already.
+begin to write when their store is full already. As with filling, a text that is in no
+repository with an address is nobody else's and is not given.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from byok.errors import ConfigError, NotReady
 _PAGE = 1024
 
 
-class Exchange:
+class Transfer:
     """Moves vectors of one space between a store and a team, which uses that space."""
 
     def __init__(
@@ -32,7 +33,7 @@ class Exchange:
         self._listed = listed
 
     async def push(self) -> int:
-        """Give the team every vector of the store; return how many it has of them now.
+        """Give the team the store's vectors; return how many of them it has now.
 
         Raises:
             ConfigError: this member only reads.
@@ -53,7 +54,8 @@ class Exchange:
         ):
             after = page[-1].number
             for keys, repositories in _by_repositories(page, names):
-                stored += await self._offer(keys, repositories)
+                if repositories:
+                    stored += await self._offer(keys, repositories)
         return stored
 
     async def _offer(self, keys: list[Key], repositories: list[str]) -> int:
