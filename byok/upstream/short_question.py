@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from byok.chat import ChatRequest, Message, Role, Sampling, TextPart
 from byok.errors import UpstreamEmpty, UpstreamTimeout
-from byok.events import TextDelta
+from byok.events import TextDelta, Usage
+from byok.record import current_record
 from byok.upstream.router import Destination
 
 _NO_WISHES = Sampling()
@@ -46,6 +47,9 @@ class ShortQuestion:
             async with asyncio.timeout(seconds):
                 asked = await self._find()
                 name = asked.upstream.name
+                record = current_record()
+                if not record.upstream:
+                    record.upstream, record.model = name, asked.model
                 return await answer_of(
                     asked, instruction, text, longest=longest, sampling=sampling
                 )
@@ -80,15 +84,19 @@ async def answer_of(
         silent=True,
         sampling=sampling,
     )
-    said, length = list[str](), 0
+    said, length, usage = list[str](), 0, Usage()
     async with aclosing(asked.upstream.stream(chat, asked.model)) as batches:
         async for batch in batches:
             for event in batch:
                 if isinstance(event, TextDelta):
                     said.append(event.text)
                     length += len(event.text)
+                elif isinstance(event, Usage):
+                    usage = event  # the last one counts for all
             if longest is not None and length >= longest:
                 break
+    record = current_record()
+    record.usage = usage.plus(record.usage)
     if not (answer := "".join(said).strip()):
         raise UpstreamEmpty("it wrote nothing.", upstream=asked.upstream.name)
     return answer[:longest]

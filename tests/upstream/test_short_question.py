@@ -13,7 +13,8 @@ from byok.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
-from byok.events import StreamEvent, TextDelta, ThinkingDelta
+from byok.events import StreamEvent, TextDelta, ThinkingDelta, Usage
+from byok.record import RequestRecord, begin_record
 from byok.upstream.router import Destination
 from byok.upstream.short_question import ShortQuestion
 from tests.fakes.scripted import Answer, Scripted, said
@@ -75,6 +76,20 @@ async def test_short_question_ends_in_time_and_closes_the_stream() -> None:
     with pytest.raises(UpstreamTimeout, match=r"box: .*within 0\.01 s"):
         await question(box)("i", "t", seconds=0.01, longest=7)
     assert box.closed == 1
+
+
+async def test_short_question_is_noted_in_the_record_of_its_request() -> None:
+    async def two_questions() -> RequestRecord:
+        record = begin_record(RequestRecord())
+        for _ in range(2):
+            await question(Scripted(lambda chat: said("1", 700)))(
+                "i", "t", seconds=9, longest=7
+            )
+        return record
+
+    record = await asyncio.ensure_future(two_questions())
+    assert record.model_id == "byok:box:tiny"
+    assert record.usage == Usage(1400, 4)
 
 
 async def test_short_question_passes_on_that_nobody_may_be_asked() -> None:
