@@ -5,8 +5,8 @@ takes most of a second. Nothing that a server says is repeated: it could be the 
 """
 
 import asyncio
-import importlib
 from collections.abc import Awaitable, Callable
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
@@ -118,14 +118,14 @@ def connect_to(
         ConfigError: the client library is not installed.
     """
     if find_spec("qdrant_client") is None:
-        raise ConfigError(
-            "A team's index needs the package qdrant-client, which is not installed.",
-            hint="Install byok with it, such as: pip install 'byokd[qdrant]'",
-        )
+        raise _not_installed()
 
     def with_key(api_key: Callable[[], str]) -> Connect:
         async def connect() -> "AsyncQdrantClient":
-            module = await asyncio.to_thread(importlib.import_module, "qdrant_client")
+            try:
+                module = await asyncio.to_thread(import_module, "qdrant_client")
+            except ImportError:  # of a part of it, such as gRPC
+                raise _not_installed() from None
             port = httpx.URL(url).port or (443 if url.startswith("https:") else 80)
             client: AsyncQdrantClient = module.AsyncQdrantClient(
                 url=url,
@@ -142,6 +142,13 @@ def connect_to(
         return connect
 
     return with_key
+
+
+def _not_installed() -> ConfigError:
+    return ConfigError(
+        "A team's index needs the package qdrant-client, which is not installed.",
+        hint="Install byok with it, such as: pip install 'byokd[qdrant]'",
+    )
 
 
 async def _run(request: Awaitable[_T], seconds: float) -> _T:

@@ -159,6 +159,15 @@ def test_without_the_package_it_says_what_to_install(
     assert "byokd[qdrant]" in caught.value.hint
 
 
+async def test_a_package_that_cannot_be_loaded_is_a_note(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = TeamServer(connect_to("https://h", Failing(AssertionError())), Key())
+    monkeypatch.setitem(sys.modules, "qdrant_client", None)
+    with pytest.raises(ConfigError, match="not installed"):
+        await server.ask(look)
+
+
 @pytest.mark.slow
 def test_the_package_is_loaded_only_when_a_server_is_asked() -> None:
     code = (

@@ -7,8 +7,8 @@ import pytest
 
 from byok.embeddings.recipe import is_embedded
 from byok.embeddings.store import VectorStore
-from byok.embeddings.team.transfer import Transfer
 from byok.embeddings.team.listed_keys import ListedKeys
+from byok.embeddings.team.transfer import Transfer
 from byok.errors import ConfigError, NotReady
 from tests.fakes.qdrant_members import Team
 from tests.fakes.qdrant_server import QdrantServer, answer
