@@ -81,7 +81,7 @@ def with_services(
 
     async def run() -> T:
         async with open_services(
-            settings, paths, upstream=upstream, redactor=redactor
+            settings, paths, upstream=upstream, redactor=redactor, embeds=False
         ) as services:
             return await work(services)
 

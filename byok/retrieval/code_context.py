@@ -77,7 +77,8 @@ class CodeContext:
         mode: SearchMode = SearchMode.AUTO,
         vectors: VectorSearch | None = None,
     ) -> None:
-        self.aids = ModelAids(vectors=vectors)  # as the settings in force want them
+        self.aids = ModelAids()  # as the settings in force want them
+        self._vectors = vectors  # may be switched on later
         self._database = database
         self._index = index
         self._options = options
@@ -104,6 +105,14 @@ class CodeContext:
                 if not error.retryable:
                     raise
                 _log.warning("%s", error.sentence)  # such as no room on the disk
+
+    async def open(self) -> None:
+        """Open the index now, whatever there is in it.
+
+        Raises:
+            ByokError: the files cannot be used.
+        """
+        await self._open_engine()
 
     async def close(self) -> None:
         """Close what was opened."""
@@ -165,9 +174,9 @@ class CodeContext:
                 engine = await self._stack.enter_async_context(
                     open_engine(self._database, self._index, self._options)
                 )
-                if (vectors := self.aids.vectors) is not None:
-                    await vectors.open(engine)
-                    self._stack.push_async_callback(vectors.close)
+                if self._vectors is not None:
+                    await self._vectors.open(engine)
+                    self._stack.push_async_callback(self._vectors.close)
                 ripgrep = Ripgrep(find_program("rg", never=self._options.roots))
                 retriever = Retriever(engine, ripgrep, self._mode, lambda: self.aids)
                 finder = PassageFinder(engine, retriever.ranker, self._mode)

@@ -9,6 +9,7 @@ from byok.config import Settings
 from byok.index.options import IndexOptions
 from byok.platform.paths import Paths
 from byok.retrieval.code_context import CodeContext
+from byok.retrieval.model_aids import VectorSearch
 
 if TYPE_CHECKING:
     from byok.retrieval.text_search import TextSearch
@@ -16,9 +17,14 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_context(
-    settings: Settings, paths: Paths, roots: Iterable[Path] = ()
+    settings: Settings,
+    paths: Paths,
+    roots: Iterable[Path] = (),
+    vectors: VectorSearch | None = None,
 ) -> AsyncIterator[CodeContext]:
     """Open the code index, and follow the configured workspaces and `roots`.
+
+    `vectors` is told which index is open.
 
     Raises:
         CannotStart: the database is damaged, or of a later version.
@@ -26,7 +32,7 @@ async def open_context(
     """
     options = _options(settings, paths, roots)
     mode = settings.retrieval.mode
-    context = CodeContext(paths.database, paths.index, options, mode)
+    context = CodeContext(paths.database, paths.index, options, mode, vectors)
     try:
         await context.start()
         yield context

@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from weakref import WeakSet
 
@@ -22,6 +22,8 @@ from byok.augment.reply_job import Defaults
 from byok.chat import Sampling
 from byok.config import Settings, UpstreamSettings, check_models, check_settings
 from byok.dialects.presets import find_preset
+from byok.embeddings.consent import Consent
+from byok.embeddings.service import EmbeddingService
 from byok.keys import KeyLadder
 from byok.keys.pool import AnyKey
 from byok.platform.paths import Paths
@@ -40,6 +42,7 @@ from byok.upstream.router import Router
 from byok.upstream.transport import Transports
 from byok.wiring.aids import make_aids
 from byok.wiring.apis import base_url_of, local_upstreams
+from byok.wiring.embedding_plan import make_plan, with_embedder
 from byok.wiring.key_sources import make_ladder, official_wanted
 from byok.wiring.open_context import open_context
 from byok.wiring.upstream_pool import PooledUpstream, UpstreamPool
@@ -70,6 +73,7 @@ class Services:
     keys: Mapping[str, AnyKey]
     official: OfficialService
     context: CodeContext
+    embeddings: EmbeddingService
     provider_data: ProviderDataStore
     shown: ShownContext
     chat_places: ChatPlaces
@@ -122,8 +126,13 @@ class _ServicesFactory:
         ladder: KeyLadder,
         upstream: str,
         model: str,
+        *,
+        embeds: bool,
     ) -> None:
         self._paths = paths
+        self._embeds = embeds
+        self._consent = Consent(paths.embedding_consent)
+        self.embeddings = EmbeddingService(paths.vectors, paths.database, self._consent)
         self._redactor = redactor
         self._ladder = ladder
         self._upstream = upstream
@@ -152,10 +161,12 @@ class _ServicesFactory:
         selection = await self._select(settings)
         for value in values_to_hide(settings, selection):
             self._redactor.add(value)
-        pooled = self._pool.build(settings, selection.upstreams)
+        pooled = self._pool.build(
+            settings, with_embedder(selection.upstreams, settings)
+        )
         keys = {name: one.key for name, one in pooled.items()}
         keys[OFFICIAL] = self._pool.make_key(official_wanted(settings))
-        upstreams = {name: one.upstream for name, one in pooled.items()}
+        upstreams = {name: pooled[name].upstream for name in selection.upstreams}
         catalog = self._make_catalog(selection, pooled)
         default = default_id(selection, settings, self._model)
         router = self._pool.router = Router(
@@ -170,12 +181,35 @@ class _ServicesFactory:
         official = make_official(
             settings, self._transports, keys[OFFICIAL], self._redactor
         )
+        await self._embed(settings, pooled, context)
         context.aids = make_aids(settings, fallbacks, context.aids)
         return Services(
             settings, self._paths, selection, self._redactor, self._ladder,
             upstreams, catalog, router, fallbacks, keys, official, context,
-            self._provider_data, self._shown, self._chat_places, self,
+            self.embeddings, self._provider_data, self._shown, self._chat_places,
+            self,
         )  # fmt: skip
+
+    async def _embed(
+        self,
+        settings: Settings,
+        pooled: Mapping[str, PooledUpstream],
+        context: CodeContext,
+    ) -> None:
+        """Use vectors as the settings say; not for a command that ends at once."""
+        plan = None
+        if self._embeds:
+            plan = make_plan(
+                settings,
+                pooled,
+                consent=self._consent,
+                transports=self._transports,
+                ladder=self._ladder,
+                redactor=self._redactor,
+            )
+        await self.embeddings.configure(plan, context.open)
+        vectors = self.embeddings if plan else None
+        context.aids = replace(context.aids, vectors=vectors)
 
     async def _select(self, settings: Settings) -> UpstreamSelection:
         check_settings(settings, self._upstream, self._model)
@@ -221,8 +255,11 @@ async def open_services(
     ladder: KeyLadder | None = None,
     redactor: Redactor | None = None,
     roots: Iterable[Path] = (),
+    embeds: bool = True,
 ) -> AsyncIterator[Services]:
     """Open everything; no upstream need be reachable. `roots` are more workspaces.
+
+    Without `embeds` no vectors are made or used, whatever the settings say.
 
     Raises:
         ConfigError: the chosen upstream or model does not exist.
@@ -230,9 +267,10 @@ async def open_services(
     """
     check_settings(settings, upstream, model)
     redactor, ladder = redactor or Redactor(), ladder or make_ladder(paths)
-    factory = _ServicesFactory(paths, redactor, ladder, upstream, model)
+    factory = _ServicesFactory(paths, redactor, ladder, upstream, model, embeds=embeds)
+    vectors = factory.embeddings if embeds else None
     try:
-        async with open_context(settings, paths, roots) as context:
+        async with open_context(settings, paths, roots, vectors) as context:
             yield await factory.make(settings, context)
     finally:
         await factory.close()

@@ -66,6 +66,7 @@ Index
     engines          a context engine without worker processes
     stores           stores, uploads and outcomes, and what must always hold
     memory_index     a second lexical index, in memory
+    inner_model      an embedding model inside the test
     vectors          blobs to be given vectors, vectors that follow from a text
     vector_search    what is near to any question, as a test says
     segments         an index on disk, and ways to damage its files

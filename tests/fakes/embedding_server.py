@@ -40,6 +40,7 @@ class EmbeddingServer:
     def __init__(self, dimensions: int = 8, *, model: str = "tiny-embed") -> None:
         self.dimensions = dimensions
         self.model = model
+        self.same: dict[str, str] = {}  # words that mean the same as others
         self.faults: list[str | Script] = []
         self.always: str | Script = ""  # this fault, with every request
         self.takes_base64 = True
@@ -128,13 +129,17 @@ class EmbeddingServer:
 
     def _answer(self, body: dict[str, Any]) -> dict[str, Any]:
         size = body.get("dimensions") or self.dimensions
-        vectors = [vector_of(text, size, self.model) for text in body["input"]]
+        vectors = [self._vector(text, size) for text in body["input"]]
         items = [{"object": "embedding", "index": i} for i in range(len(vectors))]
         for item, vector in zip(items, vectors, strict=True):
             as_text = body.get("encoding_format") == "base64"
             item["embedding"] = encode(vector) if as_text else vector
         usage = {"prompt_tokens": 5, "total_tokens": 5}
         return {"object": "list", "data": items, "model": self.model, "usage": usage}
+
+    def _vector(self, text: str, size: int) -> list[float]:
+        words = (self.same.get(word, word) for word in text.split())
+        return vector_of(" ".join(words), size, self.model)
 
 
 def encode(vector: list[float]) -> str:

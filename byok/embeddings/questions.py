@@ -1,0 +1,84 @@
+"""The vectors of questions: asked for once, kept, and waited for by whoever asks."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from byok.embeddings.types import Embedder
+from byok.errors import ByokError
+from byok.retrieval.masking import mask_lines
+
+if TYPE_CHECKING:
+    from byok.embeddings.types import Vectors
+
+_log = logging.getLogger(__name__)
+_KEPT = 256  # of 1,024 numbers each: a megabyte
+_AT_ONCE = 8  # questions that the model is asked
+# Longer than any search waits: the vector may serve when the question comes again.
+_SECONDS = 15.0
+
+
+class QuestionVectors:
+    """Asks a model for the vectors of questions."""
+
+    def __init__(
+        self, embedder: Embedder, *, seconds: float = _SECONDS, kept: int = _KEPT
+    ) -> None:
+        self.error = ""  # the last failure; "" after a success
+        self._embedder = embedder
+        self._seconds = seconds
+        self._most = kept
+        self._kept: OrderedDict[str, Vectors] = OrderedDict()
+        self._asked: dict[str, asyncio.Task[Vectors | None]] = {}
+
+    async def find(self, question: str) -> "Vectors | None":
+        """Return the vector of a question, a row; None if the model gives none.
+
+        Whoever stops waiting does not stop the model: the answer is kept. Secrets are
+        masked first.
+        """
+        text = "\n".join(mask_lines(question.split("\n")))
+        if text in self._kept:
+            self._kept.move_to_end(text)
+            return self._kept[text]
+        task = self._asked.get(text)
+        if task is None:
+            if len(self._asked) >= _AT_ONCE:
+                return None
+            task = self._asked[text] = asyncio.ensure_future(self._ask(text))
+        return await asyncio.shield(task)
+
+    def forget(self) -> None:
+        """Forget every vector: the model was replaced."""
+        self._kept.clear()
+
+    async def close(self) -> None:
+        """Stop asking."""
+        tasks = list(self._asked.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _ask(self, text: str) -> "Vectors | None":
+        try:
+            async with asyncio.timeout(self._seconds):
+                vector = await self._embedder.embed_question(text)
+        except ByokError as error:
+            self._note(error.sentence)
+            return None
+        except TimeoutError:
+            self._note(f"The embedding model did not answer in {self._seconds:g} s.")
+            return None
+        finally:
+            del self._asked[text]
+        self.error = ""
+        self._kept[text] = vector
+        if len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        return vector
+
+    def _note(self, failure: str) -> None:
+        if failure != self.error:
+            _log.warning("a question has no vector: %s", failure)
+        self.error = failure

@@ -1,0 +1,248 @@
+"""Vectors beside the search by words: joins a model, the stored vectors and the index.
+
+This module loads neither numpy nor a database: the daemon of a user without embeddings
+imports it, too. What works is a `Session` (session.py), made when the settings name a
+model, the user agreed where that is needed, and the index is open. One session ends and
+another one begins when the settings change; the files of vectors are opened and closed
+with each.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from byok.embeddings.consent import Consent
+from byok.embeddings.types import (
+    EmbeddingEstimate,
+    EmbeddingState,
+    EmbeddingStatus,
+    EmbeddingTarget,
+)
+from byok.errors import ByokError, ConfigError
+from byok.retrieval.model_aids import FindNear
+
+if TYPE_CHECKING:
+    from byok.embeddings.session import Session
+    from byok.embeddings.types import Embedder, TeamVectors
+    from byok.index.engine import ContextEngine
+
+_log = logging.getLogger(__name__)
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingPlan:
+    """What the settings in force want.
+
+    Attributes:
+        target: the model, and where it is.
+        make_embedder: builds what makes vectors; raises ConfigError without numpy.
+        make_team: builds what shares them, if the settings name a team.
+        built_from: all that these depend on; an equal plan changes nothing.
+    """
+
+    target: EmbeddingTarget
+    make_embedder: "Callable[[], Embedder]"
+    make_team: "Callable[[], TeamVectors | None]" = lambda: None
+    built_from: object = None
+
+
+class EmbeddingService:
+    """The `VectorSearch` of retrieval, and the `EmbeddingControl` of `byok embed`.
+
+    `vectors` is where vectors are stored, `index` the database of the code index.
+    """
+
+    def __init__(self, vectors: Path, index: Path, consent: Consent) -> None:
+        self.consent = consent
+        self._files = (vectors, index)
+        self._plan: EmbeddingPlan | None = None
+        self._engine: ContextEngine | None = None
+        self._open_index: Callable[[], Awaitable[object]] | None = None
+        self._session: Session | None = None
+        self._error = ""
+        self._changing = asyncio.Lock()
+
+    # The life of a session
+
+    async def configure(
+        self,
+        plan: EmbeddingPlan | None,
+        open_index: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        """Work as the settings in force say; None switches everything off.
+
+        `open_index` opens the index, which `estimate` needs.
+        """
+        async with self._changing:
+            self._open_index = open_index or self._open_index
+            before, self._plan = self._plan, plan
+            if plan and before and plan.built_from == before.built_from:
+                return
+            await self._stop()
+            await self._begin()
+
+    async def open(self, engine: "ContextEngine") -> None:
+        """See VectorSearch.open."""
+        async with self._changing:
+            self._engine = engine
+            await self._begin()
+
+    async def close(self) -> None:
+        """See VectorSearch.close."""
+        async with self._changing:
+            await self._stop()
+            self._engine = None
+
+    async def _begin(self) -> None:
+        """Begin a session if nothing is in the way."""
+        plan, engine = self._plan, self._engine
+        if (
+            plan is None
+            or engine is None
+            or self._session
+            or not self._may_send(plan.target)
+        ):
+            return
+        try:
+            self._session = await asyncio.to_thread(self._make_session, plan, engine)
+        except ByokError as error:
+            self._note(error)
+            return
+        self._error = ""
+        self._session.start(paused=self.consent.paused)
+
+    def _make_session(self, plan: EmbeddingPlan, engine: "ContextEngine") -> "Session":
+        embedder = plan.make_embedder()  # says it if numpy is missing
+        from byok.embeddings.session import open_session
+
+        return open_session(*self._files, engine, embedder, plan.make_team())
+
+    async def _stop(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _may_send(self, target: EmbeddingTarget) -> bool:
+        return self.consent.allows(target.host, target.model, is_local=target.is_local)
+
+    def _note(self, error: ByokError) -> None:
+        self._error = error.sentence
+        _log.warning("vectors cannot be used: %s", error.sentence)
+
+    # Questions
+
+    async def begin(self, question: str) -> FindNear | None:
+        """See VectorSearch.begin."""
+        session = self._session
+        return None if session is None else await session.begin(question)
+
+    # What the user is told, and asks for
+
+    async def status(self) -> EmbeddingStatus:
+        """See EmbeddingControl.status."""
+        if (plan := self._plan) is None:
+            return EmbeddingStatus(EmbeddingState.OFF)
+        target = plan.target
+        status = EmbeddingStatus(
+            self._state(plan),
+            upstream=target.upstream,
+            host=target.host,
+            model=target.model,
+            is_local=target.is_local,
+            error=self._error,
+        )
+        return await self._session.describe(status) if self._session else status
+
+    def _state(self, plan: EmbeddingPlan) -> EmbeddingState:
+        if not self._may_send(plan.target):
+            return EmbeddingState.NO_CONSENT
+        if self._error:
+            return EmbeddingState.FAILED
+        return EmbeddingState.PAUSED if self.consent.paused else EmbeddingState.STANDBY
+
+    async def estimate(self) -> EmbeddingEstimate:
+        """See EmbeddingControl.estimate."""
+        target = self._target()
+        await self._open_anyway()
+        from byok.embeddings.estimate import count_chunks, tokens_of
+
+        engine = self._engine
+        chunks = await asyncio.to_thread(count_chunks, engine.store) if engine else 0
+        if self._session is not None:
+            status = await self.status()
+            chunks = max(0, status.chunks - status.embedded - status.refused)
+        tokens = tokens_of(chunks)
+        price = target.price
+        return EmbeddingEstimate(
+            upstream=target.upstream,
+            host=target.host,
+            model=target.model,
+            is_local=target.is_local,
+            chunks=chunks,
+            tokens=tokens,
+            dollars=None if price is None else tokens * price / _MILLION,
+            confirmed=self._may_send(target),
+        )
+
+    async def enable(self, host: str, model: str) -> None:
+        """See EmbeddingControl.enable."""
+        target = self._target()
+        if (host, model) != (target.host, target.model):
+            raise ConfigError(
+                f"The settings name {target.model} at {target.host} by now.",
+                hint="Ask again: byok embed enable",
+            )
+        await asyncio.to_thread(self.consent.give, host, model)
+        await self._restart()
+
+    async def disable(self) -> None:
+        """See EmbeddingControl.disable."""
+        await asyncio.to_thread(self.consent.withdraw)
+        await self._restart()
+
+    async def pause(self) -> None:
+        """See EmbeddingControl.pause."""
+        await asyncio.to_thread(self.consent.pause)
+        if self._session is not None:
+            self._session.pause()
+
+    async def resume(self) -> None:
+        """See EmbeddingControl.resume."""
+        await asyncio.to_thread(self.consent.resume)
+        if self._session is not None:
+            self._session.resume()
+        else:
+            await self._restart()
+
+    async def clear(self) -> int:
+        """See EmbeddingControl.clear."""
+        await asyncio.to_thread(self.consent.withdraw)
+        if not self._files[0].exists():
+            return 0
+        await self._open_anyway()
+        async with self._changing:
+            await self._stop()
+            from byok.embeddings.session import clear_vectors
+
+            return await asyncio.to_thread(clear_vectors, *self._files)
+
+    async def _restart(self) -> None:
+        async with self._changing:
+            await self._stop()
+            await self._begin()
+
+    async def _open_anyway(self) -> None:
+        if self._engine is None and self._open_index is not None:
+            await self._open_index()
+
+    def _target(self) -> EmbeddingTarget:
+        if self._plan is None:
+            raise ConfigError(
+                "The settings name no model for embeddings.",
+                hint="Set upstream and model in the section [embeddings].",
+            )
+        return self._plan.target

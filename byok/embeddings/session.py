@@ -1,0 +1,182 @@
+"""One session: a model, the vectors it made, and an open index. Loads numpy."""
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from byok.embeddings.filling import Filling
+from byok.embeddings.questions import QuestionVectors
+from byok.embeddings.repositories import Repositories
+from byok.embeddings.store import VectorStore
+from byok.embeddings.types import Embedder, EmbeddingStatus, TeamVectors
+from byok.errors import ByokError
+from byok.index.engine import ContextEngine
+from byok.index.store.chunk_index import View
+from byok.index.store.database import today
+from byok.retrieval.model_aids import FindNear, NearChunks
+
+if TYPE_CHECKING:
+    from byok.embeddings.spaces import Space
+    from byok.embeddings.types import Vectors
+
+_NOTHING = NearChunks([], {})
+
+
+def open_session(
+    vectors: Path,
+    index: Path,
+    engine: ContextEngine,
+    embedder: Embedder,
+    team: TeamVectors | None,
+) -> "Session":
+    """Open the stored vectors; blocks, after a crash for a second per gigabyte.
+
+    Raises:
+        ByokError: they cannot be used.
+    """
+    return Session(VectorStore(vectors, index), engine, embedder, team)
+
+
+def clear_vectors(vectors: Path, index: Path) -> int:
+    """Remove all stored vectors; return how many chunks had one. Blocks.
+
+    Raises:
+        ByokError: they cannot be used.
+    """
+    store = VectorStore(vectors, index)
+    try:
+        count = sum(store.progress(space).embedded for space in store.spaces())
+        store.clear()
+        while store.tidy(today()):
+            pass
+    finally:
+        store.close()
+    return count
+
+
+class Session:
+    """Fills the store in the background, and finds what is near to questions."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        engine: ContextEngine,
+        embedder: Embedder,
+        team: TeamVectors | None,
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._team = team
+        self._questions = QuestionVectors(embedder)
+        self._repositories = Repositories(engine)
+        self._filling = Filling(
+            store,
+            engine,
+            embedder,
+            team=team,
+            repositories_of=self._repositories.of_blob,
+        )
+        self._space: Space | None = None  # of the vectors of questions
+        self._tasks: list[asyncio.Task[None]] = []
+        self._error = ""  # of the last search
+
+    def start(self, *, paused: bool) -> None:
+        """Begin to fill, unless the user paused that."""
+        if paused:
+            self._filling.pause()
+            self._tasks.append(asyncio.ensure_future(self._learn()))
+        if self._team is not None:
+            self._tasks.append(asyncio.ensure_future(self._repositories.follow()))
+        self._filling.start()
+
+    def pause(self) -> None:
+        """Stop filling until `resume`."""
+        self._filling.pause()
+
+    def resume(self) -> None:
+        """Go on filling."""
+        self._filling.resume()
+
+    async def close(self) -> None:
+        """Stop everything, and close the files."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._questions.close()
+        await self._filling.close()
+        if self._team is not None:
+            await self._team.close()
+        await asyncio.to_thread(self._store.close)
+
+    async def _learn(self) -> None:
+        """Ask what the model's vectors are, where nothing is filled."""
+        try:
+            name, probe = await self._embedder.probe()
+            self._space = await asyncio.to_thread(self._store.enter, name, probe)
+        except ByokError as error:
+            self._error = error.sentence
+
+    # Questions
+
+    async def begin(self, question: str) -> FindNear | None:
+        """Return what finds chunks near to a question; None if there is no vector."""
+        space = self._filling.status.space or self._space
+        if space is None:
+            return None  # the model did not answer yet
+        if self._space is not None and self._space.id != space.id:
+            self._questions.forget()
+        self._space = space
+        vector = await self._questions.find(question)
+        return None if vector is None else partial(self._find, space, vector)
+
+    async def _find(
+        self, asked: "Space", vector: "Vectors", view: View, blob_ids: Collection[int]
+    ) -> NearChunks:
+        """Compare a question with the vectors of a view; nothing if that fails."""
+        self._filling.note_asked(blob_ids)
+        try:
+            near = await asyncio.to_thread(self._search, asked, vector, view, blob_ids)
+        except ByokError as error:
+            self._error = error.sentence
+            return _NOTHING
+        self._error = ""
+        return near
+
+    def _search(
+        self, asked: "Space", vector: "Vectors", view: View, blob_ids: Collection[int]
+    ) -> NearChunks:
+        space = self._store.space_for(asked)
+        if space is None:
+            return _NOTHING
+        return self._store.near(space, vector, view, blob_ids)
+
+    # Telling
+
+    async def describe(self, status: EmbeddingStatus) -> EmbeddingStatus:
+        """Return the status with how far this session is."""
+        filling = self._filling.status
+        chunks, embedded, refused = filling.progress
+        space = filling.space
+        status = replace(
+            status,
+            state=filling.state,
+            dimensions=space.name.dimensions if space else 0,
+            chunks=chunks,
+            embedded=embedded,
+            refused=refused,
+            error=filling.error or self._questions.error or self._error,
+            note=self._team.status.note if self._team else "",
+        )
+        return await asyncio.to_thread(self._measure, status)
+
+    def _measure(self, status: EmbeddingStatus) -> EmbeddingStatus:
+        space = self._filling.status.space or self._space
+        try:
+            answering = self._store.space_for(space) if space else None
+        except ByokError as error:
+            return replace(status, error=error.sentence)
+        model = answering.name.model if answering else ""
+        return replace(status, answering=model, bytes=self._store.bytes)

@@ -1,0 +1,59 @@
+"""Plan embeddings as the settings say: the model, the consent, the team."""
+
+from collections.abc import Mapping
+from functools import partial
+
+from byok.config import Settings, UpstreamSettings
+from byok.embeddings.consent import Consent
+from byok.embeddings.recipe import RECIPE
+from byok.embeddings.service import EmbeddingPlan
+from byok.keys import KeyLadder
+from byok.redact import Redactor
+from byok.upstream.transport import Transports
+from byok.wiring.embedders import embedding_section, embedding_target, make_embedder
+from byok.wiring.team_index import make_team_index
+from byok.wiring.upstream_pool import PooledUpstream
+
+
+def with_embedder(
+    sections: Mapping[str, UpstreamSettings], settings: Settings
+) -> Mapping[str, UpstreamSettings]:
+    """Return the upstreams to be built: those of chats, and the one of embeddings.
+
+    Raises:
+        ConfigError: there is no upstream of that name.
+    """
+    if not settings.embeddings.on:
+        return sections
+    name, section = embedding_section(settings)
+    return {name: section, **sections}
+
+
+def make_plan(
+    settings: Settings,
+    pooled: Mapping[str, PooledUpstream],
+    *,
+    consent: Consent,
+    transports: Transports,
+    ladder: KeyLadder,
+    redactor: Redactor,
+) -> EmbeddingPlan | None:
+    """Return what the settings want of embeddings; None if they are off."""
+    target = embedding_target(settings)
+    if target is None:
+        return None
+    one = pooled[target.upstream]
+    return EmbeddingPlan(
+        target,
+        partial(
+            make_embedder,
+            settings,
+            target,
+            one.upstream,
+            consent=consent,
+            recipe=RECIPE,
+            redactor=redactor,
+        ),
+        partial(make_team_index, settings, transports, ladder, redactor),
+        built_from=(settings.embeddings, settings.network, target, one.built_from),
+    )

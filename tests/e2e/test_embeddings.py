@@ -1,0 +1,202 @@
+"""A daemon whose user named an embedding model: what is found, and what is sent."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byok.config import load_settings
+from byok.embeddings.types import EmbeddingState
+from byok.platform.paths import find_paths
+from tests.fakes.daemon import Editor, running
+from tests.fakes.embedding_server import EmbeddingServer
+from tests.fakes.engines import until, written
+from tests.fakes.secret_forms import forms
+
+# No word of it is in any file; the model knows which words mean the same.
+QUESTION = "slow down greedy visitors"
+SAME = {"slow": "throttle", "down": "bucket", "visitors": "client", "greedy": "burst"}
+FILES = {
+    "src/limits.py": "throttle = bucket . take ( client , burst )\n",
+    "src/oven.py": "heat = oven . preheat ( degrees , minutes )\n",
+    "src/mail.py": "sent = post . deliver ( letter , address )\n",
+    "docs/limits.md": "throttle bucket client burst\n",
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return written(tmp_path / "zoo", FILES)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[EmbeddingServer]:
+    async with EmbeddingServer(64) as made:
+        made.same = SAME
+        yield made
+
+
+def settings(root: Path, server: EmbeddingServer | None, **fields: Any) -> Any:
+    """Settings with a model, or without if there is no server."""
+    base: dict[str, Any] = {"context": {"workspaces": [str(root)]}}
+    if server is None:
+        return base
+    own = {"upstream": "near", "model": server.model, **fields}
+    upstreams = {"near": {"base_url": server.url, "timeout": 5}}
+    return {**base, "embeddings": own, "upstreams": upstreams}
+
+
+@asynccontextmanager
+async def following(
+    root: Path, server: EmbeddingServer | None
+) -> AsyncIterator[Editor]:
+    """Run a daemon that follows a folder, and wait until it has done all there is."""
+    async with running(settings(root, server), upstream="demo") as editor:
+        await complete(editor)
+        if server is not None:
+            await filled(editor)
+        yield editor
+
+
+async def ask(editor: Editor, query: str) -> str:
+    body = {"information_request": query}
+    answer = await editor.post("/agents/codebase-retrieval", body)
+    text = answer.json["formatted_retrieval"]
+    assert isinstance(text, str)
+    return text
+
+
+async def complete(editor: Editor) -> None:
+    async def is_complete() -> bool:
+        told = (await editor.post("/byok/index/status")).json
+        return all(space["phase"] == "complete" for space in told["workspaces"])
+
+    await until(is_complete)
+
+
+async def state(editor: Editor) -> EmbeddingState:
+    return (await editor.services.embeddings.status()).state
+
+
+async def filled(editor: Editor, chunks: int = 3) -> None:
+    async def is_filled() -> bool:
+        told = await editor.services.embeddings.status()
+        return told.state is EmbeddingState.COMPLETE and told.embedded >= chunks
+
+    await until(is_filled)
+
+
+async def test_a_question_without_common_words_finds_the_file_by_its_vector(
+    root: Path, server: EmbeddingServer
+) -> None:
+    async with following(root, server) as editor:
+        text = await ask(editor, QUESTION)
+        assert text.startswith("The following code sections")
+        shown = [line for line in text.split("\n") if line.startswith("Path: ")]
+        assert shown[0] == "Path: src/limits.py"
+        assert "throttle = bucket" in text
+        hits = (await editor.post("/byok/search", {"query": QUESTION})).json["hits"]
+        assert hits[0]["path"] == "src/limits.py"
+        assert hits[0]["reasons"]["vector"] > 0
+    # Tests and documents were not sent.
+    assert not any("docs/limits.md" in text for text in server.texts)
+
+
+async def test_what_words_find_is_joined_and_not_replaced(
+    root: Path, server: EmbeddingServer
+) -> None:
+    async with following(root, server) as editor:
+        text = await ask(editor, f"{QUESTION} oven")
+        assert "Path: src/limits.py" in text
+        assert "Path: src/oven.py" in text
+
+
+async def test_no_secret_of_a_file_is_sent(
+    tmp_path: Path, server: EmbeddingServer
+) -> None:
+    token, word = "ghp_" + "a1B2c3D4e5F6" * 3, "Zq8-tR5w.Xk2vLm9"
+    body = "MIIEpAIBAAKCAQEA7bq3" * 3
+    key = f"-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----"
+    root = written(
+        tmp_path / "zoo",
+        {
+            **FILES,
+            "src/a.py": f"def a():\n    token = '{token}'\n    return token\n",
+            "src/b.py": f"password = '{word}'\n",
+            "src/c.py": f'KEY = """\n{key}\n"""\n',
+            "src/d.py": f"x = [{'1, ' * 40}'{token}']\ny = 2\n",
+            "deploy/values.yaml": f"db:\n  password: {word}\n  token: {token}\n",
+            ".env": f"TOKEN={token}\n",
+            "secrets.yaml": f"token: {token}\n",
+            f"src/{token}/e.py": "def e(): return 1\n",
+        },
+    )
+    async with following(root, server) as editor:
+        await filled(editor, 8)
+        await ask(editor, f"who uses {token} and the client")
+    sent = "\n".join(server.texts).encode()
+    assert b"src/a.py" in sent
+    assert b"deploy/values.yaml" in sent
+    for secret in (token, word, body):
+        for form in forms(secret):
+            assert form not in sent
+
+
+async def test_what_is_gone_is_not_found(root: Path, server: EmbeddingServer) -> None:
+    async with following(root, server) as editor:
+        assert "src/limits.py" in await ask(editor, QUESTION)
+        (root / "src/limits.py").unlink()
+
+        async def is_gone() -> bool:
+            return "src/limits.py" not in await ask(editor, QUESTION)
+
+        await until(is_gone)
+
+
+async def test_code_of_another_workspace_is_not_found(
+    tmp_path: Path, root: Path, server: EmbeddingServer
+) -> None:
+    other = written(tmp_path / "other", {"src/song.py": "sing ( loud )\n"})
+    async with following(root, server) as editor:
+        await editor.services.context.add(other)
+        await filled(editor, 4)
+        text = await ask(editor, f"{QUESTION} {other}")
+        assert "song.py" in text
+        assert "limits.py" not in text
+        assert await editor.services.context.remove(root)
+        assert "limits.py" not in await ask(editor, QUESTION)
+
+
+async def test_a_dead_model_changes_no_answer(
+    root: Path, server: EmbeddingServer
+) -> None:
+    questions = [QUESTION, "throttle the client", "oven", "preheat degrees address"]
+    async with following(root, None) as editor:
+        plain = [await ask(editor, question) for question in questions]
+    async with following(root, server) as editor:
+        server.always = "500"
+        assert [await ask(editor, question) for question in questions] == plain
+        assert "Internal error" in (await editor.services.embeddings.status()).error
+
+
+async def test_a_model_is_switched_on_and_off_while_the_daemon_runs(
+    root: Path, server: EmbeddingServer
+) -> None:
+    def loaded(server: EmbeddingServer | None) -> Any:
+        given = {"server": {"port": 0}, **settings(root, server)}
+        return load_settings(find_paths().config, given)
+
+    async with following(root, None) as editor:
+        assert await state(editor) is EmbeddingState.OFF
+        plain = await ask(editor, QUESTION)
+        await editor.daemon.use(loaded(server))
+        await filled(editor)
+        assert "src/limits.py" in await ask(editor, QUESTION)
+        asked = len(server.requests)
+        await editor.daemon.use(loaded(server))  # nothing changed
+        assert await state(editor) is EmbeddingState.COMPLETE
+        await editor.daemon.use(loaded(None))
+        assert await ask(editor, QUESTION) == plain
+        assert len(server.requests) == asked

@@ -1,0 +1,76 @@
+"""A session: what is searched while a model or the files of vectors misbehave."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+from byok.code_query import BlobNames
+from byok.embeddings.session import Session, open_session
+from byok.embeddings.types import EmbeddingState, EmbeddingStatus
+from byok.index.engine import ContextEngine
+from byok.retrieval.model_aids import NearChunks
+from byok.retrieval.scope import select_scope
+from tests.fakes.engines import complete, engine, project, until
+from tests.fakes.inner_model import InnerModel
+
+
+@asynccontextmanager
+async def filled(
+    tmp_path: Path, model: InnerModel
+) -> AsyncIterator[tuple[Session, ContextEngine]]:
+    """A session over an index of two files that is filled."""
+    root = project(tmp_path / "zoo", lion__py="def lion(): pass", cat__py="cat = 1")
+    files = tmp_path / "home" / "vectors.db", tmp_path / "e" / "data.db"
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        session = open_session(*files, made, model, None)
+        session.start(paused=False)
+        await reaches(session, EmbeddingState.COMPLETE)
+        try:
+            yield session, made
+        finally:
+            await session.close()
+
+
+async def told(session: Session) -> EmbeddingStatus:
+    return await session.describe(EmbeddingStatus(EmbeddingState.STANDBY))
+
+
+async def reaches(session: Session, state: EmbeddingState) -> None:
+    async def is_reached() -> bool:
+        return (await told(session)).state is state
+
+    await until(is_reached)
+
+
+async def near(session: Session, made: ContextEngine, question: str) -> NearChunks:
+    find = await session.begin(question)
+    assert find is not None
+    scope = await select_scope(made, BlobNames(), [])
+    return await find(scope.view, scope.view.ids)
+
+
+async def test_what_is_near_has_the_best_chunk_of_each_blob(tmp_path: Path) -> None:
+    model = InnerModel()
+    async with filled(tmp_path, model) as (session, made):
+        found = await near(session, made, "lion")
+        assert {chunk.blob_id for chunk in found.nearest} == found.best.keys()
+        assert len(found.best) == 2
+
+
+async def test_a_question_of_another_length_finds_nothing(tmp_path: Path) -> None:
+    model = InnerModel()
+    async with filled(tmp_path, model) as (session, made):
+        model.dimensions = 8  # only of questions: no such vectors are stored
+        assert await near(session, made, "lion") == NearChunks([], {})
+        model.dimensions = 16
+        assert (await near(session, made, "cat")).nearest
+
+
+async def test_a_search_that_fails_finds_nothing_and_is_told(tmp_path: Path) -> None:
+    async with filled(tmp_path, InnerModel()) as (session, made):
+        with closing(sqlite3.connect(tmp_path / "home" / "vectors.db")) as db, db:
+            db.execute("DROP TABLE space")
+        assert await near(session, made, "lion") == NearChunks([], {})
+        assert "vectors.db" in (await told(session)).error
