@@ -68,6 +68,7 @@ Index
     memory_index     a second lexical index, in memory
     inner_model      an embedding model inside the test
     vectors          blobs to be given vectors, vectors that follow from a text
+    vector_kills     a filling that is killed again and again
     vector_search    what is near to any question, as a test says
     segments         an index on disk, and ways to damage its files
     project          a small project to index

@@ -55,6 +55,18 @@ class Rows:
             create_tables(db)
             db.execute("PRAGMA journal_mode = WAL")
 
+    @classmethod
+    def of(cls, path: Path) -> "Rows":
+        """Use a database that exists."""
+        made = cls.__new__(cls)
+        made.path = path
+        return made
+
+    def count(self) -> int:
+        """How many blobs there are."""
+        with closing(sqlite3.connect(self.path)) as db:
+            return int(db.execute("SELECT count(*) FROM blob").fetchone()[0])
+
     def add(self, *paths: str, chunks: int = 1) -> list[int]:
         """Add a blob for each path; returns their ids."""
         spans = pack_spans(Span(n, n, 9) for n in range(chunks))

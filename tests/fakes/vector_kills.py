@@ -1,0 +1,226 @@
+"""A filling that is killed again and again, and what must be left of it each time.
+
+`python -m tests.fakes.vector_kills live FOLDER SEED` fills, while blobs come and go,
+until it is killed. It writes to FOLDER/asked which texts the model was asked for, and
+to FOLDER/stored which keys were acknowledged.
+`python -m tests.fakes.vector_kills 50` kills it that often and prints the figures.
+"""
+
+import asyncio
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byok.embeddings.filling import Filling
+from byok.embeddings.recipe import ChunkText, key_of
+from byok.embeddings.spaces import Space
+from byok.embeddings.store import VectorStore
+from byok.embeddings.types import EmbeddingState, Key
+from byok.index.contents import Entry
+from byok.index.store.chunk_index import View
+from byok.index.types import Span
+from tests.fakes.vectors import FakeEmbedder, Rows, vector
+
+ROOT = Path(__file__).parents[2]
+_FILES, _CHUNKS, _MOST_FILES = 40, 7, 2500
+_DIMENSIONS = 32
+
+
+class PlainContents:
+    """Contents whose lines follow from the path of a blob."""
+
+    def __init__(self, index: Path) -> None:
+        self._index = index
+
+    def entries(self, blob_ids: Iterable[int]) -> dict[int, Entry]:
+        with closing(sqlite3.connect(self._index)) as db:
+            rows = db.execute("SELECT id, path, spans FROM blob").fetchall()
+        wanted = set(blob_ids)
+        return {row[0]: Entry(*row) for row in rows if row[0] in wanted}
+
+    def lines_of(self, entry: Entry) -> list[str]:
+        return [f"{entry.path} {n}" for n in range(_CHUNKS)]
+
+
+class PlainEngine:
+    """What filling uses of an engine."""
+
+    def __init__(self, index: Path) -> None:
+        self.indexer = self
+        self.open_tasks = 0
+        self.contents = PlainContents(index)
+
+
+def texts_of(path: str, lines: Sequence[str], spans: Sequence[Span]) -> list[ChunkText]:
+    """A chunk's text is its line; every third one is the same in all files."""
+    texts = ["shared" if n % 3 == 2 else lines[n] for n in range(len(spans))]
+    return [ChunkText(n, key_of(text), text) for n, text in enumerate(texts)]
+
+
+class SayingStore(VectorStore):
+    """Writes down which keys it stored."""
+
+    said: Path
+
+    def put(
+        self, space: Space, keys: Sequence[Key], vectors: NDArray[np.float32]
+    ) -> list[Key]:
+        refused = super().put(space, keys, vectors)
+        _say(self.said, (key.hex() for key in keys))
+        return refused
+
+
+class SayingEmbedder(FakeEmbedder):
+    """Writes down what it is asked for."""
+
+    def __init__(self, said: Path) -> None:
+        super().__init__(_DIMENSIONS)
+        self._said = said
+
+    async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        _say(self._said, texts)
+        return await super().embed_documents(texts)
+
+
+def _say(file: Path, lines: Iterable[str]) -> None:
+    with file.open("a") as opened:
+        opened.write("".join(f"{line}\n" for line in lines))
+
+
+def _heard(file: Path) -> list[str]:
+    """The whole lines of a file."""
+    return file.read_text().split("\n")[:-1] if file.exists() else []
+
+
+async def live(folder: Path, seed: int) -> None:
+    """Fill until somebody kills this process."""
+    rng = random.Random(seed)
+    rows = Rows.of(folder / "data.db")
+    print("opening", flush=True)
+    store = SayingStore(folder / "vectors.db", rows.path)
+    store.said = folder / "stored"
+    filling = Filling(
+        store,
+        PlainEngine(rows.path),  # type: ignore[arg-type]
+        SayingEmbedder(folder / "asked"),
+        texts_of=texts_of,
+        sleep=lambda seconds: asyncio.sleep(0.001),
+    )
+    filling.start()
+    number = rng.randrange(10**9)
+    while True:
+        if rows.count() < _MOST_FILES:
+            names = [f"{number}_{n}.py" for n in range(_FILES)]
+            await asyncio.to_thread(rows.add, *names, chunks=_CHUNKS)
+            number += 1
+        if rng.random() < 0.3:
+            rows.run("DELETE FROM blob WHERE id % 50 = ?", rng.randrange(50))
+        assert filling.status.state is not EmbeddingState.FAILED
+        await asyncio.sleep(rng.random() * 0.02)
+
+
+def kill_one(folder: Path, rng: random.Random) -> None:
+    """Start a process that fills, and kill it at a random moment."""
+    command = [sys.executable, "-m", "tests.fakes.vector_kills", "live"]
+    process = subprocess.Popen(
+        [*command, folder, str(rng.randrange(10**9))], cwd=ROOT,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        process.stdout.readline()
+        time.sleep(rng.choice([rng.uniform(0, 0.1), rng.uniform(0.1, 1.2)]))
+    finally:
+        process.send_signal(signal.SIGKILL)
+        _, errors = process.communicate()
+    assert process.returncode == -signal.SIGKILL, errors.decode()
+    assert b"Traceback" not in errors, errors.decode()
+
+
+def look(folder: Path) -> tuple[float, set[str]]:
+    """Open the store as the next start does, and check all of it.
+
+    Returns the seconds that this took, and the keys that have a vector.
+    """
+    started = time.monotonic()
+    store = VectorStore(folder / "vectors.db", folder / "data.db")
+    try:
+        assert not (folder / "vectors.db.corrupt").exists()
+        every = store.spaces()
+        for space in every:
+            store.open_space(space)
+        seconds = time.monotonic() - started
+        keys = _check(folder, store, every[0]) if every else set()
+    finally:
+        store._connection.close(clean=False)
+    return seconds, keys
+
+
+def _check(folder: Path, store: VectorStore, space: Space) -> set[str]:
+    """Check that every chunk is found by its own text, and nothing else is there."""
+    with closing(sqlite3.connect(folder / "vectors.db")) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        names = db.execute(
+            "SELECT k.name FROM vector v JOIN key k ON k.id = v.key_id"
+        ).fetchall()
+    keys = {name.hex() for (name,) in names}
+    assert len(keys) == len(names)
+    assert keys.issuperset(_heard(folder / "stored"))
+    contents = PlainContents(folder / "data.db")
+    with closing(sqlite3.connect(folder / "data.db")) as db:
+        paths = dict(db.execute("SELECT id, path FROM blob").fetchall())
+    view = View("all", frozenset(paths), 0)
+    for blob_id in random.Random(1).sample(sorted(paths), min(30, len(paths))):
+        entry = contents.entries([blob_id])[blob_id]
+        for chunk in texts_of(entry.path, contents.lines_of(entry), entry.spans)[:2]:
+            question = vector(chunk.text, _DIMENSIONS)
+            found = store.near(space, question, view, [blob_id])
+            if blob_id in found.best and chunk.key.hex() in keys:
+                assert found.nearest[0][:2] == (blob_id, chunk.ordinal)
+                assert found.best[blob_id].ordinal == chunk.ordinal
+    return keys
+
+
+def run(folder: Path, kills: int, seed: int = 1) -> str:
+    """Kill so often; returns a line of figures."""
+    rng = random.Random(seed)
+    Rows(folder / "data.db").add("first.py", chunks=_CHUNKS)
+    openings: list[float] = []
+    kept: set[str] = set()
+    for _ in range(kills):
+        before = len(_heard(folder / "asked"))
+        kill_one(folder, rng)
+        asked = _heard(folder / "asked")[before:]
+        again = kept.intersection(key_of(text).hex() for text in asked)
+        assert not again, f"{len(again)} texts were embedded again"
+        seconds, kept = look(folder)
+        openings.append(seconds)
+    openings.sort()
+    total = len(_heard(folder / "asked"))
+    return (
+        f"{kills} kills: 0 damaged, 0 of {len(kept)} stored vectors lost, 0 embedded "
+        f"again; {total} texts were asked for in all; opening after a kill p50 "
+        f"{openings[len(openings) // 2]:.3f} s, longest {openings[-1]:.3f} s"
+    )
+
+
+def main(arguments: list[str]) -> None:
+    """Be the process that is killed, or the one that kills."""
+    if arguments[0] == "live":
+        asyncio.run(live(Path(arguments[1]), int(arguments[2])))
+    with TemporaryDirectory() as folder:
+        print(run(Path(folder), int(arguments[0])))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
