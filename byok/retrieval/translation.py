@@ -17,6 +17,7 @@ from byok.errors import ByokError, UpstreamGarbled
 from byok.index.parse.tokens import IDEOGRAPHS, words
 from byok.retrieval.foreign_tables import normalize
 from byok.retrieval.foreign_words import LIKELIEST, read_foreign
+from byok.retrieval.masking import mask_lines
 from byok.retrieval.model_aids import AskModel
 from byok.retrieval.query import Query, with_english
 
@@ -30,7 +31,7 @@ INSTRUCTION = (
 )
 _SECONDS, _LATEST_SECONDS = 1.5, 10.0
 _PAUSE = 60.0
-_LONGEST_QUESTION, _LONGEST_ANSWER = 1_000, 200
+_LONGEST_READ, _LONGEST_QUESTION, _LONGEST_ANSWER = 10_000, 1_000, 200
 _MOST_TAKEN, _MOST_KEPT, _MOST_PENDING = 12, 256, 4
 _ENGLISH = re.compile(r"(?<![\w])[A-Za-z][A-Za-z0-9_]{1,39}(?![\w])")
 _NOT_LATIN = "\u0370"
@@ -55,7 +56,7 @@ class ModelTranslate:
 
     async def __call__(self, question: str, query: Query) -> Query:
         """Return the query with English words; the same if no model answers in time."""
-        text = " ".join(normalize(question, _LONGEST_QUESTION).split())
+        text = _masked(question)
         if query.only_stop_words or query.identifier or not _is_foreign(text):
             return query
         found = self._kept.get(text)
@@ -105,6 +106,12 @@ def read_words(answer: str) -> tuple[str, ...]:
     """Return the words that an answer names, at most twelve, in its order."""
     found = dict.fromkeys(_ENGLISH.findall(answer[:_LONGEST_ANSWER]))
     return tuple(found)[:_MOST_TAKEN]
+
+
+def _masked(question: str) -> str:
+    """Return a question on one line; keys are masked before anything of it is cut."""
+    lines = mask_lines(normalize(question, _LONGEST_READ).splitlines())
+    return " ".join(" ".join(lines).split())[:_LONGEST_QUESTION]
 
 
 def _is_foreign(text: str) -> bool:

@@ -95,8 +95,9 @@ async def answer_of(
                     usage = event  # the last one counts for all
             if longest is not None and length >= longest:
                 break
-    record = current_record()
-    record.usage = usage.plus(record.usage)
+    if usage != Usage():
+        record = current_record()
+        record.usage = usage.plus(record.usage)
     if not (answer := "".join(said).strip()):
         raise UpstreamEmpty("it wrote nothing.", upstream=asked.upstream.name)
     return answer[:longest]

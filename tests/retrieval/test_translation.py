@@ -155,6 +155,14 @@ async def test_long_question_is_cut() -> None:
     assert len(asked.asked[0]) <= 1_000
 
 
+async def test_keys_in_a_question_are_not_sent() -> None:
+    asked = Asked()
+    key = "sk-proj-" + "Ab3dEf6hIj9lMn2pQr5tUv8x" * 2
+    await asked(f"路由 {key}\n" + "路由 " * 320 + key)
+    assert "sk-proj" not in asked.asked[0]
+    assert "[redacted]" in asked.asked[0]
+
+
 async def test_answer_of_many_words_stays_within_the_limits() -> None:
     asked = Asked(lambda _: " ".join(f"word{n}" for n in range(10_000)))
     query = await asked(CHINESE)
