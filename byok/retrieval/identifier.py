@@ -21,7 +21,7 @@ _IDENTIFIER = re.compile(
 _BRACKETS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\([^()]*\)")
 
 # What a definition counts, by what it defines; of another case it counts half.
-_WORTH = {NameKind.TYPE: 1.0, NameKind.FUNCTION: 0.8, NameKind.OTHER: 0.6}
+_WORTH = {NameKind.TYPE: 1.0, NameKind.FUNCTION: 0.6, NameKind.OTHER: 0.6}
 _OTHER_CASE = 0.5
 
 

@@ -85,6 +85,6 @@ def test_identifier_is_looked_for_in_linear_time(text: str) -> None:
 def test_marks_of_types_count_most_and_another_case_half() -> None:
     assert definition_marks("Foo") == {
         ":t:Foo": 1.0, ":T:foo": 0.5,
-        ":f:Foo": 0.8, ":F:foo": 0.4,
+        ":f:Foo": 0.6, ":F:foo": 0.3,
         ":o:Foo": 0.6, ":O:foo": 0.3,
     }  # fmt: skip
