@@ -21,7 +21,7 @@ from byok.embeddings.types import (
     EmbeddingStatus,
     EmbeddingTarget,
 )
-from byok.errors import ByokError, ConfigError
+from byok.errors import ByokError, ConfigError, NotReady
 from byok.retrieval.model_aids import FindNear
 
 if TYPE_CHECKING:
@@ -229,6 +229,27 @@ class EmbeddingService:
             from byok.embeddings.session import clear_vectors
 
             return await asyncio.to_thread(clear_vectors, *self._files)
+
+    async def push(self) -> int:
+        """See EmbeddingControl.push."""
+        return await (await self._running()).transfer().push()
+
+    async def pull(self) -> int:
+        """See EmbeddingControl.pull."""
+        return await (await self._running()).transfer().pull()
+
+    async def _running(self) -> "Session":
+        """Return the session; opens the index if need be."""
+        target = self._target()
+        await self._open_anyway()
+        if self._session is not None:
+            return self._session
+        if not self._may_send(target):
+            raise ConfigError(
+                f"{target.model} at {target.host} is not confirmed.",
+                hint="Run: byok embed enable",
+            )
+        raise NotReady(self._error or "The vectors are not open yet.")
 
     async def _restart(self) -> None:
         async with self._changing:

@@ -11,8 +11,10 @@ from byok.embeddings.filling import Filling
 from byok.embeddings.questions import QuestionVectors
 from byok.embeddings.repositories import Repositories
 from byok.embeddings.store import VectorStore
+from byok.embeddings.team.listed_keys import ListedKeys
+from byok.embeddings.team.transfer import Transfer
 from byok.embeddings.types import Embedder, EmbeddingStatus, TeamVectors
-from byok.errors import ByokError
+from byok.errors import ByokError, ConfigError, NotReady
 from byok.index.engine import ContextEngine
 from byok.index.store.chunk_index import View
 from byok.index.store.database import today
@@ -37,7 +39,7 @@ def open_session(
     Raises:
         ByokError: they cannot be used.
     """
-    return Session(VectorStore(vectors, index), engine, embedder, team)
+    return Session(VectorStore(vectors, index), engine, embedder, team, index=index)
 
 
 def clear_vectors(vectors: Path, index: Path) -> int:
@@ -66,8 +68,11 @@ class Session:
         engine: ContextEngine,
         embedder: Embedder,
         team: TeamVectors | None,
+        *,
+        index: Path,
     ) -> None:
         self._store = store
+        self._index = index
         self._embedder = embedder
         self._team = team
         self._questions = QuestionVectors(embedder)
@@ -153,6 +158,27 @@ class Session:
             return _NOTHING
         return self._store.near(space, vector, view, blob_ids)
 
+    # The team
+
+    def transfer(self) -> Transfer:
+        """Return what pushes to the team and pulls from it, in the space of now.
+
+        Raises:
+            ConfigError: there is no team.
+            NotReady: the model did not tell its space yet.
+        """
+        if self._team is None:
+            raise ConfigError(
+                "The settings name no team.",
+                hint="Set url and team in the section [embeddings.team].",
+            )
+        space = self._filling.status.space or self._space
+        if space is None:
+            raise NotReady("The embedding model did not answer yet.")
+        self._team.use(space.name, space.probe.ravel())
+        listed = ListedKeys(self._store.path, self._index)
+        return Transfer(self._team, self._store, space, listed)
+
     # Telling
 
     async def describe(self, status: EmbeddingStatus) -> EmbeddingStatus:
@@ -169,6 +195,7 @@ class Session:
             refused=refused,
             error=filling.error or self._questions.error or self._error,
             note=self._team.status.note if self._team else "",
+            team=self._team.status if self._team else None,
         )
         return await asyncio.to_thread(self._measure, status)
 

@@ -204,6 +204,7 @@ class EmbeddingStatus:
         bytes: size of the stored vectors.
         error: the last failure, without secrets; "" if there was none since a success.
         note: what else the user should know, such as of a team's index.
+        team: what the team's index does; None if there is none.
     """
 
     state: EmbeddingState
@@ -219,6 +220,7 @@ class EmbeddingStatus:
     bytes: int = 0
     error: str = ""
     note: str = ""
+    team: TeamStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,3 +279,19 @@ class EmbeddingControl(Protocol):
 
     async def clear(self) -> int:
         """Withdraw the consent and remove all vectors; return how many there were."""
+
+    async def push(self) -> int:
+        """Give the team what is stored here; return how many of it the team has now.
+
+        Raises:
+            ConfigError: there is no team, or this member only reads.
+            NotReady: the team did not take all; the message says why.
+        """
+
+    async def pull(self) -> int:
+        """Fetch from the team what is missing here; return how many vectors came.
+
+        Raises:
+            ConfigError: there is no team.
+            NotReady: the team could not be asked for all; the message says why.
+        """
