@@ -131,6 +131,7 @@ async def test_model_is_not_asked_about_an_identifier() -> None:
     assert box.asked == []
 
 
+@pytest.mark.case("F48")
 async def test_model_without_judgement_is_left_alone_for_an_hour(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -151,6 +152,7 @@ def fail(error: ByokError) -> Callable[[str], str]:
     return answer
 
 
+@pytest.mark.case("F48")
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -188,6 +190,7 @@ async def test_files_that_cannot_be_read_keep_their_order() -> None:
     assert box.asked == []
 
 
+@pytest.mark.case("B125")
 @pytest.mark.parametrize(
     "line",
     [
@@ -254,6 +257,7 @@ def over_http(
     return ModelRerank(ShortQuestion(find), seconds=seconds), urls
 
 
+@pytest.mark.case("B125")
 async def test_model_is_asked_in_one_small_request(
     fake: FakeUpstream, transports: Transports
 ) -> None:
@@ -273,6 +277,7 @@ def megabytes() -> list[bytes]:
     return [blank] * (MAX_ANSWER_BYTES // 2**16 + 1)
 
 
+@pytest.mark.case("F48")
 @pytest.mark.parametrize(
     ("script", "seconds"),
     [
@@ -306,6 +311,7 @@ async def test_faults_of_an_upstream_keep_the_order(
     assert (await order(rerank, "question 0")) == paths(files())
 
 
+@pytest.mark.case("F48")
 async def test_upstream_that_is_down_keeps_the_order(
     fake: FakeUpstream, transports: Transports
 ) -> None:

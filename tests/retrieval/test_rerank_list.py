@@ -69,6 +69,7 @@ def test_list_names_what_is_defined(line: str, name: str) -> None:
     assert rows[2].split(" | ")[1] == name
 
 
+@pytest.mark.case("B125")
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
@@ -97,6 +98,7 @@ def test_list_hides_keys_and_shows_what_nobody_would_see(line: str, shown: str) 
     assert rows[2] == f"1 a.py |  | {shown}"
 
 
+@pytest.mark.case("B125")
 def test_list_masks_and_cuts_paths_and_the_question() -> None:
     long = "d/" * 200 + "cookies.py"
     rows = listed(f"cookie {KEY}\n" * 99, (f"a\n7 {KEY}", []), (long, []))
@@ -108,6 +110,7 @@ def test_list_masks_and_cuts_paths_and_the_question() -> None:
     assert max(map(len, rows)) < 700
 
 
+@pytest.mark.case("B125")
 def test_list_is_small_whatever_files_contain() -> None:
     wide = [["def " + "n" * 40 + str(n) + " " * 300 for n in range(500)]] * 3
     rows = listed("q " * 5000, *((f"{n}/" * 200, wide) for n in range(20)))

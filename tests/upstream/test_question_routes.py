@@ -38,6 +38,7 @@ def routes(
     return QuestionRoutes(fallbacks, chat)
 
 
+@pytest.mark.case("B126")
 @pytest.mark.parametrize(
     ("default", "chat", "behind", "wanted", "found"),
     [
@@ -80,6 +81,7 @@ async def test_question_goes_only_where_chats_go_or_nowhere(
         assert (await made.find(wanted)).model_id == found
 
 
+@pytest.mark.case("B126")
 @pytest.mark.parametrize(
     ("default", "seen", "wanted", "found"),
     [
@@ -108,6 +110,7 @@ async def test_question_of_a_window_goes_only_where_its_chats_went(
         assert (await asked).model_id == found
 
 
+@pytest.mark.case("B126")
 async def test_question_has_no_fallback(tmp_path: Path) -> None:
     found = await routes(tmp_path, FAR, "", [FAR, CLOUD]).find("")
     assert isinstance(found.upstream, Lister)
