@@ -66,6 +66,7 @@ Index
     engines          a context engine without worker processes
     stores           stores, uploads and outcomes, and what must always hold
     memory_index     a second lexical index, in memory
+    old_index        an index of a version before chunks had marks
     inner_model      an embedding model inside the test
     vectors          blobs to be given vectors, vectors that follow from a text
     vector_kills     a filling that is killed again and again

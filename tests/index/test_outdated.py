@@ -1,5 +1,6 @@
 """After an update of byok: the old index answers until everything is indexed again."""
 
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +13,7 @@ from byok.index.store.chunk_index import View
 from byok.index.store.recovery import INDEX_VERSION
 from byok.index.store.store import Store
 from tests.fakes.engines import InlineWorkers, complete, engine, project
+from tests.fakes.old_index import write_old_index
 
 
 @pytest.fixture
@@ -54,6 +56,34 @@ async def test_outdated_index_answers_until_all_is_indexed_again(
         assert sorted(workers.prepared) == ["a.py", "up.py"]
         assert 0 not in versions(made.store)
         assert (finds(made, "lion"), finds(made, "tiger")) == (1, 1)
+
+
+async def test_outdated_index_without_marks_answers_until_it_has_them(
+    tmp_path: Path, root: Path
+) -> None:
+    """Its documents lack a field; nothing is thrown away, no upload is lost."""
+    async with engine(tmp_path / "e", root) as made:
+        [name] = await made.uploads.upload([Upload(b"", "up.py", b"class Tiger: 1\n")])
+        await complete(made)
+        with made.store.reading() as db:
+            ids = dict(db.execute("SELECT path, id FROM blob"))
+    shutil.rmtree(tmp_path / "e" / "index")
+    texts = {ids["a.py"]: ["def lion pass"], ids["up.py"]: ["class tiger"]}
+    write_old_index(tmp_path / "e" / "index", texts)
+    age(tmp_path / "e")
+    workers = InlineWorkers()
+    workers.gate.clear()
+    everything = View("", frozenset(range(99)), 0)
+    async with engine(tmp_path / "e", root, workers=workers) as made:
+        assert (finds(made, "lion"), finds(made, "tiger")) == (1, 1)
+        assert await made.uploads.find_missing([name]) == ([], [])
+        assert made.store.index.find_marked({":t:Tiger": 1}, everything) == []
+        workers.gate.set()
+        await complete(made)
+        assert (finds(made, "lion"), finds(made, "tiger")) == (1, 1)
+        [hit] = made.store.index.find_marked({":t:Tiger": 1}, everything)
+        assert hit.blob_id == ids["up.py"]
+    assert not (tmp_path / "e" / "index.corrupt").exists()
 
 
 async def test_outdated_index_is_continued_by_the_next_start(

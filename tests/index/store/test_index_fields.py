@@ -10,36 +10,19 @@ from byok.errors import IndexInUse
 from byok.index.store.index_fields import append_fields, lacks_fields
 from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import Document, Prepared, Span
+from tests.fakes.old_index import write_old_index
 from tests.fakes.stores import ids_of, view, words
 
 EVERYTHING = view(*range(1, 1000), chunks=0)
+OLD = [n for n in range(1, 61) if n != 3]
 
 
-def write_old_index(folder: Path, blobs: int = 60) -> None:
-    """Write an index as versions before the marks did: several segments, deletions."""
-    folder.mkdir()
-    builder = tantivy.SchemaBuilder()
-    builder.add_integer_field("blob_id", indexed=True, fast=True)
-    builder.add_integer_field("ordinal", fast=True)
-    for name in ("body", "sym", "path"):
-        builder.add_text_field(
-            name, stored=False, tokenizer_name="whitespace", index_option="freq"
-        )
-    writer = tantivy.Index(builder.build(), path=str(folder)).writer(30_000_000, 1)
+def old_index(folder: Path) -> Path:
+    """Write an old index of 59 blobs in three segments."""
     rng = random.Random(5)
-    for blob_id in range(1, blobs + 1):
-        row = tantivy.Document()
-        row.add_integer("blob_id", blob_id)
-        row.add_integer("ordinal", 0)
-        row.add_text("body", " ".join(f"w{rng.randrange(20)}" for _ in range(30)))
-        row.add_text("sym", f"s{blob_id}")
-        row.add_text("path", "a")
-        writer.add_document(row)
-        if blob_id % 20 == 0:
-            writer.commit()
-    writer.delete_documents_by_term("blob_id", 3)
-    writer.commit()
-    writer.wait_merging_threads()
+    texts = {n: [" ".join(f"w{rng.randrange(20)}" for _ in range(30))] for n in OLD}
+    write_old_index(folder, texts)
+    return folder
 
 
 def marked(path: str, *marks: str) -> Prepared:
@@ -52,8 +35,7 @@ def marked(path: str, *marks: str) -> Prepared:
 def test_an_old_index_answers_as_before_and_takes_new_documents(
     tmp_path: Path,
 ) -> None:
-    folder = tmp_path / "index"
-    write_old_index(folder)
+    folder = old_index(tmp_path / "index")
     assert lacks_fields(folder)
     plain = tantivy.Index.open(str(folder))
     query = tantivy.Query.term_query(plain.schema, "body", "w3")
@@ -63,7 +45,7 @@ def test_an_old_index_answers_as_before_and_takes_new_documents(
     index = TantivyIndex(folder)
     assert not index.was_new
     assert not lacks_fields(folder)
-    assert index.counts() == {n: 1 for n in range(1, 61) if n != 3}
+    assert index.counts() == dict.fromkeys(OLD, 1)
     hits = index.search({"w3": 1.0}, EVERYTHING)
     assert [round(hit.score, 4) for hit in hits] == before
     assert index.find_marked({":t:Foo": 1.0}, EVERYTHING) == []
@@ -75,8 +57,7 @@ def test_an_old_index_answers_as_before_and_takes_new_documents(
 
 
 def test_an_old_index_is_merged_with_new_documents(tmp_path: Path) -> None:
-    folder = tmp_path / "index"
-    write_old_index(folder)
+    folder = old_index(tmp_path / "index")
     index = TantivyIndex(folder)
     for blob_id in range(100, 400):
         index.add(blob_id, marked("a", f":t:Foo{blob_id % 7}"))
@@ -102,8 +83,7 @@ def test_an_old_index_is_merged_with_new_documents(tmp_path: Path) -> None:
 def test_a_kill_while_fields_are_appended_leaves_one_form_or_the_other(
     tmp_path: Path,
 ) -> None:
-    folder = tmp_path / "index"
-    write_old_index(folder)
+    folder = old_index(tmp_path / "index")
     left = folder / ".meta.json.abcd1234"
     left.write_bytes(b"half")
     TantivyIndex(folder).close()
@@ -113,8 +93,7 @@ def test_a_kill_while_fields_are_appended_leaves_one_form_or_the_other(
 
 
 def test_fields_are_not_appended_while_another_process_writes(tmp_path: Path) -> None:
-    folder = tmp_path / "index"
-    write_old_index(folder)
+    folder = old_index(tmp_path / "index")
     holder = tantivy.Index.open(str(folder)).writer(30_000_000, 1)
     with pytest.raises(IndexInUse):
         TantivyIndex(folder)
