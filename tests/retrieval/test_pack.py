@@ -125,7 +125,7 @@ def test_what_is_packed_fits_and_each_file_stands_once(
     found = packed(files, of, limit)
     shown = [file.blob_id for file in found.files]
     assert shown == sorted(set(shown))
-    assert len(shown) <= 16 and len(found.others) <= 16
+    assert len(shown) <= 16 and len(found.others) <= 32
     assert not {file.path for file in found.files} & set(found.others)
     taken = sum(
         (last - first + 1) // 10 for f in found.files for first, last in f.sections
