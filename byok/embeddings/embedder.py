@@ -12,9 +12,8 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-
 from byok.embeddings.batches import LONGEST_TEXT, BatchSize
+from byok.embeddings.numeric import np
 from byok.embeddings.pacing import Priority, Rest
 from byok.embeddings.prefixes import Prefixes
 from byok.embeddings.types import SpaceName

@@ -52,13 +52,14 @@ class VectorStore:
         if self._folder.is_symlink():
             raise ConfigError(f"{self._folder} is a link.", hint="Move it away.")
         self._open: dict[int, OpenSpace] = {}
+        self._spaces: tuple[Space, ...] = ()
         self._connection = Connection(path, index)
         try:
             with self._connection.writing() as db:
                 make_private(self._folder)
                 listings.forget_gone(db)
                 listings.forget_empty(db)
-            self._remove_files()
+            self._forget(())
         except BaseException:
             self._connection.close(clean=False)
             raise
@@ -102,18 +103,17 @@ class VectorStore:
         """Return the space to be searched with questions of a space's model.
 
         That is the newest which is ready, else `space`: an older one with another
-        recipe answers until the new one is nearly full. None if it is gone.
+        recipe answers until the new one is nearly full. None if it is gone. Waits for
+        nothing.
         """
-        with self._connection.reading() as db:
-            known = [s for s in spaces.all_spaces(db) if s.answers(space)]
+        known = [one for one in self._spaces if one.answers(space)]
         return next((s for s in known if s.is_ready), known[0] if known else None)
 
     # Spaces
 
     def spaces(self) -> list[Space]:
         """Return the spaces, the newest first."""
-        with self._connection.reading() as db:
-            return spaces.all_spaces(db)
+        return list(self._spaces)
 
     def enter(self, name: SpaceName, probe: "Vectors") -> Space:
         """Return the space of a model, and make it if there is none.
@@ -129,7 +129,13 @@ class VectorStore:
             for other in spaces.all_spaces(db):
                 if other.name == name:
                     self._drop_unchecked(db, other)
-            return spaces.make_space(db, name, probe)
+            made = spaces.make_space(db, name, probe)
+        self._read_spaces()
+        return made
+
+    def _read_spaces(self) -> None:
+        with self._connection.reading() as db:
+            self._spaces = tuple(spaces.all_spaces(db))
 
     def _drop_unchecked(self, db: sqlite3.Connection, space: Space) -> None:
         dropped = spaces.drop_unchecked(db, space)
@@ -154,19 +160,19 @@ class VectorStore:
 
         Returns whether it is ready.
         """
-        if space.is_ready or progress.share < READY_SHARE:
+        others = [other for other in self._spaces if other.id != space.id]
+        if progress.share < READY_SHARE or (space.is_ready and not others):
             return space.is_ready
         with self._connection.writing() as db:
             spaces.set_ready(db, space)
-            others = [other for other in spaces.all_spaces(db) if other.id != space.id]
             spaces.leave(db, others)
         self._forget(others)
         return True
 
     def clear(self) -> None:
         """Have all vectors of all spaces removed; `tidy` does it step by step."""
+        every = self._spaces
         with self._connection.writing() as db:
-            every = spaces.all_spaces(db)
             spaces.leave(db, every)
         self._forget(every)
 
@@ -175,12 +181,8 @@ class VectorStore:
             for space in some:
                 if opened := self._open.pop(space.id, None):
                     opened.close()
-        self._remove_files()
-
-    def _remove_files(self) -> None:
-        """Remove files of rows whose space is gone; others are left as they are."""
-        with self._connection.reading():
-            remove_files(self._folder, [space.id for space in self.spaces()])
+            self._read_spaces()
+            remove_files(self._folder, [space.id for space in self._spaces])
 
     # What is to be embedded
 

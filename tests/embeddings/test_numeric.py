@@ -1,8 +1,10 @@
 """numpy is loaded late, and leaves the environment as it was."""
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,16 @@ import byok.embeddings.numeric
 assert "numpy" in sys.modules
 assert dict(os.environ) == before
 """
+
+
+def test_numpy_comes_by_way_of_this_module_only() -> None:
+    room = Path(__file__).parents[2] / "byok" / "embeddings"
+    direct = [
+        path.name
+        for path in room.rglob("*.py")
+        if re.search(r"(?m)^(import|from) numpy", path.read_text("utf-8"))
+    ]
+    assert direct == []
 
 
 @pytest.mark.slow

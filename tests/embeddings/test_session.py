@@ -1,5 +1,6 @@
 """A session: what is searched while a model or the files of vectors misbehave."""
 
+import os
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
@@ -71,6 +72,8 @@ async def test_a_question_of_another_length_finds_nothing(tmp_path: Path) -> Non
 async def test_a_search_that_fails_finds_nothing_and_is_told(tmp_path: Path) -> None:
     async with filled(tmp_path, InnerModel()) as (session, made):
         with closing(sqlite3.connect(tmp_path / "home" / "vectors.db")) as db, db:
-            db.execute("DROP TABLE space")
+            db.execute("DROP TABLE vector")
+        for rows in (tmp_path / "home" / "vectors").iterdir():
+            os.truncate(rows, 4096)  # so that it is copied again
         assert await near(session, made, "lion") == NearChunks([], {})
         assert "vectors.db" in (await told(session)).error

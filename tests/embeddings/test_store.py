@@ -150,6 +150,8 @@ def test_the_newest_ready_space_answers(store: VectorStore, rows: Rows) -> None:
     assert not store.settle(new, store.progress(new))
     other = store.enter(replace(SPACE, model="other"), probe())
     assert store.space_for(other) == other
+    assert store.settle(answering, store.progress(answering))  # back to the old one
+    assert [space.id for space in store.spaces()] == [old.id]
 
 
 def test_a_cleared_store_finds_nothing_and_its_files_go(
