@@ -31,6 +31,7 @@ class QuestionVectors:
         self._most = kept
         self._kept: OrderedDict[str, Vectors] = OrderedDict()
         self._asked: dict[str, asyncio.Task[Vectors | None]] = {}
+        self._models = 0  # how often the model was replaced
 
     async def find(self, question: str) -> "Vectors | None":
         """Return the vector of a question, a row; None if the model gives none.
@@ -52,6 +53,7 @@ class QuestionVectors:
     def forget(self) -> None:
         """Forget every vector: the model was replaced."""
         self._kept.clear()
+        self._models += 1  # what is asked for now is not kept
 
     async def close(self) -> None:
         """Stop asking."""
@@ -61,6 +63,7 @@ class QuestionVectors:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _ask(self, text: str) -> "Vectors | None":
+        models = self._models
         try:
             async with asyncio.timeout(self._seconds):
                 vector = await self._embedder.embed_question(text)
@@ -73,7 +76,8 @@ class QuestionVectors:
         finally:
             del self._asked[text]
         self.error = ""
-        self._kept[text] = vector
+        if models == self._models:
+            self._kept[text] = vector
         if len(self._kept) > self._most:
             self._kept.popitem(last=False)
         return vector

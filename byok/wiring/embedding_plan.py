@@ -1,4 +1,7 @@
-"""Plan embeddings as the settings say: the model, the consent, the team."""
+"""Plan embeddings as the settings say: the model, the consent, the team.
+
+Imported only where the settings name a model.
+"""
 
 from collections.abc import Mapping
 from functools import partial
@@ -23,8 +26,6 @@ def with_embedder(
     Raises:
         ConfigError: there is no upstream of that name.
     """
-    if not settings.embeddings.on:
-        return sections
     name, section = embedding_section(settings)
     return {name: section, **sections}
 

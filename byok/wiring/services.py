@@ -42,7 +42,6 @@ from byok.upstream.router import Router
 from byok.upstream.transport import Transports
 from byok.wiring.aids import make_aids
 from byok.wiring.apis import base_url_of, local_upstreams
-from byok.wiring.embedding_plan import make_plan, with_embedder
 from byok.wiring.key_sources import make_ladder, official_wanted
 from byok.wiring.open_context import open_context
 from byok.wiring.upstream_pool import PooledUpstream, UpstreamPool
@@ -161,9 +160,7 @@ class _ServicesFactory:
         selection = await self._select(settings)
         for value in values_to_hide(settings, selection):
             self._redactor.add(value)
-        pooled = self._pool.build(
-            settings, with_embedder(selection.upstreams, settings)
-        )
+        pooled = self._pool.build(settings, self._sections(settings, selection))
         keys = {name: one.key for name, one in pooled.items()}
         keys[OFFICIAL] = self._pool.make_key(official_wanted(settings))
         upstreams = {name: pooled[name].upstream for name in selection.upstreams}
@@ -190,6 +187,16 @@ class _ServicesFactory:
             self,
         )  # fmt: skip
 
+    def _sections(
+        self, settings: Settings, selection: UpstreamSelection
+    ) -> Mapping[str, UpstreamSettings]:
+        """Return the upstreams to be built."""
+        if not (self._embeds and settings.embeddings.on):
+            return selection.upstreams
+        from byok.wiring.embedding_plan import with_embedder
+
+        return with_embedder(selection.upstreams, settings)
+
     async def _embed(
         self,
         settings: Settings,
@@ -198,7 +205,9 @@ class _ServicesFactory:
     ) -> None:
         """Use vectors as the settings say; not for a command that ends at once."""
         plan = None
-        if self._embeds:
+        if self._embeds and settings.embeddings.on:
+            from byok.wiring.embedding_plan import make_plan
+
             plan = make_plan(
                 settings,
                 pooled,

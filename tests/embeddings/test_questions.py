@@ -71,6 +71,19 @@ async def test_a_vector_that_came_too_late_is_there_the_next_time() -> None:
     assert model.asked == ["a"]
 
 
+async def test_a_vector_of_a_model_that_was_replaced_meanwhile_is_not_kept() -> None:
+    model = _Model()
+    model.ready.clear()
+    vectors = QuestionVectors(model)
+    asked = asyncio.ensure_future(vectors.find("a"))
+    await until(lambda: model.asked == ["a"])
+    vectors.forget()
+    model.ready.set()
+    await asked
+    await vectors.find("a")
+    assert model.asked == ["a", "a"]
+
+
 async def test_a_failure_is_noted_and_not_kept() -> None:
     model = _Model()
     vectors = QuestionVectors(model)

@@ -221,12 +221,14 @@ async def test_the_index_is_opened_for_an_estimate(
     assert opened.is_set()
 
 
-def test_the_service_alone_loads_neither_numpy_nor_a_database() -> None:
-    code = (
-        "import sys, byok.embeddings.service\n"
-        "print(*({'numpy', 'sqlite3', 'qdrant_client'} & sys.modules.keys()))"
-    )
+def test_nothing_is_loaded_for_a_daemon_without_embeddings() -> None:
+    code = "import sys, byok.cli.serve, byok.wiring.services; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == ""
+    loaded = set(done.stdout.split())
+    assert not {"numpy", "qdrant_client"} & loaded
+    own = {name for name in loaded if name.startswith("byok.embeddings.")}
+    assert own <= {
+        f"byok.embeddings.{name}" for name in ("consent", "service", "types")
+    }

@@ -31,7 +31,7 @@ async def filled(
         try:
             yield session, made
         finally:
-            await session.close()
+            await session.close()  # once more than a test may have
 
 
 async def told(session: Session) -> EmbeddingStatus:
@@ -77,3 +77,14 @@ async def test_a_search_that_fails_finds_nothing_and_is_told(tmp_path: Path) -> 
             os.truncate(rows, 4096)  # so that it is copied again
         assert await near(session, made, "lion") == NearChunks([], {})
         assert "vectors.db" in (await told(session)).error
+
+
+async def test_a_search_begun_before_the_end_of_a_session_finds_nothing(
+    tmp_path: Path,
+) -> None:
+    async with filled(tmp_path, InnerModel()) as (session, made):
+        find = await session.begin("lion")
+        assert find is not None
+        scope = await select_scope(made, BlobNames(), [])
+        await session.close()
+        assert await find(scope.view, ()) == NearChunks([], {})

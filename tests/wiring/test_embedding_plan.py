@@ -28,7 +28,6 @@ OWN = {"upstream": "near", "model": "small"}
 @pytest.mark.parametrize(
     ("sections", "built"),
     [
-        ({"upstreams": NEAR}, ["near"]),
         ({"upstreams": NEAR, "embeddings": OWN}, ["near"]),
         (
             {"upstreams": NEAR, "embeddings": {"upstream": "ollama", "model": "m"}},
@@ -57,10 +56,12 @@ def pool(tmp_path: Path) -> UpstreamPool:
 
 def plan(pool: UpstreamPool, consent: Consent, **sections: Any) -> EmbeddingPlan | None:
     settings = loaded(upstreams=NEAR, **sections)
-    sections = dict(with_embedder(settings.upstreams, settings))
+    built = settings.upstreams
+    if settings.embeddings.on:
+        built = dict(with_embedder(built, settings))
     return make_plan(
         settings,
-        pool.build(settings, sections),
+        pool.build(settings, built),
         consent=consent,
         transports=Transports(),
         ladder=KeyLadder(environ={}),
