@@ -2,9 +2,9 @@
 
 The model is shown a short list (`rerank_list.py`) and names a few of it by number; how
 they change the order is in `rerank_order.py`. It has two seconds. Whatever goes wrong,
-the order stays, and the model is left alone for a while, so that searches do not wait
-in vain again and again. A question that is one identifier is left to the ranking, which
-puts the definition first.
+the order stays, and the model is left alone for a while, and longer each time it fails
+again, so that searches do not wait in vain. A question that is one identifier is left
+to the ranking, which puts the definition first.
 
 `pack` reads from the scores how much of each file to show. So files that move get the
 score of their new place, and `RankedFile.place` tells where they were.
@@ -52,6 +52,7 @@ class ModelRerank:
         self._seconds = seconds
         self._clock = clock
         self._asked_again = float("-inf")  # when
+        self._failures = 0  # one after the other
         self._agreement = Agreement()
         self._kept: OrderedDict[bytes, list[int]] = OrderedDict()
 
@@ -73,7 +74,9 @@ class ModelRerank:
             text = await asyncio.to_thread(write_list, question, query, shown, read)
             chosen = [order[n] for n in await self._choose(text, order)]
         except ByokError as error:
-            self._rest(_PAUSE, error.log_text)
+            self._failures += 1
+            seconds = min(_PAUSE * 2 ** min(self._failures - 1, 9), _LONG_PAUSE)
+            self._rest(seconds, error.log_text)
             return [*files]
         return merge(files, chosen) if self._agreement.is_shown else [*files]
 
@@ -91,6 +94,7 @@ class ModelRerank:
         )
         if not (found := read_numbers(answer, len(order))):
             raise UpstreamGarbled("the model named no file of the list.")
+        self._failures = 0
         self._kept[key] = found
         if len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)

@@ -179,6 +179,24 @@ async def test_failure_keeps_the_order_and_is_not_repeated_at_once(
     assert (await box.order("unusual 0"))[1] == LOST
 
 
+async def test_model_that_keeps_failing_is_asked_less_and_less() -> None:
+    box = Asked(lambda text: "none")
+    asked = []
+    for minute in range(300):
+        box.now = 60.0 * minute
+        await box.order("the question")
+        asked.append(len(box.asked))
+    assert [asked.index(n) for n in range(1, 9)] == [0, 1, 3, 7, 15, 31, 63, 123]
+    box.answer, box.now = judge, 10**6
+    await box.order("the question")
+    box.answer = lambda text: "none"
+    await box.order("another one")
+    box.now += 61.0
+    asked_before = len(box.asked)
+    await box.order("another one")
+    assert len(box.asked) == asked_before + 1
+
+
 async def test_files_that_cannot_be_read_keep_their_order() -> None:
     box = Asked()
 
