@@ -55,6 +55,7 @@ FAULTS: list[tuple[str, Fault, str]] = [
 ]
 
 
+@pytest.mark.case("F49")
 @pytest.mark.parametrize(
     ("fault", "note"), [row[1:] for row in FAULTS], ids=[row[0] for row in FAULTS]
 )
@@ -88,6 +89,7 @@ async def test_a_fault_is_a_note(
     assert (member.status.note, member.status.next_try) == ("", 0)
 
 
+@pytest.mark.case("F49")
 async def test_nobody_listens(team: Team) -> None:
     team.url = "http://127.0.0.1:1"
     member = team.member(writes=True)
@@ -95,6 +97,7 @@ async def test_nobody_listens(team: Team) -> None:
     assert member.status.note == "It cannot be reached."
 
 
+@pytest.mark.case("F49")
 async def test_a_slow_server_is_left_alone(team: Team) -> None:
     """The clock of the HTTP client stands for 2 seconds that nobody waits."""
 
@@ -126,6 +129,7 @@ async def test_a_failure_in_the_middle_keeps_what_came(
     assert "status 500" in member.status.note
 
 
+@pytest.mark.case("F49")
 async def test_one_trouble_is_one_line_in_the_log(
     server: QdrantServer, team: Team, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -177,6 +181,7 @@ async def test_who_may_only_read_cannot_write(server: QdrantServer, team: Team) 
     assert len(await writer.fetch(KEYS)) == 3
 
 
+@pytest.mark.case("F49")
 async def test_a_collection_of_other_dimensions(
     server: QdrantServer, team: Team
 ) -> None:
@@ -230,6 +235,7 @@ POISON: list[tuple[str, Any]] = [
 ]
 
 
+@pytest.mark.case("B127")
 @pytest.mark.parametrize("poison", [p for _, p in POISON], ids=[n for n, _ in POISON])
 async def test_a_poisoned_vector_is_as_if_it_was_not_there(
     server: QdrantServer, team: Team, poison: Any
@@ -278,6 +284,7 @@ def doubled(result: Any) -> Any:
     return result * 1000
 
 
+@pytest.mark.case("B127")
 @pytest.mark.parametrize("lie", [unknown, doubled])
 async def test_ids_that_nobody_asked_for_are_ignored(
     server: QdrantServer, team: Team, lie: Callable[[Any], Any]
@@ -296,6 +303,7 @@ async def test_ids_that_nobody_asked_for_are_ignored(
     assert member.status.note == ""
 
 
+@pytest.mark.case("B127")
 @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf, 1e300, 10**400])
 async def test_poisoned_scores(server: QdrantServer, team: Team, score: float) -> None:
     await fill(team)
@@ -312,6 +320,7 @@ async def test_poisoned_scores(server: QdrantServer, team: Team, score: float) -
     assert all(-1 <= score <= 1 for score in near.values())
 
 
+@pytest.mark.case("B127")
 async def test_a_poisoned_payload(server: QdrantServer, team: Team) -> None:
     await fill(team)
     [stored] = server.collections.values()
@@ -322,6 +331,7 @@ async def test_a_poisoned_payload(server: QdrantServer, team: Team) -> None:
     assert await member.offer(KEYS, embed(*TEXTS), repositories=["host/b"]) in (0, 5)
 
 
+@pytest.mark.case("F49")
 async def test_an_endless_answer_is_cut(server: QdrantServer, team: Team) -> None:
     await fill(team)
     member = team.member()
@@ -343,6 +353,7 @@ async def test_an_endless_answer_is_cut(server: QdrantServer, team: Team) -> Non
     assert sent < 32  # the rest was in the sockets' buffers
 
 
+@pytest.mark.case("B127")
 async def test_the_name_of_the_space_is_all_that_is_sent_of_it(
     server: QdrantServer, team: Team
 ) -> None:
@@ -369,6 +380,7 @@ async def test_the_name_of_the_space_is_all_that_is_sent_of_it(
         assert headers["user-agent"].startswith("byok/")
 
 
+@pytest.mark.case("B127")
 async def test_the_proxy_of_the_environment_is_not_used(
     team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,6 +58,7 @@ def homes(tmp_path: Path) -> list[Path]:
     return made
 
 
+@pytest.mark.case("B127")
 async def test_what_one_member_has_embedded_another_fetches(
     homes: list[Path], server: QdrantServer, team: Team
 ) -> None:
@@ -84,6 +85,7 @@ async def test_what_one_member_has_embedded_another_fetches(
         assert planted not in sent
 
 
+@pytest.mark.case("F49")
 async def test_without_the_server_a_member_embeds_by_itself(
     homes: list[Path], server: QdrantServer, team: Team
 ) -> None:
