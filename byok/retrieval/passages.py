@@ -37,6 +37,7 @@ _WORTH_SHOWING = 400
 # Seconds for a whole search, and of these for files that were just saved, and for the
 # vector of a question of which no word matches.
 _SECONDS, _SETTLE_SECONDS, _VECTOR_SECONDS = 5.0, 0.25, 2.0
+_FEWEST_TERMS = 3  # of a message of which no word matches, to show what is near to it
 _NOTHING = RenderedAnswer("", ())
 _NO_RANKING = Ranking([], {})
 
@@ -80,12 +81,15 @@ class PassageFinder:
 
     async def _rank(self, question: str, scope: Scope | None) -> Ranking:
         """Rank what a question finds; nothing for one of stop words alone."""
-        if scope is None or queries.parse_query(question).only_stop_words:
+        query = queries.parse_query(question)
+        if scope is None or query.only_stop_words:
             return _NO_RANKING
+        # Something is near to any message, also to a greeting.
+        enough = len(query.terms) >= _FEWEST_TERMS
         if self._mode is not SearchMode.RIPGREP:
             try:
                 return await self._ranker.rank(
-                    question, scope, patience=_VECTOR_SECONDS
+                    question, scope, patience=_VECTOR_SECONDS if enough else 0.0
                 )
             except IndexFailed as error:
                 _log_failure(error)

@@ -14,7 +14,7 @@ from byok.retrieval.history_signals import HistorySignals, JoinedSignals
 from byok.retrieval.identifier import definition_marks
 from byok.retrieval.masking import mask_lines
 from byok.retrieval.model_aids import FindNear, ModelAids, NearChunks
-from byok.retrieval.query import STOP_WORDS, Query, parse_query
+from byok.retrieval.query import Query, parse_query
 from byok.retrieval.rank import MOST_FILES, FileEntry, RankedFile, rank
 from byok.retrieval.scope import Scope
 
@@ -62,7 +62,8 @@ class Ranker:
     ) -> Ranking:
         """Rank the files of a scope by words, and by the user's models where they may.
 
-        Where no word matches, the vector of the question may take `patience` seconds.
+        Where no word matches, the vector of the question may take `patience` seconds;
+        with 0 nothing is found then.
 
         Raises:
             IndexFailed: the index cannot be searched.
@@ -80,7 +81,9 @@ class Ranker:
                 query = await aids.translate(question, query)
             hits = await asyncio.to_thread(self._search, query, scope)
             seconds = _VECTOR_SECONDS if hits else patience
-            near = await _find_near(vector, hits, scope, seconds) if vector else None
+            near = None
+            if vector and seconds:
+                near = await _find_near(vector, hits, scope, seconds)
             ranking = await asyncio.to_thread(self._rank, query, hits, scope, near)
         finally:
             if vector is not None:
@@ -176,7 +179,7 @@ class Ranker:
 def _says_something(question: str, query: Query) -> bool:
     """Tell whether a question is more than stop words or signs."""
     if query.terms:
-        return not query.terms.keys() <= STOP_WORDS
+        return not query.only_stop_words
     return any(map(str.isalpha, question))
 
 

@@ -19,11 +19,14 @@ from byok.code_query import (
 from byok.errors import IndexFailed, NotReady
 from byok.index.engine import ContextEngine
 from byok.index.files.text import split_lines
+from byok.index.store.chunk_index import ChunkScore
+from byok.retrieval.model_aids import ModelAids
 from byok.retrieval.passages import PassageFinder
 from byok.retrieval.query import Query
 from byok.retrieval.ranker import Ranker, Ranking
 from byok.retrieval.scope import Scope
 from tests.fakes.engines import InlineWorkers, complete, engine, project, written
+from tests.fakes.vector_search import FakeVectors
 
 LION = "def feed_lion():\n    return 'meat'\n"
 BEAR = "def feed_bear():\n    return 'honey'\n"
@@ -282,6 +285,27 @@ async def test_passages_of_a_question_without_a_significant_word_are_none(
     async with engine(tmp_path / "e") as made:
         names = await upload(made, {"a.py": "# what is this and why\n"})
         assert await find(made, question, *names.values()) == CodeContextBlock()
+
+
+@pytest.mark.parametrize(
+    ("question", "shown"),
+    [
+        ("give the big cat its dinner", True),
+        ("thanks a lot", False),
+        ("hello", False),
+        ("hello lion", True),
+    ],
+)
+async def test_passages_are_near_to_more_than_a_greeting(
+    tmp_path: Path, question: str, *, shown: bool
+) -> None:
+    async with engine(tmp_path / "e") as made:
+        names = await upload(made, {"lion.py": LION})
+        [blob_id] = made.contents.find_entries(names.values()).values()
+        vectors = FakeVectors([ChunkScore(blob_id.id, 0, 0.9)])
+        ranker = Ranker(made, lambda: ModelAids(vectors=vectors))
+        found = await find(made, question, *names.values(), ranker=ranker)
+    assert bool(found.text) is shown
 
 
 async def test_passages_without_the_index_are_attached_files(tmp_path: Path) -> None:
