@@ -17,8 +17,9 @@ TOOL = types.Tool(
     title="Codebase retrieval",
     description=(
         "Finds the code that matters for a task. Say in natural language what you want "
-        "to know or change, with English keywords and the identifiers, file names or "
-        "messages you know of. Returns the best excerpts of the workspace as it is on "
+        "to know or change, with the identifiers, file names or messages you know of. "
+        "Write English whatever language the conversation is in, with the words that "
+        "code would use. Returns the best excerpts of the workspace as it is on "
         "disk now, with paths and line numbers. Use it before you edit code that you "
         "have not seen, and prefer it to a text search when you do not know the exact "
         "words."
@@ -29,8 +30,8 @@ TOOL = types.Tool(
             FIELD: {
                 "type": "string",
                 "description": (
-                    "What you are looking for, for example: where are tool call "
-                    "arguments repaired, class ToolCallRepair, lenient JSON"
+                    "What you are looking for, in English, for example: where are "
+                    "tool call arguments repaired, class ToolCallRepair, lenient JSON"
                 ),
             }
         },

@@ -31,6 +31,7 @@ from byok.retrieval.scope import (
     select_scope,
     stale_notes,
 )
+from byok.retrieval.search_words import ASK_IN_ENGLISH
 
 _log = logging.getLogger(__name__)
 # Wait at most so long for files that were just saved to be indexed.
@@ -117,6 +118,8 @@ class Retriever:
         if by_index or not scope.workspaces:
             try:
                 ranking = await self.ranker.rank(text, scope, may_rerank=True)
+                if not ranking.files and not text.isascii():
+                    scope.notes.append(ASK_IN_ENGLISH)
                 return await asyncio.to_thread(self._write, ranking, scope, length)
             except IndexFailed as error:
                 _log.error("the index cannot be searched: %s", error)

@@ -33,7 +33,7 @@ from byok.retrieval.matches import (
 from byok.retrieval.pack import PackedFile, pack
 from byok.retrieval.query import parse_query
 from byok.retrieval.render import render
-from byok.retrieval.search_words import search_words
+from byok.retrieval.search_words import ASK_IN_ENGLISH, search_words
 
 _BLOCK = 2**16
 _LAST_WORDS = 2.0
@@ -118,6 +118,8 @@ class Ripgrep:
                 troubles[trouble] = None
             if trouble in (UNAVAILABLE, _GONE):
                 break
+        if not found.counts and not text.isascii():
+            troubles[ASK_IN_ENGLISH] = None
         names = parse_query(text).names
         return TextSearchResult(rank_by_rarity(found, names), tuple(troubles))
 

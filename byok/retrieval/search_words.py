@@ -8,6 +8,10 @@ from byok.retrieval.foreign_tables import normalize
 from byok.retrieval.foreign_words import read_foreign
 from byok.retrieval.query import STOP_WORDS, TASK_WORDS
 
+ASK_IN_ENGLISH = (
+    "Code is mostly written with English words: ask again in English, with the"
+    " identifiers that you know of."
+)
 _WORD = re.compile(
     r"[A-Za-z_\u00c0-\u1fff][A-Za-z0-9_\u00c0-\u1fff]{2,}"
     r"|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}"  # kana, han, hangul

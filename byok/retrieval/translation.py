@@ -56,7 +56,7 @@ class ModelTranslate:
 
     async def __call__(self, question: str, query: Query) -> Query:
         """Return the query with English words; the same if no model answers in time."""
-        text = _masked(question)
+        text = _mask_question(question)
         if query.only_stop_words or query.identifier or not _is_foreign(text):
             return query
         found = self._kept.get(text)
@@ -108,7 +108,7 @@ def read_words(answer: str) -> tuple[str, ...]:
     return tuple(found)[:_MOST_TAKEN]
 
 
-def _masked(question: str) -> str:
+def _mask_question(question: str) -> str:
     """Return a question on one line; keys are masked before anything of it is cut."""
     lines = mask_lines(normalize(question, _LONGEST_READ).splitlines())
     return " ".join(" ".join(lines).split())[:_LONGEST_QUESTION]

@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from byok.augment.system import AGENT_LINE, RECORDS_LINE, system_text
+from byok.augment.system import (
+    AGENT_LINE,
+    RECORDS_LINE,
+    SEARCH_LINE,
+    SEARCH_TOOL,
+    system_text,
+)
 
 CALM = {"custom_instructions": "Calm."}
 FULL: dict[str, Any] = {
@@ -62,6 +68,15 @@ def test_system_prompt_parts_come_in_their_order() -> None:
         pytest.param({"persona_type": 99}, "Base.", id="an unknown persona"),
         pytest.param({"mode": "CHAT"}, "Base.", id="no agent"),
         pytest.param({"mode": "agent"}, f"Base.\n\n{AGENT_LINE}", id="an agent"),
+        pytest.param({"mode": "agent", "tool_definitions": [{"name": SEARCH_TOOL}]},
+                     f"Base.\n\n{AGENT_LINE}\n\n{SEARCH_LINE}", id="it may search"),
+        pytest.param({"mode": "agent", "tool_definitions":
+                      [{"definition": {"name": SEARCH_TOOL}}]},
+                     f"Base.\n\n{AGENT_LINE}\n\n{SEARCH_LINE}", id="a nested tool"),
+        pytest.param({"mode": "agent", "tool_definitions": [{"name": "view"}, 1]},
+                     f"Base.\n\n{AGENT_LINE}", id="it cannot search"),
+        pytest.param({"mode": "chat", "tool_definitions": [{"name": SEARCH_TOOL}]},
+                     "Base.", id="a chat does not search"),
         pytest.param({"system_prompt_replacements": [{"old": "Base", "new": "Ground"}]},
                      "Ground.", id="replacements"),
         pytest.param({"system_prompt_replacements": [{"new": "x"}, "x", None, {}]},

@@ -18,6 +18,7 @@ from byok.retrieval.ranker import Ranker, Ranking
 from byok.retrieval.retriever import Retriever
 from byok.retrieval.ripgrep import UNAVAILABLE, Ripgrep
 from byok.retrieval.scope import Scope
+from byok.retrieval.search_words import ASK_IN_ENGLISH
 from tests.fakes.engines import (
     InlineWorkers,
     complete,
@@ -132,6 +133,9 @@ async def test_retrieval_without_hits_is_a_sentence(tmp_path: Path, root: Path) 
     written(root, {f"more/{n}.py": f"other{n}" for n in range(20)})
     async with asking(tmp_path, root) as asker:
         assert "no matches" in await asker.text("xylophone")
+        assert ASK_IN_ENGLISH not in await asker.text("xylophone")
+        assert ASK_IN_ENGLISH in await asker.text("霓虹甲乙")
+        assert ASK_IN_ENGLISH not in await asker.text("其他 other1")
 
 
 async def test_retrieval_without_hits_names_all_of_a_few_files(

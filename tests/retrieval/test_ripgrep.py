@@ -12,6 +12,7 @@ import pytest
 
 from byok.platform.programs import find_program
 from byok.retrieval.ripgrep import UNAVAILABLE, Ripgrep, TextSearchResult
+from byok.retrieval.search_words import ASK_IN_ENGLISH
 
 RG = shutil.which("rg")
 needs_rg = pytest.mark.skipif(RG is None, reason="ripgrep is not installed")
@@ -96,6 +97,17 @@ async def test_ripgrep_answer_has_the_layout_of_the_index(tmp_path: Path) -> Non
     )
     text = await Ripgrep(RG).answer(tmp_path, "giraffe", everything, 900)
     assert text == "No code was found for this request (no matches).\n"
+
+
+@needs_rg
+async def test_ripgrep_finds_english_code_for_a_chinese_question(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, {"a.py": "def register_route(): pass\n", "b.py": "zebra = 1\n"})
+    found = await Ripgrep(RG).search(tmp_path, "路由是如何注册的", everything)
+    assert paths(found) == ["a.py"]
+    text = await Ripgrep(RG).answer(tmp_path, "霓虹甲乙", everything, 900)
+    assert text.endswith(f"\n{ASK_IN_ENGLISH}\n")
 
 
 @needs_rg
