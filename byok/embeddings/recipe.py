@@ -121,12 +121,8 @@ def _depth_from(lines: Sequence[str], number: int) -> int:
 
 
 def _indent(line: str) -> int:
-    width = 0
-    for character in line:
-        if character not in " \t":
-            break
-        width += _TAB if character == "\t" else 1
-    return width
+    width = len(line) - len(line.lstrip(" \t"))
+    return width + (_TAB - 1) * line.count("\t", 0, width)
 
 
 def _has_letter(line: str) -> bool:
