@@ -21,6 +21,7 @@ from byok.cli import (
     config,
     connect,
     control,
+    embed,
     index,
     keys,
     mcp,
@@ -56,7 +57,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     *(serve, status, control, token, keys, models, probe, connect),
-    *(index, search, mcp, config, version),
+    *(index, embed, search, mcp, config, version),
 )
 for command in COMMANDS:
     command.register(app)

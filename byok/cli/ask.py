@@ -92,12 +92,11 @@ def opener(
 
     @asynccontextmanager
     async def open_own(roots: Iterable[Path]) -> "AsyncIterator[Answering]":
-        from byok.server.code_endpoints import CodeEndpoints
-        from byok.wiring.open_context import open_context
+        from byok.server.own_answers import open_answers
 
         settings, paths = load(config)
-        async with open_context(settings, paths, roots) as context:
-            yield CodeEndpoints(context)
+        async with open_answers(settings, paths, roots) as answers:
+            yield answers
 
     return open_own
 

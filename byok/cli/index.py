@@ -12,7 +12,9 @@ from typer.core import TyperGroup
 from byok.cli.ask import folders, whole, with_client
 from byok.cli.build_progress import describe, is_settled, until_built, until_rebuilt
 from byok.cli.command_context import ConfigOption, JsonOption, load
+from byok.cli.embed import show_vectors
 from byok.cli.output import say, say_json, say_table, say_text, tell
+from byok.embeddings.types import EmbeddingState
 from byok.routing import Service
 
 if TYPE_CHECKING:
@@ -65,7 +67,9 @@ def status(json: JsonOption = False, config: ConfigOption = None) -> None:
                 break
             await asyncio.sleep(0.1)  # the scan has only just started
             answer = await client.ask(Service.INDEX_STATUS, {})
-        return {"daemon": daemon is not None, **answer}
+        vectors = await client.ask(Service.EMBED_STATUS, {})
+        told = {} if vectors["state"] == EmbeddingState.OFF else {"embeddings": vectors}
+        return {"daemon": daemon is not None, **answer, **told}
 
     answer = with_client(work, config=config)
     if json:
@@ -75,6 +79,8 @@ def status(json: JsonOption = False, config: ConfigOption = None) -> None:
         say("Nothing is indexed yet. Start with: byok index add DIR")
     else:
         show_index(answer)
+    if vectors := answer.get("embeddings"):
+        show_vectors(vectors)
     if not answer["daemon"]:
         tell("byok is not running: file changes are noticed once it runs (byok serve).")
 

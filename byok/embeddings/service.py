@@ -54,10 +54,15 @@ class EmbeddingService:
     """The `VectorSearch` of retrieval, and the `EmbeddingControl` of `byok embed`.
 
     `vectors` is where vectors are stored, `index` the database of the code index.
+    Without `works` it sends nothing and opens no vectors: a command that ends at once
+    only asks and tells.
     """
 
-    def __init__(self, vectors: Path, index: Path, consent: Consent) -> None:
+    def __init__(
+        self, vectors: Path, index: Path, consent: Consent, *, works: bool = True
+    ) -> None:
         self.consent = consent
+        self._works = works
         self._files = (vectors, index)
         self._plan: EmbeddingPlan | None = None
         self._engine: ContextEngine | None = None
@@ -103,6 +108,7 @@ class EmbeddingService:
         if (
             plan is None
             or engine is None
+            or not self._works
             or self._session
             or not self._may_send(plan.target)
         ):

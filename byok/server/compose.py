@@ -10,6 +10,7 @@ from byok.server.completions import Completer
 from byok.server.control import Control
 from byok.server.conversations import Conversations
 from byok.server.daemon_endpoints import DaemonEndpoints
+from byok.server.embed_endpoints import EmbedEndpoints
 from byok.server.endpoints import Endpoints
 from byok.server.forward import Forwarder
 from byok.server.generate import Generator
@@ -130,5 +131,6 @@ def _local_handlers(
         Service.MODELS: models.for_editor,
         Service.OFFICIAL: relay.status,
         **CodeEndpoints(services.context).handlers,
+        **EmbedEndpoints(services.embeddings).handlers,
         **DaemonEndpoints(services, control).handlers,
     }

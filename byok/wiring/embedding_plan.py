@@ -9,8 +9,11 @@ from functools import partial
 from byok.config import Settings, UpstreamSettings
 from byok.embeddings.consent import Consent
 from byok.embeddings.recipe import RECIPE
-from byok.embeddings.service import EmbeddingPlan
+from byok.embeddings.service import EmbeddingPlan, EmbeddingService
+from byok.embeddings.types import Embedder
+from byok.errors import NotReady
 from byok.keys import KeyLadder
+from byok.platform.paths import Paths
 from byok.redact import Redactor
 from byok.upstream.transport import Transports
 from byok.wiring.embedders import embedding_section, embedding_target, make_embedder
@@ -58,3 +61,19 @@ def make_plan(
         partial(make_team_index, settings, transports, ladder, redactor),
         built_from=(settings.embeddings, settings.network, target, one.built_from),
     )
+
+
+def make_idle_service(paths: Paths) -> EmbeddingService:
+    """Return a service for a command that runs without a daemon; it sends nothing."""
+    consent = Consent(paths.embedding_consent)
+    return EmbeddingService(paths.vectors, paths.database, consent, works=False)
+
+
+def make_idle_plan(settings: Settings) -> EmbeddingPlan | None:
+    """Return what the settings want, without anything that could send."""
+    target = embedding_target(settings)
+    return None if target is None else EmbeddingPlan(target, _refuse)
+
+
+def _refuse() -> Embedder:
+    raise NotReady("Vectors are made by the daemon only.")

@@ -1,0 +1,221 @@
+"""byok embed: what vectors there are, what they cost, and who may make them."""
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from byok.cli.ask import with_client
+from byok.cli.command_context import ConfigOption, JsonOption
+from byok.cli.output import count_noun, say, say_json, tell
+from byok.embeddings.types import EmbeddingState
+from byok.errors import ConfigError
+from byok.routing import Service
+
+if TYPE_CHECKING:
+    from byok.chat import Json
+    from byok.daemon_client.client import LocalClient
+
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+_CENT = 0.01
+_STATES: Mapping[str, str] = {
+    EmbeddingState.OFF: "off; name an upstream and a model under [embeddings] first",
+    EmbeddingState.NO_CONSENT: "not enabled, so nothing is sent (byok embed enable)",
+    EmbeddingState.PAUSED: "paused (byok embed resume)",
+    EmbeddingState.STANDBY: "waiting for the index",
+    EmbeddingState.FILLING: "filling",
+    EmbeddingState.WAITING: "waiting for the model",
+    EmbeddingState.COMPLETE: "complete",
+    EmbeddingState.FAILED: "failed",
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command group."""
+    group = typer.Typer(
+        help="Manage the vectors of your code, which an embedding model makes.",
+        no_args_is_help=True,
+    )
+    group.command(name="status")(status)
+    group.command(name="estimate")(estimate)
+    group.command(name="enable")(enable)
+    group.command(name="disable")(disable)
+    group.command(name="pause")(pause)
+    group.command(name="resume")(resume)
+    group.command(name="clear")(clear)
+    group.command(name="push")(push)
+    group.command(name="pull")(pull)
+    app.add_typer(group, name="embed")
+
+
+def status(json: JsonOption = False, config: ConfigOption = None) -> None:
+    """Show which model makes vectors, and how many there are."""
+
+    async def work(client: "LocalClient") -> "Json":
+        return await client.ask(Service.EMBED_STATUS, {})
+
+    answer = with_client(work, config=config)
+    if json:
+        say_json(answer)
+    else:
+        show_vectors(answer)
+
+
+def show_vectors(answer: "Json") -> None:
+    """Print the status of the vectors."""
+    say(describe_vectors(answer))
+    if answer["error"]:
+        say(f"error: {answer['error']}")
+    if team := answer["team"]:
+        say(describe_team(team))
+    if answer["note"]:
+        say(answer["note"])
+
+
+def describe_vectors(answer: "Json") -> str:
+    """Return the status of the vectors as one line."""
+    words = f"vectors: {_STATES.get(answer['state'], answer['state'])}"
+    if answer["state"] == EmbeddingState.OFF:
+        return words
+    words += f"; {answer['model']} at {answer['host']}"
+    if answer["chunks"]:
+        words += f", {answer['embedded']:,} of {answer['chunks']:,} chunks"
+    if answer["refused"]:
+        words += f", {answer['refused']:,} refused"
+    if answer["dimensions"]:
+        size = f"{answer['bytes'] / 1e6:,.1f} MB"
+        words += f", {answer['dimensions']} dimensions, {size}"
+    if answer["answering"] and answer["answering"] != answer["model"]:
+        words += f"; {answer['answering']} answers meanwhile"
+    return words
+
+
+def describe_team(team: "Json") -> str:
+    """Return what the team's index does as one line."""
+    words = f"team: {team['team']} at {team['url']}"
+    if team["collection"]:
+        words += f", collection {team['collection']}"
+    words += f"; fetched {team['fetched']:,}"
+    return words + (
+        f", pushed {team['pushed']:,}" if team["writes"] else ", reads only"
+    )
+
+
+def estimate(json: JsonOption = False, config: ConfigOption = None) -> None:
+    """Estimate what filling would send and cost; sends nothing."""
+
+    async def work(client: "LocalClient") -> "Json":
+        return await client.ask(Service.EMBED_ESTIMATE, {})
+
+    answer = with_client(work, config=config)
+    if json:
+        say_json(answer)
+    else:
+        say(describe_cost(answer))
+
+
+def describe_cost(answer: "Json") -> str:
+    """Return as one sentence what filling would send, where to, and its price."""
+    where = "this machine" if answer["is_local"] else answer["host"]
+    chunks = count_noun(answer["chunks"], "chunk")
+    return (
+        f"{answer['model']} on {where} would get {chunks} of your code, about "
+        f"{answer['tokens']:,} tokens, {_price(answer)}; later each changed chunk, "
+        "and each question about code."
+    )
+
+
+def _price(answer: "Json") -> str:
+    if answer["is_local"]:
+        return "free of charge"
+    match answer["dollars"]:
+        case None:
+            return "at a price that byok does not know"
+        case dollars if dollars < _CENT:
+            return "for less than a cent"
+        case dollars:
+            return f"for about ${dollars:,.2f}"
+
+
+def enable(yes: YesOption = False, config: ConfigOption = None) -> None:
+    """Confirm that the model of the settings may get your code, and begin."""
+
+    async def work(client: "LocalClient") -> "Json | None":
+        cost = await client.ask(Service.EMBED_ESTIMATE, {})
+        say(describe_cost(cost))
+        if not cost["is_local"]:
+            say(f"The code leaves this machine for {cost['host']}; keys are masked.")
+            if not (yes or _confirm("Send it?", "enable")):
+                return None
+        body = {"host": cost["host"], "model": cost["model"]}
+        answer = await client.ask(Service.EMBED_ENABLE, body)
+        if await client.daemon() is None:
+            tell("byok is not running: filling begins once it runs (byok serve).")
+        return answer
+
+    answer = with_client(work, config=config)
+    if answer is None:
+        tell("Nothing was enabled.")
+        raise typer.Exit(1)
+    show_vectors(answer)
+
+
+def disable(config: ConfigOption = None) -> None:
+    """Send nothing from now on, and use no vectors; those that exist are kept."""
+    show_vectors(_ask(Service.EMBED_DISABLE, config))
+
+
+def pause(config: ConfigOption = None) -> None:
+    """Stop filling; questions go on using the vectors that exist."""
+    show_vectors(_ask(Service.EMBED_PAUSE, config))
+
+
+def resume(config: ConfigOption = None) -> None:
+    """Go on filling."""
+    show_vectors(_ask(Service.EMBED_RESUME, config))
+
+
+def clear(yes: YesOption = False, config: ConfigOption = None) -> None:
+    """Remove all vectors, and send nothing until the next `enable`."""
+    if not (yes or _confirm("Remove all vectors?", "clear")):
+        tell("Nothing was removed.")
+        raise typer.Exit(1)
+    answer = _ask(Service.EMBED_CLEAR, config)
+    say(f"Removed {count_noun(answer['removed'], 'vector')}.")
+    show_vectors(answer)
+
+
+def push(config: ConfigOption = None) -> None:
+    """Give your team's index the vectors that exist here."""
+    answer = _ask(Service.EMBED_PUSH, config)
+    say(f"The team has {count_noun(answer['pushed'], 'vector')} of yours.")
+
+
+def pull(config: ConfigOption = None) -> None:
+    """Take from your team's index the vectors that are missing here."""
+    answer = _ask(Service.EMBED_PULL, config)
+    say(f"Took {count_noun(answer['pulled'], 'vector')} from the team.")
+    show_vectors(answer)
+
+
+def _ask(service: Service, config: ConfigOption) -> "Json":
+    async def work(client: "LocalClient") -> "Json":
+        return await client.ask(service, {})
+
+    return with_client(work, config=config)
+
+
+def _confirm(question: str, command: str) -> bool:
+    """Ask the user.
+
+    Raises:
+        ConfigError: there is no terminal to ask at.
+    """
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            "There is no terminal to ask at, so nothing was done.",
+            hint=f"In a script: byok embed {command} --yes",
+        )
+    return bool(typer.confirm(question))

@@ -1,0 +1,241 @@
+"""byok embed: what it says, and that nothing leaves before it is confirmed."""
+
+import json
+import socket
+import threading
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from byok.cli.embed import describe_cost, describe_team, describe_vectors
+from byok.embeddings.types import EmbeddingState, TeamStatus
+from byok.platform.paths import find_paths
+from tests.fakes.commands import Cli
+from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.project import make_project
+from tests.fakes.upstream import dead_url
+
+REMOTE = """
+[network]
+proxy = "{proxy}"
+[upstreams.vendor]
+base_url = "https://vendor.example/v1"
+[embeddings]
+upstream = "vendor"
+model = "embed-1"
+price = 2.0
+"""
+PRESET = """
+[network]
+proxy = "{proxy}"
+[embeddings]
+upstream = "openai"
+model = "text-embedding-3-small"
+"""
+LOCAL = """
+[upstreams.box]
+base_url = "{url}"
+[embeddings]
+upstream = "box"
+model = "embed-1"
+"""
+STATUS: dict[str, Any] = {
+    "state": "filling", "upstream": "vendor", "host": "vendor.example:443",
+    "model": "embed-1", "is_local": False, "dimensions": 0, "chunks": 0, "embedded": 0,
+    "refused": 0, "answering": "", "bytes": 0, "error": "", "note": "", "team": None,
+}  # fmt: skip
+COST: dict[str, Any] = {
+    "host": "vendor.example:443", "model": "embed-1", "is_local": False,
+    "chunks": 1200, "tokens": 180_000, "dollars": 0.36,
+}  # fmt: skip
+
+
+def configure(text: str) -> None:
+    path = find_paths().config
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o600)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "bakery")
+
+
+@pytest.mark.parametrize("state", EmbeddingState)
+def test_every_state_has_words(state: EmbeddingState) -> None:
+    line = describe_vectors({**STATUS, "state": state.value})
+    assert line.startswith("vectors: ")
+    assert "\n" not in line
+    assert ("embed-1 at vendor.example:443" in line) is (state != EmbeddingState.OFF)
+
+
+def test_status_line_has_the_figures_that_there_are() -> None:
+    filled = {
+        **STATUS, "chunks": 19_000, "embedded": 17_000, "refused": 3,
+        "dimensions": 768, "bytes": 15_000_000, "answering": "embed-0",
+    }  # fmt: skip
+    assert describe_vectors(filled) == (
+        "vectors: filling; embed-1 at vendor.example:443, 17,000 of 19,000 chunks, 3 "
+        "refused, 768 dimensions, 15.0 MB; embed-0 answers meanwhile"
+    )
+    assert "answers" not in describe_vectors({**filled, "answering": "embed-1"})
+
+
+def test_status_of_a_team_names_its_collection() -> None:
+    team = TeamStatus("https://q.example", "bakers", "byok_1", fetched=1200, pushed=3)
+    line = "team: bakers at https://q.example, collection byok_1; fetched 1,200"
+    assert describe_team(asdict(team)) == f"{line}, reads only"
+    assert describe_team(asdict(replace(team, writes=True))) == f"{line}, pushed 3"
+    assert "collection" not in describe_team(asdict(replace(team, collection="")))
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({}, "embed-1 on vendor.example:443 would get 1,200 chunks of your code, about "
+             "180,000 tokens, for about $0.36;"),
+        ({"dollars": 0.0012}, "for less than a cent"),
+        ({"dollars": None}, "at a price that byok does not know"),
+        ({"is_local": True, "dollars": 0.0}, "embed-1 on this machine would get"),
+        ({"is_local": True, "dollars": 0.0}, "free of charge"),
+        ({"chunks": 1}, "1 chunk of"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_cost_names_host_model_chunks_tokens_and_price(
+    more: dict[str, Any], words: str
+) -> None:
+    assert words in describe_cost({**COST, **more})
+
+
+@pytest.mark.case("B124")
+@pytest.mark.parametrize("daemon", [True, False], ids=["daemon", "alone"])
+def test_remote_model_is_enabled_by_the_user_only(
+    cli: Cli, project: Path, daemon: bool
+) -> None:
+    configure(REMOTE.format(proxy=dead_url().removesuffix("/v1")))
+    if daemon:
+        with daemon_thread():
+            check_remote(cli, project)
+    else:
+        check_remote(cli, project)
+
+
+def check_remote(cli: Cli, project: Path) -> None:
+    assert cli("index", "add", project).code == 0
+    consent = find_paths().embedding_consent
+    assert "byok embed enable" in cli("embed", "status").out
+    cost = json.loads(cli("embed", "estimate", "--json").out)
+    assert (cost["host"], cost["model"]) == ("vendor.example:443", "embed-1")
+    assert cost["chunks"] > 0
+    assert not cost["confirmed"]
+    assert not consent.exists()
+
+    refused = cli("embed", "enable", stdin="y\n")
+    assert refused.code == 1 or refused.code == 78
+    assert "no terminal" in refused.err
+    assert "vendor.example:443" in refused.out
+    assert not consent.exists()
+
+    enabled = cli("embed", "enable", "--yes")
+    assert enabled.code == 0, enabled.err
+    assert consent.stat().st_mode & 0o777 == 0o600
+    assert json.loads(cli("embed", "estimate", "--json").out)["confirmed"]
+
+    paused = cli("embed", "pause")
+    assert "paused" in paused.out
+    assert json.loads(cli("embed", "status", "--json").out)["state"] == "paused"
+    assert "paused" not in cli("embed", "resume").out
+    disabled = cli("embed", "disable")
+    assert "not enabled" in disabled.out
+    assert not json.loads(cli("embed", "estimate", "--json").out)["confirmed"]
+
+
+class Proxy:
+    """Counts who connects, and hangs up."""
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self.reached = threading.Event()
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._count)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._socket.close()
+
+    def _count(self) -> None:
+        while True:
+            try:
+                self._socket.accept()[0].close()
+            except OSError:  # it was shut down
+                return
+            self.connections += 1
+            self.reached.set()
+
+
+@pytest.mark.case("B124")
+def test_before_the_consent_nobody_is_connected_to(cli: Cli, project: Path) -> None:
+    with Proxy() as proxy:
+        configure(PRESET.format(proxy=proxy.url))
+        with daemon_thread(environ={"OPENAI_API_KEY": "sk-" + "k" * 40}):
+            assert cli("index", "add", project).code == 0
+            assert cli("search", "bake bread", "-w", project).code == 0
+            for command in ("status", "estimate", "pause", "resume", "disable"):
+                assert cli("embed", command).code == 0
+            assert cli("embed", "enable").code != 0
+            assert cli("search", "oven heat", "-w", project).code == 0
+            assert proxy.connections == 0
+            assert cli("embed", "enable", "--yes").code == 0
+            assert proxy.reached.wait(10)
+            assert cli("embed", "disable").code == 0
+
+
+def test_without_settings_it_says_what_to_do(cli: Cli) -> None:
+    assert cli("embed", "status").out == (
+        "vectors: off; name an upstream and a model under [embeddings] first\n"
+    )
+    asked = cli("embed", "enable", "--yes")
+    assert asked.code != 0
+    assert "[embeddings]" in asked.err
+    assert not find_paths().database.exists()
+
+
+def test_team_commands_need_a_team(cli: Cli, project: Path) -> None:
+    with daemon_thread(project):
+        for command in ("push", "pull"):
+            done = cli("embed", command)
+            assert done.code != 0
+            assert "no model for embeddings" in done.err
+
+
+def test_clear_asks_first(cli: Cli, project: Path) -> None:
+    configure(LOCAL.format(url=dead_url()))
+    asked = cli("embed", "clear", stdin="y\n")
+    assert asked.code != 0
+    assert "no terminal" in asked.err
+    cleared = cli("embed", "clear", "--yes")
+    assert cleared.code == 0, cleared.err
+    assert cleared.out.startswith("Removed 0 vectors.\n")
+    assert "not enabled" in cleared.out
+
+
+def test_index_status_has_a_line_about_vectors(cli: Cli, project: Path) -> None:
+    with daemon_thread(project):
+        assert "vectors" not in cli("index", "status").out
+        assert "embeddings" not in json.loads(cli("index", "status", "--json").out)
+    configure(LOCAL.format(url=dead_url()))
+    with daemon_thread(project):
+        assert "vectors: " in cli("index", "status").out
+        told = json.loads(cli("index", "status", "--json").out)["embeddings"]
+    assert told["model"] == "embed-1"
+    assert told["is_local"]
