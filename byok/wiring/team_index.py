@@ -1,5 +1,6 @@
 """Build what a member of a team needs, as the settings say."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from byok.config import Settings
@@ -19,11 +20,11 @@ def make_team_index(
 ) -> "TeamVectors | None":
     """Return the vectors of the user's team; None if no server is named.
 
-    Asks nobody. Close it when done; the transports stay open.
+    Asks nobody, and may be called in any thread. Close it when done; the transports
+    stay open.
 
     Raises:
-        ConfigError: the package of the client is not installed, or the proxy or the CA
-            file cannot be used.
+        ConfigError: the package of the client is not installed.
     """
     own = settings.embeddings.team
     if not own.on:
@@ -33,7 +34,7 @@ def make_team_index(
 
     local = is_loopback(own.url)
     route = Route("" if local else own.proxy, own.ca_file or settings.network.ca_file)
-    connect = connect_to(own.url, transports.by(route))
+    connect = connect_to(own.url, partial(transports.by, route))
     key, salt = team_keys_wanted(settings)
     return TeamIndex(
         TeamPlace(own.url, own.team, own.write),

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -67,8 +68,8 @@ class Team:
         """Return a member whose model has made its probe."""
         connect: Callable[[Callable[[], str]], Connect] = lambda _: self._shared  # noqa: E731
         if self._client is None:
-            route = transport or self._transports.by(Route())
-            connect = connect_to(self.url, route)
+            usual = partial(self._transports.by, Route())
+            connect = connect_to(self.url, lambda: transport or usual())
         source = api_key if isinstance(api_key, Key) else Key(api_key)
         server = TeamServer(connect, source, seconds=_PATIENCE)
         pause = Pause(clock=self.clock, draw=lambda: 1.0)

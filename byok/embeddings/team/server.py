@@ -110,9 +110,11 @@ class TeamServer:
 
 
 def connect_to(
-    url: str, transport: httpx.AsyncBaseTransport
+    url: str, transport: Callable[[], httpx.AsyncBaseTransport]
 ) -> Callable[[Callable[[], str]], Connect]:
     """Return how a server is connected to by HTTP, without the environment's proxies.
+
+    `transport` is called in the event loop, when the server is asked first.
 
     Raises:
         ConfigError: the client library is not installed.
@@ -133,7 +135,7 @@ def connect_to(
                 prefer_grpc=False,
                 check_compatibility=False,  # it would ask from a thread of its own
                 timeout=int(WRITE_SECONDS),
-                transport=BoundedTransport(transport, api_key),
+                transport=BoundedTransport(transport(), api_key),
                 trust_env=False,
                 follow_redirects=False,
             )
