@@ -13,7 +13,8 @@ threads.
 """
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -155,6 +156,19 @@ def begin_record(record: RequestRecord) -> RequestRecord:
     """Make this the record of whatever the current task does from now on."""
     _current.set(record)
     return record
+
+
+@contextmanager
+def no_record() -> Iterator[None]:
+    """Note what happens inside in no request's record.
+
+    For work that goes on when the request is over during which it began.
+    """
+    before = _current.set(RequestRecord())
+    try:
+        yield
+    finally:
+        _current.reset(before)
 
 
 def current_record() -> RequestRecord:

@@ -2,8 +2,17 @@
 
 import asyncio
 
+import pytest
+
 from byok.errors import UpstreamGarbled
-from byok.record import Hop, RequestOutcome, RequestRecord, begin_record, current_record
+from byok.record import (
+    Hop,
+    RequestOutcome,
+    RequestRecord,
+    begin_record,
+    current_record,
+    no_record,
+)
 from tests.fakes.clock import Clock
 
 
@@ -76,3 +85,12 @@ async def test_a_record_belongs_to_the_task_that_answers() -> None:
 def test_record_notes_outside_of_a_request_are_dropped() -> None:
     current_record().attempts += 1
     assert current_record().attempts == 0
+
+
+def test_what_is_done_apart_is_in_no_record() -> None:
+    record = begin_record(RequestRecord())
+    with pytest.raises(ValueError, match="inside"), no_record():
+        current_record().note_attempt(b"")
+        raise ValueError("inside")
+    assert record.attempts == 0
+    assert current_record() is record

@@ -20,6 +20,7 @@ from byok.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
+from byok.record import no_record
 from byok.upstream.base import ForwardedResponse, Upstream
 from byok.wire.inflate import Inflate
 
@@ -64,19 +65,27 @@ class EmbeddingModel:
             UpstreamError: there is no usable answer, to none of the texts.
             ByokError: the upstream serves no embeddings, or cannot be asked now.
         """
-        try:
-            vectors = await self._ask_thrice(texts)
-        except UpstreamRefused as error:
-            if self._is_known or not _may_be_encoding(error):
-                raise
-            self._base64 = False
+        with no_record():  # filling may begin within a request, and goes on after it
             try:
                 vectors = await self._ask_thrice(texts)
-            except UpstreamError:
-                self._base64 = True
-                raise error from None
-            _log.info("%s gives no vectors in base64", self._upstream.name)
+            except UpstreamRefused as error:
+                if self._is_known or not _may_be_encoding(error):
+                    raise
+                vectors = await self._ask_without_base64(texts, error)
         self._is_known = True
+        return vectors
+
+    async def _ask_without_base64(
+        self, texts: Sequence[str], refusal: UpstreamRefused
+    ) -> list[Floats]:
+        """Ask for numbers; raise the first refusal if that is refused as well."""
+        self._base64 = False
+        try:
+            vectors = await self._ask_thrice(texts)
+        except UpstreamError:
+            self._base64 = True
+            raise refusal from None
+        _log.info("%s gives no vectors in base64", self._upstream.name)
         return vectors
 
     async def _ask_thrice(self, texts: Sequence[str]) -> list[Floats]:

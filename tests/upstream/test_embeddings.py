@@ -18,6 +18,7 @@ from byok.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
+from byok.record import RequestRecord, begin_record, current_record
 from byok.upstream.client import HttpUpstream
 from byok.upstream.demo import DemoUpstream
 from byok.upstream.embeddings import EmbeddingModel
@@ -260,3 +261,16 @@ async def test_a_question_that_is_not_waited_for_leaves_the_server(
     async with asyncio.timeout(5):
         while server.open:
             await asyncio.sleep(0.01)
+
+
+async def test_requests_for_vectors_are_in_no_other_request_s_record(
+    asker: Asker, server: EmbeddingServer
+) -> None:
+    seen: list[bytes] = []
+    record = begin_record(RequestRecord(tap=lambda hop, data: seen.append(data)))
+    await asker.ask(TEXTS)
+    server.faults = ["401"]
+    with pytest.raises(UpstreamRefused):
+        await asker.ask(TEXTS)
+    assert (record.attempts, seen) == (0, [])
+    assert current_record() is record
