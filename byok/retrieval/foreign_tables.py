@@ -60,6 +60,8 @@ def load_table(language: str) -> TermTable:
 
 def without_accents(text: str, language: str) -> str:
     """Return a text as people write it whose keyboards lack its accents."""
+    if text.isascii():
+        return text
     if language == "de":
         text = text.translate(_UMLAUTS)
     if language == "ru":

@@ -19,7 +19,7 @@ from byok.retrieval.foreign_tables import load_table, simplified_forms, stemmer
 _WEIGHTS = (0.8, 0.6, 0.5, 0.4)
 LIKELIEST = _WEIGHTS[0]
 _MOST_WORDS = 40
-_MOST_READ = 200  # words with spaces between
+_MOST_READ = 100  # words with spaces between
 _LONGEST_PHRASE = 4
 _HANGUL = "\uac00"
 _SHORTEST_PART, _LONGEST_LINK = 3, 2  # of a German compound

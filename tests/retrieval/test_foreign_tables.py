@@ -3,6 +3,8 @@
 import re
 import unicodedata
 from importlib import resources
+from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -14,6 +16,7 @@ from byok.retrieval.foreign_tables import (
     simplified_forms,
     stemmer,
 )
+from tests.fakes.wheel import build_wheel
 
 _FOLDER = resources.files("byok.retrieval") / "term_tables"
 _TABLES = sorted(file.name for file in _FOLDER.iterdir() if file.name.endswith(".tsv"))
@@ -61,6 +64,12 @@ def test_table_has_normal_terms_and_sane_english(name: str) -> None:
 )
 def test_table_has_enough_terms(name: str, least: int) -> None:
     assert sum(1 for line in _lines(name) if not line.endswith("\t")) >= least
+
+
+def test_tables_are_in_the_wheel(tmp_path: Path) -> None:
+    with ZipFile(build_wheel(tmp_path)) as wheel:
+        packed = {Path(name).name for name in wheel.namelist() if "term_tables" in name}
+    assert packed == {*_TABLES, "simplified.txt"}
 
 
 def test_entries_skip_comments_and_lines_without_a_tab() -> None:
