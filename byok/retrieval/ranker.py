@@ -196,7 +196,8 @@ async def _find_near(
         if find is None:
             return None
         async with asyncio.timeout(_SCAN_SECONDS):
-            return await find(scope.view, {hit.blob_id for hit in hits})
+            best_first = dict.fromkeys(hit.blob_id for hit in hits)
+            return await find(scope.view, best_first)
     except TimeoutError:
         return None
 
