@@ -87,13 +87,18 @@ async def test_a_second_daemon_embeds_nothing(
 ) -> None:
     async with member(root, model, team.url, write=True) as (editor, told):
         assert told.note == ""
-        await editor.services.embeddings.push()
+        pushed = await editor.post("/byok/embed/push")
+        assert pushed.json["pushed"] == 3
         first = await ask(editor)
     assert len(texts_of(model)) == 3
     async with member(root, model, team.url) as (editor, told):
         assert told.team is not None
         assert (told.team.fetched, told.note) == (3, "")
         assert await ask(editor) == first
+        assert (await editor.post("/byok/embed/pull")).json["pulled"] == 0
+        refused = await editor.post("/byok/embed/push")
+        assert refused.status == 400
+        assert b"only reads" in refused.raw
     assert len(texts_of(model)) == 3
     everything = b"\n".join([*team.bodies, *(call.encode() for call in team.calls)])
     for planted in ("oven", "zoo", "git.example", KEY, SALT):
