@@ -68,6 +68,7 @@ def drop_table(path: Path) -> None:
         db.execute("DROP TABLE meta")
 
 
+@pytest.mark.case("F51")
 @pytest.mark.parametrize("harm", [garble, cut, empty, drop_table])
 def test_a_damaged_database_is_set_aside_and_begun_anew(
     tmp_path: Path, index: Path, harm: object
@@ -82,6 +83,7 @@ def test_a_damaged_database_is_set_aside_and_begun_anew(
         assert (tmp_path / "vectors.db.corrupt").read_bytes() == content
 
 
+@pytest.mark.case("B128")
 def test_a_later_version_is_left_as_it_is(tmp_path: Path, index: Path) -> None:
     path = tmp_path / "vectors.db"
     make(path, index)
@@ -94,6 +96,7 @@ def test_a_later_version_is_left_as_it_is(tmp_path: Path, index: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.case("B128")
 def test_a_database_of_another_program_is_left_as_it_is(
     tmp_path: Path, index: Path
 ) -> None:
@@ -106,6 +109,7 @@ def test_a_database_of_another_program_is_left_as_it_is(
     assert path.read_bytes() == before
 
 
+@pytest.mark.case("B128")
 @pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
 @pytest.mark.parametrize("name", ["vectors.db", "vectors.db-wal", "vectors.db.new"])
 def test_links_are_not_followed(tmp_path: Path, index: Path, name: str) -> None:

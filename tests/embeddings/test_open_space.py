@@ -75,6 +75,7 @@ def zero(file: Path) -> None:
     file.write_bytes(bytes(file.stat().st_size))
 
 
+@pytest.mark.case("F51")
 @pytest.mark.parametrize("harm", [cut, remove, flip, garble, zero])
 def test_a_damaged_file_is_written_again(
     filled: Filled, harm: Callable[[Path], None]
@@ -97,6 +98,7 @@ def test_whole_blocks_are_not_written_again(filled: Filled) -> None:
     assert stored == {number: opened._file.crc_of(number) for number in (0, 1)}
 
 
+@pytest.mark.case("F51")
 @pytest.mark.skipif(os.name != "posix", reason="a mapped file cannot be cut there")
 def test_a_file_that_is_cut_while_in_use_is_written_again(filled: Filled) -> None:
     filled.check()
@@ -104,6 +106,7 @@ def test_a_file_that_is_cut_while_in_use_is_written_again(filled: Filled) -> Non
     filled.check()
 
 
+@pytest.mark.case("F51")
 def test_a_row_that_is_damaged_in_the_database_is_made_again(filled: Filled) -> None:
     with filled.store._connection.writing() as db:
         db.execute("UPDATE vector SET crc = crc + 1 WHERE key_id = 78")

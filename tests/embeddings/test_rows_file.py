@@ -57,6 +57,7 @@ def test_a_file_of_another_space_is_begun_anew(
     file.close()
 
 
+@pytest.mark.case("B128")
 def test_a_file_that_is_not_ours_is_moved_aside(tmp_path: Path) -> None:
     path = tmp_path / "a.rows"
     path.write_bytes(b"my own notes")
@@ -66,6 +67,7 @@ def test_a_file_that_is_not_ours_is_moved_aside(tmp_path: Path) -> None:
     assert is_own(path)
 
 
+@pytest.mark.case("B128")
 @pytest.mark.skipif(os.name != "posix", reason="links and modes of POSIX")
 def test_a_link_is_refused_and_not_followed(tmp_path: Path) -> None:
     target = tmp_path / "target"

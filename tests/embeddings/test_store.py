@@ -113,6 +113,7 @@ def test_a_question_without_direction_finds_nothing(
     assert found == ([], {})
 
 
+@pytest.mark.case("B128")
 def test_ids_of_a_replaced_index_find_nothing(tmp_path: Path, rows: Rows) -> None:
     store = VectorStore(tmp_path / "vectors.db", rows.path)
     space, ids = fill(store, rows, "alpha", "beta")
@@ -171,6 +172,7 @@ def test_a_cleared_store_finds_nothing_and_its_files_go(
     assert store.near(again, vector("alpha"), view(*ids)) == ([], {})
 
 
+@pytest.mark.case("F51")
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     with mounted(tmp_path / "disk", "3m") as disk:
         rows = Rows(disk / "data.db")
@@ -198,6 +200,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
         store.close()
 
 
+@pytest.mark.case("B128")
 @pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
 def test_a_folder_that_is_a_link_is_refused(tmp_path: Path, rows: Rows) -> None:
     (tmp_path / "elsewhere").mkdir()
