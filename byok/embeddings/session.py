@@ -13,11 +13,17 @@ from byok.embeddings.repositories import Repositories
 from byok.embeddings.store import VectorStore
 from byok.embeddings.team.listed_keys import ListedKeys
 from byok.embeddings.team.transfer import Transfer
-from byok.embeddings.types import Embedder, EmbeddingStatus, TeamVectors
+from byok.embeddings.types import (
+    Embedder,
+    EmbeddingState,
+    EmbeddingStatus,
+    TeamVectors,
+)
 from byok.errors import ByokError, ConfigError, NotReady
 from byok.index.engine import ContextEngine
 from byok.index.store.chunk_index import View
 from byok.index.store.database import today
+from byok.index.types import State
 from byok.retrieval.model_aids import FindNear, NearChunks
 
 if TYPE_CHECKING:
@@ -76,6 +82,7 @@ class Session:
         self._embedder = embedder
         self._team = team
         self._questions = QuestionVectors(embedder)
+        self._engine = engine
         self._repositories = Repositories(engine)
         self._filling = Filling(
             store,
@@ -186,9 +193,12 @@ class Session:
         filling = self._filling.status
         chunks, embedded, refused = filling.progress
         space = filling.space
+        state = filling.state
+        if state is EmbeddingState.COMPLETE and self._engine.state is State.INDEXING:
+            state = EmbeddingState.STANDBY  # what will be missing is not known yet
         status = replace(
             status,
-            state=filling.state,
+            state=state,
             dimensions=space.name.dimensions if space else 0,
             chunks=chunks,
             embedded=embedded,

@@ -10,6 +10,7 @@ from byok.code_query import BlobNames
 from byok.embeddings.session import Session, open_session
 from byok.embeddings.types import EmbeddingState, EmbeddingStatus
 from byok.index.engine import ContextEngine
+from byok.index.types import Phase
 from byok.retrieval.model_aids import NearChunks
 from byok.retrieval.scope import select_scope
 from tests.fakes.engines import complete, engine, project, until
@@ -88,3 +89,11 @@ async def test_a_search_begun_before_the_end_of_a_session_finds_nothing(
         scope = await select_scope(made, BlobNames(), [])
         await session.close()
         assert await find(scope.view, ()) == NearChunks([], {})
+
+
+async def test_vectors_are_not_complete_before_the_words_are(tmp_path: Path) -> None:
+    async with filled(tmp_path, InnerModel()) as (session, made):
+        made.workspaces[0].status.phase = Phase.INDEXING
+        assert (await told(session)).state is EmbeddingState.STANDBY
+        made.workspaces[0].status.phase = Phase.COMPLETE
+        assert (await told(session)).state is EmbeddingState.COMPLETE
