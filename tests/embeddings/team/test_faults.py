@@ -1,5 +1,7 @@
 """A server that is down, slow, refuses or lies costs a note, never a question."""
 
+import asyncio
+import json
 import logging
 import math
 from collections.abc import Callable
@@ -9,12 +11,16 @@ import httpx
 import numpy as np
 import pytest
 from aiohttp import web
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from byok.embeddings.team.names import PROBE_ID
+from byok.embeddings.team.names import PROBE_ID, TeamNames
 from byok.embeddings.team.team_index import TeamIndex
 from tests.fakes.asker import Key
-from tests.fakes.qdrant_members import SPACE, Team, embed, key
+from tests.fakes.lister import CannedTransport
+from tests.fakes.qdrant_members import SALT, SPACE, Team, embed, key
 from tests.fakes.qdrant_server import Fault, QdrantServer, answer, cut
+from tests.fakes.values import OBJECTS, VALUES
 
 TEXTS = [f"text {number}" for number in range(5)]
 KEYS = [key(text) for text in TEXTS]
@@ -388,3 +394,48 @@ async def test_the_proxy_of_the_environment_is_not_used(
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     await fill(team)
     assert len(await team.member().fetch(KEYS)) == 5
+
+
+POINTS = st.lists(
+    st.fixed_dictionaries(
+        {"id": VALUES | st.integers(0, 9), "version": VALUES, "score": VALUES},
+        optional={"vector": VALUES, "payload": VALUES | OBJECTS},
+    ),
+    max_size=3,
+)
+ANSWERS = VALUES | POINTS | st.fixed_dictionaries({"points": POINTS | VALUES})
+
+
+@pytest.mark.slow
+@pytest.mark.case("F49")
+@given(result=ANSWERS, whole=st.booleans(), writes=st.booleans())
+@settings(deadline=None, max_examples=50)
+def test_no_answer_at_all_is_more_than_a_note(
+    result: Any, whole: bool, writes: bool
+) -> None:
+    """Any JSON for each answer, from the first request on or after the probe."""
+    body = json.dumps(result if whole else {"result": result, "status": "ok"})
+
+    async def ask() -> None:
+        team = Team("http://127.0.0.1:1")
+        good, canned = True, httpx.Response(200, content=body.encode())
+        probe = {"id": PROBE_ID, "vector": embed("probe")[0].tolist()}
+        check = {"check": TeamNames(SALT).check}
+
+        def reply(request: httpx.Request) -> httpx.Response:
+            if not good:
+                return canned
+            exists = request.url.path.endswith("exists")
+            value = {"exists": True} if exists else [{**probe, "payload": check}]
+            return httpx.Response(200, json={"result": value, "status": "ok"})
+
+        member = team.member(writes=writes, transport=CannedTransport(reply))
+        for _ in range(2):
+            await member.fetch(KEYS)
+            await member.nearest(embed("q"), repositories=HERE, keys=KEYS, limit=5)
+            await member.offer(KEYS, embed(*TEXTS), repositories=HERE)
+            good = False
+            team.clock.now += 700
+        await team.close()
+
+    asyncio.run(ask())
