@@ -9,6 +9,9 @@ from byok.index.store.store import Store
 from byok.index.types import CommitHistory
 from byok.index.workspace.git_history import head, read_history
 
+# A busy machine may leave git too little time; an unreadable repository stays so.
+_TRIES = 3
+
 
 class Commits:
     """The git log of a workspace; runs in the event loop, reads in threads."""
@@ -20,13 +23,16 @@ class Commits:
         self._store = store
         self._one_at_a_time = asyncio.Lock()
         self._marks: Marks | None = None  # none: nothing was read yet
+        self._failures = 0
 
     async def read(self) -> None:
         """Read the git log if it has new commits."""
         async with self._one_at_a_time:
             marks = await asyncio.to_thread(self._marks_now)
-            await self._read()
-            self._marks = marks
+            known = await self._read()
+            self._failures = 0 if known else self._failures + 1
+            # Without marks of a repository the next question tries again.
+            self._marks = marks if known or self._failures >= _TRIES else ()
 
     async def are_new(self) -> bool:
         """Tell whether there may be new commits since the last read (`stat` calls)."""
@@ -37,10 +43,13 @@ class Commits:
     def _marks_now(self) -> Marks:
         return marks_of(repository_of(self._root))
 
-    async def _read(self) -> None:
+    async def _read(self) -> bool:
+        """Read what is new; return whether git named the commit checked out."""
         commit = await asyncio.to_thread(head, self._root)
-        if commit is None or (self.history and self.history.head == commit):
-            return
+        if commit is None:
+            return False
+        if self.history and self.history.head == commit:
+            return True
         with self._store.reading() as db:
             row = db.execute(
                 "SELECT history FROM workspace WHERE id = ? AND head = ?",
@@ -48,7 +57,7 @@ class Commits:
             ).fetchone()
         if row and row[0]:
             self.history = await asyncio.to_thread(unpack_history, row[0])
-            return
+            return True
         history = await asyncio.to_thread(read_history, self._root)
         self.history = history
         if history is not None:
@@ -59,3 +68,4 @@ class Commits:
                     (commit, packed, self._id),
                 )
             )
+        return True

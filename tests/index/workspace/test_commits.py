@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from byok.index.workspace.commits import Commits
 from tests.fakes.engines import complete, engine, until
 from tests.fakes.repository import Repository
 
@@ -51,5 +52,27 @@ async def test_commits_of_a_repository_that_is_made_later_are_found(
         (tmp_path / "away").rename(made.root / ".git")
         assert await commits.are_new()
         await asyncio.gather(commits.read(), commits.read())
+        assert commits.history is not None
+        assert not await commits.are_new()
+
+
+@pytest.mark.parametrize(("failures", "again"), [(1, True), (2, True), (3, False)])
+async def test_commits_are_read_again_where_git_was_too_slow(
+    tmp_path: Path,
+    made: Repository,
+    monkeypatch: pytest.MonkeyPatch,
+    failures: int,
+    again: bool,
+) -> None:
+    """The third failure in a row is believed until the repository changes."""
+    async with engine(tmp_path / "data") as opened:
+        commits = Commits(1, made.root, opened.store)
+        with monkeypatch.context() as slow:
+            slow.setattr("byok.index.workspace.commits.head", lambda root: None)
+            for _ in range(failures):
+                await commits.read()
+        assert commits.history is None
+        assert await commits.are_new() is again
+        await commits.read()
         assert commits.history is not None
         assert not await commits.are_new()
