@@ -294,5 +294,4 @@ class VectorStore:
         with self._connection.writing() as db:
             is_more = tidy.tidy(db, day)
         with self._connection.reading() as db:
-            tidy.give_back(db)
-        return is_more
+            return tidy.give_back(db) or is_more

@@ -30,9 +30,19 @@ def tidy(db: sqlite3.Connection, day: int) -> bool:
     return removed
 
 
-def give_back(db: sqlite3.Connection) -> None:
-    """Shorten the file by pages that are free, outside a transaction."""
-    db.execute(f"PRAGMA main.incremental_vacuum({_PAGES})").fetchall()
+def give_back(db: sqlite3.Connection) -> bool:
+    """Shorten the file by pages that are free; tell whether there are more.
+
+    Outside a transaction only.
+    """
+    before = _free_pages(db)
+    # `execute` would stop after the first page: the pragma is a row for each.
+    db.executescript(f"PRAGMA main.incremental_vacuum({_PAGES})")
+    return 0 < _free_pages(db) < before
+
+
+def _free_pages(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA main.freelist_count").fetchone()[0])
 
 
 def _note_unused(db: sqlite3.Connection, day: int) -> None:
