@@ -72,7 +72,7 @@ def folded_mark(kind: NameKind, name: str) -> str:
     return f":{kind.upper()}:{name.lower()}"
 
 
-def marks_of(node: str, name: str) -> list[str]:
+def name_marks(node: str, name: str) -> list[str]:
     """Return the marks of a definition: its kind of node and its name."""
     kind, plain = name_kind(node), plain_name(name)
     if kind is None or not plain:

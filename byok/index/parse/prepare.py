@@ -10,7 +10,7 @@ from byok.index.files.text import decode, split_lines
 from byok.index.parse import tokens
 from byok.index.parse.chunking import cut
 from byok.index.parse.definitions import Definition, definitions
-from byok.index.parse.names import marks_of
+from byok.index.parse.names import name_marks
 from byok.index.types import Document, Prepared, SkipReason, Span
 from byok.index.versions import MAX_BYTES, blob_name
 
@@ -122,7 +122,7 @@ def _documents(
                 symbols.append(
                     tokens.join_terms(name[:_LONGEST_NAME].rpartition(":")[2])
                 )
-                marks.update(dict.fromkeys(marks_of(found[at].kind, name)))
+                marks.update(dict.fromkeys(name_marks(found[at].kind, name)))
             at += 1
         yield Document(
             tokens.join_terms(body), " ".join(filter(None, symbols)), " ".join(marks)

@@ -3,7 +3,7 @@
 import pytest
 
 from byok.index.parse.definitions import definitions
-from byok.index.parse.names import NameKind, marks_of, name_kind, plain_name
+from byok.index.parse.names import NameKind, name_kind, name_marks, plain_name
 from byok.index.parse.prepare import prepare
 from tests.fakes.language_samples import SAMPLES
 
@@ -54,7 +54,7 @@ def test_a_name_is_the_last_part_of_what_a_definition_says(
 def test_marks_of_a_definition_keep_the_case_and_a_folded_form(
     node: str, name: str, marks: list[str]
 ) -> None:
-    assert marks_of(node, name) == marks
+    assert name_marks(node, name) == marks
 
 
 TYPES = """
@@ -91,7 +91,7 @@ def test_kinds_of_nodes_say_what_a_name_stands_for(
 def test_marks_of_any_language_have_no_space(language: str) -> None:
     """They stand between spaces, and no name in code makes one that is not a name."""
     for one in definitions(SAMPLES[language][0].encode(), language):
-        for mark in marks_of(one.kind, one.name or ""):
+        for mark in name_marks(one.kind, one.name or ""):
             assert len(mark.split()) == 1
             assert mark[0] == mark[2] == ":"
 
