@@ -7,6 +7,8 @@ disable` this machine's models get nothing either, until `enable`.
 """
 
 import logging
+import threading
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,7 @@ class Consent:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._kept = _read(path)
+        self._changing = threading.Lock()
 
     def allows(self, host: str, model: str, *, is_local: bool) -> bool:
         """Tell whether code and questions may be sent to this host and model.
@@ -67,23 +70,33 @@ class Consent:
 
     def give(self, host: str, model: str) -> None:
         """Keep that the user confirmed this host and model; a pause ends."""
-        self._write(_Kept(host, model))
+        self._change(lambda kept: _Kept(host, model))
 
     def withdraw(self) -> None:
-        """Forget the consent; nothing is sent anywhere until the next one."""
-        self._write(_Kept(paused=self._kept.paused, off=True))
+        """Forget the consent; nothing is sent anywhere until the next one.
+
+        That is so at once, even if the file cannot be written.
+        """
+        with self._changing:
+            self._kept = _Kept(paused=self._kept.paused, off=True)
+            self._write(self._kept)
 
     def pause(self) -> None:
         """Keep that filling is stopped."""
-        self._write(replace(self._kept, paused=True))
+        self._change(lambda kept: replace(kept, paused=True))
 
     def resume(self) -> None:
         """Keep that filling goes on."""
-        self._write(replace(self._kept, paused=False))
+        self._change(lambda kept: replace(kept, paused=False))
+
+    def _change(self, change: Callable[[_Kept], _Kept]) -> None:
+        with self._changing:  # else a pause could bring a withdrawn consent back
+            kept = change(self._kept)
+            self._write(kept)
+            self._kept = kept
 
     def _write(self, kept: _Kept) -> None:
         write_private(self._path, orjson.dumps(asdict(kept)).decode())
-        self._kept = kept
 
 
 def _read(path: Path) -> _Kept:

@@ -48,7 +48,8 @@ class QuestionVectors:
             if len(self._asked) >= _AT_ONCE:
                 return None
             task = self._asked[text] = asyncio.ensure_future(self._ask(text))
-        return await asyncio.shield(task)
+        await asyncio.wait([task])  # neither cancels it, nor is cancelled by `close`
+        return None if task.cancelled() else task.result()
 
     def forget(self) -> None:
         """Forget every vector: the model was replaced."""

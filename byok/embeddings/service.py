@@ -9,10 +9,10 @@ with each.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from byok.embeddings.consent import Consent
 from byok.embeddings.types import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from byok.embeddings.types import Embedder, TeamVectors
     from byok.index.engine import ContextEngine
 
+_T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 _MILLION = 1_000_000
 
@@ -82,8 +83,11 @@ class EmbeddingService:
 
         `open_index` opens the index, which `estimate` needs.
         """
+        self._open_index = open_index or self._open_index
+        await _to_the_end(self._use(plan))
+
+    async def _use(self, plan: EmbeddingPlan | None) -> None:
         async with self._changing:
-            self._open_index = open_index or self._open_index
             before, self._plan = self._plan, plan
             if plan and before and plan.built_from == before.built_from:
                 return
@@ -92,15 +96,17 @@ class EmbeddingService:
 
     async def open(self, engine: "ContextEngine") -> None:
         """See VectorSearch.open."""
-        async with self._changing:
-            self._engine = engine
-            await self._begin()
+        await _to_the_end(self._follow(lambda: engine))
 
     async def close(self) -> None:
         """See VectorSearch.close."""
+        await _to_the_end(self._follow(lambda: None))
+
+    async def _follow(self, index: "Callable[[], ContextEngine | None]") -> None:
         async with self._changing:
             await self._stop()
-            self._engine = None
+            self._engine = index()
+            await self._begin()
 
     async def _begin(self) -> None:
         """Begin a session if nothing is in the way."""
@@ -114,18 +120,25 @@ class EmbeddingService:
         ):
             return
         try:
-            self._session = await asyncio.to_thread(self._make_session, plan, engine)
+            self._session = await self._make_session(plan, engine)
         except ByokError as error:
             self._note(error)
             return
         self._error = ""
         self._session.start(paused=self.consent.paused)
 
-    def _make_session(self, plan: EmbeddingPlan, engine: "ContextEngine") -> "Session":
-        embedder = plan.make_embedder()  # says it if numpy is missing
-        from byok.embeddings.session import open_session
+    async def _make_session(
+        self, plan: EmbeddingPlan, engine: "ContextEngine"
+    ) -> "Session":
+        embedder = await asyncio.to_thread(plan.make_embedder)  # may load numpy
+        team = plan.make_team()  # its connections belong to this event loop
 
-        return open_session(*self._files, engine, embedder, plan.make_team())
+        def make() -> "Session":
+            from byok.embeddings.session import open_session
+
+            return open_session(*self._files, engine, embedder, team)
+
+        return await asyncio.to_thread(make)
 
     async def _stop(self) -> None:
         session, self._session = self._session, None
@@ -207,8 +220,10 @@ class EmbeddingService:
 
     async def disable(self) -> None:
         """See EmbeddingControl.disable."""
-        await asyncio.to_thread(self.consent.withdraw)
-        await self._restart()
+        try:
+            await asyncio.to_thread(self.consent.withdraw)
+        finally:  # also where the disk is full
+            await self._restart()
 
     async def pause(self) -> None:
         """See EmbeddingControl.pause."""
@@ -230,6 +245,9 @@ class EmbeddingService:
         if not self._files[0].exists():
             return 0
         await self._open_anyway()
+        return await _to_the_end(self._clear())
+
+    async def _clear(self) -> int:
         async with self._changing:
             await self._stop()
             from byok.embeddings.session import clear_vectors
@@ -258,9 +276,7 @@ class EmbeddingService:
         raise NotReady(self._error or "The vectors are not open yet.")
 
     async def _restart(self) -> None:
-        async with self._changing:
-            await self._stop()
-            await self._begin()
+        await _to_the_end(self._follow(lambda: self._engine))
 
     async def _open_anyway(self) -> None:
         if self._engine is None and self._open_index is not None:
@@ -273,3 +289,12 @@ class EmbeddingService:
                 hint="Set upstream and model in the section [embeddings].",
             )
         return self._plan.target
+
+
+async def _to_the_end(work: Coroutine[None, None, _T]) -> _T:
+    """Do this although whoever waits for it may leave.
+
+    A client that closes its connection cancels its request, which may be the one that
+    opens the index. A thread would go on opening files that nobody closes.
+    """
+    return await asyncio.shield(asyncio.ensure_future(work))

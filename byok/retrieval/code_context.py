@@ -174,13 +174,13 @@ class CodeContext:
                 engine = await self._stack.enter_async_context(
                     open_engine(self._database, self._index, self._options)
                 )
-                if self._vectors is not None:
-                    await self._vectors.open(engine)
-                    self._stack.push_async_callback(self._vectors.close)
                 ripgrep = Ripgrep(find_program("rg", never=self._options.roots))
                 retriever = Retriever(engine, ripgrep, self._mode, lambda: self.aids)
                 finder = PassageFinder(engine, retriever.ranker, self._mode)
                 self._open = _Opened(engine, retriever, finder)
+                if self._vectors is not None:  # whoever waits may leave from here on
+                    self._stack.push_async_callback(self._vectors.close)
+                    await self._vectors.open(engine)
             return self._open
 
     # Of uploaded blobs

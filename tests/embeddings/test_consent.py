@@ -1,5 +1,6 @@
 """The file that says which host and model may get code."""
 
+import errno
 import stat
 from pathlib import Path
 
@@ -142,3 +143,18 @@ def test_a_link_is_no_consent(path: Path, tmp_path: Path) -> None:
     path.rename(elsewhere)
     path.symlink_to(elsewhere)
     assert not allows(Consent(path))
+
+
+def test_a_withdrawal_counts_although_it_cannot_be_written(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consent = Consent(path)
+    consent.give(HOST, MODEL)
+
+    def fail(_path: Path, _content: str) -> None:
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr("byok.embeddings.consent.write_private", fail)
+    with pytest.raises(OSError, match="no room"):
+        consent.withdraw()
+    assert not allows(consent)

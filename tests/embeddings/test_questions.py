@@ -120,3 +120,13 @@ async def test_secrets_in_a_question_are_masked() -> None:
     await QuestionVectors(model).find(f"why does\nit refuse {secret}")
     assert "ghp_" not in model.asked[0]
     assert model.asked[0].startswith("why does\nit refuse ")
+
+
+async def test_who_waits_for_a_vector_when_asking_ends_goes_on_without_one() -> None:
+    model = _Model()
+    model.ready.clear()
+    vectors = QuestionVectors(model)
+    waiting = asyncio.ensure_future(vectors.find("a"))
+    await until(lambda: model.asked == ["a"])
+    await vectors.close()
+    assert await waiting is None

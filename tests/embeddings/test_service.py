@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from byok.embeddings.types import EmbeddingState, EmbeddingTarget
 from byok.errors import ConfigError, UpstreamUnreachable
 from byok.index.engine import ContextEngine
 from byok.retrieval.scope import Scope, select_scope
+from byok.upstream.transport import Route, Transports
 from tests.fakes.engines import complete, engine, project, until
 from tests.fakes.inner_model import FAR, LOCAL, InnerModel
 
@@ -232,3 +234,38 @@ def test_nothing_is_loaded_for_a_daemon_without_embeddings() -> None:
     assert own <= {
         f"byok.embeddings.{name}" for name in ("consent", "service", "types")
     }
+
+
+async def test_a_request_that_is_left_still_begins_one_session(
+    tmp_path: Path, service: EmbeddingService
+) -> None:
+    model = InnerModel()
+    may_go_on = threading.Event()
+
+    def make() -> InnerModel:
+        may_go_on.wait()
+        return model
+
+    async with index(tmp_path, service):
+        made = EmbeddingPlan(LOCAL, make)
+        leaving = asyncio.ensure_future(service.configure(made))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
+        may_go_on.set()
+        await reaches(service, EmbeddingState.COMPLETE)
+
+
+async def test_a_team_is_made_where_its_connections_may_be(
+    tmp_path: Path, service: EmbeddingService
+) -> None:
+    model, transports = InnerModel(), Transports()
+
+    def make_team() -> None:
+        transports.by(Route(proxy="http://127.0.0.1:1"))  # needs the event loop
+
+    made = EmbeddingPlan(LOCAL, lambda: model, make_team)
+    await service.configure(made)
+    async with index(tmp_path, service):
+        await reaches(service, EmbeddingState.COMPLETE)
+    await transports.close()

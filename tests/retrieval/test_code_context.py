@@ -1,5 +1,6 @@
 """What byok knows of code: nothing is opened until somebody needs it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -15,9 +16,11 @@ from byok.code_query import (
     to_text,
 )
 from byok.errors import BadRequest, ByokError
+from byok.index.engine import ContextEngine
 from byok.index.options import IndexOptions
 from byok.index.versions import blob_name
 from byok.retrieval.code_context import CodeContext
+from byok.retrieval.model_aids import FindNear
 from tests.fakes.engines import project, until
 
 
@@ -169,3 +172,41 @@ def test_code_context_tells_a_secret_file_by_its_name(
     tmp_path: Path, path: str, secret: bool
 ) -> None:
     assert Context(tmp_path).is_secret(path) is secret
+
+
+class _SlowVectors:
+    """Vectors that take their time when the index is opened."""
+
+    def __init__(self) -> None:
+        self.began, self.may_go_on = asyncio.Event(), asyncio.Event()
+        self.closed = False
+
+    async def open(self, engine: ContextEngine) -> None:
+        self.began.set()
+        await self.may_go_on.wait()
+
+    async def close(self) -> None:
+        self.closed = True
+
+    async def begin(self, question: str) -> FindNear | None:
+        raise NotImplementedError
+
+
+async def test_a_client_that_leaves_while_the_index_opens_does_not_block_others(
+    tmp_path: Path,
+) -> None:
+    vectors = _SlowVectors()
+    context = CodeContext(
+        tmp_path / "data.db",
+        tmp_path / "index",
+        IndexOptions(workers=1),
+        vectors=vectors,
+    )
+    leaving = asyncio.ensure_future(context.open())
+    await vectors.began.wait()
+    leaving.cancel()
+    await asyncio.gather(leaving, return_exceptions=True)
+    vectors.may_go_on.set()
+    await context.open()  # it is not in use by anybody else
+    await context.close()
+    assert vectors.closed
