@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from byok.embeddings.database import close_database, open_database, translate_errors
+from byok.embeddings.database import (
+    close_database,
+    is_damage,
+    open_database,
+    translate_errors,
+)
 
 
 class Connection:
@@ -16,6 +21,7 @@ class Connection:
         """Open or make the database; raises as `open_database` does."""
         self._path = path
         self._lock = threading.RLock()
+        self._is_damaged = False
         self._db = open_database(path, index)
 
     @contextmanager
@@ -26,7 +32,11 @@ class Connection:
             DiskFull, NotReady, IndexFailed: the database cannot be used.
         """
         with self._lock, translate_errors(self._path):
-            yield self._db
+            try:
+                yield self._db
+            except sqlite3.DatabaseError as error:
+                self._is_damaged |= is_damage(error)
+                raise
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -44,4 +54,4 @@ class Connection:
     def close(self, *, clean: bool = True) -> None:
         """Close; `clean` notes that nothing need be checked at the next start."""
         with self._lock:
-            close_database(self._db, clean=clean)
+            close_database(self._db, clean=clean and not self._is_damaged)

@@ -90,7 +90,7 @@ class Filling:
         self._counted = 0.0
         self._seen = 0  # version of the index that was looked at
         self._tidied: tuple[int, int] | None = None
-        self._unreadable: set[int] = set()
+        self._tried: set[int] = set()  # blobs that lacked a vector
 
     # For others
 
@@ -143,9 +143,8 @@ class Filling:
             except ByokError as error:
                 self._state, self._error = EmbeddingState.WAITING, error.sentence
                 _log.warning("no vectors for %.0f s: %s", pause, error.log_text)
-                self._may_lack = self._must_probe = (
-                    True  # the model may be another one afterwards
-                )
+                self._look_again()
+                self._must_probe = True  # the model may be another one afterwards
                 await self._sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -176,6 +175,11 @@ class Filling:
         await self._count(space)
         self._state, self._error = EmbeddingState.COMPLETE, ""
 
+    def _look_again(self) -> None:
+        """Look for blobs with known keys that lack vectors."""
+        self._may_lack = True
+        self._tried.clear()
+
     async def _may_work(self) -> None:
         """Wait until the user wants it and the words are indexed."""
         await self._may_run.wait()
@@ -193,16 +197,19 @@ class Filling:
         if self._team is not None:
             self._team.use(space)
         if before is not None and before.id != space.id:
-            self._may_lack = True
+            self._look_again()
             raise _Replaced
         return space
 
     async def _find_incomplete(
         self, space: Space, asked: Collection[int]
     ) -> list[ListedBlob]:
-        limit = _PLANNED + len(self._unreadable)
+        """Return blobs with known keys that lack a vector; each is tried once."""
+        limit = _PLANNED + len(self._tried)
         found = await asyncio.to_thread(self._store.plan_missing, space, asked, limit)
-        return [blob for blob in found if blob.blob_id not in self._unreadable]
+        left = [blob for blob in found if blob.blob_id not in self._tried]
+        self._tried.update(blob.blob_id for blob in left)
+        return left
 
     async def _fill_blobs(self, space: Space, blobs: Sequence[ListedBlob]) -> None:
         """Store vectors for what blobs lack; reads on while the model works."""
@@ -229,7 +236,6 @@ class Filling:
 
     async def _list(self, space: Space, found: _Texts) -> Wanted:
         """Note the keys of blobs; return the chunks that have no vector, by key."""
-        self._unreadable.update(b for b, texts in found.items() if texts is None)
         keys = {
             blob_id: [(chunk.ordinal, chunk.key) for chunk in texts or ()]
             for blob_id, texts in found.items()

@@ -163,14 +163,18 @@ def list_chunks(
 ) -> list[int]:
     """Note the keys of blobs' chunks by their ordinals, inside a transaction.
 
-    Blobs whose keys are known are left as they are: a blob never changes, and so do
-    its keys. Returns those that were not.
+    Returns the blobs whose keys were not known, or were others: what is masked in a
+    text may change with a version of byok. A known blob without keys cannot be read
+    now, and is left as it is.
     """
-    sql = (
-        "SELECT blob_id FROM listing WHERE recipe = ? AND chunks IS NULL "
-        "AND blob_id IN (?)"
-    )
-    fresh = [blob_id for (blob_id,) in select_among(db, sql, (recipe,), blobs)]
+    known = _keys_of(db, recipe, blobs)
+    fresh = [
+        blob_id
+        for blob_id, keys in blobs.items()
+        if known.get(blob_id) != [*keys] and (keys or blob_id not in known)
+    ]
+    ids = [(recipe, blob_id) for blob_id in fresh]
+    db.executemany("DELETE FROM chunk WHERE recipe = ? AND blob_id = ?", ids)
     rows = [(blob_id, *row) for blob_id in fresh for row in blobs[blob_id]]
     db.executemany("INSERT OR IGNORE INTO key(name) VALUES(?)", [r[2:] for r in rows])
     db.executemany(
@@ -182,6 +186,20 @@ def list_chunks(
         [(len(blobs[blob_id]), recipe, blob_id) for blob_id in fresh],
     )
     return fresh
+
+
+def _keys_of(
+    db: sqlite3.Connection, recipe: str, blob_ids: Iterable[int]
+) -> dict[int, list[tuple[int, Key]]]:
+    """Return the keys of blobs that were listed, by ordinal and in order."""
+    found: dict[int, list[tuple[int, Key]]] = {}
+    sql = (
+        "SELECT c.blob_id, c.ordinal, k.name FROM chunk c JOIN key k ON k.id = c.key_id"
+    )
+    where = f"{sql} WHERE c.recipe = ? AND c.blob_id IN (?)"
+    for blob_id, *row in sorted(select_among(db, where, (recipe,), blob_ids)):
+        found.setdefault(blob_id, []).append((row[0], row[1]))
+    return found
 
 
 def absent_keys(

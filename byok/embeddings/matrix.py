@@ -148,6 +148,8 @@ class Matrix:
             ranks = np.cumsum(used, dtype=np.int32) - np.int32(1)
             found = _Selection(chunks, np.flatnonzero(used), ranks[places])
         with self._using:
+            if any(number != now.number for _, number in self._kept):
+                self._kept.clear()  # of chunks that were there before
             self._kept[view.key, now.number] = found
             while len(self._kept) > _VIEWS_KEPT:
                 self._kept.popitem(last=False)

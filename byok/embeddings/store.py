@@ -228,6 +228,7 @@ class VectorStore:
         with self._connection.reading():
             for opened in self._open.values():
                 if opened.space.name.recipe == recipe:
+                    opened.forget(fresh)
                     opened.show_blobs(fresh)
         return absent
 

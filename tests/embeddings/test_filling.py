@@ -17,6 +17,7 @@ from byok.index.engine import ContextEngine
 from byok.index.store.chunk_index import View
 from byok.index.types import Span
 from tests.fakes.engines import complete, engine, until, written
+from tests.fakes.stores import upload, view
 from tests.fakes.vectors import FakeEmbedder, vector
 
 
@@ -155,6 +156,44 @@ async def test_a_text_that_is_refused_is_not_asked_again(tmp_path: Path) -> None
             await run.complete()
             assert run.filling.status.progress == (5, 4, 1)
     assert len(embedder.asked) == 5
+
+
+async def test_texts_that_changed_without_their_file_are_embedded_once(
+    tmp_path: Path,
+) -> None:
+    """As by a version of byok that masks more than the one before."""
+    written(tmp_path / "root", files(70))
+    embedder = FakeEmbedder()
+    async with running(tmp_path, embedder, start=False) as run:
+        embedder.on_batch = lambda number: embedder.gate.clear()
+        run.filling.start()
+        await until(lambda: bool(embedder.sizes))
+    again = FakeEmbedder()
+    async with running(tmp_path, again, start=False) as run:
+        (space,) = run.store.spaces()
+        lacking = sum(1 for _ in run.store.plan_missing(space))
+        assert lacking > 0
+        run.filling._texts_of = lambda path, lines, spans: texts_of(
+            path, [f"masked {line}" for line in lines], spans
+        )
+        run.filling.start()
+        await run.complete()
+        assert len(again.asked) == len(set(again.asked)) == lacking
+        assert run.filling.status.progress == (70, 70, 0)
+        assert run.nearest(again.asked[0])
+
+
+async def test_uploads_get_vectors_too(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.complete()
+        (name,) = await run.engine.uploads.upload([upload("up.py", "uploaded = 1\n")])
+        await until(lambda: "uploaded = 1" in run.embedder.asked)
+        await run.complete()
+        known = run.engine.contents.find_entries([name])[name]
+        space = run.filling.status.space
+        assert space is not None
+        found = run.store.near(space, vector("uploaded = 1"), view(known.id))
+        assert [hit.blob_id for hit in found.nearest] == [known.id]
 
 
 async def test_a_pause_sends_nothing_more(tmp_path: Path) -> None:

@@ -72,6 +72,9 @@ def test_missing_is_a_difference_of_keys(connection: Connection, rows: Rows) -> 
         chunks = {first: [(0, a), (1, b)], second: [(0, a)], third: [(0, c)]}
         assert listings.list_chunks(db, "1", chunks) == [first, second, third]
         assert listings.list_chunks(db, "1", chunks) == []
+        assert listings.list_chunks(db, "1", {third: []}) == []
+        assert listings.list_chunks(db, "1", {third: [(0, a)]}) == [third]
+        assert listings.list_chunks(db, "1", {third: [(0, c)]}) == [third]
         assert list(listings.absent_keys(db, 1, [c, a, a])) == [c, a]
     assert planned(connection) == []
     assert sorted(missing(connection)) == [first, second, third]

@@ -10,6 +10,7 @@ from byok.embeddings.open_space import path_of, remove_files, size_of
 from byok.embeddings.recipe import is_embedded
 from byok.embeddings.rows_file import BLOCK
 from byok.embeddings.store import VectorStore
+from byok.errors import IndexFailed
 from tests.fakes.stores import view
 from tests.fakes.vectors import SPACE, Rows, keys, probe, vector, vectors
 
@@ -123,6 +124,23 @@ def test_a_row_that_is_damaged_in_the_database_is_made_again(filled: Filled) -> 
     assert last % 2**32 == len(TEXTS) - 1  # it has its old place
     filled.reopen()
     filled.check()
+
+
+@pytest.mark.case("F51")
+def test_a_database_that_is_damaged_while_in_use_is_begun_anew_at_the_next_start(
+    filled: Filled, tmp_path: Path
+) -> None:
+    filled.reopen()
+    with filled.path.open("r+b") as file:
+        for page in range(8, filled.path.stat().st_size // 4096):
+            file.seek(page * 4096)
+            file.write(b"\xff" * 4096)
+    with pytest.raises(IndexFailed, match="damaged"):
+        filled.check()
+    assert not (tmp_path / "vectors.db.corrupt").exists()
+    filled.reopen()
+    assert (tmp_path / "vectors.db.corrupt").exists()
+    assert filled.store.spaces() == []
 
 
 def test_only_files_of_spaces_that_are_gone_are_removed(tmp_path: Path) -> None:
