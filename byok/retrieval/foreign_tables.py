@@ -6,6 +6,7 @@ a word that says nothing about code, such as "how" or "please". Lines that begin
 are comments.
 """
 
+import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -23,6 +24,8 @@ _STEMMERS = {
     "de": "german",
     "fr": "french",
 }
+# The time to normalise a run of combining marks grows with the square of its length.
+_PIECES = re.compile(r"\s*\S{0,250}")
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
 
 
@@ -97,4 +100,13 @@ def simplified_forms() -> Mapping[int, str]:
 def normalize(text: str, longest: int) -> str:
     """Return a text in NFKC, so that full-width letters are letters, and cut."""
     text = text[:longest]
-    return text if text.isascii() else unicodedata.normalize("NFKC", text)[:longest]
+    if text.isascii():
+        return text
+    made: list[str] = []
+    room = longest
+    for piece in _PIECES.findall(text):
+        if room <= 0:
+            break
+        made.append(unicodedata.normalize("NFKC", piece))
+        room -= len(made[-1])
+    return "".join(made)[:longest]

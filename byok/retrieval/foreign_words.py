@@ -23,6 +23,7 @@ _MOST_READ = 100  # words with spaces between
 _LONGEST_PHRASE = 4
 _HANGUL = "\uac00"
 _SHORTEST_PART, _LONGEST_LINK = 3, 2  # of a German compound
+_LONGEST_PART, _LONGEST_COMPOUND = 24, 64
 _SHORT_PARTS = frozenset(
     ("api", "bit", "job", "log", "sql", "tag", "typ", "url", "web")
 )
@@ -214,11 +215,18 @@ def _parts_of_compounds() -> dict[str, str]:
     }
 
 
+@lru_cache(maxsize=_MOST_READ)
+def _split_compound(word: str) -> tuple[Segment, ...]:
+    """Return the terms in a compound, in order; gaps may be between."""
+    entries = _parts_of_compounds()
+    return tuple(segment(word, entries, _LONGEST_PART, _SHORTEST_PART))
+
+
 def _compound(word: str, language: str, meanings: _Meanings) -> str | None:
     """Return the English words of a German compound, if its parts are known."""
-    if language != "de" or len(word) <= 2 * _SHORTEST_PART:
+    if language != "de" or not 2 * _SHORTEST_PART < len(word) <= _LONGEST_COMPOUND:
         return None
-    parts = list(segment(word, _parts_of_compounds(), len(word), _SHORTEST_PART))
+    parts = _split_compound(word)
     covered = sum(part.end - part.start for part in parts)
     if len(word) - covered > _LONGEST_LINK * len(parts):
         return None

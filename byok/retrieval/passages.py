@@ -81,8 +81,10 @@ class PassageFinder:
 
     async def _rank(self, question: str, scope: Scope | None) -> Ranking:
         """Rank what a question finds; nothing for one of stop words alone."""
-        query = queries.parse_query(question)
-        if scope is None or query.only_stop_words:
+        if scope is None:
+            return _NO_RANKING
+        query = await asyncio.to_thread(queries.parse_query, question)
+        if query.only_stop_words:
             return _NO_RANKING
         # Something is near to any message, also to a greeting.
         enough = len(query.terms) >= _FEWEST_TERMS

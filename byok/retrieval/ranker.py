@@ -69,10 +69,10 @@ class Ranker:
             IndexFailed: the index cannot be searched.
         """
         aids = self._aids()
+        # Off the event loop: the first question in another language loads its table.
+        query = await asyncio.to_thread(parse_query, question)
         if aids == _NO_AIDS:
-            query = parse_query(question)
             return await asyncio.to_thread(self.rank_by_words, query, scope)
-        query = parse_query(question)
         vector = None
         if aids.vectors is not None and _says_something(question, query):
             vector = asyncio.ensure_future(aids.vectors.begin(question))

@@ -178,7 +178,7 @@ class Retriever:
         return "\n".join([*answers, *notes])
 
     async def _answer_commits(self, text: str, scope: Scope, length: int) -> str:
-        terms = queries.parse_query(text).terms
+        query = await asyncio.to_thread(queries.parse_query, text)
         commits = [
             commit
             for space in scope.workspaces
@@ -189,7 +189,7 @@ class Retriever:
             return empty_answer(scope)
         if not commits:
             return "No commit history is at hand for this workspace.\n"
-        found = await asyncio.to_thread(rank_commits, commits, terms)
+        found = await asyncio.to_thread(rank_commits, commits, query.terms)
         return render_commits(found, length)
 
 

@@ -108,7 +108,7 @@ class Ripgrep:
         troubles: dict[str, None] = {}
         loop = asyncio.get_running_loop()
         end = loop.time() + self._total_seconds
-        for token in search_words(text):
+        for token in await asyncio.to_thread(search_words, text):
             seconds = min(self._token_seconds, end - loop.time())
             if seconds <= 0:
                 troubles[_timeout_note(self._total_seconds)] = None
@@ -120,8 +120,8 @@ class Ripgrep:
                 break
         if not found.counts and not text.isascii():
             troubles[ASK_IN_ENGLISH] = None
-        names = parse_query(text).names
-        return TextSearchResult(rank_by_rarity(found, names), tuple(troubles))
+        query = await asyncio.to_thread(parse_query, text)
+        return TextSearchResult(rank_by_rarity(found, query.names), tuple(troubles))
 
     async def _run(self, run: "_Run", root: Path, seconds: float) -> str | None:
         """Search for one word; return a note if something went wrong."""

@@ -56,8 +56,10 @@ class ModelTranslate:
 
     async def __call__(self, question: str, query: Query) -> Query:
         """Return the query with English words; the same if no model answers in time."""
-        text = _mask_question(question)
-        if query.only_stop_words or query.identifier or not _is_foreign(text):
+        if query.only_stop_words or query.identifier:
+            return query
+        text = await asyncio.to_thread(_text_to_translate, question)
+        if not text:
             return query
         found = self._kept.get(text)
         if found is None:
@@ -106,6 +108,12 @@ def read_words(answer: str) -> tuple[str, ...]:
     """Return the words that an answer names, at most twelve, in its order."""
     found = dict.fromkeys(_ENGLISH.findall(answer[:_LONGEST_ANSWER]))
     return tuple(found)[:_MOST_TAKEN]
+
+
+def _text_to_translate(question: str) -> str:
+    """Return what the model may be told, "" for a question in English. Blocks."""
+    text = _mask_question(question)
+    return text if _is_foreign(text) else ""
 
 
 def _mask_question(question: str) -> str:

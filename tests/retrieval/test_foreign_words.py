@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import orjson
@@ -100,6 +101,19 @@ def test_long_question_keeps_english_words() -> None:
 )
 def test_strange_questions_are_parsed(text: str) -> None:
     assert len(_terms(text)) <= 64
+
+
+def test_long_words_are_no_german_compounds() -> None:
+    # Each length of a part was tried at each place, which took seconds.
+    assert _terms("wie wird die datenbankverbindung")["connect"] > 0
+    endless = "verbindung" * 40
+    assert not read_foreign(["wie", "wird", "die", endless]).english
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(200, 300))
+def test_text_is_normalized_as_a_whole(text: str, spaces: int) -> None:
+    long = f"{text}{' ' * spaces}{text}"
+    assert normalize(long, 10_000) == unicodedata.normalize("NFKC", long)
 
 
 @given(st.text())

@@ -1,5 +1,6 @@
 """The files of a scope, ranked by everything that is known of them."""
 
+import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from byok.code_query import BlobNames, Upload
 from byok.index.store.chunk_index import ChunkScore
 from byok.index.types import Phase
 from byok.retrieval.model_aids import ModelAids
-from byok.retrieval.query import parse_query
+from byok.retrieval.query import Query, parse_query
 from byok.retrieval.ranker import Ranker
 from byok.retrieval.scope import select_scope
 from tests.fakes.engines import InlineWorkers, complete, engine, project, until
@@ -107,6 +108,27 @@ async def test_ranker_waits_for_a_few_files_just_saved_and_no_longer(
         await ranker.wait_until_indexed(20)
         scope = await select_scope(made, BlobNames(), [])
         assert ranker.rank_by_words(parse_query("tiger"), scope).files
+
+
+@pytest.mark.parametrize("vectors", [None, FakeVectors([])])
+async def test_questions_are_parsed_outside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vectors: FakeVectors | None
+) -> None:
+    threads = []
+
+    def parse(text: str) -> Query:  # may load a table
+        threads.append(threading.current_thread())
+        return parse_query(text)
+
+    monkeypatch.setattr("byok.retrieval.ranker.parse_query", parse)
+    root = project(tmp_path / "zoo", lion__py="lion")
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        scope = await select_scope(made, BlobNames(), [])
+        ranker = Ranker(made, lambda: ModelAids(vectors=vectors))
+        assert (await ranker.rank("lion", scope)).files
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
 
 
 async def test_what_is_near_joins_what_words_find(tmp_path: Path) -> None:
