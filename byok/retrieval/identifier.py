@@ -18,6 +18,12 @@ _IDENTIFIER = re.compile(
     rf"(?:::|->|[@#$&*.\\])?[$@]?{_PART}{_GENERIC}{_CALL}[?!]?{_CALL}"
     rf"(?:(?:::|->|\?\.|[.#\\])[$@]?{_PART}{_GENERIC}{_CALL}[?!]?{_CALL}){{0,15}}"
 )
+# Files whose ends name no language; `mutex.lock` and `this.mod` are none.
+_OTHER_FILE = re.compile(
+    r".+\.(?:cfg|csv|ini|ipynb|rst|svg|txt)|go\.(?:mod|sum|work)"
+    r"|(?:bun|cargo|composer|deno|flake|gemfile|pdm|pipfile|poetry|uv|yarn)\.lock",
+    re.I,
+)
 _BRACKETS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\([^()]*\)")
 
 # What a definition counts, by what it defines; of another case it counts half.
@@ -36,8 +42,12 @@ def identifier_of(text: str) -> str:
     said = said.strip(_QUOTES).strip()
     if not _IDENTIFIER.fullmatch(said):
         return ""
-    is_file = "." in said and said.rpartition(".")[2].lower() in LANGUAGE_OF
-    return "" if is_file else plain_name(_BRACKETS.sub("", said))
+    return "" if _is_file(said) else plain_name(_BRACKETS.sub("", said))
+
+
+def _is_file(said: str) -> bool:
+    known = "." in said and said.rpartition(".")[2].lower() in LANGUAGE_OF
+    return known or bool(_OTHER_FILE.fullmatch(said))
 
 
 def definition_marks(name: str) -> dict[str, float]:
