@@ -9,7 +9,6 @@ import typer
 from byok.cli.ask import with_client
 from byok.cli.command_context import ConfigOption, JsonOption
 from byok.cli.output import count_noun, say, say_json, tell
-from byok.embeddings.types import EmbeddingState
 from byok.errors import ConfigError
 from byok.routing import Service
 
@@ -20,15 +19,17 @@ if TYPE_CHECKING:
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _CENT = 0.01
+OFF = "off"
+# What the states of EmbeddingState mean; its module is loaded by the daemon only.
 _STATES: Mapping[str, str] = {
-    EmbeddingState.OFF: "off; name an upstream and a model under [embeddings] first",
-    EmbeddingState.NO_CONSENT: "not enabled, so nothing is sent (byok embed enable)",
-    EmbeddingState.PAUSED: "paused (byok embed resume)",
-    EmbeddingState.STANDBY: "waiting for the index",
-    EmbeddingState.FILLING: "filling",
-    EmbeddingState.WAITING: "waiting for the model",
-    EmbeddingState.COMPLETE: "complete",
-    EmbeddingState.FAILED: "failed",
+    OFF: "off; name an upstream and a model under [embeddings] first",
+    "no_consent": "not enabled, so nothing is sent (byok embed enable)",
+    "paused": "paused (byok embed resume)",
+    "standby": "waiting for the index",
+    "filling": "filling",
+    "waiting": "waiting for the model",
+    "complete": "complete",
+    "failed": "failed",
 }
 
 
@@ -77,7 +78,7 @@ def show_vectors(answer: "Json") -> None:
 def describe_vectors(answer: "Json") -> str:
     """Return the status of the vectors as one line."""
     words = f"vectors: {_STATES.get(answer['state'], answer['state'])}"
-    if answer["state"] == EmbeddingState.OFF:
+    if answer["state"] == OFF:
         return words
     words += f"; {answer['model']} at {answer['host']}"
     if answer["chunks"]:

@@ -12,9 +12,8 @@ from typer.core import TyperGroup
 from byok.cli.ask import folders, whole, with_client
 from byok.cli.build_progress import describe, is_settled, until_built, until_rebuilt
 from byok.cli.command_context import ConfigOption, JsonOption, load
-from byok.cli.embed import show_vectors
+from byok.cli.embed import OFF, show_vectors
 from byok.cli.output import say, say_json, say_table, say_text, tell
-from byok.embeddings.types import EmbeddingState
 from byok.routing import Service
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def status(json: JsonOption = False, config: ConfigOption = None) -> None:
             await asyncio.sleep(0.1)  # the scan has only just started
             answer = await client.ask(Service.INDEX_STATUS, {})
         vectors = await client.ask(Service.EMBED_STATUS, {})
-        told = {} if vectors["state"] == EmbeddingState.OFF else {"embeddings": vectors}
+        told = {} if vectors["state"] == OFF else {"embeddings": vectors}
         return {"daemon": daemon is not None, **answer, **told}
 
     answer = with_client(work, config=config)

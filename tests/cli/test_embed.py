@@ -67,6 +67,11 @@ def project(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("state", EmbeddingState)
 def test_every_state_has_words(state: EmbeddingState) -> None:
     line = describe_vectors({**STATUS, "state": state.value})
+    assert line != f"vectors: {state}; embed-1 at vendor.example:443" or state in (
+        EmbeddingState.FILLING,
+        EmbeddingState.COMPLETE,
+        EmbeddingState.FAILED,
+    )
     assert line.startswith("vectors: ")
     assert "\n" not in line
     assert ("embed-1 at vendor.example:443" in line) is (state != EmbeddingState.OFF)
