@@ -42,6 +42,16 @@ HELP = {
     "index rebuild": "Rebuild the whole index",
     "index why": "which rule excludes it",
     "index estimate": "builds nothing",
+    "embed": "Manage the vectors of your code",
+    "embed status": "which model makes vectors",
+    "embed estimate": "sends nothing",
+    "embed enable": "may get your code",
+    "embed disable": "Send nothing from now on",
+    "embed pause": "Stop filling",
+    "embed resume": "Go on filling",
+    "embed clear": "Remove all vectors",
+    "embed push": "Give your team's index",
+    "embed pull": "Take from your team's index",
     "search": "contains the current folder",
     "mcp": "over standard input and output",
 }
@@ -68,7 +78,8 @@ def test_help_has_a_short_option(cli: Cli, name: str) -> None:
 
 def test_help_table_of_this_test_has_every_command(cli: Cli) -> None:
     top = commands(cli, "")
-    groups = {g: commands(cli, g) for g in ("token", "keys", "config", "index")}
+    names = ("token", "keys", "config", "index", "embed")
+    groups = {name: commands(cli, name) for name in names}
     known = {"", *top, *(f"{g} {c}" for g, below in groups.items() for c in below)}
     assert known == set(HELP)
 
