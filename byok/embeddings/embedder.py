@@ -119,7 +119,8 @@ class ModelEmbedder:
         """See Embedder.embed_question; refused at once while the model rests."""
         self._rest.check()
         longest = min(_LONGEST_QUESTION, self._size.longest)
-        text = self._prefixes.query + self._redact(text[:longest])
+        # Cut afterwards: no half of a secret is left over.
+        text = self._prefixes.query + self._redact(text[: 4 * longest])[:longest]
         async with self._priority.question():
             [row] = await self._send([text])
         self._check_size([row])

@@ -38,6 +38,8 @@ _MANY = 4  # batches, after which the probe is asked for at the end too
 _COUNT_EVERY = 2.0  # seconds
 _PLANNED = 256  # blobs at once, so that what is asked for meanwhile comes soon
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+_FIRST_DOUBT, _LONGEST_DOUBT = 60.0, 3600.0  # of a model that was replaced twice
+_BY_CHANCE = "The embedding model gives other vectors for the same text each time."
 _INDEX_SECONDS, _IDLE_SECONDS, _TIDY_SECONDS = 0.2, 2.0, 0.1
 # Texts by blob; None for one that cannot be read.
 _Texts: TypeAlias = dict[int, list[ChunkText] | None]
@@ -131,15 +133,19 @@ class Filling:
     # The task
 
     async def _run(self) -> None:
-        pause = _FIRST_PAUSE
+        pause, doubt = _FIRST_PAUSE, 0.0
         while True:
             try:
                 await self._fill()
-                pause, self._error = _FIRST_PAUSE, ""
+                pause, doubt, self._error = _FIRST_PAUSE, 0.0, ""
                 await self._tidy()
                 await self._wait_for_change()
             except _Replaced:
                 _log.warning("the embedding model was replaced; its vectors differ")
+                if doubt:  # else a model by chance would be paid for without end
+                    self._state, self._error = EmbeddingState.WAITING, _BY_CHANCE
+                    await self._sleep(doubt)
+                doubt = min(4 * doubt, _LONGEST_DOUBT) or _FIRST_DOUBT
             except ByokError as error:
                 self._state, self._error = EmbeddingState.WAITING, error.sentence
                 _log.warning("no vectors for %.0f s: %s", pause, error.log_text)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _KEPT = 256  # of 1,024 numbers each: a megabyte
+_LONGEST = 32_000  # characters of a question that are looked at
+_MOST_CHARACTERS = 4000  # that are kept, and more than any model gets
 _AT_ONCE = 8  # questions that the model is asked
 # Longer than any search waits: the vector may serve when the question comes again.
 _SECONDS = 15.0
@@ -39,7 +41,8 @@ class QuestionVectors:
         Whoever stops waiting does not stop the model: the answer is kept. Secrets are
         masked first.
         """
-        text = "\n".join(mask_lines(question.split("\n")))
+        lines = question[:_LONGEST].split("\n")
+        text = "\n".join(mask_lines(lines))[:_MOST_CHARACTERS]
         if text in self._kept:
             self._kept.move_to_end(text)
             return self._kept[text]

@@ -88,8 +88,14 @@ class RowsFile:
 
     @property
     def is_short(self) -> bool:
-        """Whether somebody cut the file: to read what is mapped would end byok."""
-        return os.fstat(self._file.fileno()).st_size < self.size
+        """Whether somebody cut the file: to read what is mapped would end byok.
+
+        True after `close`, which another thread may call at any moment.
+        """
+        try:
+            return os.fstat(self._file.fileno()).st_size < self.size
+        except ValueError:
+            return True
 
     def crc_of(self, number: int) -> int:
         """Return the checksum of a block as it is in the file."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from byok.embeddings.spaces import Space
     from byok.embeddings.types import Vectors
 
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds
 _NOTHING = NearChunks([], {})
 
 
@@ -125,11 +126,16 @@ class Session:
 
     async def _learn(self) -> None:
         """Ask what the model's vectors are, where nothing is filled."""
-        try:
-            name, probe = await self._embedder.probe()
-            self._space = await asyncio.to_thread(self._store.enter, name, probe)
-        except ByokError as error:
-            self._error = error.sentence
+        pause = _FIRST_PAUSE
+        while self._space is None:
+            try:
+                name, probe = await self._embedder.probe()
+                self._space = await asyncio.to_thread(self._store.enter, name, probe)
+                self._error = ""
+            except ByokError as error:  # the model may be started later than byok
+                self._error = error.sentence
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
 
     # Questions
 

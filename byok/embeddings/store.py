@@ -123,12 +123,12 @@ class VectorStore:
         """
         with self._connection.writing() as db:
             found = spaces.find_space(db, name, probe)
+            for other in spaces.all_spaces(db):
+                if other.name == name and other != found:
+                    self._drop_unchecked(db, other)
             if found is not None:
                 spaces.note_good_probe(db, found)
                 return found
-            for other in spaces.all_spaces(db):
-                if other.name == name:
-                    self._drop_unchecked(db, other)
             made = spaces.make_space(db, name, probe)
         self._read_spaces()
         return made

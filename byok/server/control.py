@@ -13,6 +13,7 @@ from byok.errors import BadRequest, ByokError, ConfigError
 _log = logging.getLogger(__name__)
 # Read at the start only: the port, and what is opened or counted from then on.
 _FIXED = ("server", "limits", "context", "retrieval")
+_NOT_FIXED = frozenset({"retrieval.rerank"})
 
 
 def _nothing_else(settings: Settings) -> None:
@@ -138,6 +139,7 @@ class Control:
             for section in _FIXED
             for key, value in getattr(self._settings, section)
             if value != getattr(getattr(self._started, section), key)
+            and f"{section}.{key}" not in _NOT_FIXED
         ]
 
 

@@ -378,6 +378,13 @@ async def test_code_of_several_callers_is_sent_one_request_at_a_time(
 # What leaves
 
 
+async def test_no_half_of_a_secret_is_left_where_a_question_is_cut(
+    bench: Bench, server: EmbeddingServer
+) -> None:
+    await bench.embedder.embed_question("x" * 990 + KEY)
+    assert KEY[:8] not in server.texts[-1]
+
+
 @pytest.mark.case("B124")
 async def test_without_consent_nobody_is_even_connected_to(
     transports: Transports, server: EmbeddingServer, tmp_path: Path

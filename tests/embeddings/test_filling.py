@@ -334,3 +334,23 @@ async def test_an_answer_of_the_wrong_shape_is_refused(
         await until(lambda: "shape" in run.filling.status.error)
         assert run.filling.status.state is EmbeddingState.WAITING
         assert run.store.progress(run.store.spaces()[0]).embedded == 0
+
+
+async def test_a_model_that_answers_by_chance_is_asked_less_and_less(
+    tmp_path: Path,
+) -> None:
+    written(tmp_path / "root", files(64 * 5))
+    embedder = FakeEmbedder()
+
+    def replace(number: int) -> None:
+        embedder.weights = str(number)
+        if number == 40:
+            embedder.gate.clear()
+
+    embedder.on_batch = replace
+    async with running(tmp_path, embedder) as run:
+        await until(lambda: len(embedder.sizes) == 40)
+        long = [pause for pause in run.pauses if pause >= 60]
+        assert long[:4] == [60, 240, 960, 3600]
+        assert set(long[4:]) <= {3600}
+        assert "same text" in run.filling.status.error

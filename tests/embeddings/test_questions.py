@@ -130,3 +130,9 @@ async def test_who_waits_for_a_vector_when_asking_ends_goes_on_without_one() -> 
     await until(lambda: model.asked == ["a"])
     await vectors.close()
     assert await waiting is None
+
+
+async def test_of_a_huge_question_only_the_beginning_is_kept() -> None:
+    model = _Model()
+    await QuestionVectors(model).find("why? " * 10**6)
+    assert len(model.asked[0]) == 4000

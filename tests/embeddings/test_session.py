@@ -6,9 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
+import pytest
+
 from byok.code_query import BlobNames
 from byok.embeddings.session import Session, open_session
 from byok.embeddings.types import EmbeddingState, EmbeddingStatus
+from byok.errors import UpstreamUnreachable
 from byok.index.engine import ContextEngine
 from byok.index.types import Phase
 from byok.retrieval.model_aids import NearChunks
@@ -97,3 +100,30 @@ async def test_vectors_are_not_complete_before_the_words_are(tmp_path: Path) -> 
         assert (await told(session)).state is EmbeddingState.STANDBY
         made.workspaces[0].status.phase = Phase.COMPLETE
         assert (await told(session)).state is EmbeddingState.COMPLETE
+
+
+async def test_a_model_that_is_started_later_answers_while_filling_is_paused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("byok.embeddings.session._FIRST_PAUSE", 0.01)
+    async with filled(tmp_path, InnerModel()) as (session, _):
+        await session.close()
+    model = InnerModel()
+    model.failure = UpstreamUnreachable("nobody answers.", upstream="near")
+    files = tmp_path / "home" / "vectors.db", tmp_path / "e" / "data.db"
+    async with engine(tmp_path / "e", tmp_path / "zoo") as made:
+        session = open_session(*files, made, model, None)
+        session.start(paused=True)
+
+        async def is_told() -> bool:
+            return "nobody answers" in (await told(session)).error
+
+        await until(is_told)
+        model.failure = None
+
+        async def answers() -> bool:
+            return await session.begin("lion") is not None
+
+        await until(answers)
+        assert (await told(session)).error == ""
+        await session.close()

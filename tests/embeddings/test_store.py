@@ -238,3 +238,28 @@ def test_searching_while_filling_sees_whole_batches(
             one.result()
     assert all(count % 100 == 0 for count in counts)
     assert len(store.near(space, vector("7"), view(blob_id), [], 10**6).nearest) == 3000
+
+
+def test_vectors_of_a_model_that_came_back_are_not_taken_for_anothers(
+    store: VectorStore, rows: Rows
+) -> None:
+    """Two versions of a model take turns behind a name."""
+    other = store.enter(SPACE, probe("other"))
+    space, _ = fill(store, rows, "alpha")  # good
+    store.enter(SPACE, probe())
+    (more,) = rows.add("beta.py")
+    store.look(SPACE.recipe, is_embedded)
+    [beta] = keys("beta")
+    store.list_chunks(space, {more: [(0, beta)]})
+    store.put(space, [beta], vectors(["beta"], model="other"))
+    assert store.enter(SPACE, probe("other")) == other
+    assert store.enter(SPACE, probe()) == space
+    assert store.vectors_of(space, keys("alpha", "beta")).keys() == {*keys("alpha")}
+
+
+def test_a_file_of_rows_that_is_closed_meanwhile_is_opened_again(
+    store: VectorStore, rows: Rows
+) -> None:
+    space, ids = fill(store, rows, "alpha", "beta")
+    store.open_space(space).close()  # as by a thread that drops vectors
+    assert len(store.near(space, vector("alpha"), view(*ids)).nearest) == 2

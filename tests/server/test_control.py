@@ -190,7 +190,11 @@ async def test_config_reload_reports_settings_that_cannot_be_used(
 async def test_config_reload_names_settings_that_need_a_restart(
     control: Control, file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    write(file, "[server]\nport = 9001\n[limits]\nstreams = 3\n[chat]\ntop_p = 0.5\n")
+    write(
+        file,
+        "[server]\nport = 9001\n[limits]\nstreams = 3\n"
+        '[chat]\ntop_p = 0.5\n[retrieval]\nrerank = "model"\n',
+    )
     await control.reload()
     assert control.status()["restart"] == ["server.port", "limits.streams"]
     assert "need a restart: server.port, limits.streams" in caplog.text
