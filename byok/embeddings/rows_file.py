@@ -94,7 +94,7 @@ class RowsFile:
         """
         try:
             return os.fstat(self._file.fileno()).st_size < self.size
-        except ValueError:
+        except (ValueError, OSError):
             return True
 
     def crc_of(self, number: int) -> int:

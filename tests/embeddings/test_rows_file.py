@@ -90,3 +90,4 @@ def test_the_file_is_private_and_tells_when_it_was_cut(tmp_path: Path) -> None:
     file.make_room(BLOCK)
     assert not file.is_short
     file.close()
+    assert file.is_short
