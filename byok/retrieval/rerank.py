@@ -17,7 +17,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
-from byok.errors import ByokError, UpstreamGarbled
+from byok.errors import ByokError, ConfigError, KeyMissing, UpstreamGarbled
 from byok.retrieval.model_aids import AskModel, ReadChunks
 from byok.retrieval.query import Query
 from byok.retrieval.rank import RankedFile
@@ -53,6 +53,7 @@ class ModelRerank:
         self._clock = clock
         self._asked_again = float("-inf")  # when
         self._failures = 0  # one after the other
+        self._refused = False  # and told
         self._agreement = Agreement()
         self._kept: OrderedDict[bytes, list[int]] = OrderedDict()
 
@@ -74,9 +75,7 @@ class ModelRerank:
             text = await asyncio.to_thread(write_list, question, query, shown, read)
             chosen = [order[n] for n in await self._choose(text, order)]
         except ByokError as error:
-            self._failures += 1
-            seconds = min(_PAUSE * 2 ** min(self._failures - 1, 9), _LONG_PAUSE)
-            self._rest(seconds, error.log_text)
+            self._note_failure(error)
             return [*files]
         return merge(files, chosen) if self._agreement.is_shown else [*files]
 
@@ -103,6 +102,20 @@ class ModelRerank:
             self._agreement.forget()
             self._rest(_LONG_PAUSE, "its choices are no better than chance.")
         return found
+
+    def _note_failure(self, error: ByokError) -> None:
+        """Rest after a failure, but not if the model may only not be asked here.
+
+        Its upstream may be one that the chats of another window go to.
+        """
+        if isinstance(error, ConfigError) and not isinstance(error, KeyMissing):
+            if not self._refused:
+                _log.warning("files keep their order: %s", error.log_text)
+            self._refused = True
+            return
+        self._failures += 1
+        seconds = min(_PAUSE * 2 ** min(self._failures - 1, 9), _LONG_PAUSE)
+        self._rest(seconds, error.log_text)
 
     def _rest(self, seconds: float, reason: str) -> None:
         """Ask nothing for a while."""

@@ -13,7 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-from byok.errors import ByokError, UpstreamGarbled
+from byok.errors import ByokError, ConfigError, KeyMissing, UpstreamGarbled
 from byok.index.parse.tokens import IDEOGRAPHS, words
 from byok.retrieval.foreign_tables import normalize
 from byok.retrieval.foreign_words import LIKELIEST, read_foreign
@@ -51,6 +51,7 @@ class ModelTranslate:
         self._seconds = seconds
         self._clock = clock
         self._asked_again = float("-inf")  # when
+        self._refused = False  # and told
         self._kept: OrderedDict[str, tuple[str, ...]] = OrderedDict()
         self._pending: dict[str, asyncio.Future[tuple[str, ...]]] = {}
 
@@ -91,17 +92,27 @@ class ModelTranslate:
             if not found:
                 raise UpstreamGarbled("the model named no English words.")
         except ByokError as error:
-            self._asked_again = self._clock() + _PAUSE
-            _log.warning(
-                "no model is asked for English words for %d s: %s",
-                _PAUSE,
-                error.log_text,
-            )
+            self._note_failure(error)
             return ()
         self._kept[text] = found
         if len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)
         return found
+
+    def _note_failure(self, error: ByokError) -> None:
+        """Rest after a failure, but not if the model may only not be asked here.
+
+        Its upstream may be one that the chats of another window go to.
+        """
+        if isinstance(error, ConfigError) and not isinstance(error, KeyMissing):
+            if not self._refused:
+                _log.warning("no model is asked for English words: %s", error.log_text)
+            self._refused = True
+            return
+        self._asked_again = self._clock() + _PAUSE
+        _log.warning(
+            "no model is asked for English words for %d s: %s", _PAUSE, error.log_text
+        )
 
 
 def read_words(answer: str) -> tuple[str, ...]:

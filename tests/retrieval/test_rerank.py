@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from byok.errors import ByokError, ConfigError, IndexFailed, UpstreamRefused
+from byok.errors import (
+    ByokError,
+    ConfigError,
+    IndexFailed,
+    KeyMissing,
+    UpstreamRefused,
+)
 from byok.index.types import Kind
 from byok.retrieval.query import parse_query
 from byok.retrieval.rank import RankedFile, Reasons
@@ -159,9 +165,9 @@ def fail(error: ByokError) -> Callable[[str], str]:
         lambda text: "I would read all of them.",
         lambda text: "0 21 99 1000",
         fail(UpstreamRefused("Where is x?", upstream_status=429)),
-        fail(ConfigError("no chat goes to it.")),
+        fail(KeyMissing("no key.")),
     ],
-    ids=["words", "unknown numbers", "refused", "not allowed"],
+    ids=["words", "unknown numbers", "refused", "no key"],
 )
 async def test_failure_keeps_the_order_and_is_not_repeated_at_once(
     wrong: Callable[[str], str], caplog: pytest.LogCaptureFixture
@@ -176,6 +182,19 @@ async def test_failure_keeps_the_order_and_is_not_repeated_at_once(
     assert record.levelno == logging.WARNING
     assert "unusual" not in record.getMessage()
     box.answer, box.now = judge, 61.0
+    assert (await box.order("unusual 0"))[1] == LOST
+
+
+async def test_refusal_for_one_window_does_not_stop_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    box = Asked()
+    await trust(box.rerank)
+    box.answer = fail(ConfigError("no chat goes to it."))
+    for n in range(3):
+        assert await box.order(f"unusual {n}") == paths(files())
+    assert len(caplog.records) == 1
+    box.answer = judge
     assert (await box.order("unusual 0"))[1] == LOST
 
 

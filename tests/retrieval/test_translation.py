@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.errors import UpstreamRefused
+from byok.errors import ConfigError, UpstreamRefused
 from byok.retrieval.query import Query, parse_query
 from byok.retrieval.translation import ModelTranslate, read_words
 
@@ -111,8 +111,8 @@ async def test_end_of_a_search_does_not_end_the_question() -> None:
     asked = Asked()
     asked.free.clear()
     search = asyncio.ensure_future(asked(CHINESE))
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    while not asked.asked:
+        await asyncio.sleep(0.001)
     search.cancel()
     await asked.until_answered()
     assert "=cookiesigner" in (await asked(CHINESE)).terms
@@ -147,6 +147,24 @@ async def test_failing_model_is_left_alone_for_a_while(
     asked.now += 61
     await asked(CHINESE)
     assert len(asked.asked) == 2
+
+
+async def test_refusal_for_one_window_does_not_stop_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    refused = True
+
+    def answer(_: str) -> str:
+        if refused:
+            raise ConfigError("no chat goes to it.")
+        return "session cookie"
+
+    asked = Asked(answer)
+    assert await asked(CHINESE) == parse_query(CHINESE)
+    assert await asked("路由注册") == parse_query("路由注册")
+    assert len(caplog.records) == 1
+    refused = False
+    assert "session" in (await asked(CHINESE)).terms
 
 
 async def test_long_question_is_cut() -> None:
