@@ -162,6 +162,8 @@ def look(folder: Path) -> tuple[float, set[str]]:
         seconds = time.monotonic() - started
         keys = _check(folder, store, every[0]) if every else set()
     finally:
+        for opened in store._open.values():
+            opened.close()
         store._connection.close(clean=False)
     return seconds, keys
 
