@@ -207,4 +207,5 @@ class ProviderDataStore:
             if size > self._room:
                 excess.append((key,))
         db.executemany("DELETE FROM call_data WHERE key = ?", excess)
-        db.execute("PRAGMA incremental_vacuum")
+        # Steps through all of it: `execute` would free a single page.
+        db.executescript("PRAGMA incremental_vacuum")

@@ -70,6 +70,17 @@ async def test_entries_unused_for_30_days_are_removed(path: Path) -> None:
         assert await store.find([b"old", b"used"]) == {b"used": b"2"}
 
 
+async def test_the_file_becomes_smaller_when_entries_go(path: Path) -> None:
+    size = 2**19
+    with opened(path) as store:
+        store.keep({bytes([n]): bytes(2**16) for n in range(8)})
+    full = path.stat().st_size
+    with opened(path, room=size // 4) as store:
+        store.keep({b"new": b"x"})
+    assert full > size
+    assert path.stat().st_size < size // 2
+
+
 async def test_the_store_keeps_to_its_size(path: Path) -> None:
     for day in range(40):
         with opened(path, now=(100 + day) * DAY / 10, room=20_000) as store:
