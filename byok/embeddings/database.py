@@ -95,6 +95,14 @@ def translate_errors(path: Path) -> Iterator[None]:
                 hint="Restart byok: it is set aside then, and vectors are made anew.",
             ) from error
         raise NotReady(f"{path.name} cannot be used: {error}.") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        # Rows whose types or lengths are wrong, which no check of SQLite finds.
+        _log.error("%s holds what byok never wrote", path.name, exc_info=error)
+        raise IndexFailed(
+            f"{path.name} is damaged.",
+            code="vectors_damaged",
+            hint="Stop byok and remove that file; vectors are made anew.",
+        ) from error
 
 
 def is_damage(error: BaseException) -> bool:
@@ -162,6 +170,8 @@ def _is_whole(path: Path) -> bool:
                 return True
             checked = db.execute("PRAGMA quick_check(1)").fetchone()
             return bool(version == VERSION and checked == (b"ok",))
+    except UnicodeDecodeError:  # of a message about damage
+        return False
     except sqlite3.DatabaseError as error:
         if is_damage(error) or error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
             return False  # SQLITE_ERROR: a table is missing

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _AT_ONCE = 4096
+_SPARE_PLACES = 2**20  # of vectors that were removed
 _CHUNKS = (
     "SELECT c.blob_id, c.ordinal, v.id FROM chunk c "
     "JOIN vector v INDEXED BY vector_key ON v.space_id = ? AND v.key_id = c.key_id "
@@ -30,7 +31,12 @@ _PLACE = (1 << PLACE_BITS) - 1
 
 
 def places_of(db: sqlite3.Connection, space_id: int) -> "NDArray[np.int64]":
-    """Return the places of a space that have a vector, ascending."""
+    """Return the places of a space that have a vector, ascending.
+
+    Raises:
+        ValueError: one is so far from the others that a bit of it was flipped. Files
+            and arrays have room for all places, so they would fill the memory.
+    """
     ids = db.execute(
         "SELECT id FROM vector INDEXED BY vector_key WHERE space_id = ?", (space_id,)
     )
@@ -38,6 +44,8 @@ def places_of(db: sqlite3.Connection, space_id: int) -> "NDArray[np.int64]":
     while some := ids.fetchmany(_AT_ONCE):
         parts.append(np.array(some, np.int64)[:, 0] & _PLACE)
     found: NDArray[np.int64] = np.sort(np.concatenate(parts))
+    if len(found) and found[-1] > _SPARE_PLACES + 4 * len(found):
+        raise ValueError(f"a vector is at the place {found[-1]}")
     return found
 
 

@@ -59,6 +59,12 @@ def cut(path: Path) -> None:
     os.truncate(path, 5000)
 
 
+def misname(path: Path) -> None:
+    """Break the name of a table, which SQLite repeats in its message as it is."""
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"CREATE TABLE meta", b"CREATE TABL\xa9 meta"))
+
+
 def empty(path: Path) -> None:
     os.truncate(path, 0)
 
@@ -69,7 +75,7 @@ def drop_table(path: Path) -> None:
 
 
 @pytest.mark.case("F51")
-@pytest.mark.parametrize("harm", [garble, cut, empty, drop_table])
+@pytest.mark.parametrize("harm", [garble, cut, empty, drop_table, misname])
 def test_a_damaged_database_is_set_aside_and_begun_anew(
     tmp_path: Path, index: Path, harm: object
 ) -> None:

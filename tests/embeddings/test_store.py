@@ -1,9 +1,11 @@
 """The store of vectors: what is put is found, and survives."""
 
 import os
+import sqlite3
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pytest
 from byok.embeddings.recipe import is_embedded
 from byok.embeddings.spaces import Space
 from byok.embeddings.store import VectorStore
-from byok.errors import ConfigError, DiskFull
+from byok.errors import ConfigError, DiskFull, IndexFailed
 from tests.fakes.disk import fill as fill_disk
 from tests.fakes.disk import mounted
 from tests.fakes.stores import view
@@ -263,3 +265,24 @@ def test_a_file_of_rows_that_is_closed_meanwhile_is_opened_again(
     space, ids = fill(store, rows, "alpha", "beta")
     store.open_space(space).close()  # as by a thread that drops vectors
     assert len(store.near(space, vector("alpha"), view(*ids)).nearest) == 2
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "UPDATE vector SET id = id + 2147483648",  # a place: 1.5 TB of rows
+        "UPDATE space SET probe = x'00'",
+    ],
+)
+def test_rows_that_byok_never_wrote_are_an_error_of_byok(
+    tmp_path: Path, rows: Rows, harm: str
+) -> None:
+    store = VectorStore(tmp_path / "vectors.db", rows.path)
+    space, ids = fill(store, rows, "alpha", "beta")
+    store.close()
+    with closing(sqlite3.connect(tmp_path / "vectors.db")) as db, db:
+        db.execute(harm)
+    with pytest.raises(IndexFailed, match="damaged"):
+        VectorStore(tmp_path / "vectors.db", rows.path).near(
+            space, vector("alpha"), view(*ids)
+        )
