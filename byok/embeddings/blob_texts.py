@@ -1,7 +1,9 @@
 """Reads blobs, and makes the texts of their chunks."""
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from byok.embeddings.listings import ListedBlob
@@ -16,7 +18,19 @@ _BLOBS, _CHUNKS = 24, 128  # in a group; one of both is enough
 _SPAN_BYTES = 12
 # Seconds of computing after which the thread rests, so that the event loop, which waits
 # for the interpreter, need not wait until it is taken away: that takes 5 ms.
-_BREATH, _REST = 0.001, 0.0003
+_BREATH, _REST = 0.001, 0.001
+_TURN = 0.001  # seconds that a thread may keep the interpreter from the event loop
+
+
+@contextmanager
+def quick_turns() -> Iterator[None]:
+    """Let the event loop wait at most a millisecond for threads that compute."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(before, _TURN))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def group(blobs: Iterable[ListedBlob]) -> Iterator[list[ListedBlob]]:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from byok.embeddings.asked import AskedBlobs
-from byok.embeddings.blob_texts import TextsOf, group, read_texts
+from byok.embeddings.blob_texts import TextsOf, group, quick_turns, read_texts
 from byok.embeddings.exchange import TeamExchange, Wanted
 from byok.embeddings.listings import FillProgress, FillStatus, ListedBlob
 from byok.embeddings.quantise import check_shape
@@ -93,8 +93,6 @@ class Filling:
         self._seen = 0  # version of the index that was looked at
         self._tidied: tuple[int, int] | None = None
         self._tried: set[int] = set()  # blobs that lacked a vector
-
-    # For others
 
     def start(self) -> None:
         """Begin to fill, in the running event loop."""
@@ -175,7 +173,8 @@ class Filling:
             is_complete = not blobs
             if blobs:
                 self._state = EmbeddingState.FILLING
-                await self._fill_blobs(space, blobs)
+                with quick_turns():
+                    await self._fill_blobs(space, blobs)
         if self._batches >= _MANY:
             await self._enter()
         await self._count(space)

@@ -1,10 +1,11 @@
 """Blobs are read in groups; what cannot be read is told."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from byok.embeddings.blob_texts import group, read_texts
+from byok.embeddings.blob_texts import group, quick_turns, read_texts
 from byok.embeddings.listings import ListedBlob
 from byok.embeddings.recipe import texts_of
 from byok.index.store.packing import pack_spans
@@ -14,6 +15,13 @@ from tests.fakes.engines import complete, engine, project
 
 def blob(number: int, chunks: int) -> ListedBlob:
     return ListedBlob(number, "a.py", pack_spans([Span(0, 0, 1)] * chunks))
+
+
+def test_turns_are_quick_while_texts_are_made() -> None:
+    before = sys.getswitchinterval()
+    with quick_turns():
+        assert sys.getswitchinterval() == pytest.approx(0.001)
+    assert sys.getswitchinterval() == before
 
 
 @pytest.mark.parametrize(
