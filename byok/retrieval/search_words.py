@@ -9,8 +9,8 @@ from byok.retrieval.foreign_words import read_foreign
 from byok.retrieval.query import STOP_WORDS, TASK_WORDS
 
 ASK_IN_ENGLISH = (
-    "Code is mostly written with English words: ask again in English, with the"
-    " identifiers that you know of."
+    "Most code is written with English words: ask again in English, with any"
+    " identifiers that you know."
 )
 _WORD = re.compile(
     r"[A-Za-z_\u00c0-\u1fff][A-Za-z0-9_\u00c0-\u1fff]{2,}"
