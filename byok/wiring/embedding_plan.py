@@ -11,7 +11,7 @@ from byok.embeddings.consent import Consent
 from byok.embeddings.recipe import RECIPE
 from byok.embeddings.service import EmbeddingPlan, EmbeddingService
 from byok.embeddings.types import Embedder
-from byok.errors import NotReady
+from byok.errors import ConfigError, NotReady
 from byok.keys import KeyLadder
 from byok.platform.paths import Paths
 from byok.redact import Redactor
@@ -27,9 +27,16 @@ def with_embedder(
     """Return the upstreams to be built: those of chats, and the one of embeddings.
 
     Raises:
-        ConfigError: there is no upstream of that name.
+        ConfigError: there is no upstream of that name, or chats use another one of that
+            name: code would go there with the consent to this one.
     """
     name, section = embedding_section(settings)
+    if sections.get(name, section) != section:
+        raise ConfigError(
+            f"embeddings.upstream means another {name!r} than chats use.",
+            hint="Chats use that of --upstream, or one that was removed from the "
+            "settings since the start. Restart byok, or name another one.",
+        )
     return {name: section, **sections}
 
 

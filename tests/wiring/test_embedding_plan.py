@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
-from byok.config import Settings, load_settings
+from byok.config import Settings, UpstreamSettings, load_settings
 from byok.embeddings.consent import Consent
 from byok.embeddings.service import EmbeddingPlan
-from byok.errors import ByokError
+from byok.errors import ByokError, ConfigError
 from byok.keys import KeyLadder
 from byok.platform.paths import find_paths
 from byok.redact import Redactor
@@ -41,6 +41,14 @@ def test_the_upstream_of_embeddings_is_built_too(
 ) -> None:
     settings = loaded(**sections)
     assert sorted(with_embedder(settings.upstreams, settings)) == built
+
+
+def test_consent_to_one_upstream_is_not_used_for_another_of_its_name() -> None:
+    """Chats keep an upstream whose section was removed; a preset has its name."""
+    kept = UpstreamSettings(base_url="https://far.example/v1")
+    settings = loaded(embeddings={"upstream": "ollama", "model": "m"})
+    with pytest.raises(ConfigError, match="another 'ollama'"):
+        with_embedder({"ollama": kept}, settings)
 
 
 @pytest.fixture
