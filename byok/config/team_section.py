@@ -27,6 +27,11 @@ class TeamSettings(SettingsSection):
     write: bool = Field(
         False, description="Give the team the vectors that are made here, too."
     )
+    search: bool = Field(
+        False,
+        description="Ask the team's index while there are no vectors here; the vector "
+        "of a question goes there.",
+    )
     ca_file: str = Field("", description="As in [network], for this server.")
     proxy: Annotated[str, AfterValidator(values.proxy)] = Field(
         "", description="http:// proxy for this server; that of [network] is not used."

@@ -167,7 +167,7 @@ def list_chunks(
     text may change with a version of byok. A known blob without keys cannot be read
     now, and is left as it is.
     """
-    known = _keys_of(db, recipe, blobs)
+    known = keys_of(db, recipe, blobs)
     fresh = [
         blob_id
         for blob_id, keys in blobs.items()
@@ -188,7 +188,7 @@ def list_chunks(
     return fresh
 
 
-def _keys_of(
+def keys_of(
     db: sqlite3.Connection, recipe: str, blob_ids: Iterable[int]
 ) -> dict[int, list[tuple[int, Key]]]:
     """Return the keys of blobs that were listed, by ordinal and in order."""

@@ -1,7 +1,7 @@
 """Names the repositories that a blob belongs to, for a team's index."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from byok.embeddings.team.repository import repository_names
@@ -40,10 +40,14 @@ class Repositories:
 
     def of_blob(self, blob_id: int) -> Sequence[str]:
         """Return the names for a blob, each once; none if it is in no repository."""
+        return self.of_blobs([blob_id])
+
+    def of_blobs(self, blob_ids: Collection[int]) -> Sequence[str]:
+        """Return the names for some blobs, each once."""
         names = (
             name
             for space in self._engine.workspaces
-            if blob_id in space.ids()
+            if not space.ids().isdisjoint(blob_ids)
             for name in self._names.get(space.id, ())
         )
         return [*dict.fromkeys(names)]

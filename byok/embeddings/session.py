@@ -12,6 +12,7 @@ from byok.embeddings.questions import QuestionVectors
 from byok.embeddings.repositories import Repositories
 from byok.embeddings.store import VectorStore
 from byok.embeddings.team.listed_keys import ListedKeys
+from byok.embeddings.team.nearest import TeamSearch
 from byok.embeddings.team.transfer import Transfer
 from byok.embeddings.types import (
     Embedder,
@@ -85,6 +86,10 @@ class Session:
         self._questions = QuestionVectors(embedder)
         self._engine = engine
         self._repositories = Repositories(engine)
+        self._team_search: TeamSearch | None = None
+        if team is not None and team.status.searches:
+            listed = ListedKeys(store.path, index)
+            self._team_search = TeamSearch(team, listed, self._repositories.of_blobs)
         self._filling = Filling(
             store,
             engine,
@@ -132,6 +137,8 @@ class Session:
                 name, probe = await self._embedder.probe()
                 self._space = await asyncio.to_thread(self._store.enter, name, probe)
                 self._error = ""
+                if self._team is not None and self._filling.status.space is None:
+                    self._team.use(name, self._space.probe.ravel())
             except ByokError as error:  # the model may be started later than byok
                 self._error = error.sentence
                 await asyncio.sleep(pause)
@@ -157,6 +164,8 @@ class Session:
         self._filling.note_asked(blob_ids)
         try:
             near = await asyncio.to_thread(self._search, asked, vector, view, blob_ids)
+            if not near.nearest and self._team_search and self._is_current(asked):
+                near = await self._team_search.near(asked, vector, view, blob_ids)
         except ByokError as error:
             self._error = error.sentence
             return _NOTHING
@@ -170,6 +179,11 @@ class Session:
         if space is None:
             return _NOTHING
         return self._store.near(space, vector, view, blob_ids)
+
+    def _is_current(self, asked: "Space") -> bool:
+        """Whether this is the space that the team was told to speak of."""
+        now = self._filling.status.space or self._space
+        return now is not None and now.id == asked.id
 
     # The team
 

@@ -86,6 +86,7 @@ class TeamStatus:
         fetched: vectors taken from the team since this daemon started.
         pushed: vectors given to the team since this daemon started.
         writes: whether this member gives vectors to the team.
+        searches: whether vectors of questions may be sent there.
     """
 
     url: str
@@ -96,6 +97,7 @@ class TeamStatus:
     fetched: int = 0
     pushed: int = 0
     writes: bool = False
+    searches: bool = False
 
 
 class TeamVectors(Protocol):
@@ -143,10 +145,10 @@ class TeamVectors(Protocol):
     ) -> Mapping[Key, float]:
         """Return which of these keys are nearest to a question, with their cosines.
 
-        For a view whose vectors are not all here yet: `keys` are those of its chunks.
-        `question` is a single row. Empty before the first `fetch`, and after .4 s.
-        Only what the team knows of the repositories is searched; keys that it does
-        not know are left out.
+        `question` is a single row. Only what the team knows of the repositories is
+        searched, and none but `keys` if these are no more than `limit`. Empty after
+        .4 s, if this member does not search, and until the models were compared; the
+        first call begins that and waits as long.
         """
 
     async def close(self) -> None:

@@ -37,7 +37,7 @@ def make_team_index(
     connect = connect_to(own.url, partial(transports.by, route))
     key, salt = team_keys_wanted(settings)
     return TeamIndex(
-        TeamPlace(own.url, own.team, own.write),
+        TeamPlace(own.url, own.team, own.write, own.search),
         TeamServer(connect, UpstreamKey(ladder, key, redactor, local=local)),
         UpstreamKey(ladder, salt, redactor),
     )

@@ -15,7 +15,7 @@ def test_nothing_is_shared_until_a_server_is_named() -> None:
     assert not Settings().embeddings.team.on
     assert not TeamSettings(team="platform", write=True).on
     own = TeamSettings(url=f"{URL}/", team="platform")
-    assert (own.on, own.url, own.write) == (True, URL, False)
+    assert (own.on, own.url, own.write, own.search) == (True, URL, False, False)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ Upstreams and services
     official         the official service, which refuses what a test does not expect
     qdrant_server    a server of vectors that keeps, searches and can misbehave
     qdrant_members   members of a team on such a server, and what they embed
+    machines         members of a team: a store of vectors beside an index
     qdrant_contract  a judge of what is asked of Qdrant, and of its answers
     probed           a model that a probe tries out, with whims of its own
     asker            an HttpUpstream that never sleeps, and a source of keys

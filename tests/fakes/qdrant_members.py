@@ -43,6 +43,19 @@ def embed(*texts: str, model: str = "", dimensions: int = 8) -> "Vectors":
     return made
 
 
+class _Shared:
+    """A client that stays open until the team is closed."""
+
+    def __init__(self, client: "AsyncQdrantClient") -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def close(self) -> None:
+        """Do nothing: others use it, too."""
+
+
 class Team:
     """Makes members; close it when done."""
 
@@ -59,6 +72,7 @@ class Team:
         self,
         *,
         writes: bool = False,
+        searches: bool = True,
         api_key: "Key | str" = "",
         salt: "Key | str" = SALT,
         space: SpaceName = SPACE,
@@ -73,7 +87,7 @@ class Team:
         source = api_key if isinstance(api_key, Key) else Key(api_key)
         server = TeamServer(connect, source, seconds=_PATIENCE)
         pause = Pause(clock=self.clock, draw=lambda: 1.0)
-        place = TeamPlace(self.url, self.name, writes)
+        place = TeamPlace(self.url, self.name, writes, searches)
         salts = salt if isinstance(salt, Key) else Key(salt)
         made = TeamIndex(place, server, salts, pause=pause, question_seconds=_PATIENCE)
         made.use(space, embed("probe", model=model, dimensions=space.dimensions))
@@ -81,10 +95,12 @@ class Team:
         return made
 
     async def _shared(self) -> Any:
-        return self._client
+        return _Shared(self._client) if self._client else None
 
     async def close(self) -> None:
         """Close all members."""
         for member in self._members:
             await member.close()
+        if self._client is not None:
+            await self._client.close()
         await self._transports.close()

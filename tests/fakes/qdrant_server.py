@@ -168,13 +168,15 @@ def _record(stored: Stored, point: str, body: Any) -> Any:
 
 
 def _matching(stored: Stored, condition: Any) -> list[str]:
-    def matches(payload: dict[str, Any]) -> bool:
+    def matches(point: str, payload: dict[str, Any]) -> bool:
         return all(
-            {*must["match"]["any"]} & {*payload.get(must["key"], [])}
+            point in must["has_id"]
+            if "has_id" in must
+            else {*must["match"]["any"]} & {*payload.get(must["key"], [])}
             for must in (condition or {}).get("must", [])
         )
 
-    return [point for point, (_, payload) in stored.points.items() if matches(payload)]
+    return [point for point, (_, had) in stored.points.items() if matches(point, had)]
 
 
 def _search(stored: Stored, body: Any) -> list[Any]:

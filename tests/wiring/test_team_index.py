@@ -32,7 +32,7 @@ async def test_a_member_uses_the_ladder(write: bool) -> None:
     transports, redactor = Transports(), Redactor()
     async with QdrantServer() as server:
         server.keys = {"key-of-qdrant": "rw"}
-        settings = settings_of(server.url, write=write)
+        settings = settings_of(server.url, write=write, search=write)
         ring = store_of(FakeRing())
         ladder = KeyLadder(environ=KEYS, keyring=ring)
         member = make_team_index(settings, transports, ladder, redactor)
@@ -43,6 +43,11 @@ async def test_a_member_uses_the_ladder(write: bool) -> None:
         assert len(await member.fetch([key("a")])) == int(write)
         assert member.status.url == server.url
         assert member.status.writes is write
+        near = await member.nearest(
+            embed("a"), repositories=["h/a"], keys=[key("a")], limit=1
+        )
+        assert len(near) == int(write)
+        assert any(call.endswith("/query") for call in server.calls) is write
         await member.close()
     await transports.close()
     assert redactor("key-of-qdrant") != "key-of-qdrant"

@@ -166,16 +166,23 @@ class TeamCollection:
         question: "Vectors",
         repositories: Sequence[str],
         *,
+        among: Sequence[bytes] = (),
         limit: int,
         seconds: float,
     ) -> dict[bytes, float]:
-        """Return the points of these repositories nearest to a question, by cosine."""
+        """Return the points of these repositories nearest to a question, by cosine.
+
+        With `among`, only these points are compared.
+        """
         from qdrant_client import models
 
         [numbers] = to_numbers(question.reshape(1, -1))
         within = models.FieldCondition(
             key=REPOSITORY, match=models.MatchAny(any=[*repositories])
         )
+        must: list[models.Condition] = [within]
+        if among:
+            must.append(models.HasIdCondition(has_id=[*map(to_uuid, among)]))
         precise = models.QuantizationSearchParams(
             rescore=True, oversampling=_CANDIDATES
         )
@@ -183,7 +190,7 @@ class TeamCollection:
             lambda c: c.query_points(
                 self.name,
                 query=numbers,
-                query_filter=models.Filter(must=[within]),
+                query_filter=models.Filter(must=must),
                 search_params=models.SearchParams(quantization=precise),
                 limit=limit,
                 with_payload=False,

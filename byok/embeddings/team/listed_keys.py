@@ -5,12 +5,13 @@ neither filling nor questions wait for it.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from byok.embeddings.database import translate_errors
+from byok.embeddings.listings import keys_of
 from byok.embeddings.spaces import Space
 from byok.embeddings.types import Key
 
@@ -64,6 +65,13 @@ class ListedKeys:
                 (after, space.name.recipe, space.id, limit),
             ).fetchall()
         return [ListedKey(*row) for row in rows]
+
+    def of_blobs(
+        self, space: Space, blob_ids: Iterable[int]
+    ) -> dict[int, list[tuple[int, Key]]]:
+        """Return the ordinals and keys of the chunks of those blobs that are listed."""
+        with self._open() as db:
+            return keys_of(db, space.name.recipe, blob_ids)
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

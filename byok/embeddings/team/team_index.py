@@ -36,11 +36,15 @@ QUESTION_SECONDS = 0.4  # what a question waits for its vector, too
 
 @dataclass(frozen=True, slots=True)
 class TeamPlace:
-    """Where a team's index is, which team, and whether this member writes."""
+    """Where a team's index is, which team, and what this member does beside reading.
+
+    Who `writes` gives vectors; who `searches` sends the vectors of questions.
+    """
 
     url: str
     team: str
     writes: bool = False
+    searches: bool = False
 
 
 @dataclass(slots=True)
@@ -69,6 +73,7 @@ class TeamIndex:
         self._question_seconds = question_seconds
         self._space: _Space | None = None
         self._lock = asyncio.Lock()
+        self._entering: asyncio.Task[object] | None = None
         self._fetched = self._pushed = 0
 
     @property
@@ -83,6 +88,7 @@ class TeamIndex:
             fetched=self._fetched,
             pushed=self._pushed,
             writes=self._place.writes,
+            searches=self._place.searches,
         )
 
     def use(self, space: SpaceName, probe: "Vectors") -> None:
@@ -134,23 +140,43 @@ class TeamIndex:
         limit: int,
     ) -> Mapping[Key, float]:
         """Return which of these keys are nearest to a question, with their cosines."""
-        if not (keys and any(repositories) and self._space and self._space.names):
-            return {}  # to compare probes takes longer than a question can wait
+        if not (self._place.searches and keys and any(repositories)):
+            return {}
+        if not await self._is_entered():
+            return {}  # to compare probes may take longer than a question can wait
 
         async def ask(space: _Space) -> dict[Key, float]:
             names = _names(space)
-            hashed = [names.repository(name) for name in repositories if name]
+            few = names.points(keys) if len(keys) <= limit else {}
             scores = await space.collection.nearest(
-                question, hashed, limit=limit, seconds=self._question_seconds
+                question,
+                [names.repository(name) for name in repositories if name],
+                among=[*few],
+                limit=limit,
+                seconds=self._question_seconds,
             )
-            by_point = await asyncio.to_thread(names.points, keys) if scores else {}
-            return {by_point[p]: score for p, score in scores.items() if p in by_point}
+            known = few
+            if scores and not few:
+                known = await asyncio.to_thread(names.points, keys)
+            return {known[p]: score for p, score in scores.items() if p in known}
 
         return await self._attempt(ask) or {}
 
     async def close(self) -> None:
         """Close the connections."""
+        if self._entering is not None:
+            self._entering.cancel()
+            await asyncio.wait([self._entering])
         await self._server.close()
+
+    async def _is_entered(self) -> bool:
+        """Tell whether questions may be asked; that is found out in the background."""
+        space = self._space
+        if space is not None and space.names is None and not self._pause.seconds:
+            if self._entering is None or self._entering.done():
+                self._entering = asyncio.ensure_future(self._attempt(_enter_only))
+            await asyncio.wait([self._entering], timeout=self._question_seconds)
+        return space is not None and space.names is not None
 
     async def _attempt(self, work: Callable[[_Space], Awaitable[_T]]) -> _T | None:
         """Return what came of this work; None, and a pause, if the team cannot help."""
@@ -203,6 +229,10 @@ class TeamIndex:
                 f"The collection {collection.name} holds vectors of another model "
                 "behind the same name."
             )
+
+
+async def _enter_only(space: _Space) -> bool:
+    return space.names is not None
 
 
 def _names(space: _Space) -> TeamNames:

@@ -63,6 +63,17 @@ async def test_the_nearest_of_a_repository(any_team: Team) -> None:
     assert other == {}
 
 
+async def test_the_first_question_compares_the_models(any_team: Team) -> None:
+    writer, question = any_team.member(writes=True), embed("q")
+    await writer.offer(KEYS[:9], embed(*TEXTS[:9]), repositories=HERE)
+    reader, other = any_team.member(), any_team.member(model="replaced")
+    got = await reader.nearest(question, repositories=HERE, keys=KEYS, limit=9)
+    assert got.keys() == {*KEYS[:9]}
+    got = await other.nearest(question, repositories=HERE, keys=KEYS, limit=9)
+    assert got == {}
+    assert "another model" in other.status.note
+
+
 async def test_without_keys_or_repositories_nobody_is_asked(any_team: Team) -> None:
     reader, question = any_team.member(), embed("q")
     assert await reader.fetch([]) == {}
