@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from byok.embeddings.filling import Filling
+from byok.embeddings.filling.filling import Filling
 from byok.embeddings.questions import QuestionVectors
 from byok.embeddings.repositories import Repositories
-from byok.embeddings.store import VectorStore
+from byok.embeddings.store.store import VectorStore
 from byok.embeddings.team.listed_keys import ListedKeys
 from byok.embeddings.team.nearest import TeamSearch
 from byok.embeddings.team.transfer import Transfer
@@ -28,7 +28,7 @@ from byok.index.types import State
 from byok.retrieval.model_aids import FindNear, NearChunks
 
 if TYPE_CHECKING:
-    from byok.embeddings.spaces import Space
+    from byok.embeddings.store.spaces import Space
     from byok.embeddings.types import Vectors
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds

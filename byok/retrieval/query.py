@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from byok.index.parse.tokens import COMPOUND, IDEOGRAPHS, expand, stem, words
 from byok.index.types import Kind
-from byok.retrieval.foreign_tables import normalize
-from byok.retrieval.foreign_words import read_foreign
+from byok.retrieval.foreign.tables import normalize
+from byok.retrieval.foreign.words import read_foreign
 from byok.retrieval.identifier import identifier_of
 
 _LONGEST = 10_000

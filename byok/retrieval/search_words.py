@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 
 from byok.index.parse.tokens import IDEOGRAPHS, expand, stem, words
-from byok.retrieval.foreign_tables import normalize
-from byok.retrieval.foreign_words import read_foreign
+from byok.retrieval.foreign.tables import normalize
+from byok.retrieval.foreign.words import read_foreign
 from byok.retrieval.query import STOP_WORDS, TASK_WORDS
 
 ASK_IN_ENGLISH = (

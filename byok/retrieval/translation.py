@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 from byok.errors import ByokError, ConfigError, KeyMissing, UpstreamGarbled
 from byok.index.parse.tokens import IDEOGRAPHS, words
-from byok.retrieval.foreign_tables import normalize
-from byok.retrieval.foreign_words import LIKELIEST, read_foreign
+from byok.retrieval.foreign.tables import normalize
+from byok.retrieval.foreign.words import LIKELIEST, read_foreign
 from byok.retrieval.masking import mask_lines
 from byok.retrieval.model_aids import AskModel
 from byok.retrieval.query import Query, with_english

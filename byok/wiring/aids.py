@@ -34,7 +34,7 @@ def _translate(settings: Settings, routes: QuestionRoutes) -> Translate | None:
 def _rerank(settings: Settings, routes: QuestionRoutes) -> Rerank | None:
     if settings.retrieval.rerank is RerankMode.OFF:
         return None
-    from byok.retrieval.rerank import ModelRerank
+    from byok.retrieval.rerank.model_rerank import ModelRerank
     from byok.upstream.short_question import ShortQuestion
 
     return ModelRerank(

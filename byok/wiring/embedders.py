@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 from byok.config import Settings, UpstreamSettings, upstream_named
 from byok.embeddings.consent import Consent
-from byok.embeddings.prefixes import prefixes_of
-from byok.embeddings.prices import dollars_per_million
+from byok.embeddings.model.prefixes import prefixes_of
+from byok.embeddings.model.prices import dollars_per_million
 from byok.embeddings.types import EmbeddingTarget
 from byok.errors import ConfigError
 from byok.redact import Redactor
@@ -16,7 +16,7 @@ from byok.urls import is_loopback
 from byok.wiring.upstreams import make_spec
 
 if TYPE_CHECKING:  # numpy is loaded where vectors are wanted only
-    from byok.embeddings.embedder import ModelEmbedder
+    from byok.embeddings.model.embedder import ModelEmbedder
 
 _SECONDS = 60.0  # for one request; a slow model gets fewer texts with each
 _PORTS = {"http": 80, "https": 443}
@@ -68,7 +68,7 @@ def make_embedder(
         ConfigError: numpy is not installed.
     """
     try:
-        from byok.embeddings.embedder import ModelEmbedder
+        from byok.embeddings.model.embedder import ModelEmbedder
     except ImportError as error:
         raise ConfigError(
             "Embeddings need numpy, which is not installed.",

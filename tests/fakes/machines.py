@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from byok.embeddings.recipe import is_embedded
-from byok.embeddings.store import VectorStore
+from byok.embeddings.store.store import VectorStore
 from byok.embeddings.team.listed_keys import ListedKeys
 from byok.embeddings.team.transfer import Transfer
 from tests.fakes.qdrant_members import Team

@@ -21,10 +21,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
-from byok.embeddings.filling import Filling
+from byok.embeddings.filling.filling import Filling
 from byok.embeddings.recipe import ChunkText, key_of
-from byok.embeddings.spaces import Space
-from byok.embeddings.store import VectorStore
+from byok.embeddings.store.spaces import Space
+from byok.embeddings.store.store import VectorStore
 from byok.embeddings.types import EmbeddingState, Key
 from byok.index.contents import Entry
 from byok.index.store.chunk_index import View

@@ -10,9 +10,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from byok.embeddings.database import translate_errors
-from byok.embeddings.listings import keys_of
-from byok.embeddings.spaces import Space
+from byok.embeddings.store.database import translate_errors
+from byok.embeddings.store.listings import keys_of
+from byok.embeddings.store.spaces import Space
 from byok.embeddings.types import Key
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
-from byok.embeddings.quantise import normalise
-from byok.embeddings.spaces import Space
+from byok.embeddings.store.quantise import normalise
+from byok.embeddings.store.spaces import Space
 from byok.embeddings.team.listed_keys import ListedKeys
 from byok.embeddings.types import Key, TeamVectors
 from byok.index.store.chunk_index import ChunkScore, View

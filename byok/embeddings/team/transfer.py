@@ -11,8 +11,8 @@ from itertools import groupby
 from operator import itemgetter
 
 from byok.embeddings.numeric import np
-from byok.embeddings.spaces import Space
-from byok.embeddings.store import VectorStore
+from byok.embeddings.store.spaces import Space
+from byok.embeddings.store.store import VectorStore
 from byok.embeddings.team.listed_keys import ListedKey, ListedKeys
 from byok.embeddings.team.repository import repository_name_of
 from byok.embeddings.types import Key, TeamVectors

@@ -1,0 +1,1 @@
+"""Gives every chunk a vector, in the background."""

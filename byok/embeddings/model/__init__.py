@@ -1,0 +1,1 @@
+"""The user's model that makes vectors: batches, waits, prefixes, prices."""

@@ -1,0 +1,1 @@
+"""Vectors on the disk: rows in SQLite, and files of numbers that are scanned."""

@@ -1,0 +1,230 @@
+"""Opens the database of vectors: checks it, sets a damaged one aside, begins anew.
+
+Unlike the index's database it holds nothing that cannot be made again, so damage is no
+reason to stop. What may be somebody else's is left as it is: a link, a database of
+another program, one of a later version.
+"""
+
+import logging
+import os
+import shutil
+import sqlite3
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from byok.embeddings.store.schema import APPLICATION, VERSION, create_tables
+from byok.errors import CannotStart, ConfigError, DiskFull, IndexFailed, NotReady
+from byok.platform.paths import make_private
+
+_log = logging.getLogger(__name__)
+_BUSY_SECONDS = 5.0
+_AT_ONCE = 500
+_LEAST_BYTES = 2**16
+_ENDS = ("", "-wal", "-shm")
+_PRAGMAS = (
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "trusted_schema = OFF",
+    "cell_size_check = ON",
+    "cache_size = -8000",
+    "mmap_size = 0",
+)
+
+
+def open_database(path: Path, index: Path) -> sqlite3.Connection:
+    """Open the database of vectors; `index` is that of the code index, as `data`.
+
+    The second is attached for reading only. Blocks, after a crash for a second per
+    gigabyte or so.
+
+    Raises:
+        CannotStart: `newer_data`, a later version wrote it; it is left as it is.
+        ConfigError: it is a link, or of another program; it is left as it is.
+        DiskFull, IndexFailed: it cannot be written.
+    """
+    make_private(path.parent)
+    for end in _ENDS:
+        check_plain(path.with_name(path.name + end))
+    with translate_errors(path):
+        if path.exists() and not _is_whole(path):
+            _set_aside(path)
+        if not path.exists():
+            _make(path)
+        db = _connect(path)
+        try:
+            uri = f"{index.absolute().as_uri()}?mode=ro"
+            db.execute("ATTACH ? AS data", (uri,))
+            db.execute("INSERT OR REPLACE INTO meta VALUES('open', 1)")
+        except BaseException:
+            db.close()
+            raise
+    return db
+
+
+def close_database(db: sqlite3.Connection, *, clean: bool = True) -> None:
+    """Close; `clean` notes that it need not be checked at the next start."""
+    try:
+        if clean:
+            db.execute("INSERT OR REPLACE INTO meta VALUES('open', 0)")
+            db.execute("PRAGMA main.wal_checkpoint(TRUNCATE)")
+    except sqlite3.DatabaseError as error:
+        _log.error("the vectors are checked at the next start: %s", error)
+    finally:
+        db.close()
+
+
+@contextmanager
+def translate_errors(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite and of files into byok's."""
+    try:
+        yield
+    except (sqlite3.DatabaseError, OSError) as error:
+        if _is_full(path, error):
+            raise DiskFull(
+                "The disk is full; vectors cannot be stored.",
+                hint="Free some disk space.",
+            ) from error
+        if is_damage(error):
+            raise IndexFailed(
+                f"{path.name} is damaged: {error}.",
+                code="vectors_damaged",
+                hint="Restart byok: it is set aside then, and vectors are made anew.",
+            ) from error
+        raise NotReady(f"{path.name} cannot be used: {error}.") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        # Rows whose types or lengths are wrong, which no check of SQLite finds.
+        _log.error("%s holds what byok never wrote", path.name, exc_info=error)
+        raise IndexFailed(
+            f"{path.name} is damaged.",
+            code="vectors_damaged",
+            hint="Stop byok and remove that file; vectors are made anew.",
+        ) from error
+
+
+def is_damage(error: BaseException) -> bool:
+    """Tell damage from a full disk, a lock or a mistake: those are subclasses."""
+    return type(error) is sqlite3.DatabaseError
+
+
+def select_among(
+    db: sqlite3.Connection, sql: str, values: Sequence[object], some: Iterable[object]
+) -> Iterator[tuple[Any, ...]]:
+    """Run a query with `values` that ends in `IN (?)`, over any number of others."""
+    rest = iter(some)
+    while part := list(islice(rest, _AT_ONCE)):
+        marks = f"({','.join('?' * len(part))})"
+        yield from db.execute(sql.removesuffix("(?)") + marks, (*values, *part))
+
+
+def check_plain(path: Path) -> None:
+    """Refuse a link or anything but a file; one that is missing is accepted.
+
+    Raises:
+        ConfigError: it is left as it is.
+    """
+    if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+        raise ConfigError(
+            f"{path} is no plain file; byok keeps vectors there and has left it as it "
+            "is.",
+            hint="Move it away.",
+            status=422,
+        )
+
+
+def _is_full(path: Path, error: Exception) -> bool:
+    if isinstance(error, sqlite3.Error):
+        code = getattr(error, "sqlite_errorcode", 0)
+        if code == sqlite3.SQLITE_FULL:
+            return True
+        if is_damage(error) or code & 0xFF != sqlite3.SQLITE_IOERR:
+            return False
+    return shutil.disk_usage(path.parent).free < _LEAST_BYTES
+
+
+def _is_whole(path: Path) -> bool:
+    """Tell whether a database can be used, without any change to it."""
+    log = path.with_name(f"{path.name}-wal")
+    plain = "" if log.exists() else "&immutable=1"  # no files beside it are made
+    uri = f"{path.absolute().as_uri()}?mode=ro{plain}"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as db:
+            db.text_factory = bytes  # damaged text is no reason to fail here
+            tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            owner = db.execute("PRAGMA application_id").fetchone()[0]
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            if owner != APPLICATION:
+                return _refuse_foreign(path, tables)
+            if version > VERSION:
+                raise CannotStart(
+                    f"{path} was written by a later version of byok.",
+                    code="newer_data",
+                    status=422,
+                    hint="Install that version again, or move the file away.",
+                )
+            row = db.execute("SELECT value FROM meta WHERE key = 'open'").fetchone()
+            if version == VERSION and row == (0,):
+                return True
+            checked = db.execute("PRAGMA quick_check(1)").fetchone()
+            return bool(version == VERSION and checked == (b"ok",))
+    except UnicodeDecodeError:  # of a message about damage
+        return False
+    except sqlite3.DatabaseError as error:
+        if is_damage(error) or error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
+            return False  # SQLITE_ERROR: a table is missing
+        raise
+
+
+def _refuse_foreign(path: Path, tables: int) -> bool:
+    if not tables:
+        return False
+    raise ConfigError(
+        f"{path} is a database of another program; byok has left it as it is.",
+        hint="Move it away.",
+        status=422,
+    )
+
+
+def _set_aside(path: Path) -> None:
+    """Move a damaged database aside, in place of an older one."""
+    for end in _ENDS:
+        file = path.with_name(path.name + end)
+        aside = path.with_name(f"{path.name}.corrupt{end}")
+        check_plain(aside)
+        aside.unlink(missing_ok=True)
+        if file.exists():
+            file.rename(aside)
+    _log.error("%s was damaged, so vectors are made anew", path)
+
+
+def _make(path: Path) -> None:
+    """Write an empty database and name it when it is whole."""
+    for end in _ENDS[1:]:  # the log of a database that is gone
+        path.with_name(path.name + end).unlink(missing_ok=True)
+    new = path.with_name(f"{path.name}.new")
+    check_plain(new)
+    new.unlink(missing_ok=True)
+    os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    with closing(sqlite3.connect(new)) as db:
+        create_tables(db)
+    new.replace(path)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(
+        f"{path.absolute().as_uri()}",
+        uri=True,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        for pragma in _PRAGMAS:
+            db.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        db.close()
+        raise
+    return db

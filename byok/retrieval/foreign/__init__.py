@@ -1,0 +1,1 @@
+"""Questions in other languages: what their words mean in English."""

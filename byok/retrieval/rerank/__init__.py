@@ -1,0 +1,1 @@
+"""A model that helps to put files in order."""

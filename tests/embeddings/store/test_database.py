@@ -1,0 +1,151 @@
+"""Opening the database of vectors: damage, other owners, later versions, links."""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from byok.embeddings.store.database import (
+    close_database,
+    open_database,
+    translate_errors,
+)
+from byok.embeddings.store.schema import VERSION
+from byok.errors import CannotStart, ConfigError, IndexFailed, NotReady
+from tests.fakes.vectors import Rows
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    return Rows(tmp_path / "data.db").path
+
+
+def make(path: Path, index: Path, *, clean: bool = True) -> None:
+    db = open_database(path, index)
+    db.execute("INSERT INTO key(name) VALUES(zeroblob(5000))")
+    close_database(db, clean=clean)
+
+
+def keys_in(path: Path, index: Path) -> int:
+    db = open_database(path, index)
+    (found,) = db.execute("SELECT count(*) FROM key").fetchone()
+    close_database(db)
+    return int(found)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_database_is_private_and_opens_again(
+    tmp_path: Path, index: Path, clean: bool
+) -> None:
+    path = tmp_path / "new" / "vectors.db"
+    make(path, index, clean=clean)
+    if os.name == "posix":
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert keys_in(path, index) == 1
+
+
+def test_the_index_is_attached_for_reading_only(tmp_path: Path, index: Path) -> None:
+    db = open_database(tmp_path / "vectors.db", index)
+    assert db.execute("SELECT count(*) FROM data.blob").fetchone() == (0,)
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        db.execute("DELETE FROM data.blob")
+    close_database(db)
+
+
+def garble(path: Path) -> None:
+    path.write_bytes(b"\xff\x00 no database" * 999)
+
+
+def cut(path: Path) -> None:
+    os.truncate(path, 5000)
+
+
+def misname(path: Path) -> None:
+    """Break the name of a table, which SQLite repeats in its message as it is."""
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"CREATE TABLE meta", b"CREATE TABL\xa9 meta"))
+
+
+def empty(path: Path) -> None:
+    os.truncate(path, 0)
+
+
+def drop_table(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("DROP TABLE meta")
+
+
+@pytest.mark.case("F51")
+@pytest.mark.parametrize("harm", [garble, cut, empty, drop_table, misname])
+def test_a_damaged_database_is_set_aside_and_begun_anew(
+    tmp_path: Path, index: Path, harm: object
+) -> None:
+    assert callable(harm)
+    path = tmp_path / "vectors.db"
+    for _ in range(2):  # the one set aside before is replaced
+        make(path, index, clean=False)
+        harm(path)
+        content = path.read_bytes()
+        assert keys_in(path, index) == 0
+        assert (tmp_path / "vectors.db.corrupt").read_bytes() == content
+
+
+@pytest.mark.case("B128")
+def test_a_later_version_is_left_as_it_is(tmp_path: Path, index: Path) -> None:
+    path = tmp_path / "vectors.db"
+    make(path, index)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA user_version = {VERSION + 1}")
+    before = path.read_bytes()
+    with pytest.raises(CannotStart, match="later version") as caught:
+        open_database(path, index)
+    assert caught.value.code == "newer_data"
+    assert path.read_bytes() == before
+
+
+@pytest.mark.case("B128")
+def test_a_database_of_another_program_is_left_as_it_is(
+    tmp_path: Path, index: Path
+) -> None:
+    path = tmp_path / "vectors.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE notes(text)")
+    before = path.read_bytes()
+    with pytest.raises(ConfigError, match="another program"):
+        open_database(path, index)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.case("B128")
+@pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
+@pytest.mark.parametrize("name", ["vectors.db", "vectors.db-wal", "vectors.db.new"])
+def test_links_are_not_followed(tmp_path: Path, index: Path, name: str) -> None:
+    target = tmp_path / "target"
+    target.write_bytes(b"mine")
+    (tmp_path / name).symlink_to(target)
+    with pytest.raises(ConfigError, match="plain file"):
+        open_database(tmp_path / "vectors.db", index)
+    assert target.read_bytes() == b"mine"
+
+
+def fail(error: Exception) -> None:
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (sqlite3.DatabaseError("malformed"), IndexFailed),
+        (sqlite3.OperationalError("database is locked"), NotReady),
+        (OSError(5, "I/O error"), NotReady),
+    ],
+    ids=str,
+)
+def test_errors_are_byoks_own(
+    tmp_path: Path, error: Exception, kind: type[Exception]
+) -> None:
+    with pytest.raises(kind), translate_errors(tmp_path / "vectors.db"):
+        fail(error)
