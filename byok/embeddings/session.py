@@ -148,6 +148,7 @@ class Session:
 
     async def begin(self, question: str) -> FindNear | None:
         """Return what finds chunks near to a question; None if there is no vector."""
+        self._filling.check_model()
         space = self._filling.status.space or self._space
         if space is None:
             return None  # the model did not answer yet

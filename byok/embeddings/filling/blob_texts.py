@@ -8,11 +8,14 @@ from typing import TypeAlias
 
 from byok.embeddings.recipe import ChunkText
 from byok.embeddings.store.listings import ListedBlob
+from byok.embeddings.types import Key
 from byok.index.contents import Contents
 from byok.index.types import Span
 
 # Makes the texts of a blob's chunks: path, lines, spans.
 TextsOf: TypeAlias = Callable[[str, Sequence[str], Sequence[Span]], list[ChunkText]]
+# Texts by blob; None for one that cannot be read.
+Texts: TypeAlias = dict[int, list[ChunkText] | None]
 
 _BLOBS, _CHUNKS = 24, 128  # in a group; one of both is enough
 _SPAN_BYTES = 12
@@ -49,13 +52,13 @@ def group(blobs: Iterable[ListedBlob]) -> Iterator[list[ListedBlob]]:
 
 def read_texts(
     contents: Contents, blobs: Sequence[ListedBlob], texts_of: TextsOf
-) -> dict[int, list[ChunkText] | None]:
+) -> Texts:
     """Return the texts of each blob's chunks; None if it cannot be read now.
 
     Blocks: reads files, and computes for a millisecond a file.
     """
     entries = contents.entries([blob.blob_id for blob in blobs])
-    found: dict[int, list[ChunkText] | None] = {}
+    found: Texts = {}
     breath = time.monotonic()
     for blob in blobs:
         if time.monotonic() - breath > _BREATH:
@@ -68,3 +71,11 @@ def read_texts(
         else:
             found[blob.blob_id] = texts_of(entry.path, lines, entry.spans)
     return found
+
+
+def keys_of(found: Texts) -> dict[int, list[tuple[int, Key]]]:
+    """Return the keys of each blob's chunks with their ordinals."""
+    return {
+        blob_id: [(chunk.ordinal, chunk.key) for chunk in texts or ()]
+        for blob_id, texts in found.items()
+    }

@@ -5,8 +5,9 @@ so a filling can be ended at any moment. The texts of a batch are stored in one
 transaction, and none that is stored is asked for again.
 
 A model may be replaced behind its name, also half way. So the vector of a fixed text is
-asked for at the start, after each failure, every 32 batches and at the end. If it
-changed, vectors made since it was last right are dropped, and another space is filled.
+asked for at the start, after each failure, every 32 batches, at the end, and hourly if
+questions come. If it changed, vectors made since it was last right are dropped, and
+another space is filled.
 """
 
 import asyncio
@@ -14,12 +15,12 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
+from byok.embeddings.filling import blob_texts
 from byok.embeddings.filling.asked import AskedBlobs
-from byok.embeddings.filling.blob_texts import TextsOf, group, quick_turns, read_texts
 from byok.embeddings.filling.exchange import TeamExchange, Wanted
-from byok.embeddings.recipe import ChunkText, is_embedded, texts_of
+from byok.embeddings.recipe import is_embedded, texts_of
 from byok.embeddings.store.listings import FillProgress, FillStatus, ListedBlob
 from byok.embeddings.store.quantise import check_shape
 from byok.embeddings.store.spaces import Space
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _BATCH = 64
-_PROBE_EVERY = 32  # batches
+_PROBE_EVERY, _PROBE_SECONDS = 32, 3600.0  # batches, and while nothing is filled
 _MANY = 4  # batches, after which the probe is asked for at the end too
 _COUNT_EVERY = 2.0  # seconds
 _PLANNED = 256  # blobs at once, so that what is asked for meanwhile comes soon
@@ -41,8 +42,6 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _FIRST_DOUBT, _LONGEST_DOUBT = 60.0, 3600.0  # of a model that was replaced twice
 _BY_CHANCE = "The embedding model gives other vectors for the same text each time."
 _INDEX_SECONDS, _IDLE_SECONDS, _TIDY_SECONDS = 0.2, 2.0, 0.1
-# Texts by blob; None for one that cannot be read.
-_Texts: TypeAlias = dict[int, list[ChunkText] | None]
 
 
 class _Replaced(Exception):
@@ -60,7 +59,7 @@ class Filling:
         *,
         team: TeamVectors | None = None,
         repositories_of: Callable[[int], Sequence[str]] = lambda blob_id: (),
-        texts_of: TextsOf = texts_of,
+        texts_of: blob_texts.TextsOf = texts_of,
         is_embedded: Callable[[str], bool] = is_embedded,
         probe_every: int = _PROBE_EVERY,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -84,11 +83,10 @@ class Filling:
         self._task: asyncio.Task[None] | None = None
         self._space: Space | None = None
         self._progress = FillProgress(0, 0, 0)
-        self._state = EmbeddingState.STANDBY
-        self._error = ""
+        self._state, self._error = EmbeddingState.STANDBY, ""
         self._must_probe = True
         self._may_lack = True  # vectors of blobs whose keys are known
-        self._batches = 0  # since the last probe
+        self._batches, self._probed = 0, 0.0  # since the last probe, and when it was
         self._counted = 0.0
         self._seen = 0  # version of the index that was looked at
         self._tidied: tuple[int, int] | None = None
@@ -117,6 +115,11 @@ class Filling:
     def note_asked(self, blob_ids: Iterable[int]) -> None:
         """Note which blobs were among the hits of a question, best ones first."""
         self._asked.note(blob_ids)
+
+    def check_model(self) -> None:
+        """Have the probe asked for, in the background, an hour after the last one."""
+        if time.monotonic() - self._probed > _PROBE_SECONDS:
+            self._must_probe = True
 
     @property
     def status(self) -> FillStatus:
@@ -173,7 +176,7 @@ class Filling:
             is_complete = not blobs
             if blobs:
                 self._state = EmbeddingState.FILLING
-                with quick_turns():
+                with blob_texts.quick_turns():
                     await self._fill_blobs(space, blobs)
         if self._batches >= _MANY:
             await self._enter()
@@ -198,7 +201,7 @@ class Filling:
         before = self._space
         space = await asyncio.to_thread(self._store.enter, name, probe)
         self._space = space
-        self._batches, self._must_probe = 0, False
+        self._batches, self._must_probe, self._probed = 0, False, time.monotonic()
         if self._team is not None:
             self._team.use(space)
         if before is not None and before.id != space.id:
@@ -218,7 +221,7 @@ class Filling:
 
     async def _fill_blobs(self, space: Space, blobs: Sequence[ListedBlob]) -> None:
         """Store vectors for what blobs lack; reads on while the model works."""
-        groups = list(group(blobs))
+        groups = list(blob_texts.group(blobs))
         wanted: Wanted = {}
         reading = self._read(groups[0])
         try:
@@ -233,18 +236,15 @@ class Filling:
         finally:
             reading.cancel()
 
-    def _read(self, blobs: Sequence[ListedBlob]) -> "asyncio.Future[_Texts]":
+    def _read(self, blobs: Sequence[ListedBlob]) -> "asyncio.Future[blob_texts.Texts]":
         contents, make = self._engine.contents, self._texts_of
         return asyncio.ensure_future(
-            asyncio.to_thread(read_texts, contents, blobs, make)
+            asyncio.to_thread(blob_texts.read_texts, contents, blobs, make)
         )
 
-    async def _list(self, space: Space, found: _Texts) -> Wanted:
+    async def _list(self, space: Space, found: blob_texts.Texts) -> Wanted:
         """Note the keys of blobs; return the chunks that have no vector, by key."""
-        keys = {
-            blob_id: [(chunk.ordinal, chunk.key) for chunk in texts or ()]
-            for blob_id, texts in found.items()
-        }
+        keys = blob_texts.keys_of(found)
         absent = await asyncio.to_thread(self._store.list_chunks, space, keys)
         return {
             chunk.key: (chunk.text, blob_id)
@@ -281,8 +281,9 @@ class Filling:
             self._space = replace(space, is_ready=True)
 
     async def _wait_for_change(self) -> None:
-        """Wait until the blobs of the index may have changed."""
-        while await asyncio.to_thread(self._store.index_version) == self._seen:
+        """Wait until the blobs of the index may have changed, or a probe is due."""
+        version = self._store.index_version
+        while not self._must_probe and await asyncio.to_thread(version) == self._seen:
             await self._sleep(_IDLE_SECONDS)
 
     async def _tidy(self) -> None:

@@ -284,6 +284,25 @@ async def test_another_recipe_fills_beside_the_old_space_until_it_is_full(
         assert found.id == new.id
 
 
+async def test_a_model_that_was_replaced_while_all_is_done_is_noticed_in_an_hour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path / "root", files(5))
+    async with running(tmp_path) as run:
+        await run.complete()
+        old = run.filling.status.space
+        run.embedder.weights = "another"
+        run.filling.check_model()  # too early
+        await asyncio.sleep(0.05)
+        assert (run.embedder.probes, run.filling.status.space) == (1, old)
+        monkeypatch.setattr("byok.embeddings.filling.filling._PROBE_SECONDS", 0)
+        run.filling.check_model()
+        await until(lambda: len(run.embedder.asked) == 10)
+        await until(lambda: run.nearest("file = 4") == "file4.py")
+        assert run.filling.status.space != old
+        assert run.pauses.count(60) == 0
+
+
 async def test_filling_waits_for_the_words(tmp_path: Path) -> None:
     written(tmp_path / "root", files(3))
     async with running(tmp_path, start=False) as run:
