@@ -88,11 +88,16 @@ class Redactor:
         }
         self._forms = sorted({*self._forms, *forms}, key=len, reverse=True)
 
-    def __call__(self, text: str) -> str:
-        """Return the text without secrets."""
+    def remove_known(self, text: str) -> str:
+        """Return the text without the secrets that were added, whatever their shape."""
         for form in self._forms:
             if form in text:
                 text = text.replace(form, MARK)
+        return text
+
+    def __call__(self, text: str) -> str:
+        """Return the text without secrets."""
+        text = self.remove_known(text)
         if any(hint in text for hint in HINTS):
             text = PATTERNS.sub(MARK, text)
         folded = text.casefold()

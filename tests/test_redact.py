@@ -43,6 +43,15 @@ def test_redact_removes_what_looks_like_a_secret(secret: str, frame: str) -> Non
     assert Redactor()(frame.replace("{}", secret)) == frame.replace("{}", MARK)
 
 
+def test_only_secrets_that_were_added_are_removed_as_known() -> None:
+    redactor = Redactor()
+    redactor.add("plain words")
+    text = f"a plain%20words b plain words sk-{A40} password=abcd1234efgh"
+    shown = f"a {MARK} b {MARK} sk-{A40} password=abcd1234efgh"
+    assert redactor.remove_known(text) == shown
+    assert Redactor().remove_known(text) == text
+
+
 def test_redact_removes_a_private_key_without_its_end() -> None:
     cut = f"before -----BEGIN RSA PRIVATE KEY-----\n{A40}\n{A40}"
     assert Redactor()(cut) == f"before {MARK}"

@@ -10,14 +10,15 @@
 No parser is asked: what encloses a line can be seen by indentation, in any language
 that people indent. More of a chunk than this is not worth its price, as was measured
 (docs/RETRIEVAL.md). Secrets are masked before anything is cut, so that no part of one
-is left over.
+is left over. So are the user's own keys, which need not look like any; a text without
+one of them is the same for every user.
 
 A change of what is written here needs another `RECIPE`: vectors of different texts
 cannot be told apart otherwise.
 '''
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from byok.embeddings.types import Key
@@ -62,16 +63,24 @@ def key_of(text: str) -> Key:
     return hashlib.sha256(f"{RECIPE}\0{text}".encode()).digest()
 
 
-def texts_of(path: str, lines: Sequence[str], spans: Sequence[Span]) -> list[ChunkText]:
+def texts_of(
+    path: str,
+    lines: Sequence[str],
+    spans: Sequence[Span],
+    *,
+    redact: Callable[[str], str] = str,
+) -> list[ChunkText]:
     """Return the texts of a blob's chunks; chunks without a letter have none.
 
-    `lines` are those of the file as it is, `spans` its chunks in order. A file whose
-    kind is not embedded has no texts.
+    `lines` are those of the file as it is, `spans` its chunks in order. `redact`
+    removes the user's own keys from a text. A file whose kind is not embedded has no
+    texts.
     """
     if not is_embedded(path):
         return []
-    shown = [line[:_LONGEST_LINE] for line in mask_lines(lines, path=path)]
-    head = mask(path, path=path)[-_LONGEST_PATH:]
+    masked = mask_lines(_without_keys(lines, redact), path=path)
+    shown = [line[:_LONGEST_LINE] for line in masked]
+    head = mask(redact(path), path=path)[-_LONGEST_PATH:]
     enclosing = _enclosing(shown, [span.first for span in spans])
     found = []
     for ordinal, span in enumerate(spans):
@@ -81,6 +90,11 @@ def texts_of(path: str, lines: Sequence[str], spans: Sequence[Span]) -> list[Chu
         text = _join([head, *enclosing[ordinal], *_sketch(body)])
         found.append(ChunkText(ordinal, key_of(text), text))
     return found
+
+
+def _without_keys(lines: Sequence[str], redact: Callable[[str], str]) -> Sequence[str]:
+    whole = "\n".join(lines)  # at once, as hardly any file has a key of the user's
+    return lines if redact(whole) == whole else [redact(line) for line in lines]
 
 
 def _enclosing(lines: Sequence[str], starts: Sequence[int]) -> list[list[str]]:

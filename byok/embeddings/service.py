@@ -42,12 +42,14 @@ class EmbeddingPlan:
         target: the model, and where it is.
         make_embedder: builds what makes vectors; raises ConfigError without numpy.
         make_team: builds what shares them, if the settings name a team.
+        redact: removes the user's own keys from code.
         built_from: all that these depend on; an equal plan changes nothing.
     """
 
     target: EmbeddingTarget
     make_embedder: "Callable[[], Embedder]"
     make_team: "Callable[[], TeamVectors | None]" = lambda: None
+    redact: Callable[[str], str] = str
     built_from: object = None
 
 
@@ -111,13 +113,9 @@ class EmbeddingService:
     async def _begin(self) -> None:
         """Begin a session if nothing is in the way."""
         plan, engine = self._plan, self._engine
-        if (
-            plan is None
-            or engine is None
-            or not self._works
-            or self._session
-            or not self._may_send(plan.target)
-        ):
+        if plan is None or engine is None or self._session or not self._works:
+            return
+        if not self._may_send(plan.target):
             return
         try:
             self._session = await self._make_session(plan, engine)
@@ -136,7 +134,7 @@ class EmbeddingService:
         def make() -> "Session":
             from byok.embeddings.session import open_session
 
-            return open_session(*self._files, engine, embedder, team)
+            return open_session(*self._files, engine, embedder, team, plan.redact)
 
         return await asyncio.to_thread(make)
 

@@ -1,7 +1,7 @@
 """One session: a model, the vectors it made, and an open index. Loads numpy."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from byok.embeddings.filling.filling import Filling
 from byok.embeddings.questions import QuestionVectors
+from byok.embeddings.recipe import texts_of
 from byok.embeddings.repositories import Repositories
 from byok.embeddings.store.store import VectorStore
 from byok.embeddings.team.listed_keys import ListedKeys
@@ -41,13 +42,17 @@ def open_session(
     engine: ContextEngine,
     embedder: Embedder,
     team: TeamVectors | None,
+    redact: Callable[[str], str] = str,
 ) -> "Session":
     """Open the stored vectors; blocks, after a crash for a second per gigabyte.
+
+    `redact` removes the user's own keys from code before it is cut.
 
     Raises:
         ByokError: they cannot be used.
     """
-    return Session(VectorStore(vectors, index), engine, embedder, team, index=index)
+    store = VectorStore(vectors, index)
+    return Session(store, engine, embedder, team, index=index, redact=redact)
 
 
 def clear_vectors(vectors: Path, index: Path) -> int:
@@ -78,6 +83,7 @@ class Session:
         team: TeamVectors | None,
         *,
         index: Path,
+        redact: Callable[[str], str],
     ) -> None:
         self._store = store
         self._index = index
@@ -96,6 +102,7 @@ class Session:
             embedder,
             team=team,
             repositories_of=self._repositories.of_blob,
+            texts_of=partial(texts_of, redact=redact),
         )
         self._space: Space | None = None  # of the vectors of questions
         self._tasks: list[asyncio.Task[None]] = []

@@ -66,6 +66,7 @@ def make_plan(
             redactor=redactor,
         ),
         partial(make_team_index, settings, transports, ladder, redactor),
+        redact=redactor.remove_known,
         built_from=(settings.embeddings, settings.network, target, one.built_from),
     )
 

@@ -2,6 +2,7 @@ import pytest
 
 from byok.embeddings.recipe import LONGEST, is_embedded, key_of, texts_of
 from byok.index.types import Span
+from byok.redact import Redactor
 
 _PYTHON = """\
 import json
@@ -95,6 +96,31 @@ def test_no_part_of_a_secret_is_in_a_text() -> None:
     assert "ghp_" not in joined
     assert "a1B2" not in joined
     assert "MIIEpAIB" not in joined
+
+
+@pytest.mark.parametrize("before", [4, 60, 100, 140, 156])
+def test_no_part_of_a_key_of_the_user_is_left_by_a_cut(before: int) -> None:
+    key = "correct-horse-battery-staple"
+    redactor = Redactor()
+    redactor.add(key)
+    long = "b" * before + key
+    lines = [f"def {long}(", *[f"{n}{long}" for n in range(9)], f"    x {long}"]
+    spans = [Span(0, 9, 0), Span(10, 10, 0)]
+    path = f"{key}{'c' * (160 - before)}.py"
+    found = texts_of(path, lines, spans, redact=redactor.remove_known)
+    assert len(found) == 2
+    for text in found:
+        assert "corr" not in text.text
+        assert "taple" not in text.text
+        assert text.key == key_of(text.text)
+
+
+def test_keys_of_the_user_change_no_text_that_has_none() -> None:
+    redactor = Redactor()
+    redactor.add("correct-horse-battery-staple")
+    lines, spans = [*_PYTHON, "token = fetch_token(1)"], [Span(0, 15, 0)]
+    with_keys = texts_of("a.py", lines, spans, redact=redactor.remove_known)
+    assert with_keys == texts_of("a.py", lines, spans)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from byok.embeddings.service import EmbeddingPlan, EmbeddingService
 from byok.embeddings.types import EmbeddingState, EmbeddingTarget
 from byok.errors import ConfigError, UpstreamUnreachable
 from byok.index.engine import ContextEngine
+from byok.redact import Redactor
 from byok.retrieval.scope import Scope, select_scope
 from byok.upstream.transport import Route, Transports
 from tests.fakes.engines import complete, engine, project, until
@@ -104,6 +105,22 @@ async def test_a_model_of_this_machine_fills_at_once_and_answers(
         assert (await near(service, made, text))[0] == "lion.py"
         await near(service, made, text)
         assert model.questions == [text]
+
+
+async def test_a_key_of_the_user_is_removed_before_a_line_is_cut(
+    tmp_path: Path, service: EmbeddingService
+) -> None:
+    model, redactor = InnerModel(), Redactor()
+    redactor.add("correct-horse-battery-staple")
+    long = "a" * 150 + " = 'correct-horse-battery-staple'"
+    project(tmp_path / "zoo", key__py=long)
+    await service.configure(
+        EmbeddingPlan(LOCAL, lambda: model, redact=redactor.remove_known)
+    )
+    async with index(tmp_path, service):
+        await reaches(service, EmbeddingState.COMPLETE)
+    assert len(model.texts) == 3
+    assert not any("corr" in text for text in model.texts)
 
 
 async def test_nothing_reaches_another_machine_without_consent(

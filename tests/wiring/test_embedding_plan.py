@@ -22,6 +22,7 @@ def loaded(**sections: Any) -> Settings:
 
 
 NEAR = {"near": {"base_url": "http://127.0.0.1:1/v1"}}
+KEY = "correct-horse-battery-staple"
 OWN = {"upstream": "near", "model": "small"}
 
 
@@ -67,13 +68,15 @@ def plan(pool: UpstreamPool, consent: Consent, **sections: Any) -> EmbeddingPlan
     built = settings.upstreams
     if settings.embeddings.on:
         built = dict(with_embedder(built, settings))
+    redactor = Redactor()
+    redactor.add(KEY)
     return make_plan(
         settings,
         pool.build(settings, built),
         consent=consent,
         transports=Transports(),
         ladder=KeyLadder(environ={}),
-        redactor=Redactor(),
+        redactor=redactor,
     )
 
 
@@ -92,6 +95,7 @@ async def test_a_plan_is_equal_while_nothing_it_depends_on_changes(
     assert first.built_from == again.built_from != other.built_from
     assert first.make_embedder().model == "small"
     assert first.make_team() is None
+    assert first.redact(f"a = {KEY}") == "a = [redacted]"
 
 
 async def test_an_upstream_that_is_not_there_is_named(
