@@ -107,6 +107,7 @@ class Session:
         self._space: Space | None = None  # of the vectors of questions
         self._tasks: list[asyncio.Task[None]] = []
         self._error = ""  # of the last search
+        self._is_closed = False
 
     def start(self, *, paused: bool) -> None:
         """Begin to fill, unless the user paused that."""
@@ -127,6 +128,7 @@ class Session:
 
     async def close(self) -> None:
         """Stop everything, and close the files."""
+        self._is_closed = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -212,7 +214,13 @@ class Session:
             raise NotReady("The embedding model did not answer yet.")
         self._team.use(space.name, space.probe.ravel())
         listed = ListedKeys(self._store.path, self._index)
-        return Transfer(self._team, self._store, space, listed)
+        return Transfer(
+            self._team,
+            self._store,
+            space,
+            listed,
+            may_go_on=lambda: not self._is_closed,
+        )
 
     # Telling
 

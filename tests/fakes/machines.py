@@ -1,5 +1,6 @@
 """Machines of members of a team: what each has embedded."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from byok.embeddings.recipe import is_embedded
@@ -24,6 +25,7 @@ class Machine:
         named = {i: [(0, key)] for i, key in zip(ids, keys(*texts), strict=True)}
         self.store.list_chunks(self.space, named)
         self.listed = ListedKeys(self.store.path, rows.path)
+        self.goes_on: Iterator[bool] = iter(())  # told before each page; then True
 
     def embed(self, *texts: str) -> None:
         """Store the vectors of texts."""
@@ -50,4 +52,10 @@ class Machine:
         """Return what a member of a team pushes and pulls with."""
         member = team.member(writes=writes, space=SPACE)
         member.use(SPACE, probe())
-        return Transfer(member, self.store, self.space, self.listed)
+        return Transfer(
+            member,
+            self.store,
+            self.space,
+            self.listed,
+            may_go_on=lambda: next(self.goes_on, True),
+        )

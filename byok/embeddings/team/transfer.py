@@ -6,9 +6,10 @@ repository with an address is nobody else's and is not given.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
+from typing import TypeAlias
 
 from byok.embeddings.numeric import np
 from byok.embeddings.store.spaces import Space
@@ -19,25 +20,35 @@ from byok.embeddings.types import Key, TeamVectors
 from byok.errors import ConfigError, NotReady
 
 _PAGE = 1024
+_ReadPage: TypeAlias = Callable[[Space, int, int], list[ListedKey]]
 
 
 class Transfer:
     """Moves vectors of one space between a store and a team, which uses that space."""
 
     def __init__(
-        self, team: TeamVectors, store: VectorStore, space: Space, listed: ListedKeys
+        self,
+        team: TeamVectors,
+        store: VectorStore,
+        space: Space,
+        listed: ListedKeys,
+        *,
+        may_go_on: Callable[[], bool],
     ) -> None:
+        """`may_go_on` tells, before each page, whether vectors are still in use."""
         self._team = team
         self._store = store
         self._space = space
         self._listed = listed
+        self._may_go_on = may_go_on
 
     async def push(self) -> int:
         """Give the team the store's vectors; return how many of them it has now.
 
         Raises:
             ConfigError: this member only reads.
-            NotReady: the team did not take them all; the message says why.
+            NotReady: the team did not take them all, or vectors were switched off
+                meanwhile; the message says why.
         """
         if not self._team.status.writes:
             raise ConfigError(
@@ -49,9 +60,7 @@ class Transfer:
             lambda: {number: repository_name_of(root) for number, root in roots.items()}
         )
         stored, after = 0, 0
-        while page := await asyncio.to_thread(
-            self._listed.with_vector, self._space, after, _PAGE
-        ):
+        while page := await self._next(self._listed.with_vector, after):
             after = page[-1].number
             for keys, repositories in _by_repositories(page, names):
                 if repositories:
@@ -72,12 +81,11 @@ class Transfer:
         """Fetch what the store lacks of listed chunks; return how many vectors came.
 
         Raises:
-            NotReady: the team could not be asked for all; the message says why.
+            NotReady: the team could not be asked for all, or vectors were switched off
+                meanwhile; the message says why.
         """
         came, after = 0, 0
-        while page := await asyncio.to_thread(
-            self._listed.without_vector, self._space, after, _PAGE
-        ):
+        while page := await self._next(self._listed.without_vector, after):
             after = page[-1].number
             found = await self._team.fetch([listed.key for listed in page])
             if found:
@@ -87,6 +95,12 @@ class Transfer:
             if self._team.status.note:
                 self._raise("The team could not be asked for all vectors")
         return came
+
+    async def _next(self, read: _ReadPage, after: int) -> list[ListedKey]:
+        page = await asyncio.to_thread(read, self._space, after, _PAGE)
+        if not self._may_go_on():
+            raise NotReady("Vectors were switched off or changed meanwhile.")
+        return page
 
     def _raise(self, what: str) -> None:
         raise NotReady(f"{what}: {self._team.status.note or 'its server was paused.'}")

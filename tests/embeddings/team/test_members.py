@@ -112,3 +112,15 @@ async def test_without_a_team_there_is_nothing_to_push_or_pull(
             with pytest.raises(ConfigError, match="no team"):
                 await work
         assert (await service.status()).team is None
+
+
+async def test_a_transfer_ends_with_the_session_that_began_it(
+    homes: list[Path], team: Team
+) -> None:
+    async with at_work(homes[0], InnerModel(), team.member(writes=True)) as service:
+        await until_complete(service)
+        transfer = (await service._running()).transfer()
+        await service.disable()
+        for work in (transfer.push(), transfer.pull()):
+            with pytest.raises(NotReady, match="switched off"):
+                await work

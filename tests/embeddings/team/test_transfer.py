@@ -83,3 +83,26 @@ async def test_a_machine_without_vectors_or_chunks(
     assert await empty.transfer(team, writes=True).push() == 0
     assert await empty.transfer(team, writes=True).pull() == 0
     empty.store.close()
+
+
+async def test_vectors_that_are_switched_off_meanwhile_end_it(
+    machines: tuple[Machine, Machine],
+    team: Team,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, two = machines
+    one.embed(*TEXTS)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "remote", "add", "origin", "https://host/a")
+    one.place(tmp_path, *one.ids)
+    assert await one.transfer(team, writes=True).push() == 30
+    monkeypatch.setattr("byok.embeddings.team.transfer._PAGE", 4)
+    two.goes_on = iter([True, False])
+    with pytest.raises(NotReady, match="switched off"):
+        await two.transfer(team).pull()
+    assert len(two.store.vectors_of(two.space, keys(*TEXTS))) == 4
+    one.goes_on = iter([True, True, False])
+    with pytest.raises(NotReady, match="switched off"):
+        await one.transfer(team, writes=True).push()
+    assert next(one.goes_on, None) is None
