@@ -91,7 +91,8 @@ class EmbeddingService:
     async def _use(self, plan: EmbeddingPlan | None) -> None:
         async with self._changing:
             before, self._plan = self._plan, plan
-            if plan and before and plan.built_from == before.built_from:
+            is_equal = plan and before and plan.built_from == before.built_from
+            if is_equal and not self._error:
                 return
             await self._stop()
             await self._begin()

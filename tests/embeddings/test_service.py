@@ -227,6 +227,27 @@ async def test_without_numpy_the_status_says_what_to_install(
         assert await near(service, made, "lion") == []
 
 
+async def test_what_failed_at_the_start_is_tried_again_with_an_equal_plan(
+    tmp_path: Path, service: EmbeddingService
+) -> None:
+    model, tries = InnerModel(), []
+
+    def make() -> InnerModel:
+        tries.append(1)
+        if len(tries) == 1:
+            raise ConfigError("Embeddings need numpy, which is not installed.")
+        return model
+
+    await service.configure(EmbeddingPlan(LOCAL, make))
+    async with index(tmp_path, service):
+        assert (await service.status()).state is EmbeddingState.FAILED
+        await service.configure(EmbeddingPlan(LOCAL, make))
+        await reaches(service, EmbeddingState.COMPLETE)
+        assert (await service.status()).error == ""
+        await service.configure(EmbeddingPlan(LOCAL, make))
+        assert len(tries) == 2
+
+
 async def test_the_index_is_opened_for_an_estimate(
     tmp_path: Path, service: EmbeddingService
 ) -> None:
