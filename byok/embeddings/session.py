@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -127,16 +128,17 @@ class Session:
         self._filling.resume()
 
     async def close(self) -> None:
-        """Stop everything, and close the files."""
+        """Stop everything, and close the files, whatever of it fails."""
         self._is_closed = True
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._questions.close()
-        await self._filling.close()
-        if self._team is not None:
-            await self._team.close()
-        await asyncio.to_thread(self._store.close)
+        async with AsyncExitStack() as last:
+            last.push_async_callback(asyncio.to_thread, self._store.close)
+            if self._team is not None:
+                last.push_async_callback(self._team.close)
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._questions.close()
+            await self._filling.close()
 
     async def _learn(self) -> None:
         """Ask what the model's vectors are, where nothing is filled."""

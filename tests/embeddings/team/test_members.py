@@ -10,7 +10,7 @@ from byok.embeddings.consent import Consent
 from byok.embeddings.service import EmbeddingPlan, EmbeddingService
 from byok.embeddings.team.team_index import TeamIndex
 from byok.embeddings.types import EmbeddingState, EmbeddingStatus
-from byok.errors import ConfigError, NotReady
+from byok.errors import ByokError, ConfigError, NotReady
 from tests.fakes.engines import complete, engine, project, until
 from tests.fakes.inner_model import LOCAL, InnerModel
 from tests.fakes.qdrant_members import Team
@@ -124,3 +124,22 @@ async def test_a_transfer_ends_with_the_session_that_began_it(
         for work in (transfer.push(), transfer.pull()):
             with pytest.raises(NotReady, match="switched off"):
                 await work
+
+
+async def test_the_vectors_are_closed_although_the_team_cannot_be(
+    homes: list[Path], team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member = team.member()
+
+    async def fail() -> None:
+        raise NotReady("It cannot be closed.")
+
+    async with at_work(homes[0], InnerModel(), member) as service:
+        await until_complete(service)
+        session = await service._running()
+        monkeypatch.setattr(member, "close", fail)
+        with pytest.raises(NotReady, match="cannot be closed"):
+            await session.close()
+        with pytest.raises(ByokError):
+            session._store.index_version()
+        monkeypatch.undo()
