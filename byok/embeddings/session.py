@@ -12,6 +12,7 @@ from byok.embeddings.filling.filling import Filling
 from byok.embeddings.questions import QuestionVectors
 from byok.embeddings.recipe import texts_of
 from byok.embeddings.repositories import Repositories
+from byok.embeddings.store.database import remove_aside
 from byok.embeddings.store.store import VectorStore
 from byok.embeddings.team.listed_keys import ListedKeys
 from byok.embeddings.team.nearest import TeamSearch
@@ -59,6 +60,8 @@ def open_session(
 def clear_vectors(vectors: Path, index: Path) -> int:
     """Remove all stored vectors; return how many chunks had one. Blocks.
 
+    A damaged database that was set aside goes, too.
+
     Raises:
         ByokError: they cannot be used.
     """
@@ -70,6 +73,7 @@ def clear_vectors(vectors: Path, index: Path) -> int:
             pass
     finally:
         store.close()
+    remove_aside(vectors)
     return count
 
 

@@ -185,6 +185,27 @@ async def test_clear_removes_all_and_stops(
         assert len(model.texts) == 4
 
 
+async def test_clear_removes_what_was_damaged_too_and_nothing_of_others(
+    tmp_path: Path, service: EmbeddingService
+) -> None:
+    home = tmp_path / "home"
+    await service.configure(plan(InnerModel()))
+    async with index(tmp_path, service):
+        await reaches(service, EmbeddingState.COMPLETE)
+    (home / "vectors.db").write_bytes(b"damaged " * 1000)
+    (home / "elsewhere").write_bytes(b"mine")
+    (home / "vectors.db.corrupt.bak").write_bytes(b"mine")
+    async with index(tmp_path, service):
+        await reaches(service, EmbeddingState.COMPLETE)
+        assert (home / "vectors.db.corrupt").read_bytes().startswith(b"damaged")
+        (home / "vectors.db.corrupt-wal").write_bytes(b"old")
+        (home / "vectors.db.corrupt-shm").symlink_to(home / "elsewhere")
+        assert await service.clear() == 2
+        left = sorted(path.name for path in home.iterdir() if "corrupt" in path.name)
+        assert left == ["vectors.db.corrupt-shm", "vectors.db.corrupt.bak"]
+        assert (home / "elsewhere").read_bytes() == b"mine"
+
+
 async def test_an_equal_plan_changes_nothing_and_another_one_does(
     tmp_path: Path, service: EmbeddingService
 ) -> None:

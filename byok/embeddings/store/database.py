@@ -188,11 +188,28 @@ def _refuse_foreign(path: Path, tables: int) -> bool:
     )
 
 
+def remove_aside(path: Path) -> None:
+    """Remove the damaged database that was set aside; all but plain files are left.
+
+    Raises:
+        NotReady: one cannot be removed.
+    """
+    with translate_errors(path):
+        for end in _ENDS:
+            aside = _aside_of(path, end)
+            if os.path.lexists(aside) and stat.S_ISREG(aside.lstat().st_mode):
+                aside.unlink()
+
+
+def _aside_of(path: Path, end: str) -> Path:
+    return path.with_name(f"{path.name}.corrupt{end}")
+
+
 def _set_aside(path: Path) -> None:
     """Move a damaged database aside, in place of an older one."""
     for end in _ENDS:
         file = path.with_name(path.name + end)
-        aside = path.with_name(f"{path.name}.corrupt{end}")
+        aside = _aside_of(path, end)
         check_plain(aside)
         aside.unlink(missing_ok=True)
         if file.exists():
