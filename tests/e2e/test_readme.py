@@ -103,6 +103,7 @@ NOT_RUN = {
         "needs the keyring of a desktop"
     ),
     "byok search": "a question has to follow",
+    "byok embed enable": "needs a model for vectors (tests/cli/test_embed.py)",
 }
 # What byok says, and names of things.
 SAID = {LISTENING, "byok is already running", "byok is starting, or hangs"}
