@@ -67,7 +67,22 @@ async def ask(session: Session, made: ContextEngine, question: str) -> NearChunk
         while (find := await session.begin(question)) is None:
             await asyncio.sleep(0.01)
     scope = await select_scope(made, BlobNames(), [])
-    return await find(scope.view, scope.view.ids)
+    return _by_path(made, await find(scope.view, scope.view.ids))
+
+
+def _by_path(made: ContextEngine, near: NearChunks) -> NearChunks:
+    """Number files by their paths: two indexes of them give other ids."""
+    [space] = made.workspaces
+    places = {space.blob_of(p): n for n, p in enumerate(sorted(space.paths()))}
+
+    def renumber(chunk: ChunkScore) -> ChunkScore:
+        return chunk._replace(blob_id=places[chunk.blob_id])
+
+    best = map(renumber, near.best.values())
+    return NearChunks(
+        [renumber(chunk) for chunk in near.nearest],
+        {chunk.blob_id: chunk for chunk in best},
+    )
 
 
 async def until_named(session: Session, made: ContextEngine) -> None:
