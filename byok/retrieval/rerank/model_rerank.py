@@ -12,13 +12,13 @@ score of their new place, and `RankedFile.place` tells where they were.
 
 import asyncio
 import hashlib
-import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
-from byok.errors import ByokError, ConfigError, KeyMissing, UpstreamGarbled
+from byok.errors import ByokError, UpstreamGarbled
 from byok.retrieval.model_aids import AskModel, ReadChunks
+from byok.retrieval.model_rest import ModelRest
 from byok.retrieval.query import Query
 from byok.retrieval.rank import RankedFile
 from byok.retrieval.rerank.listing import (
@@ -32,9 +32,7 @@ from byok.retrieval.rerank.listing import (
 )
 from byok.retrieval.rerank.order import Agreement, merge
 
-_log = logging.getLogger(__name__)
 _SECONDS = 2.0
-_PAUSE, _LONG_PAUSE = 60.0, 3600.0
 _MOST_KEPT = 256
 
 
@@ -50,10 +48,7 @@ class ModelRerank:
     ) -> None:
         self._ask = ask
         self._seconds = seconds
-        self._clock = clock
-        self._asked_again = float("-inf")  # when
-        self._failures = 0  # one after the other
-        self._refused = False  # and told
+        self._rest = ModelRest("files keep their order", clock)
         self._agreement = Agreement()
         self._kept: OrderedDict[bytes, list[int]] = OrderedDict()
 
@@ -67,7 +62,7 @@ class ModelRerank:
         """Return the files in another order, or as they are; see `Rerank`."""
         listed = files[:MOST]
         is_clear = len(listed) < 2 or query.identifier
-        if is_clear or self._clock() < self._asked_again:
+        if is_clear or not self._rest.is_over:
             return [*files]
         order = shuffle(question, listed)
         shown = [listed[place] for place in order]
@@ -75,7 +70,7 @@ class ModelRerank:
             text = await asyncio.to_thread(write_list, question, query, shown, read)
             chosen = [order[n] for n in await self._choose(text, order)]
         except ByokError as error:
-            self._note_failure(error)
+            self._rest.note_failure(error)
             return [*files]
         return merge(files, chosen) if self._agreement.is_shown else [*files]
 
@@ -93,35 +88,12 @@ class ModelRerank:
         )
         if not (found := read_numbers(answer, len(order))):
             raise UpstreamGarbled("the model named no file of the list.")
-        self._failures = 0
+        self._rest.note_answer()
         self._kept[key] = found
         if len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)
         self._agreement.add([order[n] for n in found], len(order))
         if self._agreement.is_hopeless:
             self._agreement.forget()
-            self._rest(_LONG_PAUSE, "its choices are no better than chance.")
+            self._rest.begin("its choices are no better than chance.")
         return found
-
-    def _note_failure(self, error: ByokError) -> None:
-        """Rest after a failure, but not if the model may only not be asked here.
-
-        Its upstream may be one that the chats of another window go to.
-        """
-        if isinstance(error, ConfigError) and not isinstance(error, KeyMissing):
-            if not self._refused:
-                _log.warning("files keep their order: %s", error.log_text)
-            self._refused = True
-            return
-        self._failures += 1
-        seconds = min(_PAUSE * 2 ** min(self._failures - 1, 9), _LONG_PAUSE)
-        self._rest(seconds, error.log_text)
-
-    def _rest(self, seconds: float, reason: str) -> None:
-        """Ask nothing for a while."""
-        self._asked_again = self._clock() + seconds
-        _log.warning(
-            "files keep their order; no model is asked for another for %d s: %s",
-            seconds,
-            reason,
-        )
