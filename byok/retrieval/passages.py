@@ -72,26 +72,26 @@ class PassageFinder:
                 scope = None
                 if not wanted.blobs.is_empty:
                     scope = await select_scope(self._engine, wanted.blobs, ())
-                ranking = await self._rank(wanted.question, scope)
+                # The first question in another language loads its table.
+                query = await asyncio.to_thread(queries.parse_query, wanted.question)
+                ranking = await self._rank(wanted.question, query, scope)
                 return await asyncio.to_thread(
-                    self._gather, wanted, scope, ranking, length
+                    self._gather, wanted, query, scope, ranking, length
                 )
         except TimeoutError as error:
             raise NotReady(f"No code was found in {self._seconds:g} s.") from error
 
-    async def _rank(self, question: str, scope: Scope | None) -> Ranking:
+    async def _rank(self, question: str, query: Query, scope: Scope | None) -> Ranking:
         """Rank what a question finds; nothing for one of stop words alone."""
-        if scope is None:
-            return _NO_RANKING
-        query = await asyncio.to_thread(queries.parse_query, question)
-        if query.only_stop_words:
+        if scope is None or query.only_stop_words:
             return _NO_RANKING
         # Something is near to any message, also to a greeting.
         enough = len(query.terms) >= _FEWEST_TERMS
         if self._mode is not SearchMode.RIPGREP:
             try:
+                patience = _VECTOR_SECONDS if enough else 0.0
                 return await self._ranker.rank(
-                    question, scope, patience=_VECTOR_SECONDS if enough else 0.0
+                    question, query, scope, patience=patience
                 )
             except IndexFailed as error:
                 _log_failure(error)
@@ -100,13 +100,13 @@ class PassageFinder:
     def _gather(
         self,
         wanted: CodeQuestion,
+        query: Query,
         scope: Scope | None,
         ranking: Ranking,
         length: int,
     ) -> CodeContextBlock:
         files = _FileReader(self._engine.contents)
         attached = _attachments(files, wanted.guided, max_attached(length))
-        query = queries.parse_query(wanted.question)
         parts = _QuestionSections(
             self._rank_by_index, query, [file.blob_id for file in attached.files]
         )

@@ -14,7 +14,7 @@ from byok.retrieval.history_signals import HistorySignals, JoinedSignals
 from byok.retrieval.identifier import definition_marks
 from byok.retrieval.masking import mask_lines
 from byok.retrieval.model_aids import FindNear, ModelAids, NearChunks
-from byok.retrieval.query import Query, parse_query
+from byok.retrieval.query import Query
 from byok.retrieval.rank import MOST_FILES, FileEntry, RankedFile, rank
 from byok.retrieval.scope import Scope
 
@@ -55,6 +55,7 @@ class Ranker:
     async def rank(
         self,
         question: str,
+        query: Query,
         scope: Scope,
         *,
         may_rerank: bool = False,
@@ -62,15 +63,13 @@ class Ranker:
     ) -> Ranking:
         """Rank the files of a scope by words, and by the user's models where they may.
 
-        Where no word matches, the vector of the question may take `patience` seconds;
-        with 0 nothing is found then.
+        `query` is what `parse_query` makes of the question. Where no word matches, the
+        vector of the question may take `patience` seconds; with 0 nothing is found.
 
         Raises:
             IndexFailed: the index cannot be searched.
         """
         aids = self._aids()
-        # Off the event loop: the first question in another language loads its table.
-        query = await asyncio.to_thread(parse_query, question)
         if aids == _NO_AIDS:
             return await asyncio.to_thread(self.rank_by_words, query, scope)
         vector = None

@@ -100,9 +100,9 @@ class Retriever:
         building = [*map(_progress_note, _workspaces_in_progress(scope.workspaces))]
         if trouble := self._engine.indexer.error:
             building.append(f"Indexing failed, so hits may be missing: {trouble}")
-        found, entries = await self.ranker.rank(
-            remove_roots(text, scope), scope, may_rerank=True
-        )
+        text = remove_roots(text, scope)
+        query = await asyncio.to_thread(queries.parse_query, text)
+        found, entries = await self.ranker.rank(text, query, scope, may_rerank=True)
         return {
             "hits": [_describe_hit(file, entries, scope) for file in found[:limit]],
             "notes": [*scope.notes, *(building or stale_notes(scope))],
@@ -117,7 +117,8 @@ class Retriever:
             return empty_answer(scope)
         if by_index or not scope.workspaces:
             try:
-                ranking = await self.ranker.rank(text, scope, may_rerank=True)
+                query = await asyncio.to_thread(queries.parse_query, text)
+                ranking = await self.ranker.rank(text, query, scope, may_rerank=True)
                 if not ranking.files and not text.isascii():
                     scope.notes.append(ASK_IN_ENGLISH)
                 return await asyncio.to_thread(self._write, ranking, scope, length)

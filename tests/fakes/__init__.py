@@ -93,6 +93,7 @@ Machine
 
 Inputs and checks
     slices           ways to cut an input into pieces
+    parsed           notes in which threads questions are parsed
     values           any JSON values
     secret_forms     the ways a secret may be written
     linear           a check that work takes linear time

@@ -26,6 +26,7 @@ from byok.retrieval.query import Query
 from byok.retrieval.ranker import Ranker, Ranking
 from byok.retrieval.scope import Scope
 from tests.fakes.engines import InlineWorkers, complete, engine, project, written
+from tests.fakes.parsed import note_parsing
 from tests.fakes.vector_search import FakeVectors
 
 LION = "def feed_lion():\n    return 'meat'\n"
@@ -315,6 +316,17 @@ async def test_passages_without_the_index_are_attached_files(tmp_path: Path) -> 
         found = await find(made, "feed_lion", lion, bear, guided=(bear,), mode=mode)
     assert "feed_bear" in found.text
     assert "feed_lion" not in found.text
+
+
+async def test_a_question_is_parsed_once_and_outside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = note_parsing(monkeypatch)
+    async with engine(tmp_path / "e") as made:
+        lion, bear = (await upload(made, {"lion.py": LION, "bear.py": BEAR})).values()
+        found = await find(made, "feed_lion", lion, bear, guided=(bear,))
+    assert "feed_lion" in found.text
+    assert blocked == [False]
 
 
 class BrokenRanker(Ranker):

@@ -1,6 +1,5 @@
 """The files of a scope, ranked by everything that is known of them."""
 
-import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ from byok.code_query import BlobNames, Upload
 from byok.index.store.chunk_index import ChunkScore
 from byok.index.types import Phase
 from byok.retrieval.model_aids import ModelAids
-from byok.retrieval.query import Query, parse_query
+from byok.retrieval.query import parse_query
 from byok.retrieval.ranker import Ranker
 from byok.retrieval.scope import select_scope
 from tests.fakes.engines import InlineWorkers, complete, engine, project, until
@@ -110,27 +109,6 @@ async def test_ranker_waits_for_a_few_files_just_saved_and_no_longer(
         assert ranker.rank_by_words(parse_query("tiger"), scope).files
 
 
-@pytest.mark.parametrize("vectors", [None, FakeVectors([])])
-async def test_questions_are_parsed_outside_the_event_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vectors: FakeVectors | None
-) -> None:
-    threads = []
-
-    def parse(text: str) -> Query:  # may load a table
-        threads.append(threading.current_thread())
-        return parse_query(text)
-
-    monkeypatch.setattr("byok.retrieval.ranker.parse_query", parse)
-    root = project(tmp_path / "zoo", lion__py="lion")
-    async with engine(tmp_path / "e", root) as made:
-        await complete(made)
-        scope = await select_scope(made, BlobNames(), [])
-        ranker = Ranker(made, lambda: ModelAids(vectors=vectors))
-        assert (await ranker.rank("lion", scope)).files
-    assert len(threads) == 1
-    assert threads[0] is not threading.main_thread()
-
-
 async def test_what_is_near_joins_what_words_find(tmp_path: Path) -> None:
     root = project(tmp_path / "zoo", lion__py="lion", cat__py="cat")
     async with engine(tmp_path / "e", root) as made:
@@ -143,11 +121,11 @@ async def test_what_is_near_joins_what_words_find(tmp_path: Path) -> None:
             ChunkScore(blob_id, 0, 0.9) for blob_id in (lion, cat, 10**6)
         )
         ranker = Ranker(made, lambda: ModelAids(vectors=vectors))
-        both, entries = await ranker.rank("the lion", scope)
+        both, entries = await ranker.rank("the lion", parse_query("the lion"), scope)
         assert [file.path for file in both] == ["lion.py", "cat.py"]
         assert entries[cat].path == "cat.py"
         assert list(vectors.asked) == [lion]
-        near = (await ranker.rank("wolf", scope)).files
+        near = (await ranker.rank("wolf", parse_query("wolf"), scope)).files
         assert [file.path for file in near] == ["cat.py", "lion.py"]
         assert [chunk.ordinal for chunk in near[0].chunks] == [0]
 
@@ -160,12 +138,16 @@ async def test_without_a_vector_words_alone_answer(
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
         scope = await select_scope(made, BlobNames(), [])
-        plain = await Ranker(made).rank(question, scope)
+        query = parse_query(question)
+        plain = await Ranker(made).rank(question, query, scope)
         late, none = FakeVectors([]), FakeVectors(None)
         late.come.clear()
         for aids in (ModelAids(vectors=late), ModelAids(vectors=none)):
             ranker = Ranker(made, partial(replace, aids))
-            assert await ranker.rank(question, scope, patience=0.01) == plain
+            assert (
+                await ranker.rank(question, parse_query(question), scope, patience=0.01)
+                == plain
+            )
         assert late.cancelled == 1  # it does not go on for an answer that was given
 
 
@@ -188,5 +170,7 @@ async def test_a_vector_is_asked_for_a_question_that_says_something(
         await complete(made)
         scope = await select_scope(made, BlobNames(), [])
         vectors = FakeVectors([])
-        await Ranker(made, lambda: ModelAids(vectors=vectors)).rank(question, scope)
+        await Ranker(made, lambda: ModelAids(vectors=vectors)).rank(
+            question, parse_query(question), scope
+        )
         assert vectors.questions == [question] * asked

@@ -27,6 +27,7 @@ from tests.fakes.engines import (
     until,
     written,
 )
+from tests.fakes.parsed import note_parsing
 from tests.fakes.repository import git
 
 RG = shutil.which("rg")
@@ -472,6 +473,18 @@ async def test_retrieval_reports_missing_blobs(tmp_path: Path) -> None:
         assert "1 files of this workspace were not searched" in found.text
         none = await asker.ask("lion", blobs=BlobNames("", (missing,)))
         assert none.text.startswith("No code was found.")
+
+
+async def test_questions_are_parsed_once_and_outside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = note_parsing(monkeypatch)
+    root = project(tmp_path / "zoo", lion__py="lion")
+    async with asking(tmp_path, root) as asker:
+        await complete(asker.engine)
+        assert "lion.py" in await asker.text("lion")
+        assert (await asker.retriever.search("lion"))["hits"]
+    assert blocked == [False, False]
 
 
 async def test_retrieval_reports_an_unknown_checkpoint_and_searches_the_rest(
