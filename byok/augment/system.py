@@ -5,7 +5,8 @@ What changes during a conversation stands further down (`editor_context.py`).
 
 from typing import Any
 
-from byok.augment.body import first_text, flag, integer, items, mapping, objects, text
+from byok.augment.body import first_text, flag, integer, items, text
+from byok.augment.tools import offers_tool
 from byok.chat import Json
 
 _PERSONAS = {
@@ -50,7 +51,7 @@ def system_text(
         text(body, "workspace_guidelines"),
         *(_rule(rule) for rule in [*items(body, "rules"), *items(body, "skills")]),
         AGENT_LINE if agent else "",
-        SEARCH_LINE if agent and _may_search(body) else "",
+        SEARCH_LINE if agent and offers_tool(body, SEARCH_TOOL) else "",
         text(body, "system_prompt_append"),
         addition,
         RECORDS_LINE if has_records else "",
@@ -70,14 +71,6 @@ def _persona(body: Json, personality: Json) -> tuple[str, ...]:
 def is_agent(body: Json) -> bool:
     """Tell whether the request comes from one of the agent modes."""
     return "AGENT" in text(body, "mode").upper()
-
-
-def _may_search(body: Json) -> bool:
-    """Tell whether the client offers the tool that searches code."""
-    return any(
-        text({**row, **mapping(row, "definition")}, "name") == SEARCH_TOOL
-        for row in objects(body, "tool_definitions")
-    )
 
 
 def _apply_replacements(prompt: str, body: Json) -> str:
