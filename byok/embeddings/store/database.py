@@ -10,19 +10,17 @@ import os
 import shutil
 import sqlite3
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from byok.embeddings.store.schema import APPLICATION, VERSION, create_tables
-from byok.errors import CannotStart, ConfigError, DiskFull, IndexFailed, NotReady
+from byok.errors import ConfigError, DiskFull, IndexFailed, NotReady
+from byok.index.store.database import newer_data
 from byok.platform.paths import make_private
 
 _log = logging.getLogger(__name__)
 _BUSY_SECONDS = 5.0
-_AT_ONCE = 500
 _LEAST_BYTES = 2**16
 _ENDS = ("", "-wal", "-shm")
 _PRAGMAS = (
@@ -110,16 +108,6 @@ def is_damage(error: BaseException) -> bool:
     return type(error) is sqlite3.DatabaseError
 
 
-def select_among(
-    db: sqlite3.Connection, sql: str, values: Sequence[object], some: Iterable[object]
-) -> Iterator[tuple[Any, ...]]:
-    """Run a query with `values` that ends in `IN (?)`, over any number of others."""
-    rest = iter(some)
-    while part := list(islice(rest, _AT_ONCE)):
-        marks = f"({','.join('?' * len(part))})"
-        yield from db.execute(sql.removesuffix("(?)") + marks, (*values, *part))
-
-
 def check_plain(path: Path) -> None:
     """Refuse a link or anything but a file; one that is missing is accepted.
 
@@ -159,12 +147,7 @@ def _is_whole(path: Path) -> bool:
             if owner != APPLICATION:
                 return _refuse_foreign(path, tables)
             if version > VERSION:
-                raise CannotStart(
-                    f"{path} was written by a later version of byok.",
-                    code="newer_data",
-                    status=422,
-                    hint="Install that version again, or move the file away.",
-                )
+                raise newer_data(path)
             row = db.execute("SELECT value FROM meta WHERE key = 'open'").fetchone()
             if version == VERSION and row == (0,):
                 return True

@@ -10,9 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from byok.embeddings.store.database import select_among
 from byok.embeddings.types import EmbeddingState, Key
-from byok.index.store.database import INDEXED, TO_INDEX
+from byok.index.store.database import INDEXED, TO_INDEX, select_in
 
 if TYPE_CHECKING:
     from byok.embeddings.store.spaces import Space
@@ -197,7 +196,7 @@ def keys_of(
         "SELECT c.blob_id, c.ordinal, k.name FROM chunk c JOIN key k ON k.id = c.key_id"
     )
     where = f"{sql} WHERE c.recipe = ? AND c.blob_id IN (?)"
-    for blob_id, *row in sorted(select_among(db, where, (recipe,), blob_ids)):
+    for blob_id, *row in sorted(select_in(db, where, blob_ids, (recipe,))):
         found.setdefault(blob_id, []).append((row[0], row[1]))
     return found
 
@@ -209,14 +208,14 @@ def absent_keys(
     wanted = list(dict.fromkeys(keys))
     there = {
         key
-        for (key,) in select_among(
+        for (key,) in select_in(
             db,
             "SELECT k.name FROM key k WHERE (EXISTS(SELECT 1 FROM vector v "
             "WHERE v.space_id = ? AND v.key_id = k.id) OR EXISTS(SELECT 1 "
             "FROM refused r WHERE r.space_id = ? AND r.key_id = k.id)) "
             "AND k.name IN (?)",
-            (space_id, space_id),
             wanted,
+            (space_id, space_id),
         )
     }
     return (key for key in wanted if key not in there)

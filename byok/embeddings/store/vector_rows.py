@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from byok.embeddings.numeric import np
-from byok.embeddings.store.database import select_among
 from byok.embeddings.store.matrix import Columns
 from byok.embeddings.store.quantise import Quantised, checksum
 from byok.embeddings.store.rows_file import BLOCK
@@ -67,7 +66,7 @@ def columns_of_keys(
 ) -> Columns:
     """Return the chunks that have these keys, of those with a vector."""
     sql = f"{_CHUNKS} AND c.key_id IN (?)"
-    return _from_rows(list(select_among(db, sql, (space_id, recipe), key_ids)))
+    return _from_rows(list(select_in(db, sql, key_ids, (space_id, recipe))))
 
 
 def columns_of_blobs(
@@ -75,7 +74,7 @@ def columns_of_blobs(
 ) -> Columns:
     """Return the chunks of these blobs that have a vector."""
     sql = f"{_CHUNKS} AND c.blob_id IN (?)"
-    return _from_rows(list(select_among(db, sql, (space_id, recipe), blob_ids)))
+    return _from_rows(list(select_in(db, sql, blob_ids, (space_id, recipe))))
 
 
 def ids_of_keys(db: sqlite3.Connection, keys: Iterable[Key]) -> dict[Key, int]:
@@ -117,7 +116,7 @@ def vectors_of(
     )
     return {
         key: np.multiply(np.frombuffer(packed, np.int8), scale, dtype=np.float32)
-        for key, scale, crc, packed in select_among(db, sql, (space_id,), keys)
+        for key, scale, crc, packed in select_in(db, sql, keys, (space_id,))
         if _is_whole(scale, crc, packed, dimensions)
     }
 

@@ -125,12 +125,18 @@ def read_only(path: Path) -> sqlite3.Connection:
 
 
 def select_in(
-    db: sqlite3.Connection, sql: str, values: Iterable[object]
+    db: sqlite3.Connection,
+    sql: str,
+    values: Iterable[object],
+    before: Sequence[object] = (),
 ) -> Iterator[tuple[Any, ...]]:
-    """Run `... IN (?)` over any number of values, a few hundred at once."""
+    """Run `... IN (?)` over any number of values, a few hundred at once.
+
+    `before` are the values of the marks that stand before it.
+    """
     rest = iter(values)
     while some := list(islice(rest, _AT_ONCE)):
-        yield from db.execute(sql.replace("(?)", _marks(some)), some)
+        yield from db.execute(sql.replace("(?)", _marks(some)), (*before, *some))
 
 
 def _marks(values: Sequence[object]) -> str:
@@ -170,12 +176,7 @@ def _look(path: Path) -> bool:
         with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as db:
             version = version_of(db)
             if version > VERSION:
-                raise CannotStart(
-                    f"{path} was written by a later version of byok.",
-                    code="newer_data",
-                    status=422,
-                    hint="Install that version again, or move the file away.",
-                )
+                raise newer_data(path)
             is_old = 0 < version < VERSION
             if not (rehearse(db) if is_old else version and not missing_columns(db)):
                 raise _corrupt(path)
@@ -217,6 +218,16 @@ def _connect(path: Path) -> sqlite3.Connection:
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
     """Tell damage from a full disk, a lock or a mistake: those are subclasses."""
     return type(error) is sqlite3.DatabaseError
+
+
+def newer_data(path: Path) -> CannotStart:
+    """Return the error for a file that a later byok wrote."""
+    return CannotStart(
+        f"{path} was written by a later version of byok.",
+        code="newer_data",
+        status=422,
+        hint="Install that version again, or move the file away.",
+    )
 
 
 def _corrupt(path: Path) -> CannotStart:
