@@ -88,8 +88,6 @@ def describe_vectors(answer: "Json") -> str:
     if answer["dimensions"]:
         size = f"{answer['bytes'] / 1e6:,.1f} MB"
         words += f", {answer['dimensions']} dimensions, {size}"
-    if answer["answering"] and answer["answering"] != answer["model"]:
-        words += f"; {answer['answering']} answers meanwhile"
     return words
 
 
@@ -120,6 +118,11 @@ def estimate(json: JsonOption = False, config: ConfigOption = None) -> None:
 def describe_cost(answer: "Json") -> str:
     """Return as one sentence what filling would send, where to, and its price."""
     where = "this machine" if answer["is_local"] else answer["host"]
+    if not (answer["chunks"] or answer["confirmed"]):
+        return (
+            f"{answer['model']} on {where} would get your code; how much is unknown, "
+            "as nothing is indexed yet (byok index add DIR)."
+        )
     chunks = count_noun(answer["chunks"], "chunk")
     return (
         f"{answer['model']} on {where} would get {chunks} of your code, about "

@@ -249,13 +249,5 @@ class Session:
             note=self._team.status.note if self._team else "",
             team=self._team.status if self._team else None,
         )
-        return await asyncio.to_thread(self._measure, status)
-
-    def _measure(self, status: EmbeddingStatus) -> EmbeddingStatus:
-        space = self._filling.status.space or self._space
-        try:
-            answering = self._store.space_for(space) if space else None
-        except ByokError as error:
-            return replace(status, error=error.sentence)
-        model = answering.name.model if answering else ""
-        return replace(status, answering=model, bytes=self._store.bytes)
+        size = await asyncio.to_thread(lambda: self._store.bytes)
+        return replace(status, bytes=size)

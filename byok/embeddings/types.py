@@ -201,8 +201,6 @@ class EmbeddingStatus:
         chunks: the chunks of the index that are to have a vector.
         embedded: those that have one of the model of the settings.
         refused: those that the model does not take.
-        answering: the model whose vectors answer now, "" if none does; another one than
-            `model` while that is being filled.
         bytes: size of the stored vectors.
         error: the last failure, without secrets; "" if there was none since a success.
         note: what else the user should know, such as of a team's index.
@@ -218,7 +216,6 @@ class EmbeddingStatus:
     chunks: int = 0
     embedded: int = 0
     refused: int = 0
-    answering: str = ""
     bytes: int = 0
     error: str = ""
     note: str = ""

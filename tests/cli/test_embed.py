@@ -44,11 +44,11 @@ model = "embed-1"
 STATUS: dict[str, Any] = {
     "state": "filling", "upstream": "vendor", "host": "vendor.example:443",
     "model": "embed-1", "is_local": False, "dimensions": 0, "chunks": 0, "embedded": 0,
-    "refused": 0, "answering": "", "bytes": 0, "error": "", "note": "", "team": None,
+    "refused": 0, "bytes": 0, "error": "", "note": "", "team": None,
 }  # fmt: skip
 COST: dict[str, Any] = {
     "host": "vendor.example:443", "model": "embed-1", "is_local": False,
-    "chunks": 1200, "tokens": 180_000, "dollars": 0.36,
+    "chunks": 1200, "tokens": 180_000, "dollars": 0.36, "confirmed": False,
 }  # fmt: skip
 
 
@@ -80,13 +80,12 @@ def test_every_state_has_words(state: EmbeddingState) -> None:
 def test_status_line_has_the_figures_that_there_are() -> None:
     filled = {
         **STATUS, "chunks": 19_000, "embedded": 17_000, "refused": 3,
-        "dimensions": 768, "bytes": 15_000_000, "answering": "embed-0",
+        "dimensions": 768, "bytes": 15_000_000,
     }  # fmt: skip
     assert describe_vectors(filled) == (
         "vectors: filling; embed-1 at vendor.example:443, 17,000 of 19,000 chunks, 3 "
-        "refused, 768 dimensions, 15.0 MB; embed-0 answers meanwhile"
+        "refused, 768 dimensions, 15.0 MB"
     )
-    assert "answers" not in describe_vectors({**filled, "answering": "embed-1"})
 
 
 def test_status_of_a_team_names_its_collection() -> None:
@@ -107,6 +106,8 @@ def test_status_of_a_team_names_its_collection() -> None:
         ({"is_local": True, "dollars": 0.0}, "embed-1 on this machine would get"),
         ({"is_local": True, "dollars": 0.0}, "free of charge"),
         ({"chunks": 1}, "1 chunk of"),
+        ({"chunks": 0}, "how much is unknown, as nothing is indexed yet"),
+        ({"chunks": 0, "confirmed": True}, "would get 0 chunks of your code"),
     ],
     ids=str,
 )  # fmt: skip
