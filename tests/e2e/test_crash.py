@@ -32,6 +32,7 @@ async def test_crash_with_32_streams_leaves_a_clean_next_start(
     async with serving(home) as program:
         tasks = await streams(program, fake)
         before = {name for name in files(home) if "/." not in name}
+        before.add("state/models.json")  # which either daemon may be the one to finish
         code, _, _ = await program.ended(signal.SIGKILL)
         await asyncio.gather(*tasks, return_exceptions=True)
     assert code == -signal.SIGKILL
@@ -44,6 +45,6 @@ async def test_crash_with_32_streams_leaves_a_clean_next_start(
             await connection.send(program.filled(HELLO))
             assert (await connection.answer(5)).status == 200
         program.check_log()
-        async with asyncio.timeout(20):  # it may be writing its own list of models
+        async with asyncio.timeout(20):
             while files(home) != before:
                 await asyncio.sleep(0.02)
