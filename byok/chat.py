@@ -198,6 +198,9 @@ class ChatRequest:
         tools: the tools that the model may call.
         own_words: the user's newest words, without any context.
         question: the user's words in this request; "" if it only brings tool results.
+        prompt: the name of the prompt that says what the model is to do, "" for that of
+            the client.
+        notes: what the prompt or the tools had to leave out, for the log.
         silent: a background job of the client that no user sees.
         agent: the model works on its own, with tools.
         verbatim: the answer becomes code or text of the user exactly as it is.
@@ -216,6 +219,8 @@ class ChatRequest:
     tools: tuple[ToolDefinition, ...] = ()
     own_words: str = ""
     question: str = ""
+    prompt: str = ""
+    notes: tuple[str, ...] = ()
     silent: bool = False
     agent: bool = False
     verbatim: bool = False

@@ -63,7 +63,9 @@ class RequestRecord:
     was asked last; the official service is the upstream `official` without a model.
     `first_byte` is in seconds from the start to the upstream's first event, None
     without one. `attempts` counts requests to upstreams, `repairs` changed tool calls,
-    `notices` sentences that byok added to the answer. `prompt_change` tells where the
+    `notices` sentences that byok added to the answer. `prompt` is the prompt that byok
+    told the model and the version of all prompts, as `agent.small@1a2b3c4d`.
+    `prompt_change` tells where the
     prompt differs from the last one of its conversation, so that the upstream's cache
     misses from there; "" if it continues that one. `status` is that of the HTTP
     answer, 0 while it is open; `error` and `error_class` are the code and the class of
@@ -84,6 +86,7 @@ class RequestRecord:
     usage: Usage | None = None
     repairs: int = 0
     notices: int = 0
+    prompt: str = ""
     prompt_change: str = ""
     status: int = 0
     error: str = ""

@@ -1,6 +1,7 @@
 """Decode the body of a chat request."""
 
 from collections.abc import Callable
+from functools import partial
 
 from byok.augment.body import first_text, flag, mapping, text
 from byok.augment.editor_context import add_editor_context
@@ -9,7 +10,8 @@ from byok.augment.history import MessageBuilder
 from byok.augment.nodes import UserTurn, read_turn
 from byok.augment.reply_job import DecodeState, Defaults
 from byok.augment.summary import render_summary
-from byok.augment.system import is_agent, system_text
+from byok.augment.system import is_agent, mode_prompt, system_text
+from byok.augment.tool_descriptions import shorten_descriptions
 from byok.augment.tools import read_tools
 from byok.chat import (
     ChatRequest,
@@ -35,11 +37,29 @@ def decode_chat(
     idle = _is_idle(exchanges, current)
     silent = flag(body, "silent")
     flags = mapping(body, "feature_detection_flags")
+    tools = () if silent else read_tools(body)
+    prompt = mode_prompt(body, defaults, tools)
+    notes = [prompt.note] if prompt.note else []
+    if defaults.compact_tools:
+        tools, note = shorten_descriptions(tools)
+        notes += [note] if note else []
+    messages: tuple[Message, ...] = ()
+    if not idle:
+        system = partial(
+            system_text,
+            body,
+            defaults,
+            prompt.text,
+            personality=_personality(exchanges, current),
+        )
+        messages = _build_messages(body, state, exchanges, current, system)
     return ChatRequest(
-        () if idle else _build_messages(body, defaults, state, exchanges, current),
-        tools=() if silent else read_tools(body),
+        messages,
+        tools=tools,
         own_words=_own_words(exchanges, current),
         question="" if current.results else current.words,
+        prompt=prompt.name,
+        notes=(*notes,),
         silent=silent,
         agent=is_agent(body) and not silent,
         client_parallel_tools=flag(flags, "support_parallel_tool_use"),
@@ -70,10 +90,10 @@ def _read_turns(
 
 def _build_messages(
     body: Json,
-    defaults: Defaults,
     state: DecodeState,
     exchanges: list[HistoryItem],
     current: UserTurn,
+    write_system: Callable[..., str],
 ) -> tuple[Message, ...]:
     history = MessageBuilder()
     turns = [*(exchange.turn for exchange in exchanges), current]
@@ -81,13 +101,7 @@ def _build_messages(
     for number, (turn, exchange) in enumerate(zip(past, exchanges, strict=True)):
         history.add_exchange(HistoryItem(turn, exchange.reply), number)
     history.add_turn(newest)
-    system = system_text(
-        body,
-        base=defaults.system_prompt,
-        addition=defaults.addition,
-        personality=_personality(exchanges, current),
-        has_records=history.has_orphans,
-    )
+    system = write_system(has_records=history.has_orphans)
     messages = history.messages()
     if messages and system:
         return (Message(Role.SYSTEM, (TextPart(system),)), *messages)

@@ -1,6 +1,6 @@
 """The type of a decoded request: what to ask a model, and how to write the reply."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -9,15 +9,40 @@ from byok.chat import ChatRequest, Json, Sampling
 from byok.code_query import CodeQuestion, FileChunk
 from byok.errors import ByokError
 from byok.events import StreamEvent
+from byok.prompts.model_fit import ModelFit
+from byok.prompts.prompt_set import Prompt, PromptSet, Situation, holds_for
+from byok.prompts.shipped import shipped_prompts
+
+_NO_VALUES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """The user's settings for every request of an endpoint."""
+    """The user's settings for every request of an endpoint.
+
+    `fit` is what prompts must suit. With `compact_tools` the descriptions of tools are
+    shortened.
+    """
 
     system_prompt: str = ""
     addition: str = ""
     sampling: Sampling = field(default_factory=Sampling)
+    prompts: PromptSet = field(default_factory=shipped_prompts)
+    fit: ModelFit = field(default_factory=ModelFit)
+    compact_tools: bool = False
+
+    def render(
+        self,
+        name: str,
+        values: Mapping[str, str] = _NO_VALUES,
+        *,
+        tools: Iterable[str] = (),
+        conditions: Sequence[str] = (),
+    ) -> Prompt:
+        """Return a prompt for a request that offers these tools."""
+        variants, window = self.fit
+        holds = holds_for(tools, conditions, variants)
+        return self.prompts.render(name, Situation(variants, window, holds), values)
 
 
 @dataclass(frozen=True, slots=True)

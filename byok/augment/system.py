@@ -3,26 +3,27 @@
 What changes during a conversation stands further down (`editor_context.py`).
 """
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from byok.augment.body import first_text, flag, integer, items, text
-from byok.augment.tools import offers_tool
-from byok.chat import Json
+from byok.augment.body import first_text, flag, integer, items, mapping, text
+from byok.augment.frames import frame
+from byok.augment.reply_job import Defaults
+from byok.chat import Json, ToolDefinition
+from byok.prompts.prompt_set import Prompt
 
-_PERSONAS = {
-    1: "You are building a prototype: prefer the shortest way to something that runs.",
-    2: "You are brainstorming: offer several different ideas before settling on one.",
-    3: "You are reviewing: look for faults and risks, and say how sure you are.",
-}
-AGENT_LINE = (
-    "You can act on the user's workspace only through the tools you are given; "
-    "use them instead of describing what should be done."
+# Tools of the clients that change nothing. Where an agent has only these, it answers.
+_READERS = frozenset(
+    {
+        *("codebase-retrieval", "git-commit-retrieval", "view"),
+        *("view-range-untruncated", "search-untruncated", "diagnostics"),
+        *("read-terminal", "read-process", "list-processes", "view_tasklist"),
+        *("web-search", "web-fetch", "open-browser", "render-mermaid"),
+    }
 )
-SEARCH_TOOL = "codebase-retrieval"
-SEARCH_LINE = (
-    f"Write what you ask of {SEARCH_TOOL} in English, with the identifiers you know "
-    "of, whatever language the conversation is in."
-)
+_PERSONAS = {1: "prototype", 2: "brainstorm", 3: "review"}
+# Clients that show code of the workspace in a frame of their own, by their modes.
+_SHOWING_SNIPPETS = ("CHAT", "AGENT")
 RECORDS_LINE = (
     "Blocks headed [earlier tool result ...] are records of the past, "
     "not a format to imitate."
@@ -31,41 +32,70 @@ RECORDS_LINE = (
 
 def system_text(
     body: Json,
+    defaults: Defaults,
+    prompt: str,
     *,
-    base: str,
-    addition: str = "",
     personality: Json | None = None,
     has_records: bool = False,
 ) -> str:
-    """Join the parts of the system message in their fixed order.
+    """Join the parts of the system message of a chat in their fixed order.
 
-    `base` is the user's own system prompt, used unless the client sends one; `addition`
-    the user's text for this endpoint; `personality` the payload of the latest
-    change-personality node. Silent jobs get neither a persona nor the line for agents.
+    The user's own system prompt and the `prompt` of the mode are used unless the client
+    sends one; `personality` is the payload of the latest change-personality node.
+    Silent jobs have no persona.
     """
-    agent = not flag(body, "silent") and is_agent(body)
-    parts = [
-        _apply_replacements(text(body, "system_prompt") or base, body),
-        *_persona(body, personality or {}),
-        text(body, "user_guidelines"),
-        text(body, "workspace_guidelines"),
-        *(_rule(rule) for rule in [*items(body, "rules"), *items(body, "skills")]),
-        AGENT_LINE if agent else "",
-        SEARCH_LINE if agent and offers_tool(body, SEARCH_TOOL) else "",
+    base = text(body, "system_prompt") or _join(defaults.system_prompt, prompt)
+    silent = flag(body, "silent")
+    return _join(
+        _apply_replacements(base, body),
+        *(() if silent else _persona(body, defaults, personality or {})),
+        *guides(body),
         text(body, "system_prompt_append"),
-        addition,
+        defaults.addition,
         RECORDS_LINE if has_records else "",
-    ]
+    )
+
+
+def guides(body: Json) -> Iterator[str]:
+    """Give what the user and the workspace want of every answer, each in a frame."""
+    for name in ("user_guidelines", "workspace_guidelines"):
+        yield frame(name, text(body, name))
+    for rule in (*items(body, "rules"), *items(body, "skills")):
+        yield _rule(rule)
+
+
+def _join(*parts: str) -> str:
+    """Put blank lines between the parts; each counts once."""
     kept = dict.fromkeys(part.strip() for part in parts if part.strip())
     return "\n\n".join(kept)
 
 
-def _persona(body: Json, personality: Json) -> tuple[str, ...]:
+def mode_prompt(
+    body: Json, defaults: Defaults, tools: Sequence[ToolDefinition]
+) -> Prompt:
+    """Return the prompt for the mode of a chat; none if the client sends its own."""
+    if text(body, "system_prompt"):
+        return Prompt()
     if flag(body, "silent"):
-        return ()
+        return defaults.render("silent")
+    flags = mapping(body, "feature_detection_flags")
+    conditions = [
+        *(["parallel"] if flag(flags, "support_parallel_tool_use") else []),
+        *(["snippets"] if text(body, "mode").upper() in _SHOWING_SNIPPETS else []),
+    ]
+    names = [tool.name for tool in tools]
+    name = "chat"
+    if is_agent(body):
+        name = "ask" if names and _READERS.issuperset(names) else "agent"
+    return defaults.render(name, tools=names, conditions=conditions)
+
+
+def _persona(body: Json, defaults: Defaults, personality: Json) -> tuple[str, ...]:
     kind = integer(personality, "personality_type")
-    persona = _PERSONAS.get(kind) or _PERSONAS.get(integer(body, "persona_type"), "")
-    return persona, text(personality, "custom_instructions")
+    if kind not in _PERSONAS:
+        kind = integer(body, "persona_type")
+    persona = defaults.render(_PERSONAS[kind]).text if kind in _PERSONAS else ""
+    return persona, frame("persona", text(personality, "custom_instructions"))
 
 
 def is_agent(body: Json) -> bool:
@@ -85,9 +115,12 @@ def _apply_replacements(prompt: str, body: Json) -> str:
 
 def _rule(rule: Any) -> str:
     if isinstance(rule, str):
-        return rule
+        return frame("rule", rule)
     if not isinstance(rule, dict):
         return ""
-    content = first_text(rule, "content", "text")
-    heading = first_text(rule, "path", "name")
-    return f"# {heading}\n{content}" if content and heading else content
+    name = first_text(rule, "path", "name")
+    return frame(
+        "rule",
+        first_text(rule, "content", "text"),
+        **({"name": name} if name else {}),
+    )

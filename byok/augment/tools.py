@@ -25,18 +25,9 @@ def read_tools(body: Json) -> tuple[ToolDefinition, ...]:
     )
 
 
-def offers_tool(body: Json, name: str) -> bool:
-    """Tell whether the client offers a tool of this name."""
-    return any(text(row, "name") == name for row in _rows(body))
-
-
-def _rows(body: Json) -> Iterator[Json]:
-    for row in objects(body, "tool_definitions"):
-        yield {**row, **mapping(row, "definition")}
-
-
 def _definitions(body: Json) -> Iterator[ToolDefinition]:
-    for inner in _rows(body):
+    for row in objects(body, "tool_definitions"):
+        inner = {**row, **mapping(row, "definition")}
         if name := text(inner, "name"):
             yield ToolDefinition(
                 name,

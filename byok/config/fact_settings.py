@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field
 from byok.config import values
 from byok.config.section import SettingsSection
 from byok.dialects.model_facts import FIELDS, ModelFacts, Price, Replay
+from byok.prompts.kinds import FAMILIES
 
 _Dollars = Annotated[float | None, Field(ge=0, le=100_000)]
 
@@ -14,6 +15,11 @@ _Dollars = Annotated[float | None, Field(ge=0, le=100_000)]
 class FactSettings(SettingsSection):
     """What one model takes; what is not set is found out."""
 
+    family: str = Field(
+        "",
+        pattern=f"^(?:|{'|'.join(FAMILIES)})$",
+        description="The family whose prompts it is told.",
+    )
     window: int = Field(0, ge=0, description="Context window in tokens.")
     max_output: int = Field(0, ge=0, description="Longest answer in tokens.")
     chats: bool | None = Field(None, description="It answers chats.")

@@ -119,6 +119,10 @@ class ChatSettings(_RequestDefaults):
         DEFAULT_LENGTH, ge=1000, le=400_000, description="Most characters of code."
     )
 
+    compact_tools: bool = Field(
+        False, description="Describe tools to small models more briefly."
+    )
+
 
 class CompletionSettings(SettingsSection):
     """Inline completions: the interface, limits and optional kinds."""

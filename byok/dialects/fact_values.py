@@ -100,6 +100,7 @@ _READERS: Mapping[str, _Reader] = {
     "empty_reasoning": read_flag,
     "dialect": _read_name,
     "tool_syntax": _read_name,
+    "family": _read_name,
     "price": _read_price,
 }
 

@@ -221,14 +221,17 @@ _LLAMA = (
 # Bedrock serves Claude in its own API only, and names it like this.
 _BEDROCKS = _row(r"(?:[a-z]+\.)?anthropic\.claude", dialect=ANTHROPIC)
 # The rows, by how the names of each vendor's models begin. The last one says how hosts
-# leave tool calls in the text.
+# leave tool calls in the text, and the name of the family.
 FAMILIES: Mapping[tuple[str, ...], tuple[Family, ...]] = {
-    ("gpt", "chat", "codex", "computer", *(f"o{n}" for n in range(1, 10))): _GPT,
-    ("claude",): _CLAUDE,
-    ("gem",): _GEMINI,
-    ("deepseek",): (*_DEEPSEEK, _row("", tool_syntax="deepseek")),
-    ("kimi",): (*_KIMI, _row("", tool_syntax="kimi")),
-    ("glm",): (*_GLM, _row("", tool_syntax="glm")),
+    ("gpt", "chat", "codex", "computer", *(f"o{n}" for n in range(1, 10))): (
+        *_GPT,
+        _row("", family="gpt"),
+    ),
+    ("claude",): (*_CLAUDE, _row("", family="claude")),
+    ("gem",): (*_GEMINI, _row(r"gemini", family="gemini")),
+    ("deepseek",): (*_DEEPSEEK, _row("", tool_syntax="deepseek", family="deepseek")),
+    ("kimi",): (*_KIMI, _row("", tool_syntax="kimi", family="kimi")),
+    ("glm",): (*_GLM, _row("", tool_syntax="glm", family="glm")),
     ("minimax",): (*_MINIMAX, _row("", tool_syntax="minimax")),
     ("mimo",): _MIMO,
     ("grok",): _GROK,
@@ -236,7 +239,10 @@ FAMILIES: Mapping[tuple[str, ...], tuple[Family, ...]] = {
         *("mistral", "magistral", "ministral", "codestral", "devstral", "pixtral"),
         *("mixtral", "open-mi"),
     ): (*_MISTRAL, _row("", tool_syntax="mistral")),
-    ("qwen", "qwq", "qvq", "codeqwen"): (*_QWEN, _row("", tool_syntax="hermes")),
+    ("qwen", "qwq", "qvq", "codeqwen"): (
+        *_QWEN,
+        _row("", tool_syntax="hermes", family="qwen"),
+    ),
     ("hermes", "nous-hermes"): (_row(r"(?:nous-)?hermes", tool_syntax="hermes"),),
     ("llama", "codellama", "code-llama"): (*_LLAMA, _row("", tool_syntax="llama")),
 }

@@ -57,6 +57,7 @@ class ModelFacts:
             or is set up to load it.
         token_memory: the memory in bytes that a local server needs per token of the
             window.
+        family: whose model it is, such as `qwen`, where prompts differ by that.
     """
 
     id: str
@@ -77,6 +78,7 @@ class ModelFacts:
     price: Price | None = None
     loaded_window: int = 0
     token_memory: int = 0
+    family: str = ""
 
     def known_fields(self) -> dict[str, Any]:
         """Return the fields that are known, without the id."""

@@ -35,6 +35,11 @@ class Paths:
         return self.config_dir / "config.toml"
 
     @property
+    def prompts(self) -> Path:
+        """The folder with the user's own prompts."""
+        return self.config_dir / "prompts"
+
+    @property
     def token(self) -> Path:
         """The client token."""
         return self.state_dir / "token"

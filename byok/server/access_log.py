@@ -48,6 +48,8 @@ def _facts_of_answer(record: RequestRecord) -> list[str]:
     if usage := record.usage:
         facts.append(f"in={usage.input_tokens} cached={usage.cache_read_tokens}")
         facts.append(f"out={usage.output_tokens}")
+    if record.prompt:
+        facts.append(f"prompt={record.prompt.replace(' ', '-')}")
     if record.prompt_change:
         facts.append(f"changed={record.prompt_change.replace(', byte ', '+')}")
     if record.attempts > 1:

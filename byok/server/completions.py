@@ -28,6 +28,7 @@ from byok.server.http.reply import internal_error, json_response
 from byok.server.model_answer import AnswerTools, ModelAnswer
 from byok.server.target import ModelChooser
 from byok.threads import Runner
+from byok.upstream.router import Destination
 
 _log = logging.getLogger(__name__)
 _SESSION = "X-Request-Session-Id"
@@ -79,14 +80,14 @@ class Completer:
     def __init__(
         self,
         models: ModelChooser,
-        defaults: Callable[[str, str], Defaults],
+        defaults: Callable[[str, Destination], Defaults],
         context: CodeContext,
         grounding: Grounding,
         tools: AnswerTools,
         gate: Gate,
         settings: CompletionSettings,
     ) -> None:
-        """Take what completions need; `defaults` are by endpoint and upstream."""
+        """Take what completions need; `defaults` are by endpoint and model."""
         self._models = models
         self._defaults = defaults
         self._context = context
@@ -110,7 +111,7 @@ class Completer:
         request_id = exchange.request_id
         destination = await self._models.choose(row.purpose, body)
         upstream = destination.upstream.name
-        defaults = self._completion_defaults(row, upstream)
+        defaults = self._completion_defaults(row, destination)
         job = await run(partial(decode, body, defaults, DecodeState()))
         blobs = await run(partial(blob_names, body))
         reply = job.reply(ReplyFacts(request_id))
@@ -196,9 +197,9 @@ class Completer:
             if self._under_way.get(asker) is mine:
                 del self._under_way[asker]
 
-    def _completion_defaults(self, row: Generate, upstream: str) -> Defaults:
+    def _completion_defaults(self, row: Generate, destination: Destination) -> Defaults:
         """Return the user's defaults, with the shorter answer of a completion."""
-        defaults = self._defaults(row.path, upstream)
+        defaults = self._defaults(row.path, destination)
         sampling = defaults.sampling
         most = self._settings.max_tokens
         if sampling.max_tokens is not None:

@@ -1,7 +1,7 @@
 """Composition of the server: each part gets what it uses of the services."""
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import partial
 
 from byok.routing import Service
 from byok.server.admission import Admission
@@ -64,7 +64,7 @@ def _make_generator(
 ) -> Generator:
     return Generator(
         _make_chooser(services),
-        lru_cache(maxsize=64)(services.defaults),
+        services.defaults,
         services.context,
         grounding,
         _make_tools(services),
@@ -102,7 +102,7 @@ def _stream_opener(
 def _make_completer(services: Services, grounding: Grounding, gate: Gate) -> Completer:
     return Completer(
         _make_chooser(services),
-        lru_cache(maxsize=64)(services.defaults),
+        services.defaults,
         services.context,
         grounding,
         _make_tools(services),

@@ -4,7 +4,7 @@ The second phase is a `StreamedAnswer` or a `WholeAnswer`.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -61,7 +61,7 @@ class Generator:
     def __init__(
         self,
         models: ModelChooser,
-        defaults: Callable[[str, str], Defaults],
+        defaults: Callable[[str, Destination, str], Defaults],
         context: CodeContext,
         grounding: Grounding,
         tools: AnswerTools,
@@ -70,7 +70,7 @@ class Generator:
         shown: ShownContext,
         places: ChatPlaces,
     ) -> None:
-        """Take what answers need; `defaults` are by endpoint and upstream."""
+        """Take what answers need; `defaults`: by endpoint, model and conversation."""
         self._models = models
         self._defaults = defaults
         self._context = context
@@ -81,6 +81,7 @@ class Generator:
         self._state = DecodeState(self._log_node, shown)
         self._places = places
         self._told_nodes: set[int] = set()
+        self._told_notes: set[tuple[str, str]] = set()  # by model
         self._told_models: set[tuple[str, str]] = set()  # by conversation
 
     async def understand(
@@ -115,8 +116,12 @@ class Generator:
         """Turn a body into a question for the model, and what writes the answer."""
         body, exchange, run = request.body, request.exchange, request.run
         destination = request.destination
-        defaults = self._defaults(request.row.path, destination.upstream.name)
+        conversation = first_text(body, "conversation_id")
+        defaults = self._defaults(request.row.path, destination, conversation)
         job = await run(partial(decode, body, defaults, self._state))
+        if job.chat.prompt:
+            exchange.record.prompt = f"{job.chat.prompt}@{defaults.prompts.version}"
+        self._log_notes(destination, job.chat.notes)
         chat, facts = await self._grounding.ground(job, body, exchange.request_id, run)
         reply = job.reply(facts)
         is_chat = request.row.purpose is Purpose.CHAT
@@ -149,6 +154,14 @@ class Generator:
         wanted = self._tools.redactor(destination.instead_of)[:_MAX_SHOWN]
         model = destination.model_id
         return (Notice(f"byok does not know the model {wanted!r}: {model} answers."),)
+
+    def _log_notes(self, destination: Destination, notes: Iterable[str]) -> None:
+        """Log once a model what its prompt or its tools had to leave out."""
+        for note in notes:
+            told = (destination.model_id, note)
+            if told not in self._told_notes and len(self._told_notes) < _MAX_TOLD:
+                self._told_notes.add(told)
+                _log.info("%s: %s", destination.model_id, note)
 
     def _log_node(self, kind: int) -> None:
         """Log once that a type of node is unknown."""

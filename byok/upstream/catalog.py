@@ -127,8 +127,12 @@ class Catalog:
         return choose_chat_model(vendor, [*presumed])
 
     def facts_of(self, name: str, model: str) -> SourcedFacts:
-        """Return what is known of a model of an upstream, and from where."""
-        known = self._entries[name].known
+        """Return what is known of a model of an upstream, and from where.
+
+        Of an upstream that left the settings nothing is known.
+        """
+        entry = self._entries.get(name)
+        known = entry.known if entry else None
         return known.sourced_facts(model) if known else SourcedFacts(ModelFacts(model))
 
     def list_models(self) -> list[ListedModel]:

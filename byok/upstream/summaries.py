@@ -10,6 +10,8 @@ from typing import TypeAlias
 
 from byok.chat import Message
 from byok.errors import ByokError, ContextLengthExceeded
+from byok.prompts.prompt_set import PromptSet
+from byok.prompts.shipped import shipped_prompts
 from byok.truncate import truncate_middle
 from byok.upstream.router import Destination
 from byok.upstream.short_question import answer_of
@@ -39,6 +41,7 @@ class Summariser:
         self,
         wanted: str,
         find: Callable[[str], Awaitable[Destination]],
+        prompts: PromptSet | None = None,
         *,
         seconds: float = 60.0,
         pause: float = 300.0,
@@ -46,6 +49,7 @@ class Summariser:
     ) -> None:
         self._wanted = wanted
         self._find = find
+        self._prompts = prompts or shipped_prompts()
         self._seconds = seconds
         self._pause = pause
         self._clock = clock
@@ -67,7 +71,7 @@ class Summariser:
         try:
             async with asyncio.timeout(self._seconds):
                 writer = await self._find(self._wanted) if self._wanted else asker
-                said = await _write_summary(writer, dropped, room, longest)
+                said = await self._write(writer, dropped, room, longest)
         except (ByokError, TimeoutError) as error:
             if len(self._asked_again) > _MAX_KEPT:
                 self._asked_again.clear()
@@ -84,21 +88,21 @@ class Summariser:
             self._kept.popitem(last=False)
         return summary
 
-
-async def _write_summary(
-    writer: Destination, dropped: Sequence[Message], room: int, longest: int
-) -> str:
-    """Ask for a summary; of less text, if the writer's context window is smaller."""
-    for left in reversed(range(_TRIES)):
-        try:
-            text = await asyncio.to_thread(transcript, dropped, room)
-            return await answer_of(writer, instruction(longest), text)
-        except ContextLengthExceeded as error:
-            if not left:
-                raise
-            # Two bytes a token are fewer than any text has.
-            room = min(room // 2, 2 * error.window if error.window else room)
-    raise AssertionError("the last try returns or raises")
+    async def _write(
+        self, writer: Destination, dropped: Sequence[Message], room: int, longest: int
+    ) -> str:
+        """Ask for a summary; of less text, if the writer's window is smaller."""
+        told = instruction(longest, self._prompts)
+        for left in reversed(range(_TRIES)):
+            try:
+                text = await asyncio.to_thread(transcript, dropped, room)
+                return await answer_of(writer, told, text)
+            except ContextLengthExceeded as error:
+                if not left:
+                    raise
+                # Two bytes a token are fewer than any text has.
+                room = min(room // 2, 2 * error.window if error.window else room)
+        raise AssertionError("the last try returns or raises")
 
 
 def _digest(dropped: Sequence[Message], room: int) -> bytes:

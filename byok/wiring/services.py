@@ -18,8 +18,6 @@ from pathlib import Path
 from weakref import WeakSet
 
 from byok.augment.editor_context import ShownContext
-from byok.augment.reply_job import Defaults
-from byok.chat import Sampling
 from byok.config import Settings, UpstreamSettings, check_models, check_settings
 from byok.dialects.presets import find_preset
 from byok.embeddings.consent import Consent
@@ -27,6 +25,8 @@ from byok.embeddings.service import EmbeddingService
 from byok.keys import KeyLadder
 from byok.keys.pool import AnyKey
 from byok.platform.paths import Paths
+from byok.prompts.loading import load_prompts
+from byok.prompts.model_fit import FitMemory
 from byok.redact import Redactor
 from byok.retrieval.code_context import CodeContext
 from byok.routing import OFFICIAL, EndpointGroup, ServedBy
@@ -44,6 +44,7 @@ from byok.wiring.aids import make_aids
 from byok.wiring.apis import base_url_of, local_upstreams
 from byok.wiring.key_sources import make_ladder, official_wanted
 from byok.wiring.open_context import open_context
+from byok.wiring.request_defaults import RequestDefaults
 from byok.wiring.upstream_pool import PooledUpstream, UpstreamPool
 from byok.wiring.upstream_selection import (
     UpstreamSelection,
@@ -76,6 +77,7 @@ class Services:
     provider_data: ProviderDataStore
     shown: ShownContext
     chat_places: ChatPlaces
+    defaults: RequestDefaults
     factory: "_ServicesFactory"
 
     async def renew(self, settings: Settings) -> "Services":
@@ -97,19 +99,6 @@ class Services:
         for key in self.keys.values():
             key.forget(everywhere=False)
         _log.info("keys were reloaded")
-
-    def defaults(self, endpoint: str, upstream: str) -> Defaults:
-        """Return the user's defaults for an endpoint and an upstream."""
-        chat = self.settings.chat
-        own = self.selection.upstreams.get(upstream) or UpstreamSettings()
-        sampling = Sampling(
-            chat.temperature if own.temperature is None else own.temperature,
-            chat.top_p if own.top_p is None else own.top_p,
-            chat.max_tokens if own.max_tokens is None else own.max_tokens,
-            own.effort or chat.effort,
-        )
-        addition = self.settings.prompts.get(endpoint.lstrip("/"), "")
-        return Defaults(own.system_prompt or chat.system_prompt, addition, sampling)
 
 
 class _ServicesFactory:
@@ -147,6 +136,7 @@ class _ServicesFactory:
         )
         self._shown = ShownContext()
         self._chat_places = ChatPlaces()
+        self._fits = FitMemory()
         self._fallback_memory = FallbackMemory()
         self._selection: UpstreamSelection | None = None  # the last one
         self._catalogs: WeakSet[Catalog] = WeakSet()
@@ -155,12 +145,16 @@ class _ServicesFactory:
         """Build the services for these settings.
 
         Raises:
-            ConfigError: the chosen upstream or model does not exist.
+            ConfigError: the chosen upstream or model does not exist, or a prompt of
+                the user's cannot be used.
         """
         selection = await self._select(settings)
+        prompts = await asyncio.to_thread(load_prompts, self._paths.prompts)
         for value in values_to_hide(settings, selection):
             self._redactor.add(value)
-        pooled = self._pool.build(settings, self._sections(settings, selection))
+        pooled = self._pool.build(
+            settings, self._sections(settings, selection), prompts
+        )
         keys = {name: one.key for name, one in pooled.items()}
         keys[OFFICIAL] = self._pool.make_key(official_wanted(settings))
         upstreams = {name: pooled[name].upstream for name in selection.upstreams}
@@ -184,6 +178,9 @@ class _ServicesFactory:
             settings, self._paths, selection, self._redactor, self._ladder,
             upstreams, catalog, router, fallbacks, keys, official, context,
             self.embeddings, self._provider_data, self._shown, self._chat_places,
+            RequestDefaults(
+                settings, selection.upstreams, catalog, prompts, self._fits
+            ),
             self,
         )  # fmt: skip
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from byok.config import Settings, UpstreamSettings
 from byok.keys import KeyLadder, KeyWanted
 from byok.keys.pool import AnyKey
+from byok.prompts.prompt_set import PromptSet
 from byok.purposes import Purpose
 from byok.redact import Redactor
 from byok.upstream.base import Upstream
@@ -62,17 +63,21 @@ class UpstreamPool:
         self._provider_data = provider_data
         self._profiles = profiles
         self._pooled: Mapping[str, PooledUpstream] = {}
-        self._summary_model = ""
+        self._summariser_of = ("", "")  # the model, and the version of the prompts
         self._summariser = Summariser("", self._find)
 
     def build(
-        self, settings: Settings, sections: Mapping[str, UpstreamSettings]
+        self,
+        settings: Settings,
+        sections: Mapping[str, UpstreamSettings],
+        prompts: PromptSet,
     ) -> Mapping[str, PooledUpstream]:
         """Return the upstreams of these sections, by name and in their order."""
         summary_model = settings.routing.models.for_purpose(Purpose.SUMMARY)
-        if summary_model != self._summary_model:
-            self._summary_model = summary_model
-            self._summariser = Summariser(summary_model, self._find)
+        wanted = (summary_model, prompts.version)
+        if wanted != self._summariser_of:
+            self._summariser_of = wanted
+            self._summariser = Summariser(summary_model, self._find, prompts)
         self._pooled = {
             name: self._reuse_or_build(name, section, settings)
             for name, section in sections.items()

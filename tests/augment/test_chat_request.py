@@ -1,5 +1,6 @@
 """A whole chat body becomes a conversation, or nothing to answer, and never raises."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -40,6 +41,7 @@ from tests.fakes.bodies import (
     text_node,
 )
 from tests.fakes.conversations import Conversation, conversations
+from tests.fakes.prompts import BARE, NONE
 from tools.fuzz.chat import check_body
 
 IDE = {"type": 4, "ide_state_node": {"workspace_folders": [{"folder_root": "/w"}]}}
@@ -48,7 +50,7 @@ SUMMARY = {"type": 10, "history_summary_node": {"summary_text": "So far."}}
 
 
 def decoded(**body: Any) -> ChatRequest:
-    return decode_chat(body, Defaults())
+    return decode_chat(body, BARE)
 
 
 def user_text(chat: ChatRequest) -> str:
@@ -88,7 +90,9 @@ def roles(chat: ChatRequest) -> list[str]:
     ],
 )  # fmt: skip
 def test_chat_request_that_asks_nothing_has_no_messages(body: dict[str, Any]) -> None:
-    chat = decode_chat({"user_guidelines": "Be brief.", **body}, Defaults("Base."))
+    chat = decode_chat(
+        {"user_guidelines": "Be brief.", **body}, replace(BARE, system_prompt="Base.")
+    )
     assert chat.messages == ()
 
 
@@ -116,7 +120,7 @@ def test_chat_request_that_asks_nothing_has_no_messages(body: dict[str, Any]) ->
 def test_chat_request_that_asks_has_messages(
     body: dict[str, Any], expected: str
 ) -> None:
-    assert roles(decode_chat(body, Defaults())) == expected.split()
+    assert roles(decode_chat(body, BARE)) == expected.split()
 
 
 @pytest.mark.case("B85")
@@ -131,7 +135,7 @@ def test_unknown_node_type_is_reported_and_ignored() -> None:
     nodes = [{"id": n, "type": n} for n in range(1000)]
     past = {"request_nodes": [{"type": 5555}]}
     body = {"message": "Hi?", "nodes": nodes, "chat_history": [past]}
-    assert "Hi?" in user_text(decode_chat(body, Defaults(), DecodeState(told.append)))
+    assert "Hi?" in user_text(decode_chat(body, BARE, DecodeState(told.append)))
     assert told == [5555, *range(11, 1000)]
 
 
@@ -154,7 +158,7 @@ CODE = {"path": "a.py", "selected_code": "x = 1", "diff": "+x"}
 def test_selection_and_patch_stand_before_a_question(
     body: dict[str, Any], is_shown: bool
 ) -> None:
-    said = user_text(decode_chat({**CODE, **body}, Defaults()))
+    said = user_text(decode_chat({**CODE, **body}, BARE))
     assert ("x = 1" in said, "```diff\n+x" in said) == (is_shown, is_shown)
     if is_shown:
         assert said.index("x = 1") < said.index("+x") < said.index("Hi?")
@@ -233,7 +237,7 @@ def test_chat_request_says_which_nodes_the_client_supports(
 
 @pytest.mark.case("B90")
 def test_sampling_defaults_of_the_user_count_and_the_clients_do_not() -> None:
-    defaults = Defaults("Base.", "Added.", Sampling(temperature=0.5))
+    defaults = Defaults("Base.", "Added.", Sampling(temperature=0.5), NONE)
     odd = {"temperature": "hot", "stop_sequences": -1, "top_p": 3, "max_tokens": None}
     chat = decode_chat({"message": "a", **odd}, defaults)
     assert chat.sampling == Sampling(temperature=0.5)
@@ -314,7 +318,7 @@ BODIES = st.fixed_dictionaries(
 @given(BODIES)
 @pytest.mark.case("B85", "B45")
 def test_chat_request_accepts_any_json_in_any_field(body: dict[str, Any]) -> None:
-    chat = decode_chat(body, Defaults())
+    chat = decode_chat(body, BARE)
     said = roles(chat)
     assert said.count("system") == said[:1].count("system")
     assert not said or said[-1] in ("user", "tool")
@@ -361,7 +365,7 @@ def test_an_answer_comes_back_in_its_order_with_its_provider_data() -> None:
     answer = collect([*chunks, *reply.flush()])
     item = {"request_message": "Look.", "response_nodes": answer["nodes"]}
     body = {"chat_history": [item], "nodes": [result_node("c1"), result_node("c2")]}
-    _, message, *_ = decode_chat(body, Defaults()).messages
+    _, message, *_ = decode_chat(body, BARE).messages
     assert message.parts == (
         ThinkingPart("I look.", signed[0]),
         TextPart("First one."),

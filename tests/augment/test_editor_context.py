@@ -6,8 +6,9 @@ import pytest
 
 from byok.augment.chat_request import decode_chat
 from byok.augment.editor_context import ShownContext
-from byok.augment.reply_job import DecodeState, Defaults
+from byok.augment.reply_job import DecodeState
 from byok.chat import ChatRequest, Role, TextPart, ToolResult
+from tests.fakes.prompts import BARE
 
 OPEN = "The user has this file open: "
 
@@ -35,7 +36,7 @@ class Talk:
             "chat_history": self.history,
             **self.editor,
         }
-        said = messages(decode_chat(body, Defaults(), state))
+        said = messages(decode_chat(body, BARE, state))
         call = {"tool_use_id": f"c{len(self.history) + 1}", "tool_name": "view"}
         self.history = [
             *self.history,
@@ -74,8 +75,8 @@ def test_an_unchanged_editor_is_described_once_and_stays() -> None:
         assert later[:-1] == first
         assert later[-1] == f"found c{step}"
         first = later
-    assert "x = 1" in first[1]
-    assert "```diff\n+y" in first[1]
+    assert "x = 1" in first[0]
+    assert "```diff\n+y" in first[0]
 
 
 def test_a_change_is_shown_in_the_newest_turn_and_stays_there() -> None:

@@ -37,6 +37,7 @@ ALL = ModelFacts(
     empty_reasoning=True,
     dialect="openai_responses",
     tool_syntax="hermes",
+    family="qwen",
     price=Price(1.25, 10.0, 0.0, None),
 )
 # Only of the server that loaded it, for as long as it is loaded.

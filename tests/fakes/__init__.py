@@ -94,6 +94,7 @@ Machine
 Inputs and checks
     slices           ways to cut an input into pieces
     parsed           notes in which threads questions are parsed
+    prompts          prompts of one line, or none
     values           any JSON values
     secret_forms     the ways a secret may be written
     linear           a check that work takes linear time

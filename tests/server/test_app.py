@@ -124,10 +124,13 @@ async def test_access_log_shows_the_upstream_request(
         await editor.chat()
         await editor.post("/v1/chat/completions", {**openai, "stream": True})
         await editor.post("/v1/chat/completions", openai)
-    told = [re.sub(r"^.* (?=byok:)|first=\d+ms ", "", a) for a in accesses(caplog)]
+    told = [
+        re.sub(r"^.* (?=byok:)|first=\d+ms |(?<==chat)@[0-9a-f]{8}", "", a)
+        for a in accesses(caplog)
+    ]
     assert told == [
-        "byok:fake:fake-model in=9 cached=0 out=2",
-        "byok:fake:fake-model in=9 cached=0 out=2 attempts=2",
+        "byok:fake:fake-model in=9 cached=0 out=2 prompt=chat",
+        "byok:fake:fake-model in=9 cached=0 out=2 prompt=chat attempts=2",
         "byok:fake:m in=9 cached=0 out=2",
         "byok:fake:m in=9 cached=0 out=2",
     ]

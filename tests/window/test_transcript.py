@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.chat import Message, Role, TextPart, ThinkingPart, ToolCall, ToolResult
+from byok.prompts.shipped import shipped_prompts
 from byok.purposes import SUMMARY_HOLDS
 from byok.window.summary_message import summary_message
 from byok.window.transcript import instruction, outline, transcript
@@ -80,7 +81,7 @@ def test_transcript_of_too_many_steps_keeps_the_first_and_most_of_the_last() -> 
 
 
 def test_summary_instruction_says_what_to_keep_and_how_long() -> None:
-    told = instruction(7000)
+    told = instruction(7000, shipped_prompts())
     assert SUMMARY_HOLDS in told
     assert "at most 1000 words" in told
 

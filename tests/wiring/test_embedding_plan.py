@@ -15,6 +15,7 @@ from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.transport import Transports
 from byok.wiring.embedding_plan import make_plan, with_embedder
 from byok.wiring.upstream_pool import UpstreamPool
+from tests.fakes.prompts import NONE
 
 
 def loaded(**sections: Any) -> Settings:
@@ -72,7 +73,7 @@ def plan(pool: UpstreamPool, consent: Consent, **sections: Any) -> EmbeddingPlan
     redactor.add(KEY)
     return make_plan(
         settings,
-        pool.build(settings, built),
+        pool.build(settings, built, NONE),
         consent=consent,
         transports=Transports(),
         ladder=KeyLadder(environ={}),

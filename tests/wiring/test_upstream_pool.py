@@ -18,6 +18,7 @@ from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Destination, Router
 from byok.upstream.transport import Transports
 from byok.wiring.upstream_pool import PooledUpstream, UpstreamPool
+from tests.fakes.prompts import NONE
 from tests.fakes.scripted import Answer, Scripted
 
 BOX = {"base_url": "http://127.0.0.1:9/v1"}
@@ -36,12 +37,12 @@ def pool() -> UpstreamPool:
 
 def build(pool: UpstreamPool, **settings: Any) -> dict[str, Any]:
     given = Settings(upstreams={"box": BOX}, **settings)
-    return dict(pool.build(given, given.upstreams))
+    return dict(pool.build(given, given.upstreams, NONE))
 
 
 def build_of(pool: UpstreamPool, name: str, routing: Any) -> PooledUpstream:
     given = Settings(upstreams={name: BOX}, routing=routing)
-    return pool.build(given, given.upstreams)[name]
+    return pool.build(given, given.upstreams, NONE)[name]
 
 
 def _refuse(chat: ChatRequest) -> Answer:

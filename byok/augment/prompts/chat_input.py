@@ -19,11 +19,6 @@ from byok.chat import Json
 from byok.stage import chain
 
 _MARK = "CURSOR"
-_INSTRUCTIONS = """You complete what a programmer types to a coding assistant. \
-The place of the cursor is marked {mark}. Write the few words that most likely follow \
-there, in the user's language, on one line. Do not repeat what stands before or behind \
-it, and do not answer.
-Reply with these words alone, or with nothing if the sentence is complete."""
 
 
 def decode(
@@ -38,10 +33,9 @@ def decode(
     mark = unused_mark(_MARK, cursor.head + cursor.tail)
     typed = f"[what is being typed]\n{cursor.head}{mark}{cursor.tail}"
     blocks = (conversation(body), typed)
-    instructions = _INSTRUCTIONS.format(mark=mark)
-    return ReplyJob(
-        question(body, with_client_limit(body, defaults), instructions, blocks), reply
-    )
+    defaults = with_client_limit(body, defaults)
+    chat = question(body, defaults, "chat_input", blocks, {"mark": mark})
+    return ReplyJob(chat, reply)
 
 
 def _reply(cursor: Cursor, facts: ReplyFacts) -> CompletionObject:

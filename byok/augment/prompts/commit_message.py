@@ -20,12 +20,6 @@ _MAX_LINE = 400
 _MAX_SAMPLES, _MAX_SAMPLE = 10, 400
 _FILE = re.compile(r"^(?=diff --git |Index: )", re.MULTILINE)
 
-_INSTRUCTIONS = """You write commit messages.
-First line: what the change does, in the imperative, 72 characters at most. If more \
-must be said, an empty line and then short lines on what changed and why.
-Say only what the diff shows. Follow the style of the sample messages if there are any.
-Reply with the commit message alone: no quotes, no code fence, no remarks."""
-
 
 def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[TextLines]:
     """Read the diff and sample messages; without a diff there is nothing to ask."""
@@ -42,7 +36,7 @@ def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[TextL
         )
     ]
     blocks += [_counts(body), code("diff", shorten_diff(diff), "diff")]
-    chat = question(body, defaults, _INSTRUCTIONS, blocks)
+    chat = question(body, defaults, "commit", blocks)
     return ReplyJob(chat, partial(_reply, True))
 
 

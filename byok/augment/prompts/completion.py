@@ -18,11 +18,6 @@ from byok.stage import chain
 
 _MARK = "CURSOR"
 _LONGEST_PATH = 4096  # that is kept with a prediction
-_INSTRUCTIONS = """You complete code at the cursor, whose place is marked {mark}. \
-Write what belongs exactly there: the rest of the line, or of the block that is being \
-written, and no more. Do not repeat what stands before or behind it.
-Reply with the text itself and nothing else: no explanation, no code fence. Reply with \
-nothing if nothing is missing."""
 
 
 def decode(
@@ -42,7 +37,7 @@ def decode(
         code("the code", f"{head}{mark}{tail}", text(body, "lang")),
     )
     defaults = with_client_limit(body, defaults)
-    chat = question(body, defaults, _INSTRUCTIONS.format(mark=mark), blocks)
+    chat = question(body, defaults, "completion", blocks, {"mark": mark})
     fill = FimRequest(head, tail, cursor.one_line)
     return ReplyJob(replace(chat, fim=fill), reply)
 

@@ -23,10 +23,6 @@ _LABEL = re.compile(r"(?i)^(?:title|titel|titre|título|标题)\s*[:：]\s*")
 _PERIODS = ".。"
 _COLONS = (":", "：")
 
-_INSTRUCTIONS = """You name conversations.
-Reply with one title of 3 to 8 words in the user's language that says what the \
-conversation is about: no quotes, no period at the end, nothing else."""
-
 
 def decode(
     body: Json, defaults: Defaults, state: DecodeState
@@ -39,7 +35,7 @@ def decode(
     blocks = [block for block in (conversation(body), newest) if block]
     if not blocks:
         return ReplyJob(NOTHING, partial(TitleObject, False))
-    chat = question(body, defaults, _INSTRUCTIONS, blocks)
+    chat = question(body, defaults, "title", blocks)
     return ReplyJob(chat, partial(TitleObject, True))
 
 

@@ -4,7 +4,6 @@ from functools import partial
 
 from byok.augment.body import text
 from byok.augment.prompts.editing import (
-    RAW,
     around,
     cleaning,
     cleaning_whole,
@@ -16,11 +15,6 @@ from byok.augment.reply_job import DecodeState, Defaults, ReplyJob
 from byok.augment.text_reply import WholeObject
 from byok.chat import ChatRequest, Json
 from byok.stage import Stage
-
-_INSTRUCTIONS = f"""You edit code in an editor. You are shown a file and the part \
-of it that is selected. Write what is to stand in place of the selection, as a whole; \
-where nothing is selected, write what is to be inserted there.
-{RAW}"""
 
 
 def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[WholeObject]:
@@ -42,7 +36,7 @@ def build_question(body: Json, defaults: Defaults) -> ChatRequest:
         after,
         f"[what to do]\n{wish(body)}",
     )
-    return question(body, defaults, _INSTRUCTIONS, blocks)
+    return question(body, defaults, "edit", blocks)
 
 
 def clean(body: Json) -> Stage[str, str]:

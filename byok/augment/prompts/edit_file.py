@@ -5,17 +5,12 @@ from functools import partial
 from typing import Any
 
 from byok.augment.body import first_text, text
-from byok.augment.prompts.editing import RAW, cleaning_whole, file_of, path_line
+from byok.augment.prompts.editing import cleaning_whole, file_of, path_line
 from byok.augment.prompts.prompt_parts import NOTHING, code, question
 from byok.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
 from byok.augment.text_reply import WholeText
 from byok.chat import Json
 from byok.errors import ByokError
-
-_INSTRUCTIONS = f"""You edit files for a coding agent. You are shown a file and a \
-description of the change. Write the whole file as it is afterwards, with everything \
-that stays.
-{RAW}"""
 
 
 class EditedFile(WholeText):
@@ -66,7 +61,7 @@ def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[Edite
         f"[summary of the change]\n{summary}" if summary else "",
         f"[the change]\n{details}" if details else "",
     )
-    chat = question(body, defaults, _INSTRUCTIONS, blocks)
+    chat = question(body, defaults, "edit_file", blocks)
     return ReplyJob(chat, partial(EditedFile, body, ""))
 
 

@@ -27,10 +27,6 @@ _DATA = frozenset(
     )
 )
 MAX_PREFIX, MAX_SUFFIX = 20_000, 10_000
-RAW = """Keep to the style, the indentation and the language of the file, and change \
-nothing that you were not asked to change.
-Reply with the text itself and nothing else: no explanation, no code fence, no "..." \
-in place of code."""
 
 
 def wish(body: Json) -> str:

@@ -9,7 +9,7 @@ from byok.augment.blocks import edit_events
 from byok.augment.body import integer, text, value
 from byok.augment.fences import Unfenced
 from byok.augment.positions import lines
-from byok.augment.prompts.editing import RAW, around, cleaning, selected_text
+from byok.augment.prompts.editing import around, cleaning, selected_text
 from byok.augment.prompts.prompt_parts import NOTHING, as_json, code, question
 from byok.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
 from byok.augment.text_reply import WholeText
@@ -20,13 +20,6 @@ from byok.stage import drain
 _NEAR = 10  # lines on either side of a cursor
 _HEAD = re.compile(r"\s*EDIT:[ \t]*([^\r\n]*)(?:\r\n|\r|\n)")
 _MAX_DESCRIPTION = 120
-
-_INSTRUCTIONS = f"""You foresee a programmer's next edit. From the recent edits, the \
-diagnostics and the code, judge whether the marked part should change now. If not, or \
-if you are not sure, reply with the single word NONE.
-Else reply with a first line "EDIT: " and what changes in a few words, and below it \
-the whole marked part as it should be.
-{RAW}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +124,7 @@ def decode(
         as_json("not to be changed", value(body, "blocked_locations")),
         f"[what the user wants]\n{wish}" if wish else "",
     )
-    return ReplyJob(question(body, defaults, _INSTRUCTIONS, blocks), reply)
+    return ReplyJob(question(body, defaults, "next_edit", blocks), reply)
 
 
 def spot_of(body: Json) -> Spot:

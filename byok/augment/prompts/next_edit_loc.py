@@ -22,11 +22,6 @@ from byok.errors import ByokError
 MAX_RESULTS = 6
 _MAX_PLACES = 40
 
-_INSTRUCTIONS = """You foresee where a programmer edits next. You are shown numbered \
-places, recent edits and maybe a wish. Reply with the numbers of the places that \
-should change now, the likeliest first, with commas between them, and nothing \
-else; or with NONE."""
-
 
 @dataclass(frozen=True, slots=True)
 class Location:
@@ -96,7 +91,7 @@ def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[Candi
         as_json("uncommitted changes", value(body, "vcs_change")),
         f"[what the user wants]\n{wish}" if wish else "",
     )
-    return ReplyJob(question(body, defaults, _INSTRUCTIONS, blocks), reply)
+    return ReplyJob(question(body, defaults, "next_edit_place", blocks), reply)
 
 
 def places_of(body: Json) -> list[Location]:

@@ -12,12 +12,6 @@ from byok.augment.text_reply import TextLines
 from byok.chat import Json
 from byok.stage import chain
 
-_INSTRUCTIONS = """You rewrite prompts for a coding assistant.
-Say what the user wants clearly, completely and no longer than needed. Keep every \
-requirement, name, path and code of the original; add nothing that it does not imply.
-Write in the user's language and from the user's point of view. Do not answer it.
-Reply with the new prompt alone: no introduction, no quotes, no code fence around it."""
-
 
 def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[TextLines]:
     """Read the prompt and the conversation so far."""
@@ -28,7 +22,7 @@ def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[TextL
     if not words:
         return ReplyJob(NOTHING, partial(_reply, ""))
     blocks = (conversation(body), f"[prompt to rewrite]\n{words}")
-    chat = question(body, defaults, _INSTRUCTIONS, blocks)
+    chat = question(body, defaults, "enhance", blocks)
     return ReplyJob(chat, partial(_reply, words))
 
 

@@ -1,32 +1,45 @@
 """Parts of the prompts that ask for one text."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from byok.augment.blocks import fence_code
-from byok.augment.body import value
 from byok.augment.exchanges import read_exchanges
 from byok.augment.reply_job import Defaults
-from byok.augment.system import system_text
+from byok.augment.system import guides
 from byok.chat import ChatRequest, Json, Message, Role, TextPart
 from byok.truncate import truncate_middle
 from byok.wire.json_body import write_json
 
 LOW = 0.2  # temperature: these answers must be right, not creative
-_GUIDES = ("user_guidelines", "workspace_guidelines", "rules")
+_NO_VALUES: Mapping[str, str] = {}
 _MAX_EXCHANGES = 10
 _MAX_SAID = 2000
 NOTHING = ChatRequest(())
 
 
 def question(
-    body: Json, defaults: Defaults, instructions: str, blocks: Iterable[str]
+    body: Json,
+    defaults: Defaults,
+    prompt: str,
+    blocks: Iterable[str],
+    values: Mapping[str, str] = _NO_VALUES,
+    conditions: Sequence[str] = (),
 ) -> ChatRequest:
-    """Return a request for one text, from a task (system) and its input (user)."""
-    base = "\n\n".join(filter(None, (defaults.system_prompt.strip(), instructions)))
-    guides = {name: value(body, name) for name in _GUIDES}
-    system = system_text(guides, base=base, addition=defaults.addition)
+    """Return a request for one text, from a task (system) and its input (user).
+
+    `prompt` is the name of the prompt that says the task; `values` are those of its
+    slots, and `conditions` those that hold.
+    """
+    told = defaults.render(prompt, values, conditions=conditions)
+    parts = (
+        defaults.system_prompt,
+        told.text,
+        *guides(body),
+        defaults.addition,
+    )
+    system = "\n\n".join(part.strip() for part in parts if part.strip())
     asked = "\n\n".join(block for block in blocks if block.strip())
     own = defaults.sampling.temperature
     cool = LOW if own is None else min(own, LOW)
@@ -35,6 +48,8 @@ def question(
             Message(Role.SYSTEM, (TextPart(system),)),
             Message(Role.USER, (TextPart(asked),)),
         ),
+        prompt=told.name,
+        notes=tuple(filter(None, [told.note])),
         silent=True,
         verbatim=True,
         sampling=replace(defaults.sampling, temperature=cool),

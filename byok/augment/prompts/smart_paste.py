@@ -6,7 +6,6 @@ from byok.augment import positions
 from byok.augment.body import first_text, integer, text
 from byok.augment.positions import Region
 from byok.augment.prompts.editing import (
-    RAW,
     around,
     cleaning,
     file_of,
@@ -19,13 +18,6 @@ from byok.augment.prompts.prompt_parts import code, conversation, question
 from byok.augment.replacement import ReplacementLines
 from byok.augment.reply_job import DecodeState, Defaults, ReplyJob
 from byok.chat import Json
-
-_FILE = f"""You work code from a chat into a file. You are shown both. Write \
-the whole file as it is afterwards, with everything that stays.
-{RAW}"""
-_SELECTION = f"""You work code from a chat into the selected part of a file. You are \
-shown both. Write what is to stand in place of the selection, as a whole.
-{RAW}"""
 
 
 def decode(
@@ -45,14 +37,14 @@ def decode(
         name, before, after = around(body)
         shown = code("the selection", selected_text(body), language)
         parts = (conversation(body), name, before, shown, after, *last)
-        chat = question(body, defaults, _SELECTION, parts)
+        chat = question(body, defaults, "smart_paste", parts, conditions=["selection"])
         file = file_of(body) or text(body, "prefix") + text(body, "suffix")
         clean = cleaning(body, part.old, file)
         return ReplyJob(chat, partial(ReplacementLines, clean, part))
     file = _whole_file(body)
     name = path_line(body, "target_file_path", "path")
     blocks = (conversation(body), name, code("the file", file, language), *last)
-    chat = question(body, defaults, _FILE, blocks)
+    chat = question(body, defaults, "smart_paste", blocks)
     region = positions.region(file, 0, file)
     return ReplyJob(chat, partial(ReplacementLines, cleaning(body, file), region))
 

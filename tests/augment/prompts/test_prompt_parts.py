@@ -5,14 +5,22 @@ from byok.augment.reply_job import Defaults
 from byok.chat import Role, Sampling
 from tests.fakes.bodies import exchange
 from tests.fakes.jobs import texts
+from tests.fakes.prompts import prompts
 
 
 def test_system_prompt_has_the_users_texts_around_the_instructions() -> None:
-    defaults = Defaults("BASE", "ADDED", Sampling(max_tokens=9))
+    own = prompts(task="DO {{what}}{{#more}} MORE{{/}}")
+    defaults = Defaults("BASE", "ADDED", Sampling(max_tokens=9), own)
     body = {"userGuidelines": "GUIDE", "rules": ["RULE"], "mode": "AGENT"}
-    chat = question(body, defaults, "INSTRUCTIONS", ["a", " ", "b"])
-    system = texts(chat, Role.SYSTEM)
-    assert system == "BASE\n\nINSTRUCTIONS\n\nGUIDE\n\nRULE\n\nADDED"
+    values = {"what": "IT"}
+    chat = question(body, defaults, "task", ["a", " ", "b"], values, ["more"])
+    assert texts(chat, Role.SYSTEM).split("\n\n") == [
+        "BASE",
+        "DO IT MORE",
+        "<user_guidelines>\nGUIDE\n</user_guidelines>",
+        "<rule>\nRULE\n</rule>",
+        "ADDED",
+    ]
     assert texts(chat) == "a\n\nb"
     assert (chat.sampling.max_tokens, chat.sampling.temperature) == (9, 0.2)
 

@@ -1,0 +1,1 @@
+"""What models are told: texts with slots, one file a purpose, and the user's own."""

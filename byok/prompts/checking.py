@@ -1,0 +1,89 @@
+"""Says what is wrong with the user's own prompts: file, line, and what to do."""
+
+import difflib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from byok.prompts.kinds import (
+    FAMILIES,
+    FAMILY,
+    KINDS,
+    SHIPPED,
+    TOOL,
+    VARIANTS,
+    PromptKind,
+)
+from byok.prompts.template import Choice, Slot, Template, TemplateError, parse_template
+
+LARGEST = 64 * 1024  # bytes of a file
+
+
+class PromptProblem(NamedTuple):
+    """What is wrong; `line` is 0 where it is the file as a whole."""
+
+    file: str
+    line: int
+    problem: str
+    cure: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}: {self.problem}. {self.cure}"
+
+
+def check_name(name: str) -> PromptProblem | None:
+    """Check the name of a file without `.md`."""
+    kind, _, variant = name.partition(".")
+    if kind not in KINDS:
+        return PromptProblem(
+            f"{name}.md", 0, "no prompt has this name", _suggest(kind, [*KINDS])
+        )
+    if variant and variant not in VARIANTS:
+        return PromptProblem(
+            f"{name}.md", 0, "there is no such variant", _suggest(variant, [*VARIANTS])
+        )
+    return None
+
+
+def read_prompt(name: str, text: str) -> Template | list[PromptProblem]:
+    """Parse the text of a prompt; return what is wrong instead, if anything is."""
+    file = f"{name}.md"
+    try:
+        template = parse_template(text)
+    except TemplateError as error:
+        return [PromptProblem(file, error.line, error.problem, error.cure)]
+    return [*_unknown(file, template, KINDS[name.partition(".")[0]])] or template
+
+
+def _unknown(
+    file: str, template: Template, kind: PromptKind
+) -> Iterator[PromptProblem]:
+    slots = sorted({*kind.slots, SHIPPED})
+    tools = [f"{TOOL}NAME"] if kind.tools else []
+    families = [f"{FAMILY}{family}" for family in FAMILIES]
+    conditions = [*sorted(kind.conditions), *tools, *families]
+    for part in template.walk():
+        match part:
+            case Slot(name, line, _) if name not in slots:
+                problem = f"{{{{{name}}}}} is no slot"
+                yield PromptProblem(file, line, problem, _suggest(name, slots))
+            case Choice(name, _, line) if not _is_condition(name, kind):
+                problem = f"{name} is no condition"
+                yield PromptProblem(file, line, problem, _suggest(name, conditions))
+
+
+def _is_condition(condition: str, kind: PromptKind) -> bool:
+    if condition.startswith(TOOL):
+        return kind.tools
+    if condition.startswith(FAMILY):
+        return {*condition.removeprefix(FAMILY).split("|")} <= {*FAMILIES}
+    return condition in kind.conditions
+
+
+def _suggest(name: str, known: list[str]) -> str:
+    if not known:
+        return "This prompt has none: remove it."
+    near = difflib.get_close_matches(name, known, 1)
+    if near:
+        return f"Did you mean {near[0]}?"
+    return f"Known are: {', '.join(known)}."

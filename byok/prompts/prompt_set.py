@@ -1,0 +1,166 @@
+"""The prompts in force: the shipped ones, and those of the user in their place."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from byok.prompts.kinds import FAMILY, SHIPPED, SHORT, TOOL
+from byok.prompts.template import Template
+
+_NOTHING: Mapping[str, str] = {}
+_SHARE = 12  # percent of a context window that a prompt may take
+# Characters of a token in English text, fewer than tokenizers show (docs/PROMPTS.md).
+_TOKEN = 3.5
+
+
+def never(condition: str) -> bool:
+    """Tell that no condition holds."""
+    del condition
+    return False
+
+
+def count_tokens(text: str) -> int:
+    """Return how many tokens an English text has, rather too many than too few."""
+    return int(len(text) / _TOKEN) + 1
+
+
+def most_tokens(window: int) -> int:
+    """Return how many tokens of a context window a prompt may take."""
+    return window * _SHARE // 100
+
+
+class Situation(NamedTuple):
+    """What decides which text of a prompt a model is told.
+
+    Attributes:
+        variants: the variants that suit the model, the best first.
+        window: its context window in tokens, 0 if that is unknown.
+        holds: tells whether a condition holds.
+    """
+
+    variants: Sequence[str] = ()
+    window: int = 0
+    holds: Callable[[str], bool] = never
+
+
+class Prompt(NamedTuple):
+    """What a model is told.
+
+    `name` is that of its file without `.md`, "own " before it for one of the user's;
+    `note` says what does not fit into the context window, "" if everything does.
+    """
+
+    text: str = ""
+    name: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class PromptSet:
+    """Templates by the name of their file without `.md`: `agent`, `agent.small`.
+
+    The user's `own` take the place of the shipped `templates`. An own text for all
+    models counts for a model that has a shipped variant, too.
+    """
+
+    templates: Mapping[str, Template] = field(default_factory=dict)
+    own: Mapping[str, Template] = field(default_factory=dict)
+
+    def render(
+        self,
+        name: str,
+        situation: Situation = Situation(),  # noqa: B008 - it cannot change
+        values: Mapping[str, str] = _NOTHING,
+    ) -> Prompt:
+        """Return a prompt, without a text if there is none of this name.
+
+        A shipped text that takes too much of the context window gives way to its short
+        form; one of the user's stays.
+        """
+        chosen = _choose(self.own, name, situation.variants)
+        if not chosen:
+            return self._render_shipped(name, situation, values)
+        template = self.own[chosen]
+        if template.has(SHIPPED):
+            base = self._render_shipped(name, situation, values)
+            values = {**values, SHIPPED: base.text}
+        text = template.render(values, situation.holds)
+        note = ""
+        if _is_too_long(text, situation.window):
+            note = f"your own {chosen} takes more than {_share(situation.window)}"
+        return Prompt(text, f"own {chosen}", note)
+
+    def _render_shipped(
+        self, name: str, situation: Situation, values: Mapping[str, str]
+    ) -> Prompt:
+        chosen = _choose(self.templates, name, situation.variants)
+        if not chosen:
+            return Prompt()
+        text = self.templates[chosen].render(values, situation.holds)
+        short = f"{name}.{SHORT}"
+        window = situation.window
+        if short not in self.templates or not (
+            chosen == short or _is_too_long(text, window)
+        ):
+            return Prompt(text, chosen)
+        if chosen == short:
+            return Prompt(
+                text, short, f"{short} is used: the window has {window:,} tokens"
+            )
+        text = self.templates[short].render(values, situation.holds)
+        note = f"{short} is used: {chosen} takes more than {_share(window)}"
+        return Prompt(text, short, note)
+
+    @cached_property
+    def version(self) -> str:
+        """Eight characters that change with any text."""
+        seen = hashlib.sha256()
+        for templates in (self.templates, self.own):
+            for name in sorted(templates):
+                seen.update(f"{name}\0{templates[name]!r}\0".encode())
+            seen.update(b"\0")
+        return seen.hexdigest()[:8]
+
+
+def _choose(
+    templates: Mapping[str, Template], name: str, variants: Iterable[str]
+) -> str:
+    """Return the name of the first variant with a text, else that of the text for all.
+
+    It is "" if there is neither.
+    """
+    names = (*(f"{name}.{variant}" for variant in variants), name)
+    return next((n for n in names if n in templates), "")
+
+
+def _is_too_long(text: str, window: int) -> bool:
+    return window > 0 and count_tokens(text) > most_tokens(window)
+
+
+def _share(window: int) -> str:
+    return f"{_SHARE} % of the window of {window:,} tokens"
+
+
+def holds_for(
+    tools: Iterable[str] = (),
+    conditions: Iterable[str] = (),
+    variants: Iterable[str] = (),
+) -> Callable[[str], bool]:
+    """Return what tells whether a condition holds.
+
+    It does if it is one of `conditions`, or `tool:NAME|NAME` and one of the `tools` has
+    such a name, or `family:NAME|NAME` and one of the `variants` has.
+    """
+    named = {TOOL: frozenset(tools), FAMILY: frozenset(variants)}
+    true = frozenset(conditions)
+
+    def holds(condition: str) -> bool:
+        kind, colon, names = condition.partition(":")
+        if colon:
+            known = named.get(kind + colon, frozenset())
+            return not known.isdisjoint(names.split("|"))
+        return condition in true
+
+    return holds
