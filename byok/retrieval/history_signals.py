@@ -8,6 +8,7 @@ import math
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 from byok.index.parse.tokens import terms
 from byok.index.types import CommitHistory
@@ -19,6 +20,9 @@ _B = 0.5
 _COCHANGE = 0.1
 # Of a file that changes often, only the newest commits are used.
 _MOST_COMMITS = 200
+_MOST_KEPT = 500  # files whose companions are kept: the same ones are found often
+# Files changed with one, their shares, and the sum of these.
+_Companions: TypeAlias = "tuple[array[int], array[float], float]"
 
 
 class HistorySignals:
@@ -29,6 +33,7 @@ class HistorySignals:
 
     __slots__ = (
         "_commits",
+        "_kept",
         "_lengths",
         "_numbers",
         "_of_file",
@@ -59,6 +64,7 @@ class HistorySignals:
                 of_file[file].append(len(self._commits))
             self._commits.append(files)
             self._weights.append(weight)
+        self._kept: dict[int, _Companions] = {}
         self._paths = list(self._numbers)
         self._of_file = [array("I", numbers) for numbers in of_file]
         average = sum(lengths) / len(lengths) if any(lengths) else 1.0
@@ -110,20 +116,28 @@ class HistorySignals:
             file = self._numbers.get(path)
             if file is None:
                 continue
-            companions = self._companions(file)
-            total = sum(companions.values())
-            for other, share in companions.items():
+            others, shares, total = self._companions(file)
+            for other, share in zip(others, shares, strict=True):
                 gains[other] += _COCHANGE * score * share / total
         return {self._paths[file]: gain for file, gain in gains.items()}
 
-    def _companions(self, file: int) -> dict[int, float]:
+    def _companions(self, file: int) -> _Companions:
+        kept = self._kept.get(file)
+        if kept is None:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            kept = self._kept[file] = self._count_companions(file)
+        return kept
+
+    def _count_companions(self, file: int) -> _Companions:
         found: dict[int, float] = defaultdict(float)
         for commit in self._of_file[file][:_MOST_COMMITS]:
             files = self._commits[commit]
             for other in files:
                 if other != file:
                     found[other] += 1 / (len(files) - 1)
-        return found
+        shares = array("d", found.values())
+        return array("I", found), shares, sum(shares)
 
 
 class JoinedSignals:
