@@ -10,7 +10,7 @@ from byok.code_query import CodeQuestion, FileChunk
 from byok.errors import ByokError
 from byok.events import StreamEvent
 from byok.prompts.model_fit import ModelFit
-from byok.prompts.prompt_set import Prompt, PromptSet, Situation, holds_for
+from byok.prompts.prompt_set import Prompt, PromptSet, Situation
 from byok.prompts.shipped import shipped_prompts
 
 _NO_VALUES: Mapping[str, str] = {}
@@ -40,9 +40,8 @@ class Defaults:
         conditions: Sequence[str] = (),
     ) -> Prompt:
         """Return a prompt for a request that offers these tools."""
-        variants, window = self.fit
-        holds = holds_for(tools, conditions, variants)
-        return self.prompts.render(name, Situation(variants, window, holds), values)
+        situation = Situation(*self.fit, frozenset(tools), frozenset(conditions))
+        return self.prompts.render(name, situation, values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The prompts in force: the shipped ones, and those of the user in their place."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -10,15 +10,10 @@ from byok.prompts.kinds import FAMILY, SHIPPED, SHORT, TOOL
 from byok.prompts.template import Template
 
 _NOTHING: Mapping[str, str] = {}
+_MOST_KEPT = 200  # situations whose texts are kept: writing one takes 0.1 ms
 _SHARE = 12  # percent of a context window that a prompt may take
 # Characters of a token in English text, fewer than tokenizers show (docs/PROMPTS.md).
 _TOKEN = 3.5
-
-
-def never(condition: str) -> bool:
-    """Tell that no condition holds."""
-    del condition
-    return False
 
 
 def count_tokens(text: str) -> int:
@@ -37,12 +32,26 @@ class Situation(NamedTuple):
     Attributes:
         variants: the variants that suit the model, the best first.
         window: its context window in tokens, 0 if that is unknown.
-        holds: tells whether a condition holds.
+        tools: the names of the tools that are offered.
+        conditions: the other conditions that hold, such as `parallel`.
     """
 
-    variants: Sequence[str] = ()
+    variants: tuple[str, ...] = ()
     window: int = 0
-    holds: Callable[[str], bool] = never
+    tools: frozenset[str] = frozenset()
+    conditions: frozenset[str] = frozenset()
+
+    def holds(self, condition: str) -> bool:
+        """Tell whether a condition holds.
+
+        `tool:NAME|NAME` does if one of these tools is offered, `family:NAME|NAME` if
+        one of these families is among the variants.
+        """
+        kind, colon, names = condition.partition(":")
+        known: Iterable[str] = self.tools if kind + colon == TOOL else self.variants
+        if kind + colon in (TOOL, FAMILY):
+            return not frozenset(names.split("|")).isdisjoint(known)
+        return condition in self.conditions
 
 
 class Prompt(NamedTuple):
@@ -67,6 +76,9 @@ class PromptSet:
 
     templates: Mapping[str, Template] = field(default_factory=dict)
     own: Mapping[str, Template] = field(default_factory=dict)
+    _kept: dict[tuple[str, Situation], Prompt] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def render(
         self,
@@ -79,6 +91,19 @@ class PromptSet:
         A shipped text that takes too much of the context window gives way to its short
         form; one of the user's stays.
         """
+        if values:
+            return self._render(name, situation, values)
+        prompt = self._kept.get((name, situation))
+        if prompt is None:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            prompt = self._render(name, situation, values)
+            self._kept[name, situation] = prompt
+        return prompt
+
+    def _render(
+        self, name: str, situation: Situation, values: Mapping[str, str]
+    ) -> Prompt:
         chosen = _choose(self.own, name, situation.variants)
         if not chosen:
             return self._render_shipped(name, situation, values)
@@ -141,26 +166,3 @@ def _is_too_long(text: str, window: int) -> bool:
 
 def _share(window: int) -> str:
     return f"{_SHARE} % of the window of {window:,} tokens"
-
-
-def holds_for(
-    tools: Iterable[str] = (),
-    conditions: Iterable[str] = (),
-    variants: Iterable[str] = (),
-) -> Callable[[str], bool]:
-    """Return what tells whether a condition holds.
-
-    It does if it is one of `conditions`, or `tool:NAME|NAME` and one of the `tools` has
-    such a name, or `family:NAME|NAME` and one of the `variants` has.
-    """
-    named = {TOOL: frozenset(tools), FAMILY: frozenset(variants)}
-    true = frozenset(conditions)
-
-    def holds(condition: str) -> bool:
-        kind, colon, names = condition.partition(":")
-        if colon:
-            known = named.get(kind + colon, frozenset())
-            return not known.isdisjoint(names.split("|"))
-        return condition in true
-
-    return holds

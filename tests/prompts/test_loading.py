@@ -8,7 +8,7 @@ import pytest
 from byok.errors import ConfigError
 from byok.prompts.checking import LARGEST
 from byok.prompts.loading import check_folder, load_prompts
-from byok.prompts.prompt_set import Situation, holds_for
+from byok.prompts.prompt_set import Situation
 from byok.prompts.shipped import shipped_prompts
 
 
@@ -36,7 +36,7 @@ def test_a_file_may_add_to_the_shipped_text(folder: Path) -> None:
         "{{shipped}}\n\nUse `make`{{#tool:view}} now{{/}}."
     )
     for variants in ((), ("small",), ("short", "small")):
-        situation = Situation(variants, holds=holds_for(["view"]))
+        situation = Situation(variants, tools=frozenset({"view"}))
         said = load_prompts(folder).render("agent", situation)
         shipped = shipped_prompts().render("agent", situation)
         assert said.text == f"{shipped.text}\n\nUse `make` now."

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.prompts.prompt_set import Situation, holds_for, never
+from byok.prompts.prompt_set import Situation
 from tests.fakes.prompts import prompts
 
 OWN = prompts(agent="Full {{who}}.", agent__small="Small {{who}}.", chat="Chat.")
@@ -45,9 +45,10 @@ def test_a_prompt_that_is_not_there_is_empty() -> None:
 def test_a_condition_holds_by_the_tools_and_the_facts_of_a_request(
     condition: str, expected: bool
 ) -> None:
-    holds = holds_for(["view", "save-file"], ["parallel"], ["qwen"])
-    assert holds(condition) is expected
-    assert never(condition) is False
+    tools, parallel = frozenset({"view", "save-file"}), frozenset({"parallel"})
+    situation = Situation(("small", "qwen"), 0, tools, parallel)
+    assert situation.holds(condition) is expected
+    assert not Situation().holds(condition)
 
 
 def test_the_version_changes_with_any_text() -> None:
