@@ -63,6 +63,7 @@ class RequestRecord:
     was asked last; the official service is the upstream `official` without a model.
     `first_byte` is in seconds from the start to the upstream's first event, None
     without one. `attempts` counts requests to upstreams, `repairs` changed tool calls,
+    `dropped_calls` those that were cut or no JSON object, and so not passed on;
     `notices` sentences that byok added to the answer. `prompt` is the prompt that byok
     told the model and the version of all prompts, as `agent.small@1a2b3c4d`.
     `prompt_change` tells where the
@@ -85,6 +86,7 @@ class RequestRecord:
     first_byte: float | None = None
     usage: Usage | None = None
     repairs: int = 0
+    dropped_calls: int = 0
     notices: int = 0
     prompt: str = ""
     prompt_change: str = ""

@@ -56,6 +56,8 @@ def _facts_of_answer(record: RequestRecord) -> list[str]:
         facts.append(f"attempts={record.attempts}")
     if record.repairs:
         facts.append(f"repairs={record.repairs}")
+    if record.dropped_calls:
+        facts.append(f"dropped_calls={record.dropped_calls}")
     if record.error:
         facts.append(f"error={record.error}")
     return facts

@@ -152,6 +152,10 @@ class ModelAnswer:
             after,
         )
 
+    def _count_drop(self, name: str) -> None:
+        self._record.dropped_calls += 1
+        _log.info("a tool call of %.60s was cut or is not JSON", name)
+
     def _new_assembler(self, chat: ChatRequest) -> ToolCallAssembler:
         return ToolCallAssembler(
             chat.tools,
@@ -160,6 +164,7 @@ class ModelAnswer:
             user_text=chat.own_words,
             taken=call_ids(chat.messages),
             on_repair=self._log_repair,
+            on_drop=self._count_drop,
         )
 
 

@@ -90,7 +90,8 @@ class ToolCallAssembler:
     one that is in `taken`. Calls are passed on at the Finish event, right
     before it. From then on `broken` lists the complete calls whose arguments are not a
     JSON object, and `others` counts all other calls. If the answer stopped at the
-    output limit, no call is passed on, `broken` is empty and `others` is 0.
+    output limit, no call is passed on, `broken` is empty and `others` is 0. `on_drop`
+    is told the name of each complete call that is not passed on.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class ToolCallAssembler:
         user_text: str = "",
         taken: Iterable[str] = (),
         on_repair: Callable[[Repair], None] = lambda repair: None,
+        on_drop: Callable[[str], None] = lambda name: None,
     ) -> None:
         self._schemas = {tool.name: tool.parameters for tool in tools}
         self._new_id = new_id
@@ -109,6 +111,7 @@ class ToolCallAssembler:
         self._supply = memory_supply(user_text)
         self._taken = set(taken)
         self._on_repair = on_repair
+        self._on_drop = on_drop
         self._calls: list[_OpenCall] = []
         self._too_many = False
         self.unplaced: list[_OpenCall] = []  # calls whose place was not announced
@@ -235,10 +238,15 @@ class ToolCallAssembler:
     def _close(self, finish: Finish) -> Iterator[StreamEvent]:
         calls = self._take_calls()
         if calls and finish.reason is FinishReason.LENGTH:
+            for call in calls:
+                self._on_drop(call.name)
             yield incomplete_notice(call.name for call in calls)
             return
         for call in calls:
-            yield self._whole(call)
+            whole = self._whole(call)
+            if isinstance(whole, Notice):
+                self._on_drop(call.name)
+            yield whole
         self.others = len(calls) - len(self.broken)
         if self._too_many:
             yield too_many_notice(MAX_CALLS)

@@ -116,8 +116,10 @@ class _ServicesFactory:
         model: str,
         *,
         embeds: bool,
+        prompts: Path,
     ) -> None:
         self._paths = paths
+        self._prompts = prompts
         self._embeds = embeds
         self._consent = Consent(paths.embedding_consent)
         self.embeddings = EmbeddingService(paths.vectors, paths.database, self._consent)
@@ -149,7 +151,7 @@ class _ServicesFactory:
                 the user's cannot be used.
         """
         selection = await self._select(settings)
-        prompts = await asyncio.to_thread(load_prompts, self._paths.prompts)
+        prompts = await asyncio.to_thread(load_prompts, self._prompts)
         for value in values_to_hide(settings, selection):
             self._redactor.add(value)
         pooled = self._pool.build(
@@ -262,10 +264,12 @@ async def open_services(
     redactor: Redactor | None = None,
     roots: Iterable[Path] = (),
     embeds: bool = True,
+    prompts: Path | None = None,
 ) -> AsyncIterator[Services]:
     """Open everything; no upstream need be reachable. `roots` are more workspaces.
 
-    Without `embeds` no vectors are made or used, whatever the settings say.
+    Without `embeds` no vectors are made or used, whatever the settings say. `prompts` is a
+    folder to use instead of that with the user's own prompts.
 
     Raises:
         ConfigError: the chosen upstream or model does not exist.
@@ -273,7 +277,10 @@ async def open_services(
     """
     check_settings(settings, upstream, model)
     redactor, ladder = redactor or Redactor(), ladder or make_ladder(paths)
-    factory = _ServicesFactory(paths, redactor, ladder, upstream, model, embeds=embeds)
+    folder = prompts or paths.prompts
+    factory = _ServicesFactory(
+        paths, redactor, ladder, upstream, model, embeds=embeds, prompts=folder
+    )
     vectors = factory.embeddings if embeds else None
     try:
         async with open_context(settings, paths, roots, vectors) as context:

@@ -34,12 +34,13 @@ def test_access_log_adds_what_the_upstream_did() -> None:
     record = record_of(upstream="one", model="m", first_byte=0.1)
     assert access_line(record).endswith(" r1 byok:one:m first=100ms")
     record.usage, record.attempts, record.repairs = Usage(1200, 30, 1000), 2, 1
+    record.dropped_calls = 3
     record.error = "upstream_cut"
     record.prompt_change = "messages[0], byte 73"
     assert access_line(record).endswith(
         " byok:one:m first=100ms in=1200 cached=1000 out=30 "
         "changed=messages[0]+73 attempts=2 repairs=1 "
-        "error=upstream_cut"
+        "dropped_calls=3 error=upstream_cut"
     )
 
 

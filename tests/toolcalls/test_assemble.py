@@ -379,6 +379,24 @@ def test_a_complete_tool_call_with_invalid_json_is_not_called_incomplete(
     assert stage.others == 0
 
 
+@pytest.mark.parametrize(
+    ("events", "names"),
+    [
+        ([Delta(0, "x", "view", A), DONE], []),
+        ([Delta(0, "x", "view", "[1]"), Delta(1, "y", "g", A), DONE], ["view"]),
+        ([Delta(0, "x", "view", '{"a'), DONE], ["view"]),
+        ([Delta(0, "x", "view", A), Finish(FinishReason.LENGTH)], ["view"]),
+    ],
+    ids=["whole", "no JSON object", "cut", "output limit"],
+)
+def test_a_tool_call_that_is_not_passed_on_is_told(
+    events: list[StreamEvent], names: list[str]
+) -> None:
+    told: list[str] = []
+    list(drain(assembler(on_drop=told.append), events))
+    assert told == names
+
+
 def test_a_broken_tool_call_names_the_position_of_the_error() -> None:
     stage = assembler()
     broken_one = Delta(1, "x", "f", r'{"a": "b\s"}')

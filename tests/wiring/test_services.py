@@ -1,5 +1,6 @@
 """Settings become what runs, and become it anew where they change."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,3 +86,17 @@ async def test_services_reload_of_keys_opens_no_keyring_for_a_local_server() -> 
         services.keys["box"].forget()  # as after a refusal
         assert await services.keys["box"].get() == ""
         assert ring.calls > 0
+
+
+async def test_services_can_use_prompts_of_another_folder(tmp_path: Path) -> None:
+    (tmp_path / "agent.md").write_text("Only this.")
+    opening = open_services(
+        Settings(upstreams=two_upstreams()),
+        find_paths(),
+        ladder=KeyLadder(environ={}),
+        prompts=tmp_path,
+    )
+    async with opening as services:
+        renewed = await services.renew(Settings(upstreams=two_upstreams(model="n")))
+        for one in (services, renewed):
+            assert one.defaults.prompts.render("agent").text == "Only this."
