@@ -268,8 +268,8 @@ async def open_services(
 ) -> AsyncIterator[Services]:
     """Open everything; no upstream need be reachable. `roots` are more workspaces.
 
-    Without `embeds` no vectors are made or used, whatever the settings say. `prompts` is a
-    folder to use instead of that with the user's own prompts.
+    Without `embeds` no vectors are made or used, whatever the settings say. `prompts`
+    is a folder to use instead of that with the user's own prompts.
 
     Raises:
         ConfigError: the chosen upstream or model does not exist.
