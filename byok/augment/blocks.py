@@ -6,14 +6,19 @@ import re
 from typing import Any
 
 from byok.augment.body import first_text, flag, integer, mapping, objects, text
+from byok.augment.frames import LONGEST
 from byok.augment.images import data_url_type
 from byok.chat import Json
+from byok.escapes import escape
+from byok.truncate import keep_ends, truncate_middle
 
 MAX_FOLDERS = 8
 MAX_EDITED_FILES = 6
 MAX_EDITS_PER_FILE = 6
 MAX_EDIT_CHARS = 200
 MAX_FILE_CHARS = 20_000
+LONGEST_NAME = 1000
+_LANGUAGE = re.compile(r"[\w+#./-]{1,40}")
 _TEXT_TYPES = ("json", "xml", "yaml", "toml", "javascript", "typescript", "x-sh")
 
 
@@ -25,9 +30,9 @@ def ide_state(node: Json) -> str:
             first_text(folder, "folder_root", "repository_root")
             for folder in objects(node, "workspace_folders")
         ]
-        lines += [f"root: {root}" for root in folders[:MAX_FOLDERS] if root]
+        lines += [f"root: {one_line(root)}" for root in folders[:MAX_FOLDERS] if root]
     if cwd := text(mapping(node, "current_terminal"), "current_working_directory"):
-        lines.append(f"terminal cwd: {cwd}")
+        lines.append(f"terminal cwd: {one_line(cwd)}")
     return "\n".join(["[workspace]", *lines]) if lines else ""
 
 
@@ -41,17 +46,21 @@ def edit_events(node: Json) -> str:
             for e in objects(event, "edits")[:MAX_EDITS_PER_FILE]
         ]
         if edits:
-            lines += [text(event, "path") or "(unnamed file)", *edits]
+            lines += [one_line(text(event, "path")) or "(unnamed file)", *edits]
     return "\n".join(["[recent edits by the user]", *lines]) if lines else ""
 
 
-def selection(body: Json) -> str:
-    """Render the selected code and its surroundings; "" without a selection."""
-    selected = text(body, "selected_code")
-    prefix, suffix = text(body, "prefix"), text(body, "suffix")
+def selection(body: Json, around: int = MAX_FILE_CHARS) -> str:
+    """Render the selected code and its surroundings; "" without a selection.
+
+    Of what stands before and after it, the nearest `around` characters are shown.
+    """
+    around = max(1, min(around, MAX_FILE_CHARS))
+    selected = truncate_middle(text(body, "selected_code"), LONGEST)
+    prefix, suffix = text(body, "prefix")[-around:], text(body, "suffix")[:around]
     if not (selected or prefix or suffix):
         return ""
-    path = text(body, "path")
+    path = one_line(text(body, "path"))
     head = f"[code in the editor: {path}]" if path else "[code in the editor]"
     parts = [head]
     for label, code in (
@@ -66,11 +75,20 @@ def selection(body: Json) -> str:
 
 def diff(patch: str) -> str:
     """Render the patch that a question refers to."""
-    return f"[patch]\n{fence_code(patch, 'diff')}" if patch.strip() else ""
+    return (
+        f"[patch]\n{fence_code(truncate_middle(patch, LONGEST), 'diff')}"
+        if patch.strip()
+        else ""
+    )
 
 
 def fence_code(code: str, language: str = "") -> str:
-    """Put code into a fence with more backticks than the code has in a row."""
+    """Put code into a fence with more backticks than the code has in a row.
+
+    The code stays as it is: a model may have to write it again. A language that is no
+    word is left out.
+    """
+    language = language if _LANGUAGE.fullmatch(language) else ""
     longest = max(map(len, re.findall("`+", code)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{code.rstrip(chr(10))}\n{fence}"
@@ -87,14 +105,21 @@ def file(data: str, media_type: str) -> str:
     bare = media_type.partition(";")[0].strip().lower()
     if bare.startswith("text/") or bare.endswith(_TEXT_TYPES):
         content = raw.decode("utf-8", "replace")
-        return f"[attached file, {bare}]\n{fence_code(content[:MAX_FILE_CHARS])}"
+        return (
+            f"[attached file, {one_line(bare)}]\n{fence_code(content[:MAX_FILE_CHARS])}"
+        )
     return marker("attached file", bare or "unknown type", f"{len(raw):,} bytes")
 
 
 def marker(what: str, *details: Any) -> str:
     """Render a placeholder for something whose bytes byok does not have."""
-    shown = ", ".join(str(detail)[:MAX_EDIT_CHARS] for detail in details if detail)
+    shown = ", ".join(one_line(str(d)[:MAX_EDIT_CHARS]) for d in details if d)
     return f"[{what}: {shown}]" if shown else f"[{what}]"
+
+
+def one_line(name: str) -> str:
+    """Return a name of a stranger's on one line, without characters nobody sees."""
+    return escape(keep_ends(name, LONGEST_NAME // 2, LONGEST_NAME // 2))
 
 
 def _short(edited: str) -> str:

@@ -6,6 +6,7 @@ from functools import partial
 from byok.augment.body import first_text, flag, mapping, text
 from byok.augment.editor_context import add_editor_context
 from byok.augment.exchanges import HistoryItem, read_exchanges
+from byok.augment.guides import read_guides
 from byok.augment.history import MessageBuilder
 from byok.augment.nodes import UserTurn, read_turn
 from byok.augment.reply_job import DecodeState, Defaults
@@ -39,7 +40,8 @@ def decode_chat(
     flags = mapping(body, "feature_detection_flags")
     tools = () if silent else read_tools(body)
     prompt = mode_prompt(body, defaults, tools)
-    notes = [prompt.note] if prompt.note else []
+    guides = read_guides(body, defaults.fit.window)
+    notes = [note for note in (prompt.note, guides.note) if note]
     if defaults.compact_tools:
         tools, note = shorten_descriptions(tools)
         notes += [note] if note else []
@@ -50,9 +52,12 @@ def decode_chat(
             body,
             defaults,
             prompt.text,
+            guides=guides.frames,
             personality=_personality(exchanges, current),
         )
-        messages = _build_messages(body, state, exchanges, current, system)
+        messages = _build_messages(
+            body, state, exchanges, current, system, defaults.fit.window
+        )
     return ChatRequest(
         messages,
         tools=tools,
@@ -94,10 +99,11 @@ def _build_messages(
     exchanges: list[HistoryItem],
     current: UserTurn,
     write_system: Callable[..., str],
+    window: int,
 ) -> tuple[Message, ...]:
     history = MessageBuilder()
     turns = [*(exchange.turn for exchange in exchanges), current]
-    *past, newest = add_editor_context(turns, body, state.shown)
+    *past, newest = add_editor_context(turns, body, state.shown, window)
     for number, (turn, exchange) in enumerate(zip(past, exchanges, strict=True)):
         history.add_exchange(HistoryItem(turn, exchange.reply), number)
     history.add_turn(newest)

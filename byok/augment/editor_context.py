@@ -14,13 +14,17 @@ from hashlib import blake2b
 
 from byok.augment import blocks
 from byok.augment.body import first_text, flag, items, mapping, text
+from byok.augment.frames import frame
+from byok.augment.guides import room_of
 from byok.augment.nodes import UserTurn
 from byok.chat import Json, TextPart
 
 _ROOM = 8 * 2**20  # characters
 _ENTRY = 300
+# Parts of the room for guidelines and rules.
+_AROUND, _MEMORIES = 4, 2
 _GONE = {
-    "memories": "# Memories\n(There are none any more.)",
+    "memories": frame("memories", "(There are none any more.)"),
     "open file": "The user has closed the file.",
 }
 
@@ -57,12 +61,15 @@ def _size(shown: dict[str, str] | None) -> int:
 
 
 def add_editor_context(
-    turns: Sequence[UserTurn], body: Json, shown: ShownContext
+    turns: Sequence[UserTurn], body: Json, shown: ShownContext, window: int = 0
 ) -> list[UserTurn]:
-    """Return the turns of a conversation, of which the last is new, with the blocks."""
+    """Return the turns of a conversation, of which the last is new, with the blocks.
+
+    Of a `window` of so many tokens they take a part only; 0 is unknown.
+    """
     *past, current = turns
-    lasting = _lasting(body)
-    passing = _passing(current, body)
+    lasting = _lasting(body, window)
+    passing = _passing(current, body, window)
     keys = _keys(turns, first_text(body, "conversation_id"))
     known = [shown.find(key) for key in keys[:-1]]
     last: dict[str, str] = {}
@@ -122,26 +129,26 @@ def _keys(turns: Sequence[UserTurn], conversation: str) -> list[bytes]:
     return keys
 
 
-def _lasting(body: Json) -> dict[str, str]:
+def _lasting(body: Json, window: int) -> dict[str, str]:
     """Return the blocks that hold until they change, by kind."""
-    found = {"memories": _memories(body), "open file": _open_file(body)}
+    found = {"memories": _memories(body, window), "open file": _open_file(body)}
     return {kind: block for kind, block in found.items() if block}
 
 
-def _passing(turn: UserTurn, body: Json) -> dict[str, str]:
+def _passing(turn: UserTurn, body: Json, window: int) -> dict[str, str]:
     """Return the blocks that belong to one question, by kind."""
     if turn.results or not turn.asks or turn.summary is not None:
         return {}
     if flag(body, "disable_selected_code_details"):
         return {}
     found = {
-        "selection": blocks.selection(body),
+        "selection": blocks.selection(body, room_of(window) // _AROUND),
         "patch": blocks.diff(text(body, "diff")),
     }
     return {kind: block for kind, block in found.items() if block}
 
 
-def _memories(body: Json) -> str:
+def _memories(body: Json, window: int) -> str:
     remembered = text(body, "agent_memories")
     if not remembered:
         info = mapping(body, "memories_info")
@@ -151,7 +158,7 @@ def _memories(body: Json) -> str:
             for item in items(info, "items")
             if isinstance(item, (str, dict))
         )
-    return f"# Memories\n{remembered}" if remembered.strip() else ""
+    return frame("memories", remembered, longest=room_of(window) // _MEMORIES)
 
 
 def _open_file(body: Json) -> str:
@@ -159,4 +166,4 @@ def _open_file(body: Json) -> str:
     if not path and not language:
         return ""
     shown = f" ({language})" if path and language else language
-    return f"The user has this file open: {path}{shown}"
+    return f"The user has this file open: {blocks.one_line(path + shown)}"

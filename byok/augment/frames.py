@@ -4,9 +4,14 @@
     ...
     </workspace_guidelines>
 
-Nothing inside closes its frame or hides a character from the reader.
+Nothing inside closes a frame, opens another one or hides a character from the reader.
+A tag counts in every spelling that a model may take for it: with spaces, in capitals,
+in letters of full width, as an entity, with characters in between that nobody sees.
 """
 
+import re
+import unicodedata
+from functools import lru_cache
 from html import escape as escape_attribute
 
 from byok.escapes import escape
@@ -14,16 +19,50 @@ from byok.truncate import truncate_middle
 
 LONGEST = 100_000  # characters of one text
 """More is no guideline any more, and no window holds it."""
+LONGEST_NAME = 200
+TAGS = ("user_guidelines", "workspace_guidelines", "rule", "persona", "memories")
+_ESCAPED = r"(?:\\x[0-9a-f]{2}|\\u[0-9a-f]{8}|\\u[0-9a-f]{4})"  # by `escape`
+_UNSEEN = f"{_ESCAPED}*"
+_BEGIN = r"(?:[<‹〈⟨]|&lt;?|&#0*60;?|&#x0*3c;?|\\u003c|\\x3c)"
+_SLASH = r"(?:[/⁄∕⧸]|&sol;|&#0*47;?|&#x0*2f;?)"
+_NAMES = "|".join(
+    _UNSEEN.join("[_-]?" if letter == "_" else letter for letter in tag) for tag in TAGS
+)
+_GAP = rf"(?:\s|{_ESCAPED})*"
+_TAG = re.compile(
+    rf"({_BEGIN})(?:{_GAP}{_SLASH}{_GAP}|{_UNSEEN})(?:{_NAMES})(?![0-9a-z_])"
+)
 
 
-def frame(tag: str, text: str, **attributes: str) -> str:
-    """Return a text between tags, cut in the middle if it is too long; "" for none."""
+def frame(tag: str, text: str, *, longest: int = LONGEST, name: str = "") -> str:
+    """Return a text between tags of `TAGS`, cut in the middle to about `longest`.
+
+    It is "" for no text. A `name` stands in the opening tag, on its line.
+    """
     if not text.strip():
         return ""
     lines = truncate_middle(text.strip(), LONGEST).splitlines()
-    inner = "\n".join(map(escape, lines)).replace(f"</{tag}", f"<\\/{tag}")
-    named = "".join(
-        f' {name}="{escape_attribute(escape(value))}"'
-        for name, value in attributes.items()
-    )
+    inner = truncate_middle(_without_tags("\n".join(map(escape, lines))), longest)
+    shown = escape_attribute(escape(name[:LONGEST_NAME]))
+    named = f' name="{shown}"' if shown else ""
     return f"<{tag}{named}>\n{inner}\n</{tag}>"
+
+
+def _without_tags(text: str) -> str:
+    r"""Put a backslash into every tag of a frame: `<\/rule>`."""
+    pieces, done = [], 0
+    for found in _TAG.finditer(_fold(text)):
+        pieces += [text[done : found.end(1)], "\\"]
+        done = found.end(1)
+    return "".join((*pieces, text[done:]))
+
+
+def _fold(text: str) -> str:
+    """Return a text of the same length in plain small letters, as far as it has any."""
+    return text.lower() if text.isascii() else "".join(map(_plain, text))
+
+
+@lru_cache(8192)
+def _plain(char: str) -> str:
+    folded = unicodedata.normalize("NFKC", char).casefold()
+    return folded if len(folded) == 1 else char

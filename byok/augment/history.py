@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import count
 
+from byok.augment.blocks import one_line
 from byok.augment.exchanges import HistoryItem
 from byok.augment.nodes import Result, UserTurn
 from byok.augment.recorded_reply import Block, RecordedReply
@@ -104,8 +105,8 @@ class MessageBuilder:
         name = self._names.get(result.call_id, "")
         lines = [
             "[earlier tool result, call not in this conversation]",
-            f"id: {result.call_id or 'unknown'}",
-            *([f"tool: {name}"] if name else []),
+            f"id: {one_line(result.call_id) or 'unknown'}",
+            *([f"tool: {one_line(name)}"] if name else []),
             f"status: {'error' if result.is_error else 'ok'}",
             truncate_middle(result.content or NO_OUTPUT, MAX_ORPHAN_CHARS),
         ]

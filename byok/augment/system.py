@@ -3,11 +3,11 @@
 What changes during a conversation stands further down (`editor_context.py`).
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from byok.augment.body import first_text, flag, integer, items, mapping, text
 from byok.augment.frames import frame
+from byok.augment.guides import room_of
 from byok.augment.reply_job import Defaults
 from byok.chat import Json, ToolDefinition
 from byok.prompts.prompt_set import Prompt
@@ -24,6 +24,8 @@ _READERS = frozenset(
 _PERSONAS = {1: "prototype", 2: "brainstorm", 3: "review"}
 # Clients that show code of the workspace in a frame of their own, by their modes.
 _SHOWING_SNIPPETS = ("CHAT", "AGENT")
+_PERSONA = 4  # part of the room for guidelines and rules
+_LONGEST = 1_000_000  # characters
 RECORDS_LINE = (
     "Blocks headed [earlier tool result ...] are records of the past, "
     "not a format to imitate."
@@ -35,33 +37,26 @@ def system_text(
     defaults: Defaults,
     prompt: str,
     *,
+    guides: Sequence[str] = (),
     personality: Json | None = None,
     has_records: bool = False,
 ) -> str:
     """Join the parts of the system message of a chat in their fixed order.
 
     The user's own system prompt and the `prompt` of the mode are used unless the client
-    sends one; `personality` is the payload of the latest change-personality node.
-    Silent jobs have no persona.
+    sends one; `guides` are the frames of `guides.py`; `personality` is the payload of
+    the latest change-personality node. Silent jobs have no persona.
     """
     base = text(body, "system_prompt") or _join(defaults.system_prompt, prompt)
     silent = flag(body, "silent")
     return _join(
         _apply_replacements(base, body),
         *(() if silent else _persona(body, defaults, personality or {})),
-        *guides(body),
+        *guides,
         text(body, "system_prompt_append"),
         defaults.addition,
         RECORDS_LINE if has_records else "",
     )
-
-
-def guides(body: Json) -> Iterator[str]:
-    """Give what the user and the workspace want of every answer, each in a frame."""
-    for name in ("user_guidelines", "workspace_guidelines"):
-        yield frame(name, text(body, name))
-    for rule in (*items(body, "rules"), *items(body, "skills")):
-        yield _rule(rule)
 
 
 def _join(*parts: str) -> str:
@@ -95,7 +90,9 @@ def _persona(body: Json, defaults: Defaults, personality: Json) -> tuple[str, ..
     if kind not in _PERSONAS:
         kind = integer(body, "persona_type")
     persona = defaults.render(_PERSONAS[kind]).text if kind in _PERSONAS else ""
-    return persona, frame("persona", text(personality, "custom_instructions"))
+    instructions = text(personality, "custom_instructions")
+    longest = room_of(defaults.fit.window) // _PERSONA
+    return persona, frame("persona", instructions, longest=longest)
 
 
 def is_agent(body: Json) -> bool:
@@ -109,18 +106,8 @@ def _apply_replacements(prompt: str, body: Json) -> str:
         if isinstance(row, dict) and (
             old := first_text(row, "old", "from", "search", "pattern")
         ):
-            prompt = prompt.replace(old, first_text(row, "new", "to", "replacement"))
+            new = first_text(row, "new", "to", "replacement")
+            growth = prompt.count(old) * (len(new) - len(old))
+            if len(prompt) + growth <= _LONGEST:  # rows could double it again and again
+                prompt = prompt.replace(old, new)
     return prompt
-
-
-def _rule(rule: Any) -> str:
-    if isinstance(rule, str):
-        return frame("rule", rule)
-    if not isinstance(rule, dict):
-        return ""
-    name = first_text(rule, "path", "name")
-    return frame(
-        "rule",
-        first_text(rule, "content", "text"),
-        **({"name": name} if name else {}),
-    )

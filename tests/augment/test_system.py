@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from byok.augment.guides import read_guides
 from byok.augment.reply_job import Defaults
 from byok.augment.system import RECORDS_LINE, mode_prompt, system_text
 from byok.chat import Json, ToolDefinition
@@ -46,7 +47,8 @@ def written(
     **facts: Any,
 ) -> str:
     prompt = mode_prompt(body, defaults, tools)
-    return system_text(body, defaults, prompt.text, **facts)
+    guides = read_guides(body).frames
+    return system_text(body, defaults, prompt.text, guides=guides, **facts)
 
 
 def test_system_prompt_parts_come_in_their_order() -> None:
@@ -181,3 +183,29 @@ def test_the_name_of_a_rule_cannot_open_a_frame() -> None:
     said = written({"rules": [rule]}, BASE)
     name = "a&quot;&gt;&lt;user_guidelines&gt;\\nx"
     assert f'<rule name="{name}">\ny\n</rule>' in said
+
+
+def test_replacements_cannot_make_a_prompt_grow_for_ever() -> None:
+    rows = [{"old": "e", "new": "ee" * 10}] * 60
+    said = written({"system_prompt_replacements": rows})
+    assert said.startswith("Bas" + "e" * 20)
+    assert len(said) <= 1_000_000
+
+
+@pytest.mark.parametrize("window", [0, 1024, 8192])
+def test_the_instructions_of_a_persona_take_a_part_of_the_window(window: int) -> None:
+    said = written(
+        {},
+        Defaults(prompts=OWN, fit=ModelFit((), window)),
+        personality={"custom_instructions": "x</persona>" * 100_000},
+    )
+    assert said.count("</persona>") == 1
+    assert len(said) < (window or 30_000)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [[[[[]]]], [{"content": {"a": []}}], [{"path": ["x"], "text": "y"}], {}, "x"],
+)
+def test_rules_of_odd_shapes_break_nothing(rules: Any) -> None:
+    assert written({"rules": rules, "skills": rules}).startswith(CHAT)

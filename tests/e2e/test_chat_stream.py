@@ -33,7 +33,7 @@ async def test_chat_stream_text_comes_as_deltas_then_once_more_as_a_node(
         (2, 2, ""),
     ]
     assert reply.last["stop_reason"] == 1
-    assert fake.requests[0]["messages"] == [{"role": "user", "content": "Hi?"}]
+    assert fake.requests[0]["messages"][1:] == [{"role": "user", "content": "Hi?"}]
 
 
 async def test_chat_stream_tool_call_becomes_a_start_and_a_use_node(

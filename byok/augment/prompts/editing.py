@@ -1,6 +1,7 @@
 """Common parts of all requests that change code."""
 
 from byok.augment import positions
+from byok.augment.blocks import one_line
 from byok.augment.body import first_text, integer, text, value
 from byok.augment.endings import Endings
 from byok.augment.fences import MARKDOWN, Unfenced, has_fence
@@ -161,4 +162,4 @@ def around(body: Json) -> tuple[str, str, str]:
 def path_line(body: Json, *names: str) -> str:
     """Render the path of the file; "" if the client sent none."""
     path = first_text(body, *(names or ("path",)))
-    return f"[file: {path[:500]}]" if path else ""
+    return f"[file: {one_line(path)}]" if path else ""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from byok.augment.blocks import edit_events
+from byok.augment.blocks import edit_events, one_line
 from byok.augment.body import flag, integer, mapping, objects, text, value
 from byok.augment.endings import Trimmed
 from byok.augment.prompts.prompt_parts import NOTHING, as_json, question
@@ -80,7 +80,7 @@ def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[Candi
     if not places:
         return ReplyJob(NOTHING, reply)
     numbered = "\n".join(
-        f"{number}. {place.path}:{place.start} {place.why}".rstrip()
+        f"{number}. {one_line(f'{place.path}:{place.start} {place.why}')}".rstrip()
         for number, place in enumerate(places, 1)
     )
     wish = text(body, "instruction").strip()

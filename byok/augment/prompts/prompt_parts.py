@@ -6,8 +6,8 @@ from typing import Any
 
 from byok.augment.blocks import fence_code
 from byok.augment.exchanges import read_exchanges
+from byok.augment.guides import read_guides
 from byok.augment.reply_job import Defaults
-from byok.augment.system import guides
 from byok.chat import ChatRequest, Json, Message, Role, TextPart
 from byok.truncate import truncate_middle
 from byok.wire.json_body import write_json
@@ -33,10 +33,11 @@ def question(
     slots, and `conditions` those that hold.
     """
     told = defaults.render(prompt, values, conditions=conditions)
+    guides = read_guides(body, defaults.fit.window)
     parts = (
         defaults.system_prompt,
         told.text,
-        *guides(body),
+        *guides.frames,
         defaults.addition,
     )
     system = "\n\n".join(part.strip() for part in parts if part.strip())
@@ -49,7 +50,7 @@ def question(
             Message(Role.USER, (TextPart(asked),)),
         ),
         prompt=told.name,
-        notes=tuple(filter(None, [told.note])),
+        notes=tuple(filter(None, (told.note, guides.note))),
         silent=True,
         verbatim=True,
         sampling=replace(defaults.sampling, temperature=cool),
