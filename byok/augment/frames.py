@@ -34,6 +34,7 @@ _TAG = re.compile(
 )
 
 
+@lru_cache(32)  # the same guidelines come with every request, and may be long
 def frame(tag: str, text: str, *, longest: int = LONGEST, name: str = "") -> str:
     """Return a text between tags of `TAGS`, cut in the middle to about `longest`.
 
