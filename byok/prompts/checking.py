@@ -1,9 +1,12 @@
 """Says what is wrong with the user's own prompts: file, line, and what to do."""
 
 import difflib
+from collections import Counter
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import NamedTuple
 
+from byok.escapes import escape
 from byok.prompts.kinds import (
     FAMILIES,
     FAMILY,
@@ -16,6 +19,9 @@ from byok.prompts.kinds import (
 from byok.prompts.template import Choice, Slot, Template, TemplateError, parse_template
 
 LARGEST = 64 * 1024  # bytes of a file
+_MOST_PROBLEMS = 20  # of a file
+_MOST_TIMES = 10  # that a slot may stand in a file
+_LONGEST = 60  # characters of a name that are told
 
 
 class PromptProblem(NamedTuple):
@@ -27,18 +33,19 @@ class PromptProblem(NamedTuple):
     cure: str
 
     def __str__(self) -> str:
+        """Return one line; what of a file would not be seen is escaped."""
         place = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{place}: {self.problem}. {self.cure}"
+        return escape(f"{place}: {self.problem}. {self.cure}")
 
 
 def check_name(name: str) -> PromptProblem | None:
     """Check the name of a file without `.md`."""
-    kind, _, variant = name.partition(".")
+    kind, point, variant = name.partition(".")
     if kind not in KINDS:
         return PromptProblem(
             f"{name}.md", 0, "no prompt has this name", _suggest(kind, [*KINDS])
         )
-    if variant and variant not in VARIANTS:
+    if point and variant not in VARIANTS:
         return PromptProblem(
             f"{name}.md", 0, "there is no such variant", _suggest(variant, [*VARIANTS])
         )
@@ -52,7 +59,20 @@ def read_prompt(name: str, text: str) -> Template | list[PromptProblem]:
         template = parse_template(text)
     except TemplateError as error:
         return [PromptProblem(file, error.line, error.problem, error.cure)]
-    return [*_unknown(file, template, KINDS[name.partition(".")[0]])] or template
+    kind = KINDS[name.partition(".")[0]]
+    found = chain(_unknown(file, template, kind), _endless_slots(file, template))
+    return [*islice(found, _MOST_PROBLEMS)] or template
+
+
+def _endless_slots(file: str, template: Template) -> Iterator[PromptProblem]:
+    """Give each slot that would make an endless text of a short one."""
+    slots = [part for part in template.walk() if isinstance(part, Slot)]
+    for name, times in Counter(slot.name for slot in slots).items():
+        if times > _MOST_TIMES:
+            line = next(slot.line for slot in slots if slot.name == name)
+            problem = f"{{{{{name}}}}} stands there {times:,} times"
+            cure = f"Use it at most {_MOST_TIMES} times."
+            yield PromptProblem(file, line, problem, cure)
 
 
 def _unknown(
@@ -65,10 +85,10 @@ def _unknown(
     for part in template.walk():
         match part:
             case Slot(name, line, _) if name not in slots:
-                problem = f"{{{{{name}}}}} is no slot"
+                problem = f"{{{{{name[:_LONGEST]}}}}} is no slot"
                 yield PromptProblem(file, line, problem, _suggest(name, slots))
             case Choice(name, _, line) if not _is_condition(name, kind):
-                problem = f"{name} is no condition"
+                problem = f"{name[:_LONGEST]} is no condition"
                 yield PromptProblem(file, line, problem, _suggest(name, conditions))
 
 
@@ -83,7 +103,7 @@ def _is_condition(condition: str, kind: PromptKind) -> bool:
 def _suggest(name: str, known: list[str]) -> str:
     if not known:
         return "This prompt has none: remove it."
-    near = difflib.get_close_matches(name, known, 1)
+    near = difflib.get_close_matches(name[:_LONGEST], known, 1)
     if near:
         return f"Did you mean {near[0]}?"
     return f"Known are: {', '.join(known)}."

@@ -89,7 +89,7 @@ class PromptSet:
         """Return a prompt, without a text if there is none of this name.
 
         A shipped text that takes too much of the context window gives way to its short
-        form; one of the user's stays.
+        form, also inside of one of the user's; the user's own words stay.
         """
         if values:
             return self._render(name, situation, values)
@@ -107,15 +107,27 @@ class PromptSet:
         chosen = _choose(self.own, name, situation.variants)
         if not chosen:
             return self._render_shipped(name, situation, values)
-        template = self.own[chosen]
-        if template.has(SHIPPED):
-            base = self._render_shipped(name, situation, values)
-            values = {**values, SHIPPED: base.text}
-        text = template.render(values, situation.holds)
-        note = ""
+        text, note = self._fill(self.own[chosen], name, situation, values)
+        if _is_too_long(text, situation.window):
+            brief = situation._replace(variants=(SHORT, *situation.variants))
+            text, note = self._fill(self.own[chosen], name, brief, values)
         if _is_too_long(text, situation.window):
             note = f"your own {chosen} takes more than {_share(situation.window)}"
         return Prompt(text, f"own {chosen}", note)
+
+    def _fill(
+        self,
+        own: Template,
+        name: str,
+        situation: Situation,
+        values: Mapping[str, str],
+    ) -> tuple[str, str]:
+        """Return a text of the user's, and what of the shipped one in it gave way."""
+        if not own.has(SHIPPED):
+            return own.render(values, situation.holds), ""
+        base = self._render_shipped(name, situation, values)
+        values = {**values, SHIPPED: base.text}
+        return own.render(values, situation.holds), base.note
 
     def _render_shipped(
         self, name: str, situation: Situation, values: Mapping[str, str]

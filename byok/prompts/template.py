@@ -20,7 +20,9 @@ from typing import TypeAlias
 _MARK = re.compile(r"\{\{([#^/]?)([^{}\n]*)\}\}")
 _NAME = re.compile(r"[a-z][a-z_]*(?::[\w.-]+(?:\|[\w.-]+)*)?")
 _COMMENT = re.compile(r"\A(?:<!--.*?-->\s*)+", re.DOTALL)
+_REST = re.compile(r"[^\S\n]*(?=\n|\Z)")
 _DEEPEST = 8
+_LONGEST = 60  # characters of a name that are told
 
 
 class TemplateError(ValueError):
@@ -84,11 +86,11 @@ class Template:
 
     def walk(self) -> Iterator[Slot | Choice]:
         """Give each slot and section, outer ones first."""
-        waiting = [*self.parts]
+        waiting = [*reversed(self.parts)]
         while waiting:
-            part = waiting.pop(0)
+            part = waiting.pop()
             if isinstance(part, Choice):
-                waiting = [*part.parts, *waiting]
+                waiting += reversed(part.parts)
             if not isinstance(part, str):
                 yield part
 
@@ -108,15 +110,14 @@ class _Parser:
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text
-        self._at = start
+        self._at = self._start = start
         self._line = 1 + text.count("\n", 0, start)
         self._open: list[tuple[str, bool, int]] = []
         self._parts: list[list[TemplatePart]] = [[]]
 
     def parse(self) -> Template:
         for mark in _MARK.finditer(self._text, self._at):
-            start, end = mark.span()
-            alone = self._is_alone(start, end)
+            start, end, alone = self._place(mark)
             self._add_text(start)
             kind, name = mark.group(1), mark.group(2).strip()
             if kind == "/":
@@ -134,15 +135,27 @@ class _Parser:
         if self._open:
             name, _, line = self._open[-1]
             raise TemplateError(
-                line, f"{name} is not closed", "Add {{/}} behind its last line."
+                line,
+                f"{name[:_LONGEST]} is not closed",
+                "Add {{/}} behind its last line.",
             )
         return Template(tuple(self._parts[0]))
 
-    def _is_alone(self, start: int, end: int) -> bool:
-        before = self._text.rfind("\n", 0, start) + 1
-        after = self._text.find("\n", end)
-        rest = self._text[end : len(self._text) if after < 0 else after]
-        return not (self._text[before:start].strip() or rest.strip())
+    def _place(self, mark: re.Match[str]) -> tuple[int, int, bool]:
+        """Return where a mark begins and ends, and whether it is alone on its line.
+
+        Blanks beside a mark that is alone belong to it. No text is read twice.
+        """
+        text, (start, end) = self._text, mark.span()
+        begin = text.rfind("\n", self._at, start) + 1
+        if not begin:  # what precedes is on the line of a mark, or its line is gone
+            begin = self._at
+            if begin != self._start and text[begin - 1] != "\n":
+                return start, end, False
+        rest = _REST.match(text, end)
+        if rest is None or text[begin:start].strip():
+            return start, end, False
+        return begin, rest.end(), True
 
     def _add_text(self, end: int) -> None:
         if text := self._text[self._at : end]:
@@ -158,7 +171,7 @@ class _Parser:
         if not _NAME.fullmatch(name):
             raise TemplateError(
                 self._line,
-                f"{name[:40]!r} is no name",
+                f"{name[:_LONGEST]!r} is no name",
                 "Names are lower case, as in {{rules}} or {{#tool:view}}.",
             )
 
@@ -174,7 +187,7 @@ class _Parser:
         if not self._open or (name and name != self._open[-1][0]):
             raise TemplateError(
                 self._line,
-                f"{{{{/{name[:40]}}}}} closes nothing",
+                f"{{{{/{name[:_LONGEST]}}}}} closes nothing",
                 "Remove it, or open its section before it.",
             )
         condition, wanted, line = self._open.pop()

@@ -95,6 +95,7 @@ Inputs and checks
     slices           ways to cut an input into pieces
     parsed           notes in which threads questions are parsed
     prompts          prompts of one line, or none
+    broken_prompts   folders of own prompts that cannot be used
     values           any JSON values
     secret_forms     the ways a secret may be written
     linear           a check that work takes linear time

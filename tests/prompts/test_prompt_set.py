@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.prompts.prompt_set import Situation
+from byok.prompts.prompt_set import PromptSet, Situation
 from tests.fakes.prompts import prompts
 
 OWN = prompts(agent="Full {{who}}.", agent__small="Small {{who}}.", chat="Chat.")
@@ -56,3 +56,54 @@ def test_the_version_changes_with_any_text() -> None:
     versions = {prompts(**texts).version for texts in ({}, {"a": "x"}, {"a": "y"})}
     assert len(versions) == 3
     assert all(len(version) == 8 for version in versions)
+
+
+@pytest.mark.parametrize(
+    ("more", "note"),
+    [
+        ("", "agent.short is used: agent takes more than 12 % of the window of 1,000"),
+        ("Mine. " * 60, "agent.short is used: the window has 1,000 tokens"),
+        ("Mine. " * 90, "your own agent takes more than 12 % of the window of 1,000"),
+    ],
+)
+def test_the_shipped_text_inside_an_own_one_is_short_where_room_is(
+    more: str, note: str
+) -> None:
+    long = "Long. " * (20 if more else 100)
+    shipped = prompts(agent=long, agent__short="Brief.")
+    own = prompts(agent=f"{{{{shipped}}}} Mine. {more}")
+    both = PromptSet(shipped.templates, own.templates)
+    said = both.render("agent", Situation((), 100_000))
+    assert (said.text.startswith("Long. Long."), said.note) == (True, "")
+    said = both.render("agent", Situation((), 1000))
+    assert said.text == f"Brief. Mine. {more}".strip()
+    assert said.name == "own agent"
+    assert said.note.startswith(note)
+
+
+def test_own_words_stay_however_long() -> None:
+    own = PromptSet(own=prompts(agent="Mine. " * 100).templates)
+    said = own.render("agent", Situation((), 1000))
+    assert said.text.count("Mine.") == 100
+    assert said.note.startswith("your own agent takes more than 12 % of the window")
+
+
+@pytest.mark.parametrize(
+    ("variants", "text"),
+    [
+        (("small", "qwen"), "For qwen, of few parameters."),
+        (("qwen",), "For qwen, of many parameters."),
+        (("small", "glm"), "Mine, few."),
+        ((), "Mine, many."),
+    ],
+)
+def test_an_own_text_of_a_family_uses_what_is_shipped_for_the_model(
+    variants: tuple[str, ...], text: str
+) -> None:
+    shipped = prompts(agent="many", agent__small="few")
+    own = prompts(
+        agent="Mine, {{shipped}}.",
+        agent__qwen="For {{#family:qwen|kimi}}qwen{{/}}, of {{shipped}} parameters.",
+    )
+    both = PromptSet(shipped.templates, own.templates)
+    assert both.render("agent", Situation(variants)).text == text

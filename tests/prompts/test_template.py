@@ -3,6 +3,7 @@
 import pytest
 
 from byok.prompts.template import TemplateError, parse_template
+from tests.fakes.linear import check_linear
 
 
 def render(text: str, true: str = "", **values: str) -> str:
@@ -74,3 +75,39 @@ def test_slots_and_sections_can_be_listed() -> None:
     found = parse_template("{{a}}\n{{#b}}{{c}}{{/}}\n{{d}}").walk()
     names = [getattr(part, "name", "") or part.condition for part in found]  # type: ignore[union-attr]
     assert names == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["{{a}}", "{{#a}}{{/}}", "{{#a}}\n{{/}}\n", "{{", "{{a\n", "<!--", "<!--x-->", " ",
+     "\n", "{{a}} ", "}", "{{a}}\n", "a{{b}}"],
+)  # fmt: skip
+def test_a_hostile_text_takes_linear_time(piece: str) -> None:
+    def work(size: int) -> None:
+        try:
+            template = parse_template(piece * (size // len(piece)))
+        except TemplateError:
+            return
+        template.render({"a": "x"}, lambda _: True)
+        assert not template.has("none")
+
+    check_linear(work, 150_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "rendered"),
+    [
+        ("{{a}}\n\nx", "x"),
+        ("x\n  {{a}}  \ny", "x\ny"),
+        ("x\n  {{^b}} \n  - z\n  {{/}}\ny", "x\n  - z\ny"),
+        ("x\n{{a}}{{a}}\ny", "x\n\ny"),
+        ("{{^b}}\n{{a}}\n{{/}}\nx", "x"),
+        ("x {{a}}\ny", "x \ny"),
+        ("<!-- c -->\n{{a}}\nx", "x"),
+        ("x\n{{^b}}{{a}}\ny{{/}}", "x\n\ny"),
+    ],
+)
+def test_only_a_mark_alone_on_its_line_takes_the_line_with_it(
+    text: str, rendered: str
+) -> None:
+    assert render(text) == rendered
