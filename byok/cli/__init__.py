@@ -44,6 +44,7 @@ _EXITS = {
     "files": 71,
     "index_in_use": 75,
     "newer_data": 76,
+    "passed_sockets": 69,
     "port": 69,
 }
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from byok.config import Settings
+    from byok.daemon.activation import Activation
     from byok.platform.paths import Paths
     from byok.server.control import Source
     from byok.server.run import Daemon
@@ -58,6 +59,7 @@ def serve(
     Without --upstream and without settings it uses the first local server that
     responds, else an upstream whose key it finds, else the built-in demo.
     """
+    from byok.daemon.activation import take_activation
     from byok.daemon.instance import only_instance
     from byok.platform.process import keep_secrets_in_memory
     from byok.server.control import Source
@@ -70,6 +72,7 @@ def serve(
     if ensure and _runs(paths, options, settings):
         return
     tell_foreign_variables()
+    activation = take_activation()
     file = (config or paths.config).absolute()
 
     def check(settings: "Settings") -> None:
@@ -78,12 +81,15 @@ def serve(
     source = Source(file, lambda: load(config, overrides)[0], check)
     with only_instance(paths):
         check(settings)
-        serving = _serve(settings, paths, upstream, model, workspace or [], source)
+        serving = _serve(
+            *(settings, paths, upstream, model, workspace or [], source, activation)
+        )
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             again = runner.run(serving)
     if again:
         command = [sys.executable, *sys.orig_argv[1:]]
-        os.execv(sys.executable, command)  # noqa: S606 - as the user started it
+        environment = {**os.environ, **activation.pass_on()}
+        os.execve(sys.executable, command, environment)  # noqa: S606 - as it was started
 
 
 def _check(
@@ -121,11 +127,12 @@ async def _serve(
     model: str,
     workspaces: list[Path],
     source: "Source",
+    activation: "Activation",
 ) -> bool:
     from byok.daemon.instance import write_record
     from byok.daemon.logs import set_up_logging
     from byok.redact import Redactor
-    from byok.server.run import run_until_signal
+    from byok.server.until_signal import run_until_signal
 
     redactor = Redactor()
     set_up_logging(settings.log.level, paths.log, redactor)
@@ -152,7 +159,8 @@ async def _serve(
         with contextlib.suppress(OSError):  # nobody reads stderr
             _introduce(daemon.services)
 
-    return await run_until_signal(settings, paths, redactor, services, ready, source)
+    parts = (settings, paths, redactor, services, ready, source)
+    return await run_until_signal(*parts, activation=activation)
 
 
 def _introduce(services: "Services") -> None:

@@ -1,11 +1,8 @@
-"""The daemon's life: bind the port, load, serve, stop in order."""
+"""The daemon: bind the port, load, serve, stop in order."""
 
 import asyncio
-import contextlib
-import gc
 import logging
 import secrets
-import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -19,7 +16,6 @@ from byok.daemon.challenge import answer_challenge
 from byok.daemon.hardening import max_connections
 from byok.daemon.logs import set_level
 from byok.daemon.token import TokenCheck
-from byok.errors import ByokError
 from byok.observer import Observer, Observers
 from byok.platform.paths import Paths
 from byok.redact import Redactor
@@ -122,6 +118,7 @@ async def listening(
     timing: Timing | None = None,
     source: Source | None = None,
     observers: Sequence[Observer] = (),
+    passed: Sequence[socket] = (),
 ) -> AsyncIterator[Daemon]:
     """Serve until the block ends; `source` is where settings can be read anew.
 
@@ -134,7 +131,7 @@ async def listening(
         ConfigError: the token file is not private, or the services cannot be opened.
     """
     timing = timing or Timing()
-    front = _make_front(settings, paths, redactor, observers, timing)
+    front = _make_front(settings, paths, redactor, observers, timing, passed)
     source = source or Source(paths.config, lambda: settings)
     control = Control(source, settings, front.instance)
     async with (
@@ -168,6 +165,7 @@ def _make_front(
     redactor: Redactor,
     observers: Sequence[Observer],
     timing: Timing,
+    passed: Sequence[socket],
 ) -> _Front:
     """Bind the port, and make what checks and records requests."""
     limits = settings.limits
@@ -175,7 +173,7 @@ def _make_front(
     guard = Guard(token)
     gate = Gate(limits.streams, limits.waiting, limits.wait_seconds)
     connections = max_connections(limits.connections)
-    sockets = listen(settings.server.port)
+    sockets = listen(settings.server.port, passed)
     port: int = sockets[0].getsockname()[1]
     instance = secrets.token_hex(8)
     guard.listen_on(port)
@@ -216,74 +214,3 @@ def _opener(
         services.catalog.refresh()
 
     return open_for
-
-
-async def run_until_signal(
-    settings: Settings,
-    paths: Paths,
-    redactor: Redactor,
-    open_services: OpenServices,
-    on_ready: Callable[[Daemon], None],
-    source: Source | None = None,
-    timing: Timing | None = None,
-) -> bool:
-    """Serve until SIGTERM, SIGINT or `byok stop`; a second signal stops at once.
-
-    SIGHUP lets settings and keys be read anew, a changed file of settings the settings.
-    Until `on_ready` a signal does what it does to any program: nothing has begun that
-    it could break. True means that the daemon is to be started again.
-    """
-    timing = timing or Timing()
-    opening = listening(settings, paths, redactor, open_services, timing, source)
-    async with opening as daemon:
-        ending, at_once = daemon.control.ending, asyncio.Event()
-        tasks = {asyncio.ensure_future(daemon.control.follow(timing.look))}
-
-        def stop() -> None:
-            (at_once if ending.is_set() else ending).set()
-
-        def reload() -> None:
-            task = asyncio.ensure_future(_reload(daemon))
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
-
-        _handle_signals(stop, reload)
-        gc.collect()
-        gc.freeze()
-        gc.enable()
-        on_ready(daemon)
-        await ending.wait()
-        _log.info("stopping")
-        for task in (left := [*tasks]):
-            task.cancel()
-        await _stop(daemon, at_once)
-        await asyncio.gather(*left, return_exceptions=True)
-        return daemon.control.again
-
-
-def _handle_signals(stop: Callable[[], None], reload: Callable[[], None]) -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with contextlib.suppress(NotImplementedError):  # Windows: KeyboardInterrupt
-            loop.add_signal_handler(number, stop)
-    if hasattr(signal, "SIGHUP"):
-        loop.add_signal_handler(signal.SIGHUP, reload)
-
-
-async def _stop(daemon: Daemon, at_once: asyncio.Event) -> None:
-    """Let streams end in their time, or at once when that is asked for."""
-    stop = asyncio.ensure_future(daemon.stop())
-    hurry = asyncio.ensure_future(at_once.wait())
-    await asyncio.wait({stop, hurry}, return_when=asyncio.FIRST_COMPLETED)
-    hurry.cancel()
-    if stop.done():
-        stop.result()
-    stop.cancel()
-    await asyncio.gather(stop, hurry, return_exceptions=True)
-    if at_once.is_set():
-        await daemon.hurry()
-
-
-async def _reload(daemon: Daemon) -> None:
-    with contextlib.suppress(ByokError):  # it is logged, and told by the status
-        await daemon.reload()

@@ -1,10 +1,7 @@
-"""The daemon's life: both addresses, an orderly end, signals."""
+"""The daemon's life: both addresses, an orderly end."""
 
 import asyncio
 import contextlib
-import gc
-import os
-import signal
 import socket
 import subprocess
 import sys
@@ -17,11 +14,7 @@ from byok.errors import CannotStart, ConfigError
 from byok.platform.paths import find_paths
 from byok.server.http.deadlines import Timing
 from byok.server.http.sockets import listen
-from byok.server.run import (
-    Daemon,
-    listening,
-    run_until_signal,
-)
+from byok.server.run import listening
 from byok.wiring.services import Services
 from tests.fakes.daemon import parts_of, running, settings_for
 from tests.fakes.program import ROOT
@@ -137,45 +130,6 @@ async def test_start_is_refused_with_a_token_file_open_to_others() -> None:
             pass
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.case("F39")
-async def test_shutdown_by_a_signal(number: signal.Signals) -> None:
-    ready = asyncio.Event()
-
-    def on_ready(daemon: Daemon) -> None:
-        assert daemon.port > 0
-        assert gc.isenabled()
-        ready.set()
-
-    gc.disable()  # as main() does
-
-    parts = parts_of(upstream="demo")
-    serving = asyncio.ensure_future(run_until_signal(*parts, on_ready))
-    await asyncio.wait_for(ready.wait(), 5)
-    os.kill(os.getpid(), number)
-    await asyncio.wait_for(serving, 5)
-    gc.unfreeze()
-
-
-@pytest.mark.case("F39")
-async def test_shutdown_at_once_by_a_second_signal(fake: FakeUpstream) -> None:
-    fake.play(Script([], end="hang"))
-    ready: asyncio.Future[Daemon] = asyncio.get_running_loop().create_future()
-    parts = parts_of(settings_for(fake.url))
-    serving = asyncio.ensure_future(run_until_signal(*parts, ready.set_result))
-    port = (await asyncio.wait_for(ready, 5)).port
-    token = find_paths().token.read_text().strip()
-    async with connected(port) as connection:
-        chat = request(target=b"/chat-stream", body=b'{"message":"x"}')
-        await connection.send(filled(chat, port, token))
-        await asyncio.wait_for(fake.reached.wait(), 5)
-        os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.sleep(0)
-        os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.wait_for(serving, 8)  # the grace alone would be 10 s
-    gc.unfreeze()
-
-
 LATE = (
     "httpx",
     "byok.wiring.services",
@@ -184,7 +138,8 @@ LATE = (
     "byok.toolcalls.r",
 )
 IMPORTS = (
-    "import sys, byok.cli.serve, byok.config, byok.server.run; print(*sys.modules)"
+    "import sys, byok.cli.serve, byok.config, byok.server.until_signal; "
+    "print(*sys.modules)"
 )
 
 

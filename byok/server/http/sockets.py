@@ -3,6 +3,7 @@
 import errno
 import logging
 import socket
+from collections.abc import Mapping, Sequence
 
 from byok.errors import CannotStart
 
@@ -12,19 +13,23 @@ _TRIES = 20
 _CODE = "port"
 
 
-def listen(port: int) -> list[socket.socket]:
+def listen(port: int, passed: Sequence[socket.socket] = ()) -> list[socket.socket]:
     """Bind 127.0.0.1 and ::1; port 0 takes one that is free on both.
 
-    A machine without IPv6 gets a warning and the IPv4 socket alone.
+    Copies of sockets that were `passed` take the place of new ones, and their port that
+    of `port`. A machine without IPv6 gets a warning and the IPv4 socket alone.
 
     Raises:
         CannotStart: another program has the port.
     """
+    given: dict[int, socket.socket] = {sock.family: sock for sock in passed}
+    if given:
+        port = _port_of(passed, port)
     for _ in range(_TRIES):
-        first = _bind(socket.AF_INET, "127.0.0.1", port)
+        first = _copy_or_bind(given, socket.AF_INET, "127.0.0.1", port)
         chosen = first.getsockname()[1]
         try:
-            return [first, _bind(socket.AF_INET6, "::1", chosen)]
+            return [first, _copy_or_bind(given, socket.AF_INET6, "::1", chosen)]
         except CannotStart:
             first.close()
             if port:
@@ -33,6 +38,28 @@ def listen(port: int) -> list[socket.socket]:
             _log.warning("no IPv6 loopback here: %s", error.strerror)
             return [first]
     raise CannotStart("No port is free on both 127.0.0.1 and ::1.", code=_CODE)
+
+
+def _port_of(passed: Sequence[socket.socket], wanted: int) -> int:
+    """Return the port of passed sockets; clients know that one, so it counts."""
+    port: int = passed[0].getsockname()[1]
+    if wanted not in (0, port):
+        _log.warning(
+            "the service's socket has port %d, the settings say %d; to change it: "
+            "byok service install",
+            *(port, wanted),
+        )
+    return port
+
+
+def _copy_or_bind(
+    given: Mapping[int, socket.socket],
+    family: socket.AddressFamily,
+    host: str,
+    port: int,
+) -> socket.socket:
+    """Return a copy of a given socket, so that it outlives this server's, or bind."""
+    return given[family].dup() if family in given else _bind(family, host, port)
 
 
 def _bind(family: socket.AddressFamily, host: str, port: int) -> socket.socket:

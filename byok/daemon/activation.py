@@ -1,0 +1,164 @@
+"""What a service manager gives the daemon: open sockets, and whom to tell its state.
+
+systemd binds the port and starts the daemon at the first connection; that waits in the
+socket meanwhile. The sockets are the file descriptors from 3 on. `LISTEN_FDS` says how
+many, `LISTEN_PID` for which process, `LISTEN_FDNAMES` what each is for. The variables
+are removed, and the sockets close on exec, so that no program that byok starts takes
+them for its own.
+
+byok listens on loopback only, whoever opened the sockets. Anything else that is passed
+is a mistake in somebody's unit, and ends the start.
+"""
+
+import os
+import socket
+import stat
+import sys
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+
+from byok.daemon.notify import Notifier
+from byok.errors import CannotStart
+
+NAME = "byok"
+_FIRST = 3
+_NAMES = frozenset(
+    {NAME, "byok.socket", "unknown"}
+)  # the others are systemd's defaults
+_HOSTS: Mapping[int, str] = {
+    socket.AF_INET: "127.0.0.1",
+    socket.AF_INET6: "::1",
+}
+_VARIABLES = ("LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
+_NOTIFY = "NOTIFY_SOCKET"
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """What a service manager gave this process; by default nothing.
+
+    The `sockets` are listening TCP sockets on loopback, one a family, on one port.
+    """
+
+    sockets: tuple[socket.socket, ...] = ()
+    notifier: Notifier = field(default_factory=Notifier)
+    notify: str = ""
+
+    def pass_on(self) -> dict[str, str]:
+        """Prepare for `exec` of the same program; return what its environment needs.
+
+        Call it last: the file descriptors from 3 on are replaced.
+        """
+        given = {_NOTIFY: self.notify} if self.notify else {}
+        if not self.sockets:
+            return given
+        # Two steps, because one of the sockets may have the other's number.
+        count = len(self.sockets)
+        above = [_copy_above(sock.fileno(), count) for sock in self.sockets]
+        for sock in self.sockets:
+            sock.detach()  # so that no destructor closes what now replaces it
+        for number, handle in enumerate(above, _FIRST):
+            os.dup2(handle, number, inheritable=True)
+        values = (str(count), str(os.getpid()), ":".join([NAME] * count))
+        return {**given, **dict(zip(_VARIABLES, values, strict=True))}
+
+
+def take_activation(environ: MutableMapping[str, str] = os.environ) -> Activation:
+    """Return what the service manager gave, and remove it from the environment.
+
+    Raises:
+        CannotStart: what was passed are not byok's sockets.
+    """
+    given = [environ.pop(name, "") for name in _VARIABLES]
+    notify = environ.pop(_NOTIFY, "")
+    handles = _read_handles(*given)
+    for handle in handles:
+        _keep_from_children(handle)
+    sockets = tuple(_open_socket(handle) for handle in handles)
+    _check_together(sockets)
+    return Activation(sockets, Notifier(notify), notify)
+
+
+def _read_handles(count: str, pid: str, names: str) -> Sequence[int]:
+    """Return the passed file descriptors; none if they are for another process."""
+    if not count or sys.platform == "win32":
+        return ()
+    if pid != str(os.getpid()):
+        return ()
+    if not (count.isascii() and count.isdigit() and len(count) < 9):
+        raise _refusal("LISTEN_FDS is not a number")
+    if int(count) > len(_HOSTS):
+        raise _refusal(f"{int(count):,} were passed, and byok takes {len(_HOSTS)}")
+    if names:
+        given = names.split(":")
+        if len(given) != int(count) or not _NAMES.issuperset(given):
+            raise _refusal(f"LISTEN_FDNAMES is not {NAME!r} for each")
+    return range(_FIRST, _FIRST + int(count))
+
+
+def _keep_from_children(handle: int) -> None:
+    try:
+        os.set_inheritable(handle, False)
+    except OSError as error:
+        raise _refusal(f"descriptor {handle} is not open") from error
+
+
+def _open_socket(handle: int) -> socket.socket:
+    """Return a passed socket if byok may serve on it."""
+    if not stat.S_ISSOCK(os.fstat(handle).st_mode):
+        raise _refusal(f"descriptor {handle} is not a socket")
+    sock = socket.socket(fileno=handle)
+    problem = _problem_of(sock)
+    if problem:
+        sock.detach()  # it is not ours to close
+        raise _refusal(f"descriptor {handle} {problem}")
+    sock.setblocking(False)
+    return sock
+
+
+def _problem_of(sock: socket.socket) -> str:
+    """Say why byok may not serve on a socket; "" if it may."""
+    host = _HOSTS.get(sock.family)
+    if (
+        host is None
+        or sock.type != socket.SOCK_STREAM
+        or sock.proto not in _protocols()
+    ):
+        return "is not a TCP socket"
+    if not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        return "does not listen"
+    if (bound := sock.getsockname()[0]) != host:
+        return f"listens on {bound}, and byok on loopback only"
+    return ""
+
+
+def _protocols() -> tuple[int, ...]:
+    return (socket.IPPROTO_TCP, getattr(socket, "IPPROTO_MPTCP", socket.IPPROTO_TCP))
+
+
+def _check_together(sockets: Sequence[socket.socket]) -> None:
+    if len({sock.family for sock in sockets}) != len(sockets):
+        raise _refusal("two have the same address")
+    if len({sock.getsockname()[1] for sock in sockets}) > 1:
+        raise _refusal("they have different ports")
+
+
+def _copy_above(handle: int, count: int) -> int:
+    """Return a copy whose number is not among the first `count` from 3 on."""
+    below: list[int] = []
+    copy = os.dup(handle)
+    while copy < _FIRST + count:
+        below.append(copy)
+        copy = os.dup(handle)
+    for low in below:
+        os.close(low)
+    return copy
+
+
+def _refusal(why: str) -> CannotStart:
+    return CannotStart(
+        f"The sockets that were passed to byok cannot be used: {why}.",
+        code="passed_sockets",
+        hint="Write the units again: byok service install. Or start it without them: "
+        "byok serve.",
+    )
