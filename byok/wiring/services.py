@@ -175,7 +175,7 @@ class _ServicesFactory:
             settings, self._transports, keys[OFFICIAL], self._redactor
         )
         await self._embed(settings, pooled, context)
-        context.aids = make_aids(settings, fallbacks, context.aids)
+        context.aids = make_aids(settings, fallbacks, prompts, context.aids)
         return Services(
             settings, self._paths, selection, self._redactor, self._ladder,
             upstreams, catalog, router, fallbacks, keys, official, context,

@@ -9,6 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.errors import ConfigError, UpstreamRefused
+from byok.prompts.prompt_set import PromptSet
+from byok.prompts.shipped import shipped_prompts
+from byok.prompts.template import parse_template
 from byok.retrieval.query import Query, parse_query
 from byok.retrieval.translation import ModelTranslate, read_words
 
@@ -22,20 +25,23 @@ class Asked:
         self,
         answer: Callable[[str], str] = lambda _: "session cookie_signer sign",
         seconds: float = 5.0,
+        prompts: PromptSet | None = None,
     ) -> None:
         self.answer = answer
         self.asked: list[str] = []
+        self.told: list[str] = []
         self.now = 0.0
         self.free = asyncio.Event()
         self.free.set()
         self.translate = ModelTranslate(
-            self._ask, seconds=seconds, clock=lambda: self.now
+            self._ask, prompts, seconds=seconds, clock=lambda: self.now
         )
 
     async def _ask(
         self, instruction: str, text: str, *, seconds: float, longest: int
     ) -> str:
         self.asked.append(text)
+        self.told.append(instruction)
         await self.free.wait()
         return self.answer(text)
 
@@ -54,6 +60,14 @@ async def test_words_of_the_model_join_those_of_the_tables() -> None:
     assert plain.terms.keys() < query.terms.keys()
     assert query.terms["=cookiesigner"] == query.terms["session"] == 0.8
     assert "cooki" in query.parts
+
+
+async def test_users_own_prompt_is_told() -> None:
+    own = {"translate": parse_template("{{shipped}}\nPrefer nouns.")}
+    asked = Asked(prompts=PromptSet(shipped_prompts().templates, own))
+    await asked(CHINESE)
+    shipped = shipped_prompts().render("translate").text
+    assert asked.told == [f"{shipped}\nPrefer nouns."]
 
 
 async def test_weights_are_below_those_of_the_questions_own_words() -> None:

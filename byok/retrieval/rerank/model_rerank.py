@@ -17,12 +17,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 from byok.errors import ByokError, UpstreamGarbled
+from byok.prompts.prompt_set import PromptSet
+from byok.prompts.shipped import shipped_prompts
 from byok.retrieval.model_aids import AskModel, ReadChunks
 from byok.retrieval.model_rest import ModelRest
 from byok.retrieval.query import Query
 from byok.retrieval.rank import RankedFile
 from byok.retrieval.rerank.listing import (
-    INSTRUCTION,
     LONGEST_ANSWER,
     MOST,
     MOST_NUMBERS,
@@ -42,11 +43,15 @@ class ModelRerank:
     def __init__(
         self,
         ask: AskModel,
+        prompts: PromptSet | None = None,
         *,
         seconds: float = _SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        values = {"most": str(MOST_NUMBERS)}
+        told = (prompts or shipped_prompts()).render("rerank", values=values)
         self._ask = ask
+        self._instruction = told.text
         self._seconds = seconds
         self._rest = ModelRest("files keep their order", clock)
         self._agreement = Agreement()
@@ -81,7 +86,7 @@ class ModelRerank:
             self._kept.move_to_end(key)
             return kept
         answer = await self._ask(
-            INSTRUCTION.format(most=MOST_NUMBERS),
+            self._instruction,
             text,
             seconds=self._seconds,
             longest=LONGEST_ANSWER,

@@ -14,6 +14,9 @@ from byok.errors import (
     UpstreamRefused,
 )
 from byok.index.types import Kind
+from byok.prompts.prompt_set import PromptSet
+from byok.prompts.shipped import shipped_prompts
+from byok.prompts.template import parse_template
 from byok.retrieval.query import parse_query
 from byok.retrieval.rank import RankedFile, Reasons
 from byok.retrieval.rerank.model_rerank import ModelRerank
@@ -61,12 +64,16 @@ def rows(text: str) -> list[str]:
 class Asked:
     """A model by a function, and a clock."""
 
-    def __init__(self, answer: Callable[[str], str] = judge) -> None:
+    def __init__(
+        self,
+        answer: Callable[[str], str] = judge,
+        prompts: PromptSet | None = None,
+    ) -> None:
         self.answer = answer
         self.asked: list[tuple[str, str]] = []
         self.limits: set[tuple[float, int]] = set()
         self.now = 0.0
-        self.rerank = ModelRerank(self._ask, clock=lambda: self.now)
+        self.rerank = ModelRerank(self._ask, prompts, clock=lambda: self.now)
 
     async def _ask(
         self, instruction: str, text: str, *, seconds: float, longest: int
@@ -292,6 +299,13 @@ def over_http(
         return Destination(Asker(transports, urls[-1]).upstream, "m")
 
     return ModelRerank(ShortQuestion(find), seconds=seconds), urls
+
+
+async def test_users_own_prompt_is_told() -> None:
+    own = {"rerank": parse_template("Name {{most}} numbers of the list.")}
+    asked = Asked(prompts=PromptSet(shipped_prompts().templates, own))
+    await asked.order("where is the cookie signed")
+    assert [told for told, _ in asked.asked] == ["Name 5 numbers of the list."]
 
 
 @pytest.mark.case("B125")
