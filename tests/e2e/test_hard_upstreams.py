@@ -5,11 +5,8 @@ import contextlib
 import gzip
 import json
 import socket
-import ssl
 import sys
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -25,6 +22,7 @@ from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
 from tests.fakes.asker import Key
 from tests.fakes.cases import case_param
+from tests.fakes.certificates import certificate, resolve_here, secure
 from tests.fakes.daemon import Answer, running, settings_for
 from tests.fakes.process import Program, configure, serving
 from tests.fakes.raw import put, request
@@ -50,52 +48,7 @@ CHAT = request(body=b'{"message": "x"}')
 @pytest.fixture
 def addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Resolve every name of the .test domain to this machine, and .invalid to none."""
-    real = socket.getaddrinfo
-
-    def resolve(host: Any, *rest: Any, **named: Any) -> Any:
-        text = host.decode() if isinstance(host, bytes) else str(host)
-        if text.endswith(".invalid"):
-            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-        return real("127.0.0.1" if text.endswith(".test") else host, *rest, **named)
-
-    monkeypatch.setattr(socket, "getaddrinfo", resolve)
-
-
-def certificate(folder: Path, name: str) -> Path:
-    """Write a certificate that vouches for itself, and its key, into one PEM file."""
-    x509 = pytest.importorskip("cryptography.x509")
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
-        .sign(key, hashes.SHA256())
-    )
-    file = folder / f"{name}.pem"
-    pem = serialization.Encoding.PEM
-    plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    file.write_bytes(made.public_bytes(pem) + key.private_bytes(pem, *plain))
-    return file
-
-
-@asynccontextmanager
-async def secure(file: Path, name: str) -> AsyncIterator[tuple[FakeUpstream, str]]:
-    """Serve with a certificate; give the upstream and its address under a name."""
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(file)
-    async with FakeUpstream(tls=tls) as upstream:
-        yield upstream, upstream.url.replace("127.0.0.1", name)
+    resolve_here(monkeypatch)
 
 
 @pytest.mark.usefixtures("addresses")

@@ -89,6 +89,7 @@ Index
 
 Machine
     clock            a clock that a test moves
+    certificates     names and TLS certificates of a domain of the test's own
     disk             a disk so small that a test can fill it
     power            what a power cut leaves of a folder
     ring             a keyring that misbehaves on request
