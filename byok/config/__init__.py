@@ -1,6 +1,11 @@
 """The settings of the user: sections, sources, validation."""
 
-from byok.config.checking import check_files, check_models, check_settings
+from byok.config.checking import (
+    check_files,
+    check_models,
+    check_settings,
+    chosen_models,
+)
 from byok.config.loading import example, foreign_variables, load_settings
 from byok.config.masking import mask_settings
 from byok.config.sections import DEFAULT_PORT, UpstreamSettings
@@ -14,6 +19,7 @@ __all__ = [
     "check_files",
     "check_models",
     "check_settings",
+    "chosen_models",
     "example",
     "foreign_variables",
     "load_settings",

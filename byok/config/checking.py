@@ -51,7 +51,7 @@ def check_models(settings: Settings, upstreams: Collection[str], model: str) -> 
         ConfigError: a model names another upstream, or a fallback none.
     """
     routing = settings.routing
-    for what, wanted in _chosen_models(settings, model):
+    for what, wanted in chosen_models(settings, model):
         wanted = routing.aliases.get(wanted.removeprefix("byok:"), wanted)
         if not wanted.startswith("byok:"):
             if what.endswith(_FALLBACK):
@@ -74,8 +74,11 @@ def check_models(settings: Settings, upstreams: Collection[str], model: str) -> 
             )
 
 
-def _chosen_models(settings: Settings, model: str) -> Iterator[tuple[str, str]]:
-    """Give the models that the settings name, each with what it is for."""
+def chosen_models(settings: Settings, model: str = "") -> Iterator[tuple[str, str]]:
+    """Give the models that the settings name, each with what it is for.
+
+    `model` stands for the default one of the settings.
+    """
     routing = settings.routing
     yield "default", model or routing.default
     yield from routing.models

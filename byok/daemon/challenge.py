@@ -50,10 +50,13 @@ def answer_challenge(body: "Json", token: str, port: int, instance: str) -> "Jso
     return {"instance": instance, "proof": compute_proof(token, nonce, port, instance)}
 
 
-def verify_daemon(daemon: Instance, token: str) -> bool:
-    """Ask the daemon for the proof; False if it is wrong or nobody answers."""
+def verify_daemon(daemon: Instance, token: str, host: str = "127.0.0.1") -> bool:
+    """Ask the daemon for the proof; False if it is wrong or nobody answers.
+
+    `host` is a loopback address.
+    """
     nonce = secrets.token_hex(16)
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=_SECONDS)
+    connection = http.client.HTTPConnection(host, daemon.port, timeout=_SECONDS)
     try:
         body = orjson.dumps({"nonce": nonce})
         headers = {"Content-Type": "application/json"}

@@ -48,6 +48,14 @@ class KeyringStore:
         self._choose = choose or _choose_backend
         self._stuck: threading.Thread | None = None
 
+    def backend(self) -> str:
+        """Return the name of the backend that would be used; nothing is read from it.
+
+        Raises:
+            ConfigError: there is no usable keyring, or it does not answer.
+        """
+        return self._call(lambda ring: str(ring.name))
+
     def get(self, entry: str) -> str | None:
         """Return the stored key, or None.
 

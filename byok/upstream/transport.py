@@ -103,7 +103,7 @@ class _Transport(AiohttpTransport):
 
 
 def _make(route: Route) -> httpx.AsyncBaseTransport:
-    context, proxy = _tls(route.ca_file), _proxy(route.proxy)
+    context, proxy = tls_context(route.ca_file), _proxy(route.proxy)
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
             limit=0,
@@ -132,8 +132,12 @@ def _proxy(url: str) -> httpx.Proxy | None:
     return proxy
 
 
-def _tls(ca_file: str) -> ssl.SSLContext:
-    """Trust the system's CA certificates, and the user's own."""
+def tls_context(ca_file: str) -> ssl.SSLContext:
+    """Return a context that trusts the system's CA certificates, and the user's own.
+
+    Raises:
+        ConfigError: the user's file cannot be used.
+    """
     context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if ca_file:
         try:

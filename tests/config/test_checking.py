@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from byok.config import Settings, check_settings
+from byok.config import Settings, check_settings, chosen_models
 from byok.errors import ConfigError
 
 BOX: dict[str, Any] = {"upstreams": {"box": {"base_url": "https://h/v1"}}}
@@ -73,3 +73,10 @@ def test_config_check_error_names_the_missing_section_and_the_existing_ones() ->
         check_settings(Settings(**BOX, routing={"default": "byok:ollama:m"}))
     assert "[upstreams.ollama]" in caught.value.hint
     assert caught.value.hint.endswith("these: box.")
+
+
+def test_every_model_that_the_settings_choose_is_given_with_its_use() -> None:
+    chosen = dict(chosen_models(Settings(**FINE[-1])))
+    assert chosen["default"] == "fast"
+    assert chosen["fast"] == "byok:box:m"
+    assert chosen["chat fallback"] == "byok:box:n"

@@ -35,6 +35,14 @@ async def test_challenge_proves_the_daemon_without_sending_the_token() -> None:
         assert await asyncio.to_thread(verify_daemon, instance_of(editor), editor.token)
 
 
+@pytest.mark.skipif(not socket.has_ipv6, reason="there is no IPv6 here")
+async def test_challenge_is_answered_at_both_loopback_addresses() -> None:
+    async with running(upstream="demo") as editor:
+        own = instance_of(editor)
+        assert await asyncio.to_thread(verify_daemon, own, editor.token, "::1")
+        assert not await asyncio.to_thread(verify_daemon, own, "guess", "::1")
+
+
 async def test_challenge_covers_every_part_of_the_answer() -> None:
     whole = compute_proof("token", NONCE, 1, "a")
     others = [

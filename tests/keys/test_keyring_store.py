@@ -109,6 +109,19 @@ def test_keyring_backend_of_the_system_is_used() -> None:
 
 
 @pytest.mark.case("F38")
+def test_keyring_backend_has_a_name_and_is_not_asked_for_a_key() -> None:
+    class NamedRing(SecretServiceRing):
+        __module__ = "keyring.backends.SecretService"
+        name = "Ring of the desktop"
+
+    ring = NamedRing()
+    assert store_of(ring).backend() == "Ring of the desktop"
+    assert ring.calls == 0
+    keyring.set_keyring(null.Keyring())
+    with pytest.raises(ConfigError, match="no OS keyring"):
+        KeyringStore().backend()
+
+
 def test_keyring_chain_uses_only_the_systems_own_backend() -> None:
     plain, real = PlaintextKeyring(), SecretServiceRing()
     keyring.set_keyring(as_backend(Chainer(plain, real)))
