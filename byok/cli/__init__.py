@@ -21,6 +21,7 @@ from byok.cli import (
     config,
     connect,
     control,
+    doctor,
     embed,
     index,
     keys,
@@ -57,7 +58,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS = (
-    *(serve, status, control, token, keys, models, probe, connect),
+    *(serve, status, doctor, control, token, keys, models, probe, connect),
     *(index, embed, search, mcp, config, version),
 )
 for command in COMMANDS:

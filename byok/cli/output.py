@@ -51,6 +51,15 @@ def fail(error: ByokError) -> None:
         tell(f"  {error.hint}")
 
 
+def say_styled(*parts: tuple[str, str]) -> None:
+    """Print a line in pieces of (text, style); without styles out of a terminal."""
+    from rich.console import Console
+    from rich.text import Text
+
+    line = Text.assemble(*((escape(text), style) for text, style in parts))
+    Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(line)
+
+
 def say_table(*columns: str, rows: Iterable[tuple[str, ...]]) -> None:
     """Print a table that fits the terminal; in a pipe, each row is one line."""
     from rich.console import Console

@@ -26,6 +26,7 @@ HELP = {
     "reload": "read its settings and keys again",
     "models": "what is known of them, and the defaults",
     "probe": "Try out what a model takes and does",
+    "doctor": "what cures what is wrong",
     "connect": "vscode|jetbrains|cli|sdk",
     "config": "show",
     "config path": "path of the settings file",

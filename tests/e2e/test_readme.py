@@ -66,6 +66,7 @@ COMMANDS = {
     "byok token": plain(""),
     "byok status": Run("model: byok:demo:echo"),
     "byok models": Run("echo"),
+    "byok doctor": Run("daemon version: byok"),
     "byok reload": Run("byok uses the settings of"),
     "byok restart": Run(LISTENING, alone=True),
     "byok stop": Run("byok has ended", alone=True),

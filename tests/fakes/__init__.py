@@ -40,6 +40,7 @@ byok itself
     process          `byok serve` as a process
     program          byok's command line as a process
     commands         how a command ended that ran inside the test
+    doctors          what `byok doctor` looks at, in the home of the test
     service_manager  what systemd does: it passes sockets, and hears READY
     wheel            byok installed from its wheel
     jobs             the pure part of a text endpoint

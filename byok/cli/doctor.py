@@ -1,0 +1,126 @@
+"""byok doctor: check the whole set-up, and say what cures what is wrong."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from byok.cli.command_context import ConfigOption, JsonOption
+from byok.cli.output import count_noun, say, say_json, say_styled, tell
+from byok.platform.paths import Paths, find_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from byok.doctor.results import CheckRow, CheckState
+
+EXIT_FAILURES = 1
+_WIDTH = 13  # of the states, with the space behind
+_STYLES = {"ok": "green", "warning": "yellow", "failure": "bold red"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="doctor")(doctor)
+
+
+def doctor(
+    json: JsonOption = False,
+    bundle: Annotated[
+        Path | None,
+        typer.Option(
+            "--bundle",
+            metavar="FILE.zip",
+            help="Also write an archive for a report: no keys, no code.",
+        ),
+    ] = None,
+    ask_models: Annotated[
+        bool,
+        typer.Option(
+            "--ask-models",
+            help="Also ask each upstream's model two questions, which may cost a "
+            "little.",
+        ),
+    ] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Check the whole set-up, and say what cures what is wrong; nothing is changed.
+
+    Asked are only the running daemon, the upstreams of your settings for their lists of
+    models, and without settings the servers on this machine. The exit code is 1 if a
+    check fails, else 0.
+    """
+    from byok.doctor.report import worst_state, write_report
+    from byok.doctor.results import CheckState
+    from byok.errors import ConfigError
+
+    if bundle is not None and os.path.lexists(bundle):
+        raise ConfigError(f"{bundle} exists already.", hint="Choose another name.")
+    rows = _examine(config, bundle, ask_models=ask_models)
+    if json:
+        say_json(write_report(rows))
+    else:
+        _show(rows)
+    if bundle is not None and bundle.exists():
+        tell(f"{bundle} is written. Look through it before you attach it to a report.")
+    if worst_state(rows) is CheckState.FAILURE:
+        raise typer.Exit(EXIT_FAILURES)
+
+
+def _examine(
+    config: Path | None, bundle: Path | None, *, ask_models: bool
+) -> "Sequence[CheckRow]":
+    """Run all checks; where byok would write nothing at all, that is the report."""
+    from byok.doctor.results import CheckRow, wrong
+    from byok.errors import ConfigError
+
+    try:
+        paths = find_paths()
+    except ConfigError as error:
+        return [CheckRow("home", "", wrong(str(error), error.hint))]
+    return asyncio.run(_run_checks(paths, config, bundle, ask_models=ask_models))
+
+
+async def _run_checks(
+    paths: Paths, config: Path | None, bundle: Path | None, *, ask_models: bool
+) -> "Sequence[CheckRow]":
+    from byok.doctor.bundle import write_bundle
+    from byok.doctor.examine import examine
+    from byok.doctor.surroundings import Surroundings
+
+    around = Surroundings(paths, config=config, asks_models=ask_models)
+    try:
+        rows = await examine(around)
+        if bundle is not None:
+            await asyncio.to_thread(write_bundle, bundle, around, rows)
+    finally:
+        await around.close()
+    return rows
+
+
+def _show(rows: "Sequence[CheckRow]") -> None:
+    from byok.doctor.report import count_states
+
+    for row in rows:
+        result = row.result
+        name = f"{row.check} {row.about}".rstrip()
+        state = result.state.value
+        say_styled(
+            (state.ljust(_WIDTH), _STYLES.get(state, "dim")),
+            (name, "bold"),
+            (f": {result.found}", ""),
+        )
+        if result.cure:
+            say_styled((" " * _WIDTH, ""), (f"cure: {result.cure}", "cyan"))
+    say()
+    say(_summary(count_states(rows)))
+
+
+def _summary(counts: "dict[CheckState, int]") -> str:
+    ok, warnings, failures, unchecked = counts.values()
+    return (
+        f"{ok:,} ok, {count_noun(warnings, 'warning')}, "
+        f"{count_noun(failures, 'failure')}, {unchecked:,} not checked"
+    )

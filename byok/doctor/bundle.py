@@ -1,0 +1,138 @@
+"""The archive for a report: results, settings, versions and log, without secrets.
+
+It holds no key and no token, no text of prompts, nothing of code, and `~` in place of
+the home folder.
+"""
+
+import os
+import re
+import stat
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from byok.chat import Json
+from byok.config import mask_settings
+from byok.doctor.program import versions
+from byok.doctor.report import write_report
+from byok.doctor.results import CheckRow
+from byok.doctor.surroundings import Surroundings
+from byok.errors import ConfigError
+from byok.escapes import escape
+from byok.redact import Redactor
+
+_LOG_BYTES, _LOG_LINES = 256 * 1024, 500
+_TOKEN_BYTES = 1024
+_SECRET_NAMES = re.compile(
+    r"(KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE)(_|$)", re.IGNORECASE
+)
+# The one line of the log that quotes what a model wrote; see server/model_answer.py.
+_QUOTES = re.compile(r"byok\.server\.model_answer: tool call of .* repaired")
+_LEFT_OUT = "(the repair of a tool call is left out)"
+
+
+def write_bundle(file: Path, around: Surroundings, rows: Sequence[CheckRow]) -> None:
+    """Write the archive, which only its owner may read. Blocks.
+
+    Raises:
+        FileExistsError: there is such a file.
+        OSError: it cannot be written; nothing is left of it.
+    """
+    _learn_secrets(around)
+    hide = _hide(around.redactor, around.machine.home)
+    contents: dict[str, str | bytes] = {
+        "doctor.json": _json(write_report(rows), hide),
+        "settings.json": _json(_settings(around), hide),
+        "versions.json": _json(versions(), hide),
+        "log.txt": "\n".join(map(hide, _log_lines(around.paths.log))) + "\n",
+    }
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    handle = os.open(file, flags | getattr(os, "O_BINARY", 0), 0o600)
+    try:
+        with os.fdopen(handle, "wb") as raw, zipfile.ZipFile(raw, "w") as archive:
+            for name, text in contents.items():
+                archive.writestr(name, text, zipfile.ZIP_DEFLATED)
+    except OSError:
+        file.unlink()  # it was created a moment ago, by this very call
+        raise
+
+
+def _learn_secrets(around: Surroundings) -> None:
+    """Let the redactor know the token, and what the environment holds of secrets."""
+    token = _read_end(around.paths.token, _TOKEN_BYTES)
+    around.redactor.add(token.decode("utf-8", "replace").strip())
+    for name, value in around.environ.items():
+        if _SECRET_NAMES.search(name):
+            around.redactor.add(value)
+
+
+def _hide(redactor: Redactor, home: Path) -> Callable[[str], str]:
+    """Return what removes secrets and the home folder from a text."""
+    homes = {str(home), str(home.resolve())} - {"/"}
+    pattern = re.compile(rf"(?:{'|'.join(map(re.escape, homes)) or '(?!)'})(?![\w.-])")
+
+    def hide(text: str) -> str:
+        return escape(pattern.sub("~", redactor(text)))
+
+    return hide
+
+
+def _settings(around: Surroundings) -> Json:
+    """Return the settings without secrets, and without the user's own prompts."""
+    try:
+        shown = mask_settings(around.read_settings())
+    except ConfigError as error:
+        return {"error": str(error)}
+    for section in (shown["chat"], *shown["upstreams"].values()):
+        section["system_prompt"] = _length(section["system_prompt"])
+    shown["prompts"] = {name: _length(text) for name, text in shown["prompts"].items()}
+    return shown
+
+
+def _length(text: str) -> str:
+    return f"({len(text):,} characters)" if text else ""
+
+
+def _json(value: Any, hide: Callable[[str], str]) -> bytes:
+    return orjson.dumps(_map_texts(value, hide), option=orjson.OPT_INDENT_2)
+
+
+def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Change every text of a value, the names of fields as well."""
+    match value:
+        case str():
+            return change(value)
+        case dict():
+            return {change(k): _map_texts(v, change) for k, v in value.items()}
+        case list() | tuple():
+            return [_map_texts(item, change) for item in value]
+        case _:
+            return value
+
+
+def _log_lines(file: Path) -> list[str]:
+    """Return the last lines of the log, without what it quotes of models."""
+    text = _read_end(file, _LOG_BYTES).decode("utf-8", "replace")
+    lines = text.splitlines()[-_LOG_LINES:]
+    return [_LEFT_OUT if _QUOTES.search(line) else line for line in lines]
+
+
+def _read_end(file: Path, most: int) -> bytes:
+    """Return the end of a plain file; b"" of anything else."""
+    try:
+        flags = (
+            os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        )
+        handle = os.open(file, flags)
+    except OSError:
+        return b""
+    facts = os.fstat(handle)
+    if not stat.S_ISREG(facts.st_mode):
+        os.close(handle)
+        return b""
+    with os.fdopen(handle, "rb") as opened:
+        opened.seek(max(0, facts.st_size - most))
+        return opened.read(most)

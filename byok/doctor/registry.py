@@ -1,0 +1,79 @@
+"""All checks, in the order of the report: a row for each."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from byok.doctor import (
+    code_index,
+    configuration,
+    daemon,
+    files,
+    keys,
+    machine,
+    models,
+    program,
+    questions,
+    upstreams,
+)
+from byok.doctor.results import CheckResult
+from byok.doctor.surroundings import Surroundings
+
+
+async def _one(around: Surroundings) -> Sequence[str]:
+    """Return that a check is about nothing in particular."""
+    del around
+    return ("",)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check: its name, what it runs, and how many seconds that may take.
+
+    It runs once for each of its subjects, such as an upstream or a folder.
+    """
+
+    name: str
+    run: Callable[[Surroundings, str], Awaitable[CheckResult]]
+    subjects: Callable[[Surroundings], Awaitable[Sequence[str]]] = _one
+    seconds: float = 15.0
+
+
+_UPSTREAM = upstreams.upstream_names
+_ASKED = 2 * questions.QUESTION_SECONDS
+
+CHECKS = (
+    Check("versions", program.check_versions),
+    Check("settings", configuration.check_settings_file),
+    Check("settings in force", configuration.check_settings_in_force),
+    Check("daemon", daemon.check_daemon),
+    Check("daemon version", daemon.check_daemon_version),
+    Check("port", daemon.check_port),
+    Check("localhost", daemon.check_localhost),
+    Check("proxy variables", configuration.check_proxies),
+    Check("token", files.check_token),
+    Check("folder", files.check_folder, files.folders),
+    Check("disk", files.check_disk),
+    Check("temporary folder", files.check_temporary_folder),
+    Check("clock", machine.check_clock, seconds=30.0),
+    Check("upstreams", upstreams.check_choice),
+    Check("address", upstreams.check_address, _UPSTREAM),
+    Check("TLS", upstreams.check_tls, upstreams.tls_upstreams, 20.0),
+    Check("key", keys.check_key, keys.keys_looked_up),
+    Check("keyring", keys.check_keyring),
+    Check("model list", upstreams.check_models, _UPSTREAM, 30.0),
+    Check("model", models.check_model, models.model_uses, 30.0),
+    Check("context window", models.check_window, _UPSTREAM, 35.0),
+    Check("chat", questions.check_chat, _UPSTREAM, _ASKED),
+    Check("streaming", questions.check_streaming, _UPSTREAM, _ASKED),
+    Check("tool call", questions.check_tool_call, _UPSTREAM, 2 * _ASKED),
+    Check("ripgrep", program.check_ripgrep),
+    Check("parsers", program.check_parsers, seconds=40.0),
+    Check("index", code_index.check_index, seconds=code_index.INDEX_SECONDS),
+    Check(
+        "workspace",
+        code_index.check_workspace,
+        code_index.workspaces,
+        code_index.INDEX_SECONDS,
+    ),
+    Check("watches", code_index.check_watches, seconds=code_index.INDEX_SECONDS),
+)

@@ -1,0 +1,366 @@
+"""byok doctor: each broken set-up names the fault and the cure, a healthy one none."""
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import stat
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from byok.keys import ladder
+from byok.platform.paths import find_paths
+from tests.fakes.certificates import certificate, resolve_here, secure
+from tests.fakes.commands import Cli, Done
+from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.disk import fill, mounted
+from tests.fakes.doctors import rows_of, upstream_box, write_settings
+from tests.fakes.ollama_server import OllamaServer
+from tests.fakes.probed import ProbedModel
+from tests.fakes.project import make_project
+from tests.fakes.rows import daemon_rows
+from tests.fakes.upstream import FakeUpstream, dead_url
+
+KEY = "canary-0123456789-abcdefghij"
+STATUS = {"upstream": "demo", "base_url": "", "model": "", "settings": {}}
+
+
+async def examine(cli: Cli, *arguments: str) -> Done:
+    return await asyncio.to_thread(cli, "doctor", "--json", *arguments)
+
+
+def check_told(done: Done, row: str, state: str, found: str, cure: str) -> None:
+    """Check what one row says, and that the exit code agrees with all rows."""
+    rows = rows_of(done)
+    assert row in rows, done.out
+    told = rows[row]
+    assert told["state"] == state, told
+    assert found in told["found"], told
+    assert cure in told["cure"], told
+    failures = [row for row in rows.values() if row["state"] == "failure"]
+    assert done.code == (1 if failures else 0)
+    assert not any("itself broke" in row["found"] for row in rows.values()), done.out
+
+
+@pytest.fixture
+def free_port() -> Iterator[int]:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        yield sock.getsockname()[1]
+
+
+def test_a_wrong_key_of_the_settings_is_named(cli: Cli) -> None:
+    write_settings("[server]", "prot = 1")
+    done = cli("doctor", "--json")
+    found, cure = "unknown key server.prot. Did you mean port?", "byok config example"
+    check_told(done, "settings", "failure", found, cure)
+    rows = rows_of(done)
+    assert rows["model"]["found"] == "the settings cannot be used"
+    assert rows["ripgrep"]["state"] == "ok"  # the others go on
+
+
+def test_a_port_that_a_stranger_has_is_named(cli: Cli) -> None:
+    with socket.socket() as stranger:
+        stranger.bind(("127.0.0.1", 0))
+        stranger.listen()
+        port = stranger.getsockname()[1]
+        write_settings("[server]", f"port = {port}")
+        done = cli("doctor", "--json")
+    found = f"127.0.0.1:{port} is taken by another program"
+    check_told(done, "port", "failure", found, "set server.port")
+
+
+def test_a_token_that_others_may_read_is_named(cli: Cli) -> None:
+    token = cli("token").out.strip()
+    find_paths().token.chmod(0o644)
+    done = cli("doctor", "--json")
+    check_told(done, "token", "failure", "can be read", "chmod 600")
+    assert token not in done.out
+
+
+async def test_a_missing_key_is_named(cli: Cli, fake: FakeUpstream) -> None:
+    write_settings(*upstream_box(fake.url, 'api_key_env = "KEY_OF_BOX"'))
+    done = await examine(cli)
+    check_told(done, "key box", "failure", "KEY_OF_BOX", "Set the variable KEY_OF_BOX")
+    check_told(
+        done, "model list box", "failure", "No key was found", "Set the variable"
+    )
+    assert fake.list_headers == []
+
+
+async def test_a_key_source_that_hangs_is_named(
+    cli: Cli, fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ladder, "_COMMAND_SECONDS", 0.3)
+    sleep = shutil.which("sleep")
+    write_settings(*upstream_box(fake.url, f'api_key_cmd = ["{sleep}", "60"]'))
+    done = await examine(cli)
+    check_told(done, "key box", "failure", "did not answer within 0.3 s", "by hand")
+
+
+def test_an_upstream_that_is_down_is_named(cli: Cli) -> None:
+    write_settings(*upstream_box(dead_url()))
+    done = cli("doctor", "--json")
+    found, cure = "nothing answers at 127.0.0.1:", "Start the model server"
+    check_told(done, "address box", "failure", found, cure)
+    assert rows_of(done)["model list box"]["found"] == "it takes no connection"
+
+
+def test_a_name_without_an_address_is_named(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve_here(monkeypatch)
+    write_settings(*upstream_box("https://models.invalid/v1"))
+    done = cli("doctor", "--json")
+    found = "the name models.invalid has no address here (DNS)"
+    check_told(done, "address box", "failure", found, "base_url")
+    assert rows_of(done)["TLS box"]["state"] == "not checked"
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # of the refused handshake
+@pytest.mark.parametrize(
+    ("days", "cure"), [(9, "set ca_file under [network]"), (-1, "clock")]
+)
+async def test_a_certificate_that_is_not_trusted_is_named(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int, cure: str
+) -> None:
+    resolve_here(monkeypatch)
+    file = certificate(tmp_path, "model.test", days=days)
+    trusts = [f'ca_file = "{file}"'] if days < 0 else []
+    async with secure(file, "model.test") as (_, url):
+        write_settings(*upstream_box(url, *trusts))
+        done = await examine(cli)
+    check_told(done, "TLS box", "failure", "of model.test is not trusted", cure)
+
+
+async def test_a_proxy_that_catches_loopback_is_named(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:3128")
+    monkeypatch.setenv("NO_PROXY", "localhost,.example")
+    done = await examine(cli)
+    cure = "export NO_PROXY=localhost,.example,127.0.0.1,::1"
+    found = "HTTP_PROXY is set and NO_PROXY does not name 127.0.0.1"
+    check_told(done, "proxy variables", "warning", found, cure)
+    monkeypatch.setenv("NO_PROXY", cure.partition("=")[2])
+    assert rows_of(await examine(cli))["proxy variables"]["state"] == "ok"
+
+
+async def test_a_default_model_that_does_not_exist_is_named(
+    cli: Cli, fake: FakeUpstream
+) -> None:
+    wanted = ["[routing]", 'default = "byok:box:fake-modle"']
+    write_settings(*wanted, *upstream_box(fake.url))
+    done = await examine(cli)
+    found = "box has no model fake-modle; did you mean fake-model?"
+    check_told(done, "model default", "failure", found, "correct routing.default")
+
+
+async def test_a_window_that_the_server_cut_is_named(cli: Cli) -> None:
+    async with OllamaServer() as server:
+        server.loaded["coder:latest"] = 4096
+        write_settings(
+            "[upstreams.ollama]",
+            f'base_url = "{server.url}/v1"',
+            'dialect = "openai_chat"',
+            'model = "coder"',
+        )
+        done = await examine(cli)
+    found = "its server cuts that of coder to 4,096 tokens, without a word"
+    cure = "OLLAMA_CONTEXT_LENGTH"
+    check_told(done, "context window ollama", "failure", found, cure)
+
+
+async def test_a_window_that_the_settings_cut_is_named(cli: Cli) -> None:
+    async with OllamaServer() as server:
+        write_settings(
+            *("[upstreams.ollama]", f'base_url = "{server.url}"', 'model = "coder"'),
+            "num_ctx = 20000",
+        )
+        done = await examine(cli)
+    found = "num_ctx cuts that of coder to 20,000 of 131,072"
+    check_told(done, "context window ollama", "warning", found, "Raise num_ctx")
+
+
+def test_a_missing_ripgrep_is_named(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = cli("doctor", "--json")
+    check_told(done, "ripgrep", "warning", "not in PATH", "Install ripgrep")
+
+
+@pytest.mark.parametrize("damage", ["no database", "a page"])
+def test_a_damaged_index_is_named_and_left_as_it_is(cli: Cli, damage: str) -> None:
+    project = make_project(find_paths().data_dir.parent / "bakery")
+    cli("index", "add", project)
+    file = find_paths().database
+    raw = bytearray(file.read_bytes())
+    start = 0 if damage == "no database" else len(raw) // 4096 // 2 * 4096
+    raw[start : start + 4096] = b"\xa5" * 4096
+    file.write_bytes(raw)
+    done = cli("doctor", "--json")
+    check_told(done, "index", "failure", "data.db is damaged", "data.db-wal away")
+    assert file.read_bytes() == raw
+
+
+def test_a_full_disk_is_named(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with mounted(tmp_path / "disk", "512k") as disk:
+        home = disk / "home"
+        home.mkdir(0o700)
+        monkeypatch.setenv("BYOK_HOME", str(home))
+        fill(disk / "filler")
+        done = cli("doctor", "--json")
+        assert [*home.iterdir()] == []  # nothing is left
+    check_told(done, "disk", "failure", "the disk is full", "Free some disk space")
+
+
+async def test_a_daemon_of_an_older_version_is_named(cli: Cli) -> None:
+    await asyncio.to_thread(cli, "token")
+    async with daemon_rows({"/byok/daemon": {**STATUS, "version": "0.1.0"}}):
+        done = await examine(cli)
+    found = "the daemon is byok 0.1.0, this command is byok"
+    check_told(done, "daemon version", "warning", found, "byok restart")
+
+
+async def test_a_daemon_that_does_not_know_the_request_is_named(cli: Cli) -> None:
+    await asyncio.to_thread(cli, "token")
+    async with daemon_rows({"/byok/daemon": (404, {"error": "Not Found"})}):
+        done = await examine(cli)
+    check_told(done, "daemon version", "failure", "another one", "byok restart")
+
+
+async def test_a_process_that_only_holds_the_lock_is_named(cli: Cli) -> None:
+    await asyncio.to_thread(cli, "token")
+    async with daemon_rows() as rows:
+        rows.honest = False
+        done = await examine(cli)
+    check_told(done, "daemon", "failure", "does not prove itself", "daemon.json")
+    assert rows.tokens == []
+
+
+def healthy(fake: FakeUpstream) -> None:
+    ProbedModel().serve(fake)
+    write_settings(
+        *("[routing]", 'default = "byok:box:fake-model"'),
+        *upstream_box(fake.url, 'api_key_env = "KEY_OF_BOX"'),
+    )
+
+
+async def test_a_healthy_set_up_has_nothing_to_cure(
+    cli: Cli, fake: FakeUpstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY_OF_BOX", KEY)
+    healthy(fake)
+    project = str(make_project(tmp_path / "bakery"))
+    Path(project, "loaf.txt").write_bytes(b"\0\1\2")
+    environ = {"KEY_OF_BOX": KEY}
+    with daemon_thread(upstream="", environ=environ) as daemon:
+        await asyncio.to_thread(cli, "index", "add", project)
+        done = await examine(cli, "--ask-models")
+        rows = rows_of(done)
+        plain = await asyncio.to_thread(cli, "doctor")
+    bad = {n: r for n, r in rows.items() if r["state"] != "ok" or r["cure"]}
+    assert (done.code, bad) == (0, {})
+    assert rows["key box"]["found"] == "from KEY_OF_BOX"
+    assert f"127.0.0.1:{daemon.port}" in rows["port"]["found"]
+    assert rows["chat box"]["found"].startswith("fake-model answered in")
+    assert "pieces" in rows["streaming box"]["found"]
+    assert "skipped: 1 binary" in rows[f"workspace {project}"]["found"]
+    assert KEY not in done.out
+    lines = plain.out.splitlines()
+    assert plain.code == 0
+    assert "ok           daemon version: byok" in plain.out
+    assert lines[-1].endswith("0 warnings, 0 failures, 3 not checked")
+    assert "\x1b" not in plain.out
+    assert "cure: byok doctor --ask-models" in plain.out
+
+
+async def test_a_key_that_the_daemon_lacks_is_named(
+    cli: Cli, fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY_OF_BOX", KEY)
+    healthy(fake)
+    with daemon_thread(upstream="", environ={}):
+        done = await examine(cli)
+    check_told(
+        done, "key box", "failure", "running daemon does not have", "byok restart"
+    )
+
+
+async def test_nobody_is_asked_who_is_not_named(cli: Cli, fake: FakeUpstream) -> None:
+    healthy(fake)
+    await examine(cli)
+    assert fake.requests == []  # no chat without --ask-models
+    assert len(fake.list_headers) <= 1
+
+
+def test_names_of_strangers_are_shown_as_escapes(cli: Cli) -> None:
+    bad = "\x1b[2Jgone\u202e"
+    write_settings(
+        "[context]", f'workspaces = ["/no/{bad.encode("unicode_escape")!r}"]'
+    )
+    file = write_settings("[context]", 'workspaces = ["/no/\\u001b[2Jgone\\u202e"]')
+    done = cli("doctor")
+    assert "\\x1b[2Jgone\\u202e" in done.out
+    assert "\x1b" not in done.out
+    assert "\x1b" not in cli("doctor", "--json").out
+    assert file.exists()
+
+
+async def test_a_bundle_is_private_and_has_no_secret(
+    cli: Cli, fake: FakeUpstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Path(os.environ["BYOK_HOME"])
+    monkeypatch.setenv("HOME", str(home.parent))
+    monkeypatch.setenv("KEY_OF_BOX", KEY)
+    monkeypatch.setenv("SOME_OTHER_TOKEN", "other-canary-0123456789")
+    healthy(fake)
+    token = (await asyncio.to_thread(cli, "token")).out.strip()
+    log = find_paths().log
+    log.parent.mkdir(parents=True)
+    quoted = "INFO byok.server.model_answer: tool call of save repaired (x): my code"
+    log.write_text(f"key {KEY}\n{token} other-canary-0123456789\n{home}/x\n{quoted}\n")
+    file = tmp_path / "bundle.zip"
+    done = await asyncio.to_thread(cli, "doctor", "--bundle", file)
+    assert f"{file} is written" in done.err
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    with zipfile.ZipFile(file) as archive:
+        texts = {name: archive.read(name).decode() for name in archive.namelist()}
+    assert set(texts) == {"doctor.json", "settings.json", "versions.json", "log.txt"}
+    whole = "".join(texts.values())
+    for secret in (KEY, token, "other-canary", str(home.parent), "my code"):
+        assert secret not in whole
+    assert "~/home/x" in texts["log.txt"]
+    assert json.loads(texts["doctor.json"])["schema"] == 1
+    assert (
+        json.loads(texts["settings.json"])["upstreams"]["box"]["base_url"] == fake.url
+    )
+    again = await asyncio.to_thread(cli, "doctor", "--bundle", file)
+    assert again.code == 78
+    assert "exists already" in again.err
+
+
+def test_a_home_with_files_of_others_is_named(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "thesis.txt").write_text("mine")
+    monkeypatch.setenv("BYOK_HOME", str(tmp_path))
+    done = cli("doctor", "--json", "--bundle", tmp_path / "b.zip")
+    check_told(done, "home", "failure", "thesis.txt", "new or empty folder")
+    assert not (tmp_path / "b.zip").exists()
+
+
+def test_nothing_is_written_in_an_empty_home(cli: Cli, tmp_path: Path) -> None:
+    home = Path(os.environ["BYOK_HOME"])
+    done = cli("doctor")
+    assert not home.exists()
+    assert "warning      daemon: it is not running" in done.out
+    assert "cure: byok serve" in done.out

@@ -1,0 +1,137 @@
+"""Addresses, certificates and lists of models."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from byok.doctor.results import CannotCheck, CheckState
+from byok.doctor.upstreams import (
+    check_address,
+    check_choice,
+    check_models,
+    check_tls,
+    tls_upstreams,
+    upstream_names,
+)
+from tests.fakes.certificates import certificate, resolve_here, secure
+from tests.fakes.doctors import surroundings, upstream_box, write_settings
+from tests.fakes.upstream import FakeUpstream, dead_url
+
+
+async def test_an_address_that_takes_connections_is_good(fake: FakeUpstream) -> None:
+    write_settings(*upstream_box(fake.url))
+    async with surroundings() as around:
+        result = await check_address(around, "box")
+        assert (await check_choice(around, "")).state is CheckState.OK
+        assert await upstream_names(around) == ["box"]
+    assert result.state is CheckState.OK
+    assert "127.0.0.1" in result.found
+
+
+@pytest.mark.parametrize(
+    ("url", "found", "cure"),
+    [
+        ("https://a.test:{port}/v1", "nothing answers at a.test", "online"),
+        ("https://a.invalid/v1", "the name a.invalid has no address", "base_url"),
+        ("https://meta.link/v1", "link-local", "own address"),
+    ],
+)
+async def test_an_address_that_cannot_be_used_is_named(
+    url: str, found: str, cure: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve_here(monkeypatch)
+    here = socket.getaddrinfo
+
+    def resolve(host: str, *rest: object, **named: object) -> object:
+        if host == "meta.link":
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.1.1", 80))]
+        return here(host, *rest, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    port = dead_url().split(":")[2].split("/")[0]
+    write_settings(*upstream_box(url.format(port=port)))
+    async with surroundings() as around:
+        result = await check_address(around, "box")
+    assert result.state is CheckState.FAILURE
+    assert found in result.found
+    assert cure in result.cure
+
+
+async def test_behind_a_proxy_that_is_connected_to() -> None:
+    proxy = dead_url().removesuffix("/v1")
+    url = "https://models.example/v1"
+    write_settings(*upstream_box(url, f'proxy = "{proxy}"'))
+    async with surroundings() as around:
+        result = await check_address(around, "box")
+        assert await tls_upstreams(around) == []
+    assert result.found.startswith("the proxy 127.0.0.1:")
+    assert "proxy" in result.cure
+
+
+async def test_a_certificate_of_an_own_authority_is_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve_here(monkeypatch)
+    file = certificate(tmp_path, "model.test")
+    async with secure(file, "model.test") as (_, url):
+        write_settings(*upstream_box(url, f'ca_file = "{file}"'))
+        async with surroundings() as around:
+            assert await tls_upstreams(around) == ["box"]
+            result = await check_tls(around, "box")
+    assert (result.state, result.found[:5]) == (CheckState.OK, "TLSv1")
+
+
+@pytest.mark.parametrize("junk", [True, False])
+async def test_a_ca_file_that_does_not_help_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, junk: bool
+) -> None:
+    resolve_here(monkeypatch)
+    file = certificate(tmp_path, "model.test")
+    other = certificate(tmp_path, "other.test")
+    if junk:
+        other.write_text("no certificate")
+    async with secure(file, "model.test") as (_, url):
+        write_settings(*upstream_box(url, f'ca_file = "{other}"'))
+        async with surroundings() as around:
+            result = await check_tls(around, "box")
+    assert result.state is CheckState.FAILURE
+    assert "ca_file" in result.cure if junk else str(other) in result.cure
+
+
+async def test_plain_http_at_an_https_address_is_named(fake: FakeUpstream) -> None:
+    write_settings(*upstream_box(fake.url.replace("http:", "https:")))
+    async with surroundings() as around:
+        result = await check_tls(around, "box")
+    assert "plain HTTP" in result.found
+    assert "http://" in result.cure
+
+
+async def test_a_server_that_is_down_is_not_asked_further() -> None:
+    write_settings(*upstream_box(dead_url()))
+    async with surroundings() as around:
+        with pytest.raises(CannotCheck, match="no connection"):
+            await check_models(around, "box")
+
+
+async def test_a_refused_key_and_an_empty_list_are_named(fake: FakeUpstream) -> None:
+    write_settings(*upstream_box(fake.url))
+    fake.models_error = "No such key."
+    async with surroundings() as around:
+        refused = await check_models(around, "box")
+    fake.models_error, fake.models = "", []
+    async with surroundings() as around:
+        empty = await check_models(around, "box")
+    assert refused.state is CheckState.FAILURE
+    assert "401" in refused.found
+    assert "byok keys" in refused.cure
+    assert empty.state is CheckState.WARNING
+    assert "[upstreams.box]" in empty.cure
+
+
+async def test_that_no_model_is_named_is_a_warning() -> None:
+    write_settings("[upstreams.try]", 'type = "demo"')
+    async with surroundings() as around:
+        result = await check_choice(around, "")
+    assert result.state is CheckState.WARNING
+    assert "byok serve --upstream" in result.cure

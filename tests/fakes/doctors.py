@@ -1,0 +1,63 @@
+"""Settings that a user has written, and the checks of `byok doctor` inside the test."""
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from byok.doctor.registry import CHECKS, Check
+from byok.doctor.results import CheckResult, CheckRow
+from byok.doctor.surroundings import Machine, Surroundings
+from byok.platform.paths import find_paths, make_private
+from tests.fakes.commands import Done
+
+
+def write_settings(*lines: str) -> Path:
+    """Write the settings file of the test's home."""
+    file = find_paths().config
+    make_private(file.parent)
+    file.write_text("\n".join(lines) + "\n", "utf-8")
+    file.chmod(0o600)
+    return file
+
+
+def upstream_box(url: str, *lines: str) -> list[str]:
+    """Return the section of an upstream that is called box."""
+    return ["[upstreams.box]", f'base_url = "{url}"', "context_window = 100000", *lines]
+
+
+@asynccontextmanager
+async def surroundings(
+    machine: Machine | None = None,
+    environ: Mapping[str, str] | None = None,
+    *,
+    asks_models: bool = False,
+) -> AsyncIterator[Surroundings]:
+    """Give what checks look at, in the test's home."""
+    given: dict[str, Any] = {} if environ is None else {"environ": environ}
+    around = Surroundings(
+        find_paths(), machine=machine, asks_models=asks_models, **given
+    )
+    try:
+        yield around
+    finally:
+        await around.close()
+
+
+def check_named(name: str) -> Check:
+    """Return a check of the table."""
+    [found] = [check for check in CHECKS if check.name == name]
+    return found
+
+
+def result_in(rows: Sequence[CheckRow], check: str, about: str = "") -> CheckResult:
+    """Return the result of one check."""
+    [found] = [row.result for row in rows if (row.check, row.about) == (check, about)]
+    return found
+
+
+def rows_of(done: Done) -> dict[str, dict[str, str]]:
+    """Return the rows that a command printed as JSON, by check and what it is about."""
+    report = json.loads(done.out)
+    return {f"{row['check']} {row['about']}".strip(): row for row in report["checks"]}
