@@ -63,7 +63,7 @@ def decode_chat(
         tools=tools,
         own_words=_own_words(exchanges, current),
         question="" if current.results else current.words,
-        prompt=prompt.name,
+        prompt=prompt.name if messages else "",
         notes=(*notes,),
         silent=silent,
         agent=is_agent(body) and not silent,

@@ -123,6 +123,7 @@ class Completer:
             return ReadyCompletion(self._grounding, reply, "", blobs, request_id)
         if rest := self._shown.rest(key, cursor):
             return ReadyCompletion(self._grounding, reply, rest, blobs, request_id)
+        exchange.record.prompt = f"{job.chat.prompt}@{defaults.prompts.version}"
         session = exchange.request.headers.get(_SESSION, "")
         asker = (session, row.path, cursor.path) if session else request_id
         answer = ModelAnswer(destination, job.chat, reply, exchange.record, self._tools)

@@ -11,6 +11,7 @@ from byok.dialects.fim.codecs import modes_for
 from byok.dialects.fim.modes import FimMode
 from byok.errors import RefusalKind, UpstreamError, UpstreamRefused
 from byok.events import StreamEvent
+from byok.record import current_record
 
 _log = logging.getLogger(__name__)
 _MAX_MODELS = 1000
@@ -48,8 +49,12 @@ class FimClient:
 
     async def stream(self, chat: ChatRequest, model: str) -> Events:
         """Yield the events of the first mode that is not refused."""
+        record = current_record()
+        prompt = record.prompt
         for mode, is_last in self._possible(model):
-            asked = self._ask(chat, model, self._codecs[mode])
+            codec = self._codecs[mode]
+            record.prompt = "" if codec else prompt  # only a chat is told one
+            asked = self._ask(chat, model, codec)
             try:
                 async with aclosing(asked) as batches:
                     async for batch in batches:
