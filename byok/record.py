@@ -25,6 +25,7 @@ from byok.events import Usage
 from byok.model_ids import ListedModel
 
 Read: TypeAlias = Callable[[], Awaitable[bytes]]  # gives b"" at the end
+_OWN = ("/health", "/byok/")  # what byok's own commands ask, again and again
 CLIENT_GONE = 499  # the status of a request whose client closed the connection
 
 
@@ -59,17 +60,20 @@ class RequestRecord:
     """The facts of one request and its answer, for observers; never any content.
 
     `endpoint` is the path of a known endpoint, never the path that was sent. `client`
-    is a family and a version, such as `vscode/0.600.1`. `upstream` and `model` are what
-    was asked last; the official service is the upstream `official` without a model.
+    is a family and a version, such as `vscode/0.600.1`. `purpose` and `model_asked` are
+    what the client asked for, "" where it asked for no model. `upstream` and `model`
+    are what was asked last; the official service is the upstream `official` without a
+    model. `usage` are the tokens of the answer, `own_usage` those of byok's own
+    questions by upstream and model, and `uncounted` how many of these told none.
     `first_byte` is in seconds from the start to the upstream's first event, None
     without one. `attempts` counts requests to upstreams, `repairs` changed tool calls,
     `dropped_calls` those that were cut or no JSON object, and so not passed on;
     `notices` sentences that byok added to the answer. `prompt` is the prompt that byok
     told the model and the version of all prompts, as `agent.small@1a2b3c4d`.
-    `prompt_change` tells where the
-    prompt differs from the last one of its conversation, so that the upstream's cache
-    misses from there; "" if it continues that one. `status` is that of the HTTP
-    answer, 0 while it is open; `error` and `error_class` are the code and the class of
+    `prompt_change` tells where the prompt differs from the last one of its
+    conversation, so that the upstream's cache misses from there; "" if it continues
+    that one. `status` is that of the HTTP answer, 0 while it is open; `error` and
+    `error_class` are the code and the class of
     a failure, which may also be told in an answer with status 200. `chat_upstreams` are
     those that chats of the same window go to, None if it had none.
     """
@@ -80,11 +84,15 @@ class RequestRecord:
     client: str = ""
     trusted: bool = False  # the token was shown
     conversation: str = ""
+    purpose: str = ""
+    model_asked: str = ""
     upstream: str = ""
     model: str = ""
     attempts: int = 0
     first_byte: float | None = None
     usage: Usage | None = None
+    own_usage: dict[tuple[str, str], Usage] | None = None
+    uncounted: int = 0
     repairs: int = 0
     dropped_calls: int = 0
     notices: int = 0
@@ -106,6 +114,19 @@ class RequestRecord:
     def model_id(self) -> str:
         """The model that was asked, as `byok:<upstream>:<model>`; "" without one."""
         return ListedModel(self.upstream, self.model).id if self.model else ""
+
+    @property
+    def is_of_client(self) -> bool:
+        """Whether it came with the token, and not from one of byok's own commands."""
+        return self.trusted and not self.endpoint.startswith(_OWN)
+
+    @property
+    def total_usage(self) -> Usage | None:
+        """The tokens of the answer and of byok's own questions, as far as known."""
+        total = self.usage
+        for own in (self.own_usage or {}).values():
+            total = own.plus(total)
+        return total
 
     @property
     def seconds(self) -> float:
@@ -144,6 +165,12 @@ class RequestRecord:
         """Note that the upstream answered; only the first time counts."""
         if self.first_byte is None:
             self.first_byte = self.clock() - self.started
+
+    def note_own_usage(self, upstream: str, model: str, usage: Usage) -> None:
+        """Add the tokens of a question of byok's own."""
+        self.own_usage = self.own_usage or {}
+        asked = upstream, model
+        self.own_usage[asked] = usage.plus(self.own_usage.get(asked))
 
     def note_error(self, error: ByokError) -> None:
         """Note a failure that the client is told."""

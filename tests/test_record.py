@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from byok.errors import UpstreamGarbled
+from byok.events import Usage
 from byok.record import (
     Hop,
     RequestOutcome,
@@ -94,3 +95,34 @@ def test_what_is_done_apart_is_in_no_record() -> None:
         raise ValueError("inside")
     assert record.attempts == 0
     assert current_record() is record
+
+
+def test_record_total_usage_is_that_of_the_answer_and_of_own_questions() -> None:
+    record = RequestRecord()
+    assert record.total_usage is None
+    record.note_own_usage("one", "small", Usage(10, 1))
+    record.note_own_usage("one", "small", Usage(5, 1))
+    record.note_own_usage("two", "small", Usage(1, 1))
+    assert record.total_usage == Usage(16, 3)
+    record.usage = Usage(100, 10, 50)
+    assert record.total_usage == Usage(116, 13, 50)
+    assert record.own_usage == {
+        ("one", "small"): Usage(15, 2),
+        ("two", "small"): Usage(1, 1),
+    }
+
+
+@pytest.mark.parametrize(
+    ("trusted", "endpoint", "is_of_client"),
+    [
+        (True, "/chat", True),
+        (False, "/chat", False),
+        (True, "/byok/daemon", False),
+        (True, "/health", False),
+    ],
+)
+def test_record_tells_requests_of_clients_from_those_of_commands(
+    trusted: bool, endpoint: str, is_of_client: bool
+) -> None:
+    record = RequestRecord(endpoint=endpoint, trusted=trusted)
+    assert record.is_of_client is is_of_client

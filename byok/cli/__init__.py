@@ -25,6 +25,7 @@ from byok.cli import (
     embed,
     index,
     keys,
+    log,
     mcp,
     models,
     probe,
@@ -32,6 +33,7 @@ from byok.cli import (
     serve,
     status,
     token,
+    usage,
     version,
 )
 from byok.cli.output import fail
@@ -58,8 +60,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS = (
-    *(serve, status, doctor, control, token, keys, models, probe, connect),
-    *(index, embed, search, mcp, config, version),
+    *(serve, status, log, usage, doctor, control, token, keys, models, probe),
+    *(connect, index, embed, search, mcp, config, version),
 )
 for command in COMMANDS:
     command.register(app)

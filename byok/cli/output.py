@@ -5,7 +5,8 @@ terminal control sequences; they are printed as escapes.
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -14,6 +15,7 @@ from byok.errors import ByokError
 from byok.escapes import escape, escape_json
 
 _PIPE_WIDTH = 10_000
+_NO_WIDTHS: Mapping[str, int] = MappingProxyType({})
 
 
 def say(line: str = "") -> None:
@@ -43,6 +45,11 @@ def say_json(value: Any) -> None:
     sys.stdout.write(escape_json(text) + "\n")
 
 
+def say_json_line(value: Any) -> None:
+    """Print a value for a script that reads one per line."""
+    sys.stdout.write(escape_json(orjson.dumps(value).decode()) + "\n")
+
+
 def fail(error: ByokError) -> None:
     """Print an error and its hint on stderr."""
     for line in f"byok: {error}".split("\n"):
@@ -60,15 +67,32 @@ def say_styled(*parts: tuple[str, str]) -> None:
     Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(line)
 
 
-def say_table(*columns: str, rows: Iterable[tuple[str, ...]]) -> None:
-    """Print a table that fits the terminal; in a pipe, each row is one line."""
+def say_table(
+    *columns: str,
+    rows: Iterable[tuple[str, ...]],
+    right: Collection[str] = (),
+    widths: Mapping[str, int] = _NO_WIDTHS,
+    header: bool = True,
+) -> None:
+    """Print a table that fits the terminal; in a pipe, each row is one line.
+
+    Columns of `right` hold numbers. `widths` are the least widths of columns in
+    characters: without its `header` a table then goes on as the one before.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table: Table = Table(box=None, pad_edge=False, header_style="bold")
+    table: Table = Table(
+        box=None, pad_edge=False, header_style="bold", show_header=header
+    )
     for column in columns:
-        table.add_column(column, overflow="fold")  # nothing of a path is cut off
+        table.add_column(
+            column,
+            overflow="fold",  # nothing of a path is cut off
+            justify="right" if column in right else "left",
+            min_width=widths.get(column),
+        )
     for row in rows:
         table.add_row(*(Text(escape(cell)) for cell in row))
     Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)

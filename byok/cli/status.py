@@ -11,6 +11,7 @@ from byok.cli.ask import refuse_if_silent
 from byok.cli.command_context import JsonOption
 from byok.cli.control import EXIT_NOT_RUNNING
 from byok.cli.index import show_index
+from byok.cli.log import write_entry
 from byok.cli.output import say, say_json
 from byok.errors import ByokError
 from byok.platform.paths import Paths, find_paths
@@ -18,6 +19,9 @@ from byok.routing import Service
 
 if TYPE_CHECKING:
     from byok.daemon.instance import Instance
+    from byok.journal.reading import StoredEntry
+
+_LAST = 5  # requests
 
 
 def register(app: typer.Typer) -> None:
@@ -26,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 
 def status(json: JsonOption = False) -> None:
-    """Show whether the daemon is running, its default model, and the index.
+    """Show the daemon, its default model, the index, and the last requests.
 
     The exit code is 0 if it is running and 3 if not.
     """
@@ -41,12 +45,36 @@ def status(json: JsonOption = False) -> None:
         facts = asdict(daemon)
         del facts["instance"]
         answer |= {**facts, **asyncio.run(_ask_daemon(paths, daemon))}
+    entries, trouble = _last_requests(paths) if daemon is not None else ([], "")
     if json:
+        if daemon is not None:
+            answer["requests"] = [write_entry(stored) for stored in entries]
         say_json(answer)
     else:
         _show(answer)
+        _show_requests(entries, trouble)
     if daemon is None:
         raise typer.Exit(EXIT_NOT_RUNNING)
+
+
+def _last_requests(paths: Paths) -> "tuple[list[StoredEntry], str]":
+    """Return the last requests of the journal, and why it cannot be read, or ""."""
+    from byok.journal.reading import last_entries
+
+    try:
+        return last_entries(paths.journal, _LAST), ""
+    except ByokError as error:
+        return [], error.sentence
+
+
+def _show_requests(entries: "list[StoredEntry]", trouble: str) -> None:
+    if trouble:
+        say(f"requests: {trouble}")
+    if entries:
+        from byok.cli.journal_table import show_entries
+
+        say("last requests (byok log):")
+        show_entries(entries)
 
 
 async def _ask_daemon(paths: Paths, daemon: "Instance") -> dict[str, Any]:

@@ -50,11 +50,18 @@ class FactSettings(SettingsSection):
     )
     price_input: _Dollars = Field(None, description="US dollars per million tokens.")
     price_output: _Dollars = Field(None, description="The same, of the answer.")
+    price_cache_read: _Dollars = Field(
+        None, description="The same, of what is read from the upstream's cache."
+    )
+    price_cache_write: _Dollars = Field(
+        None, description="The same, of what is written to it."
+    )
 
     def as_facts(self, model: str) -> ModelFacts:
         """Return the facts about a model that are set."""
-        given = self.model_dump(exclude={"price_input", "price_output"})
+        given = self.model_dump()
         given["replay"] = Replay(self.replay) if self.replay else None
-        if self.price_input is not None or self.price_output is not None:
-            given["price"] = Price(self.price_input, self.price_output)
+        prices = {name: given[f"price_{name}"] for name in Price.__slots__}
+        if any(price is not None for price in prices.values()):
+            given["price"] = Price(**prices)
         return ModelFacts(model, **{n: given[n] for n in FIELDS if n in given})

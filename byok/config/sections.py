@@ -212,3 +212,11 @@ class LogSettings(SettingsSection):
     level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = Field(
         "info", description="debug, info, warning or error."
     )
+
+
+class JournalSettings(SettingsSection):
+    """The journal of requests: facts such as tokens and times, never any content."""
+
+    keep_days: int = Field(
+        90, ge=0, le=3650, description="Days for which requests are kept; 0: none is."
+    )

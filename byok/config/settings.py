@@ -18,6 +18,7 @@ from byok.config.sections import (
     ChatSettings,
     CompletionSettings,
     ContextSettings,
+    JournalSettings,
     LimitSettings,
     LogSettings,
     NetworkSettings,
@@ -57,6 +58,7 @@ class Settings(BaseSettings):
     retrieval: RetrievalSettings = Field(default_factory=lambda: RetrievalSettings())
     embeddings: EmbeddingSettings = Field(default_factory=lambda: EmbeddingSettings())
     limits: LimitSettings = Field(default_factory=lambda: LimitSettings())
+    journal: JournalSettings = Field(default_factory=lambda: JournalSettings())
     log: LogSettings = Field(default_factory=lambda: LogSettings())
 
     @model_validator(mode="before")

@@ -24,6 +24,9 @@ _NAMES = {
     "state": {
         "daemon.json",
         "daemon.lock",
+        "journal.db",
+        "journal.db-shm",
+        "journal.db-wal",
         "log",
         "models.json",
         "profiles.json",

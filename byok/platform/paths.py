@@ -70,6 +70,11 @@ class Paths:
         return self.state_dir / "profiles.json"
 
     @property
+    def journal(self) -> Path:
+        """What became of each request, without its content."""
+        return self.state_dir / "journal.db"
+
+    @property
     def log(self) -> Path:
         """The current log file."""
         return self.state_dir / "log" / "byok.log"

@@ -5,7 +5,6 @@ import logging
 from byok.record import RequestRecord
 
 _access = logging.getLogger("byok.access")
-_OWN = ("/health", "/byok/")  # what byok's own commands ask, again and again
 _LONGEST = 100  # characters of a model's id
 
 
@@ -21,8 +20,7 @@ class AccessLog:
 
     def request_finished(self, record: RequestRecord, /) -> None:
         """Write the line of a request."""
-        shown = record.trusted and not record.endpoint.startswith(_OWN)
-        level = logging.INFO if shown else logging.DEBUG
+        level = logging.INFO if record.is_of_client else logging.DEBUG
         if _access.isEnabledFor(level):
             _access.log(level, "%s", access_line(record))
 
@@ -45,7 +43,7 @@ def _facts_of_answer(record: RequestRecord) -> list[str]:
     facts = [record.model_id[:_LONGEST]]
     if record.first_byte is not None:
         facts.append(f"first={record.first_byte * 1000:.0f}ms")
-    if usage := record.usage:
+    if usage := record.total_usage:
         facts.append(f"in={usage.input_tokens} cached={usage.cache_read_tokens}")
         facts.append(f"out={usage.output_tokens}")
     if record.prompt:

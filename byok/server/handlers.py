@@ -4,10 +4,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
+from byok.augment.body import first_text
+from byok.augment.chat_request import model_id
 from byok.augment.constant_replies import ConstantReply
 from byok.augment.endpoints import Completing, Generate, Local, Refused
+from byok.augment.silent_purposes import purpose_of_chat
 from byok.chat import Json
 from byok.errors import BadRequest
+from byok.model_ids import MAX_ID_LENGTH
+from byok.purposes import Purpose
 from byok.routing import Service
 from byok.server.answerable import (
     Answerable,
@@ -20,7 +25,7 @@ from byok.server.folders import OpenFolders, window_of
 from byok.server.generate import Generator
 from byok.server.http.exchange import HttpExchange
 from byok.server.model_lists import ModelLists
-from byok.server.openai_api import Forward, ListModels
+from byok.server.openai_api import Ask, Forward, ListModels
 from byok.server.routes import Row
 from byok.server.translate import Translator
 from byok.threads import Runner
@@ -51,9 +56,16 @@ class Handlers:
         self._folders = OpenFolders()
 
     def note(self, row: Row, exchange: HttpExchange, body: Json) -> None:
-        """Take note of what a chat tells about its client, whoever answers it."""
+        """Take note of what a request tells about itself, whoever answers it."""
+        record = exchange.record
         if isinstance(row, Generate):
             self._folders.note(exchange.request.headers, body)
+            is_chat = row.purpose is Purpose.CHAT
+            record.purpose = purpose_of_chat(body) if is_chat else row.purpose
+            record.model_asked = model_id(body)[:MAX_ID_LENGTH]
+        elif isinstance(row, Forward):
+            record.purpose = Purpose.CHAT if isinstance(row, Ask) else ""
+            record.model_asked = first_text(body, "model")[:MAX_ID_LENGTH]
 
     async def understand(
         self,

@@ -16,6 +16,7 @@ from byok.daemon.challenge import answer_challenge
 from byok.daemon.hardening import max_connections
 from byok.daemon.logs import set_level
 from byok.daemon.token import TokenCheck
+from byok.journal.journal import Journal
 from byok.observer import Observer, Observers
 from byok.platform.paths import Paths
 from byok.redact import Redactor
@@ -122,7 +123,7 @@ async def listening(
 ) -> AsyncIterator[Daemon]:
     """Serve until the block ends; `source` is where settings can be read anew.
 
-    Every request is told to the access log and to `observers`. The port is opened
+    Access log, journal and `observers` are told of every request. The port is opened
     first, so that /health is answered while everything else is loaded and opened;
     requests that come in that time wait for it.
 
@@ -131,17 +132,20 @@ async def listening(
         ConfigError: the token file is not private, or the services cannot be opened.
     """
     timing = timing or Timing()
-    front = _make_front(settings, paths, redactor, observers, timing, passed)
+    journal = Journal(paths.journal, redactor)
+    told = [journal, *observers]
+    front = _make_front(settings, paths, redactor, told, timing, passed)
     source = source or Source(paths.config, lambda: settings)
     control = Control(source, settings, front.instance)
     async with (
         AsyncExitStack() as opened,
         serve_http(front.server, front.sockets, timing.last_words / 2) as sites,
     ):
+        opened.push_async_callback(asyncio.to_thread, journal.close)  # the last
         try:
             await asyncio.to_thread(_import_endpoints)
             services = await opened.enter_async_context(open_services())
-            open_for = _opener(front, timing, control)
+            open_for = _opener(front, timing, control, journal)
             open_for(services)
             daemon = Daemon(
                 services,
@@ -195,7 +199,7 @@ def _import_endpoints() -> None:
 
 
 def _opener(
-    front: _Front, timing: Timing, control: Control
+    front: _Front, timing: Timing, control: Control, journal: Journal
 ) -> Callable[["Services"], None]:
     """Return what lets requests be answered by services; called again on reload.
 
@@ -210,6 +214,8 @@ def _opener(
         endpoints = make_endpoints(
             services, front.guard, front.gate, conversations, control, timing
         )
+        keep_days = services.settings.journal.keep_days
+        journal.configure(keep_days, services.catalog.price_of)
         front.app.open(endpoints)
         services.catalog.refresh()
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from byok.dialects.default_models import choose_chat_model, choose_job_model
-from byok.dialects.model_facts import ModelFacts, SourcedFacts
+from byok.dialects.model_facts import ModelFacts, Price, SourcedFacts
 from byok.errors import ConfigError, NotReady, UpstreamError
 from byok.model_ids import ListedModel
 from byok.purposes import Purpose
@@ -134,6 +134,10 @@ class Catalog:
         entry = self._entries.get(name)
         known = entry.known if entry else None
         return known.sourced_facts(model) if known else SourcedFacts(ModelFacts(model))
+
+    def price_of(self, name: str, model: str) -> Price | None:
+        """Return the prices of a model, or None; any upstream may be named."""
+        return self.facts_of(name, model).facts.price if name in self._entries else None
 
     def list_models(self) -> list[ListedModel]:
         """Return all models, in the order of the settings."""

@@ -85,6 +85,8 @@ async def answer_of(
         sampling=sampling,
     )
     said, length, usage = list[str](), 0, Usage()
+    record = current_record()
+    record.uncounted += 1
     async with aclosing(asked.upstream.stream(chat, asked.model)) as batches:
         async for batch in batches:
             for event in batch:
@@ -96,8 +98,8 @@ async def answer_of(
             if longest is not None and length >= longest:
                 break
     if usage != Usage():
-        record = current_record()
-        record.usage = usage.plus(record.usage)
+        record.uncounted -= 1
+        record.note_own_usage(asked.upstream.name, asked.model, usage)
     if not (answer := "".join(said).strip()):
         raise UpstreamEmpty("it wrote nothing.", upstream=asked.upstream.name)
     return answer[:longest]

@@ -11,6 +11,7 @@ from byok.cli.output import (
     fail,
     say,
     say_json,
+    say_json_line,
     say_table,
     say_text,
     tell,
@@ -83,6 +84,25 @@ def test_output_table_in_a_pipe_has_one_line_a_row(
     say_table("upstream", "model", rows=[("box", "m" * 300), ("other", "n")])
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines == [["upstream", "model"], ["box", "m" * 300], ["other", "n"]]
+
+
+def test_output_table_goes_on_in_the_same_columns(capsys: Capture) -> None:
+    widths = {"name": 6, "size": 5}
+    for row, header in ((("a", "7"), True), (("longer", "1,000"), False)):
+        say_table(
+            "name", "size", rows=[row], right=["size"], widths=widths, header=header
+        )
+    assert capsys.readouterr().out.splitlines() == [
+        "name     size",
+        "a           7",
+        "longer  1,000",
+    ]
+
+
+def test_output_json_of_a_stream_is_one_line_a_value(capsys: Capture) -> None:
+    say_json_line({"name": "a\nb\u202e"})
+    out = capsys.readouterr().out
+    assert out == '{"name":"a\\nb\\u202e"}\n'
 
 
 def test_output_in_a_narrow_terminal_shows_whole_paths(

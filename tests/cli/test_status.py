@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.journal_entries import entry, write_journal
 from tests.fakes.project import make_project
 from tests.fakes.rows import daemon_rows
 
@@ -32,6 +34,7 @@ def test_status_shows_the_daemon_its_model_and_its_index(
         assert f"pid {os.getpid()}, {daemon.url}, since 20" in done.out
         assert "model: byok:demo:echo\n" in done.out
         assert "nothing is indexed" in done.out
+        assert "last requests" not in done.out
         cli("index", "add", project)
         assert project in cli("status").out
         told = json.loads(cli("status", "--json").out)
@@ -99,3 +102,25 @@ async def test_status_shows_the_official_service_and_its_failures(cli: Cli) -> N
     lines = "official service: https://h.example, used for chat, edit\n"
     assert lines + "  chat: it answered 402.\n" in done.out
     assert "official service: https://h.example, not used\n" in unused.out
+
+
+def test_status_shows_the_last_five_requests(cli: Cli) -> None:
+    entries = [entry(request_id=f"r{number}") for number in range(7)]
+    with daemon_thread():
+        write_journal(find_paths().journal, entries)
+        told = json.loads(cli("status", "--json").out)
+        done = cli("status")
+    assert [row["request_id"] for row in told["requests"]] == [
+        *["r2", "r3", "r4", "r5", "r6"]
+    ]
+    assert done.out.partition("last requests (byok log):\n")[2].count("one:m") == 5
+
+
+def test_status_says_why_it_shows_no_requests(cli: Cli) -> None:
+    with daemon_thread():
+        find_paths().journal.write_bytes(b"no database at all" * 500)
+        done = cli("status")
+        told = json.loads(cli("status", "--json").out)
+    assert done.code == 0
+    assert "requests: The journal " in done.out
+    assert told["requests"] == []

@@ -32,8 +32,15 @@ def test_facts_that_are_set_have_their_types() -> None:
 
 
 def test_every_fact_can_be_set() -> None:
-    settable = set(FactSettings.model_fields) - {"price_input", "price_output"}
-    assert settable == set(FIELDS) - PASSING
+    prices = {f"price_{name}" for name in Price.__slots__}
+    settable = set(FactSettings.model_fields)
+    assert prices < settable
+    assert settable - prices == set(FIELDS) - PASSING
+
+
+def test_a_price_of_the_cache_can_be_set_alone() -> None:
+    given = FactSettings(price_cache_read=0.5)
+    assert given.as_facts("m").price == Price(cache_read=0.5)
 
 
 @pytest.mark.parametrize(

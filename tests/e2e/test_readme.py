@@ -65,6 +65,8 @@ COMMANDS = {
     "byok config check": plain("defaults apply"),
     "byok token": plain(""),
     "byok status": Run("model: byok:demo:echo"),
+    "byok log": Run("journal.db holds no such requests"),
+    "byok usage": Run("journal.db holds no requests"),
     "byok models": Run("echo"),
     "byok doctor": Run("daemon version: byok"),
     "byok reload": Run("byok uses the settings of"),
@@ -103,6 +105,7 @@ NOT_RUN = {
     "byok keys set openrouter && byok serve --upstream openrouter": (
         "needs the keyring of a desktop"
     ),
+    "byok log -f": "ends only when it is interrupted (tests/cli/test_log.py)",
     "byok search": "a question has to follow",
     "byok embed enable": "needs a model for vectors (tests/cli/test_embed.py)",
 }

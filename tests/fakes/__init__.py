@@ -88,6 +88,9 @@ Index
     migration_kills  a migration that is killed again and again
     version_1        a data folder as byok 0.1 left it
 
+Journal
+    journal_entries  entries of the journal, and what is written in one
+
 Machine
     clock            a clock that a test moves
     certificates     names and TLS certificates of a domain of the test's own

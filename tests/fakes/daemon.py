@@ -1,7 +1,7 @@
 """A daemon inside the test, started through server/run.py as the real one is."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +11,7 @@ import aiohttp
 from byok.config import Settings, load_settings
 from byok.daemon.token import read_token
 from byok.keys import KeyLadder
+from byok.observer import Observer
 from byok.platform.paths import Paths, find_paths
 from byok.redact import Redactor
 from byok.server.http.deadlines import Timing
@@ -99,6 +100,7 @@ async def running(
     upstream: str = "",
     timing: Timing = QUICK,
     environ: Mapping[str, str] | None = None,
+    observers: Sequence[Observer] = (),
 ) -> AsyncIterator[Editor]:
     """Start a daemon on a free port and give a client of it.
 
@@ -106,7 +108,7 @@ async def running(
     """
     parts = parts_of(settings, upstream=upstream, environ=environ)
     async with (
-        listening(*parts, timing) as daemon,
+        listening(*parts, timing, observers=observers) as daemon,
         aiohttp.ClientSession() as http,
     ):
         token = read_token(find_paths().token)

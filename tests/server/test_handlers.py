@@ -3,6 +3,7 @@
 import pytest
 
 from byok.augment.endpoints import ENDPOINTS, Local
+from byok.record import RequestRecord
 from byok.routing import Service
 from tests.fakes.daemon import running
 
@@ -36,6 +37,47 @@ async def test_handlers_search_the_folders_that_chats_named(
         reply = await editor.post("/agents/codebase-retrieval", asked, headers=SESSION)
     assert "no code to search yet" in reply.json["formatted_retrieval"]
     assert "Traceback" not in caplog.text
+
+
+class Seen:
+    """Observer that keeps the records."""
+
+    def __init__(self) -> None:
+        self.records: list[RequestRecord] = []
+
+    def request_started(self, record: RequestRecord, /) -> None:
+        pass
+
+    def request_finished(self, record: RequestRecord, /) -> None:
+        self.records.append(record)
+
+
+SILENT = {"message": "Hi", "silent": True}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "purpose"),
+    [
+        ("/chat-stream", {"message": "Hi"}, "chat"),
+        ("/chat-stream", SILENT, "summary"),
+        ("/chat-stream", {**SILENT, "message": "augment-enhanced-prompt"}, "enhance"),
+        ("/completion", {"prompt": "x = "}, "completion"),
+        ("/generate-commit-message-stream", {"changed_file_stats": {}}, "commit"),
+        ("/v1/chat/completions", {"messages": []}, "chat"),
+        ("/v1/embeddings", {"input": "x"}, ""),
+        ("/find-missing", {}, ""),
+    ],
+    ids=str,
+)
+async def test_handlers_note_what_a_client_asks_for(
+    path: str, body: dict[str, object], purpose: str
+) -> None:
+    seen = Seen()
+    async with running(upstream="demo", observers=[seen]) as editor:
+        await editor.post(path, {**body, "model": "m" * 600})
+    noted = seen.records[0]
+    assert noted.purpose == purpose
+    assert noted.model_asked == ("" if path == "/find-missing" else "m" * 512)
 
 
 FOLDER = {"folder_root": "/nowhere/zoo"}

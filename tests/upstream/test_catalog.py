@@ -288,3 +288,12 @@ async def test_catalog_keeps_model_lists_by_address(tmp_path: Path) -> None:
     await refreshed(Catalog([entry("http://b/v1", "m2")], file))
     again = Catalog([entry("http://a/v1")], file)
     assert again.models_of("custom") == ["m1"]
+
+
+def test_catalog_price_of_an_unknown_model_or_upstream_is_unknown(file: Path) -> None:
+    known = Known()
+    known.set_listed([ModelFacts("m1", price=Price(1.0, 2.0))])
+    catalog = Catalog([CatalogEntry(Lister("a", "m1"), known=known)], file)
+    assert catalog.price_of("a", "m1") == Price(1.0, 2.0)
+    assert catalog.price_of("a", "m2") is None
+    assert catalog.price_of("b", "m1") is None

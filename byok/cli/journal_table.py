@@ -1,0 +1,88 @@
+"""Requests of the journal as rows of a table, for people."""
+
+import sys
+from collections.abc import Iterable
+from datetime import datetime
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING
+
+from byok.cli.output import say_table
+
+if TYPE_CHECKING:
+    from byok.journal.entry import JournalEntry
+    from byok.journal.reading import StoredEntry
+
+# Each with its least width, where a table goes on.
+_COLUMNS = {
+    "time": 14,
+    "request": 10,
+    "model": 16,
+    "in": 8,
+    "cached": 8,
+    "out": 6,
+    "first": 7,
+    "took": 7,
+    "cost": 9,
+    "end": 9,
+    "chat": 8,
+}
+_RIGHT = ("in", "cached", "out", "first", "took", "cost")
+_DROPPED = ("cached", "first", "chat")  # where there is no room
+_ROOM = 124  # characters that all columns need
+_UNKNOWN = "?"
+_LONGEST_ID = 8  # of a conversation; the begin is enough to ask for it
+
+
+def show_entries(
+    entries: "Iterable[StoredEntry]", *, header: bool = True, goes_on: bool = False
+) -> None:
+    """Print requests as a table; one that goes on has columns of the same widths."""
+    narrow = sys.stdout.isatty() and get_terminal_size().columns < _ROOM
+    shown = [name for name in _COLUMNS if not (narrow and name in _DROPPED)]
+    cells = (_cells(stored.entry) for stored in entries)
+    say_table(
+        *shown,
+        rows=[tuple(row[name] for name in shown) for row in cells],
+        right=_RIGHT,
+        widths=_COLUMNS if goes_on else {},
+        header=header,
+    )
+
+
+def write_dollars(dollars: float) -> str:
+    """Write US dollars; small sums with more digits."""
+    if not dollars:
+        return "$0"
+    return f"${dollars:.4f}" if dollars < 1 else f"${dollars:,.2f}"
+
+
+def _cells(entry: "JournalEntry") -> dict[str, str]:
+    asked = entry.attempts > 0  # else nobody could tell of tokens
+    model = ":".join(part for part in (entry.upstream, entry.model) if part)
+    return {
+        "time": f"{datetime.fromtimestamp(entry.started):%m-%d %H:%M:%S}",
+        "request": entry.purpose or entry.endpoint.strip("/"),
+        "model": model or entry.model_asked,
+        "in": _count(entry.input_tokens, asked=asked),
+        "cached": _count(entry.cache_read_tokens, asked=asked),
+        "out": _count(entry.output_tokens, asked=asked),
+        "first": "" if entry.first_byte is None else _seconds(entry.first_byte),
+        "took": _seconds(entry.seconds),
+        "cost": _cost(entry) if asked or entry.model else "",
+        "end": entry.error or entry.outcome,
+        "chat": entry.conversation[:_LONGEST_ID],
+    }
+
+
+def _count(tokens: int | None, *, asked: bool) -> str:
+    if tokens is None:
+        return _UNKNOWN if asked else ""
+    return f"{tokens:,}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:,.2f} s" if seconds < 100 else f"{seconds:,.0f} s"
+
+
+def _cost(entry: "JournalEntry") -> str:
+    return _UNKNOWN if entry.cost is None else write_dollars(entry.cost)

@@ -1,0 +1,117 @@
+"""byok usage: add up what was asked of models, and what that cost."""
+
+import csv
+import sys
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from byok.cli.command_context import JsonOption
+from byok.cli.output import say_json, say_table, tell
+from byok.escapes import escape
+from byok.platform.paths import find_paths
+
+if TYPE_CHECKING:
+    from byok.journal.usage import UsageRow
+
+_COLUMNS = ("requests", "failed", "in", "cached", "out", "cost")
+_MOST_SHOWN = 50
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute
+
+
+class GroupBy(StrEnum):
+    """What one row of the sums stands for."""
+
+    DAY = "day"
+    MODEL = "model"
+    CONVERSATION = "conversation"
+    CLIENT = "client"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="usage")(usage)
+
+
+def usage(
+    by: Annotated[GroupBy, typer.Option(help="One row for each of these.")] = (
+        GroupBy.DAY
+    ),
+    days: Annotated[
+        int, typer.Option(help="Today and the days before it.", min=1, max=3650)
+    ] = 30,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print comma-separated values.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Add up requests to models, their tokens and their cost in US dollars.
+
+    Costs are known where prices are (byok models). A sum leaves out what is unknown,
+    and says of how many requests.
+    """
+    from byok.journal.usage import add_rows, sum_usage
+
+    journal = find_paths().journal
+    rows = sum_usage(journal, by.value, _begin(days))
+    if json:
+        total = add_rows(rows)._asdict()
+        listed = [row._asdict() for row in rows]
+        say_json({"by": by.value, "days": days, "rows": listed, "total": total})
+    elif as_csv:
+        _write_csv(by, rows)
+    elif rows:
+        _show(by, rows, add_rows(rows))
+    else:
+        tell(f"byok: {journal} holds no requests to models of this time.")
+
+
+def _begin(days: int) -> float:
+    """Return the midnight with which the first day begins."""
+    today = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    return (today - timedelta(days=days - 1)).timestamp()
+
+
+def _show(by: GroupBy, rows: "list[UsageRow]", total: "UsageRow") -> None:
+    shown = rows[-_MOST_SHOWN:] if by is GroupBy.DAY else rows[:_MOST_SHOWN]
+    table = [_cells(row) for row in (*shown, total)]
+    say_table(by.value, *_COLUMNS, rows=table, right=_COLUMNS)
+    if left_out := len(rows) - len(shown):
+        tell(f"byok: {left_out} more rows are in the total; --csv prints all.")
+    if total.uncounted:
+        tell(f"byok: the tokens of {total.uncounted:,} requests are not known.")
+
+
+def _cells(row: "UsageRow") -> tuple[str, ...]:
+    return (
+        row.key or "(none)",
+        f"{row.requests:,}",
+        f"{row.failed:,}" if row.failed else "",
+        f"{row.input_tokens:,}",
+        f"{row.cache_read_tokens:,}",
+        f"{row.output_tokens:,}",
+        _cost(row),
+    )
+
+
+def _cost(row: "UsageRow") -> str:
+    from byok.cli.journal_table import write_dollars
+
+    if not row.unpriced:
+        return write_dollars(row.cost)
+    if row.unpriced == row.requests:
+        return "unknown"
+    return f"{write_dollars(row.cost)} + {row.unpriced:,} unknown"
+
+
+def _write_csv(by: GroupBy, rows: "list[UsageRow]") -> None:
+    """Print all rows; a name that begins like a formula is marked as text."""
+    from byok.journal.usage import UsageRow
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow((by.value, *UsageRow._fields[1:]))
+    for row in rows:
+        key = escape(row.key)
+        writer.writerow((f"'{key}" if key.startswith(_FORMULA) else key, *row[1:]))

@@ -1,0 +1,94 @@
+"""One request as the journal keeps it: facts of its record, within limits."""
+
+from typing import NamedTuple
+
+from byok.events import Usage
+from byok.journal.cost import PriceOf, cost_of
+from byok.record import RequestRecord
+
+_LONGEST = 200  # characters of a text
+_MOST_TOKENS = 10**12  # of one request; a sum of many still fits 64 bits
+
+
+class JournalEntry(NamedTuple):
+    """A finished request, in the order of the columns.
+
+    `started` is in seconds since 1970, `seconds` and `first_byte` are how long it took
+    to the end and to the model's first word. Tokens are those of all models that were
+    asked for the answer; `input_tokens` includes what was read from or written to the
+    upstream's cache. `cost` is in US dollars. None stands for what is not known.
+    """
+
+    request_id: str
+    started: float
+    seconds: float
+    client: str
+    conversation: str
+    endpoint: str
+    purpose: str
+    model_asked: str
+    model: str
+    upstream: str
+    attempts: int
+    first_byte: float | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_written_tokens: int | None
+    cost: float | None
+    repairs: int
+    dropped_calls: int
+    notices: int
+    prompt: str
+    status: int
+    outcome: str
+    error: str
+    error_class: str
+
+
+def make_entry(record: RequestRecord, now: float, price_of: PriceOf) -> JournalEntry:
+    """Return the entry of a request that ended `now`, in seconds since 1970."""
+    seconds = record.seconds
+    usage = record.total_usage
+    return JournalEntry(
+        record.request_id,
+        now - seconds,
+        seconds,
+        _cut(record.client),
+        _cut(record.conversation),
+        _cut(record.endpoint),
+        _cut(record.purpose),
+        _cut(record.model_asked),
+        _cut(record.model),
+        _cut(record.upstream),
+        record.attempts,
+        record.first_byte,
+        *_counts(usage),
+        cost_of(record, price_of),
+        record.repairs,
+        record.dropped_calls,
+        record.notices,
+        _cut(record.prompt),
+        record.status,
+        record.outcome.value,
+        _cut(record.error),
+        _cut(record.error_class),
+    )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[:_LONGEST]
+
+
+def _counts(
+    usage: Usage | None,
+) -> tuple[int | None, int | None, int | None, int | None]:
+    """Return the tokens in, out, read from the cache and written to it."""
+    if usage is None:
+        return None, None, None, None
+    return (
+        min(usage.input_tokens, _MOST_TOKENS),
+        min(usage.output_tokens, _MOST_TOKENS),
+        min(usage.cache_read_tokens, _MOST_TOKENS),
+        min(usage.cache_creation_tokens, _MOST_TOKENS),
+    )

@@ -1,0 +1,160 @@
+"""The journal's file: opened for its one writer, or to be read by anybody.
+
+The journal is only a help, so a file that cannot be used is put aside under another
+name, and a new one is begun. A file that a later byok wrote is left alone.
+"""
+
+import logging
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from byok.errors import CannotStart
+from byok.journal.schema import VERSION, check_columns, migrate, version_of
+from byok.platform.paths import make_private
+
+_log = logging.getLogger(__name__)
+_BUSY_SECONDS = 2.0
+_MOST_ASIDE = 9
+_ENDINGS = ("", "-wal", "-shm")  # the files of one database
+
+
+def open_journal(path: Path) -> sqlite3.Connection:
+    """Open or create the journal, for the only process that writes it.
+
+    Raises:
+        CannotStart: `newer_data`, a later byok wrote it.
+        OSError: there can be no such file.
+        sqlite3.OperationalError: it is locked, or the disk is full.
+    """
+    make_private(path.parent)
+    if not path.exists():
+        put_aside(path, "its main file is gone")
+    try:
+        return _open(path)
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        put_aside(path, str(error))
+    return _open(path)
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Tell damage from a full disk or a lock: those are subclasses."""
+    return type(error) is sqlite3.DatabaseError
+
+
+def put_aside(path: Path, why: str) -> None:
+    """Give an unusable journal another name; nothing is deleted.
+
+    Raises:
+        OSError: it cannot be renamed, or there are too many such files.
+    """
+    present = [e for e in _ENDINGS if os.path.lexists(_beside(path, e))]
+    if not present:
+        return
+    aside = next((p for p in _asides(path) if not _exists(p)), None)
+    if aside is None:
+        raise FileExistsError(f"there are {_MOST_ASIDE} damaged journals already")
+    for ending in present:
+        _beside(path, ending).rename(_beside(aside, ending))
+    _log.warning("%s cannot be used (%s); it is now %s", path, why, aside.name)
+
+
+def _asides(path: Path) -> Iterator[Path]:
+    for number in range(1, _MOST_ASIDE + 1):
+        yield path.with_name(f"{path.name}.damaged-{number}")
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.name + ending)
+
+
+def _exists(aside: Path) -> bool:
+    return any(os.path.lexists(_beside(aside, ending)) for ending in _ENDINGS)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    _make_file(path)
+    db = sqlite3.connect(
+        path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    try:
+        version = version_of(db)
+        if version > VERSION:
+            raise _newer(path)
+        if version == VERSION:
+            check_columns(db)  # before anything is changed
+        if not version:
+            db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before there are tables
+        for pragma in (
+            "journal_mode = WAL",
+            "synchronous = NORMAL",
+            "trusted_schema = OFF",
+            "cell_size_check = ON",
+            "cache_size = -500",
+            "mmap_size = 0",
+            "journal_size_limit = 4194304",
+        ):
+            db.execute(f"PRAGMA {pragma}")
+        if version < VERSION:
+            migrate(db)
+            check_columns(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _make_file(path: Path) -> None:
+    """Create the file, or check it; only its owner may read it."""
+    flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
+    handle = os.open(path, flags, 0o600)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(f"{path} is not a plain file")
+        if hasattr(os, "fchmod"):
+            os.fchmod(handle, 0o600)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
+    """Give a connection that changes nothing; None if there is no journal.
+
+    Raises:
+        CannotStart: `corrupt_data` or `newer_data`, it cannot be read.
+    """
+    if not path.exists() or not path.stat().st_size:
+        yield None
+        return
+    # Without its log a journal is at rest, and no files beside it need be made.
+    plain = "" if _beside(path, "-wal").exists() else "&immutable=1"
+    uri = f"{path.absolute().as_uri()}?mode=ro{plain}"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as db:
+            version = version_of(db)
+            if version > VERSION:
+                raise _newer(path)
+            if version == VERSION:
+                yield db
+            else:  # an older one, which the daemon brings to this version
+                yield None
+    except sqlite3.DatabaseError as error:
+        raise CannotStart(
+            f"The journal {path} cannot be read: {error}.",
+            code="corrupt_data",
+            hint="If that stays so, stop byok and move the file away.",
+        ) from error
+
+
+def _newer(path: Path) -> CannotStart:
+    return CannotStart(
+        f"The journal {path} was written by a later version of byok.",
+        code="newer_data",
+        hint="Use that version, or move the file away.",
+    )

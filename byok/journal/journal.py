@@ -1,0 +1,57 @@
+"""The journal of requests, as an observer: a finished request becomes an entry."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from byok.dialects.model_facts import Price
+from byok.journal.cost import PriceOf
+from byok.journal.entry import make_entry
+from byok.journal.writer import JournalWriter, WriterLimits
+from byok.record import RequestRecord
+
+
+def _no_price(upstream: str, model: str) -> Price | None:
+    del upstream, model
+    return None
+
+
+class Journal:
+    """Observer that keeps what became of clients' requests; it asks for no bytes.
+
+    What came without the token, and what byok's own commands ask, is not kept.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        redactor: Callable[[str], str],
+        limits: WriterLimits | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Take the file; nothing is opened before the first request has ended."""
+        self._writer = JournalWriter(path, redactor, limits, clock=clock)
+        self._clock = clock
+        self._price_of: PriceOf = _no_price
+
+    @property
+    def lost(self) -> int:
+        """The number of requests that could not be written."""
+        return self._writer.lost
+
+    def configure(self, keep_days: int, price_of: PriceOf) -> None:
+        """Keep requests for so many days, 0 for none, at these prices from now on."""
+        self._writer.keep_days, self._price_of = keep_days, price_of
+
+    def request_started(self, record: RequestRecord, /) -> None:
+        """Wait for the end."""
+
+    def request_finished(self, record: RequestRecord, /) -> None:
+        """Keep the facts of a request."""
+        if self._writer.keep_days and record.is_of_client:
+            self._writer.add(make_entry(record, self._clock(), self._price_of))
+
+    def close(self) -> None:
+        """Write what is left; later requests are not kept. Blocks for seconds."""
+        self._writer.close()

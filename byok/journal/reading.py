@@ -1,0 +1,106 @@
+"""Reads the journal: the last requests, and those that were written since."""
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from byok.journal.entry import JournalEntry
+from byok.journal.file import reading
+
+_COLUMNS = ", ".join(("id", *JournalEntry._fields))
+_LAST_CHARACTER = "\U0010ffff"
+
+
+class StoredEntry(NamedTuple):
+    """An entry and its number; a later one has a higher number."""
+
+    number: int
+    entry: JournalEntry
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilter:
+    """Which requests are shown.
+
+    Without `everything` these are questions to models and what did not end well.
+    `errors` leaves failures alone; `conversation` is the begin of an id, "" for any.
+    """
+
+    errors: bool = False
+    conversation: str = ""
+    everything: bool = False
+
+    @property
+    def conditions(self) -> tuple[list[str], list[object]]:
+        """Return conditions for SQL, and the values of their marks."""
+        found, values = list[str](), list[object]()
+        if not self.everything:
+            found.append("(purpose <> '' OR model <> '' OR outcome <> 'ok')")
+        if self.errors:
+            found.append("outcome = 'failed'")
+        if self.conversation:
+            found.append("conversation <> '' AND conversation BETWEEN ? AND ?")
+            values += [self.conversation, self.conversation + _LAST_CHARACTER]
+        return found, values
+
+
+NO_FILTER = LogFilter()
+
+
+def last_entries(
+    path: Path, count: int, wanted: LogFilter = NO_FILTER
+) -> list[StoredEntry]:
+    """Return the last requests, the oldest first; none without a journal.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+    return _select(path, wanted, [], [], "DESC LIMIT ?", count)[::-1]
+
+
+def entries_since(
+    path: Path, number: int, count: int, wanted: LogFilter = NO_FILTER
+) -> list[StoredEntry]:
+    """Return at most `count` requests with a higher number, the oldest first.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+    return _select(path, wanted, ["id > ?"], [number], "ASC LIMIT ?", count)
+
+
+def highest_number(path: Path) -> int:
+    """Return the number of the last request, 0 if there is none.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+    with reading(path) as db:
+        if db is None:
+            return 0
+        return db.execute("SELECT max(id) FROM request").fetchone()[0] or 0
+
+
+def _select(
+    path: Path,
+    wanted: LogFilter,
+    conditions: Iterable[str],
+    values: Iterable[object],
+    order: str,
+    count: int,
+) -> list[StoredEntry]:
+    more, more_values = wanted.conditions
+    where = " AND ".join((*conditions, *more, "1"))
+    query = f"SELECT {_COLUMNS} FROM request WHERE {where} ORDER BY id {order}"  # noqa: S608 - our own words, values are bound
+    with reading(path) as db:
+        if db is None:
+            return []
+        rows = db.execute(query, (*values, *more_values, count))
+        return [_read_row(row) for row in rows]
+
+
+def _read_row(row: sqlite3.Row | tuple[Any, ...]) -> StoredEntry:
+    number, *values = row
+    return StoredEntry(number, JournalEntry(*values))

@@ -1,0 +1,72 @@
+"""Adds up requests to models, their tokens and cost, by day, model and so on."""
+
+import operator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from byok.journal.file import reading
+
+# Our own words in SQL, by what users may ask for.
+GROUPS = {
+    "day": "date(started, 'unixepoch', 'localtime')",
+    "model": "'byok:' || upstream || ':' || model",
+    "conversation": "conversation",
+    "client": "client",
+}
+_SUMS = """count(*), total(outcome = 'failed'),
+    total(input_tokens IS NULL AND cost IS NULL),
+    total(input_tokens), total(output_tokens), total(cache_read_tokens),
+    total(cache_written_tokens), total(cost), total(cost IS NULL)"""
+
+
+class UsageRow(NamedTuple):
+    """The sums of one group.
+
+    `failed` requests are among `requests`. `uncounted` are those that took tokens, but
+    no upstream told how many; `unpriced` are those whose `cost` in US dollars is
+    unknown. The sums are without them.
+    """
+
+    key: str
+    requests: int = 0
+    failed: int = 0
+    uncounted: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_written_tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+
+def sum_usage(path: Path, by: str, since: float) -> list[UsageRow]:
+    """Return the sums of all requests that asked a model, one row for each group.
+
+    `by` is one of GROUPS, `since` are seconds since 1970. Days are in order; other
+    groups are, by cost and tokens, the largest first.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+    order = "1" if by == "day" else "total(cost) DESC, total(input_tokens) DESC, 1"
+    query = (
+        f"SELECT {GROUPS[by]}, {_SUMS} FROM request "  # noqa: S608 - our own words
+        f"WHERE started >= ? AND model <> '' GROUP BY 1 ORDER BY {order}"
+    )
+    with reading(path) as db:
+        rows = [] if db is None else db.execute(query, (since,)).fetchall()
+    return [_read_row(row) for row in rows]
+
+
+def add_rows(rows: list[UsageRow]) -> UsageRow:
+    """Return the sum of all rows, with the key "total"."""
+    total = UsageRow("total")
+    for _, *numbers in rows:
+        added = map(operator.add, total[1:], numbers)
+        total = UsageRow._make(("total", *added))
+    return total
+
+
+def _read_row(row: tuple[Any, ...]) -> UsageRow:
+    key, *counts, cost, unpriced = row
+    return UsageRow._make((key, *map(int, counts), cost, int(unpriced)))

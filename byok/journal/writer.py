@@ -1,0 +1,167 @@
+"""The one thread that writes the journal, in batches.
+
+It must never delay or fail an answer. So `add` only appends to a queue of limited
+length, and whatever cannot be written is counted and forgotten: where the disk is full,
+the file is locked or there can be no file. The log says so once.
+"""
+
+import logging
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from byok.journal.connection import JournalConnection
+from byok.journal.entry import JournalEntry
+from byok.journal.retention import tidy
+
+_log = logging.getLogger(__name__)
+_DAY = 86_400
+_INSERT = (
+    f"INSERT INTO request ({', '.join(JournalEntry._fields)}) "  # noqa: S608 - our own names
+    f"VALUES ({', '.join('?' * len(JournalEntry._fields))})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WriterLimits:
+    """How much the writer keeps and waits; times in seconds.
+
+    `waiting` entries are in the queue at most. For `gather` a batch grows before it is
+    written. Old requests are looked for every `tidy`, with a `pause` between two steps.
+    Closing waits for `last_words`.
+    """
+
+    waiting: int = 2000
+    gather: float = 0.5
+    tidy: float = 3600.0
+    pause: float = 0.05
+    last_words: float = 3.0
+    most_bytes: int = 200_000_000
+
+
+class JournalWriter:
+    """Writes entries until it is closed; the thread begins with the first one."""
+
+    def __init__(
+        self,
+        path: Path,
+        redactor: Callable[[str], str],
+        limits: WriterLimits | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.keep_days = 0
+        self._refused = 0  # entries that found the queue full, or the writer closed
+        self._failed = 0  # entries that could not be written
+        self._redactor = redactor
+        self._limits = limits or WriterLimits()
+        self._clock = clock
+        self._waiting: deque[JournalEntry] = deque()
+        self._wake, self._stop = threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+        self._file = JournalConnection(path)
+        self._tidy_at = 0.0
+        self._told = False
+
+    @property
+    def lost(self) -> int:
+        """The number of entries that were not written."""
+        return self._refused + self._failed
+
+    @property
+    def waiting(self) -> int:
+        """The number of entries that are still to be written."""
+        return len(self._waiting)
+
+    def add(self, entry: JournalEntry) -> None:
+        """Take an entry; returns at once. For one thread."""
+        if self._stop.is_set() or self.waiting >= self._limits.waiting:
+            self._refused += 1
+            return
+        self._waiting.append(entry)
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._run, name="journal", daemon=True
+            )
+            self._thread.start()
+        if not self._wake.is_set():
+            self._wake.set()
+
+    def close(self) -> None:
+        """Write what is left, and stop. Blocks, but not for long."""
+        self._stop.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(self._limits.last_words)
+        if missing := self.lost + self.waiting:
+            _log.warning("%d requests are missing in the journal", missing)
+
+    # In the thread.
+
+    def _run(self) -> None:
+        limits = self._limits
+        try:
+            while not self._stop.is_set():
+                self._wake.wait(limits.tidy)
+                self._stop.wait(limits.gather)
+                self._wake.clear()
+                self._write_all()
+                self._tidy()
+            self._write_all()
+        finally:
+            self._file.close()
+
+    def _write_all(self) -> None:
+        while self._waiting:
+            size = min(len(self._waiting), self._limits.waiting)
+            batch = [self._waiting.popleft() for _ in range(size)]
+            if not self._file.use(partial(_insert, rows=self._clean(batch))):
+                self._failed += len(batch)
+        if self._refused and not self._told:
+            self._told = True
+            _log.warning("requests ended faster than the journal could be written")
+
+    def _clean(self, batch: Sequence[JournalEntry]) -> list[tuple[object, ...]]:
+        """Remove secrets, and what cannot be stored, from texts that are a client's."""
+        return [
+            entry._replace(
+                conversation=self._clean_text(entry.conversation),
+                model_asked=self._clean_text(entry.model_asked),
+                model=self._clean_text(entry.model),
+            )
+            for entry in batch
+        ]
+
+    def _clean_text(self, text: str) -> str:
+        return self._redactor(text.encode("utf-8", "replace").decode()) if text else ""
+
+    def _tidy(self) -> None:
+        """Remove what is too old or too much, while nothing else is to do."""
+        now, limits = time.monotonic(), self._limits
+        if now < self._tidy_at or not self.keep_days:
+            return
+        self._tidy_at = now + limits.tidy
+        before = self._clock() - self.keep_days * _DAY
+        step = partial(tidy, before=before, most_bytes=limits.most_bytes)
+        while self._file.use(step) and not self._stop.wait(limits.pause):
+            if self._wake.is_set():
+                self._tidy_at = 0.0  # goes on behind the next batch
+                return
+
+
+def _insert(db: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> bool:
+    """Write rows, all or none; True as a sign that it was done."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        db.executemany(_INSERT, rows)
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+    return True

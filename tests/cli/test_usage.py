@@ -1,0 +1,116 @@
+"""byok usage."""
+
+import csv
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from byok.platform.paths import find_paths
+from tests.fakes.commands import Cli
+from tests.fakes.journal_entries import entry, write_journal
+
+DAY = 86_400
+
+
+@pytest.fixture
+def journal() -> Path:
+    now = time.time()
+    return write_journal(
+        find_paths().journal,
+        [
+            entry(started=now, cost=0.5),
+            entry(started=now, cost=None, model="other"),
+            entry(started=now, cost=0.0, conversation="", outcome="failed"),
+            entry(started=now - 10 * DAY, cost=1.0),
+            entry(started=now - 40 * DAY, cost=100.0),
+        ],
+    )
+
+
+@pytest.mark.usefixtures("journal")
+def test_usage_adds_up_the_last_thirty_days(cli: Cli) -> None:
+    done = cli("usage")
+    assert (done.code, done.err) == (0, "")
+    header, *rows = [line.split() for line in done.out.splitlines()]
+    assert header == ["day", "requests", "failed", "in", "cached", "out", "cost"]
+    assert len(rows) == 3
+    assert rows[0][1:] == ["1", "1,200", "1,000", "30", "$1.00"]
+    assert " ".join(rows[-1]) == "total 4 1 4,800 4,000 120 $1.50 + 1 unknown"
+
+
+@pytest.mark.usefixtures("journal")
+def test_usage_by_model_says_where_no_price_is_known(cli: Cli) -> None:
+    rows = [line.split() for line in cli("usage", "--by", "model").out.splitlines()]
+    assert rows[1][0] == "byok:one:m"
+    assert rows[2] == ["byok:one:other", "1", "1,200", "1,000", "30", "unknown"]
+
+
+@pytest.mark.usefixtures("journal")
+@pytest.mark.parametrize(
+    ("by", "keys"),
+    [
+        ("conversation", ["c0ffee-1", ""]),
+        ("client", ["vscode/0.600.1"]),
+        ("model", ["byok:one:m", "byok:one:other"]),
+    ],
+)
+def test_usage_as_json_has_the_rows_and_the_total(
+    cli: Cli, by: str, keys: list[str]
+) -> None:
+    told = json.loads(cli("usage", "--by", by, "--days", 1, "--json").out)
+    assert (told["by"], told["days"]) == (by, 1)
+    assert [row["key"] for row in told["rows"]] == keys
+    total = told["total"]
+    assert (total["requests"], total["cost"], total["unpriced"]) == (3, 0.5, 1)
+
+
+@pytest.mark.usefixtures("journal")
+def test_usage_as_csv_is_read_by_others(cli: Cli) -> None:
+    out = cli("usage", "--by", "model", "--csv", "--days", "100").out
+    rows = list(csv.DictReader(out.splitlines()))
+    assert [(row["model"], row["requests"]) for row in rows] == [
+        ("byok:one:m", "4"),
+        ("byok:one:other", "1"),
+    ]
+    assert rows[0]["cost"] == "101.5"
+    assert rows[1]["unpriced"] == "1"
+
+
+def test_usage_as_csv_has_no_formula_and_no_control_character(cli: Cli) -> None:
+    names = ["=1+1", "+1", "-1", "@x", "\x1b[31m", 'a,"b', "\ttab"]
+    write_journal(
+        find_paths().journal,
+        [entry(started=time.time(), conversation=name) for name in names],
+    )
+    out = cli("usage", "--by", "conversation", "--csv").out
+    assert "\x1b" not in out
+    rows = list(csv.reader(out.splitlines()))[1:]
+    assert sorted(row[0] for row in rows) == sorted(
+        ["'=1+1", "'+1", "'-1", "'@x", "\\x1b[31m", 'a,"b', "'\ttab"]
+    )
+
+
+def test_usage_shows_as_many_rows_as_people_read(cli: Cli) -> None:
+    write_journal(
+        find_paths().journal,
+        [entry(started=time.time(), conversation=f"c{n}") for n in range(60)],
+    )
+    done = cli("usage", "--by", "conversation")
+    assert len(done.out.splitlines()) == 52
+    assert "10 more rows" in done.err
+    assert done.out.splitlines()[-1].split()[:2] == ["total", "60"]
+
+
+def test_usage_tells_of_tokens_that_nobody_counted(cli: Cli) -> None:
+    uncounted = entry(started=time.time(), input_tokens=None, cost=None)
+    write_journal(find_paths().journal, [uncounted])
+    assert "the tokens of 1 requests are not known" in cli("usage").err
+
+
+def test_usage_without_a_journal_says_so(cli: Cli) -> None:
+    done = cli("usage")
+    assert (done.code, done.out) == (0, "")
+    assert "holds no requests to models" in done.err
+    assert json.loads(cli("usage", "--json").out)["rows"] == []

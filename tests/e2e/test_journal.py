@@ -1,0 +1,223 @@
+"""The journal of a real daemon: what clients asked, after restarts and kills."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byok.journal.reading import last_entries
+from tests.fakes.disk import fill, mounted
+from tests.fakes.journal_entries import rows_of
+from tests.fakes.process import HELD, Program, configure, serving, starting
+from tests.fakes.program import ROOT
+from tests.fakes.raw import RawAnswer, connected, request
+from tests.fakes.upstream import FakeUpstream, Script, answer, delta, event
+
+PRICES = """
+[upstreams.fake.facts."m"]
+price_input = 2
+price_output = 10
+"""
+SECRET = "sk-0123456789abcdefghijklmnop"
+CANARY = "canary-in-the-message"
+COUNTED = event(
+    {"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 9}}
+)
+
+
+async def ask(program: Program, target: str, **body: object) -> RawAnswer:
+    data = json.dumps({"message": CANARY, **body}).encode()
+    return await program.ask(request(target=target.encode(), body=data), 30)
+
+
+async def cancel(program: Program, fake: FakeUpstream) -> None:
+    """Begin a chat, and hang up in its middle."""
+    fake.play(HELD)
+    fake.reached.clear()
+    data = json.dumps({"message": CANARY, "conversation_id": "two"}).encode()
+    async with connected(program.port) as connection:
+        sent = request(target=b"/chat-stream", body=data)
+        await connection.send(program.filled(sent))
+        await asyncio.wait_for(fake.reached.wait(), 10)
+    await asyncio.wait_for(fake.hung_up.wait(), 10)
+
+
+def byok(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "byok", *arguments],
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "BYOK_HOME": str(home), "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
+        check=False,
+        timeout=60,
+    )
+
+
+def shown(home: Path, *options: str) -> list[dict[str, Any]]:
+    done = byok(home, "log", "--json", *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    told: list[dict[str, Any]] = json.loads(done.stdout)
+    return told
+
+
+async def test_journal_shows_what_became_of_each_request_after_a_restart(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    home = tmp_path / "home"
+    configure(home, fake.url, PRICES)
+    async with serving(home) as program:
+        fake.play([delta(content="Hi."), delta("stop"), COUNTED])
+        asked = {"conversation_id": "one", "model": f"byok:fake:{SECRET}"}
+        await ask(program, "/chat-stream", **asked)
+        await ask(program, "/chat-stream", conversation_id="one")
+        fake.play(Script([b'{"error": {"message": "no"}}'], status=401))
+        await ask(program, "/chat-stream", conversation_id="two")
+        await cancel(program, fake)
+        fake.play(answer("return 1"))
+        await ask(program, "/completion", prompt="def f():\n", path="/secret/dir/a.py")
+        await ask(program, "/find-missing")
+        await program.ended(signal.SIGTERM)
+    async with serving(home) as program:
+        rows = shown(home)
+        everything = shown(home, "--all")
+        await program.ended(signal.SIGTERM)
+    wrong, good, refused, cancelled, _ = rows
+    ends = [(row["purpose"], row["outcome"], row["conversation"]) for row in rows]
+    assert ends == [
+        ("chat", "ok", "one"),
+        ("chat", "ok", "one"),
+        ("chat", "failed", "two"),
+        ("chat", "cancelled", "two"),
+        ("completion", "ok", ""),
+    ]
+    assert (good["model"], good["upstream"], good["attempts"]) == ("m", "fake", 1)
+    assert (good["input_tokens"], good["output_tokens"]) == (1000, 9)
+    assert good["cost"] == (1000 * 2 + 9 * 10) / 1_000_000
+    assert 0 < good["first_byte"] <= good["seconds"]
+    assert wrong["model_asked"] == "byok:fake:[redacted]"
+    assert wrong["cost"] is None  # no price of that model is known
+    assert (refused["error"], refused["error_class"]) == (
+        "upstream_auth",
+        "UpstreamRefused",
+    )
+    assert (cancelled["status"], cancelled["cost"]) == (499, None)
+    assert [row["endpoint"] for row in everything][5:] == ["/find-missing"]
+    assert [row["request_id"] for row in shown(home, "--errors")] == [
+        refused["request_id"]
+    ]
+    assert len(shown(home, "--conversation", "one")) == 2
+    text = byok(home, "log").stdout
+    assert "upstream_auth" in text
+    total = json.loads(byok(home, "usage", "--json").stdout)["total"]
+    assert (total["requests"], total["failed"], total["unpriced"]) == (5, 1, 3)
+    kept = (home / "state" / "journal.db").read_bytes()
+    for word in (CANARY, SECRET, "/secret/dir", "def f()", "Hi.", "return 1"):
+        assert word.encode() not in kept
+
+
+async def test_journal_survives_a_kill_in_the_middle(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    home = tmp_path / "home"
+    configure(home, fake.url)
+    journal = home / "state" / "journal.db"
+    async with serving(home) as program:
+        await ask(program, "/chat-stream", conversation_id="written")
+        async with asyncio.timeout(20):
+            while not last_entries(journal, 1):
+                await asyncio.sleep(0.05)
+        await cancel(program, fake)
+        program.process.kill()
+        await program.process.wait()
+    assert shown(home)[0]["conversation"] == "written"
+    fake.play(answer("Hi."))
+    async with serving(home) as program:
+        await ask(program, "/chat-stream", conversation_id="after")
+        await program.ended(signal.SIGTERM)
+    rows = rows_of(journal, "conversation")
+    assert (rows[0], rows[-1]) == (("written",), ("after",))
+    assert not list(journal.parent.glob("*damaged*"))
+
+
+async def test_journal_that_cannot_be_used_changes_no_answer(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    home = tmp_path / "home"
+    configure(home, fake.url)
+    journal = home / "state" / "journal.db"
+    journal.parent.mkdir(mode=0o700)
+    (home / "state" / "daemon.lock").touch()
+    journal.write_bytes(b"what somebody left here" * 500)
+    async with serving(home) as program:
+        await program.check_well()
+        await program.ended(signal.SIGTERM)
+        assert program.err.count(b"cannot be used") == 1
+    aside = journal.with_name("journal.db.damaged-1")
+    assert aside.read_bytes() == b"what somebody left here" * 500
+    assert len(shown(home)) == 1
+
+
+async def test_journal_of_a_full_disk_is_no_reason_to_fail(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    with mounted(tmp_path / "small", "16m") as home:
+        configure(home, fake.url)
+        async with serving(home) as program:
+            await program.check_well()
+            fill(home / "filler")
+            for _ in range(30):
+                await program.check_well()
+            (home / "filler").unlink()
+            await program.check_well()
+            code, _, err = await program.ended(signal.SIGTERM)
+        assert code == 0
+        assert err.count(b"WARNING byok.journal.connection") <= 1
+        assert shown(home)
+
+
+async def test_journal_is_written_by_one_daemon_only(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    home = tmp_path / "home"
+    configure(home, fake.url)
+    async with serving(home) as program:
+        await ask(program, "/chat-stream")
+        async with starting(home) as second:
+            assert await asyncio.wait_for(second.process.wait(), 20) == 75
+        await ask(program, "/chat-stream")
+        await program.ended(signal.SIGTERM)
+    assert len(shown(home)) == 2
+
+
+async def test_journal_can_be_switched_off_while_the_daemon_runs(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    home = tmp_path / "home"
+    configure(home, fake.url, "[journal]\nkeep_days = 0\n")
+    async with serving(home) as program:
+        await program.check_well()
+        assert not (home / "state" / "journal.db").exists()
+        configure(home, fake.url, "[journal]\nkeep_days = 1\n")
+        assert (await ask(program, "/byok/reload")).status == 200
+        await program.check_well()
+        await program.ended(signal.SIGTERM)
+    assert len(shown(home)) == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+async def test_journal_is_for_its_owner_only(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    home = tmp_path / "home"
+    configure(home, fake.url)
+    async with serving(home) as program:
+        await program.check_well()
+        await program.ended(signal.SIGTERM)
+    assert (home / "state" / "journal.db").stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,66 @@
+"""An entry holds facts of a record, and no more of them than there is room for."""
+
+from byok.dialects.model_facts import Price
+from byok.errors import UpstreamGarbled
+from byok.events import Usage
+from byok.journal.entry import make_entry
+from byok.record import RequestRecord
+from tests.fakes.clock import Clock
+
+
+def price(upstream: str, model: str) -> Price | None:
+    return Price(1.0, 2.0, 0.5, 3.0) if (upstream, model) == ("one", "m") else None
+
+
+def record_of(**fields: object) -> RequestRecord:
+    record = RequestRecord("r1", "POST", "/chat", clock=(clock := Clock()))
+    for name, value in fields.items():
+        setattr(record, name, value)
+    clock.now += 2.5
+    record.finish(200)
+    return record
+
+
+def test_entry_starts_when_the_request_did() -> None:
+    entry = make_entry(record_of(), 1000.0, price)
+    assert (entry.started, entry.seconds, entry.endpoint) == (997.5, 2.5, "/chat")
+
+
+def test_entry_of_a_request_without_a_model_has_no_tokens_and_cost_nothing() -> None:
+    entry = make_entry(record_of(), 1000.0, price)
+    assert entry[12:17] == (None, None, None, None, 0.0)
+    assert (entry.outcome, entry.first_byte) == ("ok", None)
+
+
+def test_entry_has_the_tokens_of_all_models_and_their_cost() -> None:
+    record = record_of(
+        upstream="one", model="m", attempts=2, first_byte=0.4, model_asked="byok:one:m"
+    )
+    record.usage = Usage(1_000_000, 100_000, 400_000, 100_000)
+    record.note_own_usage("one", "m", Usage(1000, 10))
+    entry = make_entry(record, 1000.0, price)
+    assert entry.input_tokens == 1_001_000
+    assert entry.output_tokens == 100_010
+    assert (entry.cache_read_tokens, entry.cache_written_tokens) == (400_000, 100_000)
+    assert entry.cost == 0.5 + 0.2 + 0.3 + 0.2 + (1000 + 20) / 1_000_000
+
+
+def test_entry_of_a_failure_has_its_code_and_class() -> None:
+    record = record_of(upstream="one", model="m", attempts=1)
+    record.note_error(UpstreamGarbled("no JSON"))
+    entry = make_entry(record, 1000.0, price)
+    assert (entry.outcome, entry.error) == ("failed", "upstream_garbled")
+    assert (entry.error_class, entry.cost) == ("UpstreamGarbled", None)
+
+
+def test_entry_limits_what_others_chose() -> None:
+    record = record_of(
+        model="m" * 5000,
+        model_asked="a" * 5000,
+        conversation="c" * 5000,
+        attempts=1,
+        usage=Usage(10**30, 10**30, 10**30, 10**30),
+    )
+    entry = make_entry(record, 1000.0, price)
+    assert max(len(value) for value in entry if isinstance(value, str)) == 200
+    assert entry[12:16] == (10**12,) * 4

@@ -1,0 +1,181 @@
+"""The file is private, survives what befalls it, and is never lost in silence."""
+
+import os
+import sqlite3
+import stat
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from byok.errors import CannotStart
+from byok.journal.file import open_journal, put_aside, reading
+from byok.journal.schema import VERSION
+from tests.fakes.journal_entries import entry, rows_of, write_journal
+
+posix = pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "journal.db"
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@posix
+def test_a_journal_is_for_its_owner_only(path: Path) -> None:
+    with closing(open_journal(path)) as db:
+        db.execute("DELETE FROM request")
+        beside = [path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm")]
+        assert [mode(file) for file in beside] == [0o600] * 3
+    path.chmod(0o644)
+    open_journal(path).close()
+    assert mode(path) == 0o600
+
+
+@posix
+def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
+    target = tmp_path / "mine.db"
+    target.write_bytes(b"")
+    path.parent.mkdir()
+    path.symlink_to(target)
+    with pytest.raises(OSError, match=r"journal\.db"):
+        open_journal(path)
+    assert target.read_bytes() == b""
+
+
+@posix
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+def test_what_is_no_file_is_left_alone(path: Path, kind: str) -> None:
+    path.parent.mkdir()
+    path.mkdir() if kind == "folder" else os.mkfifo(path)
+    with pytest.raises(OSError, match=r"directory|plain file"):
+        open_journal(path)
+    assert list(path.parent.iterdir()) == [path]
+
+
+def foreign(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE request (a)")
+        db.execute("INSERT INTO request VALUES ('precious')")
+        db.commit()
+
+
+def without_a_column(path: Path) -> None:
+    write_journal(path, [entry()])
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("ALTER TABLE request DROP COLUMN cost")
+        db.commit()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda path: path.write_bytes(b"no database at all" * 500),
+        lambda path: path.write_bytes(b"SQLite format 3\0"),
+        foreign,
+        without_a_column,
+    ],
+    ids=["text", "header only", "another program's", "without a column"],
+)
+def test_an_unusable_file_is_put_aside_whole(
+    path: Path, spoil: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    path.parent.mkdir()
+    assert callable(spoil)
+    spoil(path)
+    before = path.read_bytes()
+    open_journal(path).close()
+    write_journal(path, [entry()])
+    assert len(rows_of(path)) == 1
+    assert path.with_name("journal.db.damaged-1").read_bytes() == before
+    assert caplog.text.count("cannot be used") == 1
+
+
+def test_files_put_aside_replace_no_others(path: Path) -> None:
+    path.parent.mkdir()
+    for number in range(9):
+        path.write_text(f"{number}" * 1000)
+        open_journal(path).close()
+    kept = [path.with_name(f"journal.db.damaged-{n}") for n in range(1, 10)]
+    assert [file.read_text()[0] for file in kept] == list("012345678")
+    path.write_text("x" * 1000)
+    with pytest.raises(OSError, match="9 damaged journals"):
+        open_journal(path)
+    assert path.read_text() == "x" * 1000
+
+
+def test_the_log_of_a_deleted_journal_is_not_played_into_a_new_one(
+    path: Path,
+) -> None:
+    db = open_journal(path)
+    db.execute("DELETE FROM request")
+    log = path.with_name("journal.db-wal").read_bytes()
+    assert log
+    db.close()
+    path.unlink()
+    path.with_name("journal.db-wal").write_bytes(log)
+    open_journal(path).close()
+    assert rows_of(path) == []
+    assert path.with_name("journal.db.damaged-1-wal").read_bytes() == log
+
+
+def test_an_empty_file_becomes_a_journal(path: Path) -> None:
+    path.parent.mkdir()
+    path.touch()
+    open_journal(path).close()
+    assert rows_of(path) == []
+    assert [file.name for file in path.parent.iterdir()] == ["journal.db"]
+
+
+def test_a_later_versions_file_is_left_alone(path: Path) -> None:
+    write_journal(path, [entry()])
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA user_version = {VERSION + 1}")
+    before = path.read_bytes()
+    with pytest.raises(CannotStart, match="later version") as caught:
+        open_journal(path)
+    assert caught.value.code == "newer_data"
+    with pytest.raises(CannotStart, match="later version"), reading(path):
+        pass
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == ["journal.db"]
+
+
+def test_reading_makes_no_file(path: Path) -> None:
+    with reading(path) as db:
+        assert db is None
+    assert not path.parent.exists()
+    write_journal(path, [entry()])
+    with reading(path) as db:
+        assert db is not None
+        assert db.execute("SELECT count(*) FROM request").fetchone() == (1,)
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            db.execute("DELETE FROM request")
+    assert [file.name for file in path.parent.iterdir()] == ["journal.db"]
+
+
+def test_reading_sees_what_a_running_writer_has_written(path: Path) -> None:
+    with closing(open_journal(path)) as writer:
+        writer.execute("CREATE TABLE other (a)")
+        with reading(path) as db:
+            assert db is not None
+            assert db.execute("SELECT count(*) FROM other").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("content", [b"no database at all" * 500, b"SQLite format 3\0"])
+def test_a_damaged_journal_cannot_be_read_and_stays(path: Path, content: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(content)
+    with pytest.raises(CannotStart) as caught, reading(path):
+        pass
+    assert caught.value.code == "corrupt_data"
+    assert path.read_bytes() == content
+
+
+def test_putting_nothing_aside_does_nothing(path: Path) -> None:
+    put_aside(path, "why")
+    assert not path.parent.exists()

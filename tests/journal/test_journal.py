@@ -1,0 +1,79 @@
+"""The journal as an observer: which requests are kept, and at which prices."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byok.dialects.model_facts import Price
+from byok.events import Usage
+from byok.journal.journal import Journal
+from byok.record import RequestRecord
+from tests.fakes.clock import Clock
+from tests.fakes.journal_entries import NOW, QUICK, rows_of
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "journal.db"
+
+
+@pytest.fixture
+def journal(path: Path) -> Iterator[Journal]:
+    with closing(Journal(path, str, QUICK, clock=lambda: NOW)) as journal:
+        journal.configure(90, lambda upstream, model: Price(1.0, 1.0))
+        yield journal
+
+
+def finish(journal: Journal, endpoint: str = "/chat", **fields: Any) -> None:
+    record = RequestRecord(endpoint, endpoint=endpoint, trusted=True, clock=Clock())
+    for name, value in fields.items():
+        setattr(record, name, value)
+    journal.request_started(record)
+    record.finish(200)
+    journal.request_finished(record)
+
+
+def test_requests_of_clients_are_kept(path: Path, journal: Journal) -> None:
+    finish(journal)
+    finish(journal, "/health")
+    finish(journal, "/byok/daemon")
+    finish(journal, "/find-missing", trusted=False)
+    finish(journal, "/find-missing")
+    journal.close()
+    assert rows_of(path, "endpoint") == [("/chat",), ("/find-missing",)]
+    assert journal.lost == 0
+
+
+def test_prices_are_those_of_the_newest_settings(path: Path, journal: Journal) -> None:
+    used: dict[str, Any] = {
+        "upstream": "one",
+        "model": "m",
+        "attempts": 1,
+        "usage": Usage(2_000_000),
+    }
+    finish(journal, **used)
+    journal.configure(90, lambda upstream, model: Price(2.0))
+    finish(journal, **used)
+    journal.configure(90, lambda upstream, model: None)
+    finish(journal, **used)
+    journal.close()
+    assert rows_of(path, "cost") == [(2.0,), (4.0,), (None,)]
+
+
+def test_zero_days_switch_it_off_and_on_again(path: Path, journal: Journal) -> None:
+    journal.configure(0, lambda upstream, model: None)
+    finish(journal, "/off")
+    assert not path.exists()
+    journal.configure(1, lambda upstream, model: None)
+    finish(journal, "/on")
+    journal.close()
+    assert rows_of(path, "endpoint") == [("/on",)]
+
+
+def test_a_journal_keeps_nothing_before_it_is_configured(path: Path) -> None:
+    with closing(Journal(path, str, QUICK)) as journal:
+        finish(journal)
+    assert not path.exists()
