@@ -29,6 +29,7 @@ from byok.cli import (
     mcp,
     models,
     probe,
+    prompts,
     search,
     serve,
     status,
@@ -61,7 +62,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     *(serve, status, log, usage, doctor, control, token, keys, models, probe),
-    *(connect, index, embed, search, mcp, config, version),
+    *(connect, index, embed, search, mcp, prompts, config, version),
 )
 for command in COMMANDS:
     command.register(app)

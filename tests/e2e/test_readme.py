@@ -86,6 +86,9 @@ COMMANDS = {
     "byok index remove DIR": Run("Removed ", alone=True, first=ADD),
     "byok index rebuild": Run("no workspace", alone=True),
     'byok search "where are tool call arguments repaired"': Run("Path: "),
+    "byok prompts list": plain("agent.small"),
+    "byok prompts show agent --model qwen3:8b": plain("You are a coding agent"),
+    "byok prompts check": plain("0 prompts of your own, valid"),
     "byok mcp -w DIR": Run(""),
     "byok mcp": Run(""),
     "which byok": plain("bin/byok"),
@@ -107,6 +110,7 @@ NOT_RUN = {
     ),
     "byok log -f": "ends only when it is interrupted (tests/cli/test_log.py)",
     "byok search": "a question has to follow",
+    "byok prompts edit agent": "opens an editor (tests/cli/test_prompt_edit.py)",
     "byok embed enable": "needs a model for vectors (tests/cli/test_embed.py)",
 }
 # What byok says, and names of things.
