@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from byok.doctor import (
+    clients,
     code_index,
     configuration,
     daemon,
@@ -66,6 +67,7 @@ CHECKS = (
     Check("chat", questions.check_chat, _UPSTREAM, _ASKED),
     Check("streaming", questions.check_streaming, _UPSTREAM, _ASKED),
     Check("tool call", questions.check_tool_call, _UPSTREAM, 2 * _ASKED),
+    Check("client", clients.check_client, clients.clients),
     Check("ripgrep", program.check_ripgrep),
     Check("parsers", program.check_parsers, seconds=40.0),
     Check("index", code_index.check_index, seconds=code_index.INDEX_SECONDS),

@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import stat
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,12 @@ from tests.fakes.upstream import FakeUpstream, dead_url
 
 KEY = "canary-0123456789-abcdefghij"
 STATUS = {"upstream": "demo", "base_url": "", "model": "", "settings": {}}
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No editor of this machine is looked at."""
+    monkeypatch.setenv("HOME", str(tmp_path))
 
 
 async def examine(cli: Cli, *arguments: str) -> Done:
@@ -245,6 +252,30 @@ async def test_a_process_that_only_holds_the_lock_is_named(cli: Cli) -> None:
     assert rows.tokens == []
 
 
+def point_editor(url: str, token: str) -> Path:
+    """Write the settings of an editor, as people have them."""
+    user = Path(os.environ["XDG_CONFIG_HOME"]) / "Code" / "User"
+    user.mkdir(parents=True, exist_ok=True)
+    file = user / "settings.json"
+    keys = f'"completionURL": "{url}", "apiToken": "{token}",'
+    file.write_text(f'{{\n  // mine\n  "augment.advanced": {{ {keys} }},\n}}\n')
+    return file
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="places of Linux")
+def test_an_editor_that_points_elsewhere_is_named(cli: Cli) -> None:
+    cli("token")
+    file = point_editor("https://t.api.example", KEY)
+    done = cli("doctor", "--json")
+    found = "it points at https://t.api.example, not at byok"
+    check_told(done, f"client {file}", "warning", found, "byok connect vscode")
+    assert KEY not in done.out
+    point_editor("http://127.0.0.1:9", KEY)
+    done = cli("doctor", "--json")
+    found = "it points at port 9, and byok is at 8317"
+    check_told(done, f"client {file}", "failure", found, "byok connect vscode")
+
+
 def healthy(fake: FakeUpstream) -> None:
     ProbedModel().serve(fake)
     write_settings(
@@ -263,6 +294,7 @@ async def test_a_healthy_set_up_has_nothing_to_cure(
     environ = {"KEY_OF_BOX": KEY}
     with daemon_thread(upstream="", environ=environ) as daemon:
         await asyncio.to_thread(cli, "index", "add", project)
+        point_editor(daemon.url, find_paths().token.read_text().strip())
         done = await examine(cli, "--ask-models")
         rows = rows_of(done)
         plain = await asyncio.to_thread(cli, "doctor")
