@@ -9,7 +9,7 @@ from byok.daemon.challenge import verify_daemon
 from byok.daemon.instance import Instance
 from byok.daemon.token import read_token
 from byok.doctor.background import in_background
-from byok.doctor.results import CheckResult, doubtful, good, skip, wrong
+from byok.doctor.results import CannotCheck, CheckResult, doubtful, good, skip, wrong
 from byok.doctor.surroundings import NoProof, Surroundings
 from byok.errors import ByokError
 from byok.routing import Service
@@ -73,7 +73,16 @@ async def check_port(around: Surroundings, about: str) -> CheckResult:
     said = f"byok answers at {_places(free, port)}"
     if not daemon:
         said = f"{_places(free, port)} is free"
+    elif port != (wanted := await _wanted_port(around)):
+        said += f", the settings say {wanted}"
     return good(said + "".join(f"; there is no {host} here" for host in missing))
+
+
+async def _wanted_port(around: Surroundings) -> int:
+    try:
+        return (await around.settings()).server.port
+    except CannotCheck:
+        return 0
 
 
 def _places(hosts: list[str], port: int) -> str:

@@ -20,6 +20,7 @@ from byok.model_ids import split_id
 from byok.upstream.model_table import packed_table
 
 _DEFAULT = "default"
+_LONGEST, _MOST_COMPARED = 100, 500
 _LATEST = ":latest"  # Ollama's name for a model without a tag
 # Tokens: the instructions and tools of an agent alone take about 12,000.
 _TOO_SMALL, _SMALL = 16_384, 32_768
@@ -63,13 +64,18 @@ async def check_model(around: Surroundings, use: str) -> CheckResult:
         return good(f"{model} of {name}, which does not list it")
     if not listed:
         return skip(f"{model}: {name} lists no models")
-    close = difflib.get_close_matches(model, listed, n=1)
+    close = difflib.get_close_matches(model[:_LONGEST], _comparable(listed), n=1)
     guess = f"; did you mean {close[0]}?" if close else ""
     key = _key_of(use, name, in_section=section.model == model)
     return wrong(
         f"{name} has no model {model}{guess}",
         f"byok models shows all; correct {key} in the settings",
     )
+
+
+def _comparable(listed: Sequence[str]) -> list[str]:
+    """Return some of the names, so that a server cannot make comparing them slow."""
+    return [name for name in listed if len(name) <= _LONGEST][:_MOST_COMPARED]
 
 
 def _key_of(use: str, name: str, *, in_section: bool) -> str:

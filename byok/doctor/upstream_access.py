@@ -73,10 +73,10 @@ class NotedTransports(Transports):
             return
         try:
             told = parsedate_to_datetime(response.headers.get("date", ""))
-        except (ValueError, TypeError):
-            return
-        if told.tzinfo is not None:
-            self.skews[host] = told.timestamp() - self._clock()
+            if told.tzinfo is not None:
+                self.skews[host] = told.timestamp() - self._clock()
+        except (ValueError, TypeError, OverflowError):
+            return  # it is no date
 
 
 class _NotingTransport(httpx.AsyncBaseTransport):

@@ -20,10 +20,12 @@ from byok.doctor.results import (
 from byok.doctor.surroundings import Surroundings
 from byok.doctor.upstream_access import list_models, open_upstream
 from byok.errors import ConfigError, UpstreamError
+from byok.routing import Service
 from byok.upstream.spec import UpstreamSpec
 from byok.upstream.transport import tls_context
 from byok.urls import is_link_local, is_loopback
 
+_NAME_ONE = "byok serve --upstream NAME, or add [upstreams.NAME] to the settings"
 _PORTS = {"http": 80, "https": 443}
 _CONNECT_SECONDS = 5.0
 _MOST_ADDRESSES = 4
@@ -52,10 +54,15 @@ async def check_choice(around: Surroundings, about: str) -> CheckResult:
     names = [*await around.upstreams()]
     if names:
         return good(f"{len(names)} of the settings or the daemon: {', '.join(names)}")
+    status = await around.ask_if_running(Service.DAEMON)
+    if status is not None:
+        return doubtful(
+            f"the daemon uses {status.get('upstream')}: no model", _NAME_ONE
+        )
     return doubtful(
         "none is named and no local server answers: byok would use a key that it "
         "finds, or its demo",
-        "byok serve --upstream NAME, or a section [upstreams.NAME] in the settings",
+        _NAME_ONE,
     )
 
 

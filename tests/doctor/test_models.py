@@ -49,6 +49,14 @@ async def test_a_chosen_model_is_compared_with_the_list(
     assert said in result.found
 
 
+async def test_a_server_cannot_make_the_comparison_slow(fake: FakeUpstream) -> None:
+    fake.models = ["x" * 100_000, *(f"m{'x' * 99}{n}" for n in range(3000)), "zzzy"]
+    write_settings(*upstream_box(fake.url, 'model = "zzz"'))
+    async with surroundings() as around:
+        result = await check_model(around, "default")
+    assert "did you mean" not in result.found  # behind those that are compared
+
+
 async def test_the_cure_names_the_key_of_the_settings(fake: FakeUpstream) -> None:
     write_settings(*upstream_box(fake.url, 'model = "zzz"'))
     async with surroundings() as around:

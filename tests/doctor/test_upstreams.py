@@ -15,6 +15,7 @@ from byok.doctor.upstreams import (
     upstream_names,
 )
 from tests.fakes.certificates import certificate, resolve_here, secure
+from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.doctors import surroundings, upstream_box, write_settings
 from tests.fakes.upstream import FakeUpstream, dead_url
 
@@ -135,3 +136,13 @@ async def test_that_no_model_is_named_is_a_warning() -> None:
         result = await check_choice(around, "")
     assert result.state is CheckState.WARNING
     assert "byok serve --upstream" in result.cure
+
+
+async def test_that_the_daemon_uses_the_demo_is_a_warning() -> None:
+    with daemon_thread():
+        async with surroundings() as around:
+            result = await check_choice(around, "")
+    assert (result.state, result.found) == (
+        CheckState.WARNING,
+        "the daemon uses demo: no model",
+    )
