@@ -169,5 +169,6 @@ def _definitions() -> frozenset[str]:
 @cache
 def _corpus() -> str:
     others = (ROOT / name for name in ("config.example.toml", "pyproject.toml"))
-    texts = [file.read_text("utf-8") for file in (*_files(), *others)]
-    return "\n".join(("", *texts, ""))
+    prompts = [*(ROOT / "byok" / "prompts").glob("*.md")]
+    texts = [file.read_text("utf-8") for file in (*_files(), *others, *prompts)]
+    return "\n".join(("", *texts, *(prompt.stem for prompt in prompts), ""))
