@@ -16,6 +16,7 @@ from byok.cli.prompt_situation import (
     split_name,
     tools_named,
 )
+from byok.cli.prompt_trial import try_prompts
 from byok.errors import BadRequest, ConfigError
 from byok.platform.paths import find_paths
 
@@ -59,6 +60,7 @@ def register(app: typer.Typer) -> None:
     group.command(name="edit")(edit_prompt)
     group.command(name="diff")(diff)
     group.command(name="check")(check)
+    group.command(name="try")(try_prompts)
     app.add_typer(group, name="prompts")
 
 

@@ -24,6 +24,7 @@ Upstreams and services
     scripted         an upstream in memory that answers by a function
     lister           an upstream that only lists models; canned HTTP answers
     replay           the server that replays recorded streams
+    literal_agent    a model that does what its system message says, word by word
     llama            what the model of a real llama-server answers
     official         the official service, which refuses what a test does not expect
     qdrant_server    a server of vectors that keeps, searches and can misbehave

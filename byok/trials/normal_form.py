@@ -1,0 +1,125 @@
+"""What a text means, so that texts can be compared without their layout.
+
+Python is parsed and never run: positions, comments, docstrings, annotations and the
+order of imports do not count. JSON and TOML are compared by their values. Texts come
+from models, so what is large or deep counts as not parsed.
+"""
+
+import ast
+import posixpath
+import tomllib
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from byok.trials.trial_files import LARGEST_FILE
+from byok.wire.json_body import parse_json
+
+Meaning: TypeAlias = Any
+_DEEPEST, _LONGEST_LINE = 60, 2000
+
+
+class NotParsed(ValueError):
+    """The text is not what the name of its file says, or too large or deep."""
+
+
+def find_meaning(path: str, text: str) -> Meaning:
+    """Return a value that is equal for texts that mean the same.
+
+    Raises:
+        NotParsed: it cannot be parsed within the limits.
+    """
+    parse = _PARSERS.get(posixpath.splitext(path)[1], _plain)
+    if len(text) > LARGEST_FILE:
+        raise NotParsed(f"more than {LARGEST_FILE} characters")
+    try:
+        return parse(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+        raise NotParsed(type(error).__name__) from error
+
+
+def _python(text: str) -> str:
+    _check_depth(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such as of an invalid escape
+        tree = ast.parse(text)
+    cleaned = _Cleaner().visit(tree)
+    cleaned.body.sort(key=_order)
+    return ast.dump(cleaned)
+
+
+def _check_depth(text: str) -> None:
+    """Refuse what could exhaust the stack of the parser, before it is parsed.
+
+    Brackets in strings count as well, which a file of these tasks never has in plenty.
+    """
+    deep = depth = 0
+    for char in text:
+        if char in "([{":
+            depth += 1
+            deep = max(deep, depth)
+        elif char in ")]}":
+            depth -= 1
+    if deep > _DEEPEST or any(len(line) > _LONGEST_LINE for line in text.split("\n")):
+        raise NotParsed("too deep, or a line is too long")
+
+
+def _order(statement: ast.stmt) -> tuple[int, str]:
+    """Sort imports, and keep all other statements behind them in their order."""
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        return (0, ast.dump(statement))
+    return (1, "")
+
+
+class _Cleaner(ast.NodeTransformer):
+    """Removes what does not count: docstrings, annotations, the order of names."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self._without_docstring(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        node.returns = None
+        return self._without_docstring(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return self._without_docstring(node)
+
+    def visit_Module(self, node: ast.Module) -> ast.AST:
+        return self._without_docstring(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if node.value is None:
+            return node
+        return self.generic_visit(ast.Assign([node.target], node.value, lineno=0))
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        node.names.sort(key=lambda alias: alias.name)
+        return node
+
+    def _without_docstring(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module
+    ) -> ast.AST:
+        if ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:]
+        return self.generic_visit(node)
+
+
+def _json(text: str) -> Meaning:
+    return parse_json(text.encode("utf-8", "replace"))
+
+
+def _plain(text: str) -> list[str]:
+    """Return the lines without spaces at their ends, and without empty ones."""
+    return [line.rstrip() for line in text.splitlines() if line.strip()]
+
+
+_PARSERS: Mapping[str, Callable[[str], Meaning]] = {
+    ".py": _python,
+    ".json": _json,
+    ".toml": tomllib.loads,
+}

@@ -1,0 +1,79 @@
+"""The tasks: files of a small repository, a question, and what is wanted of an answer.
+
+They are TOML files in `task_files/`; the name of a file is that of its task.
+"""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from byok.errors import ConfigError
+
+_FOLDER, _END = "task_files", ".toml"
+
+
+@dataclass(frozen=True, slots=True)
+class TrialTask:
+    """One task.
+
+    Attributes:
+        name: the name of the task.
+        about: what it shows, in one line.
+        question: what the user asks for.
+        before: the texts of the files by their paths.
+        wanted: by path, the texts that are right afterwards; any of them is. All other
+            files must stay as they are.
+        answer: the last answer must contain one text of each group, in any case of
+            letters.
+    """
+
+    name: str
+    about: str
+    question: str
+    before: Mapping[str, str]
+    wanted: Mapping[str, tuple[str, ...]]
+    answer: tuple[tuple[str, ...], ...] = ()
+
+
+@cache
+def all_tasks() -> tuple[TrialTask, ...]:
+    """Return the tasks in the order of their names."""
+    folder = resources.files(__package__) / _FOLDER
+    texts = {
+        file.name.removesuffix(_END): file.read_text("utf-8")
+        for file in folder.iterdir()
+        if file.name.endswith(_END)
+    }
+    return tuple(read_task(name, texts[name]) for name in sorted(texts))
+
+
+def choose_tasks(names: Iterable[str]) -> tuple[TrialTask, ...]:
+    """Return the tasks of these names, each once; all of them for no name.
+
+    Raises:
+        ConfigError: there is no such task.
+    """
+    tasks = {task.name: task for task in all_tasks()}
+    chosen = [*dict.fromkeys(names)] or [*tasks]
+    if unknown := next((name for name in chosen if name not in tasks), None):
+        raise ConfigError(
+            f"There is no task {unknown[:40]!r}.", hint=f"Tasks: {', '.join(tasks)}."
+        )
+    return tuple(tasks[name] for name in chosen)
+
+
+def read_task(name: str, text: str) -> TrialTask:
+    """Read a task from TOML; the files are byok's own, so nothing is checked."""
+    row: dict[str, Any] = tomllib.loads(text)
+    files: list[dict[str, Any]] = row["file"]
+    return TrialTask(
+        name,
+        row["about"],
+        " ".join(row["question"].split()),
+        {f["path"]: f["before"] for f in files if "before" in f},
+        {f["path"]: tuple(f["after"]) for f in files if "after" in f},
+        tuple(tuple(group) for group in row.get("answer", ())),
+    )

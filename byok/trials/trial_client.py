@@ -1,0 +1,138 @@
+"""Asks a daemon as an editor's agent does: /chat-stream over HTTP, within limits."""
+
+import asyncio
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from byok import __version__
+from byok.chat import Json
+from byok.record import RequestRecord
+from byok.wire.json_body import parse_json
+from byok.wire.ndjson import encode_line
+
+if TYPE_CHECKING:
+    import aiohttp
+
+_LARGEST = 16 * 2**20  # bytes of an answer
+_RECORD_SECONDS = 5.0
+_REQUEST_ID = "X-Request-Id"
+_TOOL_USE = 5  # the type of a node
+_LENGTH_STOP = 2  # the answer was cut at the limit of its length
+
+
+@dataclass(frozen=True, slots=True)
+class TrialReply:
+    """An answer: its text and nodes, why it failed ("" if not), and byok's record."""
+
+    text: str
+    nodes: Sequence[Json]
+    failure: str
+    record: RequestRecord
+    is_cut: bool = False
+
+    @property
+    def calls(self) -> Iterator[Mapping[str, Any]]:
+        """The tool calls."""
+        return (node["tool_use"] for node in self.nodes if node["type"] == _TOOL_USE)
+
+
+class RecordKeeper:
+    """Observer: gives the records of requests that have ended, by their ids."""
+
+    def __init__(self) -> None:
+        self._ended: dict[str, RequestRecord] = {}
+        self._change = asyncio.Event()
+
+    def request_started(self, record: RequestRecord, /) -> None:
+        """Take note of nothing."""
+
+    def request_finished(self, record: RequestRecord, /) -> None:
+        """Keep the record for who asks for it."""
+        self._ended[record.request_id] = record
+        self._change.set()
+
+    async def record_of(self, request_id: str) -> RequestRecord:
+        """Return the record of a request, whose end may be a moment away.
+
+        It is empty if that does not come.
+        """
+        try:
+            async with asyncio.timeout(_RECORD_SECONDS):
+                while request_id not in self._ended:
+                    self._change.clear()
+                    await self._change.wait()
+        except TimeoutError:
+            return RequestRecord()
+        return self._ended.pop(request_id)
+
+
+class TrialClient:
+    """An editor's agent, as far as the daemon can tell."""
+
+    def __init__(self, session: "aiohttp.ClientSession", keeper: RecordKeeper) -> None:
+        self._session = session
+        self._keeper = keeper
+
+    async def ask(self, body: Json) -> TrialReply:
+        """Send a chat request, and read the whole answer."""
+        import aiohttp
+
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": f"byok.trial/{__version__}",
+            _REQUEST_ID: str(uuid.uuid4()),
+            "conversation-id": str(body["conversation_id"]),
+        }
+        try:
+            async with self._session.post(
+                "/chat-stream", data=encode_line(body), headers=headers
+            ) as response:
+                raw, whole = await _read(response)
+        except aiohttp.ClientError as error:
+            why = f"the connection to byok broke ({type(error).__name__})"
+            return TrialReply("", (), why, RequestRecord())
+        if not whole:
+            why = f"the answer has more than {_LARGEST // 2**20} MiB"
+            return TrialReply("", (), why, RequestRecord())
+        known = await self._keeper.record_of(response.headers.get(_REQUEST_ID, ""))
+        if response.status != 200:
+            return TrialReply("", (), _describe_error(raw, response.status), known)
+        return _read_reply(raw, known)
+
+
+async def _read(response: "aiohttp.ClientResponse") -> tuple[bytes, bool]:
+    """Return the bytes of an answer, and whether these are all."""
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in response.content.iter_any():
+        size += len(piece)
+        if size > _LARGEST:
+            return b"", False
+        pieces.append(piece)
+    return b"".join(pieces), True
+
+
+def _read_reply(raw: bytes, record: RequestRecord) -> TrialReply:
+    lines: list[Json] = [parse_json(line) for line in raw.split(b"\n") if line]
+    last = lines[-1] if lines else {}
+    failure = ""
+    if error := last.get("error"):
+        failure = f"{error['code']}: {error['message']}"
+    return TrialReply(
+        "".join(line["text"] for line in lines),
+        [node for line in lines for node in line["nodes"]],
+        failure,
+        record,
+        last.get("stop_reason") == _LENGTH_STOP,
+    )
+
+
+def _describe_error(raw: bytes, status: int) -> str:
+    """Return what an HTTP error says."""
+    try:
+        error = parse_json(raw)["error"]
+        return f"{error['code']}: {error['message']}"
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return f"HTTP status {status}"
