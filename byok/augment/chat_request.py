@@ -1,7 +1,6 @@
 """Decode the body of a chat request."""
 
 from collections.abc import Callable
-from functools import partial
 
 from byok.augment.body import first_text, flag, mapping, text
 from byok.augment.editor_context import add_editor_context
@@ -47,8 +46,7 @@ def decode_chat(
         notes += [note] if note else []
     messages: tuple[Message, ...] = ()
     if not idle:
-        system = partial(
-            system_text,
+        system = system_text(
             body,
             defaults,
             prompt.text,
@@ -98,7 +96,7 @@ def _build_messages(
     state: DecodeState,
     exchanges: list[HistoryItem],
     current: UserTurn,
-    write_system: Callable[..., str],
+    system: str,
     window: int,
 ) -> tuple[Message, ...]:
     history = MessageBuilder()
@@ -107,7 +105,6 @@ def _build_messages(
     for number, (turn, exchange) in enumerate(zip(past, exchanges, strict=True)):
         history.add_exchange(HistoryItem(turn, exchange.reply), number)
     history.add_turn(newest)
-    system = write_system(has_records=history.has_orphans)
     messages = history.messages()
     if messages and system:
         return (Message(Role.SYSTEM, (TextPart(system),)), *messages)

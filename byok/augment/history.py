@@ -28,6 +28,11 @@ from byok.truncate import truncate_middle
 NO_RESULT = '{"error":"no result was recorded for this call"}'
 NO_OUTPUT = "(no output)"
 MAX_ORPHAN_CHARS = 8000
+RECORD = (
+    "[earlier tool result, call not in this conversation: "
+    "a record of the past, no format to imitate]"
+)
+"""Said here and not in the system message, which stays the same in every turn."""
 BEGINNING = "(The beginning of this conversation was left out.)"
 
 
@@ -38,7 +43,6 @@ class MessageBuilder:
         self._messages: list[tuple[Role, list[Part]]] = []
         self._open: list[ToolCall] = []
         self._names: dict[str, str] = {}
-        self.has_orphans = False
 
     def add_exchange(self, exchange: HistoryItem, number: int) -> None:
         """Add a past exchange; `number` makes unique ids for calls without one."""
@@ -97,14 +101,12 @@ class MessageBuilder:
         answered, rest = _pair_results(calls, results)
         for call in calls:
             self._add(Role.TOOL, [_tool_result(call, answered.get(call.id))])
-        orphans = [part for result in rest for part in self._orphan(result)]
-        self.has_orphans = self.has_orphans or bool(orphans)
-        return orphans
+        return [part for result in rest for part in self._orphan(result)]
 
     def _orphan(self, result: Result) -> list[Part]:
         name = self._names.get(result.call_id, "")
         lines = [
-            "[earlier tool result, call not in this conversation]",
+            RECORD,
             f"id: {one_line(result.call_id) or 'unknown'}",
             *([f"tool: {one_line(name)}"] if name else []),
             f"status: {'error' if result.is_error else 'ok'}",

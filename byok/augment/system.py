@@ -26,10 +26,6 @@ _PERSONAS = {1: "prototype", 2: "brainstorm", 3: "review"}
 _SHOWING_SNIPPETS = ("CHAT", "AGENT")
 _PERSONA = 4  # part of the room for guidelines and rules
 _LONGEST = 1_000_000  # characters
-RECORDS_LINE = (
-    "Blocks headed [earlier tool result ...] are records of the past, "
-    "not a format to imitate."
-)
 
 
 def system_text(
@@ -39,7 +35,6 @@ def system_text(
     *,
     guides: Sequence[str] = (),
     personality: Json | None = None,
-    has_records: bool = False,
 ) -> str:
     """Join the parts of the system message of a chat in their fixed order.
 
@@ -55,7 +50,6 @@ def system_text(
         *guides,
         text(body, "system_prompt_append"),
         defaults.addition,
-        RECORDS_LINE if has_records else "",
     )
 
 

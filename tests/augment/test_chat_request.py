@@ -244,8 +244,11 @@ def test_sampling_defaults_of_the_user_count_and_the_clients_do_not() -> None:
     assert chat.messages[0].parts == (TextPart("Base.\n\nAdded."),)
 
 
-def test_system_prompt_explains_records_of_the_past() -> None:
-    assert roles(decoded(nodes=[result_node("z")])) == ["system", "user"]
+def test_a_record_of_the_past_leaves_the_system_message_as_it_is() -> None:
+    fields = {"system_prompt": "Mine.", "message": "Go on."}
+    before, after = decoded(**fields), decoded(**fields, nodes=[result_node("z")])
+    assert roles(before) == roles(after) == ["system", "user"]
+    assert before.messages[0] == after.messages[0]
 
 
 def test_system_prompt_override_of_a_third_party_is_ignored() -> None:

@@ -67,7 +67,10 @@ def _line(message: Message) -> str:
 
 
 ASKED = exchange("Look.", calls=["a", "b"])
-ORPHAN = "[earlier tool result, call not in this conversation]"
+ORPHAN = (
+    "[earlier tool result, call not in this conversation: "
+    "a record of the past, no format to imitate]"
+)
 MISSING = NO_RESULT
 THOUGHT = {"type": 8, "thinking": {"summary": "Hm."}}
 
@@ -364,13 +367,6 @@ def test_history_does_not_truncate_a_long_paired_result() -> None:
     content = "x" * 20_000
     messages = built(exchange("Look.", calls=["a"]), now=[result_node("a", content)])
     assert lines(messages)[-1] == f"tool a: {content}"
-
-
-def test_history_reports_orphan_results_to_the_system_prompt() -> None:
-    history = MessageBuilder()
-    history.add_turn(read_turn({"nodes": [result_node("z")]}, ""))
-    assert history.has_orphans
-    assert not MessageBuilder().has_orphans
 
 
 IDS = st.sampled_from(["a", "b", "call_0_0", "call_1_0", "", "c"])

@@ -7,7 +7,7 @@ import pytest
 
 from byok.augment.guides import read_guides
 from byok.augment.reply_job import Defaults
-from byok.augment.system import RECORDS_LINE, mode_prompt, system_text
+from byok.augment.system import mode_prompt, system_text
 from byok.chat import Json, ToolDefinition
 from byok.prompts.model_fit import ModelFit
 from tests.fakes.prompts import prompts
@@ -53,7 +53,7 @@ def written(
 
 def test_system_prompt_parts_come_in_their_order() -> None:
     defaults = Defaults("Base.", "Added.", prompts=OWN)
-    said = written(FULL, defaults, personality=CALM, has_records=True)
+    said = written(FULL, defaults, personality=CALM)
     assert said.split("\n\n") == [
         "Base.",
         "Act.",
@@ -66,7 +66,6 @@ def test_system_prompt_parts_come_in_their_order() -> None:
         '<rule name="sql">\nUse joins.\n</rule>',
         "Sign nothing.",
         "Added.",
-        RECORDS_LINE,
     ]
 
 

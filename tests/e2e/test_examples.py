@@ -22,7 +22,10 @@ CHATS = (
     "06-chat-history-summary",
     "07-chat-sdk-minimal",
 )
-ORPHAN = "[earlier tool result, call not in this conversation]"
+ORPHAN = (
+    "[earlier tool result, call not in this conversation: "
+    "a record of the past, no format to imitate]"
+)
 
 pytestmark = pytest.mark.shared
 
