@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from byok.cli.prompt_situation import tools_named
+from byok.escapes import escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ class PromptRow(NamedTuple):
     """A prompt or a broken file of the user's.
 
     Attributes:
-        name: that of its file, with `.md` if that names no prompt.
+        name: that of its file; of one that names no prompt escaped, with `.md`.
         told: when a model is told it, "" of what is no prompt.
         tokens: its length with every tool and condition; 0 if it is broken.
         state: whose text counts.
@@ -53,7 +54,7 @@ def prompt_rows(
             yield _row(prompts, name)
     for file, told in broken.items():
         if file.removesuffix(END) not in wrong:
-            yield PromptRow(file, "", 0, OWN, told)
+            yield PromptRow(escape(file), "", 0, OWN, told)
 
 
 def _row(prompts: "PromptSet", name: str) -> PromptRow:

@@ -1,6 +1,5 @@
 """byok prompts: what models are told, and the user's own texts in their place."""
 
-import difflib
 import re
 from typing import Annotated
 
@@ -150,6 +149,8 @@ def diff(
 
 def _say_difference(name: str, own: str) -> None:
     """Print what is new; where the shipped text is inserted, it is no difference."""
+    import difflib
+
     from byok.prompts.shipped import shipped_texts
 
     texts = shipped_texts()

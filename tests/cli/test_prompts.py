@@ -1,6 +1,7 @@
 """byok prompts list, show, diff and check."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ def test_list_tells_whose_text_counts(cli: Cli, folder: Path) -> None:
     (folder / "title.small.md").write_text("Mine.")
     (folder / "chat.md").write_text("{{oops}}")
     (folder / "\x1b[2Jchat").write_text("x")
+    (folder / os.fsdecode(b"\xff")).write_text("x")
     done = cli("prompts", "list")
     assert done.code == 0
     rows = {line.split()[0]: line.rstrip() for line in done.out.splitlines()}
@@ -32,6 +34,7 @@ def test_list_tells_whose_text_counts(cli: Cli, folder: Path) -> None:
     assert rows["title.small"].endswith("your own")
     assert rows["chat"].endswith("your own, broken")
     assert rows[r"\x1b[2Jchat"].endswith("your own, broken")
+    assert rows[r"\xff"].endswith("your own, broken")
     assert "byok prompts check" in done.err
     told = {
         row["name"]: row for row in json.loads(cli("prompts", "list", "--json").out)
