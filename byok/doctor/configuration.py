@@ -1,6 +1,7 @@
 """Checks of the settings, of those in force, and of variables around them."""
 
 from collections.abc import Mapping
+from functools import partial
 from urllib import request
 
 from byok.config import foreign_variables
@@ -8,6 +9,8 @@ from byok.doctor.background import in_background
 from byok.doctor.results import CheckResult, doubtful, good, wrong
 from byok.doctor.surroundings import Surroundings
 from byok.errors import ConfigError
+from byok.escapes import escape
+from byok.prompts.loading import check_folder
 from byok.routing import Service
 
 _CLIENTS_HOSTS = ("127.0.0.1", "localhost", "::1")
@@ -27,6 +30,19 @@ async def check_settings_file(around: Surroundings, about: str) -> CheckResult:
         return doubtful(foreign[0], "Remove the variable, or correct its name")
     there = await in_background(around.config.exists)
     return good(f"{around.config}{'' if there else ' does not exist: defaults apply'}")
+
+
+async def check_own_prompts(around: Surroundings, about: str) -> CheckResult:
+    """Check that the user's own prompts can be used; nothing of their text is told."""
+    del about
+    folder = around.paths.prompts
+    own, problems = await in_background(partial(check_folder, folder))
+    if problems:
+        first = problems[0]
+        place = f"{first.file}:{first.line}" if first.line else first.file
+        more = f" ({len(problems) - 1} more)" if len(problems) > 1 else ""
+        return wrong(f"{escape(place)} cannot be used{more}", "byok prompts check")
+    return good(f"{len(own)} of your own in {folder}" if own else "none of your own")
 
 
 async def check_settings_in_force(around: Surroundings, about: str) -> CheckResult:

@@ -45,6 +45,7 @@ _ASKED = 2 * questions.QUESTION_SECONDS
 CHECKS = (
     Check("versions", program.check_versions),
     Check("settings", configuration.check_settings_file),
+    Check("own prompts", configuration.check_own_prompts),
     Check("settings in force", configuration.check_settings_in_force),
     Check("daemon", daemon.check_daemon),
     Check("daemon version", daemon.check_daemon_version),

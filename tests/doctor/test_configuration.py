@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from byok.doctor.configuration import (
+    check_own_prompts,
     check_proxies,
     check_settings_file,
     check_settings_in_force,
@@ -102,3 +103,20 @@ async def test_a_proxy_must_not_catch_what_is_for_byok(
     if result.cure:
         assert "localhost" in result.cure
         assert "p:1" not in result.found  # it may hold a password
+
+
+async def test_own_prompts_that_cannot_be_used_are_named_without_their_text() -> None:
+    folder = find_paths().prompts
+    async with surroundings() as around:
+        assert (await check_own_prompts(around, "")).found == "none of your own"
+        folder.mkdir(parents=True, mode=0o700)
+        (folder / "title.md").write_text("Name it.")
+        (folder / "title.md").chmod(0o600)
+        well = await check_own_prompts(around, "")
+        (folder / "title.md").write_text("\n{{secret}}")
+        (folder / "\x1b[2J.md").write_text("x")
+        broken = await check_own_prompts(around, "")
+    assert (well.state, well.found) == (CheckState.OK, f"1 of your own in {folder}")
+    assert broken.state is CheckState.FAILURE
+    assert broken.found == r"\x1b[2J.md cannot be used (1 more)"
+    assert broken.cure == "byok prompts check"
