@@ -22,6 +22,7 @@ _PROOFS = ("state/daemon.lock", "state/log/byok.log")
 _PRIVATE_PROOFS = ("state/token", "data/vault.json")
 _NAMES = {
     "state": {
+        "client_settings",
         "daemon.json",
         "daemon.lock",
         "journal.db",

@@ -9,7 +9,7 @@ import re
 import stat
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +63,11 @@ class Paths:
     def provider_data(self) -> Path:
         """What upstreams want back with their tool calls."""
         return self.state_dir / "provider_data.db"
+
+    @property
+    def client_backups(self) -> Path:
+        """What the settings files of clients were before byok changed them."""
+        return self.state_dir / "client_settings"
 
     @property
     def profiles(self) -> Path:
@@ -123,9 +128,23 @@ def find_paths(environ: Mapping[str, str] = os.environ) -> Paths:
     )
 
 
-def write_private(path: Path, content: str) -> None:
+def write_private(path: Path, content: str | bytes) -> None:
     """Replace a file atomically and durably, readable by its owner only."""
     with _temporary_file(path, content) as temporary:
+        temporary.replace(path)
+
+
+def replace_foreign(
+    path: Path, content: bytes, prepare: Callable[[Path], None]
+) -> None:
+    """Replace a file of another program atomically and durably.
+
+    `prepare` gets the temporary file right before it takes the place: to make it like
+    the old one, or to raise what keeps it from doing so. Nothing else in the folder is
+    touched.
+    """
+    with _temporary_file(path, content, sweeps=False) as temporary:
+        prepare(temporary)
         temporary.replace(path)
 
 
@@ -145,15 +164,19 @@ def create_private(path: Path, content: str) -> None:
 
 
 @contextlib.contextmanager
-def _temporary_file(path: Path, content: str) -> Iterator[Path]:
+def _temporary_file(
+    path: Path, content: str | bytes, *, sweeps: bool = True
+) -> Iterator[Path]:
     """Give a temporary file; its content and its new name survive a power cut."""
-    make_private(path.parent)
-    sweep(path, older_than=LONGEST_WRITE)
+    raw = content if isinstance(content, bytes) else content.encode()
+    if sweeps:
+        make_private(path.parent)
+        sweep(path, older_than=LONGEST_WRITE)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(content)
+        with os.fdopen(handle, "wb") as file:
+            file.write(raw)
             file.flush()
             os.fsync(file.fileno())
         yield temporary

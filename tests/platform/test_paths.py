@@ -11,6 +11,7 @@ from byok.platform.paths import (
     check_private,
     find_paths,
     make_private,
+    replace_foreign,
     sweep,
     write_private,
 )
@@ -105,6 +106,34 @@ def test_private_write_that_fails_keeps_the_old_content(tmp_path: Path) -> None:
         write_private(path, "\ud800")
     assert path.read_text() == "old"
     assert list(tmp_path.glob(".token*")) == []
+
+
+def test_foreign_file_is_replaced_once_it_is_prepared(tmp_path: Path) -> None:
+    path, left = tmp_path / "settings.json", tmp_path / ".settings.json.abcd1234"
+    path.write_text("old")
+    left.write_text("of another program")
+    os.utime(left, (1, 1))
+    seen = []
+
+    def prepare(temporary: Path) -> None:
+        seen.append((temporary.parent, temporary.read_bytes(), path.read_text()))
+
+    replace_foreign(path, b"a\r\nb", prepare)
+    assert seen == [(tmp_path, b"a\r\nb", "old")]
+    assert path.read_bytes() == b"a\r\nb"
+    assert sorted(tmp_path.iterdir()) == [left, path]
+
+
+def test_foreign_file_stays_if_it_cannot_be_prepared(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("old")
+
+    def refuse(temporary: Path) -> None:
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        replace_foreign(path, b"new", refuse)
+    assert (path.read_text(), [*tmp_path.iterdir()]) == ("old", [path])
 
 
 def test_private_write_leftovers_are_removed_and_nothing_else(tmp_path: Path) -> None:
