@@ -1,22 +1,19 @@
 """byok embed: what vectors there are, what they cost, and who may make them."""
 
-import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from byok.cli.ask import with_client
 from byok.cli.command_context import ConfigOption, JsonOption
+from byok.cli.confirm import YesOption, confirm
 from byok.cli.output import count_noun, say, say_json, tell
-from byok.errors import ConfigError
 from byok.routing import Service
 
 if TYPE_CHECKING:
     from byok.chat import Json
     from byok.daemon_client.client import LocalClient
-
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _CENT = 0.01
 OFF = "off"
@@ -151,7 +148,7 @@ def enable(yes: YesOption = False, config: ConfigOption = None) -> None:
         say(describe_cost(cost))
         if not cost["is_local"]:
             say(f"The code leaves this machine for {cost['host']}; keys are masked.")
-            if not (yes or _confirm("Send it?", "enable")):
+            if not (yes or confirm("Send it?", "byok embed enable")):
                 return None
         body = {"host": cost["host"], "model": cost["model"]}
         answer = await client.ask(Service.EMBED_ENABLE, body)
@@ -183,7 +180,7 @@ def resume(config: ConfigOption = None) -> None:
 
 def clear(yes: YesOption = False, config: ConfigOption = None) -> None:
     """Remove all vectors, and send nothing until the next `enable`."""
-    if not (yes or _confirm("Remove all vectors?", "clear")):
+    if not (yes or confirm("Remove all vectors?", "byok embed clear")):
         tell("Nothing was removed.")
         raise typer.Exit(1)
     answer = _ask(Service.EMBED_CLEAR, config)
@@ -209,17 +206,3 @@ def _ask(service: Service, config: ConfigOption) -> "Json":
         return await client.ask(service, {})
 
     return with_client(work, config=config)
-
-
-def _confirm(question: str, command: str) -> bool:
-    """Ask the user.
-
-    Raises:
-        ConfigError: there is no terminal to ask at.
-    """
-    if not sys.stdin.isatty():
-        raise ConfigError(
-            "There is no terminal to ask at, so nothing was done.",
-            hint=f"In a script: byok embed {command} --yes",
-        )
-    return bool(typer.confirm(question))
