@@ -43,6 +43,7 @@ byok itself
     commands         how a command ended that ran inside the test
     doctors          what `byok doctor` looks at, in the home of the test
     service_manager  what systemd does: it passes sockets, and hears READY
+    settings_files   settings files of clients, as people have them
     wheel            byok installed from its wheel
     jobs             the pure part of a text endpoint
     build_states     a daemon that reports the states of an index

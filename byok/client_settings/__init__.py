@@ -1,0 +1,1 @@
+"""The settings files of clients: what points them at byok, put in and taken out."""

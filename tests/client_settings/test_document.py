@@ -1,0 +1,82 @@
+"""Settings put into a text and taken out, with proof."""
+
+import pytest
+
+from byok.client_settings import jsonc
+from byok.client_settings.document import (
+    EDITORS,
+    TextFormat,
+    put_all,
+    take_out,
+    value_digest,
+)
+from byok.client_settings.setting import Setting, SettingPath
+from tests.fakes.settings_files import OPENCODE_FULL
+
+JSONC = TextFormat.JSONC
+WANTED = (Setting(("a", "b", "c"), "x"), Setting(("z",), ["y"]))
+
+
+def written(settings: tuple[Setting, ...]) -> dict[SettingPath, frozenset[str]]:
+    return {path: frozenset({value_digest(value)}) for path, value in settings}
+
+
+@pytest.mark.parametrize("format", [TextFormat.JSONC, TextFormat.TOML])
+def test_document_has_all_settings_and_loses_them_again(format: TextFormat) -> None:
+    text = put_all("", WANTED, format)
+    assert [EDITORS[format].read(text, path) for path, _ in WANTED] == ["x", ["y"]]
+    assert put_all(text, WANTED, format) == text
+    taken = take_out(text, "", written(WANTED).items(), format)
+    assert EDITORS[format].read(taken.text, ()) == {}
+    assert taken.changed == ()
+
+
+def test_document_gets_its_former_values_back() -> None:
+    base = '{"z": /* c */ [1, 2], "a": {}}'
+    text = put_all(base, WANTED, JSONC)
+    assert take_out(text, base, written(WANTED).items(), JSONC).text == base
+
+
+def test_document_keeps_what_somebody_changed_since() -> None:
+    text = put_all("{}", WANTED, JSONC).replace('"x"', '"theirs"')
+    taken = take_out(text, "{}", written(WANTED).items(), JSONC)
+    assert EDITORS[JSONC].read(taken.text, ()) == {"a": {"b": {"c": "theirs"}}}
+    assert taken.changed == (("a", "b", "c"),)
+
+
+def test_document_keeps_what_somebody_added_beside() -> None:
+    text = put_all(OPENCODE_FULL, WANTED, JSONC)
+    text = EDITORS[JSONC].put(text, ("a", "mine"), "1")
+    taken = take_out(text, OPENCODE_FULL, written(WANTED).items(), JSONC)
+    assert EDITORS[JSONC].read(taken.text, ("a",)) == {"mine": "1"}
+
+
+def test_document_that_cannot_be_read_any_more_is_refused() -> None:
+    """An alias of YAML to a value that byok replaces."""
+    text = "model: &m gpt\nweak-model: *m\n"
+    with pytest.raises(ValueError, match="alias"):
+        put_all(text, [Setting(("model",), "x")], TextFormat.YAML)
+
+
+@pytest.mark.parametrize(
+    ("mends", "what"),
+    [("other", "without changing other settings"), ("none", "z could not be set")],
+)
+def test_document_trusts_no_editor(
+    monkeypatch: pytest.MonkeyPatch, mends: str, what: str
+) -> None:
+    class Clumsy:
+        leaves, read = staticmethod(jsonc.leaves), staticmethod(jsonc.read)
+        restore, drop = staticmethod(jsonc.restore), staticmethod(jsonc.drop)
+
+        def put(self, text: str, path: SettingPath, value: object) -> str:
+            return jsonc.put(text, ("b",), "oops") if mends == "other" else text
+
+    monkeypatch.setitem(EDITORS, JSONC, Clumsy())
+    with pytest.raises(ValueError, match=what):
+        put_all('{"a": 1}', [Setting(("z",), "x")], JSONC)
+
+
+def test_document_value_digest_depends_on_the_value_alone() -> None:
+    assert value_digest({"a": "1", "b": "2"}) == value_digest({"b": "2", "a": "1"})
+    assert value_digest("1") != value_digest(1)

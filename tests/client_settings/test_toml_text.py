@@ -1,0 +1,96 @@
+"""Single changes of TOML."""
+
+import tomllib
+
+import pytest
+
+from byok.client_settings.setting import MISSING, Leaf, SettingPath
+from byok.client_settings.toml_text import (
+    drop,
+    leaves,
+    put,
+    read,
+    restore,
+    value_leaves,
+)
+from tests.fakes.settings_files import PROSE, PROVIDERS, TOML
+
+TABLE = ("model_providers", "byok", "name")
+
+
+@pytest.mark.parametrize("text", ["", TOML, PROVIDERS, PROSE])
+@pytest.mark.parametrize(
+    "path", [("model",), ("model_provider",), TABLE, (*TABLE[:2], "a", "b")]
+)
+def test_toml_put_sets_the_value_and_changes_no_other(
+    text: str, path: SettingPath
+) -> None:
+    new = put(text, path, "☃")
+    assert read(new, path) == "☃"
+    mine = [leaf for leaf in leaves(new) if leaf.path != path]
+    assert sorted(mine) == sorted(leaf for leaf in leaves(text) if leaf.path != path)
+    comments = [line for line in text.splitlines() if line.startswith("#")]
+    assert [line for line in comments if line not in new.splitlines()] == []
+    if read(text, path) is MISSING:
+        assert tomllib.loads(drop(new, path)) | {"model_providers": 0} == tomllib.loads(
+            text
+        ) | {"model_providers": 0}
+    else:
+        assert restore(new, path, text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", 'k = "v"\n'),
+        ("a = 1", 'a = 1\nk = "v"\n'),
+        ("a = 1\n\n# of t\n[t]\n", 'a = 1\nk = "v"\n\n# of t\n[t]\n'),
+        ("# of t\n[t]\n", 'k = "v"\n# of t\n[t]\n'),
+        ("#:schema x\n\n# of t\n[t]\n", '#:schema x\nk = "v"\n\n# of t\n[t]\n'),
+        ("a = [\n[1],\n]\n[t]\n", 'a = [\n[1],\n]\nk = "v"\n[t]\n'),
+        ("k = 'x'  # c\n", 'k = "v"  # c\n'),
+    ],
+)
+def test_toml_put_above_the_tables_keeps_their_comments(
+    text: str, expected: str
+) -> None:
+    assert put(text, ("k",), "v") == expected
+
+
+def test_toml_put_goes_into_an_inline_table() -> None:
+    new = put('model_providers = { a = { name = "A" } }\n', TABLE, "v")
+    assert read(new, TABLE) == "v"
+    assert read(new, ("model_providers", "a", "name")) == "A"
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "what"),
+    [
+        ("model_providers = 1\n", TABLE, "model_providers is no table"),
+        ("a = \n", ("a",), "line 1"),
+        ("a = 1\na = 2\n", ("a",), "already"),
+        ("a = " + "[" * 3000 + "]" * 3000, ("a",), "deep"),
+    ],
+)
+def test_toml_that_cannot_be_changed_is_refused(
+    text: str, path: SettingPath, what: str
+) -> None:
+    with pytest.raises(ValueError, match=what):
+        put(text, path, "v")
+
+
+def test_toml_read_of_what_is_not_there_is_missing() -> None:
+    assert read(TOML, ("model", "x")) is MISSING
+    assert read(TOML, TABLE) is MISSING
+    assert drop(TOML, TABLE) == TOML
+
+
+def test_toml_leaves_name_the_elements_of_lists() -> None:
+    value = {"a": [{"name": "x", "y": 1}, {}, 2], "b": {}}
+    assert list(value_leaves(value, ())) == [
+        Leaf(("a", "name=x", "name"), "'x'"),
+        Leaf(("a", "name=x", "y"), "1"),
+        Leaf(("a", "[]"), ""),
+        Leaf(("a", "[]"), "2"),
+        Leaf(("b",), ""),
+    ]
