@@ -37,6 +37,9 @@ FOREIGN = frozenset(
         *("core.excludesFile", "info/exclude", "sha256", "streams/", "protocol/"),
         *("byok/x/y.py", "tests/x/test_y.py", "/generate-branch-name"),
         *("save-file", "src/x.py", "chat/completions", "byok.NAME"),
+        *("Code/User/settings.json", "~/.codex/config.toml", "User/profiles"),
+        *("~/.continue/config.yaml", "~/.vscode-server", "~/.cursor-server"),
+        *("~/.config/opencode/opencode.json", "settingsSync.ignoredSettings"),
         *("state/daemon.json", "state/log/byok.log", "HTTPS_PROXY"),
     }
 )

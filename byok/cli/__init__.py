@@ -21,6 +21,7 @@ from byok.cli import (
     config,
     connect,
     control,
+    disconnect,
     doctor,
     embed,
     index,
@@ -62,7 +63,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     *(serve, status, log, usage, doctor, control, token, keys, models, probe),
-    *(connect, index, embed, search, mcp, prompts, config, version),
+    *(connect, disconnect, index, embed, search, mcp, prompts, config, version),
 )
 for command in COMMANDS:
     command.register(app)

@@ -7,6 +7,7 @@ import pytest
 
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
+from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.rows import daemon_rows
 
 CLIENTS = ("vscode", "jetbrains", "cli", "sdk")
@@ -54,6 +55,36 @@ def test_connect_port_of_the_settings_is_the_default(cli: Cli) -> None:
     path.write_text("[server]\nport = 9123\n")
     path.chmod(0o600)
     assert "http://127.0.0.1:9123" in cli("connect", "cli").out
+
+
+@pytest.mark.parametrize("client", ["vscode-insiders", "vscodium", "cursor"])
+def test_connect_prints_the_same_for_editors_like_vscode(cli: Cli, client: str) -> None:
+    assert cli("connect", client).out == cli("connect", "vscode").out
+
+
+MODEL_CLIENTS = ("codex", "opencode", "aider", "continue")
+
+
+@pytest.mark.parametrize("client", MODEL_CLIENTS)
+def test_connect_of_a_client_with_a_model_needs_one(cli: Cli, client: str) -> None:
+    done = cli("connect", client)
+    assert (done.code, done.out) == (78, "")
+    assert "--model M" in done.err
+    path = find_paths().config
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('[upstreams.demo]\n[routing]\ndefault = "byok:demo:echo"\n')
+    path.chmod(0o600)
+    assert "byok:demo:echo" in cli("connect", client).out
+    chosen = cli("connect", client, "--model", "byok:box:m")
+    assert "byok:box:m" in chosen.out
+    assert "http://127.0.0.1:8317/v1" in chosen.out
+    values = json.loads(cli("connect", client, "--model", "m", "--json").out)
+    assert "http://127.0.0.1:8317/v1" in str(values)
+
+
+def test_connect_with_a_daemon_names_its_default_model(cli: Cli) -> None:
+    with daemon_thread():
+        assert "byok:demo:echo" in cli("connect", "aider").out
 
 
 @pytest.mark.parametrize("client", ["cli", "sdk"])

@@ -74,7 +74,6 @@ COMMANDS = {
     "byok stop": Run("byok has ended", alone=True),
     "byok keys list": Run("No keys were found"),
     "byok keys set NAME --store vault": plain("in the vault", "sk-0123456789\n"),
-    "byok connect vscode": Run("http://127.0.0.1:8317"),
     'eval "$(byok connect cli 2>/dev/null)"': Run(""),
     "byok index --estimate .": plain("estimated:"),
     "byok index add ~/src/project": Run(INDEXED),
@@ -111,6 +110,9 @@ NOT_RUN = {
     "byok log -f": "ends only when it is interrupted (tests/cli/test_log.py)",
     "byok search": "a question has to follow",
     "byok prompts edit agent": "opens an editor (tests/cli/test_prompt_edit.py)",
+    "byok connect vscode --write": "asks at a terminal (tests/cli/test_disconnect.py)",
+    "byok connect codex --write": "asks at a terminal (tests/cli/test_disconnect.py)",
+    "byok disconnect vscode": "asks at a terminal (tests/cli/test_disconnect.py)",
     "byok embed enable": "needs a model for vectors (tests/cli/test_embed.py)",
 }
 # What byok says, and names of things.

@@ -1,0 +1,205 @@
+"""byok connect --write, and byok disconnect."""
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from byok.platform.paths import find_paths
+from tests.fakes.commands import Cli
+from tests.fakes.settings_files import COMMENTS
+
+RAW = b"\xef\xbb\xbf" + COMMENTS.replace("\n", "\r\n").encode()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "me"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    for name in ("CODEX_HOME", "OPENCODE_CONFIG", "SSH_CONNECTION", "SSH_TTY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("REMOTE_CONTAINERS", "true")
+    return home
+
+
+@pytest.fixture
+def file(home: Path) -> Path:
+    path = home / ".config" / "Code" / "User" / "settings.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(RAW)
+    path.chmod(0o644)
+    return path
+
+
+def test_disconnect_gives_back_the_bytes_that_connect_changed(
+    cli: Cli, file: Path
+) -> None:
+    token = cli("token").out.strip()
+    done = cli("connect", "vscode", "--write", "--yes")
+    assert (done.code, token in done.out + done.err) == (0, False)
+    assert "byok disconnect vscode" in done.out
+    assert token.encode() in file.read_bytes()
+    back = cli("disconnect", "vscode", "--yes")
+    assert (back.code, token in back.out + back.err) == (0, False)
+    assert f"{file} no longer points at byok." in back.out
+    assert file.read_bytes() == RAW
+
+
+def test_connect_shows_the_change_before_it_asks(cli: Cli, file: Path) -> None:
+    done = cli("connect", "vscode", "--write")
+    assert done.code == 78
+    assert "byok connect vscode --write --yes" in done.err
+    assert '+  "augment.advanced.apiToken": "[redacted]",' in done.out
+    assert file.read_bytes() == RAW
+
+
+def test_connect_dry_run_writes_nothing(cli: Cli, file: Path) -> None:
+    done = cli("connect", "vscode", "--dry-run")
+    assert done.code == 0
+    assert "Nothing was written." in done.err
+    assert (file.read_bytes(), find_paths().client_backups.exists()) == (RAW, False)
+    cli("connect", "vscode", "--write", "--yes")
+    written = file.read_bytes()
+    assert cli("disconnect", "vscode", "--dry-run").code == 0
+    assert file.read_bytes() == written
+
+
+def test_connect_that_is_declined_fails(
+    cli: Cli, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(io, "StringIO", Terminal)  # the standard input of `cli`
+    done = cli("connect", "vscode", "--write", stdin="n\n")
+    assert (done.code, file.read_bytes()) == (1, RAW)
+    assert cli("connect", "vscode", "--write", stdin="y\n").code == 0
+    assert cli("disconnect", "vscode", stdin="n\n").code == 1
+    assert cli("disconnect", "vscode", stdin="y\n").code == 0
+    assert file.read_bytes() == RAW
+
+
+def test_connect_twice_says_so_and_writes_nothing(cli: Cli, file: Path) -> None:
+    cli("connect", "vscode", "--write", "--yes")
+    before = file.stat()
+    done = cli("connect", "vscode", "--write")
+    now = file.stat()
+    assert (done.code, now.st_ino, now.st_mtime) == (0, before.st_ino, before.st_mtime)
+    assert "points at byok already" in done.out
+
+
+def test_connect_warns_of_a_file_that_others_may_read(cli: Cli, file: Path) -> None:
+    assert "chmod 600" in cli("connect", "vscode", "--write", "--yes").err
+    cli("disconnect", "vscode", "--yes")
+    file.chmod(0o600)
+    assert "chmod 600" not in cli("connect", "vscode", "--write", "--yes").err
+
+
+def test_connect_says_on_which_side_the_settings_are(cli: Cli, home: Path) -> None:
+    machine = home / ".cursor-server" / "data" / "Machine"
+    machine.mkdir(parents=True)
+    done = cli("connect", "cursor", "--write", "--yes")
+    assert done.code == 0
+    assert (machine / "settings.json").exists()
+    assert "the remote settings file of this machine" in done.err
+    assert "127.0.0.1:8317" in done.err
+    assert "Settings Sync" not in done.err
+    assert cli("disconnect", "cursor", "--yes").out.endswith("was removed.\n")
+
+
+def test_connect_warns_of_settings_sync(cli: Cli, file: Path) -> None:
+    done = cli("connect", "vscode", "--write", "--yes")
+    assert "settingsSync.ignoredSettings" in done.err
+
+
+@pytest.mark.parametrize(
+    ("client", "name"),
+    [
+        ("codex", ".codex/config.toml"),
+        ("opencode", ".config/opencode/opencode.json"),
+        ("aider", ".aider.conf.yml"),
+        ("continue", ".continue/config.yaml"),
+    ],
+)
+def test_connect_makes_the_file_of_other_clients_and_disconnect_removes_it(
+    cli: Cli, home: Path, client: str, name: str
+) -> None:
+    file = home / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    model = ("--model", "byok:box:m")
+    done = cli("connect", client, "--write", "--yes", *model)
+    assert (done.code, file.exists()) == (0, True)
+    assert "byok:box:m" in file.read_text()
+    assert "http://127.0.0.1:8317/v1" in file.read_text()
+    assert cli("connect", client, "--write", *model).code == 0
+    gone = cli("disconnect", client, "--yes")
+    assert (gone.code, file.exists()) == (0, False)
+    assert f"{file} was removed." in gone.out
+
+
+def test_connect_of_a_client_that_was_never_started_names_the_cure(
+    cli: Cli, home: Path
+) -> None:
+    done = cli("connect", "codex", "--write", "--yes", "--model", "m")
+    assert done.code == 78
+    assert "Start the program once" in done.err
+    assert [*home.iterdir()] == []
+
+
+def test_connect_of_another_file_and_profile(cli: Cli, home: Path, file: Path) -> None:
+    other, profile = home / "portable.json", file.parent / "profiles" / "-1ab"
+    profile.mkdir(parents=True)
+    assert cli("connect", "vscode", "--write", "-y", "--file", other).code == 0
+    assert cli("connect", "vscode", "--write", "-y", "--profile", "-1ab").code == 0
+    assert other.exists()
+    assert (profile / "settings.json").exists()
+    several = cli("disconnect", "vscode", "-y")
+    assert several.code == 78
+    assert f"several files: {profile / 'settings.json'}, {other}" in several.err
+    assert cli("disconnect", "vscode", "-y", "--profile", "-1ab").code == 0
+    assert cli("disconnect", "vscode", "-y").code == 0
+    assert (other.exists(), file.read_bytes()) == (False, RAW)
+
+
+def test_disconnect_of_an_edited_file_says_what_it_leaves(cli: Cli, file: Path) -> None:
+    cli("connect", "vscode", "--write", "--yes")
+    raw = file.read_bytes().replace(b"http://127.0.0.1:8317", b"http://theirs/")
+    file.write_bytes(raw)
+    done = cli("disconnect", "vscode", "--yes")
+    assert done.code == 0
+    assert "augment.advanced.completionURL was changed since" in done.err
+    assert "only byok's settings are taken out" in done.err
+    assert b"http://theirs/" in file.read_bytes()
+    assert b"apiToken" not in file.read_bytes()
+
+
+def test_disconnect_without_a_connection_says_so(cli: Cli, file: Path) -> None:
+    done = cli("disconnect", "vscode", "--yes")
+    assert done.code == 78
+    assert "byok has not changed" in done.err
+
+
+def test_disconnect_of_a_file_that_is_gone_forgets_it(cli: Cli, file: Path) -> None:
+    cli("connect", "vscode", "--write", "--yes")
+    file.unlink()
+    done = cli("disconnect", "vscode")
+    assert (done.code, [*find_paths().client_backups.iterdir()]) == (0, [])
+    assert "nothing of byok's" in done.out
+
+
+@pytest.mark.parametrize("client", ["jetbrains", "cli", "sdk"])
+def test_connect_that_cannot_write_prints_instead(
+    cli: Cli, home: Path, client: str
+) -> None:
+    done = cli("connect", client, "--write", "--yes")
+    assert (done.code, done.out) == (1, cli("connect", client).out)
+    assert "byok cannot write this for you" in done.err
+    assert cli("disconnect", client).code == 78
+    assert [*home.iterdir()] == []
