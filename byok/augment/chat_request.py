@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from byok.augment.body import first_text, flag, mapping, text
-from byok.augment.editor_context import add_editor_context
+from byok.augment.editor_context import add_editor_context, memories_note
 from byok.augment.exchanges import HistoryItem, read_exchanges
 from byok.augment.guides import read_guides
 from byok.augment.history import MessageBuilder
@@ -40,7 +40,8 @@ def decode_chat(
     tools = () if silent else read_tools(body)
     prompt = mode_prompt(body, defaults, tools)
     guides = read_guides(body, defaults.fit.window)
-    notes = [note for note in (prompt.note, guides.note) if note]
+    remembered = memories_note(body, defaults.fit.window)
+    notes = [note for note in (prompt.note, guides.note, remembered) if note]
     if defaults.compact_tools:
         tools, note = shorten_descriptions(tools)
         notes += [note] if note else []

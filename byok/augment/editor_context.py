@@ -148,7 +148,22 @@ def _passing(turn: UserTurn, body: Json, window: int) -> dict[str, str]:
     return {kind: block for kind, block in found.items() if block}
 
 
+def memories_note(body: Json, window: int) -> str:
+    """Say for the log that memories do not fit into their part of a window, else ""."""
+    length, room = len(_remembered(body).strip()), _memories_room(window)
+    fits = length <= room
+    return "" if fits else f"memories have {length:,} characters, of which {room:,} fit"
+
+
+def _memories_room(window: int) -> int:
+    return room_of(window) // _MEMORIES
+
+
 def _memories(body: Json, window: int) -> str:
+    return frame("memories", _remembered(body), longest=_memories_room(window))
+
+
+def _remembered(body: Json) -> str:
     remembered = text(body, "agent_memories")
     if not remembered:
         info = mapping(body, "memories_info")
@@ -158,7 +173,7 @@ def _memories(body: Json, window: int) -> str:
             for item in items(info, "items")
             if isinstance(item, (str, dict))
         )
-    return frame("memories", remembered, longest=room_of(window) // _MEMORIES)
+    return remembered
 
 
 def _open_file(body: Json) -> str:

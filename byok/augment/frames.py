@@ -34,23 +34,32 @@ _TAG = re.compile(
 )
 
 
-@lru_cache(32)  # the same guidelines come with every request, and may be long
+# What `_plain` turns into the first character of `_BEGIN`: to fold a text takes longer.
+_PERHAPS = re.compile(r"[<‹\u2329\u3008\ufe3f⟨＜﹤&＆﹠\\＼﹨]")
+
+
 def frame(tag: str, text: str, *, longest: int = LONGEST, name: str = "") -> str:
     """Return a text between tags of `TAGS`, cut in the middle to about `longest`.
 
     It is "" for no text. A `name` stands in the opening tag, on its line.
     """
-    if not text.strip():
-        return ""
-    lines = truncate_middle(text.strip(), LONGEST).splitlines()
-    inner = truncate_middle(_without_tags("\n".join(map(escape, lines))), longest)
-    shown = escape_attribute(escape(name[:LONGEST_NAME]))
+    kept = truncate_middle(text.strip(), LONGEST)  # a body may have many megabytes
+    return _write(tag, kept, longest, name[:LONGEST_NAME]) if kept else ""
+
+
+@lru_cache(32)  # the same guidelines come with every request, and may be long
+def _write(tag: str, text: str, longest: int, name: str) -> str:
+    quoted = _without_tags("\n".join(map(escape, text.splitlines())))
+    inner = truncate_middle(quoted, longest)
+    shown = escape_attribute(escape(name))
     named = f' name="{shown}"' if shown else ""
     return f"<{tag}{named}>\n{inner}\n</{tag}>"
 
 
 def _without_tags(text: str) -> str:
     r"""Put a backslash into every tag of a frame: `<\/rule>`."""
+    if not _PERHAPS.search(text):
+        return text
     pieces, done = [], 0
     for found in _TAG.finditer(_fold(text)):
         pieces += [text[done : found.end(1)], "\\"]

@@ -1,6 +1,7 @@
 """Frames around what users and strangers wrote."""
 
 import re
+import sys
 import unicodedata
 from html import unescape
 
@@ -61,6 +62,19 @@ def test_nothing_in_a_frame_is_a_tag_of_one(tag: str, closer: str) -> None:
 )
 def test_other_tags_and_marks_stay_as_they_are(text: str) -> None:
     assert frame("rule", text) == f"<rule>\n{text}\n</rule>"
+
+
+def test_every_form_of_a_first_character_is_looked_for() -> None:
+    forms = [chr(code) for code in range(sys.maxunicode + 1)
+             if unicodedata.decomposition(chr(code))]  # fmt: skip
+    for form in (*"<&\\", *forms):
+        plain = unicodedata.normalize("NFKC", form)
+        if plain in ("<", "‹", "\u3008", "⟨"):
+            assert f"{form}\\/rule>" in frame("rule", f"{form}/rule>"), ascii(form)
+        if plain == "&":
+            assert f"{form}lt;\\/rule>" in frame("rule", f"{form}lt;/rule>"), ascii(
+                form
+            )
 
 
 @given(st.text("<>/\\ \x00\u200brRuUlLeE＜／&lt;#60x3c_\n", max_size=60))

@@ -118,8 +118,9 @@ async def test_a_question_fits_beside_guidelines_without_end(
 
 @pytest.mark.parametrize("field", ["agent_memories", "prefix", "suffix", "path"])
 async def test_a_question_fits_beside_an_editor_without_end(
-    fake: FakeUpstream, field: str
+    fake: FakeUpstream, field: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "byok")
     async with running(settings_for(fake.url, context_window=SMALL)) as editor:
         answer = await editor.chat(QUESTION, **{field: "m" * MEGABYTE})
     assert answer.text == "Hi."
@@ -127,6 +128,8 @@ async def test_a_question_fits_beside_an_editor_without_end(
     assert user.endswith(QUESTION)
     assert len(user) < 2 * SMALL
     assert "mmm" in user
+    cut = "memories have 1,000,000 characters, of which 3,072 fit" in caplog.text
+    assert cut is (field == "agent_memories")
 
 
 async def test_a_persona_without_end_leaves_room(fake: FakeUpstream) -> None:
