@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _NUMBER = re.compile(r"\s*\d+\t")  # as tools show lines
 _LONGEST_BLOCK, _SHORTEST_FILE = 30, 3  # lines
+_MOST_BLOCKS = 500  # of one text
 _SHARE = 60  # percent of the lines of a file
 
 
@@ -19,9 +21,8 @@ def count_printed(texts: Iterable[str], *states: Mapping[str, str]) -> int:
         text: _lines(text.splitlines()) for state in states for text in state.values()
     }
     wanted = [lines for lines in files.values() if len(lines) >= _SHORTEST_FILE]
-    return sum(
-        _is_file(block, wanted) for text in texts for block in fenced_blocks(text)
-    )
+    blocks = (b for text in texts for b in islice(fenced_blocks(text), _MOST_BLOCKS))
+    return sum(_is_file(block, wanted) for block in blocks)
 
 
 def _is_file(block: list[str], files: list[frozenset[str]]) -> bool:

@@ -47,6 +47,10 @@ def test_a_fence_inside_a_longer_one_belongs_to_the_block() -> None:
     assert [*fenced_blocks(text)] == [["```", "x", "```"]]
 
 
+def test_blocks_without_end_are_counted_up_to_a_limit() -> None:
+    assert count_printed([block(FILE) * 600], {"a.py": FILE}) == 500
+
+
 def test_counting_takes_linear_time() -> None:
     def run(size: int) -> None:
         count_printed(["```\nx\n" * size], {"a.py": FILE})

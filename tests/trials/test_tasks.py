@@ -1,5 +1,7 @@
 """The shipped tasks: what is wanted parses, and differs from what is there."""
 
+from pathlib import Path
+
 import pytest
 
 from byok.errors import ConfigError
@@ -43,6 +45,12 @@ def test_each_accepted_text_solves_the_task_and_doing_nothing_does_not(
 def test_the_question_does_not_contain_the_answer(task: TrialTask) -> None:
     given = [g for g in task.answer if any(t in task.question.lower() for t in g)]
     assert len(given) < max(1, len(task.answer))
+
+
+@EACH
+def test_the_documentation_lists_the_task(task: TrialTask) -> None:
+    page = Path(__file__).parents[2] / "docs" / "PROMPTS.md"
+    assert f"| {task.name} | {task.about} |" in page.read_text("utf-8")
 
 
 def test_tasks_are_chosen_by_name_each_once() -> None:
