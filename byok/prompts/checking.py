@@ -101,8 +101,6 @@ def _is_condition(condition: str, kind: PromptKind) -> bool:
 
 
 def _suggest(name: str, known: list[str]) -> str:
-    if not known:
-        return "This prompt has none: remove it."
     near = difflib.get_close_matches(name[:_LONGEST], known, 1)
     if near:
         return f"Did you mean {near[0]}?"
