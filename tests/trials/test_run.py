@@ -1,5 +1,6 @@
 """All tasks through a daemon: with a model that follows, and some that do not."""
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from byok.trials.tasks import all_tasks, choose_tasks
 from byok.trials.trial_daemon import OVERRIDES, Trial, open_trial
 from tests.fakes.literal_agent import Habit, LiteralAgent
 from tests.fakes.process import configure
-from tests.fakes.upstream import FakeUpstream
+from tests.fakes.upstream import FakeUpstream, Script, answer, tool_answer
 
 pytestmark = pytest.mark.slow
 MODEL = "byok:fake:m"
@@ -136,3 +137,68 @@ async def test_models_are_chosen_as_clients_name_them(
         ]
         with pytest.raises(ConfigError, match="'no-such'"):
             await choose_models(router, ["no-such"])
+
+
+def deep(levels: int) -> str:
+    return '{"path": ' + '{"a": ' * levels + "1" + "}" * levels + ', "type": "file"}'
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("view", {"path": "../../../../../../etc/passwd", "type": "file"}),
+        ("view", {"path": "/etc/passwd", "type": "file"}),
+        ("view", {"path": "/proc/self/cwd/pyproject.toml", "type": "file"}),
+        ("view", {"path": "text/layout.py\0.txt", "type": "file"}),
+        ("view", {"path": "text/\x1b[2Jlayout.py", "type": "file"}),
+        ("save-file", {"path": "{outside}", "file_content": "x"}),
+        ("save-file", {"path": "../../..{outside}", "file_content": "x"}),
+        ("save-file", {"path": "text", "file_content": "x"}),
+        ("save-file", {"path": "big.py", "file_content": "x" * 100_000}),
+        ("save-file", {"path": "big.py", "file_content": "x" * 3_000_000}),
+        ("save-file", {"path": "big.py", "file_content": "x" * 10_000_000}),
+        ("save-file", {"path": "p" * 100_000, "file_content": "x"}),
+        ("view", deep(100)),
+        ("view", deep(100_000)),
+        ("view", '{"path": 1e999, "type": "file"}'),
+    ],
+    ids=lambda value: repr(value)[:50],
+)
+async def test_a_hostile_call_reaches_nothing(
+    fake: FakeUpstream,
+    clean_environment: Path,
+    tmp_path: Path,
+    tool: str,
+    arguments: dict[str, str] | str,
+) -> None:
+    outside = tmp_path / "outside.py"
+    raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    call = tool_answer(tool, raw.replace("{outside}", str(outside)))
+    async with trying(fake, clean_environment) as trial:
+        fake.reply = None
+        fake.play(Script(call), Script(call), Script(answer("Done.")))
+        row = await row_of(trial, "dead-code", steps=4, seconds=30)
+    [outcome] = row.outcomes
+    assert outcome.wrong_calls >= 1 or "too_large" in outcome.fault
+    assert not outcome.is_solved
+    told = "".join(json.dumps(request["messages"]) for request in fake.requests)
+    assert "root:x:0" not in told
+    assert "requires-python" not in told
+    assert not outside.exists()
+
+
+async def test_code_that_breaks_parsers_is_judged(
+    fake: FakeUpstream, clean_environment: Path
+) -> None:
+    edit = {
+        "command": "str_replace",
+        "path": "report/monthly.py",
+        "old_str_1": "from report.months import days_in_month\n",
+        "new_str_1": "x = " + "(" * 20_000 + ")" * 20_000 + "\n",
+    }
+    call = tool_answer("str-replace-editor", json.dumps(edit))
+    async with trying(fake, clean_environment) as trial:
+        fake.reply = None
+        fake.play(Script(call), Script(answer("Done.")))
+        row = await row_of(trial, "off-by-one")
+    assert row.outcomes[0].fault == "report/monthly.py cannot be parsed any more"
