@@ -3,12 +3,15 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from byok.dialects.model_facts import Price
 from byok.journal.cost import PriceOf
 from byok.journal.entry import make_entry
-from byok.journal.writer import JournalWriter, WriterLimits
 from byok.record import RequestRecord
+
+if TYPE_CHECKING:
+    from byok.journal.writer import JournalWriter, WriterLimits
 
 
 def _no_price(upstream: str, model: str) -> Price | None:
@@ -26,22 +29,31 @@ class Journal:
         self,
         path: Path,
         redactor: Callable[[str], str],
-        limits: WriterLimits | None = None,
+        limits: "WriterLimits | None" = None,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Take the file; nothing is opened before the first request has ended."""
-        self._writer = JournalWriter(path, redactor, limits, clock=clock)
+        self._path = path
+        self._redactor = redactor
+        self._limits = limits
         self._clock = clock
+        self._writer: JournalWriter | None = None
         self._price_of: PriceOf = _no_price
 
     @property
     def lost(self) -> int:
         """The number of requests that could not be written."""
-        return self._writer.lost
+        return self._writer.lost if self._writer else 0
 
     def configure(self, keep_days: int, price_of: PriceOf) -> None:
         """Keep requests for so many days, 0 for none, at these prices from now on."""
+        if self._writer is None:
+            from byok.journal.writer import JournalWriter  # with SQLite
+
+            self._writer = JournalWriter(
+                self._path, self._redactor, self._limits, clock=self._clock
+            )
         self._writer.keep_days, self._price_of = keep_days, price_of
 
     def request_started(self, record: RequestRecord, /) -> None:
@@ -49,9 +61,11 @@ class Journal:
 
     def request_finished(self, record: RequestRecord, /) -> None:
         """Keep the facts of a request."""
-        if self._writer.keep_days and record.is_of_client:
-            self._writer.add(make_entry(record, self._clock(), self._price_of))
+        writer = self._writer
+        if writer is not None and writer.keep_days and record.is_of_client:
+            writer.add(make_entry(record, self._clock(), self._price_of))
 
     def close(self) -> None:
         """Write what is left; later requests are not kept. Blocks for seconds."""
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()

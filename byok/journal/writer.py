@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from byok.journal.connection import JournalConnection
@@ -128,11 +128,12 @@ class JournalWriter:
 
     def _clean(self, batch: Sequence[JournalEntry]) -> list[tuple[object, ...]]:
         """Remove secrets, and what cannot be stored, from texts that are a client's."""
+        clean = cache(self._clean_text)  # the texts of a batch are mostly the same
         return [
             entry._replace(
-                conversation=self._clean_text(entry.conversation),
-                model_asked=self._clean_text(entry.model_asked),
-                model=self._clean_text(entry.model),
+                conversation=clean(entry.conversation),
+                model_asked=clean(entry.model_asked),
+                model=clean(entry.model),
             )
             for entry in batch
         ]
