@@ -61,6 +61,7 @@ def test_a_request_without_a_model_has_no_tokens(
     assert row(capsys, local) == ["find-missing", "2.50", "s", "bad_body"]
 
 
+@pytest.mark.case("B117")
 def test_hostile_names_are_shown_and_not_obeyed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

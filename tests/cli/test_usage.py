@@ -78,6 +78,7 @@ def test_usage_as_csv_is_read_by_others(cli: Cli) -> None:
     assert rows[1]["unpriced"] == "1"
 
 
+@pytest.mark.case("B117")
 def test_usage_as_csv_has_no_formula_and_no_control_character(cli: Cli) -> None:
     names = ["=1+1", "+1", "-1", "@x", "\x1b[31m", 'a,"b', "\ttab"]
     write_journal(

@@ -122,6 +122,7 @@ async def test_journal_shows_what_became_of_each_request_after_a_restart(
         assert word.encode() not in kept
 
 
+@pytest.mark.case("F60")
 async def test_journal_survives_a_kill_in_the_middle(
     tmp_path: Path, fake: FakeUpstream
 ) -> None:
@@ -146,6 +147,7 @@ async def test_journal_survives_a_kill_in_the_middle(
     assert not list(journal.parent.glob("*damaged*"))
 
 
+@pytest.mark.case("F60")
 async def test_journal_that_cannot_be_used_changes_no_answer(
     tmp_path: Path, fake: FakeUpstream
 ) -> None:
@@ -164,6 +166,7 @@ async def test_journal_that_cannot_be_used_changes_no_answer(
     assert len(shown(home)) == 1
 
 
+@pytest.mark.case("F60")
 async def test_journal_of_a_full_disk_is_no_reason_to_fail(
     tmp_path: Path, fake: FakeUpstream
 ) -> None:

@@ -41,6 +41,7 @@ def test_the_file_is_opened_when_it_is_needed(
     assert path.exists()
 
 
+@pytest.mark.case("F60")
 def test_a_journal_that_was_deleted_is_begun_anew(
     path: Path, connection: JournalConnection
 ) -> None:
@@ -51,6 +52,7 @@ def test_a_journal_that_was_deleted_is_begun_anew(
     assert path.exists()
 
 
+@pytest.mark.case("F60")
 def test_damage_that_shows_later_is_put_aside(
     path: Path, connection: JournalConnection, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -94,6 +96,7 @@ def test_where_there_can_be_no_file_it_warns_once_and_tries_again(
     assert connection.use(count) == 0
 
 
+@pytest.mark.case("F60")
 def test_a_locked_file_loses_one_batch_only(
     path: Path, connection: JournalConnection
 ) -> None:

@@ -81,6 +81,7 @@ def without_a_column(path: Path) -> None:
     ],
     ids=["text", "header only", "another program's", "without a column"],
 )
+@pytest.mark.case("F60")
 def test_an_unusable_file_is_put_aside_whole(
     path: Path, spoil: object, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -131,6 +132,7 @@ def test_an_empty_file_becomes_a_journal(path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["journal.db"]
 
 
+@pytest.mark.case("F60")
 def test_a_later_versions_file_is_left_alone(path: Path) -> None:
     write_journal(path, [entry()])
     with closing(sqlite3.connect(path)) as db:

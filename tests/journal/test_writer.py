@@ -151,6 +151,7 @@ def test_the_oldest_entries_go_where_there_are_too_many(path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.case("F60")
 def test_a_full_disk_loses_entries_and_nothing_else(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -197,6 +198,7 @@ while True:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills as POSIX does")
+@pytest.mark.case("F60")
 def test_a_killed_writer_leaves_a_whole_journal_and_all_it_wrote(path: Path) -> None:
     written = 0
     for _ in range(5):
