@@ -149,12 +149,13 @@ class WindowedUpstream(UpstreamLayer):
         told = 0 if limits.window() else await self._ask(model)
         room = limits.room(told, chat.sampling.max_tokens)
         fitted = await self._fitter.fit(chat, model, room)
-        if not room or fitted.fixed < room:
-            return fitted, []
-        estimate = int(fitted.fixed / limits.ratio)
-        notice = self._notices.note_no_room(
-            _conversation_of(chat), model, limits.window(told), estimate
-        )
+        window, conversation = limits.window(told), _conversation_of(chat)
+        notice = None
+        if fitted.cuts_system:
+            notice = self._notices.note_instructions(conversation, model, window)
+        elif room and fitted.fixed >= room:
+            estimate = int(fitted.fixed / limits.ratio)
+            notice = self._notices.note_no_room(conversation, model, window, estimate)
         return fitted, [notice] if notice else []
 
     async def _ask(self, model: str) -> int:

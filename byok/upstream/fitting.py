@@ -21,10 +21,11 @@ from byok.threads import Runner, inline
 from byok.window.compaction import LOW_WATER, plan
 from byok.window.estimate import Weigh, weigh_tools
 from byok.window.memory import Compaction, Compactions, digests
-from byok.window.shorten import less_context, without_context
+from byok.window.shorten import less_context, shorter_system, without_context
 
 _log = logging.getLogger(__name__)
 _MANY_MESSAGES, _LARGE = 500, 500_000  # bytes
+_LEAST_SYSTEM = 1000  # bytes; of less, nothing would be left to follow
 
 # Summarises messages for a model: the model, the messages, the room, the most bytes.
 SummariseFor: TypeAlias = Callable[[str, Sequence[Message], int, int], Awaitable[str]]
@@ -34,14 +35,16 @@ SummariseFor: TypeAlias = Callable[[str, Sequence[Message], int, int], Awaitable
 class Fitted:
     """A request that fits as well as it can; `fixed` and `weight` are in bytes.
 
-    `fixed` is what cannot be shortened, the tools and the system message, and part of
-    `weight`. `is_new` means that more was cut than in the turn before.
+    `fixed` is what is not shortened further, the tools and the system message, and part
+    of `weight`. `is_new` means that more was cut than in the turn before, and
+    `cuts_system` that the system message left no room for anything else.
     """
 
     chat: ChatRequest
     fixed: int
     weight: int
     is_new: bool = False
+    cuts_system: bool = False
 
 
 class ConversationFitter:
@@ -58,11 +61,15 @@ class ConversationFitter:
 
         The code that byok added to the question gets the room that is left.
         """
-        first = 1 if chat.messages and chat.messages[0].role is Role.SYSTEM else 0
-        system, body = chat.messages[:first], chat.messages[first:]
-        fixed = weigh_tools(chat.tools) + self.sum(system)
+        tools = weigh_tools(chat.tools)
+        system, body = _split(chat)
+        is_full = 0 < room <= tools + self.sum(system)
+        if cuts := is_full and room - tools > 2 * _LEAST_SYSTEM:
+            system = self._cut_system(system, (room - tools) // 2)
+            chat = replace(chat, messages=(*system, *body))
+        fixed = tools + self.sum(system)
         weight, room = self.sum(body), room - fixed
-        whole = Fitted(chat, fixed, fixed + weight)
+        whole = Fitted(chat, fixed, fixed + weight, cuts_system=cuts)
         if room <= 0 or weight <= room * LOW_WATER:
             return whole
         if weight <= room and not self._compactions.knows(model):
@@ -79,7 +86,22 @@ class ConversationFitter:
         if (excess := self.sum(now) - room) > 0:
             now = less_context(now, excess)
         sent = replace(chat, messages=(*system, *now))
-        return Fitted(sent, fixed, fixed + self.sum(now), compaction is not known)
+        return Fitted(sent, fixed, fixed + self.sum(now), compaction is not known, cuts)
+
+    def _cut_system(self, system: Sequence[Message], room: int) -> tuple[Message, ...]:
+        """Cut a system message that leaves no room for a question.
+
+        This is the last resort: where the window is known from the beginning, less is
+        put into the message (`augment/guides.py`).
+        """
+        cut = shorter_system(system, room)
+        _log.info(
+            "the system message for %s is cut from %d to %d bytes, to fit its window",
+            self._name,
+            self.sum(system),
+            self.sum(cut),
+        )
+        return cut
 
     def sum(self, messages: Sequence[Message]) -> int:
         """Return the weight of messages in bytes."""
@@ -113,6 +135,12 @@ class ConversationFitter:
             len(compaction.apply(body)),
         )
         return compaction
+
+
+def _split(chat: ChatRequest) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """Return the system message, if there is one, and the rest of a conversation."""
+    first = 1 if chat.messages and chat.messages[0].role is Role.SYSTEM else 0
+    return chat.messages[:first], chat.messages[first:]
 
 
 def _run_for(messages: int, weight: int) -> Runner:

@@ -38,6 +38,18 @@ class WindowNotices:
             f"perhaps the task or the tools. {self._cure}"
         )
 
+    def note_instructions(
+        self, conversation: str | None, model: str, window: int
+    ) -> Notice | None:
+        """Return the notice that the middle of the instructions was left out."""
+        if not self._is_first(conversation, model):
+            return None
+        return Notice(
+            f"The instructions are too long for this model's window of {window:,} "
+            "tokens, so byok left out their middle: shorten guidelines and rules. "
+            f"{self._cure}"
+        )
+
     def note_no_room(
         self, conversation: str | None, model: str, window: int, estimate: int
     ) -> Notice | None:

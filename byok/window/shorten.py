@@ -13,7 +13,7 @@ from byok.chat import (
     TextPart,
     ToolResult,
 )
-from byok.truncate import keep_ends
+from byok.truncate import fair_share, keep_ends, truncate_middle
 
 NO_IMAGE = TextPart("[a picture stood here; it was left out to save room]")
 # Characters kept at both ends, in the order in which room is sought. The end of a
@@ -49,6 +49,33 @@ def without_images(result: ToolResult) -> ToolResult:
         return result
     content = f"{result.content}\n{NO_IMAGE.text}"
     return replace(result, content=content, images=())
+
+
+def shorter_system(messages: Sequence[Message], room: int) -> tuple[Message, ...]:
+    """Cut the middles of system messages that have more than `room` bytes together.
+
+    The size that is left is a power of two, so that it stays the same while what is
+    known of a window changes a little: a prompt cache would miss.
+    """
+    most = 1 << max(0, room.bit_length() - 1)
+    sizes = [len(p.text.encode("utf-8", "replace")) for p in _texts(messages)]
+    cap = fair_share(sizes, most)
+    return tuple(
+        replace(m, parts=tuple(_cut(part, cap) for part in m.parts)) for m in messages
+    )
+
+
+def _texts(messages: Sequence[Message]) -> list[TextPart]:
+    return [p for m in messages for p in m.parts if isinstance(p, TextPart)]
+
+
+def _cut(part: Part, most: int) -> Part:
+    if not isinstance(part, TextPart):
+        return part
+    size = len(part.text.encode("utf-8", "replace"))
+    if size <= most:
+        return part
+    return replace(part, text=truncate_middle(part.text, most * len(part.text) // size))
 
 
 def less_context(messages: Sequence[Message], excess: int) -> tuple[Message, ...]:

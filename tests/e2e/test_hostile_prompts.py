@@ -9,6 +9,7 @@ from tests.fakes.blobs import blob, indexed
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.occasions import TOOLS, definitions
 from tests.fakes.upstream import FakeUpstream
+from tests.fakes.window import WindowedUpstream
 
 MEGABYTE = 1_000_000
 SMALL = 8192  # tokens
@@ -157,3 +158,23 @@ async def test_a_title_is_made_beside_guidelines_without_end(
     assert frames(system) == ["<user_guidelines>", "</user_guidelines>"]
     assert QUESTION in user
     assert "guidelines, rules and skills have" in caplog.text
+
+
+async def test_a_window_that_is_learned_from_a_refusal_leaves_room(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "byok")
+    async with (
+        WindowedUpstream(SMALL) as upstream,
+        running(settings_for(upstream.url)) as editor,
+    ):
+        said = {"user_guidelines": "Use tabs. " * 9000, "mode": "CHAT"}
+        tools = definitions(TOOLS[:3])
+        answer = await editor.chat(QUESTION, tool_definitions=tools, **said)
+    assert "error" not in answer.last, answer.last
+    assert upstream.overflows == 1
+    sent = upstream.taken[-1]["messages"]
+    assert sent[-1]["content"] == QUESTION
+    assert frames(sent[0]["content"]) == ["<user_guidelines>", "</user_guidelines>"]
+    assert "the system message for fake is cut" in caplog.text
+    assert "byok left out their middle" in answer.text

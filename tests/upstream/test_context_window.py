@@ -398,10 +398,9 @@ def _raise(error: UpstreamError) -> Answer:
     "messages",
     [
         (SYSTEM, user("x" * 90 * K)),
-        (Message(Role.SYSTEM, (TextPart("x" * 90 * K),)), *agent(9, 900)),
         (SYSTEM, *agent(9, 900), Message(Role.USER, (TextPart("x" * 90 * K),))),
     ],
-    ids=["one question", "the system message", "the newest words"],
+    ids=["one question", "the newest words"],
 )
 @pytest.mark.parametrize("configured", [0, 8 * K])
 async def test_context_window_leaves_the_refusal_of_an_uncuttable_request(
@@ -413,6 +412,19 @@ async def test_context_window_leaves_the_refusal_of_an_uncuttable_request(
         await bench.ask(request)
     assert [c.messages for c in bench.model.chats] == [messages]
     assert bench.dropped == [], "no summary is paid for in vain"
+
+
+@pytest.mark.parametrize("configured", [0, 8 * K])
+async def test_context_window_cuts_instructions_that_leave_no_room(
+    configured: int,
+) -> None:
+    bench = Bench(Model(8 * K), WindowSource(configured))
+    long = Message(Role.SYSTEM, (TextPart("Be exact." + "x" * 90 * K + "Be kind."),))
+    events = await bench.ask(ChatRequest((long, *agent(9, 900)), conversation="c"))
+    system, *rest = bench.model.chats[-1].messages
+    assert "Be exact.xx" in str(system) and "xxBe kind." in str(system)
+    assert rest
+    assert "left out their middle" in str(events)
 
 
 async def test_a_last_result_larger_than_the_window_is_cut() -> None:

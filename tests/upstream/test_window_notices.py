@@ -11,6 +11,9 @@ def test_a_cut_or_a_full_window_is_told_once() -> None:
     full = notices.note_no_room("b", "m", 4096, 6000)
     assert full is not None and "6,000" in full.text and "Set it." in full.text
     assert notices.note_cut("b", "m", 4096, 13_000) is None
+    assert notices.note_instructions("b", "m", 4096) is None
+    shorter = notices.note_instructions("c", "m", 4096)
+    assert shorter is not None and "4,096" in shorter.text and "Set it." in shorter.text
     assert notices.note_cut("b", "n", 4096, 12_000) is not None
     assert notices.note_cut(None, "m", 4096, 12_000) is None
 

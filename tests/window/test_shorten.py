@@ -4,13 +4,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.chat import ContextPart, Message, Role, TextPart, ToolCall, ToolResult
+from byok.chat import (
+    ContextPart,
+    ImagePart,
+    Message,
+    Role,
+    TextPart,
+    ToolCall,
+    ToolResult,
+)
 from byok.truncate import LEFT_OUT
 from byok.window.shorten import (
     LEVELS,
     NO_IMAGE,
     less_context,
     shorten,
+    shorter_system,
     without_context,
 )
 from tests.fakes.histories import PNG, user
@@ -103,3 +112,17 @@ def test_added_code_that_is_still_long_enough_is_kept_in_part() -> None:
     assert isinstance(part, ContextPart)
     assert question == QUESTION
     assert 2900 < len(part.text) <= len(code) - 2000
+
+
+def test_system_messages_are_cut_in_their_middles() -> None:
+    picture = ImagePart("image/png", "aGk=")
+    long = Message(Role.SYSTEM, (TextPart("a" + "x" * 9000 + "z"), picture))
+    short = Message(Role.SYSTEM, (TextPart("Be kind."),))
+    cut, same = shorter_system((long, short), 3000)
+    assert same == short and cut.parts[1] is picture
+    text = cut.parts[0]
+    assert isinstance(text, TextPart)
+    assert text.text.startswith("ax") and text.text.endswith("xz")
+    assert 1500 < len(text.text) < 2100  # a power of two
+    assert shorter_system((long, short), 2500) == (cut, same)
+    assert shorter_system((long,), 100_000) == (long,)
