@@ -14,7 +14,7 @@ import orjson
 from byok.errors import ByokError
 from byok.escapes import escape, escape_json
 
-_PIPE_WIDTH = 10_000
+_PIPE_WIDTH, _LEAST_WIDTH = 10_000, 20
 _NO_WIDTHS: Mapping[str, int] = MappingProxyType({})
 
 
@@ -58,13 +58,20 @@ def fail(error: ByokError) -> None:
         tell(f"  {error.hint}")
 
 
-def say_styled(*parts: tuple[str, str]) -> None:
-    """Print a line in pieces of (text, style); without styles out of a terminal."""
+def say_styled(mark: tuple[str, str], *parts: tuple[str, str]) -> None:
+    """Print a line in pieces of (text, style); without styles out of a terminal.
+
+    Where it is wrapped, the lines below begin behind the mark.
+    """
     from rich.console import Console
     from rich.text import Text
 
-    line = Text.assemble(*((escape(text), style) for text, style in parts))
-    Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(line)
+    console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    body = Text.assemble(*((escape(text), style) for text, style in parts))
+    width = max(_LEAST_WIDTH, console.width - len(mark[0]))
+    for number, line in enumerate(body.wrap(console, width)):
+        before = Text(*mark) if number == 0 else Text(" " * len(mark[0]))
+        console.print(before + line, soft_wrap=True)
 
 
 def say_table(

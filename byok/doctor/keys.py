@@ -115,8 +115,10 @@ async def _needs_store(around: Surroundings) -> bool:
     """Tell whether a key was found nowhere, and could be in a keyring."""
     ladder = await get_ladder(around)
     for wanted in await _all_wanted(around):
-        if is_loopback(wanted.base_url) or wanted.command or wanted.named_env:
-            continue
+        if wanted.command or wanted.named_env:
+            continue  # no other source counts
+        if is_loopback(wanted.base_url) or not (wanted.preset_env or wanted.label):
+            continue  # it is asked without a key
         try:
             await in_background(partial(ladder.find, wanted))
         except ConfigError:  # its own check says so

@@ -1,5 +1,7 @@
 """Checks that ask models something, which may cost: only if the user wants it."""
 
+from collections.abc import Sequence
+
 from byok.doctor.results import CannotCheck, CheckResult, doubtful, good, skip, wrong
 from byok.doctor.surroundings import Surroundings
 from byok.doctor.upstream_access import model_of, open_upstream
@@ -11,6 +13,11 @@ from byok.upstream.probe.tool_cases import try_tool
 
 QUESTION_SECONDS = 90.0  # a local server may have to load its model first
 _NOT_ASKED = skip("no model is asked unless you want it", "byok doctor --ask-models")
+
+
+async def asked_upstreams(around: Surroundings) -> Sequence[str]:
+    """Return the upstreams whose models are asked; one row where none is."""
+    return [*await around.upstreams()] if around.asks_models else ("",)
 
 
 async def _prober(around: Surroundings, name: str) -> Prober:

@@ -16,6 +16,7 @@ from byok.doctor import (
     ports,
     program,
     questions,
+    services,
     upstreams,
 )
 from byok.doctor.results import CheckResult
@@ -67,9 +68,13 @@ CHECKS = (
     Check("model list", upstreams.check_models, _UPSTREAM, 30.0),
     Check("model", models.check_model, models.model_uses, 30.0),
     Check("context window", models.check_window, _UPSTREAM, 35.0),
-    Check("chat", questions.check_chat, _UPSTREAM, _ASKED),
-    Check("streaming", questions.check_streaming, _UPSTREAM, _ASKED),
-    Check("tool call", questions.check_tool_call, _UPSTREAM, 2 * _ASKED),
+    Check("chat", questions.check_chat, questions.asked_upstreams, _ASKED),
+    Check("streaming", questions.check_streaming, questions.asked_upstreams, _ASKED),
+    Check(
+        "tool call", questions.check_tool_call, questions.asked_upstreams, 2 * _ASKED
+    ),
+    Check("official service", services.check_official, services.official_service),
+    Check("vectors", services.check_vectors, services.vectors),
     Check("client", clients.check_client, clients.clients),
     Check("ripgrep", program.check_ripgrep),
     Check("parsers", program.check_parsers, seconds=40.0),

@@ -12,6 +12,7 @@ from byok.cli.output import (
     say,
     say_json,
     say_json_line,
+    say_styled,
     say_table,
     say_text,
     tell,
@@ -118,6 +119,28 @@ def test_output_in_a_narrow_terminal_shows_whole_paths(
     assert all(len(line) <= 40 for line in lines)
     shown = "".join(line.replace("complete", "").strip() for line in lines)
     assert shown == "".join(path for path, _ in rows)
+
+
+def test_output_in_styles_is_plain_in_a_pipe(capsys: Capture) -> None:
+    long = "word " * 400
+    say_styled(("ok   ", "green"), ("a [bold]name\x1b[2J", "bold"), (f": {long}", ""))
+    out = capsys.readouterr().out
+    assert out == f"ok   a [bold]name\\x1b[2J: {long}\n"
+
+
+def test_output_in_styles_is_wrapped_behind_its_mark(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    say_styled(("ok   ", "green"), ("name", "bold"), (": " + "word " * 20, ""))
+    out = capsys.readouterr().out
+    first, *rest = re.sub(r"\x1b\[[0-9;]*m", "", out).splitlines()
+    assert "\x1b[32m" in out
+    assert first.startswith("ok   name: word")
+    assert rest
+    assert all(line.startswith("     word") and len(line) <= 40 for line in rest)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from byok.doctor.questions import check_chat, check_streaming, check_tool_call
+from byok.doctor.questions import (
+    asked_upstreams,
+    check_chat,
+    check_streaming,
+    check_tool_call,
+)
 from byok.doctor.results import CannotCheck, CheckState
 from tests.fakes.doctors import surroundings, upstream_box, write_settings
 from tests.fakes.probed import ProbedModel
@@ -21,6 +26,7 @@ def _settings(fake: FakeUpstream) -> None:
 async def test_nothing_is_asked_unless_it_is_wanted(fake: FakeUpstream) -> None:
     async with surroundings() as around:
         results = [await check(around, "box") for check in CHECKS]
+        assert await asked_upstreams(around) == ("",)  # one row, whatever there is
     assert {result.state for result in results} == {CheckState.NOT_CHECKED}
     assert {result.cure for result in results} == {"byok doctor --ask-models"}
     assert fake.requests == []
@@ -29,6 +35,7 @@ async def test_nothing_is_asked_unless_it_is_wanted(fake: FakeUpstream) -> None:
 async def test_a_model_that_does_all_takes_two_requests(fake: FakeUpstream) -> None:
     ProbedModel().serve(fake)
     async with surroundings(asks_models=True) as around:
+        assert await asked_upstreams(around) == ["box"]
         results = [await check(around, "box") for check in CHECKS]
     assert {result.state for result in results} == {CheckState.OK}
     assert len(fake.requests) == 2
